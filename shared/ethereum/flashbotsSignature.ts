@@ -1,0 +1,94 @@
+// The X-Flashbots-Signature header, made and checked: a request's body and a key or a header come in, a header or
+// the signer's address goes out. The key only names its owner: which signers are known, or what they may do, is
+// decided elsewhere. https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#authentication
+
+import { randomBytes } from "node:crypto";
+import secp256k1 from "secp256k1";
+import { asBuffer, bytesToHex, hexToBytes } from "./hex.ts";
+import { keccak256 } from "./keccak.ts";
+import { addressOfPublicKey, recoverAddress } from "./recover.ts";
+
+/** What a header turned out to be: `address` is lower-case. */
+export type BodyVerification =
+	| { readonly ok: true; readonly address: string }
+	| {
+			readonly ok: false;
+			/** `malformed`: not `address:signature`; `invalid`: no signature that a key can have made; `mismatch`: another's. */
+			readonly reason: "malformed" | "invalid" | "mismatch";
+	  };
+
+/** Signs bodies with one key. */
+export interface BodySigner {
+	/** Lower-case. */
+	readonly address: string;
+	/** The header's value for a body, which must be sent byte for byte as it was signed. */
+	sign(body: Uint8Array | string): string;
+}
+
+/** A fresh random key, as `0x` and 64 digits. */
+export function createKey(): string {
+	for (;;) {
+		const key = randomBytes(32);
+		// All but one in 2¹²⁷ are below the curve's order.
+		if (secp256k1.privateKeyVerify(key)) return bytesToHex(key);
+	}
+}
+
+/** The lower-case address of a key of `0x` and 64 digits. Throws for what is no key. */
+export function addressOfKey(key: string): string {
+	return addressOfPublicKey(secp256k1.publicKeyCreate(keyBytes(key), false));
+}
+
+/** A signer that derives its address once, which costs as much as a signature. Throws for what is no key. */
+export function createBodySigner(key: string): BodySigner {
+	const secret = keyBytes(key);
+	const address = addressOfKey(key);
+	return {
+		address,
+		sign(body) {
+			const { signature, recid } = secp256k1.ecdsaSign(bodyHash(body), secret);
+			return `${address}:${bytesToHex(signature)}${recid === 0 ? "1b" : "1c"}`;
+		},
+	};
+}
+
+/** The header's value for one body: `address:0xsignature`. Throws for what is no key. */
+export function signBody(body: Uint8Array | string, key: string): string {
+	return createBodySigner(key).sign(body);
+}
+
+/**
+ * Checks a header against the body as it came in. Takes v as 0, 1, 27 or 28, and hex in any case; refuses the twin
+ * of a signature with s in the upper half, so that nobody can make a second valid header out of one.
+ */
+export function verifyBody(header: string, body: Uint8Array | string): BodyVerification {
+	if (!HEADER.test(header)) return { ok: false, reason: "malformed" };
+	const claimed = header.slice(0, 42).toLowerCase();
+	const r = BigInt(`0x${header.slice(45, 109)}`);
+	const s = BigInt(`0x${header.slice(109, 173)}`);
+	const v = Number.parseInt(header.slice(173), 16);
+	const yParity = v >= 27 ? v - 27 : v;
+	if (yParity !== 0 && yParity !== 1) return { ok: false, reason: "invalid" };
+	const address = recoverAddress(bodyHash(body), yParity, r, s);
+	if (address === null) return { ok: false, reason: "invalid" };
+	return address === claimed ? { ok: true, address } : { ok: false, reason: "mismatch" };
+}
+
+const HEADER = /^0x[0-9a-f]{40}:0x[0-9a-f]{130}$/i;
+
+/** EIP-191 for a text of 66 characters, which is what a hash in hex has: the text is signed, not the 32 bytes. */
+const PREFIX = Buffer.from("\x19Ethereum Signed Message:\n66", "latin1");
+
+function bodyHash(body: Uint8Array | string): Buffer {
+	const bytes = typeof body === "string" ? Buffer.from(body, "utf8") : asBuffer(body);
+	return keccak256(PREFIX, Buffer.from(bytesToHex(keccak256(bytes)), "latin1"));
+}
+
+/** The error says nothing of the key. */
+function keyBytes(key: string): Buffer {
+	const bytes = hexToBytes(key);
+	if (bytes === null || bytes.length !== 32 || !secp256k1.privateKeyVerify(bytes)) {
+		throw new TypeError("a signing key is 0x and 64 hex digits, within the order of secp256k1");
+	}
+	return bytes;
+}

@@ -1,0 +1,58 @@
+// Hex as the wire has it, both ways: text comes in and bytes or bigints go out, or the reverse. Parsing is strict
+// and answers null for what is not hex; it does not say which parameter was wrong, the callers know that.
+
+/** A view of the same memory as a Buffer, without a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+	return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** `0x` and two lower-case digits a byte. */
+export function bytesToHex(bytes: Uint8Array): string {
+	return `0x${asBuffer(bytes).toString("hex")}`;
+}
+
+/**
+ * The bytes of `0x…` with an even number of digits in any case (`0x` alone: no bytes), or null for anything else.
+ * Node's own decoder stops in silence at a bad digit, so the length is compared; and it looks only at the lower
+ * eight bits of each character (it takes "\u0130" for "0"), so text beyond ASCII is refused before.
+ */
+export function hexToBytes(text: string): Buffer | null {
+	if (!hasPrefix(text) || text.length % 2 !== 0) return null;
+	if (Buffer.byteLength(text, "utf8") !== text.length) return null;
+	const bytes = Buffer.from(text.slice(2), "hex");
+	return bytes.length === (text.length - 2) / 2 ? bytes : null;
+}
+
+/** Lower-case `0x…` of exactly `byteLength` bytes (20: an address, 32: a hash), or null. Checksums are not looked at. */
+export function parseFixedHex(text: string, byteLength: number): string | null {
+	if (text.length !== 2 + 2 * byteLength || !hasPrefix(text)) return null;
+	return HEX_DIGITS.test(text.slice(2)) ? text.toLowerCase() : null;
+}
+
+/** The lower-case address, or null unless it is 20 bytes of `0x…`. */
+export function parseAddress(text: string): string | null {
+	return parseFixedHex(text, 20);
+}
+
+/** The lower-case hash, or null unless it is 32 bytes of `0x…`. */
+export function parseHash(text: string): string | null {
+	return parseFixedHex(text, 32);
+}
+
+/** A JSON-RPC quantity: `0x` and digits without leading zeros, `0x0` for zero. Throws a RangeError below zero. */
+export function toQuantity(value: bigint | number): string {
+	if (value < 0) throw new RangeError("a quantity cannot be negative");
+	return `0x${BigInt(value).toString(16)}`;
+}
+
+/** The value of a JSON-RPC quantity of at most 256 bits, or null: leading zeros are refused, as geth does. */
+export function parseQuantity(text: string): bigint | null {
+	return QUANTITY.test(text) ? BigInt(text.toLowerCase()) : null;
+}
+
+const HEX_DIGITS = /^[0-9a-f]*$/i;
+const QUANTITY = /^0x(?:0|[1-9a-f][0-9a-f]{0,63})$/i;
+
+function hasPrefix(text: string): boolean {
+	return text.startsWith("0x") || text.startsWith("0X");
+}
