@@ -1,0 +1,77 @@
+// Time as a dependency: what comes in is a delay in milliseconds, what goes out is a timer or a deadline.
+// Nothing else in the project reads the time or sets a timer, so that tests can move both by hand.
+
+/** A timer that was set. `cancel` may be called any number of times, also after it fired. */
+export interface Timer {
+	cancel(): void;
+}
+
+/** The time and its timers. */
+export interface Clock {
+	/** Milliseconds since the Unix epoch. */
+	now(): number;
+	/** A monotonic reading in milliseconds, for measuring how long something took. */
+	monotonic(): number;
+	/** Calls `fn` once after `ms` milliseconds. A pending timer does not keep the process alive. */
+	after(ms: number, fn: () => void): Timer;
+}
+
+/** The real time. */
+export const systemClock: Clock = {
+	now: () => Date.now(),
+	monotonic: () => performance.now(),
+	after(ms, fn) {
+		const handle = setTimeout(fn, ms);
+		handle.unref();
+		return { cancel: () => clearTimeout(handle) };
+	},
+};
+
+/** Thrown when a deadline passed; `code` is what decisions are made by. */
+export class DeadlineError extends Error {
+	readonly code = "DEADLINE";
+	constructor(what: string, ms: number) {
+		super(`${what}: no answer within ${ms} ms`);
+		this.name = "DeadlineError";
+	}
+}
+
+/**
+ * Runs `work` under a deadline. The signal that `work` gets is aborted when the time is up, and the promise
+ * rejects with {@link DeadlineError} even if `work` ignores it.
+ */
+export function withDeadline<T>(
+	clock: Clock,
+	what: string,
+	ms: number,
+	work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+	const controller = new AbortController();
+	return new Promise<T>((resolve, reject) => {
+		const timer = clock.after(ms, () => {
+			const error = new DeadlineError(what, ms);
+			controller.abort(error);
+			reject(error);
+		});
+		work(controller.signal)
+			.then(resolve, reject)
+			.finally(() => timer.cancel());
+	});
+}
+
+/** Resolves after `ms` milliseconds, or as soon as `signal` is aborted: it never rejects. */
+export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+	return new Promise((resolve) => {
+		if (signal?.aborted) {
+			resolve();
+			return;
+		}
+		const done = () => {
+			timer.cancel();
+			signal?.removeEventListener("abort", done);
+			resolve();
+		};
+		const timer = clock.after(ms, done);
+		signal?.addEventListener("abort", done);
+	});
+}

@@ -1,0 +1,122 @@
+// Settings: what comes in is a table of settings and the environment, what goes out is a typed frozen object, the
+// text of --help and of --print-config, or a refusal that names the setting, what was expected and an example.
+
+/** One row of a process's table of settings. All are environment variables. */
+export interface Setting<T> {
+	/** What it is for, in one line. */
+	readonly help: string;
+	/** What a value must look like, as told in errors and help: "a port, 0 to 65535". */
+	readonly expects: string;
+	readonly example: string;
+	/** The text used when the variable is absent or empty; without one the setting is required. */
+	readonly default?: string;
+	/** True when it may be absent: `parse` is then called with "" and must accept it. */
+	readonly optional?: boolean;
+	/** Never printed. */
+	readonly secret?: boolean;
+	/** Text to value; throws nothing, answers undefined for a value that is not as expected. */
+	readonly parse: (text: string) => T | undefined;
+}
+
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+export type Settings<T extends SettingTable> = {
+	readonly [K in keyof T]: T[K] extends Setting<infer V> ? V : never;
+};
+
+/** A bad or missing setting. The message never holds the value: it may be a secret. */
+export class SettingError extends Error {
+	readonly code = "SETTING";
+	readonly setting: string;
+	constructor(setting: string, problem: string, row: Setting<unknown>) {
+		super(`${setting} ${problem}: expected ${row.expects}, for example ${setting}=${row.example}`);
+		this.name = "SettingError";
+		this.setting = setting;
+	}
+}
+
+/** Reads every row of `table` from `env`. Throws {@link SettingError} for the first one that is missing or bad. */
+export function readSettings<T extends SettingTable>(
+	table: T,
+	env: Readonly<Record<string, string | undefined>>,
+): Settings<T> {
+	const values: Record<string, unknown> = {};
+	for (const [name, row] of Object.entries(table)) {
+		const given = env[name]?.trim() ?? "";
+		const text = given === "" ? row.default : given;
+		if (text === undefined && row.optional !== true) throw new SettingError(name, "is missing", row);
+		const value = row.parse(text ?? "");
+		if (value === undefined && !(row.optional === true && given === "")) {
+			throw new SettingError(name, "is not valid", row);
+		}
+		values[name] = value;
+	}
+	return Object.freeze(values) as Settings<T>;
+}
+
+/** The text of `--help`: every setting with what it expects and its default. */
+export function helpText(command: string, about: string, table: SettingTable): string {
+	const lines = [`${command}: ${about}`, "", "Settings (environment variables):"];
+	for (const [name, row] of Object.entries(table)) {
+		const fallback =
+			row.default !== undefined ? `default ${row.default}` : row.optional === true ? "optional" : "required";
+		lines.push(`  ${name}`, `      ${row.help}`, `      ${row.expects}; ${fallback}; e.g. ${row.example}`);
+	}
+	lines.push(
+		"",
+		"Options:",
+		"  --help          this text",
+		"  --print-config  the settings in force, secrets masked",
+	);
+	return lines.join("\n");
+}
+
+/** The text of `--print-config`: `NAME=value` a line. Secrets are masked, credentials in URLs too. */
+export function printedConfig(
+	table: SettingTable,
+	env: Readonly<Record<string, string | undefined>>,
+): string {
+	return Object.entries(table)
+		.map(([name, row]) => {
+			const given = env[name]?.trim() ?? "";
+			const text = given === "" ? (row.default ?? "") : given;
+			return `${name}=${row.secret === true && text !== "" ? "***" : maskUrls(text)}`;
+		})
+		.join("\n");
+}
+
+/** Keeps scheme and host of every URL in `text`: paths, queries and users of provider URLs hold keys. */
+export function maskUrls(text: string): string {
+	return text.replace(/\b(https?|wss?|postgres(?:ql)?):\/\/[^\s"',]+/g, (url, scheme: string) => {
+		const host = /^[a-z]+:\/\/(?:[^@/]*@)?([^/?#"']*)/.exec(url)?.[1] ?? "";
+		const rest = url.slice(url.indexOf(host) + host.length);
+		const bare = rest === "" || rest === "/";
+		return `${scheme}://${host}${bare && !url.includes("@") ? rest : "/***"}`;
+	});
+}
+
+/** A whole number between `min` and `max`. */
+export function integer(min: number, max: number): (text: string) => number | undefined {
+	return (text) => {
+		if (!/^\d{1,15}$/.test(text)) return undefined;
+		const value = Number(text);
+		return value >= min && value <= max ? value : undefined;
+	};
+}
+
+/** One of `values`. */
+export function oneOf<const V extends string>(values: readonly V[]): (text: string) => V | undefined {
+	return (text) => values.find((value) => value === text);
+}
+
+/** A URL with one of `schemes` ("http:"), without a trailing slash. */
+export function url(...schemes: readonly string[]): (text: string) => string | undefined {
+	return (text) => {
+		if (!URL.canParse(text)) return undefined;
+		return schemes.includes(new URL(text).protocol) ? text.replace(/\/$/, "") : undefined;
+	};
+}
+
+/** Any text that is not empty. */
+export function text(value: string): string | undefined {
+	return value === "" ? undefined : value;
+}

@@ -1,0 +1,25 @@
+// The port of a durable key-value store without a schema: what comes in are changes, what goes out are values and
+// the promise that a change is on disk. What the keys mean is the business of those who use it.
+
+/** One change; `value` null removes the key. */
+export interface Change {
+	readonly key: string;
+	readonly value: Uint8Array | null;
+}
+
+/** A durable, ordered map from text to bytes. Keys are ASCII and at most 500 bytes. */
+export interface KeyValueStore {
+	/** The value, or null. */
+	get(key: string): Promise<Buffer | null>;
+	/** Entries with `start` <= key < `end` in key order, at most `limit`. */
+	range(start: string, end: string, limit?: number): AsyncIterable<readonly [string, Buffer]>;
+	/** Applies all changes or none; resolves when they are on disk. Writes that arrive together share a commit. */
+	write(changes: readonly Change[]): Promise<void>;
+	/** Waits for writes under way and lets go of the files. */
+	close(): Promise<void>;
+}
+
+/** The key range of everything that begins with `prefix`. */
+export function prefixRange(prefix: string): readonly [string, string] {
+	return [prefix, `${prefix}\u{7f}`];
+}

@@ -1,0 +1,85 @@
+// Start and stop of a process's parts, in order: what comes in is a list of components, sinks first; what goes
+// out is one component. Signals are turned into one orderly stop here, and nowhere else.
+
+import { type Clock, withDeadline } from "./clock.ts";
+import { type Logger, safeError } from "./log.ts";
+
+/** A part with a life. `stop` may be called once after `start`, and joins everything the part has begun. */
+export interface Component {
+	readonly name: string;
+	start(): Promise<void>;
+	stop(): Promise<void>;
+}
+
+/** How long one component may take to stop before the next one is stopped anyway, in ms. */
+const COMPONENT_STOP_MS = 8_000;
+
+/**
+ * One component out of many: they are started in the order given and stopped in reverse. When a start fails,
+ * those already started are stopped again. A component that hangs or fails at its stop holds up nobody.
+ */
+export function sequence(
+	name: string,
+	components: readonly Component[],
+	dependencies: { log: Logger; clock: Clock },
+): Component {
+	const { log, clock } = dependencies;
+	let started: Component[] = [];
+	const stop = async (): Promise<void> => {
+		for (const component of started.reverse()) {
+			try {
+				await withDeadline(clock, `stop of ${component.name}`, COMPONENT_STOP_MS, () => component.stop());
+			} catch (thrown) {
+				log.error("a part did not stop as it should", { task: component.name, fault: safeError(thrown) });
+			}
+		}
+		started = [];
+	};
+	return {
+		name,
+		async start() {
+			try {
+				for (const component of components) {
+					await component.start();
+					started.push(component);
+				}
+			} catch (thrown) {
+				await stop();
+				throw thrown;
+			}
+		},
+		stop,
+	};
+}
+
+/** The whole stop must be done before the host's SIGKILL, 30 s after its SIGTERM. */
+export const STOP_LIMIT_MS = 28_000;
+
+/**
+ * Stops `component` on the first SIGTERM or SIGINT and then calls `exit` with 0, or with 1 when the stop took
+ * longer than {@link STOP_LIMIT_MS}. Further signals are ignored: hosts send several.
+ */
+export function stopOnSignals(
+	component: Component,
+	dependencies: { log: Logger; clock: Clock; exit: (code: number) => void },
+): void {
+	const { log, clock, exit } = dependencies;
+	let stopping = false;
+	const onSignal = (signal: NodeJS.Signals): void => {
+		if (stopping) return;
+		stopping = true;
+		log.info("stopping", { signal });
+		withDeadline(clock, "stop", STOP_LIMIT_MS, () => component.stop()).then(
+			() => {
+				log.info("stopped");
+				exit(0);
+			},
+			(thrown: unknown) => {
+				log.error("stop did not finish in time", { fault: safeError(thrown) });
+				exit(1);
+			},
+		);
+	};
+	process.on("SIGTERM", onSignal);
+	process.on("SIGINT", onSignal);
+}

@@ -1,0 +1,107 @@
+// Structured logs: what comes in is a message of ours and fields of a closed list, what goes out is a JSON line.
+// Raw transactions, signatures, keys and the texts of other servers have no field to go into.
+
+import { type DestinationStream, pino } from "pino";
+
+/** Levels, the most talkative first. */
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The only fields a log line may carry. Times in ms, sizes in bytes, wei as decimal strings. */
+export interface LogFields {
+	readonly hash?: string;
+	readonly sender?: string;
+	readonly nonce?: number;
+	readonly block?: number;
+	readonly blockHash?: string;
+	readonly builder?: string;
+	readonly upstream?: string;
+	readonly path?: string;
+	readonly method?: string;
+	readonly stage?: string;
+	readonly code?: string | number;
+	readonly status?: number;
+	readonly count?: number;
+	readonly limit?: number;
+	readonly bytes?: number;
+	readonly ms?: number;
+	readonly port?: number;
+	readonly chainId?: string;
+	readonly setting?: string;
+	readonly engine?: string;
+	readonly address?: string;
+	readonly task?: string;
+	readonly native?: boolean;
+	readonly signal?: string;
+	readonly reason?: string;
+	readonly version?: string;
+	/** A fault, reduced by {@link safeError}. */
+	readonly fault?: SafeError;
+}
+
+/** What may be told of an error: its class and its code, never its message (which may quote a raw transaction). */
+export interface SafeError {
+	readonly name: string;
+	readonly code?: string;
+	/** Where it was thrown in our own code, `file:line`. */
+	readonly at?: string;
+}
+
+/** A logger; `error` is for our own faults, `warn` for what may become one, bad input is at most `debug`. */
+export interface Logger {
+	trace(message: string, fields?: LogFields): void;
+	debug(message: string, fields?: LogFields): void;
+	info(message: string, fields?: LogFields): void;
+	warn(message: string, fields?: LogFields): void;
+	error(message: string, fields?: LogFields): void;
+	/** A logger that names the part of the process it speaks for. */
+	child(part: string): Logger;
+}
+
+/**
+ * Reduces anything thrown to what may be printed. The message is left out on purpose: that of an ethers error
+ * can hold the raw transaction, that of an HTTP client the URL with its key.
+ */
+export function safeError(thrown: unknown): SafeError {
+	if (!(thrown instanceof Error)) return { name: typeof thrown };
+	const code = (thrown as { code?: unknown }).code;
+	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(thrown.stack ?? "")?.[1];
+	return {
+		name: thrown.name,
+		...(typeof code === "string" && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
+		...(at === undefined ? {} : { at }),
+	};
+}
+
+/** A logger that writes JSON lines to `destination` (standard output unless given). */
+export function createLogger(level: LogLevel, name: string, destination?: DestinationStream): Logger {
+	const options = { level, base: { name }, timestamp: pino.stdTimeFunctions.isoTime };
+	return wrap(destination === undefined ? pino(options) : pino(options, destination));
+}
+
+/** A logger that says nothing. */
+export const silentLogger: Logger = {
+	trace() {},
+	debug() {},
+	info() {},
+	warn() {},
+	error() {},
+	child: () => silentLogger,
+};
+
+/** The little of pino that is used here; its own type does not fit itself under exactOptionalPropertyTypes. */
+interface PinoLike
+	extends Record<"trace" | "debug" | "info" | "warn" | "error", (o: object, m: string) => void> {
+	child(bindings: { part: string }): PinoLike;
+}
+
+function wrap(target: PinoLike): Logger {
+	return {
+		trace: (message, fields) => target.trace(fields ?? {}, message),
+		debug: (message, fields) => target.debug(fields ?? {}, message),
+		info: (message, fields) => target.info(fields ?? {}, message),
+		warn: (message, fields) => target.warn(fields ?? {}, message),
+		error: (message, fields) => target.error(fields ?? {}, message),
+		child: (part) => wrap(target.child({ part })),
+	};
+}
