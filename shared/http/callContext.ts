@@ -1,0 +1,73 @@
+// What a method may know of the request it came with: the path and query that select its treatment, who sent it,
+// and over a websocket the connection. It holds no headers and no body: nothing here needs to be kept secret.
+
+import type { RequestTarget } from "./requestTarget.ts";
+
+/** Who sent a request. */
+export interface Client {
+	/** Network address in its shortest form, IPv4 where it is one; "unknown" where the connection is gone. */
+	readonly address: string;
+	/** Address whose key signed the body (`X-Flashbots-Signature`, verified), lower-case; null where none did. */
+	readonly signer: string | null;
+	/** True where the address was told by the proxy that knows the shared secret. */
+	readonly vouched: boolean;
+}
+
+/** A websocket connection, as far as methods may use it. */
+export interface Connection {
+	/** Sends one message. A reader too far behind is closed with 1013 instead; after the close it does nothing. */
+	send(text: string): void;
+	/** Closes it with a code and a reason of at most 123 bytes. */
+	close(code: number, reason: string): void;
+	/** Calls `listener` once, when the connection has ended for whatever reason; at once if it already has. */
+	onClose(listener: () => void): void;
+}
+
+/** What a method gets beside its parameters. */
+export interface CallContext {
+	readonly transport: "http" | "ws";
+	/** The pathname, without a slash at its end: "/", "/fast". Over a websocket that of the upgrade. */
+	readonly path: string;
+	/** The query, percent-decoded. */
+	readonly query: URLSearchParams;
+	readonly client: Client;
+	/** The `Origin` header: which web page or extension sent it; null where none was sent. */
+	readonly origin: string | null;
+	/** Null over HTTP. */
+	readonly connection: Connection | null;
+}
+
+/** The context of a request to `target`. */
+export function callContext(
+	target: RequestTarget,
+	client: Client,
+	origin: string | null,
+	connection: Connection | null,
+): CallContext {
+	return new RequestContext(target, client, origin, connection);
+}
+
+/** Parses the query when it is first asked for: most requests have none, and few methods ask. */
+class RequestContext implements CallContext {
+	readonly transport: "http" | "ws";
+	readonly path: string;
+	readonly client: Client;
+	readonly origin: string | null;
+	readonly connection: Connection | null;
+	readonly #search: string;
+	#query: URLSearchParams | undefined;
+
+	constructor(target: RequestTarget, client: Client, origin: string | null, connection: Connection | null) {
+		this.transport = connection === null ? "http" : "ws";
+		this.path = target.path;
+		this.client = client;
+		this.origin = origin;
+		this.connection = connection;
+		this.#search = target.search;
+	}
+
+	get query(): URLSearchParams {
+		this.#query ??= new URLSearchParams(this.#search);
+		return this.#query;
+	}
+}

@@ -1,0 +1,105 @@
+// Who sent a request: what comes in is a connection's address and the headers, what goes out is the address that
+// may be believed and, for a signed body, its signer. It limits nobody and refuses nobody.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
+
+export interface AddressOptions {
+	/**
+	 * How many proxies stand in front, each of which appends the address it was reached from to `X-Forwarded-For`:
+	 * 0 believes the connection alone, n the n-th entry from the right.
+	 */
+	readonly trustProxy: number;
+	/** Where set, a sender of the same `X-Boost-Auth` names the client itself, as the only entry of its own. */
+	readonly boostSecret?: string;
+}
+
+/** An address and who told it. */
+export interface ClientAddress {
+	/** See Client.address. */
+	readonly address: string;
+	readonly vouched: boolean;
+}
+
+/** Reads the client's address off a request. */
+export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
+
+/** What a check of `X-Flashbots-Signature` said; `reason` is in our own words and quotes nothing. */
+export type SignatureCheck =
+	| { readonly ok: true; readonly address: string }
+	| { readonly ok: false; readonly reason: string };
+
+/** Checks the header against the body it came with. */
+export type VerifySignature = (header: string, body: Uint8Array | string) => SignatureCheck;
+
+/** Where the connection has ended before it was asked. */
+const UNKNOWN_ADDRESS = "unknown";
+
+/** The reader for `options`. Entries that are no addresses count as absent: the connection's own is taken. */
+export function addressReader(options: AddressOptions): ReadAddress {
+	const { trustProxy, boostSecret } = options;
+	const secret = boostSecret === undefined || boostSecret === "" ? undefined : digest(boostSecret);
+	return (headers, socketAddress) => {
+		const direct = socketAddress === undefined ? UNKNOWN_ADDRESS : directAddress(socketAddress);
+		const forwarded = headers["x-forwarded-for"];
+		if (forwarded === undefined) return { address: direct, vouched: false };
+		const entries = String(forwarded).split(",");
+		const auth = headers["x-boost-auth"];
+		if (secret !== undefined && typeof auth === "string" && timingSafeEqual(digest(auth), secret)) {
+			// It overwrites the header, so its entry stands alone, or before those of the proxies it came through.
+			const named =
+				entries.length === 1 || entries.length === 1 + trustProxy
+					? normalAddress(entries[0] ?? "")
+					: undefined;
+			if (named !== undefined) return { address: named, vouched: true };
+		}
+		const told = trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
+		return { address: told ?? direct, vouched: false };
+	};
+}
+
+/** The system gives addresses in their shortest form already, but IPv4 ones as mapped where it listens on both. */
+function directAddress(address: string): string {
+	return address.includes(":") ? (normalAddress(address) ?? UNKNOWN_ADDRESS) : address;
+}
+
+/**
+ * An IP address in one form: IPv4-mapped ones as IPv4, IPv6 lower-case in its shortest form; a port, brackets and a
+ * zone are dropped. Undefined for anything else.
+ */
+export function normalAddress(text: string): string | undefined {
+	let address = text.trim();
+	if (address.startsWith("::ffff:") && isIP(address.slice(7)) === 4) return address.slice(7);
+	const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1];
+	if (bracketed !== undefined) address = bracketed;
+	else if (/^[\d.]+:\d+$/.test(address)) address = address.slice(0, address.indexOf(":"));
+	const zone = address.indexOf("%");
+	if (zone !== -1) address = address.slice(0, zone);
+	const family = isIP(address);
+	if (family === 4) return address;
+	if (family !== 6) return undefined;
+	const shortest = new URL(`http://[${address}]/`).hostname.slice(1, -1);
+	const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(shortest);
+	if (mapped === null) return shortest;
+	const high = Number.parseInt(mapped[1] ?? "", 16);
+	const low = Number.parseInt(mapped[2] ?? "", 16);
+	return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+}
+
+/**
+ * What shares one rate limit: an IPv4 address, or the /64 network of an IPv6 one, since whoever has one address of
+ * it has them all. Takes what {@link normalAddress} answers.
+ */
+export function networkOf(address: string): string {
+	if (!address.includes(":")) return address;
+	const [before = "", after] = address.split("::");
+	const groups = before === "" ? [] : before.split(":");
+	const missing = after === undefined ? 0 : 8 - groups.length - (after === "" ? 0 : after.split(":").length);
+	const first = [...groups, ...Array<string>(missing).fill("0"), ...(after ?? "").split(":")].slice(0, 4);
+	return `${first.join(":")}::/64`;
+}
+
+function digest(text: string): Buffer {
+	return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,81 @@
+// The routes for operators: what comes in is a list of checks and the metrics, what goes out is /livez, /readyz and
+// /metrics. It checks nothing itself.
+
+import { type Clock, withDeadline } from "../clock.ts";
+import { type Logger, safeError } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { jsonAnswer } from "./httpAnswer.ts";
+import type { Route } from "./routes.ts";
+
+/** What a check found. `reason` is told to whoever asks: a word of ours, no upstream's text and no URL. */
+export type CheckResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+/** One condition for serving well. */
+export interface ReadinessCheck {
+	readonly name: string;
+	check(): Promise<CheckResult> | CheckResult;
+}
+
+export interface OpsRoutesOptions {
+	readonly checks: readonly ReadinessCheck[];
+	/** True from the moment on when balancers shall send nothing more. */
+	readonly draining: () => boolean;
+}
+
+export interface OpsRoutesDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** A check that has not answered by then has failed. */
+const CHECK_MS = 2_000;
+
+/** `GET /livez`: 200 while the process answers. `GET /readyz`: 200, or 503 with what is wrong. */
+export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
+	const { checks, draining } = options;
+	const { clock, log } = dependencies;
+	let running: Promise<Record<string, CheckResult>> | undefined;
+
+	const runCheck = async ({ name, check }: ReadinessCheck): Promise<[string, CheckResult]> => {
+		try {
+			return [name, await withDeadline(clock, name, CHECK_MS, async () => check())];
+		} catch (thrown) {
+			log.warn("a readiness check failed", { task: name, fault: safeError(thrown) });
+			return [name, { ok: false, reason: "the check failed" }];
+		}
+	};
+	/** However many ask at the same time, the checks run once. */
+	const runChecks = (): Promise<Record<string, CheckResult>> => {
+		running ??= Promise.all(checks.map(runCheck))
+			.then((results) => Object.fromEntries(results))
+			.finally(() => {
+				running = undefined;
+			});
+		return running;
+	};
+
+	return [
+		{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
+		{
+			path: "/readyz",
+			handle: async () => {
+				const results = await runChecks();
+				const isDraining = draining();
+				const ready = !isDraining && Object.values(results).every(({ ok }) => ok);
+				return jsonAnswer(ready ? 200 : 503, { ready, draining: isDraining, checks: results });
+			},
+		},
+	];
+}
+
+/** `GET /metrics`: Prometheus text. On a server of its own where its port is set. */
+export function metricsRoute(metrics: Metrics): Route {
+	return {
+		path: "/metrics",
+		handle: async () => ({
+			status: 200,
+			body: await metrics.text(),
+			contentType: metrics.contentType,
+		}),
+	};
+}

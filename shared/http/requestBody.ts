@@ -1,0 +1,104 @@
+// Reads the body of a request whole: what comes in is a request and a limit, what goes out is one Buffer, or why
+// there is none. It never holds more than the limit, in however many pieces the body comes.
+
+import type { IncomingMessage } from "node:http";
+
+/** Why there is no body: it is too long, or the process holds too much already. */
+export type BodyFault = "tooLarge" | "noRoom";
+
+export interface BodyLimits {
+	/** Bytes at most. */
+	readonly maxBytes: number;
+	/** Asks for room for `bytes` more; false when there is none. The caller keeps count and gives it back. */
+	readonly reserve: (bytes: number) => boolean;
+}
+
+const MIN_GROWN_BYTES = 16 * 1024;
+const EMPTY = Buffer.alloc(0);
+
+/** The `Content-Length` of `request` in bytes; undefined where it has none (no body, or a chunked one). */
+export function declaredBytes(request: IncomingMessage): number | undefined {
+	const text = request.headers["content-length"];
+	return text === undefined ? undefined : Number(text);
+}
+
+/**
+ * Reads the body and calls `done` once, and stops reading as soon as there is a fault. A client that goes away
+ * before the end is not told of: whoever holds the response learns of it there.
+ */
+export function readWhole(
+	request: IncomingMessage,
+	limits: BodyLimits,
+	done: (body: Buffer | BodyFault) => void,
+): void {
+	const body = new Body(request, limits);
+	request.on("data", (chunk: Buffer) => {
+		if (body.fault !== null) return;
+		body.take(chunk);
+		if (body.fault === null) return;
+		request.pause();
+		done(body.fault);
+	});
+	request.on("end", () => {
+		if (body.fault === null) done(body.whole());
+	});
+}
+
+/** A body as far as it has come. */
+class Body {
+	readonly #request: IncomingMessage;
+	readonly #limits: BodyLimits;
+	#bytes: Buffer = EMPTY;
+	#length = 0;
+	fault: BodyFault | null = null;
+
+	constructor(request: IncomingMessage, limits: BodyLimits) {
+		this.#request = request;
+		this.#limits = limits;
+	}
+
+	take(chunk: Buffer): void {
+		const total = this.#length + chunk.length;
+		if (total > this.#limits.maxBytes) this.fault = "tooLarge";
+		else if (!this.#limits.reserve(chunk.length)) this.fault = "noRoom";
+		else this.#keep(chunk, total);
+	}
+
+	#keep(chunk: Buffer, total: number): void {
+		// One piece, as nearly always, is kept as it is. More are copied together at once: a body that comes byte by
+		// byte would otherwise cost a hundred times its length in objects.
+		if (this.#length === 0) this.#bytes = chunk;
+		else this.#append(chunk, total);
+		this.#length = total;
+	}
+
+	whole(): Buffer {
+		return this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
+	}
+
+	#append(chunk: Buffer, total: number): void {
+		if (total > this.#bytes.length) {
+			const room = Math.max(declaredBytes(this.#request) ?? 0, total * 2, MIN_GROWN_BYTES);
+			const grown = Buffer.allocUnsafe(Math.min(room, this.#limits.maxBytes));
+			this.#bytes.copy(grown, 0, 0, this.#length);
+			this.#bytes = grown;
+		}
+		chunk.copy(this.#bytes, this.#length);
+	}
+}
+
+/** Whether `request` has a body at all. */
+export function hasBody(request: IncomingMessage): boolean {
+	return request.headers["transfer-encoding"] !== undefined || (declaredBytes(request) ?? 0) > 0;
+}
+
+/** Whether a `Content-Type` may be JSON: absent, `application/json` or `application/…+json`, parameters or not. */
+export function isJson(contentType: string | undefined): boolean {
+	if (contentType === undefined || contentType === "" || contentType === "application/json") return true;
+	return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
+}
+
+/** Whether a `Content-Encoding` leaves the body as it is. */
+export function isPlain(contentEncoding: string | undefined): boolean {
+	return contentEncoding === undefined || contentEncoding === "" || /^identity$/i.test(contentEncoding);
+}

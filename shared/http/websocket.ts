@@ -1,0 +1,168 @@
+// JSON-RPC over websockets: what comes in is upgrades on the given paths, what goes out is connections that are
+// served by the dispatcher, pinged, counted by client and closed in order. It listens on no port of its own.
+
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import { type Clock, pause, type Timer } from "../clock.ts";
+import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import { errorText } from "../jsonrpc/envelope.ts";
+import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { rawAnswer } from "./badRequest.ts";
+import { type CallContext, callContext } from "./callContext.ts";
+import { networkOf, type ReadAddress } from "./clientIdentity.ts";
+import { type RequestTarget, readTarget } from "./requestTarget.ts";
+import type { UpgradeHandler } from "./server.ts";
+import { WebsocketConnection } from "./websocketConnection.ts";
+
+export interface RpcWebsocketOptions {
+	/** Paths that may be upgraded, without a slash at their end. */
+	readonly paths: readonly string[];
+	/** Bytes of a message at most; a longer one ends the connection with 1009. */
+	readonly maxMessageBytes: number;
+	/** Connections of one client (IPv6: of one /64) at most; a further upgrade gets 429. 100 unless said. */
+	readonly maxPerClient?: number;
+	/** Connections in all; a further upgrade gets 503. 10,000 unless said. */
+	readonly maxConnections?: number;
+	/** Messages of a connection that are worked on at a time. 32 unless said. */
+	readonly maxUnderWay?: number;
+	/** Bytes a reader may leave unread before it is closed with 1013. 8 MiB unless said. */
+	readonly maxUnreadBytes?: number;
+}
+
+export interface RpcWebsocketDependencies {
+	readonly dispatcher: Dispatcher<CallContext>;
+	readonly readAddress: ReadAddress;
+	readonly clock: Clock;
+}
+
+const MAX_PER_CLIENT = 100;
+const MAX_CONNECTIONS = 10_000;
+const MAX_UNDER_WAY = 32;
+const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
+/** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
+const PING_MS = 25_000;
+/** How long the closing handshake may take. */
+const CLOSE_MS = 5_000;
+
+/** The websocket side of a server: give it to createHttpServer. */
+export class RpcWebsocket implements UpgradeHandler {
+	readonly #options: RpcWebsocketOptions;
+	readonly #dependencies: RpcWebsocketDependencies;
+	readonly #paths: ReadonlySet<string>;
+	readonly #server: WebSocketServer;
+	readonly #connections = new Set<WebsocketConnection>();
+	/** Connections by client, only where there are any. */
+	readonly #counts = new Map<string, number>();
+	#onEmpty: (() => void)[] = [];
+	#pinging: Timer | undefined;
+	#draining = false;
+
+	constructor(options: RpcWebsocketOptions, dependencies: RpcWebsocketDependencies) {
+		this.#options = options;
+		this.#dependencies = dependencies;
+		this.#paths = new Set(options.paths);
+		const settings = {
+			noServer: true,
+			clientTracking: false,
+			maxPayload: options.maxMessageBytes,
+			// Compression costs memory for each connection, and what is sent here hardly shrinks.
+			perMessageDeflate: false,
+			closeTimeout: CLOSE_MS,
+		};
+		this.#server = new WebSocketServer(settings);
+	}
+
+	/** How many connections there are. */
+	get size(): number {
+		return this.#connections.size;
+	}
+
+	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+		const target = readTarget(request.url ?? "/");
+		const { address, vouched } = this.#dependencies.readAddress(
+			request.headers,
+			request.socket.remoteAddress,
+		);
+		const network = networkOf(address);
+		const refusal = this.#judge(request, target, network);
+		if (refusal !== null) {
+			socket.on("error", () => socket.destroy());
+			socket.end(refusal, () => socket.destroy());
+			return;
+		}
+		this.#server.handleUpgrade(request, socket, head, (websocket) => {
+			const client = { address, signer: null, vouched };
+			const connection = this.#connect(websocket, network);
+			connection.begin(callContext(target, client, request.headers.origin ?? null, connection));
+		});
+	}
+
+	drain(): void {
+		this.#draining = true;
+	}
+
+	async stop(deadlineMs: number): Promise<void> {
+		this.#draining = true;
+		const empty =
+			this.#connections.size === 0
+				? Promise.resolve()
+				: new Promise<void>((resolve) => this.#onEmpty.push(resolve));
+		for (const connection of this.#connections) connection.finish();
+		await Promise.race([empty, pause(this.#dependencies.clock, deadlineMs)]);
+		for (const connection of this.#connections) connection.terminate();
+		await empty;
+		this.#pinging?.cancel();
+	}
+
+	/** The raw answer that refuses the upgrade, or null. */
+	#judge(request: IncomingMessage, { path }: RequestTarget, network: string): string | null {
+		const { maxPerClient = MAX_PER_CLIENT, maxConnections = MAX_CONNECTIONS } = this.#options;
+		if (!this.#paths.has(path)) return refuse(404, "invalidRequest", "invalid request: unknown path");
+		if (request.headers["x-flashbots-signature"] !== undefined) {
+			return refuse(
+				400,
+				"invalidRequest",
+				"invalid request: X-Flashbots-Signature is not taken on a websocket",
+			);
+		}
+		if (this.#draining) return refuse(503, "unavailable", "internal error: shutting down");
+		if (this.#connections.size >= maxConnections) {
+			return refuse(503, "limit", "limit exceeded: too many connections");
+		}
+		if ((this.#counts.get(network) ?? 0) >= maxPerClient) {
+			return refuse(429, "rateLimit", `limit exceeded: ${maxPerClient} connections for each client`);
+		}
+		return null;
+	}
+
+	#connect(socket: WebSocket, network: string): WebsocketConnection {
+		const { maxUnderWay = MAX_UNDER_WAY, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options;
+		const { dispatcher } = this.#dependencies;
+		const connection = new WebsocketConnection({ maxUnderWay, maxUnreadBytes }, { socket, dispatcher });
+		this.#connections.add(connection);
+		this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1);
+		connection.onClose(() => {
+			this.#connections.delete(connection);
+			const left = (this.#counts.get(network) ?? 1) - 1;
+			if (left === 0) this.#counts.delete(network);
+			else this.#counts.set(network, left);
+			if (this.#connections.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
+		});
+		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
+		return connection;
+	}
+
+	#pingAll(): void {
+		for (const connection of this.#connections) connection.ping();
+		this.#pinging =
+			this.#connections.size === 0
+				? undefined
+				: this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
+	}
+}
+
+function refuse(status: number, kind: RpcErrorKind, message: string): string {
+	const wait = status === 429 || status === 503 ? ["retry-after: 1"] : [];
+	return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), wait);
+}

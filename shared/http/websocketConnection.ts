@@ -1,0 +1,130 @@
+// One websocket connection: what comes in is its messages, what goes out is their answers and what methods send on
+// it. It bounds what one client may have under way and unread; it knows no method.
+
+import type { WebSocket } from "ws";
+import type { RpcAnswer } from "../jsonrpc/answer.ts";
+import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { CallContext, Connection } from "./callContext.ts";
+
+export interface WebsocketConnectionOptions {
+	/** Messages that are worked on at a time; beyond it the connection is not read. */
+	readonly maxUnderWay: number;
+	/** Bytes that may wait for the reader when one more message is sent. */
+	readonly maxUnreadBytes: number;
+}
+
+export interface WebsocketConnectionDependencies {
+	readonly socket: WebSocket;
+	readonly dispatcher: Dispatcher<CallContext>;
+}
+
+/** Codes of RFC 6455, section 7.4, and its registry. */
+const GOING_AWAY = 1001;
+const TRY_AGAIN_LATER = 1013;
+
+/** A connection from its upgrade to its end. `begin` must be called once, with the context of its calls. */
+export class WebsocketConnection implements Connection {
+	readonly #socket: WebSocket;
+	readonly #dispatcher: Dispatcher<CallContext>;
+	readonly #options: WebsocketConnectionOptions;
+	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
+	readonly #waiting: Buffer[] = [];
+	readonly #onClose: (() => void)[] = [];
+	#underWay = 0;
+	#heard = true;
+	#finishing = false;
+	#ended = false;
+
+	constructor(options: WebsocketConnectionOptions, dependencies: WebsocketConnectionDependencies) {
+		this.#options = options;
+		this.#socket = dependencies.socket;
+		this.#dispatcher = dependencies.dispatcher;
+	}
+
+	/** Serves the messages from now on, each with `context`. */
+	begin(context: CallContext): void {
+		const socket = this.#socket;
+		socket.on("message", (data: Buffer) => {
+			if (this.#finishing || socket.readyState !== socket.OPEN) return;
+			this.#heard = true;
+			this.#waiting.push(data);
+			this.#work(context);
+		});
+		socket.on("pong", () => {
+			this.#heard = true;
+		});
+		// Broken frames, messages that are too long, text that is no UTF-8: ws closes with the right code itself.
+		socket.on("error", () => {});
+		socket.on("close", () => {
+			this.#ended = true;
+			this.#waiting.length = 0;
+			for (const listener of this.#onClose.splice(0)) listener();
+		});
+	}
+
+	send(text: string): void {
+		const socket = this.#socket;
+		if (socket.readyState !== socket.OPEN) return;
+		if (socket.bufferedAmount > this.#options.maxUnreadBytes) this.close(TRY_AGAIN_LATER, "too slow");
+		else socket.send(text);
+	}
+
+	close(code: number, reason: string): void {
+		this.#socket.close(code, reason);
+	}
+
+	onClose(listener: () => void): void {
+		if (this.#ended) listener();
+		else this.#onClose.push(listener);
+	}
+
+	/** Asks the client for a sign of life; cuts the connection when it gave none since the last time. */
+	ping(): void {
+		const socket = this.#socket;
+		// While its calls are under way its pongs may be unread.
+		if (!this.#heard && !socket.isPaused) socket.terminate();
+		else if (socket.readyState === socket.OPEN) {
+			this.#heard = false;
+			socket.ping();
+		}
+	}
+
+	/** Takes no more messages, and closes with 1001 when those under way are answered. */
+	finish(): void {
+		this.#finishing = true;
+		this.#waiting.length = 0;
+		if (this.#underWay === 0) this.close(GOING_AWAY, "going away");
+	}
+
+	/** Cuts it. */
+	terminate(): void {
+		this.#socket.terminate();
+	}
+
+	#work(context: CallContext): void {
+		const socket = this.#socket;
+		while (this.#underWay < this.#options.maxUnderWay) {
+			const message = this.#waiting.shift();
+			if (message === undefined) break;
+			this.#underWay++;
+			// Started here and now, so that messages start in the order in which they came; it never rejects.
+			this.#dispatcher
+				.dispatch(message, context)
+				.then((answer) => this.#answered(answer, context), neverRejects);
+		}
+		const full = this.#underWay >= this.#options.maxUnderWay;
+		if (full && !socket.isPaused) socket.pause();
+		else if (!full && socket.isPaused) socket.resume();
+	}
+
+	#answered({ text }: RpcAnswer, context: CallContext): void {
+		this.#underWay--;
+		if (text !== null) this.send(text);
+		if (!this.#finishing) this.#work(context);
+		else if (this.#underWay === 0) this.close(GOING_AWAY, "going away");
+	}
+}
+
+function neverRejects(thrown: unknown): never {
+	throw thrown;
+}

@@ -1,0 +1,159 @@
+// A JSON-RPC client over HTTP: what comes in is a call or a batch of calls, what goes out is each one's result or
+// error. A verdict of the upstream is a value; a fault of the road to it is thrown. It retries nothing.
+
+import { Pool } from "undici";
+import { type Clock, DeadlineError, withDeadline } from "../clock.ts";
+
+/** One call. `params` must be JSON already: quantities as hex strings. */
+export interface RpcCall {
+	readonly method: string;
+	readonly params: readonly unknown[];
+}
+
+/** What the upstream said to one call. */
+export type RpcAnswer =
+	| { readonly ok: true; readonly result: unknown }
+	| { readonly ok: false; readonly error: { code: number; message: string; data?: unknown } };
+
+/** How the road to an upstream failed. No text of the upstream's, and no URL, is kept. */
+export type UpstreamFault = "unreachable" | "timeout" | "httpStatus" | "notJsonRpc" | "tooLarge";
+
+/** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
+export class UpstreamError extends Error {
+	readonly code: UpstreamFault;
+	readonly status: number | undefined;
+	constructor(code: UpstreamFault, status?: number) {
+		super(`upstream: ${code}`);
+		this.name = "UpstreamError";
+		this.code = code;
+		this.status = status;
+	}
+}
+
+export interface JsonRpcClientOptions {
+	/** http(s) address; path, query and credentials in it are kept and never printed. */
+	readonly url: string;
+	/** Connections at most. */
+	readonly connections?: number;
+	/** The deadline of a call where the caller gives none, in ms. */
+	readonly timeoutMs: number;
+	/** Bytes of an answer at most. */
+	readonly maxAnswerBytes?: number;
+}
+
+/** A client of one upstream; `close` ends its connections. */
+export class JsonRpcClient {
+	readonly #pool: Pool;
+	readonly #path: string;
+	readonly #headers: Record<string, string>;
+	readonly #options: JsonRpcClientOptions;
+	readonly #clock: Clock;
+	#nextId = 1;
+
+	constructor(options: JsonRpcClientOptions, dependencies: { clock: Clock }) {
+		const url = new URL(options.url);
+		this.#options = options;
+		this.#clock = dependencies.clock;
+		this.#path = `${url.pathname}${url.search}`;
+		this.#headers = { "content-type": "application/json" };
+		if (url.username !== "" || url.password !== "") {
+			const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+			this.#headers.authorization = `Basic ${Buffer.from(pair).toString("base64")}`;
+		}
+		this.#pool = new Pool(url.origin, {
+			connections: options.connections ?? 32,
+			keepAliveTimeout: 20_000,
+			// Deadlines are ours, per call.
+			headersTimeout: 0,
+			bodyTimeout: 0,
+		});
+	}
+
+	/** One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. */
+	async call(call: RpcCall, timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer> {
+		const id = this.#nextId++;
+		const answer = await this.post(JSON.stringify({ jsonrpc: "2.0", id, ...call }), {}, timeoutMs);
+		return readAnswer(answer, id);
+	}
+
+	/** Many calls in one request, answered in their order. Throws {@link UpstreamError} like {@link call}. */
+	async batch(calls: readonly RpcCall[], timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer[]> {
+		if (calls.length === 0) return [];
+		const first = this.#nextId;
+		this.#nextId += calls.length;
+		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: first + i, ...call })));
+		const answers = await this.post(body, {}, timeoutMs);
+		if (!Array.isArray(answers)) throw new UpstreamError("notJsonRpc");
+		const byId = new Map(answers.map((answer) => [isObject(answer) ? answer.id : undefined, answer]));
+		return calls.map((_, i) => readAnswer(byId.get(first + i), first + i));
+	}
+
+	/** Posts `body` as it is and answers the parsed JSON of a 200. Throws {@link UpstreamError}. */
+	async post(body: string | Buffer, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
+		const { status, text } = await this.exchange(body, headers, timeoutMs);
+		let parsed: unknown;
+		try {
+			parsed = JSON.parse(text);
+		} catch {
+			throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
+		}
+		// Nodes answer some verdicts under 4xx; a JSON-RPC body counts, whatever the status.
+		if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
+			throw new UpstreamError("httpStatus", status);
+		}
+		return parsed;
+	}
+
+	/** Posts `body` and answers status and text, whatever they are. Throws {@link UpstreamError}. */
+	async exchange(
+		body: string | Buffer,
+		headers: Record<string, string>,
+		timeoutMs: number,
+	): Promise<{ status: number; text: string }> {
+		const limit = this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
+		try {
+			return await withDeadline(this.#clock, "upstream", timeoutMs, async (signal) => {
+				const answer = await this.#pool.request({
+					method: "POST",
+					path: this.#path,
+					headers: { ...this.#headers, ...headers },
+					body,
+					signal,
+				});
+				const chunks: Buffer[] = [];
+				let size = 0;
+				for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+					size += chunk.length;
+					if (size > limit) throw new UpstreamError("tooLarge", answer.statusCode);
+					chunks.push(chunk);
+				}
+				return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
+			});
+		} catch (thrown) {
+			if (thrown instanceof UpstreamError) throw thrown;
+			throw new UpstreamError(thrown instanceof DeadlineError ? "timeout" : "unreachable");
+		}
+	}
+
+	/** Ends all connections; calls under way fail as unreachable. */
+	async close(): Promise<void> {
+		await this.#pool.destroy();
+	}
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function readAnswer(answer: unknown, id: number): RpcAnswer {
+	if (!isObject(answer)) throw new UpstreamError("notJsonRpc");
+	const { error } = answer;
+	if (isObject(error)) {
+		// Some servers answer errors with a null id: the request was ours alone, so it is the answer to it.
+		const code = typeof error.code === "number" ? error.code : -32603;
+		const message = typeof error.message === "string" ? error.message : "error";
+		return { ok: false, error: { code, message, ...("data" in error ? { data: error.data } : {}) } };
+	}
+	if (answer.id !== id || !("result" in answer)) throw new UpstreamError("notJsonRpc");
+	return { ok: true, result: answer.result };
+}

@@ -1,0 +1,228 @@
+// From the body of a request to its answer: what comes in is bytes and what is known of the client, what goes out
+// is text, an HTTP status and when to come again. Calls are made here and nowhere else; it knows no transport.
+
+import { type Clock, DeadlineError } from "../clock.ts";
+import { type Logger, safeError } from "../log.ts";
+import {
+	batchAnswer,
+	type CallOutcome,
+	errorAnswer,
+	INTERNAL,
+	okAnswer,
+	type RpcAnswer,
+	readError,
+} from "./answer.ts";
+import { DeadlineQueue } from "./deadlineQueue.ts";
+import { quotable, type RpcCall, readBody } from "./envelope.ts";
+import { RpcError } from "./errors.ts";
+import type { MethodTable } from "./method.ts";
+
+/** Serves names that are not in the table: the reads that are passed on. */
+export interface Fallback<Context> {
+	/** What a call of `method` weighs in the rate limit; undefined for a name that is not served. */
+	weigh(method: string): number | undefined;
+	/** Only called for a name that `weigh` knows. Answers and throws like a method's `handle`. */
+	call(method: string, params: readonly unknown[], context: Context): Promise<unknown>;
+}
+
+/** Says whether a call may be made now. */
+export interface CallLimiter<Context> {
+	/** Takes `weight` for `call` (null: what could not be read). 0 when it may go on, else ms until it could. */
+	take(context: Context, call: RpcCall | null, weight: number): number;
+}
+
+export interface DispatcherOptions {
+	/** Entries of a batch at most. */
+	readonly maxBatch: number;
+	/**
+	 * A call without an answer by then gets `internal error`, in ms; 28 s unless said, since routers give a request
+	 * 30. Methods have shorter deadlines of their own: this one is for their faults.
+	 */
+	readonly callLimitMs?: number;
+}
+
+export interface DispatcherDependencies<Context> {
+	readonly methods: MethodTable<Context>;
+	readonly fallback?: Fallback<Context>;
+	readonly limiter?: CallLimiter<Context>;
+	readonly log: Logger;
+	readonly clock: Clock;
+	/** Told of each call that ended. `method` is a name that is served, or "unknown": a closed set for labels. */
+	readonly onCall?: (method: string, outcome: CallOutcome, seconds: number) => void;
+}
+
+/** Answers bodies. */
+export interface Dispatcher<Context> {
+	/**
+	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies that are
+	 * given one after another start in that order. With `refusal` no call is made and each is answered with it.
+	 */
+	dispatch(body: Uint8Array | string, context: Context, refusal?: RpcError | null): Promise<RpcAnswer>;
+}
+
+const CALL_LIMIT_MS = 28_000;
+/** Calls of one batch that run at the same time. */
+const BATCH_CONCURRENCY = 16;
+const UNKNOWN = "unknown";
+const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
+
+/** A dispatcher over a table of methods. */
+export function createDispatcher<Context>(
+	options: DispatcherOptions,
+	dependencies: DispatcherDependencies<Context>,
+): Dispatcher<Context> {
+	return new CallDispatcher(options, dependencies);
+}
+
+/** The error for a name that is not served; `reason` is added where there is one worth telling. */
+export function methodNotFound(method: string, reason?: string): RpcError {
+	const tail = reason === undefined ? "" : `: ${reason}`;
+	const message = `the method ${quotable(method)} does not exist/is not available${tail}`;
+	return new RpcError("methodNotFound", message);
+}
+
+class CallDispatcher<Context> implements Dispatcher<Context> {
+	readonly #maxBatch: number;
+	readonly #dependencies: DispatcherDependencies<Context>;
+	readonly #deadlines: DeadlineQueue;
+	readonly #limitMs: number;
+
+	constructor(options: DispatcherOptions, dependencies: DispatcherDependencies<Context>) {
+		this.#maxBatch = options.maxBatch;
+		this.#limitMs = options.callLimitMs ?? CALL_LIMIT_MS;
+		this.#dependencies = dependencies;
+		this.#deadlines = new DeadlineQueue({ ms: this.#limitMs }, dependencies);
+	}
+
+	dispatch(body: Uint8Array | string, context: Context, refusal: RpcError | null = null): Promise<RpcAnswer> {
+		const read = readBody(body, this.#maxBatch);
+		if (read instanceof RpcError) {
+			const limited = this.#limit(null, context);
+			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));
+		}
+		if (read.batch) return this.#runBatch(read.calls, context, refusal);
+		const call = read.calls[0] as RpcCall;
+		const limited = this.#limit(call, context);
+		return limited === null ? this.#run(call, context, refusal) : Promise.resolve(limited);
+	}
+
+	/**
+	 * In order as far as one can tell from outside: calls of ordered methods one after another, and what stands
+	 * behind one begins after it has ended. What stands between them runs side by side.
+	 */
+	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
+		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
+		const running = new Set<Promise<void>>();
+		for (const [i, call] of calls.entries()) {
+			if (answers[i] !== null) continue;
+			const answering = this.#run(call, context, refusal);
+			if (this.#dependencies.methods.get(call.method)?.definition.ordered === true) {
+				answers[i] = await answering;
+				continue;
+			}
+			const place: Promise<void> = answering.then((answer) => {
+				answers[i] = answer;
+				running.delete(place);
+			});
+			running.add(place);
+			if (running.size >= BATCH_CONCURRENCY) await Promise.race(running);
+		}
+		await Promise.all(running);
+		return batchAnswer(answers.filter((answer) => answer !== null));
+	}
+
+	/** Starts the call at once; the promise never rejects. */
+	#run(call: RpcCall, context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
+		const begun = this.#now();
+		const { methods, fallback } = this.#dependencies;
+		const row = methods.get(call.method);
+		const known = row !== undefined || fallback?.weigh(call.method) !== undefined;
+		const name = known ? call.method : UNKNOWN;
+		let running: unknown;
+		try {
+			if (refusal !== null) throw refusal;
+			if (call.fault !== null) throw call.fault;
+			if (!known) throw methodNotFound(call.method);
+			if (call.params === null) throw NO_ARRAY;
+			running =
+				row === undefined
+					? fallback?.call(call.method, call.params, context)
+					: row.call(call.params, context);
+		} catch (thrown) {
+			return Promise.resolve(this.#fail(call, name, begun, thrown));
+		}
+		if (running instanceof Promise) return this.#settle(call, name, begun, running);
+		return Promise.resolve(this.#succeed(call, name, begun, running));
+	}
+
+	/** The answer when `running` has ended, or when its time is up. */
+	#settle(call: RpcCall, name: string, begun: number, running: Promise<unknown>): Promise<RpcAnswer> {
+		return new Promise((resolve) => {
+			let open = true;
+			const deadline = this.#deadlines.add(() => {
+				open = false;
+				resolve(this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs)));
+			});
+			running.then(
+				(result) => {
+					this.#deadlines.cancel(deadline);
+					if (open) resolve(this.#succeed(call, name, begun, result));
+				},
+				(thrown: unknown) => {
+					this.#deadlines.cancel(deadline);
+					if (open) resolve(this.#fail(call, name, begun, thrown));
+				},
+			);
+		});
+	}
+
+	#succeed(call: RpcCall, name: string, begun: number, result: unknown): RpcAnswer {
+		let answer: RpcAnswer;
+		try {
+			answer = okAnswer(call.id, result);
+		} catch (thrown) {
+			return this.#fail(call, name, begun, thrown);
+		}
+		this.#dependencies.onCall?.(name, "ok", (this.#now() - begun) / 1000);
+		return answer;
+	}
+
+	/** `call` is null for a body that could not be read: its answer has the id null. */
+	#fail(call: RpcCall | null, name: string, begun: number, thrown: unknown, retryMs = 0): RpcAnswer {
+		const { log, onCall } = this.#dependencies;
+		const id = call === null ? null : call.id;
+		let error = readError(thrown);
+		let answer: RpcAnswer | undefined;
+		try {
+			if (error !== null) answer = errorAnswer(id, error, retryMs);
+		} catch {
+			// Its data is no JSON: a fault of the method that made it.
+			error = null;
+		}
+		if (error === null) log.error("a call failed", { method: name, fault: safeError(thrown) });
+		onCall?.(name, error?.outcome ?? "internal", (this.#now() - begun) / 1000);
+		return answer ?? errorAnswer(id, INTERNAL);
+	}
+
+	/** Takes the call's weight from the client's allowance: the answer where that was not possible, else null. */
+	#limit(call: RpcCall | null, context: Context): RpcAnswer | null {
+		const { methods, fallback, limiter } = this.#dependencies;
+		if (limiter === undefined) return null;
+		const method = call?.method ?? "";
+		const weight = methods.get(method)?.definition.weight ?? fallback?.weigh(method) ?? 1;
+		const waitMs = limiter.take(context, call, weight);
+		if (waitMs === 0) return null;
+		const message = `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`;
+		const error = new RpcError("rateLimit", message);
+		return this.#fail(call, this.#knownName(method), this.#now(), error, waitMs);
+	}
+
+	#knownName(method: string): string {
+		const { methods, fallback } = this.#dependencies;
+		return methods.has(method) || fallback?.weigh(method) !== undefined ? method : UNKNOWN;
+	}
+
+	#now(): number {
+		return this.#dependencies.clock.monotonic();
+	}
+}

@@ -1,0 +1,162 @@
+// What a JSON-RPC method is: what comes in is a name, a schema for each parameter and a function, what goes out is
+// a row of the method table that checks its parameters and is documented by the same schemas. It calls nothing.
+
+import type { z } from "zod";
+import { quotable } from "./envelope.ts";
+import { RpcError } from "./errors.ts";
+
+/** One positional parameter. One whose schema takes undefined may be left out, and only such may follow it. */
+export interface Param {
+	/** As named in errors and in the OpenRPC document. */
+	readonly name: string;
+	/** Checks it synchronously, types it, and documents it. */
+	readonly schema: z.ZodType;
+}
+
+/** The values that a handler gets for `P`: what the schemas make of them. */
+export type ParamValues<P extends readonly Param[]> = {
+	readonly [K in keyof P]: z.output<P[K]["schema"]>;
+};
+
+/** A method as it is written down in its file. */
+export interface MethodSpec<Needs, Context, P extends readonly Param[]> {
+	/** The exact name on the wire. */
+	readonly name: string;
+	/** One line of what it does. */
+	readonly summary: string;
+	readonly params: P;
+	/** What it answers, for the OpenRPC document; answers are not checked against it. */
+	readonly result: z.ZodType;
+	/** What a call weighs in the rate limit; 1 unless said. */
+	readonly weight?: number;
+	/** True where a batch must run its calls of this kind one after another, in the batch's order. */
+	readonly ordered?: boolean;
+	/**
+	 * Does it. `context` is of the request, `needs` of the process. Answers the result as JSON values (quantities in
+	 * hex: a bigint is a fault); throws an RpcError for what the client shall read, anything else is an own fault.
+	 */
+	handle(params: ParamValues<P>, context: Context, needs: Needs): Promise<unknown> | unknown;
+}
+
+/** A method that checks its own parameters, ready for a table. */
+export interface MethodDefinition<Needs, Context> {
+	readonly name: string;
+	readonly summary: string;
+	readonly params: readonly Param[];
+	readonly result: z.ZodType;
+	readonly weight: number;
+	readonly ordered: boolean;
+	/** How many parameters must be there. */
+	readonly required: number;
+	/** A property, not a method, so that the compiler holds each method to the context and needs of its table. */
+	readonly invoke: (params: readonly unknown[], context: Context, needs: Needs) => Promise<unknown> | unknown;
+}
+
+/** A row of the table: a method with what it needs. */
+export interface Method<Context> {
+	readonly definition: Omit<MethodDefinition<never, Context>, "invoke">;
+	/** Checks `params` and runs it. Throws RpcError `invalidParams`, and whatever the method throws. */
+	readonly call: (params: readonly unknown[], context: Context) => Promise<unknown> | unknown;
+}
+
+/** Methods by name. */
+export type MethodTable<Context> = ReadonlyMap<string, Method<Context>>;
+
+/**
+ * Defines a method: `defineMethod<{ pool: Pool }, CallContext>()({ name: "eth_x", params: [{ name: "hash",
+ * schema: hash }], … })`. Called in two steps so that `Needs` is given and the parameters' types are inferred.
+ * Throws at once where a required parameter follows an optional one.
+ */
+export function defineMethod<Needs, Context>() {
+	return <const P extends readonly Param[]>(
+		spec: MethodSpec<Needs, Context, P>,
+	): MethodDefinition<Needs, Context> => {
+		const { name, summary, params, result } = spec;
+		const required = countRequired(name, params);
+		return {
+			name,
+			summary,
+			params,
+			result,
+			weight: spec.weight ?? 1,
+			ordered: spec.ordered ?? false,
+			required,
+			invoke: (given, context, needs) =>
+				spec.handle(checkParams(params, required, given) as ParamValues<P>, context, needs),
+		};
+	};
+}
+
+/** The table of `definitions`, each bound to `needs`. Throws where two have one name. */
+export function methodTable<Needs, Context>(
+	definitions: readonly MethodDefinition<Needs, Context>[],
+	needs: Needs,
+): MethodTable<Context> {
+	const table = new Map<string, Method<Context>>();
+	for (const definition of definitions) {
+		if (table.has(definition.name)) throw new Error(`the method ${definition.name} is defined twice`);
+		table.set(definition.name, {
+			definition,
+			call: (params, context) => definition.invoke(params, context, needs),
+		});
+	}
+	return table;
+}
+
+function countRequired(method: string, params: readonly Param[]): number {
+	let required = params.length;
+	while (required > 0 && isOptional(params[required - 1])) required--;
+	const misplaced = params.slice(0, required).find(isOptional);
+	if (misplaced !== undefined)
+		throw new Error(`${method}: ${misplaced.name} is optional, what follows is not`);
+	return required;
+}
+
+function isOptional(param: Param | undefined): boolean {
+	return param?.schema.safeParse(undefined).success === true;
+}
+
+function checkParams(params: readonly Param[], required: number, given: readonly unknown[]): unknown[] {
+	if (given.length > params.length) {
+		throw invalidParams(`expected at most ${params.length} (${params.map((p) => p.name).join(", ")})`);
+	}
+	const values: unknown[] = [];
+	for (let i = 0; i < params.length; i++) {
+		const param = params[i] as Param;
+		// Clients fill up the tail with null; to the schema that is a parameter that was left out.
+		const value = i >= required && given[i] === null ? undefined : given[i];
+		const checked = param.schema.safeParse(value);
+		if (!checked.success) throw invalidParams(describe(param.name, checked.error.issues));
+		values.push(checked.data);
+	}
+	return values;
+}
+
+function invalidParams(what: string): RpcError {
+	return new RpcError("invalidParams", `invalid params: ${what}`);
+}
+
+/** Names the parameter and what was expected: "bundle.txs[0]: expected a hash of 32 bytes as 0x hex". */
+function describe(name: string, issues: readonly z.core.$ZodIssue[]): string {
+	const issue = closest(issues);
+	if (issue === undefined) return name;
+	let place = name;
+	for (const key of issue.path) {
+		place += typeof key === "number" ? `[${key}]` : `.${quotable(String(key))}`;
+	}
+	if (issue.code === "unrecognized_keys") return `${place}.${quotable(issue.keys[0] ?? "")}: unknown key`;
+	const message = issue.message.replace(
+		/^(Invalid input|Invalid option|Too small|Too big|Invalid string): /,
+		"",
+	);
+	return `${place}: ${message === "Invalid input" ? "not as expected" : message.replace(/, received .*$/, "")}`;
+}
+
+/** Of a union that says nothing itself, the branch that came furthest into the value. */
+function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
+	const first = issues[0];
+	if (first?.code !== "invalid_union" || first.message !== "Invalid input") return first;
+	const branches = first.errors.map((branch) => closest(branch)).filter((issue) => issue !== undefined);
+	const deepest = branches.sort((a, b) => b.path.length - a.path.length)[0];
+	return deepest === undefined ? first : { ...deepest, path: [...first.path, ...deepest.path] };
+}
