@@ -1,0 +1,165 @@
+// What a transaction must be to be admitted, as two lists of pure rules: those about the transaction alone, and
+// those about its sender's account. Each answers null or the refusal. Pool rules (replacement, caps) are the pool's.
+
+import {
+	floorDataGas,
+	intrinsicGas,
+	MAX_INITCODE_BYTES,
+	transactionCost,
+} from "../../shared/ethereum/intrinsicGas.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { AccountState, NextBlock } from "../domain/chain.ts";
+import { type Rejection, rejection } from "../domain/rejection.ts";
+
+/** What the chain demands of every transaction. */
+export interface ChainRules {
+	readonly chainId: bigint;
+	/** EIP-7825 gas limit of a transaction, or null where the chain has none. */
+	readonly maxTxGas: bigint | null;
+}
+
+/** A rule about the transaction alone. */
+export type StaticRule = (tx: DecodedTransaction, chain: ChainRules, next: NextBlock) => Rejection | null;
+/** A rule about the sender's account in the state of the head. */
+export type AccountRule = (tx: DecodedTransaction, account: AccountState) => Rejection | null;
+
+/** Bytes of a transaction at most, as in go-ethereum's pools: 128 KiB, with blobs 1 MiB. */
+export const MAX_TX_BYTES = 128 * 1024;
+export const MAX_BLOB_TX_BYTES = 1024 * 1024;
+/** Blobs of one transaction at most (EIP-7594). */
+export const MAX_BLOBS_PER_TX = 6;
+/** How far above the account's next nonce a transaction may be. */
+export const MAX_NONCE_AHEAD = 64n;
+/** A nonce that can't be used: the account could not count past it (EIP-2681). */
+const MAX_NONCE = 2n ** 64n - 1n;
+
+const chainId: StaticRule = (tx, chain) =>
+	tx.chainId === chain.chainId
+		? null
+		: rejection("WRONG_CHAIN", `invalid chain id for signer: have ${tx.chainId} want ${chain.chainId}`);
+
+const size: StaticRule = (tx) => {
+	const limit = tx.type === 3 ? MAX_BLOB_TX_BYTES : MAX_TX_BYTES;
+	return tx.size <= limit
+		? null
+		: rejection("OVERSIZED", `oversized data: transaction size ${tx.size}, limit ${limit}`);
+};
+
+const initcode: StaticRule = (tx) =>
+	tx.to !== null || tx.data.length <= MAX_INITCODE_BYTES
+		? null
+		: rejection(
+				"INITCODE_SIZE",
+				`max initcode size exceeded: code size ${tx.data.length}, limit ${MAX_INITCODE_BYTES}`,
+			);
+
+const feeOrder: StaticRule = (tx) =>
+	tx.maxPriorityFeePerGas <= tx.maxFeePerGas
+		? null
+		: rejection(
+				"TIP_ABOVE_FEE_CAP",
+				`max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas: ${tx.maxPriorityFeePerGas}, maxFeePerGas: ${tx.maxFeePerGas}`,
+			);
+
+const blobs: StaticRule = (tx) => {
+	if (tx.type !== 3) return null;
+	const count = tx.blobVersionedHashes.length;
+	if (count === 0) return rejection("BLOBS", "blobless blob transaction: expected at least one blob");
+	return count <= MAX_BLOBS_PER_TX
+		? null
+		: rejection("BLOBS", `too many blobs in transaction: have ${count}, permitted ${MAX_BLOBS_PER_TX}`);
+};
+
+const authorizations: StaticRule = (tx) =>
+	tx.type !== 4 || tx.authorizationList.length > 0
+		? null
+		: rejection("EMPTY_AUTH_LIST", "EIP-7702 transaction with empty auth list");
+
+const blockGas: StaticRule = (tx, _chain, next) =>
+	tx.gasLimit <= next.gasLimit
+		? null
+		: rejection(
+				"BLOCK_GAS_LIMIT",
+				`exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${next.gasLimit}`,
+			);
+
+const transactionGas: StaticRule = (tx, chain) =>
+	chain.maxTxGas === null || tx.gasLimit <= chain.maxTxGas
+		? null
+		: rejection(
+				"TX_GAS_LIMIT",
+				`transaction gas limit too high (cap: ${chain.maxTxGas}, tx: ${tx.gasLimit})`,
+			);
+
+const intrinsic: StaticRule = (tx) => {
+	const needed = intrinsicGas(tx);
+	return tx.gasLimit >= needed
+		? null
+		: rejection("INTRINSIC_GAS", `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${needed}`);
+};
+
+const floor: StaticRule = (tx) => {
+	const needed = floorDataGas(tx);
+	return tx.gasLimit >= needed
+		? null
+		: rejection(
+				"FLOOR_DATA_GAS",
+				`floor data gas cost not covered: gas ${tx.gasLimit}, minimum needed ${needed}`,
+			);
+};
+
+const maxNonce: StaticRule = (tx) =>
+	tx.nonce < MAX_NONCE ? null : rejection("NONCE_MAX", `nonce has max value: ${tx.nonce}`);
+
+const eoa: AccountRule = (tx, account) =>
+	account.code !== "contract"
+		? null
+		: rejection("SENDER_NOT_EOA", `sender not an eoa: address ${tx.from} has code`);
+
+const nonceLow: AccountRule = (tx, account) =>
+	tx.nonce >= account.nonce
+		? null
+		: rejection("NONCE_TOO_LOW", `nonce too low: next nonce ${account.nonce}, tx nonce ${tx.nonce}`);
+
+const nonceHigh: AccountRule = (tx, account) =>
+	tx.nonce <= account.nonce + MAX_NONCE_AHEAD
+		? null
+		: rejection("NONCE_TOO_HIGH", `nonce too high: next nonce ${account.nonce}, tx nonce ${tx.nonce}`);
+
+const funds: AccountRule = (tx, account) => {
+	const cost = transactionCost(tx);
+	return account.balance >= cost
+		? null
+		: rejection(
+				"INSUFFICIENT_FUNDS",
+				`insufficient funds for gas * price + value: balance ${account.balance}, tx cost ${cost}, overshot ${cost - account.balance}`,
+			);
+};
+
+/** In the order in which they are told: what is wrong with the transaction itself comes before its chain's state. */
+export const STATIC_RULES: readonly StaticRule[] = [
+	chainId,
+	size,
+	initcode,
+	feeOrder,
+	blobs,
+	authorizations,
+	transactionGas,
+	blockGas,
+	intrinsic,
+	floor,
+	maxNonce,
+];
+export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];
+
+/** The first refusal of `rules`, or null. */
+export function firstRefusal<A extends readonly unknown[]>(
+	rules: readonly ((...args: A) => Rejection | null)[],
+	...args: A
+): Rejection | null {
+	for (const rule of rules) {
+		const refusal = rule(...args);
+		if (refusal !== null) return refusal;
+	}
+	return null;
+}

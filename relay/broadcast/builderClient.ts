@@ -1,0 +1,62 @@
+// One builder's wire: what comes in is a signed body, what goes out is how it was taken. Odd but real answers are
+// tolerated; a builder's text goes nowhere.
+
+import type { Clock } from "../../shared/clock.ts";
+import { JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { BuilderRow } from "../domain/builder.ts";
+import type { DeliveryAnswer } from "../domain/events.ts";
+
+/** How long a builder may take to answer one request, in ms: after that its block is nearly built. */
+export const BUILDER_TIMEOUT_MS = 4_000;
+/** Requests under way to one builder at most: public ones cut off clients that hold more than ten connections. */
+export const BUILDER_CONNECTIONS = 8;
+const MAX_ANSWER_BYTES = 1024 * 1024;
+
+/** Sends bodies to one builder. */
+export class BuilderClient {
+	readonly #client: JsonRpcClient;
+
+	constructor(row: BuilderRow, dependencies: { clock: Clock }) {
+		this.#client = new JsonRpcClient(
+			{
+				url: row.url,
+				connections: BUILDER_CONNECTIONS,
+				timeoutMs: BUILDER_TIMEOUT_MS,
+				maxAnswerBytes: MAX_ANSWER_BYTES,
+			},
+			dependencies,
+		);
+	}
+
+	/** Posts `body`, signed in X-Flashbots-Signature. Never throws. */
+	async send(body: Buffer, signature: string): Promise<DeliveryAnswer> {
+		try {
+			const headers = { "x-flashbots-signature": signature };
+			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS);
+			return judge(status, text);
+		} catch (thrown) {
+			return thrown instanceof UpstreamError && thrown.code === "timeout" ? "timeout" : "failed";
+		}
+	}
+
+	close(): Promise<void> {
+		return this.#client.close();
+	}
+}
+
+/**
+ * How an answer counts. Builders answer `{"result":200,"error":null}`, `result:null` and plain text where they took
+ * a bundle, and errors under any status; an HTML page or a 5xx without JSON is a broken road, not an answer.
+ */
+export function judge(status: number, text: string): DeliveryAnswer {
+	let parsed: unknown;
+	try {
+		parsed = JSON.parse(text);
+	} catch {
+		const page = /^\s*</.test(text);
+		const cut = /^\s*[[{]/.test(text);
+		return status >= 200 && status < 300 && !page && !cut ? "accepted" : "failed";
+	}
+	if (typeof parsed === "object" && parsed !== null && "error" in parsed && parsed.error) return "rejected";
+	return status >= 200 && status < 300 ? "accepted" : "failed";
+}

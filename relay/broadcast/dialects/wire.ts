@@ -1,0 +1,42 @@
+// The calls that builders of all dialects share: private transactions, and the cancels of both forms.
+
+import type { BuilderRow } from "../../domain/builder.ts";
+import { policyOf } from "../../domain/endpoints.ts";
+import type { Dispatch } from "../../domain/ports.ts";
+import type { BuilderCall, Cancellation } from "./dialect.ts";
+
+/** A block number as a JSON-RPC quantity. */
+export function quantity(value: number): string {
+	return `0x${value.toString(16)}`;
+}
+
+/** Raw bytes as 0x hex. */
+export function rawHex(dispatch: Dispatch): string {
+	return `0x${Buffer.from(dispatch.transaction.tx.raw).toString("hex")}`;
+}
+
+/** A transaction of its own, not a bundle, by the method the builder's row names. */
+export function privateCall(row: BuilderRow, dispatch: Dispatch): BuilderCall {
+	const raw = rawHex(dispatch);
+	if (row.privateMethod !== "eth_sendPrivateTransaction") return { method: row.privateMethod, params: [raw] };
+	return {
+		method: row.privateMethod,
+		params: [{ tx: raw, maxBlockNumber: quantity(dispatch.lastBlock) }],
+	};
+}
+
+/** The cancels of the form in which the transaction went out, as far as the builder knows any. */
+export function cancelCalls(row: BuilderRow, cancellation: Cancellation): readonly BuilderCall[] {
+	if (row.cancel === "none") return [];
+	const { transaction, uuid, block } = cancellation;
+	if (policyOf(transaction.path).form === "private") {
+		return [{ method: "eth_cancelPrivateTransaction", params: [{ txHash: transaction.tx.hash }] }];
+	}
+	const endpoint: BuilderCall = { method: "eth_cancelBundle", params: [{ replacementUuid: uuid }] };
+	const empty: BuilderCall = {
+		method: "eth_sendBundle",
+		params: [{ txs: [], blockNumber: quantity(block), replacementUuid: uuid }],
+	};
+	if (row.cancel === "endpoint") return [endpoint];
+	return row.cancel === "empty" ? [empty] : [endpoint, empty];
+}

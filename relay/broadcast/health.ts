@@ -1,0 +1,32 @@
+// Whether transactions reach builders at all: what comes in is each delivery, what goes out is one answer for
+// /readyz. A rejection is an answer; a builder that is slow or down is not.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { DeliveryAnswer } from "../domain/events.ts";
+
+/** Remembers when deliveries were last tried and last answered. */
+export class DeliveryHealth {
+	readonly #clock: Clock;
+	readonly #windowMs: number;
+	#lastTried = Number.NEGATIVE_INFINITY;
+	#lastAnswered = Number.NEGATIVE_INFINITY;
+
+	/** `windowMs`: two slots. */
+	constructor(options: { windowMs: number }, dependencies: { clock: Clock }) {
+		this.#clock = dependencies.clock;
+		this.#windowMs = options.windowMs;
+	}
+
+	/** Takes note of one delivery. What never left (`overflow`) says nothing of the builders. */
+	note(answer: DeliveryAnswer): void {
+		if (answer === "overflow") return;
+		this.#lastTried = this.#clock.monotonic();
+		if (answer === "accepted" || answer === "rejected") this.#lastAnswered = this.#lastTried;
+	}
+
+	/** False when deliveries were tried in the last two slots and no builder answered any. */
+	get healthy(): boolean {
+		const since = this.#clock.monotonic() - this.#windowMs;
+		return this.#lastTried < since || this.#lastAnswered >= since;
+	}
+}

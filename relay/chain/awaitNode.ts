@@ -1,0 +1,46 @@
+// The node at the start: it is asked who it is until it answers, and refused where it is on another chain than the
+// settings say. What goes out is the chain's identity.
+
+import { type Clock, pause } from "../../shared/clock.ts";
+import type { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import { type NodeProbe, probeNode } from "./node.ts";
+
+/** The node does not answer, or is on another chain. */
+export class WrongNodeError extends Error {
+	readonly code = "WRONG_NODE";
+	constructor(message: string) {
+		super(message);
+		this.name = "WrongNodeError";
+	}
+}
+
+/** How long a start waits for the node, in ms: hosts start both at the same time. */
+const WAIT_MS = 30_000;
+const RETRY_MS = 500;
+
+/** Waits for the node's first answer. Throws {@link WrongNodeError}. */
+export async function awaitNode(
+	node: Pick<JsonRpcClient, "call">,
+	options: { readonly chainId: bigint | undefined; readonly clock: Clock; readonly log: Logger },
+): Promise<NodeProbe> {
+	const { chainId, clock, log } = options;
+	const until = clock.monotonic() + WAIT_MS;
+	for (;;) {
+		try {
+			const probe = await probeNode(node);
+			if (chainId !== undefined && probe.chainId !== chainId) {
+				throw new WrongNodeError(`ETH_RPC_URL is on chain ${probe.chainId}: expected CHAIN_ID ${chainId}`);
+			}
+			log.info("node found", { chainId: probe.chainId.toString(), version: probe.clientVersion });
+			return probe;
+		} catch (thrown) {
+			if (thrown instanceof WrongNodeError) throw thrown;
+			if (clock.monotonic() > until) {
+				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
+			}
+			log.warn("the node does not answer yet", { fault: safeError(thrown) });
+			await pause(clock, RETRY_MS);
+		}
+	}
+}

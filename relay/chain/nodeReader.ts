@@ -1,0 +1,138 @@
+// Reads of the node, made sturdier: what comes in is a call or any number of calls, what goes out is each one's
+// answer. What never got there is sent a second time, and batches are cut into pieces that the node takes. It is for
+// reads alone: it may send one twice.
+
+import type { Clock } from "../../shared/clock.ts";
+import {
+	type JsonRpcClient,
+	type RpcAnswer,
+	type RpcCall,
+	UpstreamError,
+} from "../../shared/jsonrpc/client.ts";
+import type { Logger } from "../../shared/log.ts";
+
+export interface NodeReaderOptions {
+	/** The deadline where the caller gives none, in ms. */
+	readonly timeoutMs: number;
+	/** Calls of one request at most. Default 300; go-ethereum takes 1,000, providers between 10 and 1,000. */
+	readonly maxBatchCalls?: number;
+}
+
+export interface NodeReaderDependencies {
+	readonly client: Pick<JsonRpcClient, "call" | "batch">;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+const MAX_BATCH_CALLS = 300;
+/** Pieces of one batch that are under way at the same time. */
+const PIECES_AT_ONCE = 8;
+/** How long the node is believed to take only small batches, in ms: one bad answer shall not cost forever. */
+const SMALL_FOR_MS = 3600 * 1000;
+
+/** A client for reads, with the methods of {@link JsonRpcClient} and its errors. */
+export class NodeReader {
+	readonly #options: NodeReaderOptions;
+	readonly #client: Pick<JsonRpcClient, "call" | "batch">;
+	readonly #clock: Clock;
+	readonly #log: Logger;
+	/** The largest piece that the node was seen to take after it had refused a larger one, and until when. */
+	#small: { readonly calls: number; readonly until: number } | null = null;
+
+	constructor(options: NodeReaderOptions, dependencies: NodeReaderDependencies) {
+		this.#options = options;
+		this.#client = dependencies.client;
+		this.#clock = dependencies.clock;
+		this.#log = dependencies.log;
+	}
+
+	/** One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. */
+	call(call: RpcCall, timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer> {
+		const until = this.#clock.monotonic() + timeoutMs;
+		return this.#twice(until, (leftMs) => this.#client.call(call, leftMs));
+	}
+
+	/**
+	 * Any number of calls, answered in their order, in as many requests as it takes. Throws {@link UpstreamError}
+	 * when one of them failed, or not all were answered within `timeoutMs`.
+	 */
+	batch(calls: readonly RpcCall[], timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer[]> {
+		return this.#all(calls, this.#clock.monotonic() + timeoutMs);
+	}
+
+	async #all(calls: readonly RpcCall[], until: number): Promise<RpcAnswer[]> {
+		const size = this.#pieceCalls();
+		const pieces: RpcAnswer[][] = [];
+		let next = 0;
+		const work = async (): Promise<void> => {
+			while (next * size < calls.length) {
+				const piece = next++;
+				pieces[piece] = await this.#piece(calls.slice(piece * size, (piece + 1) * size), until);
+			}
+		};
+		await Promise.all(Array.from({ length: PIECES_AT_ONCE }, work));
+		return pieces.flat();
+	}
+
+	/**
+	 * One request. Where the node does not take it, the first half is tried, down to a call on its own; only what
+	 * then works tells that it was the size, so that an outage is neither mistaken for it nor made worse.
+	 */
+	async #piece(calls: readonly RpcCall[], until: number): Promise<RpcAnswer[]> {
+		const [only, ...others] = calls;
+		if (only === undefined) return [];
+		if (others.length === 0) return [await this.#twice(until, (leftMs) => this.#client.call(only, leftMs))];
+		try {
+			return await this.#twice(until, (leftMs) => this.#client.batch(calls, leftMs));
+		} catch (thrown) {
+			if (!mayBeSize(thrown)) throw thrown;
+		}
+		const half = Math.ceil(calls.length / 2);
+		const first = await this.#piece(calls.slice(0, half), until);
+		this.#shrink(half);
+		return [...first, ...(await this.#all(calls.slice(half), until))];
+	}
+
+	/** A connection that the node closed while it was idle fails as unreachable once, and works the next time. */
+	async #twice(until: number, send: (leftMs: number) => Promise<RpcAnswer>): Promise<RpcAnswer>;
+	async #twice(until: number, send: (leftMs: number) => Promise<RpcAnswer[]>): Promise<RpcAnswer[]>;
+	async #twice(
+		until: number,
+		send: (leftMs: number) => Promise<RpcAnswer | RpcAnswer[]>,
+	): Promise<RpcAnswer | RpcAnswer[]> {
+		try {
+			return await send(this.#left(until));
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError) || thrown.code !== "unreachable") throw thrown;
+			return send(this.#left(until));
+		}
+	}
+
+	#left(until: number): number {
+		const leftMs = until - this.#clock.monotonic();
+		if (leftMs <= 0) throw new UpstreamError("timeout");
+		return leftMs;
+	}
+
+	#pieceCalls(): number {
+		const most = this.#options.maxBatchCalls ?? MAX_BATCH_CALLS;
+		if (this.#small !== null && this.#small.until < this.#clock.monotonic()) this.#small = null;
+		return Math.min(most, this.#small?.calls ?? most);
+	}
+
+	#shrink(calls: number): void {
+		if (calls >= this.#pieceCalls()) return;
+		this.#small = { calls, until: this.#clock.monotonic() + SMALL_FOR_MS };
+		this.#log.warn("the node takes only small batches", { limit: calls });
+	}
+}
+
+/**
+ * Whether a failed batch may have been too large: servers say so by a status, by one error for all, by the answer
+ * to the first call alone (go-ethereum), or their answer was too large for us.
+ */
+function mayBeSize(thrown: unknown): boolean {
+	if (!(thrown instanceof UpstreamError)) return false;
+	if (thrown.code === "httpStatus") return thrown.status === 400 || thrown.status === 413;
+	return thrown.code === "notJsonRpc" || thrown.code === "tooLarge";
+}

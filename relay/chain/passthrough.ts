@@ -1,0 +1,157 @@
+// Standard reads for the relay's clients: a method and its parameters come in, what the node says goes out. Equal
+// reads under way are asked once, and what cannot change is remembered. It reads no parameter and changes no answer.
+
+import { LRUCache } from "lru-cache";
+import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Logger } from "../../shared/log.ts";
+import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
+
+export interface PassthroughOptions {
+	/** Bytes of answers remembered at most. Default 64 MiB. */
+	readonly maxCacheBytes?: number;
+	/** Different reads under way at most; one more is refused. Default 2,000. */
+	readonly maxUnderWay?: number;
+}
+
+export interface PassthroughDependencies {
+	readonly node: Pick<JsonRpcClient, "call">;
+	/** The tracked head, or null before the first one. */
+	readonly head: () => { readonly number: number; readonly hash: string } | null;
+	readonly log: Logger;
+}
+
+const MAX_CACHE_BYTES = 64 * 1024 * 1024;
+const MAX_UNDER_WAY = 2_000;
+/** Larger answers are not remembered: a few of them would push out everything else. */
+const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
+/** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
+const DEEP_BLOCKS = 64;
+/** For reads of the relay's own methods, which are in no list. */
+const OWN_READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, executes: false };
+/**
+ * Codes of errors that are about the read itself: reverted, invalid input and its kin (EIP-1474), not found, invalid
+ * params, OpenEthereum's execution errors, pruned history (EIP-4444). Any other may be about the operator's account
+ * at a provider, and its words are nobody's business.
+ */
+const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, -32602, -32015]);
+/** Codes of `eth_simulateV1`: -38000 and below. */
+const SIMULATION_CODES = { from: -38_999, to: -38_000 };
+const NOT_FOUND = -32601;
+const LIMIT = -32005;
+/** Of code that was run, some nodes say so of what others call an execution error (anvil: an invalid opcode). */
+const INTERNAL = -32603;
+const HEX = /^0x[0-9a-f]+$/i;
+
+/** Passes reads on; fits the dispatcher's `Fallback`. */
+export class Passthrough {
+	readonly #node: Pick<JsonRpcClient, "call">;
+	readonly #head: PassthroughDependencies["head"];
+	readonly #log: Logger;
+	readonly #maxUnderWay: number;
+	readonly #underWay = new Map<string, Promise<unknown>>();
+	/** In boxes, because `false` is an answer too. */
+	readonly #kept: LRUCache<string, { readonly result: unknown }>;
+
+	constructor(options: PassthroughOptions, dependencies: PassthroughDependencies) {
+		this.#node = dependencies.node;
+		this.#head = dependencies.head;
+		this.#log = dependencies.log;
+		this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
+		this.#kept = new LRUCache({
+			maxSize: options.maxCacheBytes ?? MAX_CACHE_BYTES,
+			maxEntrySize: MAX_ENTRY_BYTES,
+			sizeCalculation: ({ result }, key) => key.length + (JSON.stringify(result)?.length ?? 0) + 1,
+		});
+	}
+
+	/** What a call of `method` weighs in the rate limit; undefined for one that is not passed on. */
+	weigh(method: string): number | undefined {
+		return PASSED_METHODS.get(method)?.weight;
+	}
+
+	/**
+	 * The node's answer to a read of the list; it must not be changed. Throws ForeignRpcError with the node's own error
+	 * where that is about the read, RpcError `methodNotFound` for what is not in the list or not known to the node,
+	 * `limit` where it asks too much, `internal` with `reason: "node unavailable"` where the node failed.
+	 */
+	call(method: string, params: readonly unknown[]): Promise<unknown> {
+		const passed = PASSED_METHODS.get(method);
+		if (passed === undefined) return Promise.reject(methodNotFound(method));
+		return this.#read(method, params, passed);
+	}
+
+	/** The same for a read of the relay's own, whether listed or not; never remembered. */
+	read(method: string, params: readonly unknown[]): Promise<unknown> {
+		return this.#read(method, params, { ...(PASSED_METHODS.get(method) ?? OWN_READ), keep: "once" });
+	}
+
+	#read(method: string, params: readonly unknown[], passed: PassedMethod): Promise<unknown> {
+		const name = `${method} ${JSON.stringify(params)}`;
+		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
+		if (kept !== undefined) return Promise.resolve(kept.result);
+		// Who has heard of a head must not get what was asked for before it.
+		const flight = `${this.#head()?.hash} ${name}`;
+		const underWay = this.#underWay.get(flight);
+		if (underWay !== undefined) return underWay;
+		if (this.#underWay.size >= this.#maxUnderWay) {
+			return Promise.reject(new RpcError("limit", "limit exceeded: too many reads under way"));
+		}
+		const reading = this.#ask(method, params, passed)
+			.then((result) => {
+				if (isLasting(passed, params, result, this.#head()?.number)) this.#kept.set(name, { result });
+				return result;
+			})
+			.finally(() => this.#underWay.delete(flight));
+		this.#underWay.set(flight, reading);
+		return reading;
+	}
+
+	async #ask(method: string, params: readonly unknown[], passed: PassedMethod): Promise<unknown> {
+		let answer: RpcAnswer;
+		try {
+			answer = await this.#node.call({ method, params }, passed.timeoutMs);
+		} catch (thrown) {
+			if (!(thrown instanceof UpstreamError)) throw thrown;
+			this.#log.debug("a read failed", { method, code: thrown.code });
+			throw unavailable();
+		}
+		if (answer.ok) return answer.result;
+		const { code, message, data } = answer.error;
+		if (code === NOT_FOUND) throw methodNotFound(method);
+		if (code === LIMIT) throw new RpcError("limit", "limit exceeded: the node does not answer this much");
+		if (isVerdict(code) || (passed.executes && code === INTERNAL)) {
+			throw new ForeignRpcError(code, message, data);
+		}
+		this.#log.debug("a read failed", { method, code });
+		throw unavailable();
+	}
+}
+
+function isVerdict(code: number): boolean {
+	return VERDICTS.has(code) || (code >= SIMULATION_CODES.from && code <= SIMULATION_CODES.to);
+}
+
+/** Whether the same question will be answered like this forever. */
+function isLasting(
+	{ keep }: PassedMethod,
+	params: readonly unknown[],
+	result: unknown,
+	head: number | undefined,
+): boolean {
+	if (keep === "once" || result === null) return false;
+	if (keep !== "deep") return true;
+	// By a tag ("finalized", "latest") it is another block tomorrow.
+	if (typeof params[0] !== "string" || !HEX.test(params[0]) || head === undefined) return false;
+	const { blockNumber, number } = result as Record<string, unknown>;
+	const block = blockNumber ?? number;
+	return typeof block === "string" && HEX.test(block) && Number(block) + DEEP_BLOCKS <= head;
+}
+
+function methodNotFound(method: string): RpcError {
+	return new RpcError("methodNotFound", `the method ${method} does not exist/is not available`);
+}
+
+function unavailable(): RpcError {
+	return new RpcError("internal", "internal error", { reason: "node unavailable" });
+}

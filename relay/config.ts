@@ -1,0 +1,175 @@
+// The relay's settings, one row each: what comes in is the environment, what goes out is a frozen typed object.
+// `--help`, `--print-config` and the README's table are made from the same rows.
+
+import { readFileSync } from "node:fs";
+import {
+	integer,
+	oneOf,
+	readSettings,
+	type Setting,
+	SettingError,
+	type Settings,
+	type SettingTable,
+	text,
+	url,
+} from "../shared/config.ts";
+import { LOG_LEVELS } from "../shared/log.ts";
+import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
+import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
+
+const port = integer(0, 65_535);
+
+/** Every setting of the relay. */
+export const RELAY_SETTINGS = {
+	PORT: row("port for HTTP and websocket", "a port, 0 to 65535 (0: any free one)", "8080", port, "8080"),
+	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
+	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 1 to 65535", "8090", port),
+	METRICS_PORT: optional("port of its own for /metrics", "a port, 1 to 65535", "9090", port),
+	ETH_RPC_URL: {
+		...row("the execution node", "an http or https URL", "http://127.0.0.1:8545", url("http:", "https:")),
+	},
+	ETH_WS_URL: optional(
+		"the node's websocket: heads by subscription instead of polling",
+		"a ws or wss URL",
+		"ws://127.0.0.1:8545",
+		url("ws:", "wss:"),
+	),
+	HEAD_POLL_MS: row(
+		"how often the head is polled without a subscription",
+		"milliseconds, 10 to 60000",
+		"500",
+		integer(10, 60_000),
+		"1000",
+	),
+	CHAIN_ID: optional("the chain the node must be on", "a chain id", "1", chainId),
+	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
+	BUILDERS: row(
+		"the block builders",
+		"rows as JSON, the path of a JSON file, or mainnet for the list that comes with it",
+		'[{"name":"local","url":"http://127.0.0.1:8083"}]',
+		builders,
+	),
+	SIGNING_KEY: {
+		...optional("key that requests to builders are signed with", "32 bytes as 0x hex", "0x…", privateKey),
+		secret: true,
+	},
+	FEE_RECIPIENT: optional("the coinbase, only where all builders share one", "an address", "0x…", address),
+	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
+	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
+	DATA_DIR: row("folder of the embedded store (in it: relay/)", "a folder", "./data", text, "./data"),
+	DATABASE_URL: {
+		...optional(
+			"PostgreSQL instead of the embedded store",
+			"not set: this version has no such engine",
+			"",
+			none,
+		),
+		secret: true,
+	},
+	TRUST_PROXY: row(
+		"proxies in front whose X-Forwarded-For entry is believed",
+		"a number, 0 to 10",
+		"1",
+		integer(0, 10),
+		"0",
+	),
+	BOOST_SECRET: {
+		...optional("shared with boost, which then names the client", "any text", "a long random text", text),
+		secret: true,
+	},
+	MAX_BODY_BYTES: row(
+		"size of a request at most",
+		"bytes, 1024 to 67108864",
+		"2097152",
+		integer(1024, 67_108_864),
+		"2097152",
+	),
+	MAX_BATCH: row("entries of a batch at most", "a number, 1 to 10000", "100", integer(1, 10_000), "100"),
+	RATE_LIMIT_RPS: row(
+		"requests a second of each client, with ten seconds' worth of burst",
+		"a number, 0 (no limit) to 1000000",
+		"100",
+		integer(0, 1_000_000),
+		"100",
+	),
+	MAX_HEAD_AGE_S: optional(
+		"an older head makes /readyz 503; five slots unless set",
+		"seconds, 1 to 86400",
+		"60",
+		integer(1, 86_400),
+	),
+	LOG_LEVEL: row("what is logged", `one of ${LOG_LEVELS.join(", ")}`, "info", oneOf(LOG_LEVELS), "info"),
+} satisfies SettingTable;
+
+export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
+
+/** Reads the relay's settings. Throws SettingError for the first one that is missing or bad. */
+export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
+	return readSettings(RELAY_SETTINGS, env);
+}
+
+function row<T>(
+	help: string,
+	expects: string,
+	example: string,
+	parse: (value: string) => T | undefined,
+	fallback?: string,
+): Setting<T> {
+	return { help, expects, example, parse, ...(fallback === undefined ? {} : { default: fallback }) };
+}
+
+function optional<T>(
+	help: string,
+	expects: string,
+	example: string,
+	parse: (value: string) => T | undefined,
+): Setting<T | undefined> {
+	return {
+		help,
+		expects,
+		example,
+		optional: true,
+		parse: (value) => (value === "" ? undefined : parse(value)),
+	};
+}
+
+function chainId(value: string): bigint | undefined {
+	return /^\d{1,20}$/.test(value) && BigInt(value) > 0n ? BigInt(value) : undefined;
+}
+
+function privateKey(value: string): string | undefined {
+	return /^0x[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : undefined;
+}
+
+function address(value: string): string | undefined {
+	return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : undefined;
+}
+
+/** Nothing is valid: what the setting asks for does not exist, and must not look as if it did. */
+function none(): undefined {
+	return undefined;
+}
+
+function builders(value: string): readonly BuilderRow[] | undefined {
+	const parsed = readBuilders(value);
+	if (parsed.ok) return parsed.rows;
+	throw new SettingError("BUILDERS", `is not valid (${parsed.expected})`, {
+		...RELAY_SETTINGS.BUILDERS,
+	});
+}
+
+function readBuilders(value: string): ReturnType<typeof parseBuilders> {
+	if (value === "mainnet") return parseBuilders(MAINNET_BUILDERS);
+	const inline = /^\s*[[{]/.test(value);
+	let json: string;
+	try {
+		json = inline ? value : readFileSync(value, "utf8");
+	} catch {
+		return { ok: false, expected: "the file can't be read" };
+	}
+	try {
+		return parseBuilders(JSON.parse(json));
+	} catch {
+		return { ok: false, expected: "it is not JSON" };
+	}
+}

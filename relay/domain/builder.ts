@@ -1,0 +1,73 @@
+// Block builders as data: one row each, checked strictly, since a typo in a row could leak a transaction. What
+// comes in is JSON, what goes out are rows with every field set.
+
+import { z } from "zod";
+
+/** A row of the setting BUILDERS. */
+const row = z.strictObject({
+	name: z
+		.string()
+		.regex(/^[\w.-]{1,40}$/, "expected 1 to 40 letters, digits, dots, dashes")
+		.describe("shown in events, logs and metrics; unique"),
+	url: z
+		.string()
+		.refine(isSafeUrl, "expected an https URL (http only on loopback)")
+		.describe("where it takes JSON-RPC; https, http only on loopback"),
+	dialect: z
+		.enum(["bundle", "mev-share"])
+		.default("bundle")
+		.describe("how it takes bundles: `eth_sendBundle`, or `mev_sendBundle`"),
+	fullPrivacy: z.boolean().default(false).describe("whether it may have transactions of `/fullprivacy`"),
+	refund: z.boolean().default(true).describe("whether it pays refunds; without, it gets no backruns"),
+	maxRefundPercent: z.int().min(0).max(100).default(99).describe("the largest `refundPercent` it takes"),
+	refundGas: z.int().min(0).default(0).describe("gas whose cost it takes off a refund"),
+	cancel: z
+		.enum(["endpoint", "empty", "both", "none"])
+		.default("both")
+		.describe("how it is told to forget a bundle: `eth_cancelBundle`, an empty bundle, both, or not at all"),
+	privateMethod: z
+		.enum(["eth_sendPrivateRawTransaction", "eth_sendPrivateTransaction", "eth_sendRawTransaction"])
+		.default("eth_sendPrivateRawTransaction")
+		.describe("how it takes private transactions"),
+	dropping: z.boolean().default(false).describe("whether it knows `droppingTxHashes`"),
+});
+
+/** One builder. */
+export type BuilderRow = z.output<typeof row>;
+/** One builder as it is written down: what is left out has its default. */
+export type BuilderInput = z.input<typeof row>;
+
+/** What a row may hold, for the README. */
+export const BUILDER_DOCS: readonly { name: string; fallback: string; help: string }[] = Object.entries(
+	z.toJSONSchema(row, { io: "input" }).properties ?? {},
+).map(([name, field]) => {
+	const { default: fallback, description } = field as { default?: unknown; description?: string };
+	return {
+		name,
+		fallback: fallback === undefined ? "required" : JSON.stringify(fallback),
+		help: description ?? "",
+	};
+});
+
+const rows = z
+	.array(row)
+	.min(1, "expected at least one builder: nothing could ever be mined")
+	.refine((list) => new Set(list.map((one) => one.name)).size === list.length, "expected names to be unique");
+
+/** Reads the rows; answers what was expected where they are not valid. No value is quoted: URLs hold keys. */
+export function parseBuilders(
+	value: unknown,
+): { ok: true; rows: readonly BuilderRow[] } | { ok: false; expected: string } {
+	const parsed = rows.safeParse(value);
+	if (parsed.success) return { ok: true, rows: parsed.data };
+	const issue = parsed.error.issues[0];
+	const at = issue === undefined || issue.path.length === 0 ? "the list" : issue.path.join(".");
+	return { ok: false, expected: `${at}: ${issue?.message ?? "expected rows of builders"}` };
+}
+
+function isSafeUrl(text: string): boolean {
+	if (!URL.canParse(text)) return false;
+	const { protocol, hostname } = new URL(text);
+	if (protocol === "https:") return true;
+	return protocol === "http:" && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}

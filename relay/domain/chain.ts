@@ -1,0 +1,65 @@
+// The chain as the relay sees it: headers, account states and how heads change. Pure types.
+
+/** A block's header, as far as the relay needs it. */
+export interface Header {
+	readonly number: number;
+	readonly hash: string;
+	readonly parentHash: string;
+	/** Seconds since the epoch. */
+	readonly timestamp: number;
+	readonly gasLimit: bigint;
+	readonly gasUsed: bigint;
+	/** Wei per gas. */
+	readonly baseFee: bigint;
+	readonly excessBlobGas: bigint;
+	readonly blobGasUsed: bigint;
+	readonly miner: string;
+}
+
+/** A block of the canonical chain: its header, its transactions and whose nonces it moved. */
+export interface Block extends Header {
+	/** Hash and sender of each transaction, in order. */
+	readonly transactions: readonly { readonly hash: string; readonly from: string }[];
+	/** Every address whose nonce it may have changed: senders and EIP-7702 authorities, lower case. */
+	readonly touched: readonly string[];
+}
+
+/** How the canonical chain changed: `reverted` newest first, `applied` oldest first; `head` is its last block. */
+export interface ChainUpdate {
+	readonly head: Block;
+	readonly reverted: readonly Block[];
+	readonly applied: readonly Block[];
+	/** True when blocks were missed that can't be had one by one: everything must be asked anew. */
+	readonly gap: boolean;
+}
+
+/** An account in the state after one block. */
+export interface AccountState {
+	readonly address: string;
+	/** Number of the block whose state this is. */
+	readonly block: number;
+	readonly nonce: bigint;
+	/** Wei. */
+	readonly balance: bigint;
+	/** `none`: no code; `delegated`: an EIP-7702 delegation; `contract`: any other code, which may not send (EIP-3607). */
+	readonly code: "none" | "delegated" | "contract";
+}
+
+/** Where a transaction was mined. */
+export interface Inclusion {
+	readonly hash: string;
+	readonly block: number;
+	readonly blockHash: string;
+	readonly index: number;
+	readonly reverted: boolean;
+}
+
+/** What the next block allows, from the head: EIP-1559 base fee, EIP-4844 blob base fee, gas limit. */
+export interface NextBlock {
+	readonly number: number;
+	/** Seconds since the epoch: the head's plus a slot. */
+	readonly timestamp: number;
+	readonly baseFee: bigint;
+	readonly blobBaseFee: bigint;
+	readonly gasLimit: bigint;
+}

@@ -1,0 +1,57 @@
+// What can happen to a transaction: one union, that every stage emits and that status, metrics and subscriptions
+// fold. An event never holds the transaction itself, a signature or a text of a builder's.
+
+import type { SimulationError } from "./simulation.ts";
+
+/** How a builder took a delivery. `rejected` is an answer too; `failed` and `timeout` are none; `overflow`: never sent. */
+export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "overflow";
+
+/** In which form a builder got something. */
+export type DeliveryKind = "bundle" | "private" | "cancel";
+
+/** Why a transaction waits as `QUEUED`. */
+export type QueueReason = "nonceGap" | "behindHeld" | "behindUnchecked";
+
+/** What happened; `at` is in ms since the epoch, `block` the block it was about. */
+export type TxEvent =
+	| { readonly type: "received"; readonly at: number; readonly block: number }
+	| { readonly type: "queued"; readonly at: number; readonly reason: QueueReason }
+	/** Its nonce is next in line: its life in blocks starts, with `block` as the first it may be in. */
+	| { readonly type: "ready"; readonly at: number; readonly block: number }
+	| { readonly type: "simulated"; readonly at: number; readonly block: number; readonly gasUsed: number }
+	| {
+			readonly type: "simulationFailed";
+			readonly at: number;
+			readonly block: number;
+			readonly error: SimulationError;
+	  }
+	| { readonly type: "shared"; readonly at: number }
+	/** Handed over to the builders' lanes for `block`. */
+	| { readonly type: "broadcast"; readonly at: number; readonly block: number }
+	| {
+			readonly type: "delivered";
+			readonly at: number;
+			readonly block: number;
+			readonly builder: string;
+			readonly kind: DeliveryKind;
+			readonly answer: DeliveryAnswer;
+			/** From sending to the answer, in ms. */
+			readonly ms: number;
+	  }
+	| {
+			readonly type: "included";
+			readonly at: number;
+			readonly block: number;
+			readonly blockHash: string;
+			readonly index: number;
+			readonly reverted: boolean;
+	  }
+	/** The block that held it, or that used its nonce, is no longer in the chain. */
+	| { readonly type: "reorged"; readonly at: number; readonly block: number }
+	| { readonly type: "replaced"; readonly at: number; readonly block: number; readonly by: string }
+	| { readonly type: "cancelled"; readonly at: number; readonly block: number }
+	| { readonly type: "expired"; readonly at: number; readonly block: number }
+	/** Its nonce was used by another transaction, in `block` or before. */
+	| { readonly type: "dropped"; readonly at: number; readonly block: number };
+
+export type TxEventType = TxEvent["type"];

@@ -1,0 +1,132 @@
+// The ports through which the stages meet: each is declared for its consumer and has one to four methods. The
+// composition root plugs the stages into them; the stages themselves never import each other.
+
+import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
+import type { TxEvent } from "./events.ts";
+import type { TransactionRecord } from "./record.ts";
+import type { SimulationOutcome, SimulationPriority, SimulationRequest } from "./simulation.ts";
+import type { Submission, SubmitOutcome } from "./submission.ts";
+import type { PrivateTransaction } from "./transaction.ts";
+
+/** Account states at the tracked head, each asked of the node once per head however many want it. */
+export interface Accounts {
+	/** State of `address` after the tracked head. Throws an UpstreamError when it can't be had within a second. */
+	get(address: string): Promise<AccountState>;
+	/** Tells it the new head; everything known of older ones is forgotten. */
+	setHead(block: number): void;
+}
+
+/** The tracked chain. */
+export interface Heads {
+	/** The tracked head, or null before the first one. */
+	current(): Block | null;
+	/** What the block after the tracked head allows; null before the first head. */
+	next(): NextBlock | null;
+	/** `listener` is called for each change, one at a time: the next change waits for its promise. */
+	subscribe(listener: (update: ChainUpdate) => Promise<void>): void;
+}
+
+/** The chain as far as it was worked off: what was mined up to this head is out of the pool. */
+export interface Tip {
+	/** The head, or null before the first one. */
+	head(): Block | null;
+	/** What the block after it allows; null before the first head. */
+	next(): NextBlock | null;
+}
+
+/** Where transactions were mined, asked of the node. */
+export interface InclusionReader {
+	/** For each hash where it was mined in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
+	inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]>;
+}
+
+/** Simulations in the next block, when their turn comes. */
+export interface Simulations {
+	/** Like {@link Simulator.simulate}, in the order of priority. */
+	simulate(request: SimulationRequest, priority: SimulationPriority): Promise<readonly SimulationOutcome[]>;
+}
+
+/** Simulations in the next block, at once. */
+export interface Simulator {
+	/**
+	 * Runs the chain in order; answers one outcome each. Once one fails, those behind it are not run and are absent.
+	 * A node that fails is an outcome (`NODE_UNAVAILABLE`), never thrown.
+	 */
+	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
+}
+
+/** What the store gives back at a start. */
+export interface StoredTransaction {
+	readonly transaction: PrivateTransaction;
+	readonly record: TransactionRecord;
+}
+
+/** The durable record of transactions. Every promise resolves when the change is on disk, and not before. */
+export interface TransactionStore {
+	/** A new submission with its record, and in the same commit the records of those that it ended. */
+	insert(
+		transaction: PrivateTransaction,
+		record: TransactionRecord,
+		ended: readonly TransactionRecord[],
+	): Promise<void>;
+	/** Changed records of live transactions. */
+	update(records: readonly TransactionRecord[]): Promise<void>;
+	/** Final at `now` (ms): the raw bytes are forgotten, the record is kept for a week. */
+	settle(records: readonly TransactionRecord[], now: number): Promise<void>;
+	/** The record of a settled transaction, or null. */
+	settled(hash: string): Promise<TransactionRecord | null>;
+}
+
+/** Takes what happened. */
+export interface EventSink {
+	emit(hash: string, event: TxEvent): void;
+}
+
+/** One transaction to be handed to builders. */
+export interface Dispatch {
+	readonly transaction: PrivateTransaction;
+	/** The block it is for. */
+	readonly block: number;
+	/** The last block of its life: how long a private transaction may be kept. */
+	readonly lastBlock: number;
+}
+
+/** The builders. */
+export interface Broadcaster {
+	/** Names of the builders that may have it by its path alone. */
+	eligible(transaction: PrivateTransaction): readonly string[];
+	/** Puts it into the lanes of `builders`; returns at once. */
+	send(dispatch: Dispatch, builders: readonly string[]): void;
+	/** Tells the builders in `builders` to forget it, in every form they understand; returns at once. */
+	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void;
+}
+
+/** Takes submissions. */
+export interface Submitter {
+	/** Resolves once the transaction is on disk, or is refused. Throws where the node or the store fails. */
+	submit(submission: Submission): Promise<SubmitOutcome>;
+}
+
+/** What the relay tells of its own pending transactions. */
+export interface PendingReader {
+	/** The pending transaction with this hash, or null. */
+	pending(hash: string): PrivateTransaction | null;
+	/** `base` raised over the address's pending nonces that follow it without a gap. */
+	pendingNonce(address: string, base: bigint): bigint;
+}
+
+/** The records of transactions. */
+export interface RecordReader {
+	/** The record of a transaction that the relay holds or held, or null. */
+	record(hash: string): Promise<TransactionRecord | null>;
+}
+
+/** What the relay's own methods ask of the node. All throw RpcError or ForeignRpcError, ready for the client. */
+export interface NodeReads {
+	/** How many transactions the account has sent, those in the node's mempool included. */
+	pendingCount(address: string): Promise<bigint>;
+	/** The node's answer for any block number, tag or EIP-1898 object: a quantity. */
+	transactionCount(address: string, block: unknown): Promise<unknown>;
+	/** The node's transaction object, or null. */
+	transactionByHash(hash: string): Promise<unknown>;
+}

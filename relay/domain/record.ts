@@ -1,0 +1,144 @@
+// The life of one transaction as data: its stage and its events, folded. What comes in are events; what goes out
+// is what the status, the store and the event page show. It holds no raw bytes.
+
+import type { DeliveryAnswer, DeliveryKind, TxEvent } from "./events.ts";
+import { nextStage, type Stage } from "./lifecycle.ts";
+import type { SimulationError } from "./simulation.ts";
+import type { PrivateTransaction } from "./transaction.ts";
+
+/** What one builder was given for one block, and how it answered. */
+export interface Delivery {
+	readonly at: number;
+	readonly block: number;
+	readonly builder: string;
+	readonly kind: DeliveryKind;
+	readonly answer: DeliveryAnswer;
+	readonly ms: number;
+}
+
+/** Everything but deliveries, in order of time. */
+export type LifeEvent = Exclude<TxEvent, { type: "delivered" }>;
+
+/** The record of one transaction. Numbers fit JSON; wei, gas and nonce are decimal strings. */
+export interface TransactionRecord {
+	readonly hash: string;
+	readonly receivedAt: number;
+	readonly path: PrivateTransaction["path"];
+	readonly from: string;
+	/** Null for a creation. */
+	readonly to: string | null;
+	readonly gas: string;
+	readonly nonce: string;
+	readonly value: string;
+	readonly referrer: string | null;
+	readonly refundRecipient: string | null;
+	stage: Stage;
+	/** How it ended before a builder mined it all the same: where a reorganisation takes it back to. */
+	ended: Stage | null;
+	shared: boolean;
+	/** Why its last simulation failed; null once it has passed. */
+	simulationError: SimulationError | null;
+	/** The block of its last event that was about one: when it was included, ended, or became ready. */
+	block: number | null;
+	/** The first block of its life: set when its nonce gap closed. */
+	firstBlock: number | null;
+	/** Whether it has passed a simulation. */
+	passed: boolean;
+	/** When it was settled, in ms: set by the store. */
+	readonly settledAt?: number;
+	events: LifeEvent[];
+	deliveries: Delivery[];
+	/** Events and deliveries that no longer fitted. */
+	omitted: number;
+}
+
+/** Events and deliveries kept per transaction; more are only counted. */
+export const MAX_EVENTS = 200;
+export const MAX_DELIVERIES = 400;
+
+/** A new record, before its first event. */
+export function newRecord(transaction: PrivateTransaction): TransactionRecord {
+	const { tx } = transaction;
+	return {
+		hash: tx.hash,
+		receivedAt: transaction.receivedAt,
+		path: transaction.path,
+		from: tx.from,
+		to: tx.to,
+		gas: tx.gasLimit.toString(),
+		nonce: tx.nonce.toString(),
+		value: tx.value.toString(),
+		referrer: transaction.referrer,
+		refundRecipient: transaction.refundRecipient,
+		stage: "PENDING",
+		ended: null,
+		shared: false,
+		simulationError: null,
+		block: null,
+		firstBlock: null,
+		passed: false,
+		events: [],
+		deliveries: [],
+		omitted: 0,
+	};
+}
+
+/**
+ * Folds `event` into `record`. Answers false, and changes nothing, where the lifecycle does not allow it.
+ */
+export function fold(record: TransactionRecord, event: TxEvent): boolean {
+	const stage = nextStage(record.stage, event, record.ended);
+	if (stage === null) return false;
+	record.stage = stage;
+	if (event.type === "delivered") {
+		const { type: _, ...delivery } = event;
+		if (record.deliveries.length < MAX_DELIVERIES) record.deliveries.push(delivery);
+		else record.omitted += 1;
+		return true;
+	}
+	if (record.events.length < MAX_EVENTS) record.events.push(event);
+	else record.omitted += 1;
+	applyFields(record, event);
+	return true;
+}
+
+function applyFields(record: TransactionRecord, event: LifeEvent): void {
+	if ("block" in event && event.type !== "simulated" && event.type !== "broadcast")
+		record.block = event.block;
+	switch (event.type) {
+		case "received":
+			// Also of one that had expired or was dropped and is admitted anew: its life starts again.
+			record.ended = null;
+			record.simulationError = null;
+			record.passed = false;
+			record.firstBlock = null;
+			break;
+		case "queued":
+			// Its life starts when the gap closes, also when it had begun and the gap opened again.
+			if (event.reason === "nonceGap") record.firstBlock = null;
+			break;
+		case "ready":
+			record.firstBlock ??= event.block;
+			break;
+		case "simulated":
+			record.simulationError = null;
+			record.passed = true;
+			break;
+		case "simulationFailed":
+			record.simulationError = event.error;
+			break;
+		case "shared":
+			record.shared = true;
+			break;
+		case "included":
+			record.simulationError = null;
+			break;
+		case "replaced":
+		case "cancelled":
+		case "expired":
+			record.ended = record.stage;
+			break;
+		default:
+			break;
+	}
+}

@@ -1,0 +1,38 @@
+// Why a submission is refused: a closed list of codes with the words for the client. Wallets match on these words,
+// so they are go-ethereum's (core/txpool/errors.go, core/error.go).
+
+/** The whole list of reasons. */
+export const REJECTION_CODES = [
+	"UNDECODABLE",
+	"WRONG_CHAIN",
+	"NONCE_TOO_LOW",
+	"NONCE_TOO_HIGH",
+	"NONCE_MAX",
+	"INSUFFICIENT_FUNDS",
+	"INTRINSIC_GAS",
+	"FLOOR_DATA_GAS",
+	"BLOCK_GAS_LIMIT",
+	"TX_GAS_LIMIT",
+	"TIP_ABOVE_FEE_CAP",
+	"INITCODE_SIZE",
+	"OVERSIZED",
+	"BLOBS",
+	"EMPTY_AUTH_LIST",
+	"SENDER_NOT_EOA",
+	"UNDERPRICED",
+	"SENDER_FULL",
+	"POOL_FULL",
+] as const;
+export type RejectionCode = (typeof REJECTION_CODES)[number];
+
+/** A refusal; `data` goes to the client beside the message. */
+export interface Rejection {
+	readonly code: RejectionCode;
+	readonly message: string;
+	readonly data?: Readonly<Record<string, string>>;
+}
+
+/** Shorthand for a refusal. */
+export function rejection(code: RejectionCode, message: string, data?: Rejection["data"]): Rejection {
+	return data === undefined ? { code, message } : { code, message, data };
+}

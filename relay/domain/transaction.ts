@@ -1,0 +1,23 @@
+// A private transaction as the relay holds it: the decoded bytes and what its sender asked for with them.
+
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { SubmissionPath } from "./endpoints.ts";
+
+/** What came with a submission beside the transaction itself. */
+export interface SubmissionOptions {
+	readonly path: SubmissionPath;
+	/** A self-transfer of the same nonce ends it without a fee. False on paths where the flag has no effect. */
+	readonly softCancellations: boolean;
+	/** Lower-case address that gets the rebate, or null: then the sender does. */
+	readonly refundRecipient: string | null;
+	readonly referrer: string | null;
+}
+
+/** A transaction that was admitted. */
+export interface PrivateTransaction extends SubmissionOptions {
+	readonly tx: DecodedTransaction;
+	/** The network address that submitted it: who may cancel it. */
+	readonly origin: string;
+	/** When it came, in ms since the epoch. */
+	readonly receivedAt: number;
+}

@@ -1,0 +1,112 @@
+// Blocks of the node: the JSON of a block with its full transactions comes in, a Block goes out. It checks the shape
+// and trusts the contents: the node is the operator's own.
+
+import { parseAddress, parseHash } from "../../shared/ethereum/hex.ts";
+import type { Authorization } from "../../shared/ethereum/transaction.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Block } from "../domain/chain.ts";
+
+/** Who signed an EIP-7702 authorization: a lower-case address, or null where the signature is none. */
+export type AuthorityOf = (authorization: Authorization) => string | null;
+
+/** A block's name: enough to see whether it is known. */
+export interface BlockRef {
+	readonly number: number;
+	readonly hash: string;
+}
+
+const QUANTITY = /^0x[0-9a-f]{1,64}$/i;
+
+/** Number and hash of a block given with or without its transactions. Throws an UpstreamError for anything else. */
+export function readBlockRef(json: unknown): BlockRef {
+	const block = record(json);
+	return { number: Number(quantity(block.number)), hash: hash(block.hash) };
+}
+
+/**
+ * The block of `json`, the answer to `eth_getBlockByHash` or `…ByNumber` with full transactions. Throws an
+ * UpstreamError where it is no such thing.
+ */
+export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
+	const block = record(json);
+	if (!Array.isArray(block.transactions)) throw new UpstreamError("notJsonRpc");
+	const transactions: { hash: string; from: string }[] = [];
+	const touched = new Set<string>();
+	for (const entry of block.transactions) {
+		const transaction = record(entry);
+		const from = address(transaction.from);
+		transactions.push({ hash: hash(transaction.hash), from });
+		touched.add(from);
+		for (const authority of authorities(transaction.authorizationList, authorityOf)) touched.add(authority);
+	}
+	return {
+		...readBlockRef(block),
+		parentHash: hash(block.parentHash),
+		timestamp: Number(quantity(block.timestamp)),
+		gasLimit: quantity(block.gasLimit),
+		gasUsed: quantity(block.gasUsed),
+		// Absent before the forks that brought them.
+		baseFee: quantity(block.baseFeePerGas ?? "0x0"),
+		excessBlobGas: quantity(block.excessBlobGas ?? "0x0"),
+		blobGasUsed: quantity(block.blobGasUsed ?? "0x0"),
+		miner: address(block.miner),
+		transactions,
+		touched: [...touched],
+	};
+}
+
+/**
+ * Accounts whose nonce an authorization list raised, or would have: one that the chain skipped (wrong nonce, other
+ * chain) is named too, which costs a look at the account and nothing else. https://eips.ethereum.org/EIPS/eip-7702
+ */
+function authorities(list: unknown, authorityOf: AuthorityOf): string[] {
+	if (!Array.isArray(list)) return [];
+	const found: string[] = [];
+	for (const entry of list) {
+		const authorization = readAuthorization(entry);
+		const authority = authorization === null ? null : authorityOf(authorization);
+		if (authority !== null) found.push(authority);
+	}
+	return found;
+}
+
+/** Null for what can't be read: one odd entry shall not keep the relay from following the chain. */
+function readAuthorization(entry: unknown): Authorization | null {
+	try {
+		const { chainId, address: code, nonce, yParity, v, r, s } = record(entry);
+		return {
+			chainId: quantity(chainId),
+			address: address(code),
+			nonce: quantity(nonce),
+			// Some nodes call it v.
+			yParity: Number(quantity(yParity ?? v)),
+			r: quantity(r),
+			s: quantity(s),
+		};
+	} catch {
+		return null;
+	}
+}
+
+function record(json: unknown): Record<string, unknown> {
+	if (typeof json !== "object" || json === null) throw new UpstreamError("notJsonRpc");
+	return json as Record<string, unknown>;
+}
+
+/** Not as strict as with clients: some nodes pad r and s with zeros. */
+function quantity(value: unknown): bigint {
+	if (typeof value !== "string" || !QUANTITY.test(value)) throw new UpstreamError("notJsonRpc");
+	return BigInt(value);
+}
+
+function hash(value: unknown): string {
+	const parsed = typeof value === "string" ? parseHash(value) : null;
+	if (parsed === null) throw new UpstreamError("notJsonRpc");
+	return parsed;
+}
+
+function address(value: unknown): string {
+	const parsed = typeof value === "string" ? parseAddress(value) : null;
+	if (parsed === null) throw new UpstreamError("notJsonRpc");
+	return parsed;
+}

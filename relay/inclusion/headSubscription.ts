@@ -1,0 +1,171 @@
+// The node's word that there is a new head: what comes in is its websocket address, what goes out is a call for each
+// head that it announces. A connection that ends or falls silent is made anew; it neither reads blocks nor polls.
+
+import { type RawData, WebSocket } from "ws";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { parseHash } from "../../shared/ethereum/hex.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+
+export interface HeadSubscriptionOptions {
+	/** ws or wss; never printed, for it may hold a key. */
+	readonly url: string;
+	/** Between two pings, in ms; without a sign of life from one to the next the connection is given up. */
+	readonly pingMs?: number;
+	/** From connecting to the node's yes, in ms. */
+	readonly setupMs?: number;
+}
+
+export interface HeadSubscriptionDependencies {
+	/** The hash of a head that the node announced. */
+	readonly onHead: (hash: string) => void;
+	/** Called when `live` has changed. */
+	readonly onChange: () => void;
+	/** 0 to 1, for the pause before the next try. */
+	readonly random: () => number;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+const PING_MS = 15_000;
+const SETUP_MS = 5_000;
+/** Before the first new try, doubled each time up to the second, in ms. */
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
+/** A header is 2 KB. */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+const SUBSCRIBE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] });
+
+/** `eth_subscribe newHeads` on one connection at a time. */
+export class HeadSubscription {
+	readonly #options: HeadSubscriptionOptions;
+	readonly #deps: HeadSubscriptionDependencies;
+	#socket: WebSocket | null = null;
+	/** The subscription's id, once the node has said yes. */
+	#id: string | null = null;
+	/** The next thing to do with the connection: give it up, ping it, or make it anew. */
+	#timer: Timer | null = null;
+	#tries = 0;
+	#heard = false;
+	#stopped = true;
+	#told = false;
+
+	constructor(options: HeadSubscriptionOptions, dependencies: HeadSubscriptionDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	/** Whether heads are being announced, as far as is known. */
+	get live(): boolean {
+		return this.#id !== null;
+	}
+
+	start(): void {
+		this.#stopped = false;
+		this.#connect();
+	}
+
+	/** Makes the connection anew: for one that is up and announces nothing. */
+	restart(): void {
+		this.#socket?.terminate();
+	}
+
+	/** Ends the connection; resolves when it is closed. */
+	async stop(): Promise<void> {
+		this.#stopped = true;
+		this.#timer?.cancel();
+		const socket = this.#socket;
+		if (socket === null) return;
+		await new Promise<void>((resolve) => {
+			socket.once("close", () => resolve());
+			socket.terminate();
+		});
+	}
+
+	#connect(): void {
+		const { clock } = this.#deps;
+		const socket = new WebSocket(this.#options.url, {
+			perMessageDeflate: false,
+			maxPayload: MAX_MESSAGE_BYTES,
+		});
+		this.#socket = socket;
+		this.#timer = clock.after(this.#options.setupMs ?? SETUP_MS, () => socket.terminate());
+		socket.on("open", () => socket.send(SUBSCRIBE));
+		socket.on("message", (data) => this.#read(socket, data));
+		socket.on("pong", () => {
+			this.#heard = true;
+		});
+		// What is wrong is told once an outage, at its end: "close" comes behind every "error".
+		let fault: unknown;
+		socket.on("error", (error) => {
+			fault = error;
+		});
+		socket.on("close", () => this.#lost(fault));
+	}
+
+	#read(socket: WebSocket, data: RawData): void {
+		this.#heard = true;
+		const message = parse(data);
+		if (message === null) return;
+		if (message.id === 1) {
+			if (typeof message.result === "string") this.#subscribed(socket, message.result);
+			else socket.terminate();
+			return;
+		}
+		const { subscription, result } = object(message.params) ?? {};
+		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
+		const { hash } = object(result) ?? {};
+		const parsed = typeof hash === "string" ? parseHash(hash) : null;
+		if (parsed !== null) this.#deps.onHead(parsed);
+	}
+
+	#subscribed(socket: WebSocket, id: string): void {
+		this.#timer?.cancel();
+		this.#id = id;
+		this.#tries = 0;
+		this.#told = false;
+		this.#deps.log.info("heads are announced by the node");
+		this.#ping(socket);
+		this.#deps.onChange();
+	}
+
+	#ping(socket: WebSocket): void {
+		this.#heard = false;
+		socket.ping();
+		this.#timer = this.#deps.clock.after(this.#options.pingMs ?? PING_MS, () => {
+			if (this.#heard) this.#ping(socket);
+			else socket.terminate();
+		});
+	}
+
+	#lost(fault: unknown): void {
+		const { clock, log, random, onChange } = this.#deps;
+		this.#timer?.cancel();
+		this.#socket = null;
+		const wasLive = this.live;
+		this.#id = null;
+		if (this.#stopped) return;
+		if (!this.#told) {
+			this.#told = true;
+			log.warn("heads are not announced by the node: polling", {
+				...(fault === undefined ? {} : { fault: safeError(fault) }),
+			});
+		}
+		const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#tries, LONGEST_PAUSE_MS);
+		this.#tries = Math.min(this.#tries + 1, 16);
+		// Half of it drawn, so that many relays do not come back to a node at once.
+		this.#timer = clock.after(pauseMs * (0.5 + random() / 2), () => this.#connect());
+		if (wasLive) onChange();
+	}
+}
+
+function parse(data: RawData): Record<string, unknown> | null {
+	try {
+		return object(JSON.parse(data.toString()));
+	} catch {
+		return null;
+	}
+}
+
+function object(value: unknown): Record<string, unknown> | null {
+	return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+}

@@ -1,0 +1,262 @@
+// The chain, followed: what comes in is a node that tells heads by subscription or is asked for them, what goes out
+// is each change of the canonical chain, block by block, reorganisations included. It decides nothing by a change.
+
+import { type Clock, pause } from "../../shared/clock.ts";
+import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
+import type { Heads } from "../domain/ports.ts";
+import { type AuthorityOf, type BlockRef, readBlock, readBlockRef } from "./blockReader.ts";
+import { type WalkLimits, walk } from "./chainWalk.ts";
+import { HeadSubscription } from "./headSubscription.ts";
+
+export interface HeadTrackerOptions {
+	/** Between two questions for the head where it is not announced, in ms. */
+	readonly pollMs: number;
+	readonly slotSeconds: number;
+	/** Where heads are announced; absent: they are polled. */
+	readonly wsUrl?: string | undefined;
+	readonly limits?: WalkLimits;
+}
+
+export interface HeadTrackerDependencies {
+	readonly node: Pick<JsonRpcClient, "call">;
+	/** What the block after a head allows. */
+	readonly nextBlock: (head: Block) => Promise<NextBlock>;
+	readonly authorityOf: AuthorityOf;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** 0 to 1; Math.random unless given. */
+	readonly random?: () => number;
+}
+
+const LIMITS: WalkLimits = { kept: 128, missed: 64 };
+/** Deadline of one question for a block, in ms. */
+const BLOCK_MS = 5_000;
+/** Also while heads are announced they are asked for, this often at most: a rollback is not announced. */
+const SAFETY_POLL_MS = 2_000;
+/** Before the next look where the node's answers did not fit together, in ms. */
+const LOOK_AGAIN_MS = 250;
+/** The head is believed to have gone back when it stays so for this long, in ms: see `#isBelieved`. */
+const BACK_MS = 1_000;
+/** Heads found by asking and never announced: then the subscription is dead though its connection is not. */
+const UNANNOUNCED = 3;
+
+/** Follows the chain of one node, or of many behind a balancer. */
+export class HeadTracker implements Heads, Component {
+	readonly name = "heads";
+	readonly #options: HeadTrackerOptions;
+	readonly #deps: HeadTrackerDependencies;
+	readonly #subscription: HeadSubscription | null;
+	readonly #listeners: ((update: ChainUpdate) => Promise<void>)[] = [];
+	readonly #stopping = new AbortController();
+	#running: Promise<void> = Promise.resolve();
+	/** The last blocks, oldest first; the last one is the tracked head. */
+	#chain: readonly Block[] = [];
+	#next: NextBlock | null = null;
+	/** Ends the pause between two looks. */
+	#rest = new AbortController();
+	/** The head that was announced last, until it is tracked or a slot has passed (`until`, monotonic). */
+	#announced: { readonly hash: string; readonly until: number } | null = null;
+	#unannounced = 0;
+	/** Since when the node says that the head is one of the blocks before it; null while it does not. */
+	#backSince: number | null = null;
+	#lookAgain = false;
+	#isOut = false;
+
+	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+		const { clock, log, random = Math.random } = dependencies;
+		const onHead = (hash: string) => this.#onAnnounced(hash);
+		const onChange = () => this.#rest.abort();
+		this.#subscription =
+			options.wsUrl === undefined
+				? null
+				: new HeadSubscription({ url: options.wsUrl }, { onHead, onChange, random, clock, log });
+	}
+
+	/** The tracked head, or null before the first one. It moves before the listeners are called. */
+	current(): Block | null {
+		return this.#chain.at(-1) ?? null;
+	}
+
+	/** What the block after the tracked head allows; null before the first head. */
+	next(): NextBlock | null {
+		return this.#next;
+	}
+
+	/**
+	 * `listener` is called for each change, one at a time: the next change waits for its promise, and heads that come
+	 * meanwhile are one change. The first change after the start has `gap` set. A listener that throws is only logged.
+	 */
+	subscribe(listener: (update: ChainUpdate) => Promise<void>): void {
+		this.#listeners.push(listener);
+	}
+
+	/** How long ago the tracked head was made, by its timestamp, in ms; Infinity before the first one. */
+	ageMs(): number {
+		const head = this.current();
+		return head === null ? Infinity : Math.max(0, this.#deps.clock.now() - head.timestamp * 1000);
+	}
+
+	/** Begins to follow; does not wait for the node. */
+	async start(): Promise<void> {
+		this.#subscription?.start();
+		this.#running = this.#follow();
+	}
+
+	/** Ends it; resolves when the listeners have ended too. */
+	async stop(): Promise<void> {
+		this.#stopping.abort();
+		this.#rest.abort();
+		await this.#subscription?.stop();
+		await this.#running;
+	}
+
+	async #follow(): Promise<void> {
+		const { clock, log } = this.#deps;
+		while (!this.#stopping.signal.aborted) {
+			this.#rest = new AbortController();
+			try {
+				await this.#look();
+				if (this.#isOut) log.info("the node tells its head again");
+				this.#isOut = false;
+			} catch (thrown) {
+				if (!this.#isOut) log.warn("the node does not tell its head", { fault: safeError(thrown) });
+				this.#isOut = true;
+			}
+			if (this.#stopping.signal.aborted) return;
+			await pause(clock, this.#restMs(), this.#rest.signal);
+		}
+	}
+
+	#restMs(): number {
+		const { pollMs, slotSeconds } = this.#options;
+		if (this.#isOut) return pollMs;
+		if (this.#lookAgain) return Math.min(pollMs, LOOK_AGAIN_MS);
+		// Announced, and yet not to be had: a balancer's other node has it.
+		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;
+		return Math.max(SAFETY_POLL_MS, slotSeconds * 500);
+	}
+
+	#onAnnounced(hash: string): void {
+		this.#unannounced = 0;
+		if (this.#chain.some((block) => block.hash === hash)) return;
+		const until = this.#deps.clock.monotonic() + this.#options.slotSeconds * 1000;
+		this.#announced = { hash, until };
+		this.#rest.abort();
+	}
+
+	/** Compares the node's head with the tracked one and goes the way from one to the other. */
+	async #look(): Promise<void> {
+		this.#lookAgain = false;
+		const { clock } = this.#deps;
+		const begun = clock.monotonic();
+		const wasAnnounced = this.#announced !== null;
+		if (this.#announced !== null && this.#announced.until < begun) this.#announced = null;
+		const head = await this.#newHead();
+		if (head === null) return;
+		const limits = this.#options.limits ?? LIMITS;
+		const way = await walk(this.#chain, head, (block) => this.#parent(block), limits);
+		if (way === null || !this.#isBelieved(way.update)) {
+			this.#lookAgain = true;
+			return;
+		}
+		const next = await this.#deps.nextBlock(way.update.head);
+		if (this.#stopping.signal.aborted) return;
+		const isFirst = this.#chain.length === 0;
+		this.#chain = way.chain;
+		this.#next = next;
+		if (this.#chain.some(({ hash }) => hash === this.#announced?.hash)) this.#announced = null;
+		if (!wasAnnounced && this.#subscription?.live === true) this.#onUnannounced();
+		this.#tell(way.update, isFirst, clock.monotonic() - begun);
+		for (const listener of this.#listeners) await this.#call(listener, way.update);
+	}
+
+	/** The node's head with its transactions; null where it is the tracked one, or gone before it was read. */
+	async #newHead(): Promise<Block | null> {
+		const current = this.current();
+		// Announced: most likely it is a new one, so it is asked for whole at once.
+		const whole = current === null || this.#announced !== null;
+		const json = await this.#ask("eth_getBlockByNumber", ["latest", whole]);
+		const ref: BlockRef = readBlockRef(json);
+		if (ref.hash === current?.hash) {
+			this.#backSince = null;
+			return null;
+		}
+		const kept = this.#chain.find(({ hash }) => hash === ref.hash);
+		if (kept !== undefined) return kept;
+		if (whole) return readBlock(json, this.#deps.authorityOf);
+		const block = await this.#blockByHash(ref.hash);
+		this.#lookAgain = block === null;
+		return block;
+	}
+
+	/**
+	 * Whether the change is taken for true. Behind a balancer "latest" is now and then that of a node that lags: the
+	 * head seems to go back to a block before it. So that is believed only when it stays; on a chain that was really
+	 * rolled back (anvil_rollback, evm_revert) it does. Another branch is believed at once.
+	 */
+	#isBelieved(update: ChainUpdate): boolean {
+		if (update.applied.length > 0) {
+			this.#backSince = null;
+			return true;
+		}
+		const now = this.#deps.clock.monotonic();
+		this.#backSince ??= now;
+		if (now - this.#backSince < BACK_MS) return false;
+		this.#backSince = null;
+		return true;
+	}
+
+	/** Null where the node does not have it any more, or not yet. */
+	async #parent(block: Block): Promise<Block | null> {
+		const parent = await this.#blockByHash(block.parentHash);
+		if (parent !== null && parent.number !== block.number - 1) throw new UpstreamError("notJsonRpc");
+		return parent;
+	}
+
+	async #blockByHash(hash: string): Promise<Block | null> {
+		const json = await this.#ask("eth_getBlockByHash", [hash, true]);
+		if (json === null) return null;
+		const block = readBlock(json, this.#deps.authorityOf);
+		if (block.hash !== hash) throw new UpstreamError("notJsonRpc");
+		return block;
+	}
+
+	async #ask(method: string, params: readonly unknown[]): Promise<unknown> {
+		if (this.#stopping.signal.aborted) throw new UpstreamError("unreachable");
+		const answer = await this.#deps.node.call({ method, params }, BLOCK_MS);
+		if (!answer.ok) throw new UpstreamError("notJsonRpc");
+		return answer.result;
+	}
+
+	#onUnannounced(): void {
+		this.#unannounced += 1;
+		if (this.#unannounced < UNANNOUNCED) return;
+		this.#unannounced = 0;
+		this.#deps.log.warn("the node announces no heads any more: subscribing anew");
+		this.#subscription?.restart();
+	}
+
+	#tell(update: ChainUpdate, isFirst: boolean, ms: number): void {
+		const { log } = this.#deps;
+		const block = update.head.number;
+		if (update.gap && !isFirst) log.warn("blocks were missed", { block });
+		else if (update.reverted.length > 0) log.info("reorganisation", { block, count: update.reverted.length });
+		else log.debug("head", { block, count: update.applied.length, ms: Math.round(ms) });
+	}
+
+	async #call(listener: (update: ChainUpdate) => Promise<void>, update: ChainUpdate): Promise<void> {
+		try {
+			await listener(update);
+		} catch (thrown) {
+			this.#deps.log.error("a listener to heads failed", {
+				block: update.head.number,
+				fault: safeError(thrown),
+			});
+		}
+	}
+}

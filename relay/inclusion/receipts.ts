@@ -1,0 +1,78 @@
+// Where transactions were mined: their hashes come in, block, place and outcome of each go out, read from the node's
+// receipts. "Not mined" is only said where the node says so.
+
+import { parseHash, toQuantity } from "../../shared/ethereum/hex.ts";
+import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { Inclusion } from "../domain/chain.ts";
+import type { InclusionReader } from "../domain/ports.ts";
+
+/** Receipts asked for in one request: their logs can be large. */
+const BATCH_RECEIPTS = 100;
+/** Requests under way at the same time. */
+const BATCHES_AT_ONCE = 4;
+const BATCH_MS = 5_000;
+const QUANTITY = /^0x[0-9a-f]{1,13}$/i;
+
+/** Reads inclusions from `node`. */
+export function receiptReader(dependencies: {
+	readonly node: Pick<JsonRpcClient, "batch">;
+}): InclusionReader {
+	return {
+		async inclusions(hashes, maxBlock) {
+			const found: (Inclusion | null)[] = new Array(hashes.length).fill(null);
+			let next = 0;
+			const work = async (): Promise<void> => {
+				while (next < hashes.length) {
+					const start = next;
+					next += BATCH_RECEIPTS;
+					const part = hashes.slice(start, next);
+					const answers = await dependencies.node.batch(part.map(receiptCall), BATCH_MS);
+					part.forEach((hash, i) => {
+						found[start + i] = readInclusion(hash, answers[i], maxBlock);
+					});
+				}
+			};
+			await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, work));
+			return found;
+		},
+	};
+}
+
+function receiptCall(hash: string) {
+	return { method: "eth_getTransactionReceipt", params: [hash] };
+}
+
+/** Null where it is not mined, or above `maxBlock`. Throws an UpstreamError where the node did not say. */
+function readInclusion(hash: string, answer: RpcAnswer | undefined, maxBlock: number): Inclusion | null {
+	// An error is no "no": the node may be indexing, or short of memory.
+	if (answer === undefined || !answer.ok || answer.result === undefined)
+		throw new UpstreamError("notJsonRpc");
+	if (answer.result === null) return null;
+	const { transactionHash, blockNumber, blockHash, transactionIndex, status } = answer.result as Record<
+		string,
+		unknown
+	>;
+	// Some nodes answer with a receipt of a pending transaction.
+	if (blockNumber === null || blockHash === null) return null;
+	const block = whole(blockNumber);
+	const mined = {
+		hash,
+		block,
+		blockHash: fixed(blockHash),
+		index: whole(transactionIndex),
+		reverted: status === toQuantity(0),
+	};
+	if (fixed(transactionHash) !== hash.toLowerCase()) throw new UpstreamError("notJsonRpc");
+	return block > maxBlock ? null : mined;
+}
+
+function whole(value: unknown): number {
+	if (typeof value !== "string" || !QUANTITY.test(value)) throw new UpstreamError("notJsonRpc");
+	return Number(value);
+}
+
+function fixed(value: unknown): string {
+	const parsed = typeof value === "string" ? parseHash(value) : null;
+	if (parsed === null) throw new UpstreamError("notJsonRpc");
+	return parsed;
+}

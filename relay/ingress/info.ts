@@ -1,0 +1,40 @@
+// What `GET /info` says of the relay: its chain, how bids must pay, its limits. Pure.
+
+/** The settings that are told. */
+export interface InfoSettings {
+	/** The builders' shared coinbase, or undefined where each block has its own. */
+	readonly FEE_RECIPIENT: string | undefined;
+	readonly REFUND_PERCENT: number;
+	readonly TX_TTL_BLOCKS: number;
+	readonly SLOT_SECONDS: number;
+	readonly MAX_BODY_BYTES: number;
+	readonly MAX_BATCH: number;
+	readonly RATE_LIMIT_RPS: number;
+}
+
+/** The JSON of `GET /info`. */
+export function infoReport(
+	settings: InfoSettings,
+	version: string,
+	chainId: bigint,
+	maxPendingPerSender: number,
+): unknown {
+	return {
+		name: "leeward",
+		version,
+		chainId: `0x${chainId.toString(16)}`,
+		feeRecipient: settings.FEE_RECIPIENT ?? null,
+		pay: "block.coinbase",
+		// Searchers can't bid yet: this version shares nothing with them.
+		bidding: false,
+		refundPercent: settings.REFUND_PERCENT,
+		txTtlBlocks: settings.TX_TTL_BLOCKS,
+		slotSeconds: settings.SLOT_SECONDS,
+		limits: {
+			maxBodyBytes: settings.MAX_BODY_BYTES,
+			maxBatch: settings.MAX_BATCH,
+			rateLimitRps: settings.RATE_LIMIT_RPS,
+			maxPendingPerSender,
+		},
+	};
+}

@@ -1,0 +1,139 @@
+// The relay's door: settings and the ports of its stages come in, servers go out. HTTP and websocket share one port
+// unless a setting moves them; methods, routes and limits are put together here and live elsewhere.
+
+import { type Clock, pause } from "../../shared/clock.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/opsRoutes.ts";
+import { RateLimiter } from "../../shared/http/rateLimit.ts";
+import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
+import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import { RpcWebsocket } from "../../shared/http/websocket.ts";
+import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
+import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
+import { methodTable } from "../../shared/jsonrpc/method.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import type { RecordReader } from "../domain/ports.ts";
+import { METHODS } from "./methods/index.ts";
+import type { MethodNeeds } from "./needs.ts";
+import { type RecordViews, relayRoutes } from "./routes.ts";
+import { RPC_PATHS } from "./submissionOptions.ts";
+
+export interface IngressOptions {
+	readonly host: string;
+	readonly port: number;
+	/** Where the websocket and the metrics have ports of their own. */
+	readonly searcherPort: number | undefined;
+	readonly metricsPort: number | undefined;
+	readonly trustProxy: number;
+	readonly boostSecret: string | undefined;
+	readonly maxBodyBytes: number;
+	readonly maxBatch: number;
+	readonly rateLimitRps: number;
+	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	readonly drainMs: number;
+	/** What `GET /info` answers. */
+	readonly info: unknown;
+}
+
+export interface IngressDependencies extends MethodNeeds {
+	/** The reads that are passed to the node. */
+	readonly reads: Fallback<CallContext>;
+	readonly records: RecordReader;
+	readonly views: RecordViews;
+	readonly checks: readonly ReadinessCheck[];
+	/** Whether a hash is of a transaction that the relay holds: its receipt may be polled for free once a second. */
+	readonly isOwn: (hash: string) => boolean;
+	readonly registry: Metrics;
+	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
+	readonly verifySignature: VerifySignature;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+/** The servers as one component. */
+export interface Ingress extends Component {
+	/** The port of HTTP, once started. */
+	readonly port: number;
+}
+
+/** Polls of one's own transactions that are free once a second. */
+const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+
+/** Makes the servers; nothing listens yet. */
+export function createIngress(options: IngressOptions, dependencies: IngressDependencies): Ingress {
+	const { clock, log, isOwn, registry } = dependencies;
+	const { host, port, searcherPort, metricsPort, maxBodyBytes, maxBatch } = options;
+	const limiter = new RateLimiter(
+		{ rps: options.rateLimitRps },
+		{
+			clock,
+			freePoll: (method, [hash]) =>
+				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
+		},
+	);
+	const dispatcher = createDispatcher<CallContext>(
+		{ maxBatch },
+		{
+			methods: methodTable(METHODS, dependencies),
+			fallback: dependencies.reads,
+			limiter,
+			log,
+			clock,
+			onCall: dependencies.onCall,
+		},
+	);
+	const readAddress = addressReader({
+		trustProxy: options.trustProxy,
+		...(options.boostSecret === undefined ? {} : { boostSecret: options.boostSecret }),
+	});
+	const post = rpcOverHttp({ dispatcher, readAddress, verifySignature: dependencies.verifySignature });
+	const websocket = new RpcWebsocket(
+		{ paths: RPC_PATHS, maxMessageBytes: maxBodyBytes },
+		{ dispatcher, readAddress, clock },
+	);
+	const draining = (): boolean => servers.some((server) => server.draining);
+	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
+	const metrics = metricsRoute(registry);
+	const common = { host, maxBodyBytes };
+	const deps = { readAddress, limiter, log, clock };
+	const main = createHttpServer(
+		{
+			...common,
+			name: "http",
+			port,
+			rpcPaths: RPC_PATHS,
+			routes: [
+				...relayRoutes({ ...dependencies, info: () => options.info }),
+				...ops,
+				...(metricsPort === undefined ? [metrics] : []),
+			],
+		},
+		{ ...deps, post, ...(searcherPort === undefined ? { websocket } : {}) },
+	);
+	const servers: HttpServer[] = [main];
+	if (searcherPort !== undefined) {
+		const searchers = { ...common, name: "searchers", port: searcherPort, rpcPaths: RPC_PATHS, routes: [] };
+		servers.push(createHttpServer(searchers, { ...deps, post, websocket }));
+	}
+	if (metricsPort !== undefined) {
+		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes: [metrics] };
+		servers.push(createHttpServer(operators, deps));
+	}
+	return {
+		name: "ingress",
+		get port() {
+			return main.port;
+		},
+		async start() {
+			for (const server of servers) await server.start();
+		},
+		async stop() {
+			for (const server of servers) server.drain();
+			await pause(clock, options.drainMs);
+			await Promise.all(servers.map((server) => server.stop()));
+		},
+	};
+}

@@ -1,0 +1,20 @@
+// eth_getTransactionCount: the node's count; with `pending`, raised over the account's private transactions.
+
+import { z } from "zod";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
+import { address, blockReference } from "../../../shared/jsonrpc/schemas.ts";
+import { relayMethod } from "../needs.ts";
+
+export const eth_getTransactionCount = relayMethod({
+	name: "eth_getTransactionCount",
+	summary: "The account's next nonce; with the tag pending, private transactions count too.",
+	params: [
+		{ name: "address", schema: address },
+		{ name: "block", schema: blockReference.optional() },
+	],
+	result: z.string().describe("the count as 0x hex"),
+	async handle([account, block = "latest"], _context, { pending, node }) {
+		if (block !== "pending") return node.transactionCount(account, block);
+		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account)));
+	},
+});

@@ -1,0 +1,47 @@
+// Transactions as `eth_getTransactionByHash` shows them: ours while they are pending, and the node's with the same
+// fields hidden. The signature never leaves: `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type.
+
+import { toQuantity } from "../../shared/ethereum/hex.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+
+/** JSON-RPC transaction object (interface section 2.2). */
+export type RpcTransaction = Readonly<Record<string, unknown>>;
+
+const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
+
+/** A pending transaction of ours. Blobs and authorizations, which are signatures too, are left out. */
+export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
+	return {
+		blockHash: null,
+		blockNumber: null,
+		transactionIndex: null,
+		hash: tx.hash,
+		type: toQuantity(BigInt(tx.type)),
+		chainId: toQuantity(tx.chainId),
+		nonce: toQuantity(tx.nonce),
+		from: tx.from,
+		to: tx.to,
+		value: toQuantity(tx.value),
+		gas: toQuantity(tx.gasLimit),
+		maxFeePerGas: toQuantity(tx.maxFeePerGas),
+		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+		input: `0x${tx.data.toString("hex")}`,
+		accessList: tx.accessList,
+		...(tx.maxFeePerBlobGas === null
+			? {}
+			: { maxFeePerBlobGas: toQuantity(tx.maxFeePerBlobGas), blobVersionedHashes: tx.blobVersionedHashes }),
+		...HIDDEN,
+	};
+}
+
+/** The node's answer with the same fields: the fees of older types are both their gas price. */
+export function minedTransaction(node: RpcTransaction): RpcTransaction {
+	const price = node.gasPrice;
+	return {
+		...node,
+		maxFeePerGas: node.maxFeePerGas ?? price,
+		maxPriorityFeePerGas: node.maxPriorityFeePerGas ?? price,
+		accessList: node.accessList ?? [],
+		...HIDDEN,
+	};
+}

@@ -1,0 +1,91 @@
+// The relay's metrics: each a function, all series there from the start. What is measured is decided by those who
+// call them.
+
+import { type Count, labelSets, type Metrics, type Observe } from "../shared/metrics.ts";
+import { ENDPOINTS } from "./domain/endpoints.ts";
+import { STAGES } from "./domain/lifecycle.ts";
+import { REJECTION_CODES } from "./domain/rejection.ts";
+
+/** Steps of a submission, in order. */
+export const STEPS = ["decode", "admission", "store", "account", "simulation", "broadcast"] as const;
+export type Step = (typeof STEPS)[number];
+
+/** How a submission ended. */
+const SUBMISSION_OUTCOMES = ["accepted", "known", "failed", ...REJECTION_CODES] as const;
+
+export interface RelayMetrics {
+	/** A submission that was answered. */
+	readonly submission: Count<"path" | "outcome">;
+	/** Seconds that a step of a submission took. */
+	readonly step: Observe<"step">;
+	/** A transaction came into a stage. */
+	readonly stage: Count<"stage">;
+	/** A delivery to a builder that was answered, or not. */
+	readonly delivery: Count<"builder" | "kind" | "answer">;
+	readonly deliverySeconds: Observe<"builder">;
+	/** A JSON-RPC call that ended. */
+	readonly call: Count<"method" | "outcome">;
+	/** A background task that failed. */
+	readonly taskFailed: Count<"task">;
+}
+
+/** Makes the relay's series; `builders` are the builders' names. */
+export function relayMetrics(metrics: Metrics, builders: readonly string[]): RelayMetrics {
+	return {
+		submission: metrics.counter(
+			"relay_submissions_total",
+			"Submissions by path and outcome",
+			labelSets({ path: Object.keys(ENDPOINTS), outcome: SUBMISSION_OUTCOMES }),
+		),
+		step: metrics.histogram(
+			"relay_step_seconds",
+			"Time of each step of a submission",
+			labelSets({ step: STEPS }),
+		),
+		stage: metrics.counter(
+			"relay_stage_total",
+			"Transactions that came into a stage",
+			labelSets({ stage: STAGES }),
+		),
+		delivery: metrics.counter(
+			"relay_deliveries_total",
+			"Deliveries to builders by answer",
+			labelSets({
+				builder: builders,
+				kind: ["bundle", "private", "cancel"],
+				answer: ["accepted", "rejected", "failed", "timeout", "overflow"],
+			}),
+		),
+		deliverySeconds: metrics.histogram(
+			"relay_delivery_seconds",
+			"Time until a builder answered",
+			labelSets({ builder: builders }),
+		),
+		call: metrics.counter(
+			"relay_calls_total",
+			"JSON-RPC calls by method",
+			labelSets({ method: ["eth_sendRawTransaction", "unknown"], outcome: ["ok", "rejected", "internal"] }),
+		),
+		taskFailed: metrics.counter(
+			"relay_task_failures_total",
+			"Background tasks that failed",
+			labelSets({ task: ["chain", "heads"] }),
+		),
+	};
+}
+
+/** What is read when the metrics are asked for. */
+export interface RelayGauges {
+	readonly pending: () => number;
+	readonly ledger: () => number;
+	readonly lanes: () => number;
+	readonly headAgeSeconds: () => number;
+}
+
+/** Makes the relay's gauges. */
+export function watchRelay(metrics: Metrics, read: RelayGauges): void {
+	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
+	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.ledger);
+	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
+	metrics.gauge("relay_head_age_seconds", "Age of the head", read.headAgeSeconds);
+}

@@ -1,0 +1,163 @@
+// PER REQUEST: what comes in is a raw transaction and what its sender asked for, what goes out is its hash or a
+// refusal. Decode, admit, pool, write; then, behind the answer, the chain runner simulates, shares and broadcasts.
+
+import type { Clock } from "../shared/clock.ts";
+import {
+	type DecodedTransaction,
+	type DecodeReason,
+	decodeTransaction,
+} from "../shared/ethereum/transaction.ts";
+import { admit } from "./admission/admission.ts";
+import type { ChainRules } from "./admission/rules.ts";
+import type { ChainRunner } from "./chainRunner.ts";
+import type { AccountState } from "./domain/chain.ts";
+import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
+import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
+import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
+import { type Rejection, rejection } from "./domain/rejection.ts";
+import type { Submission, SubmitOutcome } from "./domain/submission.ts";
+import type { PrivateTransaction } from "./domain/transaction.ts";
+import type { Pool, PoolEntry } from "./pool/pool.ts";
+import type { Ledger } from "./status/ledger.ts";
+
+export type PipelineStep = "decode" | "admission" | "store";
+
+export interface PipelineDependencies {
+	readonly pool: Pool;
+	readonly ledger: Ledger;
+	readonly store: TransactionStore;
+	readonly accounts: Accounts;
+	readonly tip: Tip;
+	readonly broadcaster: Broadcaster;
+	readonly runner: ChainRunner;
+	readonly clock: Clock;
+	readonly onStep: (step: PipelineStep, seconds: number) => void;
+}
+
+/** Takes submissions. */
+export class Pipeline implements Submitter {
+	readonly #chain: ChainRules;
+	readonly #deps: PipelineDependencies;
+	/** Writes under way by hash: who sends the same bytes again meanwhile waits for the same write. */
+	readonly #writes = new Map<string, Promise<SubmitOutcome>>();
+
+	constructor(chain: ChainRules, dependencies: PipelineDependencies) {
+		this.#chain = chain;
+		this.#deps = dependencies;
+	}
+
+	/**
+	 * Takes a raw transaction; resolves once it is on disk. Throws where the node or the store fails: nothing is
+	 * kept then.
+	 */
+	async submit(submission: Submission): Promise<SubmitOutcome> {
+		const { clock, onStep } = this.#deps;
+		const begun = clock.monotonic();
+		const decoded = decodeTransaction(submission.raw);
+		const done = clock.monotonic();
+		onStep("decode", (done - begun) / 1000);
+		if (!decoded.ok) return { outcome: "refused", rejection: undecodable(decoded.reason, decoded.message) };
+		const { tx } = decoded;
+		const past = await this.#past(tx);
+		if (past !== null && past !== "anew") return past;
+		const verdict = await admit(tx, this.#chain, this.#deps);
+		onStep("admission", (clock.monotonic() - done) / 1000);
+		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
+		// The same bytes may have come in while the node was asked.
+		const twin = this.#writes.get(tx.hash) ?? (this.#deps.pool.get(tx.hash) && known(tx.hash));
+		if (twin !== undefined) return twin;
+		return this.#take(tx, submission, verdict.account, past === "anew");
+	}
+
+	/** What the relay knows of the hash: an answer, `anew` where it had ended and may come back, or null. */
+	async #past(tx: DecodedTransaction): Promise<SubmitOutcome | "anew" | null> {
+		const { ledger, store, accounts } = this.#deps;
+		const write = this.#writes.get(tx.hash);
+		if (write !== undefined) return write;
+		const record = ledger.get(tx.hash)?.record ?? (await store.settled(tx.hash));
+		if (record === null) return null;
+		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
+		if (!isEndedByUser(record.stage)) return "anew";
+		// Its user ended it: until its nonce is used, nothing happens. Then admission says so.
+		const account = await accounts.get(tx.from).catch(() => null);
+		return account !== null && account.nonce > tx.nonce ? null : known(tx.hash);
+	}
+
+	/** Into the pool and onto the disk. No other submission can come between the pool's rules and its entry. */
+	#take(
+		tx: DecodedTransaction,
+		submission: Submission,
+		account: AccountState,
+		anew: boolean,
+	): Promise<SubmitOutcome> {
+		const { pool, clock } = this.#deps;
+		const { path, softCancellations, refundRecipient, referrer, origin } = submission;
+		const transaction: PrivateTransaction = {
+			tx,
+			path,
+			softCancellations,
+			refundRecipient,
+			referrer,
+			origin,
+			receivedAt: clock.now(),
+		};
+		const added = pool.add(transaction, account);
+		if (added.outcome === "refused")
+			return Promise.resolve({ outcome: "refused", rejection: added.rejection });
+		const old = added.outcome === "replaced" ? added.old : null;
+		const written = this.#write(added.entry, old, anew).finally(() => this.#writes.delete(tx.hash));
+		this.#writes.set(tx.hash, written);
+		return written;
+	}
+
+	async #write(entry: PoolEntry, old: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
+		const { pool, ledger, store, runner, broadcaster, clock, tip } = this.#deps;
+		const { transaction } = entry;
+		const { hash, from } = transaction.tx;
+		const block = tip.head()?.number ?? 0;
+		const at = transaction.receivedAt;
+		const record = await this.#record(transaction, anew);
+		fold(record, { type: "received", at, block });
+		const replaced = { type: "replaced", at, block, by: hash } as const;
+		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
+		const begun = clock.monotonic();
+		try {
+			await store.insert(transaction, record, ended === null ? [] : [ended]);
+		} catch (thrown) {
+			pool.remove(entry);
+			if (old !== null) pool.insert(old, old.transaction.tx.nonce, 0);
+			runner.run(from, "new", true);
+			throw thrown;
+		}
+		this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
+		ledger.open({ transaction, record });
+		entry.durable = true;
+		if (old !== null) {
+			ledger.emit(old.transaction.tx.hash, replaced);
+			if (old.outFor !== null) {
+				broadcaster.cancel(old.transaction, broadcaster.eligible(old.transaction), block + 1);
+			}
+		}
+		runner.run(from, "new", true);
+		return { outcome: "accepted", hash };
+	}
+
+	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
+	async #record(transaction: PrivateTransaction, anew: boolean): Promise<TransactionRecord> {
+		const { ledger, store } = this.#deps;
+		if (!anew) return newRecord(transaction);
+		const { hash } = transaction.tx;
+		const past = ledger.get(hash)?.record ?? (await store.settled(hash));
+		if (past === null) return newRecord(transaction);
+		const { events, deliveries, omitted, stage } = structuredClone(past);
+		return { ...newRecord(transaction), events, deliveries, omitted, stage };
+	}
+}
+
+function known(hash: string): SubmitOutcome {
+	return { outcome: "known", hash };
+}
+
+function undecodable(reason: DecodeReason, message: string): Rejection {
+	return rejection("UNDECODABLE", message, { reason });
+}

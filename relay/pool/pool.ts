@@ -1,0 +1,192 @@
+// The pool owns the transactions that may still go out: by hash, and by sender and nonce. What comes in are
+// admitted transactions and account nonces, what goes out are chains of nonces. It does no I/O and emits nothing:
+// those who change it say what happened.
+
+import type { AccountState } from "../domain/chain.ts";
+import type { PendingReader } from "../domain/ports.ts";
+import { type Rejection, rejection } from "../domain/rejection.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+import { mayReplace } from "./replacement.ts";
+
+/** A transaction in the pool, with what is known of its way to the builders. */
+export interface PoolEntry {
+	readonly transaction: PrivateTransaction;
+	/** False while its write is under way: nothing that is not on disk goes out. */
+	durable: boolean;
+	/** The last block it was handed to builders for, or null. */
+	outFor: number | null;
+}
+
+/** What became of an attempt to add. */
+export type AddOutcome =
+	| { readonly outcome: "added"; readonly entry: PoolEntry }
+	| { readonly outcome: "replaced"; readonly entry: PoolEntry; readonly old: PoolEntry }
+	| { readonly outcome: "refused"; readonly rejection: Rejection };
+
+/** One sender's transactions, in nonce order. Those from the first one on whose write is under way are left out. */
+export interface SenderChain {
+	/** From the account's nonce on, without a gap. */
+	readonly ready: readonly PoolEntry[];
+	/** Behind a gap. */
+	readonly waiting: readonly PoolEntry[];
+}
+
+interface Sender {
+	/** The account's nonce as of block `asOf`. */
+	nonce: bigint;
+	asOf: number;
+	/** In nonce order. */
+	entries: PoolEntry[];
+}
+
+export interface PoolOptions {
+	readonly maxPerSender: number;
+	readonly maxTotal: number;
+}
+
+/** Transactions of one sender at most, and of all: a transaction of 200 bytes takes about 4 KiB of memory. */
+export const POOL_LIMITS: PoolOptions = { maxPerSender: 64, maxTotal: 200_000 };
+
+/** The pending transactions. */
+export class Pool implements PendingReader {
+	readonly #options: PoolOptions;
+	readonly #byHash = new Map<string, PoolEntry>();
+	readonly #bySender = new Map<string, Sender>();
+
+	constructor(options: PoolOptions) {
+		this.#options = options;
+	}
+
+	get size(): number {
+		return this.#byHash.size;
+	}
+
+	get(hash: string): PoolEntry | undefined {
+		return this.#byHash.get(hash);
+	}
+
+	/** The transaction with this hash, or null; one whose write is under way is not there yet. */
+	pending(hash: string): PrivateTransaction | null {
+		const entry = this.#byHash.get(hash);
+		return entry?.durable === true ? entry.transaction : null;
+	}
+
+	/** The holder of a sender's nonce. */
+	at(sender: string, nonce: bigint): PoolEntry | undefined {
+		return this.#bySender.get(sender)?.entries.find((entry) => entry.transaction.tx.nonce === nonce);
+	}
+
+	/** Every sender that has a transaction here. */
+	senders(): readonly string[] {
+		return [...this.#bySender.keys()];
+	}
+
+	/**
+	 * Adds a transaction that is not here yet, in place of another one with its nonce where its fees allow it.
+	 * The entry is not durable yet.
+	 */
+	add(transaction: PrivateTransaction, account: AccountState): AddOutcome {
+		const { tx } = transaction;
+		const sender = this.#bySender.get(tx.from);
+		const old = sender?.entries.find((entry) => entry.transaction.tx.nonce === tx.nonce);
+		if (old !== undefined && !mayReplace(tx, old.transaction.tx)) {
+			return refused("UNDERPRICED", "replacement transaction underpriced: expected 10 % more on every fee");
+		}
+		if (old === undefined) {
+			if ((sender?.entries.length ?? 0) >= this.#options.maxPerSender) {
+				const limit = this.#options.maxPerSender;
+				return refused("SENDER_FULL", `txpool is full: ${limit} transactions of this sender`, "sender");
+			}
+			if (this.#byHash.size >= this.#options.maxTotal) return refused("POOL_FULL", "txpool is full", "pool");
+		}
+		const entry: PoolEntry = { transaction, durable: false, outFor: null };
+		if (old !== undefined) this.remove(old);
+		this.insert(entry, account.nonce, account.block);
+		return old === undefined ? { outcome: "added", entry } : { outcome: "replaced", entry, old };
+	}
+
+	/**
+	 * Puts an entry at its place without asking: at a start, after a reorganisation, or back after a failed write.
+	 * Answers false where its place is taken.
+	 */
+	insert(entry: PoolEntry, nonce: bigint, asOf: number): boolean {
+		const { tx } = entry.transaction;
+		let sender = this.#bySender.get(tx.from);
+		if (sender === undefined) {
+			sender = { nonce, asOf, entries: [] };
+			this.#bySender.set(tx.from, sender);
+		} else if (asOf >= sender.asOf) {
+			sender.nonce = nonce;
+			sender.asOf = asOf;
+		}
+		const at = sender.entries.findIndex((other) => other.transaction.tx.nonce >= tx.nonce);
+		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
+		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
+		this.#byHash.set(tx.hash, entry);
+		return true;
+	}
+
+	/** Takes an entry out; one that is not here any more is left alone. */
+	remove(entry: PoolEntry): void {
+		const { tx } = entry.transaction;
+		if (this.#byHash.get(tx.hash) !== entry) return;
+		this.#byHash.delete(tx.hash);
+		const sender = this.#bySender.get(tx.from);
+		if (sender === undefined) return;
+		sender.entries = sender.entries.filter((other) => other !== entry);
+		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
+	}
+
+	/** Takes note of an account's nonce; answers the entries whose nonce is used, which the caller takes out. */
+	setAccount(account: AccountState): readonly PoolEntry[] {
+		const sender = this.#bySender.get(account.address);
+		if (sender === undefined) return [];
+		if (account.block >= sender.asOf) {
+			sender.nonce = account.nonce;
+			sender.asOf = account.block;
+		}
+		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
+	}
+
+	/** Forgets what blocks above `block` said: after a reorganisation an account's nonce may be lower again. */
+	rewind(block: number): void {
+		for (const sender of this.#bySender.values()) sender.asOf = Math.min(sender.asOf, block);
+	}
+
+	/** The sender's transactions, split where the nonces stop following one another. */
+	chain(address: string): SenderChain {
+		const sender = this.#bySender.get(address);
+		if (sender === undefined) return { ready: [], waiting: [] };
+		const ready: PoolEntry[] = [];
+		const waiting: PoolEntry[] = [];
+		let expected = sender.nonce;
+		for (const entry of sender.entries) {
+			const { nonce } = entry.transaction.tx;
+			if (nonce < sender.nonce) continue;
+			if (!entry.durable) break;
+			(nonce === expected ? ready : waiting).push(entry);
+			if (nonce === expected) expected += 1n;
+		}
+		return { ready, waiting };
+	}
+
+	/** `base` raised over the sender's nonces that follow it without a gap. */
+	pendingNonce(address: string, base: bigint): bigint {
+		let next = base;
+		for (const entry of this.#bySender.get(address)?.entries ?? []) {
+			if (entry.transaction.tx.nonce === next) next += 1n;
+		}
+		return next;
+	}
+}
+
+function refused(
+	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL",
+	message: string,
+	scope?: string,
+): AddOutcome {
+	return {
+		outcome: "refused",
+		rejection: rejection(code, message, scope === undefined ? undefined : { scope }),
+	};
+}

@@ -1,0 +1,299 @@
+// COMPOSITION ROOT: settings come in, a relay that can be started and stopped goes out. Every stage is made here, in
+// the order in which a transaction flows, and plugged into the ports of the others. No rule of the relay's is here.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Background } from "../shared/background.ts";
+import { type Clock, systemClock } from "../shared/clock.ts";
+import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
+import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
+import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import { openLmdb } from "../shared/kv/lmdb.ts";
+import type { KeyValueStore } from "../shared/kv/port.ts";
+import { type Component, sequence } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import { Metrics } from "../shared/metrics.ts";
+import { BlockLoop } from "./blockLoop.ts";
+import { Fanout } from "./broadcast/fanout.ts";
+import { DeliveryHealth } from "./broadcast/health.ts";
+import { NodeAccounts } from "./chain/accounts.ts";
+import { awaitNode } from "./chain/awaitNode.ts";
+import { nextBlockReader } from "./chain/nextBlock.ts";
+import { nodeReads } from "./chain/node.ts";
+import { NodeReader } from "./chain/nodeReader.ts";
+import { Passthrough } from "./chain/passthrough.ts";
+import { transactionGasCap } from "./chain/transactionGasCap.ts";
+import { ChainRunner } from "./chainRunner.ts";
+import type { RelayConfig } from "./config.ts";
+import { ChainTip } from "./inclusion/chainTip.ts";
+import { HeadTracker } from "./inclusion/heads.ts";
+import { receiptReader } from "./inclusion/receipts.ts";
+import { infoReport } from "./ingress/info.ts";
+import { createIngress } from "./ingress/ingress.ts";
+import { relayMetrics, watchRelay } from "./metrics.ts";
+import { Pipeline } from "./pipeline.ts";
+import { POOL_LIMITS, Pool } from "./pool/pool.ts";
+import { chooseEngines } from "./simulation/chooseEngines.ts";
+import { feeRecipients } from "./simulation/feeRecipients.ts";
+import { SimulationQueue } from "./simulation/queue.ts";
+import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
+import { createSimulator } from "./simulation/simulator.ts";
+import { Ledger } from "./status/ledger.ts";
+import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
+import { bindToChain, keptSigningKey } from "./store/identity.ts";
+import { Transactions } from "./store/transactions.ts";
+
+/** What a caller may bring of its own. */
+export interface RelayOverrides {
+	readonly log: Logger;
+	readonly version: string;
+	readonly clock?: Clock;
+	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	readonly drainMs?: number;
+}
+
+/** A relay. `start` rejects when the node, the store or the port can't be had. */
+export interface Relay extends Component {
+	/** The port it listens on, once started. */
+	readonly port: number;
+}
+
+/** Calls to the node that have no deadline of their own, in ms. */
+const NODE_TIMEOUT_MS = 5_000;
+/** Items that may wait for one builder. */
+const LANE_CAPACITY = 100_000;
+/** Balancers look at /readyz every second or two. */
+const DRAIN_MS = 1_500;
+
+/** A relay that is not started yet. */
+export function createRelay(config: RelayConfig, overrides: RelayOverrides): Relay {
+	let running: Assembly | null = null;
+	return {
+		name: "relay",
+		get port() {
+			return running?.port() ?? 0;
+		},
+		async start() {
+			running = await assemble(config, overrides);
+			await running.component.start();
+		},
+		async stop() {
+			await running?.component.stop();
+			running = null;
+		},
+	};
+}
+
+interface Assembly {
+	readonly component: Component;
+	readonly port: () => number;
+}
+
+async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise<Assembly> {
+	const clock = overrides.clock ?? systemClock;
+	const client = new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
+	const folder = join(config.DATA_DIR, "relay");
+	mkdirSync(folder, { recursive: true });
+	const kv = await openLmdb(folder);
+	try {
+		return await connect(config, { ...overrides, clock }, client, kv);
+	} catch (thrown) {
+		await kv.close();
+		await client.close();
+		throw thrown;
+	}
+}
+
+async function connect(
+	config: RelayConfig,
+	overrides: RelayOverrides & { clock: Clock },
+	client: JsonRpcClient,
+	kv: KeyValueStore,
+): Promise<Assembly> {
+	const { log, clock } = overrides;
+	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
+	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log });
+	await bindToChain(kv, chain.chainId, chain.genesisHash);
+	if (config.SIGNING_KEY === undefined) {
+		log.warn("SIGNING_KEY is not set: requests to builders are signed with a key kept in the store");
+	}
+	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv));
+	const registry = new Metrics();
+	const metrics = relayMetrics(
+		registry,
+		config.BUILDERS.map((row) => row.name),
+	);
+	const background = new Background(
+		{ onFault: (task) => metrics.taskFailed({ task }) },
+		{ log: log.child("background") },
+	);
+
+	// In the order of the flow: what each needs is made before it.
+	const store = new Transactions({ kv });
+	const ledger = new Ledger({ log: log.child("ledger") });
+	const pool = new Pool(POOL_LIMITS);
+	const tip = new ChainTip();
+	const accounts = new NodeAccounts({}, { node, background, clock });
+	const simulationMetrics = createSimulationMetrics(registry);
+	const simulator = createSimulator(
+		{ fixedFeeRecipient: config.FEE_RECIPIENT !== undefined },
+		{
+			node,
+			engines: await chooseEngines(node, log.child("simulation")),
+			clock,
+			log: log.child("simulation"),
+			onRun: simulationMetrics.runs,
+		},
+	);
+	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
+	simulationMetrics.watch(simulations);
+	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
+	const fanout = new Fanout(
+		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
+		{
+			events: ledger,
+			clock,
+			onDelivery(builder, kind, answer, ms) {
+				deliveries.note(answer);
+				metrics.delivery({ builder, kind, answer });
+				metrics.deliverySeconds({ builder }, ms / 1000);
+			},
+		},
+	);
+	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
+		metrics.step({ step }, seconds);
+	const runner = new ChainRunner(
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf: feeRecipients(config.FEE_RECIPIENT) },
+		{
+			pool,
+			records: ledger,
+			events: ledger,
+			accounts,
+			tip,
+			simulations,
+			broadcaster: fanout,
+			background,
+			clock,
+			onStep,
+		},
+	);
+	const maxTxGas = await transactionGasCap(client, chain.chainId);
+	const pipeline = new Pipeline(
+		{ chainId: chain.chainId, maxTxGas },
+		{ pool, ledger, store, accounts, tip, broadcaster: fanout, runner, clock, onStep },
+	);
+	const heads = new HeadTracker(
+		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
+		{
+			node,
+			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
+			authorityOf: senderOfAuthorization,
+			clock,
+			log: log.child("heads"),
+		},
+	);
+	const blockLoop = new BlockLoop(
+		{ txTtlBlocks: config.TX_TTL_BLOCKS },
+		{
+			pool,
+			ledger,
+			store,
+			accounts,
+			inclusions: receiptReader({ node }),
+			broadcaster: fanout,
+			runner,
+			tip,
+			nextOf: () => heads.next(),
+			onHead(block) {
+				simulations.setHead(block);
+				fanout.setHead(block);
+			},
+			clock,
+			log: log.child("blocks"),
+		},
+	);
+	heads.subscribe((update) => blockLoop.onUpdate(update));
+	ledger.subscribe((record, event) => {
+		if (event.type !== "delivered") metrics.stage({ stage: record.stage });
+	});
+	watchRelay(registry, {
+		pending: () => pool.size,
+		ledger: () => ledger.size,
+		lanes: () => fanout.depth,
+		headAgeSeconds: () => heads.ageMs() / 1000,
+	});
+	const reads = new Passthrough({}, { node, head: () => tip.head(), log: log.child("reads") });
+	const maxHeadAgeMs = (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000;
+	const ingress = createIngress(
+		{
+			host: config.HOST,
+			port: config.PORT,
+			searcherPort: config.SEARCHER_PORT,
+			metricsPort: config.METRICS_PORT,
+			trustProxy: config.TRUST_PROXY,
+			boostSecret: config.BOOST_SECRET,
+			maxBodyBytes: config.MAX_BODY_BYTES,
+			maxBatch: config.MAX_BATCH,
+			rateLimitRps: config.RATE_LIMIT_RPS,
+			drainMs: overrides.drainMs ?? DRAIN_MS,
+			info: infoReport(config, overrides.version, chain.chainId, POOL_LIMITS.maxPerSender),
+		},
+		{
+			submitter: pipeline,
+			pending: pool,
+			node: nodeReads(reads),
+			reads,
+			records: {
+				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
+			},
+			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
+			checks: [
+				{ name: "node", check: () => checked(tip.head() !== null, "no head yet") },
+				{ name: "head", check: () => checked(heads.ageMs() <= maxHeadAgeMs, "the head is too old") },
+				{ name: "store", check: () => checked(store.healthy, "the last write failed") },
+				{ name: "delivery", check: () => checked(deliveries.healthy, "no builder answers") },
+			],
+			isOwn: (hash) => ledger.get(hash) !== undefined,
+			registry,
+			onCall: (method, outcome) => metrics.call({ method, outcome }),
+			verifySignature: verifyBody,
+			clock,
+			log: log.child("ingress"),
+		},
+	);
+
+	const parts: readonly Component[] = [
+		part("store", async () => {
+			await client.close();
+			await kv.close();
+		}),
+		part("builders", () => fanout.close()),
+		{
+			name: "pool",
+			async start() {
+				const entries = [];
+				for await (const entry of store.load()) entries.push(entry);
+				blockLoop.restore(entries);
+				log.info("pending transactions restored", { count: pool.size });
+			},
+			async stop() {
+				runner.stop();
+				await simulations.stop();
+				await background.join();
+				await blockLoop.flush(true);
+			},
+		},
+		heads,
+		part("blocks", async () => blockLoop.stop()),
+		ingress,
+	];
+	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };
+}
+
+function part(name: string, stop: () => Promise<void>): Component {
+	return { name, start: async () => {}, stop };
+}
+
+function checked(ok: boolean, reason: string): { ok: true } | { ok: false; reason: string } {
+	return ok ? { ok } : { ok, reason };
+}

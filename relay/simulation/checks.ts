@@ -1,0 +1,89 @@
+// The relay's own rules of what may run in a block: a transaction, its block and its sender's nonce and balance come
+// in, what is wrong goes out. Nodes check them differently, or not at all, when they simulate; a block's builder does.
+
+import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { BlockContext, SimulationError, SimulationRequest } from "../domain/simulation.ts";
+
+/** Gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
+const BLOB_GAS = 131_072n;
+
+/** How many transactions from the front may run, and what is wrong with the next one; null where all may. */
+export interface CheckedChain {
+	readonly runnable: number;
+	readonly problem: SimulationError | null;
+}
+
+/** Checks all that can be known before anything ran: of balances, that is the first transaction's alone. */
+export function checkChain(request: SimulationRequest): CheckedChain {
+	const { block, chain } = request;
+	let nonce = request.nonce;
+	for (const [index, tx] of chain.entries()) {
+		const funds = index === 0 ? findFundsProblem(tx, request.balance) : null;
+		const problem = findBlockProblem(tx, nonce, block) ?? funds;
+		if (problem !== null) return { runnable: index, problem };
+		nonce = nonceAfter(tx, nonce);
+	}
+	return { runnable: chain.length, problem: null };
+}
+
+/** Why `tx` may not be in `block` when its sender's next nonce is `nonce`, its funds aside; null: it may. */
+export function findBlockProblem(
+	tx: DecodedTransaction,
+	nonce: bigint,
+	block: BlockContext,
+): SimulationError | null {
+	if (tx.nonce < nonce) {
+		return { code: "NONCE_TOO_LOW", message: `nonce too low: next nonce ${nonce}, tx nonce ${tx.nonce}` };
+	}
+	if (tx.nonce > nonce) {
+		return { code: "NONCE_GAP", message: `nonce too high: next nonce ${nonce}, tx nonce ${tx.nonce}` };
+	}
+	if (tx.gasLimit > block.gasLimit) {
+		const message = `exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${block.gasLimit}`;
+		return { code: "GAS_LIMIT_TOO_HIGH", message };
+	}
+	if (tx.maxFeePerGas < block.baseFee) {
+		const message = `max fee per gas less than block base fee: max fee ${tx.maxFeePerGas}, base fee ${block.baseFee}`;
+		return { code: "FEE_CAP_TOO_LOW", message };
+	}
+	if (tx.maxFeePerBlobGas !== null && tx.maxFeePerBlobGas < block.blobBaseFee) {
+		const fees = `max fee ${tx.maxFeePerBlobGas}, blob base fee ${block.blobBaseFee}`;
+		return {
+			code: "BLOB_FEE_CAP_TOO_LOW",
+			message: `max fee per blob gas less than block blob base fee: ${fees}`,
+		};
+	}
+	return null;
+}
+
+/** Why a sender who holds `balance` wei can't buy the gas of `tx` at its highest price and send its value; or null. */
+export function findFundsProblem(tx: DecodedTransaction, balance: bigint): SimulationError | null {
+	const blobCost = BLOB_GAS * BigInt(tx.blobVersionedHashes.length) * (tx.maxFeePerBlobGas ?? 0n);
+	const cost = tx.gasLimit * tx.maxFeePerGas + tx.value + blobCost;
+	if (cost <= balance) return null;
+	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
+	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
+}
+
+/** Wei a gas that `tx` pays in a block with this base fee, which must not be above its cap. EIP-1559. */
+export function effectiveGasPrice(tx: DecodedTransaction, baseFee: bigint): bigint {
+	if (tx.gasPrice !== null) return tx.gasPrice;
+	const wished = baseFee + tx.maxPriorityFeePerGas;
+	if (wished < tx.maxFeePerGas) return wished;
+	return tx.maxFeePerGas;
+}
+
+/**
+ * The sender's nonce after `tx`: one more, and one for each EIP-7702 authorization of its own that takes effect.
+ * https://eips.ethereum.org/EIPS/eip-7702#behavior
+ */
+function nonceAfter(tx: DecodedTransaction, nonce: bigint): bigint {
+	let next = nonce + 1n;
+	for (const authorization of tx.authorizationList) {
+		const { chainId } = authorization;
+		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
+		if (senderOfAuthorization(authorization) === tx.from) next += 1n;
+	}
+	return next;
+}

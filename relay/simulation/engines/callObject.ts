@@ -1,0 +1,91 @@
+// How a transaction and its block are spelt for a node that simulates: decoded transactions come in, JSON goes out.
+// It goes to the relay's own node alone: authorizations keep their signatures, without which they have no effect.
+
+import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
+import type { Authorization, DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import type { BlockContext } from "../../domain/simulation.ts";
+import { effectiveGasPrice } from "../checks.ts";
+import type { StateOverrides } from "./engine.ts";
+
+/** anvil reads blob fees into 128 bits and refuses the call beyond. */
+const MAX_UINT128 = (1n << 128n) - 1n;
+
+/** A call with all that the transaction says, at the gas price that it pays in `block`. */
+export function callObject(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+	return {
+		from: tx.from,
+		...(tx.to === null ? {} : { to: tx.to }),
+		nonce: toQuantity(tx.nonce),
+		gas: toQuantity(tx.gasLimit),
+		value: toQuantity(tx.value),
+		input: bytesToHex(tx.data),
+		...feeFields(tx, block.baseFee),
+		...(tx.accessList.length === 0 ? {} : { accessList: tx.accessList }),
+		...blobFields(tx),
+		...(tx.authorizationList.length === 0
+			? {}
+			: { authorizationList: tx.authorizationList.map(authorizationObject) }),
+	};
+}
+
+/** The simulated block, as the node takes it in block overrides. */
+export function blockOverrides(block: BlockContext): Record<string, string> {
+	return {
+		number: toQuantity(block.number),
+		time: toQuantity(block.timestamp),
+		gasLimit: toQuantity(block.gasLimit),
+		feeRecipient: block.feeRecipient,
+		baseFeePerGas: toQuantity(block.baseFee),
+		blobBaseFee: toQuantity(block.blobBaseFee),
+	};
+}
+
+/**
+ * Both fees are the price that is really paid: without validation anvil takes the base fee for 0 and would charge
+ * the tip alone; geth charges the same either way. So the sender's balance is exact behind it.
+ */
+function feeFields(tx: DecodedTransaction, baseFee: bigint): Record<string, string> {
+	const price = toQuantity(effectiveGasPrice(tx, baseFee));
+	if (tx.gasPrice !== null) return { gasPrice: price };
+	return { maxFeePerGas: price, maxPriorityFeePerGas: price };
+}
+
+function blobFields(tx: DecodedTransaction): Record<string, unknown> {
+	if (tx.maxFeePerBlobGas === null) return {};
+	const cap = tx.maxFeePerBlobGas < MAX_UINT128 ? tx.maxFeePerBlobGas : MAX_UINT128;
+	return { maxFeePerBlobGas: toQuantity(cap), blobVersionedHashes: tx.blobVersionedHashes };
+}
+
+function authorizationObject(authorization: Authorization): Record<string, string> {
+	return {
+		chainId: toQuantity(authorization.chainId),
+		address: authorization.address,
+		nonce: toQuantity(authorization.nonce),
+		yParity: toQuantity(authorization.yParity),
+		r: toQuantity(authorization.r),
+		s: toQuantity(authorization.s),
+	};
+}
+
+/** Nothing real is at these addresses: an overridden contract that is called for what it answers, and its caller. */
+export const PROBE_ADDRESS = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
+export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
+
+/** TIMESTAMP PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
+const TIMESTAMP_CODE = "0x425f5260205ff3";
+/** A time that no node answers of itself. */
+const PROBE_TIME = "0xfffffffe";
+
+/** What the engines' probes have in common: a call whose answer shows that both kinds of overrides are honoured. */
+export const PROBE: {
+	readonly call: Readonly<Record<string, string>>;
+	readonly state: StateOverrides;
+	readonly block: Readonly<Record<string, string>>;
+	/** What the call returns. */
+	readonly answer: string;
+} = {
+	call: { from: PROBE_CALLER, to: PROBE_ADDRESS, gas: toQuantity(100_000n) },
+	state: { [PROBE_ADDRESS]: { code: TIMESTAMP_CODE } },
+	block: { time: PROBE_TIME },
+	answer: `0x${PROBE_TIME.slice(2).padStart(64, "0")}`,
+};

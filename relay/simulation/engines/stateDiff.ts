@@ -1,0 +1,74 @@
+// What a traced transaction changed comes in, as `prestateTracer` tells it in diff mode; the overrides that put the
+// next call behind it go out. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers#prestate-tracer
+
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
+import { senderOfAuthorization } from "../../../shared/ethereum/recover.ts";
+import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import type { AccountOverride, StateOverrides } from "./engine.ts";
+import { isObject } from "./json.ts";
+
+const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
+const ZERO_WORD = `0x${"0".repeat(64)}`;
+/** How the code of a delegated account begins. https://eips.ethereum.org/EIPS/eip-7702 */
+const DELEGATION_PREFIX = "0xef0100";
+
+/** `overrides` and on top of them what `tx` changed; null where `diff` is not what the tracer answers. */
+export function applyDiff(
+	overrides: StateOverrides,
+	diff: unknown,
+	tx: DecodedTransaction,
+): StateOverrides | null {
+	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
+	const merged: Record<string, AccountOverride> = { ...overrides };
+	const undelegated = new Set(
+		tx.authorizationList.filter((a) => a.address === ZERO_ADDRESS).map(senderOfAuthorization),
+	);
+	for (const [address, account] of Object.entries(diff.post)) {
+		const key = address.toLowerCase();
+		const before = accountOf(diff.pre[address]);
+		const after = accountOf(account);
+		// Code that went away is not shown, and neither is code that stayed: who gave it up has signed for it.
+		const gone =
+			undelegated.has(key) && before.code?.startsWith(DELEGATION_PREFIX) && after.code === undefined;
+		const cleared = Object.keys(before.stateDiff ?? {}).filter(
+			(slot) => after.stateDiff?.[slot] === undefined,
+		);
+		const known = merged[key];
+		const stateDiff = {
+			...known?.stateDiff,
+			...Object.fromEntries(cleared.map((slot) => [slot, ZERO_WORD])),
+			...after.stateDiff,
+		};
+		merged[key] = {
+			...known,
+			...(before.balance === undefined ? {} : { balance: before.balance }),
+			...after,
+			...(gone ? { code: "0x" } : {}),
+			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
+		};
+	}
+	// Not in the state after: it was destroyed in the transaction that made it, and what it had is gone.
+	for (const address of Object.keys(diff.pre)) {
+		if (!(address in diff.post)) merged[address.toLowerCase()] = { balance: "0x0" };
+	}
+	return merged;
+}
+
+/** One side of a change, as an override; fields that are not there did not change. */
+function accountOf(account: unknown): AccountOverride {
+	if (!isObject(account)) return {};
+	const { balance, nonce, code, storage } = account;
+	return {
+		...(typeof balance === "string" ? { balance } : {}),
+		...(typeof nonce === "number" ? { nonce: toQuantity(nonce) } : {}),
+		...(typeof nonce === "string" ? { nonce } : {}),
+		...(typeof code === "string" ? { code } : {}),
+		...(isObject(storage) ? { stateDiff: storageOf(storage) } : {}),
+	};
+}
+
+function storageOf(storage: Readonly<Record<string, unknown>>): Record<string, string> {
+	const slots: Record<string, string> = {};
+	for (const [slot, value] of Object.entries(storage)) if (typeof value === "string") slots[slot] = value;
+	return slots;
+}

@@ -1,0 +1,121 @@
+// What a node's error means: its answer comes in; a verdict about the transaction, a refusal of the call or a fault
+// goes out. By code where there is one; this is the only file that reads a node's words, and none of them leave it.
+// Codes: https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
+
+import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
+import type { SimulationError, SimulationErrorCode } from "../../domain/simulation.ts";
+import { revertError } from "../revertReason.ts";
+import type { NodeAnswer } from "./engine.ts";
+
+type Meaning = "refused" | "fault" | readonly [code: SimulationErrorCode, message: string];
+
+const FAILED = ["EXECUTION_FAILED", "execution failed"] as const;
+const NONCE_LOW = ["NONCE_TOO_LOW", "nonce too low"] as const;
+const NONCE_HIGH = ["NONCE_GAP", "nonce too high"] as const;
+const FEE_CAP = ["FEE_CAP_TOO_LOW", "max fee per gas less than block base fee"] as const;
+const BLOB_CAP = ["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less than block blob base fee"] as const;
+const INTRINSIC = ["OUT_OF_GAS", "out of gas: intrinsic gas too low"] as const;
+const UNDERFUNDED = ["INSUFFICIENT_FUNDS", "insufficient funds for gas * price + value"] as const;
+const BLOCK_LIMIT = ["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit"] as const;
+const TX_LIMIT = ["GAS_LIMIT_TOO_HIGH", "transaction gas limit too high"] as const;
+const OUT_OF_GAS = ["OUT_OF_GAS", "out of gas"] as const;
+const BAD_OPCODE = ["INVALID_OPCODE", "invalid opcode"] as const;
+const SENDER_CODE = failed("sender is a contract");
+const INITCODE = failed("max initcode size exceeded");
+
+/** Codes that say all. */
+const CODES: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+	[-38010, NONCE_LOW],
+	[-38011, NONCE_HIGH],
+	[-38012, FEE_CAP],
+	[-38013, INTRINSIC],
+	[-38014, UNDERFUNDED],
+	[-38015, BLOCK_LIMIT],
+	// Number or time of the block do not follow the node's: it is at another head.
+	[-38020, "fault"],
+	[-38021, "fault"],
+	[-38024, SENDER_CODE],
+	[-38025, INITCODE],
+	[-38026, "fault"],
+	[-32001, "fault"],
+	[-32002, "fault"],
+	[-32005, "fault"],
+]);
+
+/** What a code means where the words say no more; all other codes are faults. */
+const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
+	[-32600, "refused"],
+	[-32601, "refused"],
+	[-32602, "refused"],
+	[-32004, "refused"],
+	[-32000, FAILED],
+	[-32003, FAILED],
+	[-32015, FAILED],
+]);
+
+/** Words, as letters and digits alone, and what they mean; the first that is found counts. */
+const WORDS: readonly (readonly [words: RegExp, meaning: Meaning])[] = [
+	// The state is not there, or not yet: nothing is known about the transaction.
+	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "fault"],
+	[/missingtrienode|state(is)?(not|un)available|historicalstate|nostateavailable|pruned/, "fault"],
+	[/executionaborted|timeout|timedout|toomanyrequests|ratelimit|overloaded|serverbusy/, "fault"],
+	[/intrinsicgas|callgascostmorethangaslimit|gasfloormorethangaslimit|floordatagas/, INTRINSIC],
+	[/insufficient(funds|balance)|outoffunds|lackoffundforgaslimit/, UNDERFUNDED],
+	[/feecaplessthan|maxfeepergaslessthan|gaspricelessthanbasefee/, FEE_CAP],
+	[/blobgaspricegreaterthanmax|maxfeeperblobgasless/, BLOB_CAP],
+	[/noncetoolow/, NONCE_LOW],
+	[/noncetoohigh/, NONCE_HIGH],
+	[/blockgaslimit|gaslimitreached/, BLOCK_LIMIT],
+	[/gaslimittoohigh|txgaslimitgreater/, TX_LIMIT],
+	[/initcodesize/, INITCODE],
+	[/sendernotaneoa|sendernoteoa|rejectcallerwithcode/, SENDER_CODE],
+	[/maxcodesize|createcontractsizelimit/, failed("max code size exceeded")],
+	[/startingwithef|mustnotbeginwith0xef/, failed("contract code starts with 0xEF")],
+	[/createcollision|addresscollision/, failed("contract address is taken")],
+	[/outofgas|oog$|gasuint64overflow/, OUT_OF_GAS],
+	[/invalidopcode|invalidfeopcode|opcodenotfound|notactivated|badinstruction|invalidoperation/, BAD_OPCODE],
+	[/stackunderflow/, failed("stack underflow")],
+	[/stackoverflow|stacklimit/, failed("stack overflow")],
+	[/invalidjump/, failed("invalid jump destination")],
+	[/outofoffset|returndataoutofbounds/, failed("return data out of bounds")],
+	// anvil's form of every halt that has no name above; its code is that of its own faults.
+	[/^evmerror/, FAILED],
+];
+
+function failed(why: string): Meaning {
+	return ["EXECUTION_FAILED", `execution failed: ${why}`];
+}
+
+/** Sorts what the node said to a call. */
+export function readAnswer(answer: RpcAnswer): NodeAnswer {
+	if (answer.ok) return { kind: "result", value: answer.result };
+	const { code, message, data } = answer.error;
+	if (isRevert(code, message)) return { kind: "failed", error: revertError(data) };
+	const meaning = CODES.get(code) ?? findWords(message) ?? DEFAULTS.get(code) ?? "fault";
+	if (typeof meaning === "string") return { kind: meaning };
+	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
+}
+
+/**
+ * What a failed execution failed of, by the error that the node gives with it: `data` is the revert data, if any.
+ * Null where neither code nor words say it.
+ */
+export function readExecutionError(
+	code: number | null,
+	message: string,
+	data: unknown,
+): SimulationError | null {
+	if (isRevert(code, message)) return revertError(data);
+	const meaning = (code === null ? undefined : CODES.get(code)) ?? findWords(message);
+	if (meaning === undefined || typeof meaning === "string" || meaning === FAILED) return null;
+	return { code: meaning[0], message: meaning[1] };
+}
+
+function isRevert(code: number | null, message: string): boolean {
+	return code === 3 || /execution ?reverted|^revert(ed)?$/i.test(message);
+}
+
+function findWords(message: string): Meaning | undefined {
+	const letters = message.toLowerCase().replace(/[^a-z0-9]/g, "");
+	return WORDS.find(([words]) => words.test(letters))?.[1];
+}

@@ -1,0 +1,60 @@
+// What simulations count: a registry comes in, functions that record go out. Names and label values of their series
+// stand here, and nothing else reads them.
+
+import { type Count, labelSets, type Metrics, type Observe } from "../../shared/metrics.ts";
+import type { SimulationPriority } from "../domain/simulation.ts";
+import { ENGINES } from "./engines/index.ts";
+
+/** The highest first. */
+export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "held"];
+
+/**
+ * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran, being pushed out of a
+ * full queue, too late for its block, tired of waiting, or left at a stop.
+ */
+export const JOB_OUTCOMES = [
+	"passed",
+	"failed",
+	"unavailable",
+	"overloaded",
+	"late",
+	"stale",
+	"stopped",
+] as const;
+export type JobOutcome = (typeof JOB_OUTCOMES)[number];
+
+export interface SimulationMetrics {
+	readonly jobs: Count<"priority" | "outcome">;
+	/** Seconds in the queue, of those that ran. */
+	readonly waited: Observe<"priority">;
+	/** Seconds at the node. */
+	readonly ran: Observe<"priority">;
+	/** Chains by the engine that ran them. */
+	readonly runs: Count<"engine">;
+	/** Shows how many wait and run, as long as the process lives. */
+	watch(queue: { readonly waiting: number; readonly running: number }): void;
+}
+
+/** Makes the series of simulations in `metrics`. */
+export function createSimulationMetrics(metrics: Metrics): SimulationMetrics {
+	const byPriority = labelSets({ priority: PRIORITIES });
+	const byEngine = labelSets({ engine: ENGINES.map((engine) => engine.name) });
+	return {
+		jobs: metrics.counter(
+			"relay_simulations_total",
+			"Simulated chains by priority and outcome",
+			labelSets({ priority: PRIORITIES, outcome: JOB_OUTCOMES }),
+		),
+		waited: metrics.histogram(
+			"relay_simulation_wait_seconds",
+			"Time from the request to the start of a simulation",
+			byPriority,
+		),
+		ran: metrics.histogram("relay_simulation_seconds", "Time that a simulation took at the node", byPriority),
+		runs: metrics.counter("relay_simulation_engine_runs_total", "Chains run by each engine", byEngine),
+		watch(queue) {
+			metrics.gauge("relay_simulation_queue_length", "Simulations that wait", () => queue.waiting);
+			metrics.gauge("relay_simulations_running", "Simulations under way", () => queue.running);
+		},
+	};
+}

@@ -1,0 +1,97 @@
+// The ledger of everything that is not settled yet: what comes in are events, what goes out are records, and the
+// news to those who listen. The lifecycle table alone decides what an event does; the ledger starts nothing.
+
+import type { Logger } from "../../shared/log.ts";
+import type { TxEvent } from "../domain/events.ts";
+import type { EventSink } from "../domain/ports.ts";
+import { fold, type TransactionRecord } from "../domain/record.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+
+/** A transaction and its record. */
+export interface LedgerEntry {
+	readonly transaction: PrivateTransaction;
+	readonly record: TransactionRecord;
+}
+
+/** Told of every event after it was folded. */
+export type EventListener = (record: TransactionRecord, event: TxEvent) => void;
+
+/** Records by hash; `emit` is the only way to change one. */
+export class Ledger implements EventSink {
+	readonly #entries = new Map<string, LedgerEntry>();
+	readonly #listeners: EventListener[] = [];
+	/** Changed since the last flush in a way that a restart could not find out again. */
+	readonly #changed = new Set<TransactionRecord>();
+	/** Changed by deliveries alone: written with the next real change, or at stop. */
+	readonly #annotated = new Set<TransactionRecord>();
+	readonly #log: Logger;
+
+	constructor(dependencies: { log: Logger }) {
+		this.#log = dependencies.log;
+	}
+
+	get size(): number {
+		return this.#entries.size;
+	}
+
+	get(hash: string): LedgerEntry | undefined {
+		return this.#entries.get(hash);
+	}
+
+	entries(): IterableIterator<LedgerEntry> {
+		return this.#entries.values();
+	}
+
+	/** Takes over a record, which nobody else may change from now on. */
+	open(entry: LedgerEntry): void {
+		this.#entries.set(entry.record.hash, entry);
+	}
+
+	/** Forgets a record: it is settled, or its write failed. */
+	forget(hash: string): void {
+		const entry = this.#entries.get(hash);
+		if (entry === undefined) return;
+		this.#entries.delete(hash);
+		this.#changed.delete(entry.record);
+		this.#annotated.delete(entry.record);
+	}
+
+	subscribe(listener: EventListener): void {
+		this.#listeners.push(listener);
+	}
+
+	emit(hash: string, event: TxEvent): void {
+		const record = this.#entries.get(hash)?.record;
+		// Settled: only answers of builders can come that late.
+		if (record === undefined) return;
+		const before = record.stage;
+		if (!fold(record, event)) {
+			this.#log.error("illegal transition", { hash, stage: before, code: event.type });
+			return;
+		}
+		const real = record.stage !== before || event.type === "ready" || event.type === "shared";
+		(real ? this.#changed : this.#annotated).add(record);
+		for (const listener of this.#listeners) listener(record, event);
+	}
+
+	/** The record as `event` would leave it, without changing it: for a write that must come first. */
+	preview(hash: string, event: TxEvent): TransactionRecord | null {
+		const record = this.#entries.get(hash)?.record;
+		if (record === undefined) return null;
+		const copy = structuredClone(record);
+		return fold(copy, event) ? copy : null;
+	}
+
+	/** Records changed since the last call; `all`: those that only have new deliveries too. */
+	takeChanged(all: boolean): TransactionRecord[] {
+		const taken = [...this.#changed, ...(all ? this.#annotated : [])];
+		this.#changed.clear();
+		if (all) this.#annotated.clear();
+		return [...new Set(taken)];
+	}
+
+	/** Puts back what could not be written. */
+	putBack(records: readonly TransactionRecord[]): void {
+		for (const record of records) this.#changed.add(record);
+	}
+}

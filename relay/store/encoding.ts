@@ -1,0 +1,70 @@
+// How transactions and records lie in the key-value store: pure functions between them and bytes. It decides
+// nothing about when something is written.
+
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { isSubmissionPath } from "../domain/endpoints.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+
+/** What is kept beside the raw bytes. */
+interface Envelope {
+	readonly path: string;
+	readonly softCancellations: boolean;
+	readonly refundRecipient: string | null;
+	readonly referrer: string | null;
+	readonly origin: string;
+	readonly receivedAt: number;
+	/** The head at its arrival. */
+	readonly block: number;
+}
+
+/** A stored value that is not what was written: the store is damaged, or another program's. */
+export class StoreFormatError extends Error {
+	readonly code = "STORE_FORMAT";
+	constructor(key: string) {
+		super(`the store's entry ${key} can't be read`);
+		this.name = "StoreFormatError";
+	}
+}
+
+/** Length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
+export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
+	const { path, softCancellations, refundRecipient, referrer, origin, receivedAt, tx } = transaction;
+	const envelope: Envelope = {
+		path,
+		softCancellations,
+		refundRecipient,
+		referrer,
+		origin,
+		receivedAt,
+		block,
+	};
+	const json = JSON.stringify(envelope);
+	const length = Buffer.byteLength(json);
+	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);
+	bytes.writeUInt32BE(length, 0);
+	bytes.write(json, 4, "utf8");
+	bytes.set(tx.raw, 4 + length);
+	return bytes;
+}
+
+/** The reverse of {@link encodeTransaction}. Throws {@link StoreFormatError}. */
+export function decodeStored(key: string, bytes: Buffer): { transaction: PrivateTransaction; block: number } {
+	const length = bytes.readUInt32BE(0);
+	const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope;
+	// A copy: the engine's buffer may be its own memory.
+	const decoded = decodeTransaction(Buffer.from(bytes.subarray(4 + length)));
+	if (!decoded.ok || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
+	const { block, path: _, ...rest } = envelope;
+	return { transaction: { ...rest, path: envelope.path, tx: decoded.tx }, block };
+}
+
+/** A record as JSON bytes. */
+export function encodeRecord(record: TransactionRecord): Buffer {
+	return Buffer.from(JSON.stringify(record), "utf8");
+}
+
+/** The reverse of {@link encodeRecord}. */
+export function decodeRecord(bytes: Buffer): TransactionRecord {
+	return JSON.parse(bytes.toString("utf8")) as TransactionRecord;
+}

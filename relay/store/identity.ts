@@ -1,0 +1,36 @@
+// What a store is of: the chain it belongs to and the key the relay signs with where none was set. What comes in
+// is the node's chain, what goes out is a refusal where the store is another chain's.
+
+import { createKey } from "../../shared/ethereum/flashbotsSignature.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
+
+const CHAIN = "m/chain";
+const SIGNING_KEY = "m/signing-key";
+
+/** The store was made for another chain. */
+export class OtherChainError extends Error {
+	readonly code = "OTHER_CHAIN";
+	constructor(kept: string, asked: string) {
+		super(
+			`the data folder belongs to another chain (chain id and genesis ${kept}; the node has ${asked}): set DATA_DIR to another folder`,
+		);
+		this.name = "OtherChainError";
+	}
+}
+
+/** Ties the store to a chain at its first start; throws {@link OtherChainError} where it is tied to another one. */
+export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHash: string): Promise<void> {
+	const identity = `${chainId} ${genesisHash}`;
+	const kept = (await kv.get(CHAIN))?.toString("utf8");
+	if (kept === undefined) await kv.write([{ key: CHAIN, value: Buffer.from(identity) }]);
+	else if (kept !== identity) throw new OtherChainError(kept, identity);
+}
+
+/** The signing key that this store keeps; made at the first call. */
+export async function keptSigningKey(kv: KeyValueStore): Promise<string> {
+	const kept = await kv.get(SIGNING_KEY);
+	if (kept !== null) return kept.toString("utf8");
+	const key = createKey();
+	await kv.write([{ key: SIGNING_KEY, value: Buffer.from(key) }]);
+	return key;
+}

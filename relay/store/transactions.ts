@@ -1,0 +1,120 @@
+// The durable record of transactions: what comes in are submissions and changed records, what goes out is the
+// promise that they are on disk, and everything again at a start. It makes no decision about a transaction.
+
+import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import type { StoredTransaction, TransactionStore } from "../domain/ports.ts";
+import { fold, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./encoding.ts";
+
+// Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
+// has a record alone, and an entry in the index by time, from which it is forgotten after a week.
+const SUBMISSION = "p/";
+const RECORD = "s/";
+const SETTLED = "e/";
+const BY_TIME = "x/";
+
+/** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
+export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
+/** Settled records forgotten at a time at most, so that no commit is large. */
+const PURGE_BATCH = 1_000;
+
+/** The relay's transactions on a key-value store. */
+export class Transactions implements TransactionStore {
+	readonly #kv: KeyValueStore;
+	#failed = false;
+
+	constructor(dependencies: { kv: KeyValueStore }) {
+		this.#kv = dependencies.kv;
+	}
+
+	/** False from a failed write until the next one that succeeds. */
+	get healthy(): boolean {
+		return !this.#failed;
+	}
+
+	insert(
+		transaction: StoredTransaction["transaction"],
+		record: TransactionRecord,
+		ended: readonly TransactionRecord[],
+	): Promise<void> {
+		const { hash } = transaction.tx;
+		const changes: Change[] = [
+			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
+			...ended.map(recordChange),
+		];
+		// A fresh record can be made again from the submission; only one with a past is written.
+		if (record.events.length > 1) changes.push(recordChange(record));
+		return this.#write(changes);
+	}
+
+	update(records: readonly TransactionRecord[]): Promise<void> {
+		return this.#write(records.map(recordChange));
+	}
+
+	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
+		return this.#write(
+			records.flatMap((record) => [
+				{ key: SUBMISSION + record.hash, value: null },
+				{ key: RECORD + record.hash, value: null },
+				{ key: SETTLED + record.hash, value: encodeRecord({ ...record, settledAt: now }) },
+				{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
+			]),
+		);
+	}
+
+	async settled(hash: string): Promise<TransactionRecord | null> {
+		const bytes = await this.#kv.get(SETTLED + hash);
+		return bytes === null ? null : decodeRecord(bytes);
+	}
+
+	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
+	async *load(): AsyncIterable<StoredTransaction> {
+		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
+			const { transaction, block } = decodeStored(key, bytes);
+			const stored = await this.#kv.get(RECORD + transaction.tx.hash);
+			if (stored !== null) {
+				yield { transaction, record: decodeRecord(stored) };
+				continue;
+			}
+			const record = newRecord(transaction);
+			fold(record, { type: "received", at: transaction.receivedAt, block });
+			yield { transaction, record };
+		}
+	}
+
+	/** Forgets records that were settled more than a week before `now` (ms), a bounded number at a call. */
+	async purge(now: number): Promise<number> {
+		const changes: Change[] = [];
+		const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_SETTLED_MS, ""), PURGE_BATCH);
+		let purged = 0;
+		for await (const [key] of range) {
+			const hash = key.slice(key.lastIndexOf("/") + 1);
+			changes.push({ key, value: null });
+			// One that was admitted anew and settled again has a later entry too, which then counts.
+			const record = await this.settled(hash);
+			if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) continue;
+			changes.push({ key: SETTLED + hash, value: null });
+			purged += 1;
+		}
+		await this.#write(changes);
+		return purged;
+	}
+
+	async #write(changes: readonly Change[]): Promise<void> {
+		try {
+			await this.#kv.write(changes);
+			this.#failed = false;
+		} catch (thrown) {
+			this.#failed = true;
+			throw thrown;
+		}
+	}
+}
+
+function recordChange(record: TransactionRecord): Change {
+	return { key: RECORD + record.hash, value: encodeRecord(record) };
+}
+
+function timeKey(ms: number, hash: string): string {
+	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
+}
