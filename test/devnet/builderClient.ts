@@ -1,0 +1,54 @@
+// What comes in: JSON-RPC calls and a key. What goes out: the builder's answers to requests signed as relays sign
+// them, by ethers. It is what the dev builder's own tests speak with; the relay has a client of its own.
+
+import { id, type Wallet } from "ethers";
+import { request } from "undici";
+import { systemClock, withDeadline } from "../../shared/clock.ts";
+
+/** What came back over HTTP. */
+export interface BuilderReply {
+	readonly status: number;
+	readonly text: string;
+}
+
+const REPLY_MS = 10_000;
+
+/** A relay, as far as a builder can tell. */
+export class BuilderClient {
+	readonly #url: string;
+	readonly #wallet: Wallet;
+
+	constructor(options: { readonly url: string; readonly wallet: Wallet }) {
+		this.#url = options.url;
+		this.#wallet = options.wallet;
+	}
+
+	/** Who signs, checksummed. */
+	get address(): string {
+		return this.#wallet.address;
+	}
+
+	/** Result of one call. Throws `Error` with code and message of the builder's refusal. */
+	async call(method: string, ...params: unknown[]): Promise<unknown> {
+		const { text } = await this.post(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
+		const answer = JSON.parse(text) as { result?: unknown; error?: { code: number; message: string } };
+		if (answer.error) throw new Error(`${answer.error.code} ${answer.error.message}`);
+		return answer.result;
+	}
+
+	/** Posts a body, signed unless `signature` says otherwise (null: without the header). */
+	async post(body: string, signature?: string | null): Promise<BuilderReply> {
+		const header = signature === undefined ? await this.sign(body) : signature;
+		const headers = { "content-type": "application/json" };
+		const signed = header === null ? headers : { ...headers, "x-flashbots-signature": header };
+		return withDeadline(systemClock, "dev builder", REPLY_MS, async (signal) => {
+			const answer = await request(this.#url, { method: "POST", headers: signed, body, signal });
+			return { status: answer.statusCode, text: await answer.body.text() };
+		});
+	}
+
+	/** The header's value for `body`: the text of the body's hash is signed, not its bytes. */
+	async sign(body: string): Promise<string> {
+		return `${this.#wallet.address}:${await this.#wallet.signMessage(id(body))}`;
+	}
+}

@@ -1,0 +1,144 @@
+// What comes in: a few options. What goes out: an anvil chain of its own, on loopback, that mines nothing by
+// itself, with its funded accounts. It builds no blocks: the dev builder (or a test, by rpc) does.
+
+import { HDNodeWallet, Mnemonic, Wallet } from "ethers";
+import { startAnvil } from "./anvilProcess.ts";
+import { type ChainCall, ChainRpc, type RpcOutcome } from "./chainRpc.ts";
+
+/** Everything is optional. */
+export interface DevChainOptions {
+	/** 0 (the default): a free port. */
+	readonly port?: number;
+	/** anvil's name of a hardfork ("prague"); its newest unless given. */
+	readonly hardfork?: string;
+	/** Seconds between a block and the next; the dev builder takes it from here. Default 12. */
+	readonly slotSeconds?: number;
+	/** Gas of a block. Default 60,000,000. */
+	readonly gasLimit?: number;
+	/** How many funded accounts. Default 10. */
+	readonly accounts?: number;
+	/** ETH each account starts with. Default 10,000. */
+	readonly balanceEther?: number;
+	/** Unix seconds of the genesis block. Default: now. */
+	readonly genesisTimestamp?: number;
+	/** Default 31337. */
+	readonly chainId?: number;
+}
+
+/** One of the chain's funded accounts; the keys are those of the well-known "test … junk" mnemonic. */
+export interface DevAccount {
+	/** Checksummed. */
+	readonly address: string;
+	/** 0x and 64 hex digits. */
+	readonly privateKey: string;
+}
+
+/** A running chain. */
+export interface DevChain {
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	/** ws://127.0.0.1:port */
+	readonly wsUrl: string;
+	readonly port: number;
+	readonly chainId: number;
+	readonly slotSeconds: number;
+	readonly pid: number;
+	readonly accounts: readonly DevAccount[];
+	/** The i-th account as an ethers wallet without a provider. Throws when there is none. */
+	wallet(index: number): Wallet;
+	/** Result of one call. Throws `ChainRpcError` for the node's refusals. */
+	rpc(method: string, params?: readonly unknown[]): Promise<unknown>;
+	/** Many calls in one request, outcomes in their order. */
+	batch(calls: readonly ChainCall[]): Promise<RpcOutcome[]>;
+	/** A snapshot to come back to by {@link revert}. */
+	snapshot(): Promise<string>;
+	/**
+	 * Back to a snapshot, as a reorganisation would. Takes care of what anvil 1.7.1's evm_revert leaves behind:
+	 * the base fee of the blocks that are gone.
+	 */
+	revert(snapshot: string): Promise<void>;
+	/** Stops anvil and waits until it is gone. May be called again. */
+	stop(): Promise<void>;
+}
+
+/** The well-known mnemonic of every Ethereum dev chain. Its keys are public: no real ether may ever go there. */
+const DEV_MNEMONIC = "test test test test test test test test test test test junk";
+
+/** How every anvil of the dev network runs: nothing is mined unasked, transactions in the order they came. */
+export const ANVIL_FLAGS: readonly string[] = [
+	"--no-mining",
+	"--order",
+	"fifo",
+	// A bundle may spend what an earlier transaction of the same block brings.
+	"--disable-pool-balance-checks",
+	// Six blobs are 1.6 MB of hex, a batch of such transactions more.
+	"--no-request-size-limit",
+	// EIP-7825, as mainnet has it.
+	"--enable-tx-gas-limit",
+];
+
+/** Starts a chain. Throws when anvil does not start (a port that is taken, an unknown hardfork). */
+export async function startDevChain(options: DevChainOptions = {}): Promise<DevChain> {
+	const chainId = options.chainId ?? 31337;
+	const slotSeconds = options.slotSeconds ?? 12;
+	const count = options.accounts ?? 10;
+	const args = [...ANVIL_FLAGS, "--mnemonic", DEV_MNEMONIC, "--accounts", String(count)];
+	args.push("--chain-id", String(chainId), "--gas-limit", String(options.gasLimit ?? 60_000_000));
+	args.push("--balance", String(options.balanceEther ?? 10_000));
+	if (options.hardfork !== undefined) args.push("--hardfork", options.hardfork);
+	if (options.genesisTimestamp !== undefined) args.push("--timestamp", String(options.genesisTimestamp));
+	const anvil = await startAnvil(options.port ?? 0, args);
+	const rpc = new ChainRpc(anvil.url);
+	await rpc.call("anvil_setLoggingEnabled", [false]);
+	const accounts = devAccounts(count);
+	return {
+		url: anvil.url,
+		wsUrl: anvil.url.replace("http", "ws"),
+		port: anvil.port,
+		chainId,
+		slotSeconds,
+		pid: anvil.pid,
+		accounts,
+		wallet: (index) => {
+			const account = accounts[index];
+			if (account === undefined) throw new RangeError(`the dev chain has ${count} accounts, no ${index}`);
+			return new Wallet(account.privateKey);
+		},
+		rpc: (method, params) => rpc.call(method, params),
+		batch: (calls) => rpc.batch(calls),
+		snapshot: async () => String(await rpc.call("evm_snapshot")),
+		revert: (snapshot) => revert(rpc, snapshot),
+		stop: async () => {
+			await rpc.close();
+			await anvil.stop();
+		},
+	};
+}
+
+function devAccounts(count: number): DevAccount[] {
+	const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(DEV_MNEMONIC), "m/44'/60'/0'/0");
+	return Array.from({ length: count }, (_, i) => {
+		const { address, privateKey } = parent.deriveChild(i);
+		return { address, privateKey };
+	});
+}
+
+/** anvil goes on with the base fee of the block it took back; the child of the block that is head now has another. */
+async function revert(rpc: ChainRpc, snapshot: string): Promise<void> {
+	if ((await rpc.call("evm_revert", [snapshot])) !== true)
+		throw new Error("anvil does not know that snapshot");
+	const head = (await rpc.call("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+	const baseFee = BigInt(head.baseFeePerGas ?? 0);
+	const target = BigInt(head.gasLimit ?? 0) / 2n;
+	const used = BigInt(head.gasUsed ?? 0);
+	const next = nextBaseFee(baseFee, used, target);
+	await rpc.call("anvil_setNextBlockBaseFeePerGas", [`0x${next.toString(16)}`]);
+}
+
+/** EIP-1559: the base fee of the block after one with `baseFee` (wei) that used `used` gas of a `target`. */
+function nextBaseFee(baseFee: bigint, used: bigint, target: bigint): bigint {
+	if (used === target) return baseFee;
+	if (used < target) return baseFee - (baseFee * (target - used)) / target / 8n;
+	const rise = (baseFee * (used - target)) / target / 8n;
+	return baseFee + (rise > 0n ? rise : 1n);
+}

@@ -1,0 +1,103 @@
+// What comes in: options of a chain and a builder. What goes out: both, running, with signed sample transactions and
+// tiny contracts to send them to. For tests of the dev network and on it; nothing of the relay is in it.
+
+import { id, keccak256, Wallet } from "ethers";
+import { BuilderClient } from "./builderClient.ts";
+import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "./devBuilder.ts";
+import { type DevChain, type DevChainOptions, startDevChain } from "./devChain.ts";
+
+/** A chain with a builder that builds when asked. */
+export interface DevnetFixture {
+	readonly chain: DevChain;
+	readonly builder: DevBuilder;
+	/** Signs with a key of its own; {@link DevnetFixture.clientOf} makes others. */
+	readonly client: BuilderClient;
+	clientOf(wallet: Wallet): BuilderClient;
+	stop(): Promise<void>;
+}
+
+/** Addresses at which {@link startFixture} puts code. */
+export const CONTRACTS = {
+	/** Sends the value of the call on to the block's coinbase. */
+	payer: "0x00000000000000000000000000000000000da401",
+	/** As payer, but only the first call ever goes through: a later one reverts. */
+	once: "0x00000000000000000000000000000000000da402",
+	/** Always reverts; takes no ether. */
+	refuser: "0x00000000000000000000000000000000000da403",
+	/** Takes ether and writes storage: 21,000 gas is too little. */
+	wallet: "0x00000000000000000000000000000000000da404",
+} as const;
+
+const CODE: Readonly<Record<keyof typeof CONTRACTS, string>> = {
+	// PUSH0 ×4 CALLVALUE COINBASE GAS CALL STOP
+	payer: "0x5f5f5f5f34415af100",
+	// SLOAD(0) JUMPI→0x12; SSTORE(0, 1); as payer; JUMPDEST REVERT
+	once: "0x5f5460125760015f555f5f5f5f34415af1005b5f5ffd",
+	refuser: "0x5f5ffd",
+	// SSTORE(0, CALLVALUE) STOP
+	wallet: "0x345f5500",
+};
+
+/** Starts a chain with the contracts, and a builder in manual mode. */
+export async function startFixture(
+	options: { readonly chain?: DevChainOptions; readonly builder?: Omit<DevBuilderOptions, "chain"> } = {},
+): Promise<DevnetFixture> {
+	const chain = await startDevChain(options.chain);
+	for (const [name, address] of Object.entries(CONTRACTS)) {
+		await chain.rpc("anvil_setCode", [address, CODE[name as keyof typeof CONTRACTS]]);
+	}
+	const builder = await startDevBuilder({ manual: true, ...options.builder, chain });
+	const clientOf = (wallet: Wallet): BuilderClient => new BuilderClient({ url: builder.url, wallet });
+	return {
+		chain,
+		builder,
+		client: clientOf(walletOf("relay")),
+		clientOf,
+		stop: async () => {
+			await builder.stop();
+			await chain.stop();
+		},
+	};
+}
+
+/** A wallet of its own for each name; it has no ether unless given some. */
+export function walletOf(name: string): Wallet {
+	return new Wallet(id(`leeward devnet ${name}`));
+}
+
+/** What a sample transaction may say; anything left out has a default that goes through. */
+export interface SampleFields {
+	readonly nonce?: number;
+	readonly to?: string | null;
+	readonly value?: bigint;
+	readonly data?: string;
+	readonly gasLimit?: bigint;
+	/** Wei a gas. */
+	readonly tip?: bigint;
+	readonly maxFee?: bigint;
+}
+
+/** A signed transaction. */
+export interface Sample {
+	readonly raw: string;
+	readonly hash: string;
+	readonly from: string;
+}
+
+/** A signed EIP-1559 transaction of the dev chain; by default 1 wei to a stranger at 1 gwei for the builder. */
+export async function sample(wallet: Wallet, fields: SampleFields = {}): Promise<Sample> {
+	const raw = await wallet.signTransaction({
+		type: 2,
+		chainId: 31337,
+		nonce: fields.nonce ?? 0,
+		to: fields.to === undefined ? "0x00000000000000000000000000000000000a11ce" : fields.to,
+		value: fields.value ?? 1n,
+		data: fields.data ?? "0x",
+		gasLimit: fields.gasLimit ?? 100_000n,
+		maxPriorityFeePerGas: fields.tip ?? GWEI,
+		maxFeePerGas: fields.maxFee ?? 100n * GWEI,
+	});
+	return { raw, hash: keccak256(raw), from: wallet.address };
+}
+
+const GWEI = 1_000_000_000n;

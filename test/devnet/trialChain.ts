@@ -1,0 +1,144 @@
+// What comes in: a head of the dev chain, and transactions in an order. What goes out: how a block of them on that
+// head comes out, mined for real on a second anvil, which forks the first. The watched chain is only read.
+
+import { type AnvilProcess, startAnvil } from "./anvilProcess.ts";
+import { type ChainHead, quantity, readLatestBlock } from "./chainHead.ts";
+import { ChainRpc } from "./chainRpc.ts";
+import { type BlockTrace, paidTo } from "./coinbaseGain.ts";
+import { ANVIL_FLAGS } from "./devChain.ts";
+import { type Pushed, pushInOrder } from "./poolPush.ts";
+
+/** How one transaction came out. */
+export interface TriedTransaction {
+	readonly reverted: boolean;
+	readonly gasUsed: bigint;
+	/** What the coinbase has more by it, wei: priority fee and transfers. */
+	readonly gain: bigint;
+}
+
+/** How a block came out: what it holds, by hash. What is missing was refused, or could not be mined. */
+export type TriedBlock = ReadonlyMap<string, TriedTransaction>;
+
+/** The terms of the block that is tried. */
+export interface TrialTerms {
+	readonly head: ChainHead;
+	readonly coinbase: string;
+	/** Unix seconds. */
+	readonly timestamp: number;
+}
+
+interface Receipt {
+	readonly transactionHash: string;
+	readonly from: string;
+	readonly status: string;
+	readonly gasUsed: string;
+	readonly effectiveGasPrice: string;
+}
+
+/** A second anvil in step with the first. One user at a time. */
+export class TrialChain {
+	readonly #upstream: string;
+	readonly #anvil: AnvilProcess;
+	readonly #rpc: ChainRpc;
+	#terms: TrialTerms | undefined;
+
+	private constructor(upstream: string, anvil: AnvilProcess) {
+		this.#upstream = upstream;
+		this.#anvil = anvil;
+		this.#rpc = new ChainRpc(anvil.url);
+	}
+
+	/** Starts it on the chain at `upstream` (http), with that chain's hardfork. */
+	static async start(upstream: string): Promise<TrialChain> {
+		const chain = new ChainRpc(upstream);
+		const info = (await chain.call("anvil_nodeInfo")) as { hardFork: string };
+		await chain.close();
+		// No cache on disk: it is kept by chain id and block number, and every dev chain has the same ones.
+		const fork = ["--fork-url", upstream, "--no-storage-caching", "--no-rate-limit"];
+		const anvil = await startAnvil(0, [...ANVIL_FLAGS, "--hardfork", info.hardFork.toLowerCase(), ...fork]);
+		const trial = new TrialChain(upstream, anvil);
+		await trial.#rpc.call("anvil_setLoggingEnabled", [false]);
+		return trial;
+	}
+
+	/**
+	 * Puts it on `terms.head`, as the chain is now (cheat codes and reorganisations included), and fetches the
+	 * accounts that will be needed: one after another, while mining, would be slow.
+	 */
+	async reset(terms: TrialTerms, addresses: readonly string[]): Promise<void> {
+		const { head } = terms;
+		this.#terms = terms;
+		await this.#rpc.call("anvil_dropAllTransactions");
+		const forking = { jsonRpcUrl: this.#upstream, blockNumber: head.number };
+		await this.#rpc.call("anvil_reset", [{ forking }]);
+		await this.#rpc.call("evm_setBlockGasLimit", [quantity(head.nextGasLimit)]);
+		await this.#rpc.call("anvil_setCoinbase", [terms.coinbase]);
+		await this.#rpc.batch(
+			[...new Set([...addresses, terms.coinbase])].map((address) => ({
+				method: "eth_getBalance",
+				params: [address, "latest"],
+			})),
+		);
+	}
+
+	/** Mines a block of `transactions`, reads how it came out, and takes it back. */
+	async tryBlock(transactions: readonly Pushed[]): Promise<TriedBlock> {
+		const terms = this.#terms;
+		if (terms === undefined) throw new Error("the trial chain has not been put on a head");
+		if (transactions.length === 0) return new Map();
+		const rpc = this.#rpc;
+		const balance = { method: "eth_getBalance", params: [terms.coinbase, "latest"] };
+		const [snapshot, , before] = await rpc.all([
+			{ method: "evm_snapshot", params: [] },
+			// evm_revert does not take the base fee back.
+			{ method: "anvil_setNextBlockBaseFeePerGas", params: [quantity(terms.head.nextBaseFee)] },
+			balance,
+		]);
+		await pushInOrder(rpc, transactions);
+		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
+		const block = await readLatestBlock(rpc);
+		const tag = quantity(block.number);
+		const [receipts, traces, after] = (await rpc.all([
+			{ method: "eth_getBlockReceipts", params: [tag] },
+			{ method: "trace_block", params: [tag] },
+			balance,
+		])) as [Receipt[], BlockTrace[], string];
+		await rpc.call("anvil_dropAllTransactions");
+		await rpc.call("evm_revert", [snapshot]);
+		if (block.baseFeePerGas !== terms.head.nextBaseFee) throw new Error("the trial had another base fee");
+		const tried = readTrial(receipts, traces, terms);
+		checkGains(receipts, tried, BigInt(after) - BigInt(String(before)), terms);
+		return tried;
+	}
+
+	/** Stops it and waits until it is gone. */
+	async stop(): Promise<void> {
+		await this.#rpc.close();
+		await this.#anvil.stop();
+	}
+}
+
+function readTrial(
+	receipts: readonly Receipt[],
+	traces: readonly BlockTrace[],
+	terms: TrialTerms,
+): TriedBlock {
+	const paid = paidTo(terms.coinbase, traces);
+	return new Map(
+		receipts.map((receipt) => {
+			const gasUsed = BigInt(receipt.gasUsed);
+			const tip = (BigInt(receipt.effectiveGasPrice) - terms.head.nextBaseFee) * gasUsed;
+			const gain = tip + (paid.get(receipt.transactionHash) ?? 0n);
+			return [receipt.transactionHash, { reverted: receipt.status !== "0x1", gasUsed, gain }];
+		}),
+	);
+}
+
+/** Gains are read from traces; that they add up to what the coinbase has got is checked, not believed. */
+function checkGains(receipts: readonly Receipt[], tried: TriedBlock, got: bigint, terms: TrialTerms): void {
+	const coinbase = terms.coinbase.toLowerCase();
+	if (receipts.some(({ from }) => from === coinbase)) return;
+	const sum = [...tried.values()].reduce((all, { gain }) => all + gain, 0n);
+	if (sum !== got)
+		throw new Error(`the coinbase got ${got} wei in a trial whose transactions brought ${sum}`);
+}

@@ -1,0 +1,62 @@
+// A clock that is moved by hand: what comes in is how far, what goes out are the timers that fall due, in order.
+// Between two of them everything that they set off and that needs no real input or output runs to its end.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock, Timer } from "../../shared/clock.ts";
+
+interface Pending {
+	readonly at: number;
+	readonly fn: () => void;
+}
+
+/** Starts at `epoch` ms; its monotonic reading starts at 0. */
+export class ManualClock implements Clock {
+	readonly #epoch: number;
+	readonly #timers = new Set<Pending>();
+	#elapsed = 0;
+
+	constructor(epoch = Date.UTC(2026, 0, 1)) {
+		this.#epoch = epoch;
+	}
+
+	now(): number {
+		return this.#epoch + this.#elapsed;
+	}
+
+	monotonic(): number {
+		return this.#elapsed;
+	}
+
+	after(ms: number, fn: () => void): Timer {
+		const pending: Pending = { at: this.#elapsed + ms, fn };
+		this.#timers.add(pending);
+		return { cancel: () => this.#timers.delete(pending) };
+	}
+
+	/** How many timers are set. */
+	get timers(): number {
+		return this.#timers.size;
+	}
+
+	/** Moves on by `ms`, firing what falls due on the way at its own time. */
+	async advance(ms: number): Promise<void> {
+		const end = this.#elapsed + ms;
+		await nextTurn();
+		for (let due = this.#earliest(end); due !== undefined; due = this.#earliest(end)) {
+			this.#timers.delete(due);
+			this.#elapsed = Math.max(this.#elapsed, due.at);
+			due.fn();
+			await nextTurn();
+		}
+		this.#elapsed = end;
+	}
+
+	/** The first timer that is due by `end`; of those due at the same time the one that was set first. */
+	#earliest(end: number): Pending | undefined {
+		let first: Pending | undefined;
+		for (const pending of this.#timers) {
+			if (pending.at <= end && (first === undefined || pending.at < first.at)) first = pending;
+		}
+		return first;
+	}
+}

@@ -1,0 +1,69 @@
+// The README's tables as the code has them: registries come in, Markdown goes out. The documentation test compares
+// them with the README, and writes them into it when it is asked to.
+
+import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";
+import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
+import { RELAY_SETTINGS } from "../../relay/config.ts";
+import { BUILDER_DOCS } from "../../relay/domain/builder.ts";
+import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts";
+import { METHODS } from "../../relay/ingress/methods/index.ts";
+import type { Setting } from "../../shared/config.ts";
+
+/** Every generated table of the README by its name. */
+export function readmeTables(): Readonly<Record<string, string>> {
+	return {
+		endpoints: table(
+			["path", "simulated first", "again each block", "may revert on chain", "sent to", "as"],
+			Object.entries<EndpointPolicy>(ENDPOINTS).map(([path, policy]) => [
+				`\`/${path}\``,
+				yes(policy.simulated),
+				policy.resimulated ? "yes; failing stops it" : policy.simulated ? "no, once it has passed" : "never",
+				yes(policy.mayRevert),
+				policy.builders === "all" ? "all builders" : "builders marked `fullPrivacy`, else the first alone",
+				policy.form === "bundle" ? "bundle for one block" : "private transaction",
+			]),
+		),
+		methods: table(
+			["method", "parameters", "what it does"],
+			METHODS.map(({ name, params, summary }) => [
+				`\`${name}\``,
+				params.map((param) => param.name).join(", "),
+				summary,
+			]),
+		),
+		reads: [...PASSED_METHODS.keys()].map((name) => `\`${name}\``).join(", "),
+		settings: table(
+			["setting", "what for", "expected", "default"],
+			Object.entries<Setting<unknown>>(RELAY_SETTINGS).map(([name, row]) => [
+				`\`${name}\``,
+				row.help,
+				row.expects,
+				row.default ?? (row.optional === true ? "" : "required"),
+			]),
+		),
+		builders: table(
+			["field", "default", "what it says"],
+			BUILDER_DOCS.map(({ name, fallback, help }) => [`\`${name}\``, `\`${fallback}\``, help]),
+		),
+		mainnet: MAINNET_BUILDERS.map(({ name }) => name).join(", "),
+	};
+}
+
+/** `text` with every generated table put between its markers. */
+export function withTables(text: string): string {
+	return text.replace(
+		/<!-- table:(\w+) -->\n[\s\S]*?<!-- \/table -->/g,
+		(_whole, name: string) =>
+			`<!-- table:${name} -->\n${readmeTables()[name] ?? `no table ${name}`}\n<!-- /table -->`,
+	);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+	const line = (cells: readonly string[]) =>
+		`| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+	return [line(head), `|${head.map(() => "---").join("|")}|`, ...rows.map(line)].join("\n");
+}
+
+function yes(value: boolean): string {
+	return value ? "yes" : "no";
+}

@@ -1,0 +1,175 @@
+// A table of methods that do what a test tells them to: what comes in is a call, what goes out is a result, an
+// error of each kind, or nothing until the test says so. For the tests of the dispatcher and of the transport.
+
+import { z } from "zod";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
+import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
+import { hash } from "../../shared/jsonrpc/schemas.ts";
+
+/** A secret that errors carry; it must never be seen in an answer. */
+export const CANARY = "0xdeadbeefcafe";
+
+/** The methods' memory, and the way to let the waiting ones go. */
+export class Script {
+	/** The calls of test_note, test_wait and test_ordered in the order of their start and end: "start a", "end a". */
+	readonly log: string[] = [];
+	/** The context of the last call of test_who. */
+	who: CallContext | undefined;
+	readonly #waiting = new Map<string, (result: unknown) => void>();
+
+	note(line: string): void {
+		this.log.push(line);
+	}
+
+	/** Names of the calls that wait. */
+	get waiting(): string[] {
+		return [...this.#waiting.keys()];
+	}
+
+	wait(name: string): Promise<unknown> {
+		this.note(`start ${name}`);
+		return new Promise((resolve) => this.#waiting.set(name, resolve));
+	}
+
+	/** Lets the call of `name` end with its name. */
+	release(name: string): void {
+		this.note(`end ${name}`);
+		this.#waiting.get(name)?.(name);
+		this.#waiting.delete(name);
+	}
+}
+
+const define = defineMethod<Script, CallContext>();
+const name = { name: "name", schema: z.string() };
+const result = z.unknown();
+
+const METHODS = [
+	define({
+		name: "test_echo",
+		summary: "Answers its parameter.",
+		params: [{ name: "value", schema: z.unknown() }],
+		result,
+		handle: ([value]) => value,
+	}),
+	define({
+		name: "test_hash",
+		summary: "Answers the hash in lower case.",
+		params: [{ name: "hash", schema: hash }],
+		result,
+		handle: async ([value]) => value,
+	}),
+	define({ name: "test_nothing", summary: "Answers nothing.", params: [], result, handle: () => undefined }),
+	define({ name: "test_bigint", summary: "Answers no JSON.", params: [], result, handle: async () => [1n] }),
+	define({
+		name: "test_big",
+		summary: "Answers that many bytes.",
+		params: [{ name: "bytes", schema: z.number() }],
+		result,
+		handle: ([bytes]) => "x".repeat(bytes),
+	}),
+	define({
+		name: "test_heavy",
+		summary: "Weighs ten.",
+		params: [],
+		result,
+		weight: 10,
+		handle: () => true,
+	}),
+	define({
+		name: "test_note",
+		summary: "Remembers that it was called.",
+		params: [name],
+		result,
+		handle: ([text], _context, script) => script.note(`note ${text}`),
+	}),
+	define({
+		name: "test_wait",
+		summary: "Waits until it is released.",
+		params: [name],
+		result,
+		handle: ([text], _context, script) => script.wait(text),
+	}),
+	define({
+		name: "test_ordered",
+		summary: "Waits until it is released; in order within a batch.",
+		params: [name],
+		result,
+		ordered: true,
+		handle: ([text], _context, script) => script.wait(text),
+	}),
+	define({
+		name: "test_who",
+		summary: "Answers what is known of the request.",
+		params: [],
+		result,
+		handle: (_params, context, script) => {
+			script.who = context;
+			const { transport, path, query, client, origin } = context;
+			return { transport, path, query: Object.fromEntries(query), client, origin };
+		},
+	}),
+	define({
+		name: "test_reject",
+		summary: "Refuses, with words for the client.",
+		params: [],
+		result,
+		handle: () => {
+			throw new RpcError("rejected", "nonce too low: next nonce 5, tx nonce 3", { reason: "NONCE_TOO_LOW" });
+		},
+	}),
+	define({
+		name: "test_foreign",
+		summary: "Passes on an upstream's error.",
+		params: [],
+		result,
+		handle: async () => {
+			throw new ForeignRpcError(3, "execution reverted: no", "0x08c379a0");
+		},
+	}),
+	define({
+		name: "test_fault",
+		summary: "Has a fault of its own.",
+		params: [],
+		result,
+		handle: () => {
+			throw new TypeError(`bad ${CANARY}`);
+		},
+	}),
+	define({
+		name: "test_lateFault",
+		summary: "Has a fault of its own, later.",
+		params: [],
+		result,
+		handle: async () => {
+			throw new Error(`bad ${CANARY}`);
+		},
+	}),
+	define({
+		name: "test_badData",
+		summary: "Refuses with data that is no JSON.",
+		params: [],
+		result,
+		handle: () => {
+			throw new RpcError("rejected", "no", { value: 1n });
+		},
+	}),
+];
+
+/** The methods, acting on `script`. */
+export function testMethods(script: Script): MethodTable<CallContext> {
+	return methodTable(METHODS, script);
+}
+
+/** Serves `node_echo`, `node_dear` (weight 10), `node_null` and `node_down`. */
+export const testFallback: Fallback<CallContext> = {
+	weigh: (method) => {
+		if (method === "node_dear") return 10;
+		return ["node_echo", "node_null", "node_down"].includes(method) ? 1 : undefined;
+	},
+	async call(method, params) {
+		if (method === "node_down") throw new Error(`http://user:${CANARY}@node`);
+		return method === "node_null" ? undefined : params;
+	},
+};

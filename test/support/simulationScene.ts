@@ -1,0 +1,73 @@
+// What the tests of simulations stand on: a chain with small contracts comes in, decoded transactions and requests for
+// its next block go out. It asserts nothing.
+
+import { type TransactionLike, Wallet } from "ethers";
+import type { BlockContext, SimulationRequest } from "../../relay/domain/simulation.ts";
+import { hexToBytes } from "../../shared/ethereum/hex.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { DevChain } from "../devnet/devChain.ts";
+
+export const GWEI = 1_000_000_000n;
+export const ETHER = GWEI * GWEI;
+
+/** Where nothing is but what a test puts there. */
+export function addressOf(index: number): string {
+	return `0x${"c0de".repeat(8)}${index.toString(16).padStart(8, "0")}`;
+}
+
+/** Puts contracts, by address, into the chain's state, and a block on top. */
+export async function placeContracts(
+	chain: DevChain,
+	contracts: Readonly<Record<string, string>>,
+): Promise<void> {
+	for (const [address, code] of Object.entries(contracts)) await chain.rpc("anvil_setCode", [address, code]);
+	await chain.rpc("evm_mine");
+}
+
+/** The block behind the chain's head, with a coinbase that nobody has heard of. */
+export async function nextBlock(chain: DevChain): Promise<BlockContext> {
+	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+	const stateBlock = Number(head.number);
+	return {
+		stateBlock,
+		number: stateBlock + 1,
+		timestamp: Number(head.timestamp) + 12,
+		baseFee: 3n * GWEI,
+		blobBaseFee: 1n,
+		gasLimit: 60_000_000n,
+		feeRecipient: "0x00000000000000000000000000000000facade01",
+	};
+}
+
+/** A new account with `balance` wei. */
+export async function fundedWallet(chain: DevChain, balance: bigint): Promise<Wallet> {
+	const wallet = new Wallet(Wallet.createRandom().privateKey);
+	await chain.rpc("anvil_setBalance", [wallet.address, `0x${balance.toString(16)}`]);
+	await chain.rpc("evm_mine");
+	return wallet;
+}
+
+/** Signs and decodes; 200,000 gas at 5 gwei with a tip of 1 unless `fields` say otherwise. */
+export async function signed(wallet: Wallet, fields: TransactionLike): Promise<DecodedTransaction> {
+	const fees = fields.gasPrice === undefined ? { maxFeePerGas: 5n * GWEI, maxPriorityFeePerGas: GWEI } : {};
+	const raw = await wallet.signTransaction({
+		chainId: 31337n,
+		nonce: 0,
+		gasLimit: 200_000n,
+		...fees,
+		...fields,
+	});
+	const bytes = hexToBytes(raw);
+	const decoded = bytes === null ? null : decodeTransaction(bytes);
+	if (decoded?.ok !== true) throw new Error("the test's own transaction does not decode");
+	return decoded.tx;
+}
+
+/** A request for the chain's state, sender's nonce 0. */
+export function requestFor(
+	block: BlockContext,
+	balance: bigint,
+	chain: readonly DecodedTransaction[],
+): SimulationRequest {
+	return { block, sender: chain[0]?.from ?? "", nonce: 0n, balance, chain };
+}

@@ -1,0 +1,132 @@
+// The relay's own rules: transactions on both sides of each limit come in, exact codes and messages go out.
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Wallet } from "ethers";
+import {
+	checkChain,
+	effectiveGasPrice,
+	findBlockProblem,
+	findFundsProblem,
+} from "../../../../relay/simulation/checks.ts";
+import type { Authorization } from "../../../../shared/ethereum/transaction.ts";
+import { BLOCK, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
+
+describe("what a block takes", () => {
+	const rows = [
+		[{ nonce: 5n }, null],
+		[{ nonce: 4n }, ["NONCE_TOO_LOW", "nonce too low: next nonce 5, tx nonce 4"]],
+		[{ nonce: 6n }, ["NONCE_GAP", "nonce too high: next nonce 5, tx nonce 6"]],
+		[{ nonce: 5n, gasLimit: 30_000_000n }, null],
+		[
+			{ nonce: 5n, gasLimit: 30_000_001n },
+			["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit: gas limit 30000001, block gas limit 30000000"],
+		],
+		[{ nonce: 5n, maxFeePerGas: 10n }, null],
+		[
+			{ nonce: 5n, maxFeePerGas: 9n },
+			["FEE_CAP_TOO_LOW", "max fee per gas less than block base fee: max fee 9, base fee 10"],
+		],
+		[{ nonce: 5n, type: 3, maxFeePerBlobGas: 3n }, null],
+		[
+			{ nonce: 5n, type: 3, maxFeePerBlobGas: 2n },
+			[
+				"BLOB_FEE_CAP_TOO_LOW",
+				"max fee per blob gas less than block blob base fee: max fee 2, blob base fee 3",
+			],
+		],
+	] as const;
+	for (const [fields, expected] of rows) {
+		const title = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
+		it(`${title.join(", ")}: ${expected?.[0] ?? "taken"}`, () => {
+			const found = findBlockProblem(fakeTransaction(fields), 5n, BLOCK);
+			assert.deepEqual(found, expected === null ? null : { code: expected[0], message: expected[1] });
+		});
+	}
+});
+
+describe("what a sender must hold", () => {
+	it("is gas at the cap, the value and the blobs at their cap", () => {
+		const tx = fakeTransaction({
+			gasLimit: 30_000n,
+			value: 7n,
+			maxFeePerBlobGas: 4n,
+			blobVersionedHashes: ["0x01", "0x01"],
+		});
+		const cost = 30_000n * 20n + 7n + 2n * 131_072n * 4n;
+		assert.equal(findFundsProblem(tx, cost), null);
+		assert.deepEqual(findFundsProblem(tx, cost - 1n), {
+			code: "INSUFFICIENT_FUNDS",
+			message: `insufficient funds for gas * price + value: balance ${cost - 1n}, tx cost ${cost}, overshot 1`,
+		});
+	});
+});
+
+describe("what a gas costs", () => {
+	it("is base fee and tip up to the cap, or the one price", () => {
+		assert.equal(effectiveGasPrice(fakeTransaction(), 10n), 11n);
+		assert.equal(effectiveGasPrice(fakeTransaction(), 19n), 20n);
+		assert.equal(effectiveGasPrice(fakeTransaction(), 20n), 20n);
+		assert.equal(effectiveGasPrice(fakeTransaction({ type: 0, gasPrice: 15n }), 10n), 15n);
+	});
+});
+
+describe("a chain", () => {
+	const nonces = (...list: number[]) => list.map((nonce) => fakeTransaction({ nonce: BigInt(nonce) }));
+
+	it("may run as a whole, or up to the first that may not", () => {
+		assert.deepEqual(checkChain(fakeRequest({ chain: nonces(0, 1, 2) })), { runnable: 3, problem: null });
+		const gap = checkChain(fakeRequest({ chain: nonces(0, 2, 3) }));
+		assert.equal(gap.runnable, 1);
+		assert.equal(gap.problem?.code, "NONCE_GAP");
+		assert.deepEqual(checkChain(fakeRequest({ chain: [] })), { runnable: 0, problem: null });
+	});
+
+	it("is checked for funds at its front alone", () => {
+		assert.equal(checkChain(fakeRequest({ balance: 1_999_999n })).problem?.code, "INSUFFICIENT_FUNDS");
+		const request = fakeRequest({ chain: nonces(0, 1), balance: 2_000_000n });
+		assert.deepEqual(checkChain(request), { runnable: 2, problem: null });
+	});
+
+	it("names the nonce before the funds", () => {
+		assert.equal(checkChain(fakeRequest({ nonce: 1n, balance: 0n })).problem?.code, "NONCE_TOO_LOW");
+	});
+
+	describe("with EIP-7702 authorizations", () => {
+		const wallet = new Wallet(`0x${"11".repeat(32)}`);
+		const from = wallet.address.toLowerCase();
+		const stranger = new Wallet(`0x${"22".repeat(32)}`);
+		const sign = (signer: Wallet, nonce: number, chainId: number): Authorization => {
+			const address = `0x${"ab".repeat(20)}`;
+			const { signature } = signer.authorizeSync({ address, nonce, chainId });
+			const { yParity, r, s } = signature;
+			return {
+				chainId: BigInt(chainId),
+				address,
+				nonce: BigInt(nonce),
+				yParity,
+				r: BigInt(r),
+				s: BigInt(s),
+			};
+		};
+		const rows: readonly (readonly [title: string, list: readonly Authorization[], next: bigint])[] = [
+			["none", [], 8n],
+			["one of the sender", [sign(wallet, 8, 1)], 9n],
+			["one of the sender for every chain", [sign(wallet, 8, 0)], 9n],
+			["one of the sender for another chain", [sign(wallet, 8, 5)], 8n],
+			["one of the sender with the transaction's own nonce", [sign(wallet, 7, 1)], 8n],
+			["two of the sender", [sign(wallet, 8, 1), sign(wallet, 9, 1)], 10n],
+			["two of the sender in the wrong order", [sign(wallet, 9, 1), sign(wallet, 8, 1)], 9n],
+			["one of somebody else", [sign(stranger, 8, 1)], 8n],
+			["one that nobody signed", [{ ...sign(wallet, 8, 1), yParity: 7 }], 8n],
+		];
+		for (const [title, authorizationList, next] of rows) {
+			it(`${title}: the next nonce is ${next}`, () => {
+				const first = fakeTransaction({ type: 4, from, nonce: 7n, authorizationList });
+				const second = fakeTransaction({ from, nonce: 100n });
+				const { problem } = checkChain(fakeRequest({ nonce: 7n, chain: [first, second] }));
+				assert.equal(problem?.message, `nonce too high: next nonce ${next}, tx nonce 100`);
+			});
+		}
+	});
+});

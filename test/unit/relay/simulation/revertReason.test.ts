@@ -1,0 +1,62 @@
+// Revert data of every kind comes in; the message and the data that people see are compared as a whole.
+
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { revertError } from "../../../../relay/simulation/revertReason.ts";
+import { errorString, panic } from "../../../support/simulationContracts.ts";
+
+const word = (value: number) => value.toString(16).padStart(64, "0");
+const CUT = `${"é".repeat(256)}…`;
+
+/** Title, data, what follows `execution reverted`. */
+const ROWS: readonly (readonly [title: string, data: unknown, message: string])[] = [
+	["a reason", errorString("UniswapV2: K"), ": UniswapV2: K"],
+	["an empty reason", errorString(""), ": "],
+	["a reason of 256 characters", errorString("é".repeat(256)), `: ${"é".repeat(256)}`],
+	["a longer reason", errorString("é".repeat(257)), `: ${CUT}`],
+	["a very long reason", errorString("é".repeat(10_000)), `: ${CUT}`],
+	["a reason with lines and colours", errorString("a\nb\r\u001b[31mc\u2028d"), ": a?b??[31mc?d"],
+	["a reason that turns the text around", errorString("a\u202eb\u200bc"), ": a?b?c"],
+	["a reason that is no UTF-8", `0x08c379a0${word(32)}${word(2)}ff41${"00".repeat(30)}`, ": \ufffdA"],
+	["a reason without padding", `0x08c379a0${word(32)}${word(2)}4142`, ": AB"],
+	["a reason longer than its data", `0x08c379a0${word(32)}${word(3)}4142`, ": custom error 0x08c379a0"],
+	["a reason whose offset leads out", `0x08c379a0${word(9999)}`, ": custom error 0x08c379a0"],
+	["a reason whose length is absurd", `0x08c379a0${word(32)}${"f".repeat(64)}`, ": custom error 0x08c379a0"],
+	["a reason that is cut off", "0x08c379a000", ": custom error 0x08c379a0"],
+	["panic 0x00", panic(0), ": panic 0x00 (generic panic)"],
+	["panic 0x01", panic(1), ": panic 0x01 (assertion failed)"],
+	["panic 0x11", panic(0x11), ": panic 0x11 (arithmetic overflow)"],
+	["panic 0x12", panic(0x12), ": panic 0x12 (division by zero)"],
+	["panic 0x21", panic(0x21), ": panic 0x21 (invalid enum value)"],
+	["panic 0x22", panic(0x22), ": panic 0x22 (invalid storage byte array)"],
+	["panic 0x31", panic(0x31), ": panic 0x31 (pop of an empty array)"],
+	["panic 0x32", panic(0x32), ": panic 0x32 (array index out of bounds)"],
+	["panic 0x41", panic(0x41), ": panic 0x41 (out of memory)"],
+	["panic 0x51", panic(0x51), ": panic 0x51 (call of an uninitialized function)"],
+	["an unknown panic", panic(0x77), ": panic 0x77"],
+	["a panic that is cut off", "0x4e487b7100", ": custom error 0x4e487b71"],
+	["a custom error", `0xDEADBEEF${word(7)}`, ": custom error 0xdeadbeef"],
+	["a selector alone", "0xdeadbeef", ": custom error 0xdeadbeef"],
+	["too little for a selector", "0xaabbcc", ""],
+	["no data", "0x", ""],
+	["data that is missing", undefined, ""],
+	["data that is null", null, ""],
+	["data that is no text", 7, ""],
+	["data that is no hex", "0xzz", ""],
+	["data with half a byte", "0xabc", ""],
+];
+
+for (const [title, data, message] of ROWS) {
+	it(title, () => {
+		const error = revertError(data);
+		assert.equal(error.code, "EXECUTION_REVERTED");
+		assert.equal(error.message, `execution reverted${message}`);
+		const isBytes = typeof data === "string" && /^0x([0-9a-f]{2})+$/i.test(data);
+		assert.equal(error.data, isBytes ? data.toLowerCase().slice(0, 2 + 2 * 4096) : undefined);
+	});
+}
+
+it("keeps 4 KiB of data and not a byte more", () => {
+	assert.equal(revertError(`0x${"ab".repeat(4096)}`).data?.length, 2 + 2 * 4096);
+	assert.equal(revertError(`0x${"ab".repeat(4097)}`).data?.length, 2 + 2 * 4096);
+});

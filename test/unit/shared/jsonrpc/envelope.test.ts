@@ -1,0 +1,196 @@
+// The envelope alone: bodies in, calls or errors out, and the text of answers.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	errorText,
+	quotable,
+	type RpcBody,
+	type RpcCall,
+	readBody,
+	resultText,
+} from "../../../../shared/jsonrpc/envelope.ts";
+import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+
+function read(body: string | Buffer, maxBatch = 3): RpcBody {
+	const result = readBody(body, maxBatch);
+	assert.ok(!(result instanceof RpcError), "expected calls");
+	return result;
+}
+
+function only(body: string): RpcCall {
+	const { batch, calls } = read(body);
+	assert.equal(batch, false);
+	assert.equal(calls.length, 1);
+	return calls[0] as RpcCall;
+}
+
+test("a whole request is read as it is", () => {
+	assert.deepEqual(only('{"jsonrpc":"2.0","id":7,"method":"eth_x","params":["0x1",{"a":null}]}'), {
+		id: 7,
+		method: "eth_x",
+		params: ["0x1", { a: null }],
+		fault: null,
+	});
+});
+
+test("ids keep their value and type", () => {
+	const ids = ["1", '"1"', '""', "null", "0", "-3", "1.5", "9007199254740991", '"\\u0000é\\ud800"'];
+	for (const id of ids) {
+		const call = only(`{"jsonrpc":"2.0","id":${id},"method":"m"}`);
+		assert.equal(call.fault, null, id);
+		assert.deepEqual(call.id, JSON.parse(id), id);
+		assert.deepEqual(JSON.parse(resultText(call.id ?? null, 1)).id, JSON.parse(id), id);
+	}
+	assert.equal(only('{"method":"m"}').id, undefined);
+});
+
+test("ids that could not be echoed are refused with the id null", () => {
+	for (const id of [
+		"{}",
+		"[]",
+		"[1]",
+		"true",
+		"9007199254740993",
+		"12345678901234567890",
+		"1e400",
+		"-1e400",
+	]) {
+		const call = only(`{"jsonrpc":"2.0","id":${id},"method":"m"}`);
+		assert.equal(call.id, null, id);
+		assert.equal(call.fault?.code, -32600, id);
+	}
+});
+
+test("what is no request object is a fault of its entry", () => {
+	const rows: [string, unknown, string][] = [
+		["1", null, "invalid request: expected an object with jsonrpc, id, method and params"],
+		["null", null, "invalid request: expected an object with jsonrpc, id, method and params"],
+		['"eth_x"', null, "invalid request: expected an object with jsonrpc, id, method and params"],
+		["{}", null, "invalid request: method: expected a name"],
+		['{"id":4}', 4, "invalid request: method: expected a name"],
+		['{"id":4,"method":5}', 4, "invalid request: method: expected a name"],
+		['{"id":4,"method":""}', 4, "invalid request: method: expected a name"],
+		['{"id":"4","jsonrpc":"1.0","method":"m"}', "4", 'invalid request: jsonrpc: expected "2.0"'],
+		['{"id":4,"jsonrpc":2.0,"method":"m"}', 4, 'invalid request: jsonrpc: expected "2.0"'],
+		['{"id":4,"jsonrpc":null,"method":"m"}', 4, 'invalid request: jsonrpc: expected "2.0"'],
+		['{"__proto__":{"id":1,"method":"m"}}', null, "invalid request: method: expected a name"],
+		['{"jsonrpc":"1.0","method":"m"}', null, 'invalid request: jsonrpc: expected "2.0"'],
+	];
+	for (const [body, id, message] of rows) {
+		const call = only(body);
+		assert.equal(call.fault?.message, message, body);
+		assert.equal(call.fault?.kind, "invalidRequest", body);
+		assert.equal(call.id, id, body);
+	}
+});
+
+test("a missing jsonrpc is forgiven, and of two equal members the last counts", () => {
+	assert.equal(only('{"id":1,"method":"m"}').fault, null);
+	assert.equal(only('{"id":1,"method":"a","method":"b","id":2}').method, "b");
+	assert.equal(only('{"id":1,"method":"a","method":"b","id":2}').id, 2);
+});
+
+test("params are [] where absent and null where they are no array", () => {
+	assert.deepEqual(only('{"id":1,"method":"m"}').params, []);
+	for (const params of ["null", "{}", '"0x"', "1", "false"]) {
+		const call = only(`{"id":1,"method":"m","params":${params}}`);
+		assert.equal(call.params, null, params);
+		assert.equal(call.fault, null, params);
+	}
+});
+
+test("nothing that is parsed reaches a prototype", () => {
+	const call = only('{"id":1,"method":"__proto__","params":[{"__proto__":{"polluted":true}}]}');
+	assert.equal(call.method, "__proto__");
+	assert.equal(({} as Record<string, unknown>).polluted, undefined);
+});
+
+test("bodies that are no JSON are parse errors", () => {
+	const bodies = [
+		"",
+		" ",
+		"{",
+		'{"id":1',
+		"nope",
+		"{'id':1}",
+		"[1,]",
+		'{"a":1}}',
+		"\ufeff{}",
+		"NaN",
+		"\u0000",
+	];
+	for (const body of bodies) {
+		const result = readBody(body, 3);
+		assert.ok(result instanceof RpcError, body);
+		assert.equal(result.code, -32700, body);
+		assert.equal(result.message, "parse error: not JSON");
+	}
+});
+
+test("a body that is no UTF-8 is a parse error, never read with replacement characters", () => {
+	for (const bytes of [
+		[0x22, 0xff, 0x22],
+		[0x22, 0xc3, 0x22],
+		[0x22, 0xed, 0xa0, 0x80, 0x22],
+		[0xff, 0xfe],
+	]) {
+		const result = readBody(Buffer.from(bytes), 3);
+		assert.ok(result instanceof RpcError);
+		assert.equal(result.message, "parse error: not UTF-8");
+	}
+	const bytes = new TextEncoder().encode('{"id":"é","method":"m"}');
+	assert.equal(read(Buffer.from(bytes)).calls[0]?.id, "é");
+	assert.equal((readBody(bytes, 1) as RpcBody).calls[0]?.id, "é");
+});
+
+test("nesting without end neither throws nor hangs", () => {
+	const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
+	const result = readBody(`{"id":1,"method":"m","params":[${deep}]}`, 3);
+	if (result instanceof RpcError) assert.equal(result.code, -32700);
+	else assert.equal(result.calls[0]?.method, "m");
+});
+
+test("batches: the empty one and one too long are refused whole, others entry by entry", () => {
+	const empty = readBody("[]", 3);
+	assert.ok(empty instanceof RpcError);
+	assert.equal(empty.message, "invalid request: empty batch");
+	const long = readBody("[1,1,1,1]", 3);
+	assert.ok(long instanceof RpcError);
+	assert.equal(long.message, "invalid request: a batch has at most 3 entries");
+	const { batch, calls } = read('[{"id":1,"method":"a"},[],{"method":"b"}]');
+	assert.equal(batch, true);
+	assert.deepEqual(
+		calls.map(({ id, method, fault }) => [id, method, fault?.code]),
+		[
+			[1, "a", undefined],
+			[null, "", -32600],
+			[undefined, "b", undefined],
+		],
+	);
+});
+
+test("answers are JSON-RPC, whatever the result", () => {
+	assert.equal(resultText(1, "0x1"), '{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+	assert.equal(resultText("a", undefined), '{"jsonrpc":"2.0","id":"a","result":null}');
+	assert.equal(
+		resultText(null, () => 1),
+		'{"jsonrpc":"2.0","id":null,"result":null}',
+	);
+	assert.throws(() => resultText(1, 1n), TypeError);
+	assert.equal(
+		errorText(1, -32000, 'say "no"\n', { a: 1 }),
+		'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"say \\"no\\"\\n","data":{"a":1}}}',
+	);
+	assert.equal(errorText(null, 3, "x"), '{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"x"}}');
+	assert.equal(
+		errorText(1, 3, "x", null),
+		'{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"x","data":null}}',
+	);
+});
+
+test("what is quoted is short and printable", () => {
+	assert.equal(quotable("eth_x"), "eth_x");
+	assert.equal(quotable("a\n\u001b[31mé"), "a??[31m?");
+	assert.equal(quotable("x".repeat(65)), `${"x".repeat(64)}...`);
+});

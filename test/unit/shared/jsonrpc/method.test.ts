@@ -1,0 +1,161 @@
+// Method definitions: which parameters reach the handler, in what form, and the words for those that do not.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import { defineMethod, methodTable } from "../../../../shared/jsonrpc/method.ts";
+import { address, blockReference, hash, quantity, rawBytes } from "../../../../shared/jsonrpc/schemas.ts";
+
+const HASH = `0x${"aB".repeat(32)}`;
+const ADDRESS = `0x${"Cd".repeat(20)}`;
+const define = defineMethod<{ suffix: string }, { path: string }>();
+
+const method = define({
+	name: "test_method",
+	summary: "Answers what it got.",
+	params: [
+		{ name: "hash", schema: hash },
+		{
+			name: "call",
+			schema: z.object({ to: address, value: quantity.optional(), tags: z.array(hash).optional() }),
+		},
+		{ name: "block", schema: blockReference.optional() },
+		{ name: "mode", schema: z.enum(["a", "b"]).default("a") },
+	],
+	result: z.unknown(),
+	handle: ([wanted, call, block, mode], context, needs) => [
+		wanted,
+		call,
+		block,
+		mode,
+		context.path,
+		needs.suffix,
+	],
+});
+
+function invoke(...params: unknown[]): unknown {
+	return method.invoke(params, { path: "/fast" }, { suffix: "!" });
+}
+
+function refusal(...params: unknown[]): string {
+	try {
+		invoke(...params);
+	} catch (thrown) {
+		assert.ok(thrown instanceof RpcError);
+		assert.equal(thrown.code, -32602);
+		return thrown.message;
+	}
+	return "accepted";
+}
+
+test("parameters reach the handler checked, typed and in one case", () => {
+	const value = invoke(HASH, { to: ADDRESS, value: "0XfF" }, "0X1F", "b");
+	assert.deepEqual(value, [
+		HASH.toLowerCase(),
+		{ to: ADDRESS.toLowerCase(), value: 255n },
+		"0x1f",
+		"b",
+		"/fast",
+		"!",
+	]);
+});
+
+test("the tail may be left out, or be null", () => {
+	for (const tail of [[], [null], [undefined], [null, null]]) {
+		const value = invoke(HASH, { to: ADDRESS }, ...tail) as unknown[];
+		assert.deepEqual(value.slice(2, 4), [undefined, "a"], JSON.stringify(tail));
+	}
+	assert.equal(method.required, 2);
+	assert.equal(method.weight, 1);
+	assert.equal(method.ordered, false);
+});
+
+test("what is not as expected is named with what was expected, and never quoted", () => {
+	const call = { to: ADDRESS };
+	const hashWords = "expected a hash of 32 bytes as 0x hex";
+	const blockWords =
+		"expected a block number as 0x hex, or one of latest, pending, safe, finalized, earliest, or an object with blockHash or blockNumber";
+	const rows: [unknown[], string][] = [
+		[[], `hash: ${hashWords}`],
+		[[null, call], `hash: ${hashWords}`],
+		[[`${HASH}00`, call], `hash: ${hashWords}`],
+		[[HASH.slice(2), call], `hash: ${hashWords}`],
+		[[HASH.replace("a", "g"), call], `hash: ${hashWords}`],
+		[[{ toString: 1 }, call], `hash: ${hashWords}`],
+		[[HASH], "call: expected object"],
+		[[HASH, "0x"], "call: expected object"],
+		[[HASH, []], "call: expected object"],
+		[[HASH, {}], "call.to: expected an address of 20 bytes as 0x hex"],
+		[[HASH, { to: HASH }], "call.to: expected an address of 20 bytes as 0x hex"],
+		[[HASH, { to: ADDRESS, value: "0x01" }], "call.value: expected a 0x hex number without leading zeros"],
+		[[HASH, { to: ADDRESS, value: 1 }], "call.value: expected a 0x hex number without leading zeros"],
+		[[HASH, { to: ADDRESS, value: "0x" }], "call.value: expected a 0x hex number without leading zeros"],
+		[[HASH, { to: ADDRESS, tags: [HASH, 1] }], `call.tags[1]: ${hashWords}`],
+		[[HASH, call, "newest"], `block: ${blockWords}`],
+		[[HASH, call, { blockHash: 1 }], `block: ${blockWords}`],
+		[[HASH, call, "latest", "c"], 'mode: expected one of "a"|"b"'],
+		[[HASH, call, "latest", "a", 1], "expected at most 4 (hash, call, block, mode)"],
+	];
+	for (const [params, words] of rows) assert.equal(refusal(...params), `invalid params: ${words}`);
+});
+
+test("keys that are quoted are short and printable", () => {
+	const strict = define({
+		name: "test_strict",
+		summary: "s",
+		params: [{ name: "options", schema: z.strictObject({ a: z.number().optional() }) }],
+		result: z.null(),
+		handle: () => null,
+	});
+	const call = (value: unknown) => () => strict.invoke([value], { path: "" }, { suffix: "" });
+	assert.throws(call({ "b\n": 1 }), { message: "invalid params: options.b?: unknown key" });
+	assert.throws(call({ [`k${"k".repeat(500)}`]: 1 }), (error: Error) => error.message.length < 200);
+	assert.throws(call({ a: "secret" }), { message: "invalid params: options.a: expected number" });
+	const proto = JSON.parse('{"__proto__":{"a":1}}');
+	assert.throws(call(proto), { message: "invalid params: options.__proto__: unknown key" });
+});
+
+test("raw bytes are decoded once, and refused with the words they were given", () => {
+	const raw = define({
+		name: "test_raw",
+		summary: "s",
+		params: [{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") }],
+		result: z.null(),
+		handle: ([bytes]) => Buffer.from(bytes).toString("hex"),
+	});
+	const call = (value: unknown) => raw.invoke([value], { path: "" }, { suffix: "" });
+	assert.equal(call("0x02F8"), "02f8");
+	assert.equal(call("0x"), "");
+	for (const bad of ["02f8", "0x2", "0xzz", "", 5, null, undefined, "0x0\u0130"]) {
+		assert.throws(() => call(bad), {
+			message: "invalid params: raw: expected a signed transaction as 0x hex",
+		});
+	}
+});
+
+test("a required parameter behind an optional one is refused when it is defined", () => {
+	const params = [
+		{ name: "a", schema: hash.optional() },
+		{ name: "b", schema: hash },
+	];
+	assert.throws(
+		() => define({ name: "test_bad", summary: "", params, result: z.null(), handle: () => null }),
+		/test_bad: a is optional, what follows is not/,
+	);
+});
+
+test("a table refuses two methods of one name, and knows only its own names", () => {
+	assert.throws(() => methodTable([method, method], { suffix: "" }), /test_method is defined twice/);
+	const table = methodTable([method], { suffix: "?" });
+	assert.equal(table.get("__proto__"), undefined);
+	assert.equal(table.get("constructor"), undefined);
+	assert.deepEqual(table.get("test_method")?.call([HASH, { to: ADDRESS }], { path: "/" }), [
+		HASH.toLowerCase(),
+		{ to: ADDRESS.toLowerCase() },
+		undefined,
+		"a",
+		"/",
+		"?",
+	]);
+});
