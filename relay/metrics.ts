@@ -79,6 +79,8 @@ export interface RelayGauges {
 	readonly pending: () => number;
 	readonly ledger: () => number;
 	readonly lanes: () => number;
+	/** Number of the last block that was worked off; -1 before the first. */
+	readonly head: () => number;
 	readonly headAgeSeconds: () => number;
 }
 
@@ -87,5 +89,6 @@ export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
 	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.ledger);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
+	metrics.gauge("relay_head_number", "The last block that was worked off", read.head);
 	metrics.gauge("relay_head_age_seconds", "Age of the head", read.headAgeSeconds);
 }

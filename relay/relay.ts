@@ -220,6 +220,7 @@ async function connect(
 		pending: () => pool.size,
 		ledger: () => ledger.size,
 		lanes: () => fanout.depth,
+		head: () => tip.head()?.number ?? -1,
 		headAgeSeconds: () => heads.ageMs() / 1000,
 	});
 	const reads = new Passthrough({}, { node, head: () => tip.head(), log: log.child("reads") });

@@ -1,9 +1,9 @@
 // The relay's own rules of what may run in a block: a transaction, its block and its sender's nonce and balance come
 // in, what is wrong goes out. Nodes check them differently, or not at all, when they simulate; a block's builder does.
 
-import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { BlockContext, SimulationError, SimulationRequest } from "../domain/simulation.ts";
+import { effectiveAuthorizations } from "./authorizations.ts";
 
 /** Gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
 const BLOB_GAS = 131_072n;
@@ -74,16 +74,7 @@ export function effectiveGasPrice(tx: DecodedTransaction, baseFee: bigint): bigi
 	return tx.maxFeePerGas;
 }
 
-/**
- * The sender's nonce after `tx`: one more, and one for each EIP-7702 authorization of its own that takes effect.
- * https://eips.ethereum.org/EIPS/eip-7702#behavior
- */
+/** The sender's nonce after `tx`: one more, and one for each EIP-7702 authorization of its own that takes effect. */
 function nonceAfter(tx: DecodedTransaction, nonce: bigint): bigint {
-	let next = nonce + 1n;
-	for (const authorization of tx.authorizationList) {
-		const { chainId } = authorization;
-		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
-		if (senderOfAuthorization(authorization) === tx.from) next += 1n;
-	}
-	return next;
+	return nonce + 1n + BigInt(effectiveAuthorizations(tx, tx.from, nonce).length);
 }

@@ -94,7 +94,8 @@ export class BlockMaker {
 		if (burst.outcome === "moved") return null;
 		const mined = clock.monotonic();
 		const { block, publicTransactions } = burst;
-		book.landed(new Set(chosen.orders.map(({ order }) => order)), block);
+		const landed = { number: block.number, hash: block.hash };
+		book.landed(new Set(chosen.orders.map(({ order }) => order)), landed, new Set(block.transactions));
 		const untimely = live.filter((order) => !inTime.includes(order));
 		return {
 			...block,

@@ -118,10 +118,16 @@ export class OrderBook {
 		return live.sort((a, b) => a.id - b.id);
 	}
 
-	/** Marks orders (ids) as being in a block. */
-	landed(ids: ReadonlySet<number>, block: LandedBlock): void {
+	/**
+	 * Marks as landed what is in a block: the orders it was built of, and those whose transactions are all in it by
+	 * other orders.
+	 */
+	landed(built: ReadonlySet<number>, block: LandedBlock, hashes: ReadonlySet<string>): void {
 		for (const order of this.#current.values()) {
-			if (!ids.has(order.id)) continue;
+			if (order.state !== "live") continue;
+			const held = order.transactions.every(({ hash, mayDrop }) => mayDrop || hashes.has(hash));
+			const some = order.transactions.some(({ hash }) => hashes.has(hash));
+			if (!built.has(order.id) && !(held && some)) continue;
 			order.state = "landed";
 			order.landed = block;
 		}

@@ -1,9 +1,9 @@
 // What a traced transaction changed comes in, as `prestateTracer` tells it in diff mode; the overrides that put the
 // next call behind it go out. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers#prestate-tracer
 
-import { toQuantity } from "../../../shared/ethereum/hex.ts";
-import { senderOfAuthorization } from "../../../shared/ethereum/recover.ts";
+import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import { effectiveAuthorizations } from "../authorizations.ts";
 import type { AccountOverride, StateOverrides } from "./engine.ts";
 import { isObject } from "./json.ts";
 
@@ -20,16 +20,10 @@ export function applyDiff(
 ): StateOverrides | null {
 	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
 	const merged: Record<string, AccountOverride> = { ...overrides };
-	const undelegated = new Set(
-		tx.authorizationList.filter((a) => a.address === ZERO_ADDRESS).map(senderOfAuthorization),
-	);
 	for (const [address, account] of Object.entries(diff.post)) {
 		const key = address.toLowerCase();
 		const before = accountOf(diff.pre[address]);
 		const after = accountOf(account);
-		// Code that went away is not shown, and neither is code that stayed: who gave it up has signed for it.
-		const gone =
-			undelegated.has(key) && before.code?.startsWith(DELEGATION_PREFIX) && after.code === undefined;
 		const cleared = Object.keys(before.stateDiff ?? {}).filter(
 			(slot) => after.stateDiff?.[slot] === undefined,
 		);
@@ -43,7 +37,7 @@ export function applyDiff(
 			...known,
 			...(before.balance === undefined ? {} : { balance: before.balance }),
 			...after,
-			...(gone ? { code: "0x" } : {}),
+			...(gaveUpCode(tx, key, before, after) ? { code: "0x" } : {}),
 			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
 		};
 	}
@@ -52,6 +46,21 @@ export function applyDiff(
 		if (!(address in diff.post)) merged[address.toLowerCase()] = { balance: "0x0" };
 	}
 	return merged;
+}
+
+/**
+ * Whether a delegation was taken back. Code that went away is not shown, and neither is code that stayed; but to take
+ * it back its owner must have signed for that.
+ */
+function gaveUpCode(
+	tx: DecodedTransaction,
+	address: string,
+	before: AccountOverride,
+	after: AccountOverride,
+): boolean {
+	if (after.code !== undefined || !before.code?.startsWith(DELEGATION_PREFIX)) return false;
+	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
+	return effectiveAuthorizations(tx, address, nonce).at(-1)?.address === ZERO_ADDRESS;
 }
 
 /** One side of a change, as an override; fields that are not there did not change. */

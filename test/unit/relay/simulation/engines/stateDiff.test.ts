@@ -98,19 +98,19 @@ describe("code of a delegated account that is in no tracer's answer", () => {
 		post: { [authority]: { nonce: 2 } },
 	};
 
+	const giving = fakeTransaction({ type: 4, authorizationList: [authorization] });
+
 	it("is gone where its owner has signed for that", () => {
-		const giving = fakeTransaction({ type: 4, authorizationList: [authorization] });
 		assert.equal(applyDiff({}, diff, giving)?.[authority]?.code, "0x");
 	});
 
-	it("has stayed where nobody has", () => {
+	it("has stayed where nobody has, or for a nonce that is over", () => {
 		assert.equal(applyDiff({}, diff, tx)?.[authority]?.code, undefined);
-		const other = fakeTransaction({ type: 4, authorizationList: [{ ...authorization, nonce: 5n }] });
-		assert.equal(applyDiff({}, diff, other)?.[authority]?.code, undefined);
+		const late = { ...diff, pre: { [authority]: { balance: "0x0", nonce: 2, code: delegated } } };
+		assert.equal(applyDiff({}, late, giving)?.[authority]?.code, undefined);
 	});
 
 	it("is the new one where there is one", () => {
-		const giving = fakeTransaction({ type: 4, authorizationList: [authorization] });
 		const code = `0xef0100${"cd".repeat(20)}`;
 		const renewed = { ...diff, post: { [authority]: { nonce: 3, code } } };
 		assert.equal(applyDiff({}, renewed, giving)?.[authority]?.code, code);

@@ -1,0 +1,29 @@
+// Which entries of a transaction's authorization list take effect: a transaction and an account come in, the
+// account's own entries that the chain will follow go out. It knows nothing of the account's code: only one with a
+// contract's code, which can't have signed anything, would not be followed.
+
+import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
+import type { Authorization, DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+
+/**
+ * The authorizations of `authority` that take effect, in order, where its nonce is `nonce` before `tx`. Each takes a
+ * nonce; the sender's own ones come behind the nonce of the transaction itself.
+ * https://eips.ethereum.org/EIPS/eip-7702#behavior
+ */
+export function effectiveAuthorizations(
+	tx: DecodedTransaction,
+	authority: string,
+	nonce: bigint,
+): readonly Authorization[] {
+	let next = authority === tx.from ? nonce + 1n : nonce;
+	const effective: Authorization[] = [];
+	for (const authorization of tx.authorizationList) {
+		const { chainId } = authorization;
+		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
+		// Last, since to recover is dear.
+		if (senderOfAuthorization(authorization) !== authority) continue;
+		effective.push(authorization);
+		next += 1n;
+	}
+	return effective;
+}

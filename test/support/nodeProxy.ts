@@ -1,0 +1,173 @@
+// A proxy in front of a real node for the tests: what comes in is JSON-RPC over HTTP, what goes out is the node's own
+// answer, counted, or held back, or one of the faults that nodes and their providers have. It changes no answer.
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One JSON-RPC call that came through. */
+export interface ProxiedCall {
+	readonly method: string;
+	readonly params: readonly unknown[];
+	/** Calls in its HTTP request. */
+	readonly batch: number;
+}
+
+/** What a request meets instead of the node. */
+export type NodeFault =
+	/** No answer, ever. */
+	| { readonly kind: "hang" }
+	/** The socket is closed unanswered. */
+	| { readonly kind: "destroy" }
+	| { readonly kind: "html"; readonly status: number }
+	| { readonly kind: "truncated" }
+	| { readonly kind: "wrongId" }
+	/** A JSON-RPC error to each call, under an HTTP status. */
+	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status?: number }
+	/** This as the result of each call. */
+	| { readonly kind: "result"; readonly result: unknown }
+	/** Batches of more than `calls` are refused: by 413, by one error for all, or by an answer to the first alone. */
+	| {
+			readonly kind: "batchLimit";
+			readonly calls: number;
+			readonly how: "status" | "oneError" | "firstOnly";
+	  };
+
+/** When a request meets a fault. */
+export interface FaultWhen {
+	/** Only requests that hold one of these. */
+	readonly methods?: readonly string[];
+	/** The fault lifts after so many requests. */
+	readonly times?: number;
+}
+
+/** A running proxy. */
+export interface NodeProxy {
+	readonly url: string;
+	/** Every call so far, of one method or all. */
+	calls(method?: string): readonly ProxiedCall[];
+	/** HTTP requests so far. */
+	readonly requests: number;
+	/** Forgets the calls. */
+	reset(): void;
+	setFault(fault: NodeFault | null, when?: FaultWhen): void;
+	/** Requests wait from now on, until the function that is answered is called. */
+	hold(): () => void;
+	stop(): Promise<void>;
+}
+
+interface Call {
+	readonly id: unknown;
+	readonly method: string;
+	readonly params?: readonly unknown[];
+}
+
+/** Starts a proxy on loopback. `target` is the node's URL. */
+export async function startNodeProxy(target: string): Promise<NodeProxy> {
+	let calls: ProxiedCall[] = [];
+	let requests = 0;
+	let fault: NodeFault | null = null;
+	let when: FaultWhen & { left: number } = { left: Infinity };
+	let gate: Promise<void> = Promise.resolve();
+
+	const faultFor = (list: readonly Call[]): NodeFault | null => {
+		if (fault === null || when.left === 0) return null;
+		if (when.methods !== undefined && !list.some(({ method }) => when.methods?.includes(method))) return null;
+		if (fault.kind === "batchLimit" && list.length <= fault.calls) return null;
+		when.left -= 1;
+		return fault;
+	};
+
+	const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+		const chunks: Buffer[] = [];
+		for await (const chunk of request) chunks.push(chunk as Buffer);
+		const body = Buffer.concat(chunks).toString();
+		const parsed = JSON.parse(body) as Call | Call[];
+		const list = Array.isArray(parsed) ? parsed : [parsed];
+		requests += 1;
+		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
+		await gate;
+		const met = faultFor(list);
+		if (met !== null) {
+			answerFault(met, list, Array.isArray(parsed), response);
+			return;
+		}
+		const headers = { "content-type": "application/json" };
+		const answer = await fetch(target, { method: "POST", headers, body });
+		response.writeHead(answer.status, headers).end(await answer.text());
+	};
+
+	const server = createServer((request, response) => {
+		serve(request, response).catch(() => response.destroy());
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	return {
+		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		calls: (method) => calls.filter((call) => method === undefined || call.method === method),
+		get requests() {
+			return requests;
+		},
+		reset() {
+			calls = [];
+			requests = 0;
+		},
+		setFault(next, options = {}) {
+			fault = next;
+			when = { ...options, left: options.times ?? Infinity };
+		},
+		hold() {
+			let release = (): void => {};
+			gate = new Promise((resolve) => {
+				release = resolve;
+			});
+			return release;
+		},
+		async stop() {
+			server.closeAllConnections();
+			await new Promise((resolve) => server.close(resolve));
+		},
+	};
+}
+
+function answerFault(
+	fault: NodeFault,
+	list: readonly Call[],
+	batched: boolean,
+	response: ServerResponse,
+): void {
+	const send = (status: number, json: unknown): void => {
+		response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(json));
+	};
+	const each = (outcome: object, status = 200): void => {
+		const answers = list.map(({ id }) => ({ jsonrpc: "2.0", id, ...outcome }));
+		send(status, batched ? answers : answers[0]);
+	};
+	const tooMany = { code: -32600, message: "batch too large" };
+	switch (fault.kind) {
+		case "hang":
+			return;
+		case "destroy":
+			response.destroy();
+			return;
+		case "html":
+			response
+				.writeHead(fault.status, { "content-type": "text/html" })
+				.end("<html>secret-of-the-node</html>");
+			return;
+		case "truncated":
+			response.writeHead(200, { "content-type": "application/json" }).end('{"jsonrpc":"2.0","id":1,"resu');
+			return;
+		case "wrongId":
+			send(200, { jsonrpc: "2.0", id: "another", result: "0x1" });
+			return;
+		case "error":
+			each({ error: { code: fault.code, message: fault.message } }, fault.status);
+			return;
+		case "result":
+			each({ result: fault.result });
+			return;
+		case "batchLimit":
+			if (fault.how === "status") send(413, "payload too large");
+			else if (fault.how === "oneError") send(200, { jsonrpc: "2.0", id: null, error: tooMany });
+			else send(200, [{ jsonrpc: "2.0", id: list[0]?.id, error: tooMany }]);
+	}
+}

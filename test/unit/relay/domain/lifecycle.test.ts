@@ -1,0 +1,130 @@
+// The lifecycle table against a matrix written by hand from what the status promises: every stage meets every event.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import {
+	isEndedByUser,
+	isLive,
+	isMined,
+	nextStage,
+	STAGES,
+	type Stage,
+} from "../../../../relay/domain/lifecycle.ts";
+
+const at = 1;
+const block = 100;
+const error = { code: "EXECUTION_REVERTED", message: "execution reverted" } as const;
+const inclusion = { at, block, blockHash: "0xb", index: 0 } as const;
+const delivery = { at, block, builder: "b", kind: "bundle", answer: "accepted", ms: 1 } as const;
+
+const EVENTS = {
+	received: { type: "received", at, block },
+	queued: { type: "queued", at, reason: "nonceGap" },
+	ready: { type: "ready", at, block },
+	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
+	simulationFailed: { type: "simulationFailed", at, block, error },
+	shared: { type: "shared", at },
+	broadcast: { type: "broadcast", at, block },
+	delivered: { type: "delivered", ...delivery },
+	included: { type: "included", ...inclusion, reverted: false },
+	includedReverted: { type: "included", ...inclusion, reverted: true },
+	reorged: { type: "reorged", at, block },
+	replaced: { type: "replaced", at, block, by: "0xc" },
+	cancelled: { type: "cancelled", at, block },
+	expired: { type: "expired", at, block },
+	dropped: { type: "dropped", at, block },
+} as const satisfies Record<string, TxEvent>;
+
+const LETTERS: Readonly<Record<string, Stage>> = {
+	P: "PENDING",
+	Q: "QUEUED",
+	F: "SIMULATION_FAILED",
+	S: "SHARED",
+	B: "BROADCAST",
+	I: "INCLUDED",
+	V: "REVERTED",
+	R: "REPLACED",
+	C: "CANCELLED",
+	E: "EXPIRED",
+	D: "DROPPED",
+};
+
+/** One row an event: what each stage becomes; a dot where the event can't happen there. */
+const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
+	//                 P Q F S B I V R C E D
+	// Admitted, and admitted anew where it had expired or was dropped; its user's own end is never undone.
+	received: "        P . . . . . . . . P P",
+	queued: "          Q Q Q Q Q . . . . . .",
+	ready: "           P P F S B . . . . . .",
+	// What waits in the queue is not simulated.
+	simulated: "       P . P S B . . . . . .",
+	simulationFailed: "F . F F F . . . . . .",
+	shared: "          S . F . B . . . . . .",
+	// Neither what waits nor what fails goes out.
+	broadcast: "       B . . B B . . . . . .",
+	delivered: "       P Q F S B I V R C E D",
+	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation between.
+	included: "        I I I I I . . I I I I",
+	includedReverted: "V V V V V . . V V V V",
+	// The block of a dropped one is that of the transaction that used its nonce.
+	reorged: "         . . . . . P P . . . P",
+	replaced: "        R R R R R . . . . . .",
+	cancelled: "       C C C C C . . . . . .",
+	expired: "         E E E E E . . . . . .",
+	dropped: "         D D D D D . . . . . .",
+};
+
+test("every stage meets every event as the matrix says", () => {
+	const order = Object.values(LETTERS);
+	assert.deepEqual(order, [...STAGES]);
+	for (const name of Object.keys(EVENTS) as (keyof typeof EVENTS)[]) {
+		const cells = MATRIX[name].trim().split(/\s+/);
+		assert.equal(cells.length, order.length, name);
+		order.forEach((stage, i) => {
+			const cell = cells[i] ?? "";
+			const expected = cell === "." ? null : LETTERS[cell];
+			assert.equal(nextStage(stage, EVENTS[name], null), expected, `${name} at ${stage}`);
+		});
+	}
+});
+
+test("the matrix has a row for each type of event", () => {
+	const types = new Set(Object.values(EVENTS).map((event) => event.type));
+	assert.equal(types.size, Object.keys(EVENTS).length - 1);
+});
+
+test("a reorganisation takes back to how it had ended, never to life", () => {
+	for (const ended of ["REPLACED", "CANCELLED", "EXPIRED"] as const) {
+		for (const mined of ["INCLUDED", "REVERTED"] as const) {
+			assert.equal(nextStage(mined, EVENTS.reorged, ended), ended);
+		}
+	}
+});
+
+test("how it had ended changes no other event", () => {
+	for (const name of Object.keys(EVENTS) as (keyof typeof EVENTS)[]) {
+		if (name === "reorged") continue;
+		for (const stage of STAGES) {
+			assert.equal(
+				nextStage(stage, EVENTS[name], "EXPIRED"),
+				nextStage(stage, EVENTS[name], null),
+				`${name} at ${stage}`,
+			);
+		}
+	}
+});
+
+test("each stage is live, mined, or ended by its user or the relay", () => {
+	const kinds = STAGES.map((stage) =>
+		[isLive(stage) && "live", isMined(stage) && "mined", isEndedByUser(stage) && "user"]
+			.filter(Boolean)
+			.join(),
+	);
+	assert.deepEqual(kinds, [
+		...["live", "live", "live", "live", "live"],
+		...["mined", "mined"],
+		...["user", "user"],
+		...["", ""],
+	]);
+});
