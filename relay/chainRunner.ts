@@ -8,7 +8,7 @@ import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import type { NextBlock } from "./domain/chain.ts";
 import { type Link, type LinkPlan, linksToSimulate, planChain } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import type { Accounts, Broadcaster, EventSink, Simulations, Tip } from "./domain/ports.ts";
+import type { Accounts, Broadcaster, EventSink, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
@@ -29,6 +29,7 @@ export interface ChainRunnerDependencies {
 	readonly records: RecordReader;
 	readonly events: EventSink;
 	readonly accounts: Accounts;
+	readonly inclusions: InclusionReader;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
 	readonly broadcaster: Broadcaster;
@@ -142,15 +143,25 @@ export class ChainRunner {
 
 	/** Asks for the account, and ends what its nonce has passed. Throws UpstreamError. */
 	async #refresh(sender: string, head: number): Promise<void> {
-		const { accounts, pool, events, clock } = this.#deps;
+		const { accounts, pool, events, clock, inclusions } = this.#deps;
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender);
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		for (const entry of pool.setAccount(account)) {
+		const used = pool.setAccount(account);
+		if (used.length === 0) return;
+		// One that was admitted while its block was worked off may have used the nonce itself.
+		const found = await inclusions.inclusions(
+			used.map((entry) => entry.transaction.tx.hash),
+			head,
+		);
+		used.forEach((entry, i) => {
 			pool.remove(entry);
 			const { hash } = entry.transaction.tx;
-			events.emit(hash, { type: "dropped", at: clock.now(), block: head });
-		}
+			const mined = found[i];
+			const at = clock.now();
+			if (mined) events.emit(hash, { ...mined, type: "included", at });
+			else events.emit(hash, { type: "dropped", at, block: head });
+		});
 	}
 
 	#link(entry: PoolEntry): Link {

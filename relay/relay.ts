@@ -33,6 +33,7 @@ import { createIngress } from "./ingress/ingress.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, Pool } from "./pool/pool.ts";
+import { readinessChecks } from "./readiness.ts";
 import { chooseEngines } from "./simulation/chooseEngines.ts";
 import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
@@ -114,10 +115,7 @@ async function connect(
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log });
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
-	if (config.SIGNING_KEY === undefined) {
-		log.warn("SIGNING_KEY is not set: requests to builders are signed with a key kept in the store");
-	}
-	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv));
+	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
 	const registry = new Metrics();
 	const metrics = relayMetrics(
 		registry,
@@ -134,6 +132,7 @@ async function connect(
 	const pool = new Pool(POOL_LIMITS);
 	const tip = new ChainTip();
 	const accounts = new NodeAccounts({}, { node, background, clock });
+	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
 	const simulator = createSimulator(
 		{ fixedFeeRecipient: config.FEE_RECIPIENT !== undefined },
@@ -146,7 +145,6 @@ async function connect(
 		},
 	);
 	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
-	simulationMetrics.watch(simulations);
 	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
@@ -169,6 +167,7 @@ async function connect(
 			records: ledger,
 			events: ledger,
 			accounts,
+			inclusions,
 			tip,
 			simulations,
 			broadcaster: fanout,
@@ -199,7 +198,7 @@ async function connect(
 			ledger,
 			store,
 			accounts,
-			inclusions: receiptReader({ node }),
+			inclusions,
 			broadcaster: fanout,
 			runner,
 			tip,
@@ -216,6 +215,7 @@ async function connect(
 	ledger.subscribe((record, event) => {
 		if (event.type !== "delivered") metrics.stage({ stage: record.stage });
 	});
+	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
 		pending: () => pool.size,
 		ledger: () => ledger.size,
@@ -224,7 +224,6 @@ async function connect(
 		headAgeSeconds: () => heads.ageMs() / 1000,
 	});
 	const reads = new Passthrough({}, { node, head: () => tip.head(), log: log.child("reads") });
-	const maxHeadAgeMs = (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000;
 	const ingress = createIngress(
 		{
 			host: config.HOST,
@@ -237,6 +236,7 @@ async function connect(
 			maxBatch: config.MAX_BATCH,
 			rateLimitRps: config.RATE_LIMIT_RPS,
 			drainMs: overrides.drainMs ?? DRAIN_MS,
+			about: { title: "Leeward relay", version: overrides.version },
 			info: infoReport(config, overrides.version, chain.chainId, POOL_LIMITS.maxPerSender),
 		},
 		{
@@ -248,12 +248,14 @@ async function connect(
 				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
 			},
 			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
-			checks: [
-				{ name: "node", check: () => checked(tip.head() !== null, "no head yet") },
-				{ name: "head", check: () => checked(heads.ageMs() <= maxHeadAgeMs, "the head is too old") },
-				{ name: "store", check: () => checked(store.healthy, "the last write failed") },
-				{ name: "delivery", check: () => checked(deliveries.healthy, "no builder answers") },
-			],
+			checks: readinessChecks({
+				hasHead: () => tip.head() !== null,
+				headAgeMs: () => heads.ageMs(),
+				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
+				isStoreWell: () => store.healthy,
+				isDelivering: () => deliveries.healthy,
+			}),
+			isReady: () => tip.head() !== null,
 			isOwn: (hash) => ledger.get(hash) !== undefined,
 			registry,
 			onCall: (method, outcome) => metrics.call({ method, outcome }),
@@ -293,8 +295,4 @@ async function connect(
 
 function part(name: string, stop: () => Promise<void>): Component {
 	return { name, start: async () => {}, stop };
-}
-
-function checked(ok: boolean, reason: string): { ok: true } | { ok: false; reason: string } {
-	return ok ? { ok } : { ok, reason };
 }

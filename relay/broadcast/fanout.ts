@@ -76,7 +76,8 @@ export class Fanout implements Broadcaster {
 	send(dispatch: Dispatch, builders: readonly string[]): void {
 		const { transaction, block } = dispatch;
 		const kind = policyOf(transaction.path).form;
-		const uuid = this.#uuid(transaction);
+		// Private transactions go out under their hash alone.
+		const uuid = kind === "bundle" ? this.#uuid(transaction) : "";
 		const signed = this.#signOnce();
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.push({

@@ -28,7 +28,7 @@ const MAX_ACCOUNTS = 100_000;
 const BATCH_ACCOUNTS = 100;
 /** Requests under way at the same time; what is asked meanwhile waits and goes together in the next one. */
 const BATCHES_AT_ONCE = 4;
-/** Accounts that may wait for a request: more could not be had within the second anyway. */
+/** Accounts that may wait for a request, about; who comes then is refused at once: it would take too long anyway. */
 const MAX_WAITING = 20_000;
 /** Before the node is asked again where it failed, in ms; doubled each time. */
 const RETRY_MS = 40;
@@ -84,6 +84,7 @@ export class NodeAccounts implements Accounts {
 		const had = this.#states.get(key)?.state;
 		// The usual case: no timer is set for it.
 		if (had !== undefined && had !== null) return had;
+		if (this.#waiting.size >= MAX_WAITING) throw new UpstreamError("timeout");
 		const failure: { last?: UpstreamError } = {};
 		try {
 			return await withDeadline(this.#clock, "account", this.#timeoutMs, (signal) =>
@@ -116,7 +117,6 @@ export class NodeAccounts implements Accounts {
 		const flight = this.#states.get(address) ?? this.#waiting.get(address);
 		if (flight !== undefined) return flight.promise;
 		if (this.#head === null) return Promise.reject(new UpstreamError("unreachable"));
-		if (this.#waiting.size >= MAX_WAITING) return Promise.reject(new UpstreamError("timeout"));
 		const begun = newFlight(address);
 		this.#waiting.set(address, begun);
 		this.#schedule();

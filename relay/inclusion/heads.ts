@@ -17,6 +17,8 @@ export interface HeadTrackerOptions {
 	readonly slotSeconds: number;
 	/** Where heads are announced; absent: they are polled. */
 	readonly wsUrl?: string | undefined;
+	/** Between two questions where it is announced, in ms: a rollback is not. Default: half a slot, 2 s at least. */
+	readonly safetyPollMs?: number;
 	readonly limits?: WalkLimits;
 }
 
@@ -34,8 +36,7 @@ export interface HeadTrackerDependencies {
 const LIMITS: WalkLimits = { kept: 128, missed: 64 };
 /** Deadline of one question for a block, in ms. */
 const BLOCK_MS = 5_000;
-/** Also while heads are announced they are asked for, this often at most: a rollback is not announced. */
-const SAFETY_POLL_MS = 2_000;
+const MIN_SAFETY_POLL_MS = 2_000;
 /** Before the next look where the node's answers did not fit together, in ms. */
 const LOOK_AGAIN_MS = 250;
 /** The head is believed to have gone back when it stays so for this long, in ms: see `#isBelieved`. */
@@ -133,12 +134,12 @@ export class HeadTracker implements Heads, Component {
 	}
 
 	#restMs(): number {
-		const { pollMs, slotSeconds } = this.#options;
+		const { pollMs, slotSeconds, safetyPollMs } = this.#options;
 		if (this.#isOut) return pollMs;
 		if (this.#lookAgain) return Math.min(pollMs, LOOK_AGAIN_MS);
 		// Announced, and yet not to be had: a balancer's other node has it.
 		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;
-		return Math.max(SAFETY_POLL_MS, slotSeconds * 500);
+		return safetyPollMs ?? Math.max(MIN_SAFETY_POLL_MS, slotSeconds * 500);
 	}
 
 	#onAnnounced(hash: string): void {

@@ -11,7 +11,9 @@ import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { methodTable } from "../../shared/jsonrpc/method.ts";
+import { type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/openRpc.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -36,14 +38,18 @@ export interface IngressOptions {
 	readonly drainMs: number;
 	/** What `GET /info` answers. */
 	readonly info: unknown;
+	/** What `rpc.discover` says of the service. */
+	readonly about: OpenRpcInfo;
 }
 
-export interface IngressDependencies extends MethodNeeds {
+export interface IngressDependencies extends Omit<MethodNeeds, "describe"> {
 	/** The reads that are passed to the node. */
 	readonly reads: Fallback<CallContext>;
 	readonly records: RecordReader;
 	readonly views: RecordViews;
 	readonly checks: readonly ReadinessCheck[];
+	/** False until the first head: nothing can be judged before. */
+	readonly isReady: () => boolean;
 	/** Whether a hash is of a transaction that the relay holds: its receipt may be polled for free once a second. */
 	readonly isOwn: (hash: string) => boolean;
 	readonly registry: Metrics;
@@ -77,7 +83,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{
-			methods: methodTable(METHODS, dependencies),
+			methods: methodTable(METHODS, { ...dependencies, describe: () => openRpc(METHODS, options.about) }),
 			fallback: dependencies.reads,
 			limiter,
 			log,
@@ -89,7 +95,13 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		trustProxy: options.trustProxy,
 		...(options.boostSecret === undefined ? {} : { boostSecret: options.boostSecret }),
 	});
-	const post = rpcOverHttp({ dispatcher, readAddress, verifySignature: dependencies.verifySignature });
+	const notReady = new RpcError("unavailable", "internal error: not ready yet, try again");
+	const post = rpcOverHttp({
+		dispatcher,
+		readAddress,
+		verifySignature: dependencies.verifySignature,
+		unavailable: () => (dependencies.isReady() ? null : notReady),
+	});
 	const websocket = new RpcWebsocket(
 		{ paths: RPC_PATHS, maxMessageBytes: maxBodyBytes },
 		{ dispatcher, readAddress, clock },

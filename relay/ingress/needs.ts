@@ -9,6 +9,8 @@ export interface MethodNeeds {
 	readonly submitter: Submitter;
 	readonly pending: PendingReader;
 	readonly node: NodeReads;
+	/** The OpenRPC document of all methods. */
+	readonly describe: () => unknown;
 }
 
 /** Defines a method of the relay's. */

@@ -3,6 +3,7 @@
 
 import { createKey } from "../../shared/ethereum/flashbotsSignature.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
+import type { Logger } from "../../shared/log.ts";
 
 const CHAIN = "m/chain";
 const SIGNING_KEY = "m/signing-key";
@@ -26,8 +27,9 @@ export async function bindToChain(kv: KeyValueStore, chainId: bigint, genesisHas
 	else if (kept !== identity) throw new OtherChainError(kept, identity);
 }
 
-/** The signing key that this store keeps; made at the first call. */
-export async function keptSigningKey(kv: KeyValueStore): Promise<string> {
+/** The signing key that this store keeps, made at the first call; says so, since builders know a key, not a relay. */
+export async function keptSigningKey(kv: KeyValueStore, log: Logger): Promise<string> {
+	log.warn("SIGNING_KEY is not set: requests to builders are signed with a key kept in the store");
 	const kept = await kv.get(SIGNING_KEY);
 	if (kept !== null) return kept.toString("utf8");
 	const key = createKey();

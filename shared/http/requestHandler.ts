@@ -104,9 +104,11 @@ export class RequestHandler {
 		return new Promise((resolve) => this.#onIdle.push(resolve));
 	}
 
-	/** Whether a request that came on `socket` is not answered yet. */
+	/** Whether a request that came whole on `socket` is not answered yet, or an answer is being written to it. */
 	isBusy(socket: Duplex): boolean {
-		for (const { request } of this.#open) if (request.socket === socket) return true;
+		for (const { request, response } of this.#open) {
+			if (request.socket === socket && (request.complete || response.headersSent)) return true;
+		}
 		return false;
 	}
 

@@ -34,6 +34,8 @@ export interface HttpServerOptions {
 	readonly maxConnections?: number;
 	/** Headers of our own that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
+	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
+	readonly requestMs?: number;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
 	readonly stopMs?: number;
 }
@@ -71,10 +73,7 @@ export interface HttpServer extends Component {
 
 /** Heroku's router keeps idle connections for 90 s: ours must last longer, or it would send into closed ones. */
 const KEEP_ALIVE_MS = 95_000;
-/** The time to send a request's head, and all of it; what is slower is answered with 408. */
-const HEAD_MS = 15_000;
 const REQUEST_MS = 30_000;
-const CHECK_MS = 2_000;
 /** A connection on which nothing moved for this long, also not an answer that its client does not read, is cut. */
 const SILENCE_MS = 120_000;
 const MAX_CONNECTIONS = 10_000;
@@ -151,11 +150,13 @@ class NodeHttpServer implements HttpServer {
 
 	#createServer(): Server {
 		const { websocket } = this.#dependencies;
+		const { requestMs = REQUEST_MS } = this.#options;
 		const server = createServer({
 			keepAliveTimeout: KEEP_ALIVE_MS,
-			headersTimeout: HEAD_MS,
-			requestTimeout: REQUEST_MS,
-			connectionsCheckingInterval: CHECK_MS,
+			headersTimeout: requestMs / 2,
+			requestTimeout: requestMs,
+			// Node looks for slow ones only this often.
+			connectionsCheckingInterval: requestMs / 15,
 		});
 		server.timeout = SILENCE_MS;
 		server.maxConnections = this.#options.maxConnections ?? MAX_CONNECTIONS;

@@ -28,6 +28,8 @@ export interface RpcBody {
 
 /** Names longer than this are cut where they are quoted in an error. */
 const QUOTED_CHARS = 64;
+/** No call of the interface nests further; nodes stop reading at 128. */
+const MAX_DEPTH = 64;
 const NO_PARAMS: readonly unknown[] = [];
 
 /**
@@ -94,7 +96,31 @@ function readCall(entry: unknown): RpcCall {
 	if (jsonrpc !== undefined && jsonrpc !== "2.0") return refused(id ?? null, 'jsonrpc: expected "2.0"');
 	if (typeof method !== "string" || method === "") return refused(id ?? null, "method: expected a name");
 	if (params === undefined) return { id, method, params: NO_PARAMS, fault: null };
+	if (isTooDeep(params)) {
+		const message = `invalid params: params: expected at most ${MAX_DEPTH} levels of nesting`;
+		return { id, method, params: null, fault: new RpcError("invalidParams", message) };
+	}
 	return { id, method, params: Array.isArray(params) ? params : null, fault: null };
+}
+
+/**
+ * Whether values lie deeper than {@link MAX_DEPTH} in one another. Level by level, not by recursion: JSON.parse reads
+ * any depth, and what walks the value later (JSON.stringify, a node's parser) would not.
+ */
+function isTooDeep(value: unknown): boolean {
+	let level = [value];
+	for (let depth = 0; depth <= MAX_DEPTH; depth++) {
+		const below: unknown[] = [];
+		for (const one of level) {
+			if (typeof one !== "object" || one === null) continue;
+			for (const inner of Object.values(one)) {
+				if (typeof inner === "object" && inner !== null) below.push(inner);
+			}
+		}
+		if (below.length === 0) return false;
+		level = below;
+	}
+	return true;
 }
 
 /** A whole number that JSON.parse has rounded would be echoed as another one, which no client would recognise. */

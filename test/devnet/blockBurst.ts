@@ -16,12 +16,16 @@ export interface BurstOptions {
 	readonly transactions: readonly Pushed[];
 }
 
-/** How a burst went. `moved`: the head or its terms are not those that were given; nothing was mined. */
+/**
+ * How a burst went. `moved`: the head or its terms are not those that were given. `refused`: the chain does not take
+ * some transactions (hashes). Nothing was mined then, and the pool is as it was.
+ */
 export type BurstOutcome =
 	| { readonly outcome: "mined"; readonly block: MinedBlock; readonly publicTransactions: readonly string[] }
-	| { readonly outcome: "moved" };
+	| { readonly outcome: "moved" }
+	| { readonly outcome: "refused"; readonly hashes: readonly string[] };
 
-/** Mines one block. Throws when the chain does not take what the trial took; the pool is put back then too. */
+/** Mines one block, of all that is given or not at all. */
 export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<BurstOutcome> {
 	const own = new Set(options.transactions.map(({ hash }) => hash));
 	const others = (await readPool(rpc)).filter(({ hash }) => !own.has(hash));
@@ -32,9 +36,12 @@ export async function mineBlock(rpc: ChainRpc, options: BurstOptions): Promise<B
 			return { outcome: "moved" };
 		}
 		await rpc.call("anvil_setCoinbase", [options.coinbase]);
-		const pending = await pushInOrder(rpc, options.transactions);
-		if (pending.length !== options.transactions.length) {
-			throw new Error("the chain does not take transactions that went through in the trial");
+		const pending = new Set(await pushInOrder(rpc, options.transactions));
+		const refused = [...own].filter((hash) => !pending.has(hash));
+		if (refused.length > 0) {
+			await rpc.call("anvil_dropAllTransactions");
+			await push(rpc, others);
+			return { outcome: "refused", hashes: refused };
 		}
 		await push(rpc, others);
 		await rpc.call("evm_mine", [{ timestamp: options.timestamp }]);

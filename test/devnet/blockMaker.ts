@@ -3,10 +3,17 @@
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";
-import { type BuiltOrder, type ChosenBlock, chooseBlock, type LeftOutOrder } from "./blockBuilding.ts";
+import {
+	type BuiltOrder,
+	type ChosenBlock,
+	chooseBlock,
+	type LeftOutOrder,
+	type LeftOutReason,
+} from "./blockBuilding.ts";
 import { mineBlock } from "./blockBurst.ts";
 import { type ChainHead, quantity, readHead, readNonces } from "./chainHead.ts";
 import type { ChainRpc } from "./chainRpc.ts";
+import { warmKzg } from "./kzgWarming.ts";
 import type { Order, OrderBook } from "./orderBook.ts";
 import type { TrialChain } from "./trialChain.ts";
 
@@ -29,7 +36,7 @@ export interface BuiltBlock {
 	readonly leftOut: readonly LeftOutOrder[];
 	/** What the coinbase has more after the block than before, wei (refunds and their gas subtracted). */
 	readonly coinbaseGain: bigint;
-	/** Whether block and trial agree in every transaction of the orders; false is a defect, or a test's doing. */
+	/** Whether chain and trial agree in every transaction of the orders; false is a defect, or a test's doing. */
 	readonly asTried: boolean;
 	/** Wall time of choosing and of the burst, ms. */
 	readonly triedMs: number;
@@ -62,6 +69,8 @@ const MAX_ATTEMPTS = 5;
 export class BlockMaker {
 	readonly #options: BlockMakerOptions;
 	readonly #dependencies: BlockMakerDependencies;
+	/** Both nodes are ready for blobs. */
+	#warm = false;
 
 	constructor(options: BlockMakerOptions, dependencies: BlockMakerDependencies) {
 		this.#options = options;
@@ -70,40 +79,49 @@ export class BlockMaker {
 
 	/** Builds the block after the head. Throws when the chain fails, or does not hold still. */
 	async build(): Promise<BuiltBlock> {
+		// What the chain refuses though it went through in the trial: it shall not hold up the chain.
+		const refused = new Set<string>();
 		for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-			const built = await this.#tryBuild();
+			const built = await this.#tryBuild(refused);
 			if (built !== null) return built;
 		}
 		throw new Error("the head of the chain moves faster than blocks are built");
 	}
 
-	async #tryBuild(): Promise<BuiltBlock | null> {
+	async #tryBuild(refused: Set<string>): Promise<BuiltBlock | null> {
 		const { chain, book, clock, duringBurst } = this.#dependencies;
 		const coinbase = this.#options.coinbase.address;
 		const started = clock.monotonic();
 		const head = await readHead(chain);
 		const timestamp = this.#options.nextTimestamp(head.timestamp);
 		const live = book.liveFor(head.number + 1, await this.#goneBlocks());
-		const inTime = live.filter((order) => isInTime(order, timestamp));
-		const chosen = await this.#choose(inTime, head, timestamp);
+		const [untimely, timely] = split(live, (order) => isInTime(order, timestamp));
+		const [doubtful, orders] = split(timely, ({ transactions }) =>
+			transactions.every(({ hash }) => !refused.has(hash)),
+		);
+		const chosen = await this.#choose(orders, head, timestamp);
 		const before = await balanceOf(chain, coinbase, head.number);
 		const tried = clock.monotonic();
 		const burst = await duringBurst(() =>
 			mineBlock(chain, { head, coinbase, timestamp, transactions: chosen.transactions }),
 		);
-		if (burst.outcome === "moved") return null;
+		if (burst.outcome === "refused") for (const hash of burst.hashes) refused.add(hash);
+		if (burst.outcome !== "mined") return null;
 		const mined = clock.monotonic();
 		const { block, publicTransactions } = burst;
 		const landed = { number: block.number, hash: block.hash };
 		book.landed(new Set(chosen.orders.map(({ order }) => order)), landed, new Set(block.transactions));
-		const untimely = live.filter((order) => !inTime.includes(order));
 		return {
 			...block,
 			orders: chosen.orders,
 			publicTransactions,
-			leftOut: [...chosen.leftOut, ...untimely.map(outOfTime)],
+			leftOut: [
+				...chosen.leftOut,
+				...untimely.map((order) => leftOut(order, "timestamp")),
+				...doubtful.map((order) => leftOut(order, "invalid")),
+			],
 			coinbaseGain: (await balanceOf(chain, coinbase, block.number)) - before,
-			asTried: await this.#isAsTried(block, chosen),
+			asTried: refused.size === 0 && (await this.#isAsTried(block, chosen)),
 			triedMs: tried - started,
 			burstMs: mined - tried,
 		};
@@ -114,6 +132,10 @@ export class BlockMaker {
 		const { chain, trial } = this.#dependencies;
 		const { coinbase: wallet, chainId, refundGas } = this.#options;
 		const transactions = orders.flatMap((order) => order.transactions);
+		if (!this.#warm && transactions.some(({ type }) => type === 3)) {
+			await Promise.all([warmKzg(chain), trial.warmKzg()]);
+			this.#warm = true;
+		}
 		const senders = [...new Set(transactions.map(({ from }) => from)), wallet.address];
 		const recipients = [
 			...new Set(orders.flatMap(({ refunds }) => refunds.map(({ recipient }) => recipient))),
@@ -170,8 +192,13 @@ function isInTime({ minTimestamp, maxTimestamp }: Order, timestamp: number): boo
 	return timestamp >= (minTimestamp ?? 0) && timestamp <= (maxTimestamp ?? timestamp);
 }
 
-function outOfTime({ id, uuid }: Order): LeftOutOrder {
-	return { order: id, uuid, reason: "timestamp", at: null };
+function leftOut({ id, uuid }: Order, reason: LeftOutReason): LeftOutOrder {
+	return { order: id, uuid, reason, at: null };
+}
+
+/** Those that do not pass, and those that do. */
+function split<T>(items: readonly T[], passes: (item: T) => boolean): [T[], T[]] {
+	return [items.filter((item) => !passes(item)), items.filter(passes)];
 }
 
 async function balanceOf(chain: ChainRpc, address: string, number: number): Promise<bigint> {

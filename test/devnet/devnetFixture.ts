@@ -2,7 +2,9 @@
 // tiny contracts to send them to. For tests of the dev network and on it; nothing of the relay is in it.
 
 import { id, keccak256, Wallet } from "ethers";
+import type { BuiltBlock } from "./blockMaker.ts";
 import { BuilderClient } from "./builderClient.ts";
+import { quantity } from "./chainHead.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "./devChain.ts";
 
@@ -13,6 +15,22 @@ export interface DevnetFixture {
 	/** Signs with a key of its own; {@link DevnetFixture.clientOf} makes others. */
 	readonly client: BuilderClient;
 	clientOf(wallet: Wallet): BuilderClient;
+	/** A sample transaction of one of the chain's accounts, with its nonce at the head unless given. */
+	from(account: number, fields?: SampleFields): Promise<Sample>;
+	/** The nonce at the head. */
+	nonce(address: string): Promise<number>;
+	/** Sends `txs` as a bundle by {@link client}; for the next block unless `fields` say otherwise. */
+	bundle(txs: readonly Sample[], fields?: object): Promise<unknown>;
+	/** Sends a private transaction by {@link client}. */
+	priv(tx: Sample): Promise<unknown>;
+	/** Builds a block. Throws when it did not come out as it was tried. */
+	build(): Promise<BuiltBlock>;
+	/** Wei at the head. */
+	balance(address: string): Promise<bigint>;
+	/** The number of the block `count` after the head, as hex. */
+	blockAfter(count: number): Promise<string>;
+	/** Each transaction's status in a block, by hash: true where it went through. */
+	statuses(block: BuiltBlock): Promise<Record<string, boolean>>;
 	stop(): Promise<void>;
 }
 
@@ -48,11 +66,34 @@ export async function startFixture(
 	}
 	const builder = await startDevBuilder({ manual: true, ...options.builder, chain });
 	const clientOf = (wallet: Wallet): BuilderClient => new BuilderClient({ url: builder.url, wallet });
+	const client = clientOf(walletOf("relay"));
+	const nonce = async (address: string): Promise<number> =>
+		Number(await chain.rpc("eth_getTransactionCount", [address, "latest"]));
 	return {
 		chain,
 		builder,
-		client: clientOf(walletOf("relay")),
+		client,
 		clientOf,
+		nonce,
+		from: async (account, fields = {}) => {
+			const wallet = chain.wallet(account);
+			return sample(wallet, { nonce: await nonce(wallet.address), ...fields });
+		},
+		bundle: (txs, fields = {}) =>
+			client.call("eth_sendBundle", { txs: txs.map(({ raw }) => raw), ...fields }),
+		priv: ({ raw }) => client.call("eth_sendPrivateRawTransaction", raw),
+		build: async () => {
+			const block = await builder.buildBlock();
+			if (!block.asTried) throw new Error("the block is not what was tried");
+			return block;
+		},
+		balance: async (address) => BigInt(String(await chain.rpc("eth_getBalance", [address, "latest"]))),
+		blockAfter: async (count) => quantity(Number(await chain.rpc("eth_blockNumber")) + count),
+		statuses: async ({ number }) => {
+			const receipts = await chain.rpc("eth_getBlockReceipts", [quantity(number)]);
+			const list = receipts as { transactionHash: string; status: string }[];
+			return Object.fromEntries(list.map((receipt) => [receipt.transactionHash, receipt.status === "0x1"]));
+		},
 		stop: async () => {
 			await builder.stop();
 			await chain.stop();

@@ -6,6 +6,7 @@ import { type ChainHead, quantity, readLatestBlock } from "./chainHead.ts";
 import { ChainRpc } from "./chainRpc.ts";
 import { type BlockTrace, paidTo } from "./coinbaseGain.ts";
 import { ANVIL_FLAGS } from "./devChain.ts";
+import { warmKzg } from "./kzgWarming.ts";
 import { type Pushed, pushInOrder } from "./poolPush.ts";
 
 /** How one transaction came out. */
@@ -53,8 +54,9 @@ export class TrialChain {
 		const chain = new ChainRpc(upstream);
 		const info = (await chain.call("anvil_nodeInfo")) as { hardFork: string };
 		await chain.close();
-		// No cache on disk: it is kept by chain id and block number, and every dev chain has the same ones.
-		const fork = ["--fork-url", upstream, "--no-storage-caching", "--no-rate-limit"];
+		// No cache on disk: it is kept by chain id and block number, and every dev chain has the same ones. No
+		// accounts: anvil would give its own their 10,000 ETH again, whatever they have on the chain.
+		const fork = ["--fork-url", upstream, "--no-storage-caching", "--no-rate-limit", "--accounts", "0"];
 		const anvil = await startAnvil(0, [...ANVIL_FLAGS, "--hardfork", info.hardFork.toLowerCase(), ...fork]);
 		const trial = new TrialChain(upstream, anvil);
 		await trial.#rpc.call("anvil_setLoggingEnabled", [false]);
@@ -79,6 +81,11 @@ export class TrialChain {
 				params: [address, "latest"],
 			})),
 		);
+	}
+
+	/** Makes it ready for blobs; see {@link warmKzg}. */
+	warmKzg(): Promise<void> {
+		return warmKzg(this.#rpc);
 	}
 
 	/** Mines a block of `transactions`, reads how it came out, and takes it back. */

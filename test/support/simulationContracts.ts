@@ -96,6 +96,29 @@ export const COUNTS = code(
 /** Without calldata it sets slot 0 to zero; with calldata it reverts unless slot 0 is zero. */
 export const CLEARS = code("36 6008 57 5f 5f 55 00", "5b 5f 54 600f 57 00", "5b 5f 5f fd");
 
+/**
+ * A gate: with calldata it is set to the first word; without, it reverts with `data` while that word is zero, and
+ * else goes through.
+ */
+export function gate(data: string): string {
+	const size = hex((data.length - 2) / 2, 2);
+	const set = "5b 5f 35 5f 55 00"; // JUMPDEST, SSTORE(0, CALLDATALOAD(0)), STOP
+	const open = "5b 00"; // JUMPDEST STOP
+	return code(
+		"36 6017 57", // CALLDATASIZE: to `set`
+		"5f 54 601d 57", // SLOAD(0): to `open`
+		"61",
+		size,
+		"601f 5f 39 61", // the tail is the revert data
+		size,
+		"5f fd",
+		"00 00",
+		set,
+		open,
+		data.slice(2),
+	);
+}
+
 /** Data of Solidity's `Error(string)` with this text. */
 export function errorString(text: string): string {
 	const bytes = Buffer.from(text, "utf8");

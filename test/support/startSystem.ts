@@ -10,6 +10,7 @@ import { createRelay, type Relay } from "../../relay/relay.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { type NodeProxy, startNodeProxy } from "./nodeProxy.ts";
 import { RelayClient } from "./relayClient.ts";
 
 export interface SystemOptions {
@@ -20,6 +21,8 @@ export interface SystemOptions {
 	/** The relay's environment beside what joins it to the others. */
 	readonly env?: Readonly<Record<string, string>>;
 	readonly log?: Logger;
+	/** The relay reaches its node through a proxy that can fail it: {@link TestSystem.node}. */
+	readonly proxied?: boolean;
 }
 
 export interface TestSystem {
@@ -27,6 +30,8 @@ export interface TestSystem {
 	readonly builders: readonly DevBuilder[];
 	/** The one that builds. */
 	readonly builder: DevBuilder;
+	/** What stands between relay and node, where that was asked for. */
+	readonly node: NodeProxy | null;
 	readonly client: RelayClient;
 	readonly relay: Relay;
 	/** The relay's settings, for one that is started as a process. */
@@ -49,10 +54,11 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 	}
 	const [builder] = builders;
 	if (builder === undefined) throw new Error("a system needs a builder");
+	const node = options.proxied === true ? await startNodeProxy(chain.url) : null;
 	const env = {
 		PORT: "0",
 		HOST: "127.0.0.1",
-		ETH_RPC_URL: chain.url,
+		ETH_RPC_URL: node?.url ?? chain.url,
 		HEAD_POLL_MS: "20",
 		SLOT_SECONDS: String(chain.slotSeconds),
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
@@ -82,6 +88,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		chain,
 		builders,
 		builder,
+		node,
 		client,
 		env,
 		get relay() {
@@ -99,6 +106,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		async stop() {
 			await relay.stop();
 			for (const one of builders) await one.stop();
+			await node?.stop();
 			await chain.stop();
 			rmSync(folder, { recursive: true, force: true });
 		},

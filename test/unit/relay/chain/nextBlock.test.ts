@@ -103,8 +103,7 @@ describe("nextBlockReader on a chain", () => {
 	let proxy: NodeProxy;
 	let client: JsonRpcClient;
 	const next = async (head: Block) => nextBlockReader({ slotSeconds: 12 }, { node: client })(head);
-	const latest = async () =>
-		readBlock(await chain.rpc("eth_getBlockByNumber", ["latest", true]), () => null);
+	const latest = async () => readBlock(await chain.rpc("eth_getBlockByNumber", ["latest", true]), () => null);
 
 	before(async () => {
 		chain = await startDevChain();

@@ -191,3 +191,16 @@ test("how it ended is told even of a life with too many events", () => {
 	assert.ok(record.events.length <= MAX_EVENTS);
 	assert.equal(record.events[0]?.type, "received");
 });
+
+test("a cancel's acknowledgement is kept even behind very many deliveries", () => {
+	const record = after(received(100));
+	for (let i = 0; i < MAX_DELIVERIES; i += 1) assert.ok(fold(record, delivered(101 + i)));
+	assert.ok(
+		fold(record, {
+			...{ type: "delivered", at: 1, block: 999 },
+			...{ builder: "b", kind: "cancel", answer: "accepted", ms: 3 },
+		}),
+	);
+	assert.equal(record.deliveries.at(-1)?.kind, "cancel");
+	assert.ok(record.deliveries.length <= MAX_DELIVERIES);
+});

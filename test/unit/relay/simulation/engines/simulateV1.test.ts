@@ -72,6 +72,22 @@ describe("eth_simulateV1", () => {
 		assert.deepEqual(asked, [{ method: "eth_simulateV1", params: [options, "0x63"] }]);
 	});
 
+	it("makes room where the gas limits add up to more than a block's", async () => {
+		const rows = [
+			[1, 30_000_000n, 30_000_000n],
+			[2, 14_950_000n, 30_000_000n],
+			[2, 14_950_001n, 30_000_002n],
+			[3, 20_000_000n, 60_200_000n],
+		] as const;
+		for (const [length, gasLimit, wanted] of rows) {
+			const chain = Array.from({ length }, (_, i) => fakeTransaction({ nonce: BigInt(i), gasLimit }));
+			await simulateV1.run(requestOf(length, { chain }), async ({ params }) => {
+				assert.match(JSON.stringify(params), new RegExp(`"gasLimit":"0x${wanted.toString(16)}"`));
+				return { kind: "fault" };
+			});
+		}
+	});
+
 	it("reads gas, balances and events; a transfer of ether is none", async () => {
 		const answer = await run(3, [
 			{ ...passed, logs: [transferLog] },

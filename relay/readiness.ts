@@ -1,0 +1,29 @@
+// When the relay would serve a submission well: readings of its parts come in, the checks of /readyz go out.
+
+import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
+
+/** What is read when /readyz is asked. */
+export interface Readings {
+	/** Whether there was a head at all. */
+	readonly hasHead: () => boolean;
+	readonly headAgeMs: () => number;
+	readonly maxHeadAgeMs: number;
+	/** Whether the last write came through. */
+	readonly isStoreWell: () => boolean;
+	/** False when deliveries were tried in the last two slots and no builder answered any. */
+	readonly isDelivering: () => boolean;
+}
+
+/** The checks, by the names that /readyz shows. */
+export function readinessChecks(read: Readings): readonly ReadinessCheck[] {
+	return [
+		{ name: "node", check: () => verdict(read.hasHead(), "no head yet") },
+		{ name: "head", check: () => verdict(read.headAgeMs() <= read.maxHeadAgeMs, "the head is too old") },
+		{ name: "store", check: () => verdict(read.isStoreWell(), "the last write failed") },
+		{ name: "delivery", check: () => verdict(read.isDelivering(), "no builder answers") },
+	];
+}
+
+function verdict(ok: boolean, reason: string): CheckResult {
+	return ok ? { ok } : { ok, reason };
+}

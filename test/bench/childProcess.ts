@@ -1,0 +1,61 @@
+// A process that is measured: a file and its environment come in, its CPU time and memory as the system counts them
+// go out. Linux only, for it reads /proc.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+
+/** A child of the benchmark. */
+export class MeasuredProcess {
+	readonly #child: ChildProcess;
+
+	constructor(file: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+		this.#child = spawn(process.execPath, ["--expose-gc", "--import", "tsx", file, ...args], {
+			cwd: ROOT,
+			env: { PATH: process.env.PATH, ...env },
+			stdio: ["ignore", "pipe", "inherit"],
+		});
+	}
+
+	/** Resolves with the first match of `pattern` in what it prints. */
+	printed(pattern: RegExp): Promise<RegExpExecArray> {
+		let text = "";
+		return new Promise((resolve, reject) => {
+			this.#child.stdout?.on("data", (chunk: Buffer) => {
+				text += chunk.toString("utf8");
+				const match = pattern.exec(text);
+				if (match !== null) resolve(match);
+			});
+			this.#child.once("exit", (code) => reject(new Error(`it ended with ${code}`)));
+		});
+	}
+
+	/** CPU time of all its threads so far, in µs. */
+	cpuMicros(): number {
+		const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
+		const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+		const ticks = Number(fields[11]) + Number(fields[12]);
+		return (ticks / ticksPerSecond()) * 1_000_000;
+	}
+
+	/** Resident memory in bytes. */
+	residentBytes(): number {
+		const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
+		return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+	}
+
+	/** Ends it and waits for that. */
+	async stop(): Promise<void> {
+		if (this.#child.exitCode !== null) return;
+		const ended = new Promise<void>((resolve) => this.#child.once("exit", () => resolve()));
+		this.#child.kill("SIGTERM");
+		await ended;
+	}
+}
+
+function ticksPerSecond(): number {
+	return Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }).trim());
+}

@@ -1,0 +1,34 @@
+// Load: bodies come in, they are POSTed over a fixed number of connections, and what came back is counted. Bounded
+// by the number of bodies; loopback addresses only.
+
+import { Pool } from "undici";
+
+export interface LoadResult {
+	readonly seconds: number;
+	readonly answers: readonly string[];
+}
+
+/** Posts every body once, `connections` at a time, to `url` (http://127.0.0.1:port/path). */
+export async function load(url: string, bodies: readonly string[], connections: number): Promise<LoadResult> {
+	const { origin, pathname, hostname } = new URL(url);
+	if (hostname !== "127.0.0.1") throw new Error("load goes to loopback addresses only");
+	const pool = new Pool(origin, { connections });
+	const answers: string[] = [];
+	let next = 0;
+	const begun = performance.now();
+	const work = async (): Promise<void> => {
+		for (let i = next++; i < bodies.length; i = next++) {
+			const answer = await pool.request({
+				method: "POST",
+				path: pathname,
+				headers: { "content-type": "application/json" },
+				body: bodies[i] ?? "",
+			});
+			answers[i] = await answer.body.text();
+		}
+	};
+	await Promise.all(Array.from({ length: connections }, work));
+	const seconds = (performance.now() - begun) / 1000;
+	await pool.close();
+	return { seconds, answers };
+}

@@ -1,0 +1,292 @@
+// What every engine of the key-value port must do: all or nothing, durable when it says so, in order, alone in its
+// place, and no worse for a full disk. Engines are rows; processes that are killed are real ones.
+
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { openLmdb } from "../../shared/kv/lmdb.ts";
+import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
+
+interface Engine {
+	readonly name: string;
+	open(place: string): Promise<KeyValueStore>;
+	/** How another process opens it: a module's name for it. */
+	readonly module: string;
+	readonly opener: string;
+}
+
+const ENGINES: readonly Engine[] = [
+	{ name: "lmdb", open: openLmdb, module: "shared/kv/lmdb.ts", opener: "openLmdb" },
+];
+
+const places: string[] = [];
+const children: ChildProcess[] = [];
+after(() => {
+	for (const child of children) child.kill("SIGKILL");
+	for (const place of places) rmSync(place, { recursive: true, force: true });
+});
+
+function newPlace(): string {
+	const place = mkdtempSync(join(tmpdir(), "leeward-kv-"));
+	places.push(place);
+	return place;
+}
+
+async function rows(
+	kv: KeyValueStore,
+	start: string,
+	end: string,
+	limit?: number,
+): Promise<[string, string][]> {
+	const found: [string, string][] = [];
+	for await (const [key, value] of kv.range(start, end, limit)) found.push([key, value.toString()]);
+	return found;
+}
+
+const put = (key: string, value: string | Uint8Array) => ({ key, value: Buffer.from(value) });
+
+/** A process that opens the engine as `kv` and runs `script`; its lines can be awaited. */
+function another(engine: Engine, place: string, script: string, wrap: readonly string[] = []) {
+	const code = `
+		import { ${engine.opener} as open } from ${JSON.stringify(pathToFileURL(engine.module).href)};
+		const say = (line) => process.stdout.write(line + "\\n");
+		const place = ${JSON.stringify(place)};
+		${script}`;
+	const [command = "", ...args] = [
+		...[...wrap, process.execPath, "--import", "tsx", "--input-type=module", "--eval", code],
+	];
+	const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
+	children.push(child);
+	const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+	const line = async (): Promise<string> => (await lines.next()).value ?? "it ended";
+	const kill = async (): Promise<void> => {
+		const gone = once(child, "exit");
+		child.kill("SIGKILL");
+		await gone;
+	};
+	return { child, line, kill };
+}
+
+for (const engine of ENGINES) {
+	test(`${engine.name}: what was written is read, replaced, removed`, async () => {
+		const kv = await engine.open(newPlace());
+		assert.equal(await kv.get("a"), null);
+		await kv.write([put("a", "1"), put("b", "2")]);
+		assert.deepEqual([`${await kv.get("a")}`, `${await kv.get("b")}`], ["1", "2"]);
+		await kv.write([put("a", "one"), { key: "b", value: null }, { key: "never", value: null }]);
+		assert.deepEqual([`${await kv.get("a")}`, await kv.get("b")], ["one", null]);
+		await kv.write([]);
+		await kv.close();
+	});
+
+	test(`${engine.name}: changes of one key count in their order, within a write and between writes`, async () => {
+		const kv = await engine.open(newPlace());
+		await kv.write([put("a", "1"), { key: "a", value: null }, put("b", "1"), put("b", "2")]);
+		assert.deepEqual([await kv.get("a"), `${await kv.get("b")}`], [null, "2"]);
+		const resolved: number[] = [];
+		const writes = Array.from({ length: 100 }, (_, i) =>
+			kv.write([put("c", String(i)), put(`c${i}`, "x")]).then(() => resolved.push(i)),
+		);
+		await Promise.all(writes);
+		assert.equal(`${await kv.get("c")}`, "99");
+		assert.deepEqual(
+			resolved,
+			writes.map((_, i) => i),
+		);
+		await kv.close();
+	});
+
+	test(`${engine.name}: binary values up to 2 MiB, empty ones too, are theirs who got them`, async () => {
+		const kv = await engine.open(newPlace());
+		const random = seededRandom(7);
+		const values = [0, 1, 4_095, 4_096, 70_000, 2 * 1024 * 1024].map((size) => random.bytes(size));
+		await kv.write(values.map((value, i) => ({ key: `v${i}`, value })));
+		const got: Buffer[] = [];
+		for await (const [, value] of kv.range("v", "w")) got.push(value);
+		for (const [i, value] of values.entries()) {
+			assert.ok((await kv.get(`v${i}`))?.equals(value), `value ${i}`);
+		}
+		// A plain Uint8Array, and one that is a window of a larger one.
+		const window = new Uint8Array(Buffer.from("xxabcxx")).subarray(2, 5);
+		await kv.write([{ key: "u", value: window }]);
+		assert.equal(`${await kv.get("u")}`, "abc");
+		// What was handed out stays as it was, whatever is written afterwards.
+		for (let i = 0; i < 20; i += 1) {
+			await kv.write(values.map((value, n) => ({ key: `v${n}`, value: Buffer.alloc(value.length, i) })));
+		}
+		for (const [i, value] of values.entries()) assert.ok(got[i]?.equals(value), `range's value ${i}`);
+		await kv.close();
+	});
+
+	test(`${engine.name}: ranges are in byte order, from start on and before end, up to a limit`, async () => {
+		const kv = await engine.open(newPlace());
+		const keys = ["p/", "p/0", "p/00", "p/0x", "p/1", "p/a", "p/~", "p0", "o/z", "q", "P/", "!", "p", "p/ "];
+		await kv.write(keys.map((key) => put(key, key)));
+		const sorted = [...keys].sort();
+		const names = async (start: string, end: string, limit?: number) =>
+			(await rows(kv, start, end, limit)).map(([key, value]) => {
+				assert.equal(key, value);
+				return key;
+			});
+		assert.deepEqual(await names("!", "~"), sorted);
+		assert.deepEqual(
+			await names(...prefixRange("p/")),
+			sorted.filter((key) => key.startsWith("p/")),
+		);
+		assert.deepEqual(await names("p/0", "p/1"), ["p/0", "p/00", "p/0x"]);
+		assert.deepEqual(await names("p/0", "p/1", 2), ["p/0", "p/00"]);
+		assert.deepEqual(await names("p/1", "p/1"), []);
+		assert.deepEqual(await names("z", "~"), []);
+		await kv.close();
+	});
+
+	test(`${engine.name}: thousands of random keys come in order`, async () => {
+		const kv = await engine.open(newPlace());
+		const random = seededRandom(11);
+		const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
+		const keys = new Set(
+			Array.from({ length: 2_000 }, () =>
+				Array.from({ length: 1 + random.below(40) }, () => random.pick(letters)).join(""),
+			),
+		);
+		keys.add("k".repeat(500));
+		await Promise.all([...keys].map((key) => kv.write([put(key, key)])));
+		const found = await rows(kv, "!", "\u{7f}");
+		assert.deepEqual(
+			found.map(([key]) => key),
+			[...keys].sort(),
+		);
+		await kv.close();
+	});
+
+	test(`${engine.name}: a range may be read while others write`, async () => {
+		const kv = await engine.open(newPlace());
+		await kv.write(Array.from({ length: 500 }, (_, i) => put(`p/${1_000 + i}`, "old")));
+		const seen: string[] = [];
+		for await (const [key] of kv.range(...prefixRange("p/"))) {
+			seen.push(key);
+			if (seen.length % 50 === 0)
+				await kv.write([put(key, "new"), { key: `p/${1_000 + seen.length}`, value: null }]);
+		}
+		assert.deepEqual(seen, [...new Set(seen)].sort());
+		assert.ok(seen.length >= 490 && seen.length <= 500, String(seen.length));
+		await kv.close();
+	});
+
+	test(`${engine.name}: a write with a bad change applies none of it`, async () => {
+		const kv = await engine.open(newPlace());
+		await assert.rejects(async () =>
+			kv.write([put("first", "1"), put("k".repeat(5_000), "2"), put("third", "3")]),
+		);
+		await kv.write([put("later", "1")]);
+		assert.deepEqual(await rows(kv, "a", "z"), [["later", "1"]]);
+		await kv.close();
+	});
+
+	test(`${engine.name}: closing waits for writes under way, and all of it is there again`, async () => {
+		const place = newPlace();
+		const kv = await engine.open(place);
+		let written = 0;
+		for (let i = 0; i < 50; i += 1) {
+			void kv.write([put(`k${i}`, Buffer.alloc(20_000, i))]).then(() => {
+				written += 1;
+			});
+		}
+		await kv.close();
+		assert.equal(written, 50);
+		await assert.rejects(async () => kv.write([put("late", "1")]));
+		const again = await engine.open(place);
+		assert.equal((await again.get("k49"))?.length, 20_000);
+		assert.equal(await again.get("late"), null);
+		await again.close();
+	});
+
+	test(`${engine.name}: its place is its owner's alone, and one opener's`, async () => {
+		const place = newPlace();
+		const kv = await engine.open(place);
+		assert.equal(statSync(place).mode & 0o077, 0);
+		await assert.rejects(engine.open(place), { code: "FOLDER_IN_USE" });
+		await kv.write([put("still", "mine")]);
+		await kv.close();
+		await (await engine.open(place)).close();
+	});
+
+	test(`${engine.name}: killed right after the promise, it holds every record, and its place is free`, async () => {
+		const place = newPlace();
+		const writer = another(
+			engine,
+			place,
+			`const kv = await open(place);
+			let written = 0;
+			const work = async (n) => {
+				for (let i = 0; ; i += 1) {
+					await kv.write([{ key: "p/" + n + "/" + i, value: Buffer.alloc(300, n) }, { key: "s/" + n + "/" + i, value: Buffer.alloc(1) }]);
+					say(n + "/" + i);
+					if (++written === 2_000) process.kill(process.pid, "SIGKILL");
+				}
+			};
+			await Promise.all(Array.from({ length: 16 }, (_, n) => work(n)));`,
+		);
+		const told: string[] = [];
+		for (let line = await writer.line(); line !== "it ended"; line = await writer.line()) told.push(line);
+		assert.ok(told.length >= 1_900, `only ${told.length} were told`);
+		const kv = await engine.open(place);
+		for (const id of told) assert.equal((await kv.get(`p/${id}`))?.length, 300, id);
+		// All or nothing: each record has its second half, and none has only that.
+		const halves = (prefix: string) => rows(kv, ...prefixRange(prefix));
+		const [records, marks] = [await halves("p/"), await halves("s/")];
+		assert.deepEqual(
+			records.map(([key]) => key.slice(2)),
+			marks.map(([key]) => key.slice(2)),
+		);
+		await kv.close();
+	});
+
+	test(`${engine.name}: a second process is refused, and takes over when the first was killed`, async () => {
+		const place = newPlace();
+		const holder = another(
+			engine,
+			place,
+			`const kv = await open(place); say("open"); setInterval(() => {}, 1e6);`,
+		);
+		assert.equal(await holder.line(), "open");
+		await assert.rejects(engine.open(place), (thrown: Error & { code?: string }) => {
+			assert.equal(thrown.code, "FOLDER_IN_USE");
+			assert.match(thrown.message, /another process uses the data folder .*: stop it, or set DATA_DIR/);
+			return true;
+		});
+		await holder.kill();
+		const kv = await engine.open(place);
+		await kv.write([put("mine", "now")]);
+		await kv.close();
+	});
+
+	test(`${engine.name}: a full disk rejects the write; the process lives and keeps what it had`, async () => {
+		const place = newPlace();
+		const full = another(
+			engine,
+			place,
+			`process.on("SIGXFSZ", () => {});
+			const kv = await open(place);
+			let kept = 0;
+			let refused = 0;
+			for (let i = 0; i < 12; i += 1) {
+				await kv.write([{ key: "k" + i, value: Buffer.alloc(100_000, i) }]).then(() => { kept += 1; }, () => { refused += 1; });
+			}
+			await new Promise((resolve) => setImmediate(resolve));
+			say(kept > 0 && refused > 0 ? "some" : "kept " + kept + ", refused " + refused);
+			say(String((await kv.get("k0"))?.length));
+			say(String(await kv.get("k11")));
+			process.exit(0);`,
+			["bash", "-c", 'ulimit -f 600 && exec "$@"', "limited"],
+		);
+		assert.deepEqual([await full.line(), await full.line(), await full.line()], ["some", "100000", "null"]);
+	});
+}

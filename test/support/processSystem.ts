@@ -1,0 +1,94 @@
+// A whole system for a test whose relay is a process of its own: a real chain and real builders in this process, and
+// relays that are started, killed and started again on one data folder. Blocks come when the test says so, or by a
+// slot timer where it asks for one.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { BuilderInput } from "../../relay/domain/builder.ts";
+import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
+import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import type { RelayClient } from "./relayClient.ts";
+import { type RelayProcess, startRelayProcess } from "./relayProcess.ts";
+import { until } from "./until.ts";
+
+export interface ProcessSystemOptions {
+	readonly chain?: DevChainOptions;
+	/** One dev builder each; the first one builds the blocks. */
+	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
+	readonly builder?: Partial<DevBuilderOptions>;
+	/** Every relay's environment beside what joins it to the others. */
+	readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface ProcessSystem {
+	readonly chain: DevChain;
+	readonly builders: readonly DevBuilder[];
+	/** The one that builds. */
+	readonly builder: DevBuilder;
+	/** The data folder. */
+	readonly folder: string;
+	/** What a relay is started with. */
+	readonly env: Readonly<Record<string, string>>;
+	/** Starts a relay, with `env` over {@link ProcessSystem.env}; it ends with the system at the latest. */
+	start(env?: Readonly<Record<string, string>>): Promise<RelayProcess>;
+	/** Has the next block built and waits until `relay` has worked it off; its number. */
+	nextBlock(relay: RelayProcess): Promise<number>;
+	stop(): Promise<void>;
+}
+
+/** Starts chain and builders; the caller starts relays, and stops it all. */
+export async function startProcessSystem(options: ProcessSystemOptions = {}): Promise<ProcessSystem> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	const chain = await startDevChain(options.chain ?? {});
+	const rows = options.builders ?? [{ name: "dev" }];
+	const builders: DevBuilder[] = [];
+	for (const [i, { name }] of rows.entries()) {
+		builders.push(await startDevBuilder({ chain, name, manual: true, builds: i === 0, ...options.builder }));
+	}
+	const [builder] = builders;
+	if (builder === undefined) throw new Error("a system needs a builder");
+	const env = {
+		PORT: "0",
+		HOST: "127.0.0.1",
+		ETH_RPC_URL: chain.url,
+		HEAD_POLL_MS: "20",
+		SLOT_SECONDS: String(chain.slotSeconds),
+		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
+		DATA_DIR: folder,
+		RATE_LIMIT_RPS: "0",
+		MAX_HEAD_AGE_S: "86400",
+		LOG_LEVEL: "info",
+		...options.env,
+	};
+	const relays: RelayProcess[] = [];
+	return {
+		chain,
+		builders,
+		builder,
+		folder,
+		env,
+		async start(over = {}) {
+			const relay = await startRelayProcess({ env: { ...env, ...over } });
+			relays.push(relay);
+			return relay;
+		},
+		async nextBlock({ client }) {
+			const { number } = await builder.buildBlock();
+			await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);
+			return number;
+		},
+		async stop() {
+			for (const relay of relays) await relay.kill();
+			for (const one of builders) await one.stop();
+			await chain.stop();
+			rmSync(folder, { recursive: true, force: true });
+		},
+	};
+}
+
+/** The head that the relay has worked off, as its metrics tell. */
+export async function headOf(client: RelayClient): Promise<number> {
+	const text = await (await fetch(`${client.url}/metrics`)).text();
+	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);
+}

@@ -1,0 +1,204 @@
+// The relay as a process of its own, for what only a process can show: signals, exit codes, what it prints. What
+// comes in is its environment, what goes out is a handle on it. It cannot outlive the test that started it.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { systemClock, withDeadline } from "../../shared/clock.ts";
+import { RelayClient } from "./relayClient.ts";
+import { until } from "./until.ts";
+
+export interface RelayProcessOptions {
+	/** All that it gets to see, beside PATH, HOME and TMPDIR. */
+	readonly env: Readonly<Record<string, string>>;
+	readonly args?: readonly string[];
+	/** A line for `sh -c` in the place of the relay's own command: one of the Procfile's. */
+	readonly line?: string;
+}
+
+/** How a process ended. */
+export interface Exit {
+	readonly code: number | null;
+	readonly signal: NodeJS.Signals | null;
+	readonly stdout: string;
+	readonly stderr: string;
+}
+
+/** A line of its log, which goes to standard output. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string; readonly level: number };
+
+/** A process that may not serve yet. */
+export interface LaunchedRelay {
+	/** Of the process and of its process group. */
+	readonly pid: number;
+	/** What it has printed so far. */
+	readonly stdout: string;
+	readonly stderr: string;
+	logs(): readonly LogLine[];
+	/** The first line with this message, now or within ten seconds. */
+	logged(message: string): Promise<LogLine>;
+	/** Resolves when it is gone, however it ended. */
+	readonly exited: Promise<Exit>;
+	signal(signal: NodeJS.Signals): void;
+	/** Sends `signal` and waits for its end; SIGKILL unless said. Rejects when that takes over `ms` (15,000). */
+	kill(signal?: NodeJS.Signals, ms?: number): Promise<Exit>;
+	/** Waits for its end as {@link kill} does, and sends nothing. */
+	ended(ms?: number): Promise<Exit>;
+}
+
+/** A process that was ready once. */
+export interface RelayProcess extends LaunchedRelay {
+	readonly port: number;
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	readonly client: RelayClient;
+}
+
+const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const READY_MS = 30_000;
+const END_MS = 15_000;
+/** Of all that one prints, so much is kept. */
+const MAX_OUTPUT = 64 * 1024 * 1024;
+
+/** The shell becomes the relay (same pid, so signals reach it). What it leaves behind is a reader of our pipe that
+ * kills it when the pipe closes without a word, which is what happens when we die, by SIGKILL too. */
+const SUPERVISED = `exec 3<&0
+{ read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &
+exec "$0" "$@" 3<&- </dev/null`;
+
+/** Starts it and waits for nothing. */
+export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
+	const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
+	const command =
+		options.line === undefined
+			? [process.execPath, "--import", "tsx", "relay/main.ts", ...(options.args ?? [])]
+			: ["/bin/sh", "-c", options.line];
+	const child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
+		cwd: ROOT,
+		env: { PATH, HOME, TMPDIR, ...options.env },
+		// A group of its own, so that a test can see whether anything of it is left.
+		detached: true,
+	});
+	child.stdin.on("error", () => {});
+	const read = { stdout: reading(child, "stdout"), stderr: reading(child, "stderr") };
+	const exited = new Promise<Exit>((resolve, reject) => {
+		child.once("error", reject);
+		child.once("exit", () => child.stdin.end("\n"));
+		child.once("close", (code, signal) => {
+			resolve({ code, signal, stdout: read.stdout(), stderr: read.stderr() });
+		});
+	});
+	const ended = (ms = END_MS): Promise<Exit> =>
+		withDeadline(systemClock, "end of the relay's process", ms, () => exited);
+	const logs = (): readonly LogLine[] => parseLog(read.stdout());
+	return {
+		pid: child.pid ?? 0,
+		get stdout() {
+			return read.stdout();
+		},
+		get stderr() {
+			return read.stderr();
+		},
+		logs,
+		logged: (message) => until(`the log line "${message}"`, () => logs().find(({ msg }) => msg === message)),
+		exited,
+		signal: (signal) => void child.kill(signal),
+		async kill(signal = "SIGKILL", ms = END_MS) {
+			child.kill(signal);
+			return ended(ms);
+		},
+		ended,
+	};
+}
+
+/** Runs it to its end, which must come by itself within 15 s. */
+export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
+	const launched = launchRelay(options);
+	try {
+		return await launched.ended();
+	} finally {
+		launched.signal("SIGKILL");
+	}
+}
+
+/** Starts it and waits until /readyz is 200; throws with what it printed when it ends instead. With PORT 0 the port is
+ * read from its log, which must then not be above `info`. */
+export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
+	const launched = launchRelay(options);
+	const gone = launched.exited.then(({ code, stdout, stderr }): never => {
+		throw new Error(`the relay ended at its start with ${code}: ${stderr}${stdout.slice(-2000)}`);
+	});
+	try {
+		const port = await Promise.race([listeningPort(launched, options.env.PORT ?? "0"), gone]);
+		const url = `http://127.0.0.1:${port}`;
+		await Promise.race([until("the relay is ready", () => isReady(url), READY_MS), gone]);
+		return extended(launched, { port, url, client: new RelayClient(url) });
+	} catch (thrown) {
+		await launched.kill();
+		throw thrown;
+	}
+}
+
+/** The status of /readyz, or 0 where nothing answers. */
+export async function readyStatus(url: string): Promise<number> {
+	try {
+		const answer = await fetch(`${url}/readyz`);
+		await answer.arrayBuffer();
+		return answer.status;
+	} catch {
+		return 0;
+	}
+}
+
+/** A port that nobody has. Below those that systems give out for port 0, so that no server of another test's gets it
+ * between this answer and its use. */
+export async function freePort(): Promise<number> {
+	for (;;) {
+		const port = 12_000 + Math.floor(Math.random() * 18_000);
+		const server = createServer();
+		const free = await new Promise<boolean>((resolve) => {
+			server.once("error", () => resolve(false));
+			server.listen(port, "127.0.0.1", () => resolve(true));
+		});
+		await new Promise((resolve) => server.close(resolve));
+		if (free) return port;
+	}
+}
+
+/** Object.assign would read the getters once and for all. */
+function extended<A extends object, B extends object>(base: A, more: B): A & B {
+	return Object.create(base, Object.getOwnPropertyDescriptors(more)) as A & B;
+}
+
+async function isReady(url: string): Promise<boolean> {
+	return (await readyStatus(url)) === 200;
+}
+
+function listeningPort(launched: LaunchedRelay, set: string): Promise<number> {
+	if (set !== "0") return Promise.resolve(Number(set));
+	const find = (): number | undefined => {
+		const line = launched.logs().find(({ msg, task }) => msg === "listening" && task === "http");
+		return typeof line?.port === "number" ? line.port : undefined;
+	};
+	return until("the log tells the port", find, READY_MS);
+}
+
+function reading(child: ChildProcessWithoutNullStreams, name: "stdout" | "stderr"): () => string {
+	let text = "";
+	child[name].setEncoding("utf8").on("data", (chunk: string) => {
+		if (text.length < MAX_OUTPUT) text += chunk;
+	});
+	return () => text;
+}
+
+/** The lines that are complete. What is no JSON is not the log's. */
+function parseLog(stdout: string): LogLine[] {
+	return stdout.split("\n").flatMap((line) => {
+		try {
+			return [JSON.parse(line) as LogLine];
+		} catch {
+			return [];
+		}
+	});
+}

@@ -1,0 +1,124 @@
+// The transport as a process has it, over the test methods: options come in, a server on a free port goes out, with
+// websockets, limits and the script of its methods. It serves nothing real.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Clock, systemClock } from "../../shared/clock.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { opsRoutes } from "../../shared/http/opsRoutes.ts";
+import { RateLimiter } from "../../shared/http/rateLimit.ts";
+import type { Route } from "../../shared/http/routes.ts";
+import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
+import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import { RpcWebsocket, type RpcWebsocketOptions } from "../../shared/http/websocket.ts";
+import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
+import type { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { Script, testFallback, testMethods } from "./rpcMethods.ts";
+
+export interface TransportOptions {
+	readonly maxBodyBytes?: number;
+	readonly maxBatch?: number;
+	readonly maxBufferedBytes?: number;
+	readonly maxOpenRequests?: number;
+	readonly rps?: number;
+	readonly trustProxy?: number;
+	readonly boostSecret?: string;
+	readonly stopMs?: number;
+	readonly requestMs?: number;
+	readonly exposedHeaders?: readonly string[];
+	readonly verifySignature?: VerifySignature;
+	readonly unavailable?: () => RpcError | null;
+	readonly routes?: readonly Route[];
+	readonly websocket?: Partial<RpcWebsocketOptions>;
+	readonly clock?: Clock;
+}
+
+/** A running server. */
+export interface Transport {
+	readonly port: number;
+	/** `http://127.0.0.1:port` */
+	readonly url: string;
+	readonly server: HttpServer;
+	readonly websocket: RpcWebsocket;
+	readonly script: Script;
+	stop(): Promise<void>;
+}
+
+const PATHS = ["/", "/fast", "/noreverts"];
+
+/** Signed by what the header says when it is the body's length: enough to tell a right one from a wrong one. */
+const verifyByLength: VerifySignature = (header, body) => {
+	const [address = "", length] = header.split(":");
+	if (length === undefined) return { ok: false, reason: "malformed" };
+	return Number(length) === body.length ? { ok: true, address } : { ok: false, reason: "mismatch" };
+};
+
+/** Starts it; the caller stops it. */
+export async function startTransport(options: TransportOptions = {}): Promise<Transport> {
+	const { maxBodyBytes = 4096, maxBatch = 5, rps = 0, trustProxy = 0, clock = systemClock } = options;
+	const { boostSecret, unavailable } = options;
+	const script = new Script();
+	const log = silentLogger;
+	const limiter = new RateLimiter({ rps }, { clock });
+	const readAddress = addressReader({ trustProxy, ...(boostSecret === undefined ? {} : { boostSecret }) });
+	const methods = testMethods(script);
+	const dispatcher = createDispatcher<CallContext>(
+		{ maxBatch },
+		{ methods, fallback: testFallback, limiter, log, clock },
+	);
+	const websocket = new RpcWebsocket(
+		{ paths: [...PATHS, "/ws"], maxMessageBytes: maxBodyBytes, ...options.websocket },
+		{ dispatcher, readAddress, clock },
+	);
+	const ops = opsRoutes({ checks: [], draining: () => server.draining }, { clock, log });
+	const post = rpcOverHttp({
+		dispatcher,
+		readAddress,
+		verifySignature: options.verifySignature ?? verifyByLength,
+		...(unavailable === undefined ? {} : { unavailable }),
+	});
+	const server = createHttpServer(
+		{
+			...options,
+			name: "test",
+			host: "127.0.0.1",
+			port: 0,
+			rpcPaths: PATHS,
+			routes: [...ops, ...TEST_ROUTES, ...(options.routes ?? [])],
+			maxBodyBytes,
+		},
+		{ post, websocket, readAddress, limiter, log, clock },
+	);
+	await server.start();
+	const { port } = server;
+	return {
+		port,
+		url: `http://127.0.0.1:${port}`,
+		server,
+		websocket,
+		script,
+		async stop() {
+			for (const name of script.waiting) script.release(name);
+			await nextTurn();
+			await server.stop();
+		},
+	};
+}
+
+const TEST_ROUTES: readonly Route[] = [
+	{
+		path: "/echo/{word}",
+		handle: ({ path, params, query, address }) => ({
+			status: 200,
+			body: JSON.stringify({ path, params, query: Object.fromEntries(query), address }),
+		}),
+	},
+	{ path: "/weighed", weight: 1, handle: () => ({ status: 200, body: "{}" }) },
+	{
+		path: "/fault",
+		handle: () => {
+			throw new Error("0xdeadbeefcafe");
+		},
+	},
+];

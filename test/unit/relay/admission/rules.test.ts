@@ -1,0 +1,253 @@
+// The rules about a transaction alone as a table: both sides of every limit, each with its exact answer.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { firstRefusal, STATIC_RULES } from "../../../../relay/admission/rules.ts";
+import type { NextBlock } from "../../../../relay/domain/chain.ts";
+import type { Rejection, RejectionCode } from "../../../../relay/domain/rejection.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { rawTransaction, signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
+
+const GWEI = 10n ** 9n;
+const CHAIN = { chainId: 31_337n, maxTxGas: 16_777_216n };
+const OLD_CHAIN = { chainId: 31_337n, maxTxGas: null };
+const NEXT: NextBlock = {
+	...{ number: 101, timestamp: 1_700_000_000, baseFee: GWEI, blobBaseFee: 1n, gasLimit: 30_000_000n },
+};
+const ADDRESS = `0x${"ab".repeat(20)}`;
+const KEY = `0x${"cd".repeat(32)}`;
+const MAX_NONCE = 2n ** 64n - 1n;
+
+interface Row {
+	readonly tx?: TxOptions;
+	/** What the decoder would not let through, or what is dear to sign. */
+	readonly fields?: Partial<DecodedTransaction>;
+	readonly next?: Partial<NextBlock>;
+	readonly oldChain?: boolean;
+}
+type Expected = null | readonly [RejectionCode, string];
+
+const OVERSIZED = "oversized data: transaction size";
+const EIGHT_BLOBS = rawTransaction({ type: 3, blobs: 8 }).length;
+const TIP = "max priority fee per gas higher than max fee per gas: maxPriorityFeePerGas:";
+
+/** What is asked; the row; what is refused. */
+const TABLE: readonly (readonly [string, Row, Expected])[] = [
+	["the usual", {}, null],
+	["type 0", { tx: { type: 0 } }, null],
+	["type 1", { tx: { type: 1 } }, null],
+	["type 3", { tx: { type: 3 } }, null],
+	["type 4", { tx: { type: 4 } }, null],
+	["a creation", { tx: { to: null, data: "0x00" } }, null],
+
+	[
+		"another chain",
+		{ tx: { chainId: 1n } },
+		["WRONG_CHAIN", "invalid chain id for signer: have 1 want 31337"],
+	],
+	[
+		"another chain, legacy",
+		{ tx: { type: 0, chainId: 5n } },
+		["WRONG_CHAIN", "invalid chain id for signer: have 5 want 31337"],
+	],
+	[
+		"no chain",
+		{ fields: { chainId: 0n } },
+		["WRONG_CHAIN", "invalid chain id for signer: have 0 want 31337"],
+	],
+	[
+		"a chain id of 32 bytes",
+		{ fields: { chainId: 2n ** 256n - 1n } },
+		["WRONG_CHAIN", `invalid chain id for signer: have ${2n ** 256n - 1n} want 31337`],
+	],
+	[
+		"another chain, and everything else wrong",
+		{ tx: { chainId: 1n, gasLimit: 0, nonce: 0 } },
+		["WRONG_CHAIN", "invalid chain id for signer: have 1 want 31337"],
+	],
+
+	["128 KiB", { fields: { size: 131_072 } }, null],
+	["128 KiB and a byte", { fields: { size: 131_073 } }, ["OVERSIZED", `${OVERSIZED} 131073, limit 131072`]],
+	["blobs, 1 MiB", { tx: { type: 3 }, fields: { size: 1_048_576 } }, null],
+	[
+		"blobs, 1 MiB and a byte",
+		{ tx: { type: 3 }, fields: { size: 1_048_577 } },
+		["OVERSIZED", `${OVERSIZED} 1048577, limit 1048576`],
+	],
+	[
+		"a delegation, 128 KiB and a byte",
+		{ tx: { type: 4 }, fields: { size: 131_073 } },
+		["OVERSIZED", `${OVERSIZED} 131073, limit 131072`],
+	],
+
+	["init code of 49,152 bytes", { tx: { to: null, data: Buffer.alloc(49_152), gasLimit: 512_520 } }, null],
+	[
+		"init code of 49,153 bytes",
+		{ tx: { to: null, data: Buffer.alloc(49_153), gasLimit: 5_000_000 } },
+		["INITCODE_SIZE", "max initcode size exceeded: code size 49153, limit 49152"],
+	],
+	["call data of 49,153 bytes", { tx: { data: Buffer.alloc(49_153), gasLimit: 5_000_000 } }, null],
+
+	["a tip as high as the cap", { tx: { maxFeePerGas: 5, maxPriorityFeePerGas: 5 } }, null],
+	[
+		"a tip above the cap",
+		{ tx: { maxFeePerGas: 5, maxPriorityFeePerGas: 6 } },
+		["TIP_ABOVE_FEE_CAP", `${TIP} 6, maxFeePerGas: 5`],
+	],
+	["no fee at all", { tx: { maxFeePerGas: 0, maxPriorityFeePerGas: 0 } }, null],
+	[
+		"a tip and no cap",
+		{ tx: { maxFeePerGas: 0, maxPriorityFeePerGas: 1 } },
+		["TIP_ABOVE_FEE_CAP", `${TIP} 1, maxFeePerGas: 0`],
+	],
+	["a cap under the next base fee", { tx: { maxFeePerGas: 1, maxPriorityFeePerGas: 0 } }, null],
+	["a gas price under the next base fee", { tx: { type: 0, gasPrice: 1 } }, null],
+	[
+		"a blob fee cap under the blob base fee",
+		{ tx: { type: 3, maxFeePerBlobGas: 1 }, next: { blobBaseFee: GWEI } },
+		null,
+	],
+
+	["six blobs", { tx: { type: 3, blobs: 6 } }, null],
+	["six blobs, older sidecar", { tx: { type: 3, blobs: 6, sidecarVersion: 0 } }, null],
+	[
+		"seven blobs",
+		{ tx: { type: 3, blobs: 7 } },
+		["BLOBS", "too many blobs in transaction: have 7, permitted 6"],
+	],
+	["eight blobs", { tx: { type: 3, blobs: 8 } }, ["OVERSIZED", `${OVERSIZED} ${EIGHT_BLOBS}, limit 1048576`]],
+	[
+		"no blobs",
+		{ tx: { type: 3 }, fields: { blobVersionedHashes: [] } },
+		["BLOBS", "blobless blob transaction: expected at least one blob"],
+	],
+
+	[
+		"no authorizations",
+		{ tx: { type: 4, authorizations: [] } },
+		["EMPTY_AUTH_LIST", "EIP-7702 transaction with empty auth list"],
+	],
+
+	[
+		"gas of the whole block",
+		{
+			tx: { gasLimit: 16_777_216, maxFeePerGas: 1, maxPriorityFeePerGas: 1 },
+			next: { gasLimit: 16_777_216n },
+		},
+		null,
+	],
+	[
+		"gas over the block",
+		{ tx: { gasLimit: 16_777_216 }, next: { gasLimit: 16_777_215n } },
+		["BLOCK_GAS_LIMIT", "exceeds block gas limit: gas limit 16777216, block gas limit 16777215"],
+	],
+	["EIP-7825, at the cap", { tx: { gasLimit: 16_777_216 } }, null],
+	[
+		"EIP-7825, over the cap",
+		{ tx: { gasLimit: 16_777_217 } },
+		["TX_GAS_LIMIT", "transaction gas limit too high (cap: 16777216, tx: 16777217)"],
+	],
+	["over the cap, where the chain has none", { tx: { gasLimit: 16_777_217 }, oldChain: true }, null],
+	["the whole block, where the chain has no cap", { tx: { gasLimit: 30_000_000 }, oldChain: true }, null],
+	[
+		"a gas over the block, where the chain has no cap",
+		{ tx: { gasLimit: 30_000_001 }, oldChain: true },
+		["BLOCK_GAS_LIMIT", "exceeds block gas limit: gas limit 30000001, block gas limit 30000000"],
+	],
+	[
+		"a gas limit of 8 bytes",
+		{ fields: { gasLimit: MAX_NONCE } },
+		["TX_GAS_LIMIT", `transaction gas limit too high (cap: 16777216, tx: ${MAX_NONCE})`],
+	],
+
+	["21,000 gas", { tx: { gasLimit: 21_000 } }, null],
+	[
+		"20,999 gas",
+		{ tx: { gasLimit: 20_999 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 20999, minimum needed 21000"],
+	],
+	[
+		"no gas",
+		{ tx: { gasLimit: 0 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 0, minimum needed 21000"],
+	],
+	["a creation, 53,000 gas", { tx: { to: null, gasLimit: 53_000 } }, null],
+	[
+		"a creation, 52,999 gas",
+		{ tx: { to: null, gasLimit: 52_999 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 52999, minimum needed 53000"],
+	],
+	// 53,000 and 33 · 16 for the bytes and 2 · 2 for two words.
+	["a creation of 33 bytes", { tx: { to: null, data: "01".repeat(33), gasLimit: 53_532 } }, null],
+	[
+		"a creation of 33 bytes, a gas less",
+		{ tx: { to: null, data: "01".repeat(33), gasLimit: 53_531 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 53531, minimum needed 53532"],
+	],
+	// 21,000 and 2,400 for the address and twice 1,900 for the keys.
+	[
+		"an access list",
+		{ tx: { accessList: [{ address: ADDRESS, storageKeys: [KEY, KEY] }], gasLimit: 27_200 } },
+		null,
+	],
+	[
+		"an access list, a gas less",
+		{ tx: { accessList: [{ address: ADDRESS, storageKeys: [KEY, KEY] }], gasLimit: 27_199 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 27199, minimum needed 27200"],
+	],
+	["an authorization", { tx: { type: 4, gasLimit: 46_000 } }, null],
+	[
+		"an authorization, a gas less",
+		{ tx: { type: 4, gasLimit: 45_999 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 45999, minimum needed 46000"],
+	],
+	// EIP-7623: 21,000 and 10 a token, a zero byte being one and another four; what it costs otherwise is less.
+	["a byte, at the floor", { tx: { data: "0x01", gasLimit: 21_040 } }, null],
+	[
+		"a byte, under the floor",
+		{ tx: { data: "0x01", gasLimit: 21_039 } },
+		["FLOOR_DATA_GAS", "floor data gas cost not covered: gas 21039, minimum needed 21040"],
+	],
+	[
+		"a byte, at its intrinsic gas",
+		{ tx: { data: "0x01", gasLimit: 21_016 } },
+		["FLOOR_DATA_GAS", "floor data gas cost not covered: gas 21016, minimum needed 21040"],
+	],
+	[
+		"a byte, under its intrinsic gas",
+		{ tx: { data: "0x01", gasLimit: 21_015 } },
+		["INTRINSIC_GAS", "intrinsic gas too low: gas 21015, minimum needed 21016"],
+	],
+	["a zero byte, at the floor", { tx: { data: "0x00", gasLimit: 21_010 } }, null],
+	[
+		"a zero byte, under the floor",
+		{ tx: { data: "0x00", gasLimit: 21_009 } },
+		["FLOOR_DATA_GAS", "floor data gas cost not covered: gas 21009, minimum needed 21010"],
+	],
+
+	["the last nonce but one", { tx: { nonce: MAX_NONCE - 1n } }, null],
+	["the last nonce", { tx: { nonce: MAX_NONCE } }, ["NONCE_MAX", `nonce has max value: ${MAX_NONCE}`]],
+];
+
+for (const [name, row, expected] of TABLE) {
+	test(`${name}: ${expected === null ? "taken" : expected[0]}`, () => {
+		const refusal = judge(row);
+		if (expected === null) assert.equal(refusal, null);
+		else assert.deepEqual(refusal, { code: expected[0], message: expected[1] });
+	});
+}
+
+function judge(row: Row): Rejection | null {
+	const tx = { ...signedTransaction(row.tx), ...row.fields };
+	const chain = row.oldChain === true ? OLD_CHAIN : CHAIN;
+	return firstRefusal(STATIC_RULES, tx, chain, { ...NEXT, ...row.next });
+}
+
+test("no message holds a byte of the transaction", () => {
+	const tx: TxOptions = { data: `0x${"c0ffee".repeat(20)}`, gasLimit: 21_000 };
+	for (const row of [{ tx }, { tx: { ...tx, gasLimit: 22_000 } }, { tx: { ...tx, chainId: 1n } }]) {
+		const refusal = judge(row);
+		assert.ok(refusal !== null);
+		assert.ok(!refusal.message.includes("c0ffee"));
+	}
+});

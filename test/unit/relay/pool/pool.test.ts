@@ -1,0 +1,216 @@
+// The pool by single cases: places, replacement, caps, gaps, writes under way, and what a block does to nonces.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AccountState } from "../../../../relay/domain/chain.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { type AddOutcome, Pool, type PoolEntry, type PoolOptions } from "../../../../relay/pool/pool.ts";
+import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
+
+const SENDER = testAccount(0).address;
+const GWEI = 1_000_000_000;
+
+function account(nonce: number, block = 100, address = SENDER): AccountState {
+	return { address, block, nonce: BigInt(nonce), balance: 10n ** 20n, code: "none" };
+}
+
+function tx(nonce: number, options: TxOptions = {}): PrivateTransaction {
+	return privateTransaction({ nonce, ...options });
+}
+
+/** The same nonce with `percent` more on both fees. */
+function dearer(nonce: number, percent: number): PrivateTransaction {
+	const fees = { maxFeePerGas: GWEI * (200 + 2 * percent), maxPriorityFeePerGas: GWEI * (100 + percent) };
+	return tx(nonce, fees);
+}
+
+function entryOf(outcome: AddOutcome): PoolEntry {
+	assert.ok(outcome.outcome !== "refused");
+	return outcome.entry;
+}
+
+/** A pool with durable transactions of these nonces. */
+function poolOf(nonces: readonly number[], at: AccountState = account(0), options?: PoolOptions): Pool {
+	const pool = new Pool(options ?? { maxPerSender: 64, maxTotal: 1_000 });
+	for (const nonce of nonces) entryOf(pool.add(dearer(nonce, 0), at)).durable = true;
+	return pool;
+}
+
+function nonces(entries: readonly PoolEntry[]): number[] {
+	return entries.map((entry) => Number(entry.transaction.tx.nonce));
+}
+
+function split(pool: Pool): [number[], number[]] {
+	const { ready, waiting } = pool.chain(SENDER);
+	return [nonces(ready), nonces(waiting)];
+}
+
+test("what was added is found by hash and by sender and nonce", () => {
+	const pool = poolOf([]);
+	const transaction = tx(3);
+	const added = pool.add(transaction, account(0));
+	const entry = entryOf(added);
+	assert.equal(added.outcome, "added");
+	assert.deepEqual(entry, { transaction, durable: false, outFor: null });
+	assert.equal(pool.get(transaction.tx.hash), entry);
+	assert.equal(pool.at(SENDER, 3n), entry);
+	assert.equal(pool.at(SENDER, 4n), undefined);
+	assert.equal(pool.at(testAccount(1).address, 3n), undefined);
+	assert.deepEqual([pool.size, pool.senders()], [1, [SENDER]]);
+	pool.remove(entry);
+	pool.remove(entry);
+	assert.equal(pool.get(transaction.tx.hash), undefined);
+	assert.deepEqual([pool.size, pool.senders()], [0, []]);
+});
+
+test("a transaction is pending for those who ask once it is on disk", () => {
+	const pool = poolOf([]);
+	const transaction = tx(0);
+	const { hash } = transaction.tx;
+	assert.equal(pool.pending(hash), null);
+	const entry = entryOf(pool.add(transaction, account(0)));
+	assert.equal(pool.pending(hash), null);
+	entry.durable = true;
+	assert.equal(pool.pending(hash), transaction);
+	pool.remove(entry);
+	assert.equal(pool.pending(hash), null);
+});
+
+test("a dearer one takes the place, and the old one is gone", () => {
+	const pool = poolOf([0, 1, 2]);
+	const old = pool.at(SENDER, 1n);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.ok(replaced.outcome === "replaced");
+	assert.equal(replaced.old, old);
+	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
+	assert.equal(pool.at(SENDER, 1n), replaced.entry);
+	assert.equal(pool.size, 3);
+	// Taking the old one out again, late, takes nothing.
+	pool.remove(replaced.old);
+	assert.equal(pool.at(SENDER, 1n), replaced.entry);
+});
+
+test("one that is not dear enough is refused in go-ethereum's words and changes nothing", () => {
+	const pool = poolOf([0]);
+	const before = pool.at(SENDER, 0n);
+	const outcome = pool.add(dearer(0, 9), account(0));
+	assert.ok(outcome.outcome === "refused");
+	assert.equal(outcome.rejection.code, "UNDERPRICED");
+	assert.match(outcome.rejection.message, /^replacement transaction underpriced/);
+	assert.equal(pool.at(SENDER, 0n), before);
+	assert.equal(pool.size, 1);
+});
+
+test("64 of one sender and no more, but a replacement is none more", () => {
+	const pool = poolOf(Array.from({ length: 64 }, (_, i) => i));
+	const outcome = pool.add(dearer(64, 0), account(0));
+	assert.ok(outcome.outcome === "refused");
+	assert.equal(outcome.rejection.code, "SENDER_FULL");
+	assert.match(outcome.rejection.message, /^txpool is full/);
+	assert.deepEqual(outcome.rejection.data, { scope: "sender" });
+	assert.equal(pool.add(dearer(63, 10), account(0)).outcome, "replaced");
+	const other = testAccount(1);
+	assert.equal(pool.add(tx(0, { by: other }), account(0, 100, other.address)).outcome, "added");
+});
+
+test("a full pool says so, with a scope that boost takes for a fault, but replaces", () => {
+	const pool = poolOf([0, 1], account(0), { maxPerSender: 64, maxTotal: 2 });
+	const other = testAccount(1);
+	const outcome = pool.add(tx(0, { by: other }), account(0, 100, other.address));
+	assert.ok(outcome.outcome === "refused");
+	assert.deepEqual(outcome.rejection, {
+		code: "POOL_FULL",
+		message: "txpool is full",
+		data: { scope: "pool" },
+	});
+	assert.equal(pool.add(dearer(1, 10), account(0)).outcome, "replaced");
+	const last = pool.at(SENDER, 1n);
+	assert.ok(last !== undefined);
+	pool.remove(last);
+	assert.equal(pool.add(tx(0, { by: other }), account(0, 100, other.address)).outcome, "added");
+});
+
+test("nonces without a gap are ready, the rest waits, in order whatever the order of arrival", () => {
+	assert.deepEqual(split(poolOf([7, 3, 5, 4], account(3))), [[3, 4, 5], [7]]);
+	assert.deepEqual(split(poolOf([6, 5], account(3))), [[], [5, 6]]);
+	assert.deepEqual(split(poolOf([])), [[], []]);
+});
+
+test("used nonces are in no chain, before they are taken out", () => {
+	const pool = poolOf([3, 4, 5], account(3));
+	assert.deepEqual(nonces(pool.setAccount(account(5, 101))), [3, 4]);
+	assert.deepEqual(split(pool), [[5], []]);
+	assert.equal(pool.size, 3);
+});
+
+test("a block that uses a nonce closes the gap behind it", () => {
+	const pool = poolOf([4, 5], account(3));
+	assert.deepEqual(split(pool), [[], [4, 5]]);
+	assert.deepEqual(pool.setAccount(account(4, 101)), []);
+	assert.deepEqual(split(pool), [[4, 5], []]);
+});
+
+test("an older state never counts against a newer one, until a reorganisation", () => {
+	const pool = poolOf([3, 4], account(3));
+	pool.setAccount(account(4, 105));
+	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), [3]);
+	assert.deepEqual(split(pool), [[4], []]);
+	pool.rewind(104);
+	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), []);
+	assert.deepEqual(split(pool), [[3, 4], []]);
+});
+
+test("a replacement's older state does not count against a newer one either", () => {
+	const pool = poolOf([7], account(5, 100));
+	pool.setAccount(account(7, 105));
+	assert.deepEqual(split(pool), [[7], []]);
+	entryOf(pool.add(dearer(7, 10), account(5, 100))).durable = true;
+	assert.deepEqual(split(pool), [[7], []]);
+});
+
+test("nothing from the first write that is under way on goes out", () => {
+	const pool = poolOf([0, 1, 2, 4]);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.deepEqual(split(pool), [[0], []]);
+	entryOf(replaced).durable = true;
+	assert.deepEqual(split(pool), [[0, 1, 2], [4]]);
+});
+
+test("the pending nonce counts without a gap from the base, writes under way included", () => {
+	const pool = poolOf([3, 4, 6], account(3));
+	entryOf(pool.add(tx(5), account(3)));
+	assert.equal(pool.pendingNonce(SENDER, 3n), 7n);
+	// The node knows of more than the relay does, or of less.
+	assert.equal(pool.pendingNonce(SENDER, 5n), 7n);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
+	assert.equal(pool.pendingNonce(SENDER, 9n), 9n);
+	assert.equal(pool.pendingNonce(testAccount(9).address, 1n), 1n);
+});
+
+test("an entry can be put back, unless its place is taken", () => {
+	const pool = poolOf([0, 1]);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.ok(replaced.outcome === "replaced");
+	assert.equal(pool.insert(replaced.old, 0n, 0), false);
+	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
+	pool.remove(replaced.entry);
+	assert.equal(pool.insert(replaced.old, 1n, 0), true);
+	assert.deepEqual(split(pool), [[0, 1], []]);
+});
+
+test("what comes back without knowledge of the account is put right by the account", () => {
+	const pool = poolOf([]);
+	for (const nonce of [6, 5, 8, 7]) {
+		const entry = { transaction: tx(nonce), durable: true, outFor: null };
+		assert.ok(pool.insert(entry, BigInt(nonce), 0));
+	}
+	pool.setAccount(account(5, 100));
+	assert.deepEqual(split(pool), [[5, 6, 7, 8], []]);
+});
+
+test("the state of a sender that has nothing here is no news", () => {
+	const pool = poolOf([]);
+	assert.deepEqual(pool.setAccount(account(9)), []);
+	pool.rewind(1);
+	assert.deepEqual(pool.senders(), []);
+});
