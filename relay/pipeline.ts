@@ -133,7 +133,9 @@ export class Pipeline implements Submitter {
 		ledger.open({ transaction, record });
 		entry.durable = true;
 		if (old !== null) {
-			ledger.emit(old.transaction.tx.hash, replaced);
+			const { hash: oldHash } = old.transaction.tx;
+			// It may have been mined while the new one was written: then the new one is dropped in its turn.
+			if (isLive(ledger.get(oldHash)?.record.stage ?? "REPLACED")) ledger.emit(oldHash, replaced);
 			if (old.outFor !== null) {
 				broadcaster.cancel(old.transaction, broadcaster.eligible(old.transaction), block + 1);
 			}

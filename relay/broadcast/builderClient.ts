@@ -28,19 +28,30 @@ export class BuilderClient {
 		);
 	}
 
-	/** Posts `body`, signed in X-Flashbots-Signature. Never throws. */
+	/**
+	 * Posts `body`, signed in X-Flashbots-Signature. Never throws. What failed as unreachable is sent a second time:
+	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice.
+	 */
 	async send(body: Buffer, signature: string): Promise<DeliveryAnswer> {
+		const answer = await this.#post(body, signature);
+		const last = answer === "unreachable" ? await this.#post(body, signature) : answer;
+		return last === "unreachable" ? "failed" : last;
+	}
+
+	close(): Promise<void> {
+		return this.#client.close();
+	}
+
+	async #post(body: Buffer, signature: string): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
 			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS);
 			return judge(status, text);
 		} catch (thrown) {
-			return thrown instanceof UpstreamError && thrown.code === "timeout" ? "timeout" : "failed";
+			const code = thrown instanceof UpstreamError ? thrown.code : "unreachable";
+			if (code === "timeout" || code === "unreachable") return code;
+			return "failed";
 		}
-	}
-
-	close(): Promise<void> {
-		return this.#client.close();
 	}
 }
 

@@ -44,6 +44,8 @@ export class Ledger implements EventSink {
 
 	/** Takes over a record, which nobody else may change from now on. */
 	open(entry: LedgerEntry): void {
+		// One that is admitted anew has a record already, which must not be written over the new one later.
+		this.forget(entry.record.hash);
 		this.#entries.set(entry.record.hash, entry);
 	}
 

@@ -9,7 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
-import { pathToFileURL } from "node:url";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
@@ -17,13 +16,18 @@ import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 interface Engine {
 	readonly name: string;
 	open(place: string): Promise<KeyValueStore>;
-	/** How another process opens it: a module's name for it. */
-	readonly module: string;
+	/** How another process opens it: a module, and its name for it. */
+	readonly module: URL;
 	readonly opener: string;
 }
 
 const ENGINES: readonly Engine[] = [
-	{ name: "lmdb", open: openLmdb, module: "shared/kv/lmdb.ts", opener: "openLmdb" },
+	{
+		name: "lmdb",
+		open: openLmdb,
+		module: new URL("../../shared/kv/lmdb.ts", import.meta.url),
+		opener: "openLmdb",
+	},
 ];
 
 const places: string[] = [];
@@ -55,7 +59,7 @@ const put = (key: string, value: string | Uint8Array) => ({ key, value: Buffer.f
 /** A process that opens the engine as `kv` and runs `script`; its lines can be awaited. */
 function another(engine: Engine, place: string, script: string, wrap: readonly string[] = []) {
 	const code = `
-		import { ${engine.opener} as open } from ${JSON.stringify(pathToFileURL(engine.module).href)};
+		import { ${engine.opener} as open } from ${JSON.stringify(engine.module.href)};
 		const say = (line) => process.stdout.write(line + "\\n");
 		const place = ${JSON.stringify(place)};
 		${script}`;

@@ -19,8 +19,13 @@ const INFINITY = `0xc0${"00".repeat(47)}`;
 const BLOB_BYTES = 131_072;
 const GWEI = 1_000_000_000n;
 
+/** A blob transaction in network form; `bare` is the same without its sidecar, as blocks hold it. */
+export interface BlobSample extends Sample {
+	readonly bare: string;
+}
+
 /** A signed blob transaction of the dev chain, to its own sender. */
-export function blobSample(wallet: Wallet, fields: BlobFields): Sample {
+export function blobSample(wallet: Wallet, fields: BlobFields): BlobSample {
 	const count = fields.blobs ?? 1;
 	const cells = (fields.sidecar ?? 1) === 1;
 	const tx = Transaction.from({
@@ -47,5 +52,5 @@ export function blobSample(wallet: Wallet, fields: BlobFields): Sample {
 	]);
 	const length = toBeHex(getBytes(body).length);
 	const raw = concat(["0x03", toBeHex(0xf7 + (length.length - 2) / 2), length, body]);
-	return { raw, hash: tx.hash ?? "", from: wallet.address };
+	return { raw, bare: tx.serialized, hash: tx.hash ?? "", from: wallet.address };
 }

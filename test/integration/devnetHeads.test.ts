@@ -44,7 +44,7 @@ test("each build is one new head on its parent, however much was tried", async (
 		await net.chain.rpc("anvil_setStorageAt", [CONTRACTS.once, "0x0", ZeroHash]);
 		const target = await net.from(0);
 		for (let bidder = 1; bidder <= 4; bidder++) {
-			const value = BigInt(bidder) * 10n ** 14n;
+			const value = BigInt(bidder) * 10n ** 15n;
 			const backrun = await net.from(bidder, { to: CONTRACTS.once, value, tip: 0n });
 			await net.bundle([target, backrun], { refundPercent: 90 });
 		}

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { LogFields, Logger } from "../../../shared/log.ts";
-import { startSystem, type SystemOptions, type TestSystem } from "../../support/startSystem.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { accountOf, rawTransaction, type TestAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 import { Wire } from "./wire.ts";
@@ -56,7 +56,10 @@ async function checkWell(system: TestSystem, wire: Wire, by: TestAccount, nonce:
 	const { status, body } = await wire.send({ verb: "GET", path: "/readyz" });
 	assert.equal(status, 200, body);
 	const hash = await system.client.send(hex(rawTransaction({ by, nonce, gasLimit: 21_000 })));
-	await until("the good transaction at a builder", async () => (await system.client.stage(hash)) === "BROADCAST");
+	await until(
+		"the good transaction at a builder",
+		async () => (await system.client.stage(hash)) === "BROADCAST",
+	);
 	await system.nextBlock();
 	const record = await until("the good transaction in a block", async () => {
 		const seen = await system.client.status(hash);

@@ -52,7 +52,14 @@ export class Wire {
 			else headers["content-length"] = String(Buffer.byteLength(body));
 		}
 		return new Promise((resolve, reject) => {
-			const options = { host: "127.0.0.1", port: this.#port, method: verb, path, headers, agent: this.#agent };
+			const options = {
+				host: "127.0.0.1",
+				port: this.#port,
+				method: verb,
+				path,
+				headers,
+				agent: this.#agent,
+			};
 			const outgoing = request({ ...options, timeout: HANG_MS }, (incoming) => {
 				this.#sockets.add(incoming.socket);
 				const pieces: Buffer[] = [];
@@ -80,7 +87,11 @@ export class Wire {
  * Sends `bytes` on a connection of their own. Answers the response, or null where the server closes the connection
  * without one. With `half` our side is closed behind the bytes.
  */
-export function sendBytes(port: number, bytes: string | Uint8Array, half = false): Promise<WireResponse | null> {
+export function sendBytes(
+	port: number,
+	bytes: string | Uint8Array,
+	half = false,
+): Promise<WireResponse | null> {
 	return new Promise((resolve, reject) => {
 		const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: half });
 		let text = "";
