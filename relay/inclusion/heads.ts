@@ -125,6 +125,7 @@ export class HeadTracker implements Heads, Component {
 				if (this.#isOut) log.info("the node tells its head again");
 				this.#isOut = false;
 			} catch (thrown) {
+				if (this.#stopping.signal.aborted) return;
 				if (!this.#isOut) log.warn("the node does not tell its head", { fault: safeError(thrown) });
 				this.#isOut = true;
 			}
@@ -228,8 +229,9 @@ export class HeadTracker implements Heads, Component {
 	}
 
 	async #ask(method: string, params: readonly unknown[]): Promise<unknown> {
-		if (this.#stopping.signal.aborted) throw new UpstreamError("unreachable");
-		const answer = await this.#deps.node.call({ method, params }, BLOCK_MS);
+		const { signal } = this.#stopping;
+		if (signal.aborted) throw new UpstreamError("unreachable");
+		const answer = await unlessAborted(signal, this.#deps.node.call({ method, params }, BLOCK_MS));
 		if (!answer.ok) throw new UpstreamError("notJsonRpc");
 		return answer.result;
 	}
@@ -260,4 +262,13 @@ export class HeadTracker implements Heads, Component {
 			});
 		}
 	}
+}
+
+/** Rejects as soon as `signal` is aborted; `work` is left to its own deadline then. */
+function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+	return new Promise((resolve, reject) => {
+		const onAbort = () => reject(new UpstreamError("unreachable"));
+		signal.addEventListener("abort", onAbort);
+		work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+	});
 }

@@ -2,7 +2,9 @@
 // itself, that cannot outlive us. It knows nothing of chains: devChain.ts and trialChain.ts ask it for that.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
@@ -20,10 +22,13 @@ export interface AnvilProcess {
 
 const START_MS = 20_000;
 
-/** The shell becomes anvil (same pid, so signals reach it); what it leaves behind is a reader of our pipe that
- * kills anvil when the pipe closes without a word, which is what happens when we die, by SIGKILL too. */
-const SUPERVISED = `exec 3<&0
-{ read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &
+/**
+ * The shell becomes anvil (same pid, so signals reach it). What it leaves behind is a reader of our pipe: when the
+ * pipe closes without a word, which is what happens when we die, by SIGKILL too, it kills anvil. In the end it removes
+ * anvil's folder, which anvil leaves behind when it is killed.
+ */
+const SUPERVISED = `folder=$1; shift; exec 3<&0
+{ read -r _ <&3 || kill -9 $$; rm -rf "$folder"; } >/dev/null 2>&1 &
 exec "$0" "$@" 3<&- </dev/null`;
 
 /**
@@ -31,8 +36,9 @@ exec "$0" "$@" 3<&- </dev/null`;
  * Throws when it ends instead, with what it said (a port in use, an unknown option).
  */
 export async function startAnvil(port: number, args: readonly string[]): Promise<AnvilProcess> {
-	const all = ["--host", "127.0.0.1", "--port", String(port), ...args];
-	const child = launch(anvilBinary(), all);
+	const folder = mkdtempSync(join(tmpdir(), "leeward-anvil-"));
+	const all = ["--host", "127.0.0.1", "--port", String(port), "--cache-path", folder, ...args];
+	const child = launch(anvilBinary(), folder, all);
 	const gone = new Promise<void>((resolve) => {
 		child.once("error", () => resolve());
 		child.once("exit", () => {
@@ -62,13 +68,14 @@ export async function startAnvil(port: number, args: readonly string[]): Promise
 
 type Child = ChildProcessWithoutNullStreams;
 
-function launch(binary: string, args: readonly string[]): Child {
+function launch(binary: string, folder: string, args: readonly string[]): Child {
 	if (process.platform !== "win32") {
 		// A group of its own: Ctrl-C in a terminal is for us, and we stop it in our order.
-		return spawn("/bin/sh", ["-c", SUPERVISED, binary, ...args], { detached: true });
+		return spawn("/bin/sh", ["-c", SUPERVISED, binary, folder, ...args], { detached: true });
 	}
 	const child = spawn(binary, args, { windowsHide: true });
 	process.once("exit", () => child.kill());
+	child.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 	return child;
 }
 

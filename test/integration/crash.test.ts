@@ -2,14 +2,14 @@
 // process; the submissions' clients see their connections break, as wallets would.
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Pool } from "undici";
-import type { RecordedRequest } from "../devnet/builderRecord.ts";
-import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
-import type { RelayClient, WireAnswer } from "../support/relayClient.ts";
-import type { RelayProcess } from "../support/relayProcess.ts";
-import { rawTransaction, testAccount } from "../support/txFactory.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
+import { type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
+import { headOf, type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
+import type { WireAnswer, WireStatus } from "../support/relayClient.ts";
+import { rawTransaction, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
 const SENDERS = 100;
@@ -19,41 +19,57 @@ const ROUNDS = [
 	{ killAt: 900, path: "/nochecks" },
 	{ killAt: 1_700, path: "/fast" },
 ];
+/** Of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
+const RELAY_BATCH = 100;
+const CHAIN_BATCH = 16;
 
 let system: ProcessSystem;
+let builder: PlainBuilder;
 before(async () => {
-	system = await startProcessSystem({ env: { SIGNING_KEY: `0x${"5e".repeat(32)}`, LOG_LEVEL: "warn" } });
+	// The dev builder tries each bundle by itself: 2,000 would take it ten seconds a round.
+	builder = await startPlainBuilder();
+	system = await startProcessSystem({ builders: [{ name: "plain", url: builder.url }] });
 });
-after(() => system.stop());
+after(async () => {
+	await system.stop();
+	await builder.stop();
+});
 
 for (const [round, { killAt, path }] of ROUNDS.entries()) {
-	test(`SIGKILL after ${killAt} of 2,000 answers on ${path}: every hash that was answered is held and mined`, async () => {
+	test(`SIGKILL after ${killAt} of 2,000 answers on ${path}: all that was answered is held and mined`, async () => {
 		const submissions = await prepare(round);
-		const killed = await system.start({ PORT: "0", LOG_LEVEL: "info" });
-		const answered = await submitAll(killed, path, submissions, (count) => {
+		const all = [...submissions.keys()];
+		// A folder of its own: what earlier rounds left behind would be read again at each start.
+		const env = { DATA_DIR: join(system.folder, `round${round}`) };
+		const killed = await system.start(env);
+		const answered = await submitAll(killed.url, path, submissions, (count) => {
 			if (count === killAt) killed.signal("SIGKILL");
 		});
 		assert.equal((await killed.ended()).signal, "SIGKILL");
 		assert.ok(answered.size >= killAt, `${answered.size} were answered`);
-		assert.ok(answered.size < submissions.size, "all were answered before it was killed");
+		assert.ok(answered.size < all.length, "all were answered before it was killed");
 
-		const mark = system.builder.requests().at(-1)?.seq ?? 0;
-		const relay = await system.start({ LOG_LEVEL: "info" });
-		await assertHeld(relay.client, [...answered]);
+		builder.reset();
+		const relay = await system.start(env);
+		await assertHeld(relay.url, [...answered]);
 
 		// The others' senders never heard of theirs: they send them again, as wallets do.
-		const again = await submitAll(relay, path, submissions, () => {});
-		assert.equal(again.size, submissions.size);
-		await until(
-			"all were sent to the builder after the restart",
-			() => {
-				const sent = sentSince(mark);
-				return [...submissions.values()].every((raw) => sent.has(raw));
-			},
-			20_000,
+		const again = await submitAll(relay.url, path, submissions, () => {});
+		assert.equal(again.size, all.length);
+		const raws = [...submissions.values()];
+		const allSent = (): boolean => {
+			const sent = builder.raws();
+			return raws.every((raw) => sent.has(raw));
+		};
+		await until("all were sent to the builder after the restart", allSent, 20_000);
+
+		const head = await mine(raws);
+		await until("the relay sees the block", async () => (await headOf(relay.client)) >= head, 20_000);
+		const statuses = await statusesOf(relay.url, all);
+		assert.deepEqual(
+			statuses.filter(({ status }) => status !== "INCLUDED"),
+			[],
 		);
-		await system.nextBlock(relay);
-		await assertMined(relay.client, [...submissions.keys()]);
 		await relay.kill();
 	});
 }
@@ -78,12 +94,12 @@ async function prepare(round: number): Promise<Map<string, string>> {
 
 /** Sends all at once; the hashes that were answered. Broken connections are part of the game, refusals are not. */
 async function submitAll(
-	relay: RelayProcess,
+	url: string,
 	path: string,
 	submissions: ReadonlyMap<string, string>,
 	onAnswer: (count: number) => void,
 ): Promise<Set<string>> {
-	const pool = new Pool(relay.url, { connections: 200 });
+	const pool = new Pool(url, { connections: 200 });
 	const answered = new Set<string>();
 	const send = async (hash: string, raw: string): Promise<void> => {
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
@@ -104,52 +120,53 @@ async function submitAll(
 	return answered;
 }
 
-async function assertHeld(client: RelayClient, hashes: readonly string[]): Promise<void> {
-	for (const part of parts(hashes, 100)) {
-		const [statuses, transactions] = await Promise.all([
-			Promise.all(part.map((hash) => client.status(hash))),
-			batch(client, "eth_getTransactionByHash", part),
-		]);
-		part.forEach((hash, i) => {
-			assert.ok(["PENDING", "QUEUED", "BROADCAST"].includes(statuses[i]?.stage ?? "none"), `${hash} is lost`);
-			assert.equal((transactions[i] as { hash?: string } | null)?.hash, hash);
-		});
+async function assertHeld(url: string, hashes: readonly string[]): Promise<void> {
+	const held = new Set(["PENDING", "QUEUED", "BROADCAST"]);
+	const statuses = await statusesOf(url, hashes);
+	assert.deepEqual(
+		statuses.filter(({ stage }) => !held.has(stage ?? "")),
+		[],
+	);
+	for (const part of parts(hashes, RELAY_BATCH)) {
+		const calls = part.map((hash, id) => ({
+			jsonrpc: "2.0",
+			id,
+			method: "eth_getTransactionByHash",
+			params: [hash],
+		}));
+		const headers = { "content-type": "application/json" };
+		const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(calls) });
+		const found = ((await response.json()) as { result: { hash: string } | null }[]).map(
+			({ result }) => result?.hash,
+		);
+		assert.deepEqual(found, part);
 	}
 }
 
-async function assertMined(client: RelayClient, hashes: readonly string[]): Promise<void> {
-	for (const part of parts(hashes, 100)) {
-		const [statuses, receipts] = await Promise.all([
-			Promise.all(part.map((hash) => client.status(hash))),
-			batch(client, "eth_getTransactionReceipt", part),
-		]);
-		part.forEach((_, i) => {
-			assert.equal(statuses[i]?.status, "INCLUDED");
-			assert.equal((receipts[i] as { status?: string } | null)?.status, "0x1");
-		});
+async function statusesOf(url: string, hashes: readonly string[]): Promise<WireStatus[]> {
+	const pool = new Pool(url, { connections: 50 });
+	const statuses = await Promise.all(
+		hashes.map(async (hash) => {
+			const response = await pool.request({ method: "GET", path: `/tx/${hash}` });
+			return (await response.body.json()) as WireStatus;
+		}),
+	);
+	await pool.destroy();
+	return statuses;
+}
+
+/** Mines what the builder was sent, in one block; the head behind it. */
+async function mine(raws: readonly string[]): Promise<number> {
+	for (const part of parts(raws, CHAIN_BATCH)) {
+		await system.chain.batch(part.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] })));
 	}
-}
-
-async function batch(client: RelayClient, method: string, hashes: readonly string[]): Promise<unknown[]> {
-	const calls = hashes.map((hash, id) => ({ jsonrpc: "2.0", id, method, params: [hash] }));
-	const response = await fetch(client.url, {
-		method: "POST",
-		headers: { "content-type": "application/json" },
-		body: JSON.stringify(calls),
-	});
-	return ((await response.json()) as WireAnswer[]).map(({ result }) => result);
-}
-
-/** Raw transactions that the builder was sent behind the request `mark`. */
-function sentSince(mark: number): Set<string> {
-	const requests = system.builder.requests(({ seq }) => seq > mark);
-	return new Set(requests.flatMap(rawsOf));
-}
-
-function rawsOf({ params }: RecordedRequest): string[] {
-	const [first] = params;
-	if (typeof first === "string") return [first];
-	return (first as { txs?: string[] } | undefined)?.txs ?? [];
+	await system.chain.rpc("evm_mine");
+	const block = (await system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+		number: string;
+		transactions: string[];
+	};
+	assert.equal(block.transactions.length, raws.length);
+	return Number(block.number);
 }
 
 function parts<T>(list: readonly T[], size: number): T[][] {

@@ -125,16 +125,20 @@ test("faults of some methods, for some requests", async () => {
 test("another process can ask and switch over HTTP", async () => {
 	const tx = await net.from(0);
 	await net.priv(tx);
-	assert.equal((await page("GET", "/dev/requests?method=eth_sendPrivateRawTransaction")).length, 1);
-	assert.equal((await page("GET", "/dev/orders"))[0].hash, tx.hash);
-	const built = await page("POST", "/dev/build");
+	const method = "eth_sendPrivateRawTransaction";
+	assert.equal((await page<unknown[]>("GET", `/dev/requests?method=${method}`)).length, 1);
+	assert.equal((await page<{ hash: string }[]>("GET", "/dev/orders"))[0]?.hash, tx.hash);
+	const built = await page<Record<string, unknown>>("POST", "/dev/build");
 	assert.deepEqual(built.transactions, [tx.hash]);
 	assert.equal(built.gasUsed, "0x5208");
-	const last = await page("GET", `/dev/blocks?after=${built.number - 1}`);
-	assert.equal(last[0].hash, built.hash);
+	const last = await page<{ hash: string }[]>("GET", `/dev/blocks?after=${Number(built.number) - 1}`);
+	assert.deepEqual(
+		last.map(({ hash }) => hash),
+		[built.hash],
+	);
 	await page("POST", "/dev/faults", { httpError: true });
 	assert.equal((await net.client.post("{}")).status, 500);
-	const state = await page("GET", "/dev/state");
+	const state = await page<Record<string, unknown>>("GET", "/dev/state");
 	assert.deepEqual(
 		[state.name, state.coinbase, state.burst, state.burstCount],
 		["dev", net.builder.coinbase, false, net.builder.burstCount],
@@ -195,11 +199,10 @@ test("without manual a block is built every slot", async () => {
 	}
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: pages are read as any JSON
-async function page(method: "GET" | "POST", path: string, body?: object): Promise<any> {
+async function page<T>(method: "GET" | "POST", path: string, body?: object): Promise<T> {
 	const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
 	const answer = await request(`${net.builder.url}${path}`, init);
 	const text = await answer.body.text();
 	if (answer.statusCode !== 200) throw new Error(`${answer.statusCode} ${text}`);
-	return JSON.parse(text);
+	return JSON.parse(text) as T;
 }

@@ -119,7 +119,7 @@ describe("a node with faults", () => {
 		assert.equal(scene.tracker.current()?.baseFee, told);
 	});
 
-	test("a stop while the node hangs ends within its deadline", async () => {
+	test("a stop does not wait for a node that hangs", async () => {
 		scene = await startHeadScene(proxy.url, ask, {});
 		await scene.inStep("the head");
 		proxy.reset();
@@ -127,7 +127,7 @@ describe("a node with faults", () => {
 		await until("the request", () => proxy.requests === 1);
 		const begun = performance.now();
 		await scene.stop();
-		assert.ok(performance.now() - begun < 6_500);
+		assert.ok(performance.now() - begun < 2_000);
 	});
 
 	test("polling asks little: no block is read in full but a new one", async () => {

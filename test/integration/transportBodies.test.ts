@@ -68,9 +68,9 @@ test("a chunked body of the greatest length passes; one byte more is 413 before 
 		await assertWell(transport);
 	}));
 
-test("who is still sending a body that is too long reads the answer, not a reset", () =>
+test("who sends a body that is too long to its end before it reads finds the answer, not a reset", () =>
 	within({}, async (transport) => {
-		const body = "x".repeat(3_000_000);
+		const body = "x".repeat(16_000_000);
 		for (const request of [
 			requestText("POST", "/fast", CHUNKED, chunk(body)),
 			postText("/fast", body),
@@ -78,7 +78,7 @@ test("who is still sending a body that is too long reads the answer, not a reset
 			requestText("POST", "/fast", { "Content-Type": "text/plain" }, body),
 		]) {
 			const connection = await RawConnection.open(transport.port);
-			connection.write(request);
+			await connection.writeBlindly(request);
 			const { status, headers } = await connection.answer();
 			assert.ok([413, 404, 415].includes(status), String(status));
 			assert.equal(headers.connection, "close");

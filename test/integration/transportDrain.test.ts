@@ -49,8 +49,8 @@ test("while it drains it is not ready, but serves, and closes connections behind
 });
 
 test("a stop answers what is under way, refuses what is new, and closes what is idle", async () => {
-	const transport = await startTransport();
-	const { port, script, server } = transport;
+	const clock = new ManualClock();
+	const { port, script, server } = await startTransport({ clock });
 	const busy = await RawConnection.open(port);
 	busy.write(postText("/fast", call("test_wait", "a", 1)));
 	const half = await RawConnection.open(port);
@@ -75,6 +75,7 @@ test("a stop answers what is under way, refuses what is new, and closes what is 
 		error: { code: -32603, message: "internal error: shutting down" },
 	});
 	await half.closed();
+	await clock.advance(1_000);
 	assert.equal(stopped, false);
 	script.release("a");
 	const answer = await busy.answer();

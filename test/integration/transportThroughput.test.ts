@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { postText } from "../support/rawHttp.ts";
 import { startTransport } from "../support/transportServer.ts";
 
-const REQUESTS = 20_000;
+const REQUESTS = 10_000;
 const CONNECTIONS = 8;
 /** Requests of a connection that are under way. */
 const DEPTH = 10;

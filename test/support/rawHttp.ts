@@ -50,9 +50,11 @@ export class RawConnection {
 		this.#socket.write(bytes);
 	}
 
-	/** Stops reading, so that the peer's answers pile up. */
-	pause(): void {
+	/** Sends `bytes` without reading anything meanwhile; resolves when all are sent, or could not be. */
+	async writeBlindly(bytes: Buffer): Promise<void> {
 		this.#socket.pause();
+		await new Promise<void>((resolve) => this.#socket.write(bytes, () => resolve()));
+		this.#socket.resume();
 	}
 
 	/** Cuts the connection without a goodbye. */

@@ -2,6 +2,7 @@
 // exact answers, and beside them what is just right.
 
 import { gzipSync } from "node:zlib";
+import { createBodySigner } from "../../../shared/ethereum/flashbotsSignature.ts";
 import { failure, type HttpRow, success } from "./rows.ts";
 import type { WireRequest } from "./wire.ts";
 
@@ -183,15 +184,22 @@ function signed(name: string, signature: string, reason: string): HttpRow {
 	return { name: `X-Flashbots-Signature: ${name}`, send, status: 200, answer: failure(1, -32600, message) };
 }
 
-const SIGNER = `0x${"12".repeat(20)}`;
+const KEY = `0x${"42".repeat(32)}`;
+const SIGNATURE = createBodySigner(KEY).sign(GOOD);
+const SIGNER = SIGNATURE.slice(0, 42);
+const OTHER = `0x${"12".repeat(20)}`;
+
 const SIGNATURES: readonly HttpRow[] = [
 	signed("empty", "", "malformed"),
 	signed("an address alone", SIGNER, "malformed"),
-	signed("a signature of 64 bytes", `${SIGNER}:0x${"11".repeat(64)}`, "malformed"),
-	signed("a signature without 0x", `${SIGNER}:${"11".repeat(65)}`, "malformed"),
-	signed("v of 17", `${SIGNER}:0x${"11".repeat(65)}`, "invalid"),
-	signed("zeros", `${SIGNER}:0x${"00".repeat(64)}1b`, "invalid"),
-	signed("another's", `${SIGNER}:0x${"11".repeat(64)}1b`, "mismatch"),
+	signed("a signature of 64 bytes", SIGNATURE.slice(0, -2), "malformed"),
+	signed("a signature without 0x", SIGNATURE.replace(":0x", ":"), "malformed"),
+	signed("a comma for the colon", SIGNATURE.replace(":", ","), "malformed"),
+	signed("v of 17", `${SIGNATURE.slice(0, -2)}11`, "invalid"),
+	signed("r and s of zero", `${SIGNER}:0x${"00".repeat(64)}1b`, "invalid"),
+	signed("another's address", SIGNATURE.replace(SIGNER, OTHER), "mismatch"),
+	signed("of another body", createBodySigner(KEY).sign(`${GOOD} `), "mismatch"),
+	good("X-Flashbots-Signature that verifies", { headers: { "x-flashbots-signature": SIGNATURE } }),
 ];
 
 export const HTTP_ROWS: readonly HttpRow[] = [

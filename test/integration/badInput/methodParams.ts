@@ -1,0 +1,126 @@
+// Bad parameters of the relay's own methods, as rows with their exact answers, and beside them what is taken.
+
+import type { CallRow } from "./rows.ts";
+
+const RAW = "invalid params: raw: expected a signed transaction as 0x hex";
+const HASH = "invalid params: hash: expected a hash of 32 bytes as 0x hex";
+const ADDRESS = "invalid params: address: expected an address of 20 bytes as 0x hex";
+const BLOCK =
+	"invalid params: block: expected a block number as 0x hex, or one of latest, pending, safe, finalized, earliest, or an object with blockHash or blockNumber";
+
+/** An account that is never used. */
+const SOMEBODY = `0x${"5a".repeat(20)}`;
+const ID = `0x${"Ab".repeat(32)}`;
+
+function bad(method: string, name: string, params: readonly unknown[], message: string): CallRow {
+	return { name, method, params, error: { code: -32602, message } };
+}
+
+function good(method: string, name: string, params: readonly unknown[], result: unknown): CallRow {
+	return { name: `${name} is taken`, method, params, result };
+}
+
+const send = (name: string, params: readonly unknown[], message = RAW) =>
+	bad("eth_sendRawTransaction", name, params, message);
+/** Hex that reaches the decoder, which then says what it is not. */
+const decoded = (name: string, raw: string, message: string): CallRow => ({
+	...{ name, method: "eth_sendRawTransaction", params: [raw] },
+	error: { code: -32000, message, data: { reason: "rlp" } },
+});
+
+const SEND: readonly CallRow[] = [
+	send("nothing", []),
+	send("null", [null]),
+	send("true", [true]),
+	send("a number", [2]),
+	send("an object", [{ raw: "0x02" }]),
+	send("an array", [["0x02"]]),
+	send("two", ["0x02", "0x02"], "invalid params: expected at most 1 (raw)"),
+	send("null behind it", ["0x02", null], "invalid params: expected at most 1 (raw)"),
+	send("an empty string", [""]),
+	send("no 0x", ["02c0"]),
+	send("half a byte", ["0x2"]),
+	send("an odd number of digits", ["0x02c"]),
+	send("a digit that is none", ["0x02cg"]),
+	send("a space before it", [" 0x02c0"]),
+	send("a space behind it", ["0x02c0 "]),
+	send("a line break behind it", ["0x02c0\n"]),
+	send("a space in it", ["0x02 c0"]),
+	send("a minus", ["-0x02c0"]),
+	send("0x twice", ["0x0x02c0"]),
+	send("a digit of another script", ["0x02c\u0660"]),
+	send("a letter that looks like a digit by its low byte", ["0x02c\u0130"]),
+	send("a full-width x", ["0\uff5802c0"]),
+	send("base64", ["AsA="]),
+	decoded("0x alone", "0x", "rlp: empty input"),
+	decoded("0X is taken for 0x", "0X02C0", "rlp: chainId: missing"),
+	decoded("capitals are taken", "0x02C0", "rlp: chainId: missing"),
+];
+
+const count = (name: string, params: readonly unknown[], message: string) =>
+	bad("eth_getTransactionCount", name, params, message);
+const counted = (name: string, params: readonly unknown[]) =>
+	good("eth_getTransactionCount", name, params, "0x0");
+
+const COUNT: readonly CallRow[] = [
+	count("nothing", [], ADDRESS),
+	count("null for the address", [null, "latest"], ADDRESS),
+	count("a number for the address", [1, "latest"], ADDRESS),
+	count("an address of 19 bytes", [SOMEBODY.slice(0, -2), "latest"], ADDRESS),
+	count("an address of 21 bytes", [`${SOMEBODY}5a`, "latest"], ADDRESS),
+	count("an odd number of digits", [SOMEBODY.slice(0, -1), "latest"], ADDRESS),
+	count("an address without 0x", [SOMEBODY.slice(2), "latest"], ADDRESS),
+	count("a space behind the address", [`${SOMEBODY} `, "latest"], ADDRESS),
+	count("a space before the address", [` ${SOMEBODY.slice(0, -1)}`, "latest"], ADDRESS),
+	count("a name", ["vitalik.eth", "latest"], ADDRESS),
+	count("a hash for the address", [ID, "latest"], ADDRESS),
+	count("an unknown tag", [SOMEBODY, "newest"], BLOCK),
+	count("a tag in capitals", [SOMEBODY, "LATEST"], BLOCK),
+	count("an empty tag", [SOMEBODY, ""], BLOCK),
+	count("a number that is no string", [SOMEBODY, 0], BLOCK),
+	count("a decimal number", [SOMEBODY, "0"], BLOCK),
+	count("a leading zero", [SOMEBODY, "0x00"], BLOCK),
+	count("0x without digits", [SOMEBODY, "0x"], BLOCK),
+	count("257 bits", [SOMEBODY, `0x1${"0".repeat(64)}`], BLOCK),
+	count("a number below zero", [SOMEBODY, "-0x1"], BLOCK),
+	count("true for the block", [SOMEBODY, true], BLOCK),
+	count("an array for the block", [SOMEBODY, ["latest"]], BLOCK),
+	count("an empty object for the block", [SOMEBODY, {}], BLOCK),
+	count("both kinds of block", [SOMEBODY, { blockNumber: "0x0", blockHash: ID }], BLOCK),
+	count("three", [SOMEBODY, "latest", 1], "invalid params: expected at most 2 (address, block)"),
+	counted("capitals", [SOMEBODY.toUpperCase().replace("0X", "0x"), "latest"]),
+	counted("0X", [`0X${SOMEBODY.slice(2)}`, "latest"]),
+	counted("no block", [SOMEBODY]),
+	counted("null for the block", [SOMEBODY, null]),
+	counted("earliest", [SOMEBODY, "earliest"]),
+	counted("pending", [SOMEBODY, "pending"]),
+	counted("a block number", [SOMEBODY, "0x0"]),
+	counted("a block number in an object", [SOMEBODY, { blockNumber: "0x0" }]),
+];
+
+const find = (name: string, params: readonly unknown[], message = HASH) =>
+	bad("eth_getTransactionByHash", name, params, message);
+const found = (name: string, params: readonly unknown[]) =>
+	good("eth_getTransactionByHash", name, params, null);
+
+const FIND: readonly CallRow[] = [
+	find("nothing", []),
+	find("null", [null]),
+	find("a number", [7]),
+	find("an object", [{ hash: ID }]),
+	find("31 bytes", [ID.slice(0, -2)]),
+	find("33 bytes", [`${ID}ab`]),
+	find("an odd number of digits", [ID.slice(0, -1)]),
+	find("no 0x", [ID.slice(2)]),
+	find("a digit that is none", [`${ID.slice(0, -1)}g`]),
+	find("a space behind it", [`${ID} `]),
+	find("a space for a digit", [`${ID.slice(0, -1)} `]),
+	find("0x alone", ["0x"]),
+	find("an address", [SOMEBODY]),
+	find("two", [ID, ID], "invalid params: expected at most 1 (hash)"),
+	found("an unknown hash", [ID]),
+	found("an unknown hash in capitals", [ID.toUpperCase().replace("0X", "0x")]),
+	found("0X", [`0X${ID.slice(2)}`]),
+];
+
+export const METHOD_PARAM_ROWS: readonly CallRow[] = [...SEND, ...COUNT, ...FIND];

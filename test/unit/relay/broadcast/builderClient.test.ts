@@ -1,0 +1,159 @@
+// How a builder's answer counts, as a table of odd ones, and what becomes of a builder that does not answer.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, test } from "node:test";
+import { BUILDER_TIMEOUT_MS, BuilderClient, judge } from "../../../../relay/broadcast/builderClient.ts";
+import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
+import { systemClock } from "../../../../shared/clock.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { until } from "../../../support/until.ts";
+import { startFakeBuilder } from "./fakeBuilder.ts";
+
+const PAGE = "<html><body>502 Bad Gateway</body></html>";
+const RPC_ERROR = '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}';
+
+const TABLE: readonly (readonly [number, string, DeliveryAnswer])[] = [
+	// The usual.
+	[200, '{"jsonrpc":"2.0","id":1,"result":{"bundleHash":"0x1"}}', "accepted"],
+	[200, RPC_ERROR, "rejected"],
+	// Odd, and real.
+	[200, '{"result":200,"error":null}', "accepted"],
+	[200, '{"jsonrpc":"2.0","id":1,"result":null}', "accepted"],
+	[200, '{"jsonrpc":"2.0","id":1,"result":null,"error":null}', "accepted"],
+	[200, '{"id":null,"result":"0x"}', "accepted"],
+	[200, "ok", "accepted"],
+	[200, "Bundle received.\n", "accepted"],
+	[200, "", "accepted"],
+	[200, "null", "accepted"],
+	[200, "true", "accepted"],
+	[200, '"0xabc"', "accepted"],
+	[200, '[{"result":1}]', "accepted"],
+	[202, "", "accepted"],
+	[204, "", "accepted"],
+	[200, '{"error":"nonce too low"}', "rejected"],
+	[200, '{"error":{}}', "rejected"],
+	// A verdict under any status is a verdict.
+	[400, RPC_ERROR, "rejected"],
+	[401, RPC_ERROR, "rejected"],
+	[403, '{"error":"bad signature"}', "rejected"],
+	[429, RPC_ERROR, "rejected"],
+	[500, RPC_ERROR, "rejected"],
+	[503, '{"error":{"code":-32005,"message":"busy"}}', "rejected"],
+	// A broken road.
+	[200, PAGE, "failed"],
+	[200, ` \n${PAGE}`, "failed"],
+	[200, '{"jsonrpc":"2.0","id":1,"resu', "failed"],
+	[200, '[{"jsonrpc"', "failed"],
+	[400, "bad request", "failed"],
+	[404, "not found", "failed"],
+	[404, '{"message":"no route"}', "failed"],
+	[404, "", "failed"],
+	[429, "slow down", "failed"],
+	[500, "", "failed"],
+	[500, '{"result":1}', "failed"],
+	[502, PAGE, "failed"],
+	[503, "{}", "failed"],
+	[301, "", "failed"],
+	[302, '{"result":1}', "failed"],
+];
+
+test("answers count as the table says", () => {
+	for (const [status, text, expected] of TABLE) {
+		assert.equal(judge(status, text), expected, `${status} ${JSON.stringify(text)}`);
+	}
+});
+
+const BODY = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_sendBundle","params":[]}');
+
+const builder = await startFakeBuilder();
+after(() => builder.close());
+
+test("a body goes out byte for byte with its signature, and the same answers count on the wire", async () => {
+	const client = new BuilderClient(builder.row("b"), { clock: systemClock });
+	for (const [status, text, expected] of TABLE) {
+		if (status === 204 && text !== "") continue;
+		builder.answerWith({ status, text });
+		assert.equal(await client.send(BODY, "0xaddress:0xsignature"), expected, `${status} ${text}`);
+	}
+	for (const request of builder.seen) {
+		assert.ok(request.body.equals(BODY));
+		assert.equal(request.signature, "0xaddress:0xsignature");
+		assert.equal(request.contentType, "application/json");
+	}
+	assert.equal(builder.seen.length, TABLE.length);
+	await client.close();
+});
+
+test("a builder that does not answer is a timeout, and no sooner than its time is up", async () => {
+	const clock = new ManualClock();
+	const client = new BuilderClient(builder.row("b"), { clock });
+	builder.answerWith(null);
+	let answer: DeliveryAnswer | null = null;
+	const sending = client.send(BODY, "s").then((how) => {
+		answer = how;
+	});
+	await until("the request", () => builder.held === 1);
+	await clock.advance(BUILDER_TIMEOUT_MS - 1);
+	assert.equal(answer, null);
+	await clock.advance(1);
+	await sending;
+	assert.equal(answer, "timeout");
+	builder.release();
+	await client.close();
+});
+
+test("a builder that is not there has failed", async () => {
+	const gone = await startFakeBuilder();
+	await gone.close();
+	const client = new BuilderClient(gone.row("b"), { clock: systemClock });
+	assert.equal(await client.send(BODY, "s"), "failed");
+	await client.close();
+});
+
+test("an answer without end has failed", async () => {
+	const server = createServer((_, response) => {
+		response.writeHead(200);
+		const more = () => {
+			while (!response.destroyed && response.write(Buffer.alloc(64 * 1024, 0x20))) {}
+			if (!response.destroyed) response.once("drain", more);
+		};
+		response.on("error", () => {});
+		more();
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const { port } = server.address() as AddressInfo;
+	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
+		clock: systemClock,
+	});
+	assert.equal(await client.send(BODY, "s"), "failed");
+	await client.close();
+	server.closeAllConnections();
+	await new Promise<void>((resolve) => server.close(() => resolve()));
+});
+
+test("a connection that the builder closed while it was idle costs no delivery", async () => {
+	let requests = 0;
+	const server = createServer((request, response) => {
+		requests += 1;
+		// The second request on a connection finds it closed, as behind a balancer that has had enough of it.
+		if (requests === 2) {
+			request.socket.destroy();
+			return;
+		}
+		request.resume();
+		response.end('{"result":1}');
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const { port } = server.address() as AddressInfo;
+	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
+		clock: systemClock,
+	});
+	assert.equal(await client.send(BODY, "s"), "accepted");
+	assert.equal(await client.send(BODY, "s"), "accepted");
+	assert.equal(requests, 3);
+	await client.close();
+	server.closeAllConnections();
+	await new Promise<void>((resolve) => server.close(() => resolve()));
+});

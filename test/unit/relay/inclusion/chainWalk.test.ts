@@ -1,0 +1,206 @@
+// The way from one chain to another: a drawn tree of blocks, and every pair of places in it.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Block } from "../../../../relay/domain/chain.ts";
+import { type WalkLimits, walk } from "../../../../relay/inclusion/chainWalk.ts";
+
+const LIMITS: WalkLimits = { kept: 128, missed: 64 };
+
+/** A block called `hash` on `parent`. */
+function child(hash: string, parent: Block | null): Block {
+	return {
+		number: parent === null ? 0 : parent.number + 1,
+		hash,
+		parentHash: parent?.hash ?? "none",
+		timestamp: 0,
+		gasLimit: 0n,
+		gasUsed: 0n,
+		baseFee: 0n,
+		excessBlobGas: 0n,
+		blobGasUsed: 0n,
+		miner: "",
+		transactions: [],
+		touched: [],
+	};
+}
+
+/** `count` blocks on `parent`, called `prefix` and their number. */
+function branch(prefix: string, parent: Block | null, count: number): Block[] {
+	const blocks: Block[] = [];
+	for (let i = 0; i < count; i++) {
+		const on = blocks.at(-1) ?? parent;
+		blocks.push(child(`${prefix}${on === null ? 0 : on.number + 1}`, on));
+	}
+	return blocks;
+}
+
+/** Answers parents out of `blocks`; counts. */
+function parents(...blocks: readonly Block[][]) {
+	const byHash = new Map(blocks.flat().map((block) => [block.hash, block]));
+	const asked: string[] = [];
+	return {
+		asked,
+		async parentOf(block: Block) {
+			asked.push(block.parentHash);
+			return byHash.get(block.parentHash) ?? null;
+		},
+	};
+}
+
+const names = (blocks: readonly Block[]) => blocks.map(({ hash }) => hash);
+function last(blocks: readonly Block[]): Block {
+	const block = blocks.at(-1);
+	assert.ok(block !== undefined);
+	return block;
+}
+
+const trunk = branch("a", null, 10);
+const forkAt = (number: number, count: number, prefix: string) =>
+	branch(prefix, trunk[number] ?? null, count);
+
+describe("walk", () => {
+	const rows: readonly {
+		name: string;
+		chain: readonly Block[];
+		to: readonly Block[];
+		reverted: readonly string[];
+		applied: readonly string[];
+		asked?: number;
+	}[] = [
+		{ name: "the next block", chain: trunk.slice(0, 9), to: trunk, reverted: [], applied: ["a9"], asked: 0 },
+		{
+			name: "three blocks on",
+			chain: trunk.slice(0, 7),
+			to: trunk,
+			reverted: [],
+			applied: ["a7", "a8", "a9"],
+			asked: 2,
+		},
+		{
+			name: "another block of the same height",
+			chain: trunk,
+			to: forkAt(8, 1, "b"),
+			reverted: ["a9"],
+			applied: ["b9"],
+			asked: 0,
+		},
+		{
+			name: "a longer branch",
+			chain: trunk,
+			to: forkAt(7, 4, "c"),
+			reverted: ["a9", "a8"],
+			applied: ["c8", "c9", "c10", "c11"],
+			asked: 3,
+		},
+		{
+			name: "a shorter branch",
+			chain: trunk,
+			to: forkAt(5, 1, "d"),
+			reverted: ["a9", "a8", "a7", "a6"],
+			applied: ["d6"],
+			asked: 0,
+		},
+		{
+			name: "back to an ancestor",
+			chain: trunk,
+			to: trunk.slice(0, 7),
+			reverted: ["a9", "a8", "a7"],
+			applied: [],
+			asked: 0,
+		},
+		{
+			name: "back to the oldest one kept",
+			chain: trunk.slice(4),
+			to: trunk.slice(0, 5),
+			reverted: ["a9", "a8", "a7", "a6", "a5"],
+			applied: [],
+			asked: 0,
+		},
+		{
+			name: "a branch from the oldest one kept",
+			chain: trunk.slice(4),
+			to: forkAt(4, 2, "e"),
+			reverted: ["a9", "a8", "a7", "a6", "a5"],
+			applied: ["e5", "e6"],
+			asked: 1,
+		},
+	];
+	for (const { name, chain, to, reverted, applied, asked } of rows) {
+		test(name, async () => {
+			const source = parents([...to], trunk);
+			const way = await walk(chain, last(to), source.parentOf, LIMITS);
+			assert.ok(way !== null);
+			assert.deepEqual(names(way.update.reverted), reverted);
+			assert.deepEqual(names(way.update.applied), applied);
+			assert.equal(way.update.gap, false);
+			assert.equal(way.update.head, last(to));
+			assert.deepEqual(last(way.chain), last(to));
+			assert.equal(source.asked.length, asked);
+			way.chain.reduce((parent, block) => {
+				assert.equal(block.parentHash, parent.hash);
+				return block;
+			});
+		});
+	}
+
+	const gaps: readonly {
+		name: string;
+		chain: readonly Block[];
+		to: readonly Block[];
+		limits?: WalkLimits;
+	}[] = [
+		{ name: "the first head", chain: [], to: trunk },
+		{ name: "more missed than allowed", chain: trunk.slice(0, 6), to: trunk, limits: { kept: 9, missed: 3 } },
+		{ name: "a branch from before what is kept", chain: trunk.slice(5), to: forkAt(4, 3, "f") },
+		{ name: "a shorter branch from before what is kept", chain: trunk.slice(5), to: forkAt(2, 1, "g") },
+		{ name: "an ancestor from before what is kept", chain: trunk.slice(5), to: trunk.slice(0, 4) },
+		{ name: "another chain altogether", chain: trunk, to: branch("z", null, 12) },
+		{ name: "another chain's genesis", chain: trunk, to: branch("z", null, 1) },
+	];
+	for (const { name, chain, to, limits } of gaps) {
+		test(`${name}: a gap with just the head`, async () => {
+			const way = await walk(chain, last(to), parents([...to], trunk).parentOf, limits ?? LIMITS);
+			assert.ok(way !== null);
+			const head = last(to);
+			assert.deepEqual(way.update, { head, reverted: [], applied: [head], gap: true });
+			assert.deepEqual(way.chain, [head]);
+		});
+	}
+
+	test("as many as allowed are no gap", async () => {
+		const way = await walk(trunk.slice(0, 7), last(trunk), parents(trunk).parentOf, { kept: 9, missed: 3 });
+		assert.equal(way?.update.gap, false);
+	});
+
+	test("a parent that is gone: the chain moved, nothing is told", async () => {
+		const to = forkAt(7, 4, "h");
+		assert.equal(await walk(trunk, last(to), parents(to.slice(2)).parentOf, LIMITS), null);
+	});
+
+	test("keeps as many blocks as it is told, the newest", async () => {
+		const way = await walk(trunk.slice(0, 6), last(trunk), parents(trunk).parentOf, { kept: 4, missed: 64 });
+		assert.deepEqual(names(way?.chain ?? []), ["a6", "a7", "a8", "a9"]);
+	});
+
+	test("every way in a tree of branches, one after another, leads where it should", async () => {
+		const branches = [
+			trunk,
+			...[1, 3, 5, 7].map((at) => [...trunk.slice(0, at + 1), ...forkAt(at, 6, `f${at}-`)]),
+		];
+		const heads = branches.flatMap((path) => path.slice(2).map((_, i) => path.slice(0, i + 3)));
+		let chain: readonly Block[] = trunk;
+		let seed = 1;
+		for (let i = 0; i < 500; i++) {
+			seed = (seed * 48_271) % 2_147_483_647;
+			const to = heads[seed % heads.length] ?? trunk;
+			const way = await walk(chain, last(to), parents(...branches).parentOf, LIMITS);
+			assert.ok(way !== null);
+			if (last(chain).hash === last(to).hash) assert.deepEqual(way.update.applied, []);
+			const common = chain.length - way.update.reverted.length;
+			assert.deepEqual(names([...chain].slice(common).reverse()), names(way.update.reverted));
+			assert.deepEqual(names([...chain.slice(0, common), ...way.update.applied]), names(to));
+			chain = way.chain;
+		}
+	});
+});

@@ -1,0 +1,242 @@
+// The subscription to heads on its own: what it takes for an announcement, when it gives a connection up, and how
+// it comes back.
+
+import assert from "node:assert/strict";
+import type { AddressInfo } from "node:net";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { type WebSocket, WebSocketServer } from "ws";
+import { HeadSubscription } from "../../../../relay/inclusion/headSubscription.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
+import { startTcpProxy, type TcpProxy } from "../../../support/tcpProxy.ts";
+import { until } from "../../../support/until.ts";
+
+const HASH = `0x${"ab".repeat(32)}`;
+
+let heads: string[];
+let logged: string[];
+let changes: number;
+let subscription: HeadSubscription;
+/** Timers that are set. */
+const timers = new Set<symbol>();
+const clock: Clock = {
+	...systemClock,
+	after(ms, fn) {
+		const name = Symbol("timer");
+		timers.add(name);
+		const timer = systemClock.after(ms, () => {
+			timers.delete(name);
+			fn();
+		});
+		return {
+			cancel() {
+				timers.delete(name);
+				timer.cancel();
+			},
+		};
+	},
+};
+
+function subscribe(url: string, options: { pingMs?: number; setupMs?: number } = {}): HeadSubscription {
+	const note = (message: string) => logged.push(message);
+	const log: Logger = { ...silentLogger, info: note, warn: note, error: note };
+	const onHead = (hash: string) => heads.push(hash);
+	const onChange = () => {
+		changes += 1;
+	};
+	subscription = new HeadSubscription({ url, ...options }, { onHead, onChange, random: () => 0, clock, log });
+	subscription.start();
+	return subscription;
+}
+
+beforeEach(() => {
+	heads = [];
+	logged = [];
+	changes = 0;
+});
+
+describe("HeadSubscription on a chain", () => {
+	let chain: DevChain;
+	let wire: TcpProxy;
+	const mine = async () => {
+		await chain.rpc("anvil_mine", ["0x1"]);
+		return ((await chain.rpc("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
+	};
+
+	before(async () => {
+		chain = await startDevChain();
+		wire = await startTcpProxy(chain.port);
+	});
+	afterEach(async () => {
+		await subscription.stop();
+		wire.mend();
+	});
+	after(async () => {
+		await wire.stop();
+		await chain.stop();
+	});
+
+	test("tells each head's hash", async () => {
+		subscribe(chain.wsUrl);
+		await until("live", () => subscription.live);
+		assert.equal(changes, 1);
+		const mined = [await mine(), await mine(), await mine()];
+		await until("three heads", () => heads.length === 3);
+		assert.deepEqual(heads, mined);
+	});
+
+	test("a connection through which nothing comes any more is given up, and made anew", async () => {
+		subscribe(`ws://127.0.0.1:${wire.port}`, { pingMs: 60 });
+		await until("live", () => subscription.live);
+		const { accepted } = wire;
+		wire.freeze();
+		await until("given up", () => !subscription.live);
+		wire.mend();
+		await until("live again", () => subscription.live);
+		assert.ok(wire.accepted > accepted);
+		const hash = await mine();
+		await until("its head", () => heads.includes(hash));
+	});
+
+	test("a connection that is never answered is given up in time", async () => {
+		wire.freeze();
+		subscribe(`ws://127.0.0.1:${wire.port}`, { setupMs: 50 });
+		const { accepted } = wire;
+		await until("three tries", () => wire.accepted >= accepted + 3);
+		assert.equal(subscription.live, false);
+		assert.deepEqual(logged, ["heads are not announced by the node: polling"]);
+	});
+
+	test("stops in every state: not connected, connecting, live, waiting to come back", async () => {
+		subscribe(chain.wsUrl);
+		await subscription.stop();
+		wire.freeze();
+		subscribe(`ws://127.0.0.1:${wire.port}`);
+		await until("connecting", () => wire.accepted > 0);
+		await subscription.stop();
+		wire.cut();
+		subscribe(`ws://127.0.0.1:${wire.port}`);
+		await until("refused", () => logged.length > 0);
+		await subscription.stop();
+		assert.equal(timers.size, 0);
+	});
+});
+
+describe("HeadSubscription and a server that is not as expected", () => {
+	let server: WebSocketServer;
+	let url: string;
+	let onMessage: (socket: WebSocket, text: string) => void;
+	let connections: number;
+
+	before(async () => {
+		server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+		await until("the port", () => server.address() !== null);
+		url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+		server.on("connection", (socket) => {
+			connections += 1;
+			socket.on("message", (data) => onMessage(socket, data.toString()));
+		});
+	});
+	beforeEach(() => {
+		connections = 0;
+	});
+	afterEach(() => subscription.stop());
+	after(() => {
+		server.close();
+	});
+
+	const announce = (params: unknown) =>
+		JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params });
+
+	test("asks for newHeads", async () => {
+		const asked: unknown[] = [];
+		onMessage = (_socket, text) => asked.push(JSON.parse(text));
+		subscribe(url);
+		await until("the question", () => asked.length === 1);
+		assert.deepEqual(asked, [{ jsonrpc: "2.0", id: 1, method: "eth_subscribe", params: ["newHeads"] }]);
+	});
+
+	const refusals: readonly [string, object][] = [
+		["an error", { error: { code: -32601, message: "no subscriptions here" } }],
+		["null", { result: null }],
+		["nothing", {}],
+	];
+	for (const [name, answer] of refusals) {
+		test(`answered with ${name} it tries again, and says so once`, async () => {
+			onMessage = (socket) => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, ...answer }));
+			subscribe(url);
+			await until("three tries", () => connections === 3);
+			assert.equal(subscription.live, false);
+			assert.equal(changes, 0);
+			assert.deepEqual(logged, ["heads are not announced by the node: polling"]);
+		});
+	}
+
+	test("takes nothing for an announcement that is none", async () => {
+		onMessage = (socket) => {
+			socket.send(announce({ subscription: "0x7", result: { hash: `0x${"11".repeat(32)}` } }));
+			socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x7" }));
+			const result = { hash: `0x${"22".repeat(32)}` };
+			for (const one of [
+				"",
+				"nonsense",
+				"null",
+				"[]",
+				"7",
+				"{}",
+				JSON.stringify({ jsonrpc: "2.0", id: 2, result: HASH }),
+				JSON.stringify({ method: "eth_other", params: { subscription: "0x7", result } }),
+				announce(null),
+				announce([]),
+				announce({ subscription: "0x8", result }),
+				announce({ subscription: "0x7" }),
+				announce({ subscription: "0x7", result: null }),
+				announce({ subscription: "0x7", result: {} }),
+				announce({ subscription: "0x7", result: { hash: 7 } }),
+				announce({ subscription: "0x7", result: { hash: "0x22" } }),
+				announce({ subscription: "0x7", result: { hash: `0x${"zz".repeat(32)}` } }),
+			]) {
+				socket.send(one);
+			}
+			socket.send(announce({ subscription: "0x7", result: { hash: HASH.toUpperCase().replace("X", "x") } }));
+		};
+		subscribe(url);
+		await until("the one that is", () => heads.length > 0);
+		assert.deepEqual(heads, [HASH]);
+		assert.equal(connections, 1);
+	});
+
+	test("a message beyond all measure ends the connection, not the process", async () => {
+		onMessage = (socket) => {
+			socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x7" }));
+			if (connections === 1) socket.send("x".repeat(2 * 1024 * 1024));
+		};
+		subscribe(url);
+		await until("a second connection", () => connections === 2);
+		await until("live", () => subscription.live);
+		assert.equal(changes, 3);
+	});
+
+	test("a connection that is answered stays, through many pings", async () => {
+		let pings = 0;
+		onMessage = (socket) => {
+			socket.on("ping", () => {
+				pings += 1;
+			});
+			socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x7" }));
+		};
+		subscribe(url, { pingMs: 20 });
+		await until("fifteen pings", () => pings >= 15);
+		assert.equal(connections, 1);
+		assert.ok(subscription.live);
+	});
+
+	test("restart makes the connection anew", async () => {
+		onMessage = (socket) => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x7" }));
+		subscribe(url);
+		await until("live", () => subscription.live);
+		subscription.restart();
+		await until("a second connection", () => connections === 2 && subscription.live);
+	});
+});

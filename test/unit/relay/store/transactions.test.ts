@@ -1,0 +1,218 @@
+// The durable record of transactions on the real engine: what goes in comes out again at the next start, for every
+// type of transaction and every step of a life.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import type { StoredTransaction } from "../../../../relay/domain/ports.ts";
+import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { KEEP_SETTLED_MS, Transactions } from "../../../../relay/store/transactions.ts";
+import { openLmdb } from "../../../../shared/kv/lmdb.ts";
+import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "leeward-transactions-"));
+let places = 0;
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Scene {
+	readonly kv: KeyValueStore;
+	readonly store: Transactions;
+	/** Closes it and opens it anew, as after a restart. */
+	restart(): Promise<Scene>;
+}
+
+async function scene(place = join(folder, String(places++))): Promise<Scene> {
+	const kv = await openLmdb(place);
+	const restart = async () => {
+		await kv.close();
+		return scene(place);
+	};
+	return { kv, store: new Transactions({ kv }), restart };
+}
+
+async function loaded({ store }: Scene): Promise<StoredTransaction[]> {
+	const all: StoredTransaction[] = [];
+	for await (const one of store.load()) all.push(one);
+	return all;
+}
+
+const received = (at: number, block = 100): TxEvent => ({ type: "received", at, block });
+const EXPIRED: TxEvent = { type: "expired", at: 9_000, block: 126 };
+
+function recordOf(transaction: PrivateTransaction, ...events: readonly TxEvent[]): TransactionRecord {
+	const record = newRecord(transaction);
+	for (const event of [received(transaction.receivedAt), ...events]) assert.ok(fold(record, event));
+	return record;
+}
+
+async function keys(kv: KeyValueStore): Promise<string[]> {
+	const all: string[] = [];
+	for await (const [key] of kv.range("", "\u{7f}")) all.push(key);
+	return all;
+}
+
+test("submissions of every type come back as they were, in a fresh record", async () => {
+	let { store, ...rest } = await scene();
+	const options = [
+		{ type: 0 as const, path: "fast" as const },
+		{ type: 1 as const, path: "noreverts" as const, softCancellations: true },
+		{ type: 2 as const, path: "fullprivacy" as const, refundRecipient: `0x${"11".repeat(20)}` },
+		{ type: 3 as const, path: "maxbackruns" as const, referrer: 'wallet é \u{1f9ea} "\\' },
+		{ type: 4 as const, path: "nochecks" as const, origin: "2001:db8::1" },
+		{ type: 2 as const, to: null, data: "0x60", receivedAt: 1_234 },
+	];
+	const transactions = options.map((one, i) => privateTransaction({ ...one, by: testAccount(i) }));
+	await Promise.all(transactions.map((one) => store.insert(one, recordOf(one), [])));
+	const again = await rest.restart();
+	({ store } = again);
+	const found = await loaded(again);
+	assert.equal(found.length, transactions.length);
+	for (const transaction of transactions) {
+		const stored = found.find((one) => one.record.hash === transaction.tx.hash);
+		assert.deepEqual(stored?.transaction, transaction);
+		assert.deepEqual(stored?.record, recordOf(transaction));
+	}
+	await again.kv.close();
+});
+
+test("a changed record comes back changed", async () => {
+	const first = await scene();
+	const transaction = privateTransaction();
+	const record = recordOf(transaction);
+	await first.store.insert(transaction, record, []);
+	for (const event of [
+		{ type: "ready", at: 2, block: 101 },
+		{ type: "simulated", at: 3, block: 101, gasUsed: 21_000 },
+		{ type: "broadcast", at: 4, block: 101 },
+		{ type: "delivered", at: 5, block: 101, builder: "b", kind: "bundle", answer: "accepted", ms: 7 },
+	] as const) {
+		assert.ok(fold(record, event));
+	}
+	await first.store.update([record]);
+	const again = await first.restart();
+	assert.deepEqual(await loaded(again), [{ transaction, record }]);
+	await again.kv.close();
+});
+
+test("a replacement and the end of what it replaced are one commit", async () => {
+	const first = await scene();
+	const old = privateTransaction();
+	const fresh = privateTransaction({ maxFeePerGas: 2n ** 40n, maxPriorityFeePerGas: 2n ** 40n });
+	const oldRecord = recordOf(old);
+	await first.store.insert(old, oldRecord, []);
+	assert.ok(fold(oldRecord, { type: "replaced", at: 2, block: 100, by: fresh.tx.hash }));
+	await first.store.insert(fresh, recordOf(fresh), [oldRecord]);
+	const again = await first.restart();
+	const stages = (await loaded(again)).map(({ record }) => [record.hash, record.stage]);
+	assert.deepEqual(
+		stages.sort(),
+		[
+			[old.tx.hash, "REPLACED"],
+			[fresh.tx.hash, "PENDING"],
+		].sort(),
+	);
+	await again.kv.close();
+});
+
+test("what is settled leaves no raw bytes behind, and its record for a week", async () => {
+	const first = await scene();
+	const transaction = privateTransaction();
+	const record = recordOf(transaction, EXPIRED);
+	await first.store.insert(transaction, record, []);
+	assert.equal(await first.store.settled(record.hash), null);
+	await first.store.settle([record], 10_000);
+	assert.deepEqual(await first.store.settled(record.hash), { ...record, settledAt: 10_000 });
+	const again = await first.restart();
+	assert.deepEqual(await loaded(again), []);
+	assert.deepEqual(await again.store.settled(record.hash), { ...record, settledAt: 10_000 });
+	const raw = Buffer.from(transaction.tx.raw);
+	for await (const [, value] of again.kv.range("", "\u{7f}")) assert.equal(value.indexOf(raw), -1);
+
+	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS), 0);
+	assert.notEqual(await again.store.settled(record.hash), null);
+	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 1);
+	assert.equal(await again.store.settled(record.hash), null);
+	assert.deepEqual(await keys(again.kv), []);
+	await again.kv.close();
+});
+
+test("one that comes back after its end is live again with its past, and settles anew", async () => {
+	const first = await scene();
+	const transaction = privateTransaction();
+	const record = recordOf(transaction, EXPIRED);
+	await first.store.insert(transaction, record, []);
+	await first.store.settle([record], 10_000);
+	assert.ok(fold(record, received(20_000, 200)));
+	await first.store.insert(transaction, record, []);
+	const again = await first.restart();
+	assert.deepEqual(await loaded(again), [{ transaction, record }]);
+
+	// Its first end is a week ago; its second one is not.
+	assert.ok(fold(record, { type: "expired", at: 30_000, block: 226 }));
+	await again.store.settle([record], 40_000);
+	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 0);
+	assert.equal((await again.store.settled(record.hash))?.settledAt, 40_000);
+	assert.equal(await again.store.purge(40_000 + KEEP_SETTLED_MS + 1), 1);
+	assert.deepEqual(await keys(again.kv), []);
+	await again.kv.close();
+});
+
+test("one that is live again is not forgotten with its former end", async () => {
+	const first = await scene();
+	const transaction = privateTransaction();
+	const record = recordOf(transaction, EXPIRED);
+	await first.store.settle([record], 10_000);
+	assert.ok(fold(record, received(20_000, 200)));
+	await first.store.insert(transaction, record, []);
+	await first.store.purge(10_000 + KEEP_SETTLED_MS + 1);
+	assert.deepEqual(await loaded(first), [{ transaction, record }]);
+	await first.kv.close();
+});
+
+test("what is old is forgotten a bounded number at a time, the oldest first", async () => {
+	const { store, kv } = await scene();
+	const template = recordOf(privateTransaction(), EXPIRED);
+	const records = Array.from({ length: 1_200 }, (_, i) => ({
+		...template,
+		hash: `0x${i.toString(16).padStart(64, "0")}`,
+	}));
+	await Promise.all(records.map((record, i) => store.settle([record], 5_000 - i)));
+	const now = 5_000 + KEEP_SETTLED_MS + 1;
+	assert.equal(await store.purge(now), 1_000);
+	assert.notEqual(await store.settled(records[0]?.hash ?? ""), null);
+	assert.equal(await store.settled(records.at(-1)?.hash ?? ""), null);
+	assert.equal(await store.purge(now), 200);
+	assert.equal(await store.purge(now), 0);
+	assert.deepEqual(await keys(kv), []);
+	await kv.close();
+});
+
+test("a failed write is thrown, and the store is not healthy until one succeeds", async () => {
+	const { kv } = await scene();
+	let broken = true;
+	const store = new Transactions({
+		kv: {
+			...kv,
+			write: (changes) =>
+				broken && changes.length > 0 ? Promise.reject(new Error("disk")) : kv.write(changes),
+		},
+	});
+	const transaction = privateTransaction();
+	assert.ok(store.healthy);
+	await assert.rejects(store.insert(transaction, recordOf(transaction), []));
+	assert.ok(!store.healthy);
+	// What each block does where there is nothing to write touches no disk, and proves nothing.
+	await store.update([]);
+	await store.settle([], 1);
+	await store.purge(1);
+	assert.ok(!store.healthy, "an empty write made it healthy");
+	broken = false;
+	await store.insert(transaction, recordOf(transaction), []);
+	assert.ok(store.healthy);
+	await kv.close();
+});
