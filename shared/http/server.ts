@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Clock, pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
-import type { Logger } from "../log.ts";
+import { type Logger, safeError } from "../log.ts";
 import { badRequestText, withoutUpgrade } from "./badRequest.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
 import type { RateLimiter } from "./rateLimit.ts";
@@ -123,7 +123,10 @@ class NodeHttpServer implements HttpServer {
 				resolve();
 			});
 		});
-		this.#dependencies.log.info("listening", { task: this.name, port: this.port });
+		const { log } = this.#dependencies;
+		// A connection that could not be taken (no file handles left): without a listener it would end the process.
+		this.#server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
+		log.info("listening", { task: this.name, port: this.port });
 	}
 
 	drain(): void {
@@ -165,8 +168,12 @@ class NodeHttpServer implements HttpServer {
 		server.on("clientError", (error: Error & { code?: string }, socket) => this.#badRequest(error, socket));
 		if (websocket !== undefined) {
 			server.on("upgrade", (request, socket, head) => {
-				if (request.headers.upgrade?.toLowerCase() === "websocket") websocket.upgrade(request, socket, head);
-				else {
+				// Node answers requests in a row in their order, but knows of no order between them and what comes after
+				// an upgrade: its first bytes would be taken for the answer that is still due.
+				if (this.#handler.isBusy(socket)) socket.destroy();
+				else if (request.headers.upgrade?.toLowerCase() === "websocket") {
+					websocket.upgrade(request, socket, head);
+				} else {
 					// Java's client and curl offer HTTP/2 with each first request; the offer may be ignored (RFC 9110, 7.8).
 					socket.unshift(withoutUpgrade(request, head));
 					server.emit("connection", socket);

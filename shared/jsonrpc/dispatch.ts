@@ -64,6 +64,8 @@ const CALL_LIMIT_MS = 28_000;
 /** Calls of one batch that run at the same time. */
 const BATCH_CONCURRENCY = 16;
 const UNKNOWN = "unknown";
+/** For calls of a batch whose turn did not come in time; who sent them may send them again. */
+const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
 const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
 
 /** A dispatcher over a table of methods. */
@@ -113,9 +115,11 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
 		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
 		const running = new Set<Promise<void>>();
+		const begun = this.#now();
 		for (const [i, call] of calls.entries()) {
 			if (answers[i] !== null) continue;
-			const answering = this.#run(call, context, refusal);
+			const late = this.#now() - begun >= this.#limitMs ? TOO_LATE : null;
+			const answering = this.#run(call, context, refusal ?? late);
 			if (this.#dependencies.methods.get(call.method)?.definition.ordered === true) {
 				answers[i] = await answering;
 				continue;

@@ -159,6 +159,35 @@ test("rubbish behind a request that is not answered yet gets no answer that coul
 		await assertWell(transport);
 	}));
 
+test("nor does an upgrade behind a request that is not answered yet", () =>
+	within({}, async (transport) => {
+		const { port, script } = transport;
+		for (const upgrade of [{ Upgrade: "websocket", "Sec-WebSocket-Version": "13" }, { Upgrade: "h2c" }]) {
+			const connection = await RawConnection.open(port);
+			const headers = { Connection: "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", ...upgrade };
+			connection.write(
+				Buffer.concat([postText("/fast", call("test_wait", "a")), requestText("GET", "/fast", headers)]),
+			);
+			assert.equal(await connection.closed(), "");
+			await until("it was called", () => script.waiting.length === 1);
+			script.release("a");
+		}
+		await assertWell(transport);
+	}));
+
+test("offers of another protocol may come with every request of a connection", () =>
+	within({}, async ({ port }) => {
+		const connection = await RawConnection.open(port);
+		const offer = { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c", "HTTP2-Settings": "AA" };
+		for (let i = 0; i < 30; i++) {
+			const bytes = postText("/fast", call("test_echo", i), offer);
+			connection.write(bytes.subarray(0, bytes.length - 5));
+			connection.write(bytes.subarray(bytes.length - 5));
+			assert.equal(JSON.parse((await connection.answer()).body).result, i);
+		}
+		connection.destroy();
+	}));
+
 test("clients that go away at any point leave nothing behind", () =>
 	within({}, async (transport) => {
 		const { port, script, server } = transport;

@@ -9,7 +9,7 @@ import type { BuilderInput } from "../../relay/domain/builder.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
 import type { RelayClient } from "./relayClient.ts";
-import { type RelayProcess, startRelayProcess } from "./relayProcess.ts";
+import { type LaunchedRelay, launchRelay, type RelayProcess, startRelayProcess } from "./relayProcess.ts";
 import { until } from "./until.ts";
 
 export interface ProcessSystemOptions {
@@ -32,6 +32,8 @@ export interface ProcessSystem {
 	readonly env: Readonly<Record<string, string>>;
 	/** Starts a relay, with `env` over {@link ProcessSystem.env}; it ends with the system at the latest. */
 	start(env?: Readonly<Record<string, string>>): Promise<RelayProcess>;
+	/** The same, waiting for nothing. */
+	launch(env?: Readonly<Record<string, string>>): LaunchedRelay;
 	/** Has the next block built and waits until `relay` has worked it off; its number. */
 	nextBlock(relay: RelayProcess): Promise<number>;
 	stop(): Promise<void>;
@@ -61,7 +63,7 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 		LOG_LEVEL: "info",
 		...options.env,
 	};
-	const relays: RelayProcess[] = [];
+	const relays: LaunchedRelay[] = [];
 	return {
 		chain,
 		builders,
@@ -70,6 +72,11 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 		env,
 		async start(over = {}) {
 			const relay = await startRelayProcess({ env: { ...env, ...over } });
+			relays.push(relay);
+			return relay;
+		},
+		launch(over = {}) {
+			const relay = launchRelay({ env: { ...env, ...over } });
 			relays.push(relay);
 			return relay;
 		},

@@ -94,6 +94,21 @@ function meter(tokens: number) {
 	return { asked, limiter };
 }
 
+test("calls of a batch whose turn does not come in time are not made, and say so", async () => {
+	const { send, script, clock } = start();
+	const answer = send(["a", "b", "c"].map((name, i) => entry(i, "test_ordered", name)));
+	await clock.advance(600);
+	script.release("a");
+	await clock.advance(600);
+	script.release("b");
+	const { body } = await answer;
+	assert.deepEqual(
+		body.map((one: { result?: string; error?: { message: string } }) => one.result ?? one.error?.message),
+		["a", "b", "internal error: the batch took too long, this call was not made"],
+	);
+	assert.deepEqual(script.log, ["start a", "end a", "start b", "end b"]);
+});
+
 test("every entry is weighed, known or not, readable or not", async () => {
 	const { asked, limiter } = meter(1_000);
 	const { send } = start(limiter);

@@ -1,0 +1,110 @@
+// Time as a dependency: the real clock's promises, and deadlines and pauses under a clock moved by hand.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { DeadlineError, pause, systemClock, withDeadline } from "../../../shared/clock.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+import { until } from "../../support/until.ts";
+
+const never = () => new Promise<never>(() => {});
+
+test("the real clock tells the time, and its timers fire once or not at all", async () => {
+	assert.ok(Math.abs(systemClock.now() - Date.now()) < 1_000);
+	const before = systemClock.monotonic();
+	let cancelled = 0;
+	const timer = systemClock.after(1, () => {
+		cancelled += 1;
+	});
+	timer.cancel();
+	timer.cancel();
+	let fired = 0;
+	systemClock.after(5, () => {
+		fired += 1;
+	});
+	await until("the timer", () => fired > 0);
+	assert.deepEqual([cancelled, fired], [0, 1]);
+	assert.ok(systemClock.monotonic() > before);
+});
+
+test("a pending timer does not keep the process alive", () => {
+	const module = new URL("../../../shared/clock.ts", import.meta.url).href;
+	const code = `import { systemClock } from ${JSON.stringify(module)}; systemClock.after(60_000, () => {});`;
+	const args = ["--import", "tsx", "--input-type=module", "--eval", code];
+	const { status, signal } = spawnSync(process.execPath, args, { timeout: 20_000 });
+	assert.deepEqual([status, signal], [0, null]);
+});
+
+test("work within its deadline is as if there was none, and leaves no timer behind", async () => {
+	const clock = new ManualClock();
+	assert.equal(await withDeadline(clock, "work", 100, () => Promise.resolve("done")), "done");
+	await assert.rejects(
+		withDeadline(clock, "work", 100, () => Promise.reject(new TypeError("its own"))),
+		{ name: "TypeError", message: "its own" },
+	);
+	await clock.advance(0);
+	assert.equal(clock.timers, 0);
+});
+
+test("when the time is up it is told, even if the work ignores its signal", async () => {
+	const clock = new ManualClock();
+	let signal: AbortSignal | undefined;
+	const outcome = withDeadline(clock, "the node", 100, (given) => {
+		signal = given;
+		return never();
+	}).catch((thrown: unknown) => thrown);
+	await clock.advance(99);
+	assert.equal(signal?.aborted, false);
+	await clock.advance(1);
+	const thrown = await outcome;
+	assert.ok(thrown instanceof DeadlineError);
+	assert.deepEqual([thrown.code, thrown.message], ["DEADLINE", "the node: no answer within 100 ms"]);
+	assert.equal(signal?.aborted, true);
+	assert.equal(signal?.reason, thrown);
+});
+
+test("work that comes to an end after its deadline changes nothing", async () => {
+	const clock = new ManualClock();
+	let finish: (value: string) => void = () => {};
+	const outcome = withDeadline(clock, "work", 10, () => new Promise<string>((resolve) => (finish = resolve)));
+	const told = outcome.then(
+		() => "done",
+		(thrown: DeadlineError) => thrown.code,
+	);
+	await clock.advance(10);
+	finish("late");
+	assert.equal(await told, "DEADLINE");
+});
+
+test("work that throws before it gives a promise is a rejection, and leaves no timer behind", async () => {
+	const clock = new ManualClock();
+	const thrower = (): Promise<never> => {
+		throw new RangeError("at once");
+	};
+	await assert.rejects(withDeadline(clock, "work", 100, thrower), { name: "RangeError" });
+	await clock.advance(0);
+	assert.equal(clock.timers, 0);
+});
+
+test("a pause lasts as long as it says", async () => {
+	const clock = new ManualClock();
+	let over = false;
+	const pausing = pause(clock, 50).then(() => {
+		over = true;
+	});
+	await clock.advance(49);
+	assert.equal(over, false);
+	await clock.advance(1);
+	await pausing;
+	assert.deepEqual([over, clock.timers], [true, 0]);
+});
+
+test("a pause ends at once when its signal is aborted, and never rejects", async () => {
+	const clock = new ManualClock();
+	const controller = new AbortController();
+	const pausing = pause(clock, 50, controller.signal);
+	controller.abort(new Error("why"));
+	await pausing;
+	await pause(clock, 50, controller.signal);
+	assert.equal(clock.timers, 0);
+});

@@ -1,0 +1,162 @@
+// Settings of any process: reading, refusing, helping and printing, with secrets in every place they can be in.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	helpText,
+	integer,
+	maskUrls,
+	oneOf,
+	printedConfig,
+	readSettings,
+	SettingError,
+	type SettingTable,
+	text,
+	url,
+} from "../../../shared/config.ts";
+
+const TABLE = {
+	PORT: {
+		help: "where to listen",
+		expects: "a port",
+		example: "8080",
+		default: "80",
+		parse: integer(0, 65_535),
+	},
+	NODE: { help: "the node", expects: "a URL", example: "http://x", parse: url("http:", "https:") },
+	MODE: { help: "how", expects: "a or b", example: "a", optional: true, parse: oneOf(["a", "b"]) },
+	KEY: { help: "the key", expects: "any text", example: "k", optional: true, secret: true, parse: text },
+} as const satisfies SettingTable;
+
+test("values, defaults and absent options make one frozen object", () => {
+	const settings = readSettings(TABLE, { NODE: " https://n/ ", PORT: "", OTHER: "x" });
+	assert.deepEqual(settings, { PORT: 80, NODE: "https://n", MODE: undefined, KEY: undefined });
+	assert.ok(Object.isFrozen(settings));
+	assert.deepEqual(readSettings(TABLE, { NODE: "http://n", PORT: "0", MODE: "b", KEY: "s" }), {
+		...{ PORT: 0, NODE: "http://n", MODE: "b", KEY: "s" },
+	});
+});
+
+test("what is missing or bad is named with what was expected and an example, and never quoted", () => {
+	for (const [env, name, message] of [
+		[{}, "NODE", "NODE is missing: expected a URL, for example NODE=http://x"],
+		[{ NODE: "  " }, "NODE", "NODE is missing: expected a URL, for example NODE=http://x"],
+		[{ NODE: "s3cret" }, "NODE", "NODE is not valid: expected a URL, for example NODE=http://x"],
+		[
+			{ NODE: "http://x", PORT: "s3cret" },
+			"PORT",
+			"PORT is not valid: expected a port, for example PORT=8080",
+		],
+		[{ NODE: "http://x", MODE: "s3cret" }, "MODE", "MODE is not valid: expected a or b, for example MODE=a"],
+	] as const) {
+		assert.throws(
+			() => readSettings(TABLE, env),
+			(thrown: unknown) => {
+				assert.ok(thrown instanceof SettingError);
+				assert.deepEqual([thrown.code, thrown.setting, thrown.message], ["SETTING", name, message]);
+				return true;
+			},
+		);
+	}
+});
+
+test("help names every setting with its purpose, its form, its default and an example", () => {
+	const help = helpText("npm run x", "does x", TABLE);
+	assert.equal(help.split("\n")[0], "npm run x: does x");
+	for (const line of [
+		...["  PORT", "      where to listen", "      a port; default 80; e.g. 8080"],
+		...["  NODE", "      a URL; required; e.g. http://x", "      a or b; optional; e.g. a"],
+		...["  --help          this text", "  --print-config  the settings in force, secrets masked"],
+	]) {
+		assert.ok(help.split("\n").includes(line), line);
+	}
+});
+
+test("the printed settings are those in force, without secrets", () => {
+	assert.equal(
+		printedConfig(TABLE, { NODE: "https://u:p@n.example/key", KEY: "s3cret" }),
+		"PORT=80\nNODE=https://n.example/***\nMODE=\nKEY=***",
+	);
+	assert.equal(
+		printedConfig(TABLE, { NODE: "http://127.0.0.1:8545" }),
+		"PORT=80\nNODE=http://127.0.0.1:8545\nMODE=\nKEY=",
+	);
+});
+
+test("scheme, host and port of a URL are shown; path, query and user are not", () => {
+	for (const [given, shown] of [
+		["http://127.0.0.1:8545", "http://127.0.0.1:8545"],
+		["http://127.0.0.1:8545/", "http://127.0.0.1:8545/"],
+		["https://rpc.example/v3/s3cret", "https://rpc.example/***"],
+		["https://rpc.example?key=s3cret", "https://rpc.example/***"],
+		["https://rpc.example#s3cret", "https://rpc.example/***"],
+		["https://s3cret@rpc.example", "https://rpc.example/***"],
+		["https://user:s3cret@rpc.example:1/x", "https://rpc.example:1/***"],
+		["wss://rpc.example/s3cret", "wss://rpc.example/***"],
+		["postgres://u:s3cret@db.example:5432/leeward", "postgres://db.example:5432/***"],
+		["postgresql://u:s3cret@db.example/leeward", "postgresql://db.example/***"],
+		["a https://x.example/s3cret b http://y.example c", "a https://x.example/*** b http://y.example c"],
+		["not a URL", "not a URL"],
+	] as const) {
+		assert.equal(maskUrls(given), shown);
+	}
+});
+
+/** Ways to write down an address that the parser takes, with a secret where users and keys are. */
+const SECRET_URLS = [
+	...["HTTPS://user:s3cret@rpc.example/", "Https://rpc.example/s3cret", "https://user:a,s3cret@rpc.example"],
+	...[
+		"https://user:a'b s3cret@rpc.example",
+		'https://user:a"s3cret@rpc.example',
+		"https://a@s3cret@rpc.example",
+	],
+	...["https://rpc.example/a,s3cret", "https://rpc.example/a's3cret", "https://rpc.example/a?x='s3cret"],
+	...["https:rpc.example/s3cret", "https:/rpc.example/s3cret", "https:\\\\rpc.example\\s3cret"],
+	...["https://rpc.example/a s3cret", "ht\ntps://rpc.example/s3cret", "https://user:\ts3cret@rpc.example"],
+];
+for (const given of SECRET_URLS) {
+	test(`no secret is printed of ${JSON.stringify(given)}`, () => {
+		// What can't be set can't be printed either.
+		if (url("http:", "https:")(given) === undefined) return;
+		const printed = printedConfig(TABLE, { NODE: given });
+		assert.ok(!printed.includes("s3cret"), printed);
+		assert.ok(printed.includes("rpc.example"), printed);
+	});
+}
+
+const ROWS_TABLE = {
+	ROWS: { help: "rows", expects: "JSON", example: "[]", parse: text },
+} as const satisfies SettingTable;
+
+for (const rows of [
+	'[{"name":"a","url":"https://u:s3cret@a.example/s3cret"},{"name":"b","url":"https://b.example/s3cret"}]',
+	'[{"name":"a","url":"https:\\/\\/a.example\\/s3cret"}]',
+	'[{"name":"a","url":"\\u0068ttps://a.example/s3cret"}]',
+	'[{"name":"a","url":"https://u:a,s3cret@a.example"}]',
+	'[{"name":"a","url":"HTTPS://a.example/s3cret"}]',
+	'[{"name":"a","url":"https://a.example/a\'s3cret"}]',
+	'[ {"url" : "https://a.example/\\"s3cret" } ]',
+]) {
+	test(`no secret is printed of the rows ${rows}`, () => {
+		const printed = printedConfig(ROWS_TABLE, { ROWS: rows });
+		assert.ok(!printed.includes("s3cret"), printed);
+	});
+}
+
+test("whole numbers, in their bounds, in plain digits", () => {
+	const parse = integer(10, 1_000);
+	assert.deepEqual(["10", "1000", "010", "0000000000000999"].map(parse), [10, 1_000, 10, undefined]);
+	for (const bad of ["9", "1001", "-10", "+10", "1e2", "0x10", "10.0", "1_0", " 10", "ten", "", "١٠"]) {
+		assert.equal(parse(bad), undefined, bad);
+	}
+});
+
+test("one of a list, exactly; a URL of the given kinds, without its last slash; any text", () => {
+	assert.deepEqual(["a", "A", "", "c"].map(oneOf(["a", "b"])), ["a", undefined, undefined, undefined]);
+	const parse = url("http:", "https:");
+	assert.deepEqual(
+		["http://a", "https://a/", "https://a/b/", "https://a/?q=1", "ws://a", "a", "", "http://"].map(parse),
+		["http://a", "https://a", "https://a/b", "https://a/?q=1", undefined, undefined, undefined, undefined],
+	);
+	assert.deepEqual(["", "x"].map(text), [undefined, "x"]);
+});
