@@ -162,12 +162,19 @@ export class BlockLoop {
 	#revive(entry: LedgerEntry): void {
 		const { pool, ledger, clock } = this.#deps;
 		const { transaction, record } = entry;
-		const pooled: PoolEntry = { transaction, durable: true, outFor: null };
+		const pooled: PoolEntry = { transaction, durable: true, outFor: null, sentTo: this.#sentTo(entry) };
 		if (pool.insert(pooled, transaction.tx.nonce, 0)) return;
 		const holder = pool.at(transaction.tx.from, transaction.tx.nonce);
 		if (holder === undefined || holder.transaction.tx.hash === record.hash) return;
 		const by = holder.transaction.tx.hash;
 		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block: record.block ?? 0, by });
+	}
+
+	/** The builders that have had it, as far as it is known: answers of the last moments may not have been written. */
+	#sentTo({ transaction, record }: LedgerEntry): ReadonlySet<string> {
+		const sent = record.deliveries.filter(({ kind }) => kind !== "cancel").map(({ builder }) => builder);
+		const wasOut = record.events.some(({ type }) => type === "broadcast");
+		return new Set(sent.length === 0 && wasOut ? this.#deps.broadcaster.eligible(transaction) : sent);
 	}
 
 	/** Ends what has lived its blocks, or waited too long behind a gap. */
@@ -190,8 +197,8 @@ export class BlockLoop {
 	/** A bundle names its block and lapses by itself; a private transaction stays until it is cancelled. */
 	#withdrawPrivate(entry: PoolEntry, head: number): void {
 		const { broadcaster } = this.#deps;
-		if (entry.outFor === null || policyOf(entry.transaction.path).form !== "private") return;
-		broadcaster.cancel(entry.transaction, broadcaster.eligible(entry.transaction), head + 1);
+		if (policyOf(entry.transaction.path).form !== "private") return;
+		broadcaster.cancel(entry.transaction, [...entry.sentTo], head + 1);
 	}
 
 	/** One sender for the new next block: simulated where it must be, else sent again as it is. */

@@ -214,6 +214,8 @@ export class ChainRunner {
 		const { events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
+			// Should its turn come again for the same block, it is sent and told again.
+			entry.outFor = null;
 			this.#wait(entry, plan.reason);
 			return;
 		}
@@ -227,13 +229,14 @@ export class ChainRunner {
 			}
 			// It went out for this very block and fails now: the builders are told.
 			if (entry.outFor === next.number) {
-				broadcaster.cancel(entry.transaction, broadcaster.eligible(entry.transaction), next.number);
+				broadcaster.cancel(entry.transaction, [...entry.sentTo], next.number);
 				entry.outFor = null;
 			}
 			return;
 		}
 		if (entry.outFor === next.number) return;
 		entry.outFor = next.number;
+		entry.sentTo = new Set([...entry.sentTo, ...plan.builders]);
 		const begun = clock.monotonic();
 		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number });
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;

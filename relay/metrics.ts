@@ -53,7 +53,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 			labelSets({
 				builder: builders,
 				kind: ["bundle", "private", "cancel"],
-				answer: ["accepted", "rejected", "failed", "timeout", "overflow"],
+				answer: ["accepted", "rejected", "failed", "timeout", "unsent"],
 			}),
 		),
 		deliverySeconds: metrics.histogram(

@@ -136,9 +136,7 @@ export class Pipeline implements Submitter {
 			const { hash: oldHash } = old.transaction.tx;
 			// It may have been mined while the new one was written: then the new one is dropped in its turn.
 			if (isLive(ledger.get(oldHash)?.record.stage ?? "REPLACED")) ledger.emit(oldHash, replaced);
-			if (old.outFor !== null) {
-				broadcaster.cancel(old.transaction, broadcaster.eligible(old.transaction), block + 1);
-			}
+			broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
 		}
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
@@ -161,5 +159,5 @@ function known(hash: string): SubmitOutcome {
 }
 
 function undecodable(reason: DecodeReason, message: string): Rejection {
-	return rejection("UNDECODABLE", message, { reason });
+	return rejection("UNDECODABLE", message, { detail: reason });
 }

@@ -81,6 +81,8 @@ export class Fanout implements Broadcaster {
 		const signed = this.#signOnce();
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.push({
+				key: transaction.tx.from,
+				subject: transaction.tx.hash,
 				block,
 				urgent: false,
 				make: () => signed(DIALECTS[row.dialect].send(row, dispatch, uuid)),
@@ -93,8 +95,11 @@ export class Fanout implements Broadcaster {
 		const cancellation = { transaction, uuid: this.#uuid(transaction), block };
 		const signed = this.#signOnce();
 		for (const { row, lane } of this.#chosen(builders)) {
+			lane.withdraw(transaction.tx.from, transaction.tx.hash);
 			for (const call of DIALECTS[row.dialect].cancel(row, cancellation)) {
 				lane.push({
+					key: transaction.tx.from,
+					subject: transaction.tx.hash,
 					block,
 					urgent: true,
 					make: () => signed(call),

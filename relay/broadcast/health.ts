@@ -17,9 +17,9 @@ export class DeliveryHealth {
 		this.#windowMs = options.windowMs;
 	}
 
-	/** Takes note of one delivery. What never left (`overflow`) says nothing of the builders. */
+	/** Takes note of one delivery. What never left (`unsent`) says nothing of the builders. */
 	note(answer: DeliveryAnswer): void {
-		if (answer === "overflow") return;
+		if (answer === "unsent") return;
 		this.#lastTried = this.#clock.monotonic();
 		if (answer === "accepted" || answer === "rejected") this.#lastAnswered = this.#lastTried;
 	}

@@ -1,66 +1,92 @@
 // One builder's lane: a bounded queue in front of its wire. What comes in are bodies, what goes out are their
-// answers. A slow builder fills its own lane and delays nobody else.
+// answers. Items of one sender go one behind another, so that a chain of nonces arrives in order and a cancel behind
+// what it cancels; senders take turns. A slow builder fills its own lane and delays nobody else.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 
 /** Something to be sent. */
 export interface LaneItem {
+	/** Items of one key are never under way at the same time: the sender's address. */
+	readonly key: string;
+	/** What it is about, for {@link Lane.withdraw}: the transaction's hash. */
+	readonly subject: string;
 	/** The block it is for; once that is the head, it is no longer worth sending. */
 	readonly block: number;
-	/** Cancels go first, and are sent whatever the block. */
+	/** Cancels go before all that waits, and are sent whatever the block. */
 	readonly urgent: boolean;
 	/** Made when its turn comes, so that a waiting item takes no memory. */
 	readonly make: () => { body: Buffer; signature: string };
+	/** Called once; `unsent` where it never left. */
 	readonly answered: (answer: DeliveryAnswer, ms: number) => void;
 }
 
 export interface LaneOptions {
-	/** Items that may wait; one more is answered `overflow` and comes again with the next head. */
+	/** Items that may wait; one more is answered `unsent` and comes again with the next head. */
 	readonly capacity: number;
 	/** Requests under way at most. */
 	readonly concurrency: number;
 }
 
-/** Sends items in their order, urgent ones first. */
+export interface LaneDependencies {
+	readonly send: (body: Buffer, signature: string) => Promise<DeliveryAnswer>;
+	readonly clock: Clock;
+}
+
+/** What waits for one sender's turn. */
+interface Queue {
+	urgent: LaneItem[];
+	waiting: LaneItem[];
+	busy: boolean;
+}
+
+/** Sends items, some at a time. */
 export class Lane {
 	readonly #options: LaneOptions;
-	readonly #send: (body: Buffer, signature: string) => Promise<DeliveryAnswer>;
-	readonly #clock: Clock;
-	readonly #urgent: LaneItem[] = [];
-	#waiting: LaneItem[] = [];
-	#taken = 0;
+	readonly #deps: LaneDependencies;
+	readonly #queues = new Map<string, Queue>();
+	/** Keys that have something to send and nothing under way, in the order of their turns. */
+	readonly #urgentTurns = new Set<string>();
+	readonly #turns = new Set<string>();
+	#waiting = 0;
 	#underWay = 0;
 	#head = 0;
 	#closed = false;
 	#idle: (() => void)[] = [];
 
-	constructor(
-		options: LaneOptions,
-		dependencies: {
-			send: (body: Buffer, signature: string) => Promise<DeliveryAnswer>;
-			clock: Clock;
-		},
-	) {
+	constructor(options: LaneOptions, dependencies: LaneDependencies) {
 		this.#options = options;
-		this.#send = dependencies.send;
-		this.#clock = dependencies.clock;
+		this.#deps = dependencies;
 	}
 
 	/** Items that wait or are under way. */
 	get depth(): number {
-		return this.#urgent.length + this.#waiting.length - this.#taken + this.#underWay;
+		return this.#waiting + this.#underWay;
 	}
 
 	push(item: LaneItem): void {
-		const queue = item.urgent ? this.#urgent : this.#waiting;
-		const length = item.urgent ? queue.length : queue.length - this.#taken;
-		if (this.#closed || length >= this.#options.capacity) {
-			item.answered("overflow", 0);
+		// Cancels are few, and the last thing to be given up.
+		const limit = item.urgent ? 2 * this.#options.capacity : this.#options.capacity;
+		if (this.#closed || this.#waiting >= limit) {
+			item.answered("unsent", 0);
 			return;
 		}
-		queue.push(item);
+		const queue = this.#queues.get(item.key) ?? { urgent: [], waiting: [], busy: false };
+		this.#queues.set(item.key, queue);
+		(item.urgent ? queue.urgent : queue.waiting).push(item);
+		this.#waiting += 1;
+		this.#queueUp(item.key, queue);
 		this.#pump();
+	}
+
+	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. */
+	withdraw(key: string, subject: string): void {
+		const queue = this.#queues.get(key);
+		if (queue === undefined) return;
+		const gone = queue.waiting.filter((item) => item.subject === subject);
+		queue.waiting = queue.waiting.filter((item) => item.subject !== subject);
+		this.#waiting -= gone.length;
+		for (const item of gone) item.answered("unsent", 0);
 	}
 
 	/** Everything that waits for `head` or a block before it is stale from now on. */
@@ -68,35 +94,55 @@ export class Lane {
 		this.#head = head;
 	}
 
-	/** Takes no more and resolves when what is under way is answered; what waits is answered `overflow`. */
+	/** Takes no more and resolves when what is under way is answered; what waits is answered `unsent`. */
 	async close(): Promise<void> {
 		this.#closed = true;
-		for (const item of [...this.#urgent.splice(0), ...this.#waiting.slice(this.#taken)]) {
-			item.answered("overflow", 0);
-		}
-		this.#waiting = [];
-		this.#taken = 0;
-		await this.settled();
+		const left = [...this.#queues.values()].flatMap((queue) => [...queue.urgent, ...queue.waiting]);
+		this.#queues.clear();
+		this.#urgentTurns.clear();
+		this.#turns.clear();
+		this.#waiting = 0;
+		for (const item of left) item.answered("unsent", 0);
+		if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 
-	/** Resolves when nothing waits and nothing is under way. */
-	settled(): Promise<void> {
-		if (this.depth === 0) return Promise.resolve();
-		return new Promise((resolve) => this.#idle.push(resolve));
+	#queueUp(key: string, queue: Queue): void {
+		if (queue.busy) return;
+		if (queue.urgent.length > 0) this.#urgentTurns.add(key);
+		else if (queue.waiting.length > 0) this.#turns.add(key);
+		else this.#queues.delete(key);
 	}
 
+	/** The next item whose turn it is; stale ones are answered on the way. */
 	#next(): LaneItem | undefined {
-		const urgent = this.#urgent.shift();
-		if (urgent !== undefined) return urgent;
-		while (this.#taken < this.#waiting.length) {
-			const item = this.#waiting[this.#taken];
-			this.#taken += 1;
-			// A plain shift() of a long array costs its length; the taken part is cut off now and then instead.
-			if (this.#taken > 1024) {
-				this.#waiting = this.#waiting.slice(this.#taken);
-				this.#taken = 0;
+		for (const turns of [this.#urgentTurns, this.#turns]) {
+			for (const key of turns) {
+				this.#urgentTurns.delete(key);
+				this.#turns.delete(key);
+				const queue = this.#queues.get(key);
+				if (queue === undefined) continue;
+				const item = this.#take(queue);
+				if (item === undefined) {
+					this.#queueUp(key, queue);
+					continue;
+				}
+				queue.busy = true;
+				return item;
 			}
-			if (item !== undefined && item.block > this.#head) return item;
+		}
+		return undefined;
+	}
+
+	#take(queue: Queue): LaneItem | undefined {
+		const urgent = queue.urgent.shift();
+		if (urgent !== undefined) {
+			this.#waiting -= 1;
+			return urgent;
+		}
+		for (let item = queue.waiting.shift(); item !== undefined; item = queue.waiting.shift()) {
+			this.#waiting -= 1;
+			if (item.block > this.#head) return item;
+			item.answered("unsent", 0);
 		}
 		return undefined;
 	}
@@ -104,19 +150,25 @@ export class Lane {
 	#pump(): void {
 		while (this.#underWay < this.#options.concurrency) {
 			const item = this.#next();
-			if (item === undefined) break;
+			if (item === undefined) return;
 			this.#underWay += 1;
 			void this.#deliver(item);
 		}
-		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 
 	async #deliver(item: LaneItem): Promise<void> {
+		const { send, clock } = this.#deps;
 		const { body, signature } = item.make();
-		const begun = this.#clock.monotonic();
-		const answer = await this.#send(body, signature);
+		const begun = clock.monotonic();
+		const answer = await send(body, signature);
 		this.#underWay -= 1;
-		item.answered(answer, Math.round(this.#clock.monotonic() - begun));
+		item.answered(answer, Math.round(clock.monotonic() - begun));
+		const queue = this.#queues.get(item.key);
+		if (queue !== undefined) {
+			queue.busy = false;
+			this.#queueUp(item.key, queue);
+		}
 		this.#pump();
+		if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 }

@@ -2,10 +2,12 @@
 // reads under way are asked once, and what cannot change is remembered. It reads no parameter and changes no answer.
 
 import { LRUCache } from "lru-cache";
+import { type Clock, systemClock } from "../../shared/clock.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
+import { ReadLane } from "./readLane.ts";
 
 export interface PassthroughOptions {
 	/** Bytes of answers remembered at most. Default 64 MiB. */
@@ -19,10 +21,17 @@ export interface PassthroughDependencies {
 	/** The tracked head, or null before the first one. */
 	readonly head: () => { readonly number: number; readonly hash: string } | null;
 	readonly log: Logger;
+	/** The real one unless given. */
+	readonly clock?: Clock;
 }
 
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
 const MAX_UNDER_WAY = 2_000;
+/**
+ * Of light reads and of heavy ones, how many the node is asked for at the same time; the rest waits its turn. The
+ * relay's own questions need connections too, and light reads shall not wait for heavy ones.
+ */
+const AT_ONCE = 12;
 /** Larger answers are not remembered: a few of them would push out everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 /** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
@@ -49,6 +58,8 @@ export class Passthrough {
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
 	readonly #maxUnderWay: number;
+	readonly #light: ReadLane;
+	readonly #heavy: ReadLane;
 	readonly #underWay = new Map<string, Promise<unknown>>();
 	/** In boxes, because `false` is an answer too. */
 	readonly #kept: LRUCache<string, { readonly result: unknown }>;
@@ -57,6 +68,9 @@ export class Passthrough {
 		this.#node = dependencies.node;
 		this.#head = dependencies.head;
 		this.#log = dependencies.log;
+		const clock = dependencies.clock ?? systemClock;
+		this.#light = new ReadLane({ atOnce: AT_ONCE }, { clock });
+		this.#heavy = new ReadLane({ atOnce: AT_ONCE }, { clock });
 		this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
 		this.#kept = new LRUCache({
 			maxSize: options.maxCacheBytes ?? MAX_CACHE_BYTES,
@@ -108,9 +122,10 @@ export class Passthrough {
 	}
 
 	async #ask(method: string, params: readonly unknown[], passed: PassedMethod): Promise<unknown> {
+		const lane = passed.weight === 1 ? this.#light : this.#heavy;
 		let answer: RpcAnswer;
 		try {
-			answer = await this.#node.call({ method, params }, passed.timeoutMs);
+			answer = await lane.run(passed.timeoutMs, (leftMs) => this.#node.call({ method, params }, leftMs));
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			this.#log.debug("a read failed", { method, code: thrown.code });

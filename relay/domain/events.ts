@@ -3,8 +3,11 @@
 
 import type { SimulationError } from "./simulation.ts";
 
-/** How a builder took a delivery. `rejected` is an answer too; `failed` and `timeout` are none; `overflow`: never sent. */
-export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "overflow";
+/**
+ * How a builder took a delivery. `rejected` is an answer too; `failed` and `timeout` are none; `unsent`: it never left,
+ * because the lane was full, its block had come, or it was cancelled while it waited.
+ */
+export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "unsent";
 
 /** In which form a builder got something. */
 export type DeliveryKind = "bundle" | "private" | "cancel";

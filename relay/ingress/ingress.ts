@@ -127,8 +127,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const servers: HttpServer[] = [main];
 	if (searcherPort !== undefined) {
-		const searchers = { ...common, name: "searchers", port: searcherPort, rpcPaths: RPC_PATHS, routes: [] };
-		servers.push(createHttpServer(searchers, { ...deps, post, websocket }));
+		const searchers = { ...common, name: "searchers", port: searcherPort, rpcPaths: [], routes: [] };
+		servers.push(createHttpServer(searchers, { ...deps, websocket }));
 	}
 	if (metricsPort !== undefined) {
 		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes: [metrics] };

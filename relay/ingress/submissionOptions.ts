@@ -1,6 +1,7 @@
 // The query parameters of the submission endpoints: a path and a query come in, what the sender asked for goes out.
 // Unknown parameters are ignored, bad ones refused: nobody shall believe that a misspelt protection is on.
 
+import { parseAddress } from "../../shared/ethereum/hex.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { DEFAULT_PATH, isSubmissionPath, policyOf, type SubmissionPath } from "../domain/endpoints.ts";
 import type { SubmissionOptions } from "../domain/transaction.ts";
@@ -55,8 +56,9 @@ function flag(query: URLSearchParams, name: string): boolean {
 function address(query: URLSearchParams, name: string): string | null {
 	const value = single(query, name);
 	if (value === null) return null;
-	if (!/^0x[0-9a-fA-F]{40}$/.test(value)) throw bad(name, "an address of 20 bytes as 0x hex");
-	return value.toLowerCase();
+	const parsed = parseAddress(value);
+	if (parsed === null) throw bad(name, "an address of 20 bytes as 0x hex");
+	return parsed;
 }
 
 function referrer(query: URLSearchParams): string | null {

@@ -15,6 +15,8 @@ export interface PoolEntry {
 	durable: boolean;
 	/** The last block it was handed to builders for, or null. */
 	outFor: number | null;
+	/** Names of the builders that it was handed to: who must be told when it is withdrawn. */
+	sentTo: ReadonlySet<string>;
 }
 
 /** What became of an attempt to add. */
@@ -99,7 +101,7 @@ export class Pool implements PendingReader {
 			}
 			if (this.#byHash.size >= this.#options.maxTotal) return refused("POOL_FULL", "txpool is full", "pool");
 		}
-		const entry: PoolEntry = { transaction, durable: false, outFor: null };
+		const entry: PoolEntry = { transaction, durable: false, outFor: null, sentTo: new Set() };
 		if (old !== undefined) this.remove(old);
 		this.insert(entry, account.nonce, account.block);
 		return old === undefined ? { outcome: "added", entry } : { outcome: "replaced", entry, old };

@@ -1,14 +1,11 @@
-// What a relay knows after SIGKILL is what it knew before: replacements, parameters, life, its key. And what a data
-// folder is good for: one process, one chain.
+// What a relay knows after SIGKILL is what it knew before: replacements, parameters, life. Each test
+// has a data folder and an account of its own.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Wallet } from "ethers";
-import { startDevChain } from "../devnet/devChain.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
-import { type RelayProcess, runRelay } from "../support/relayProcess.ts";
-import { accountOf, rawTransaction, signedTransaction, type TxOptions } from "../support/txFactory.ts";
+import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
 const GWEI = 1_000_000_000;
@@ -19,9 +16,9 @@ before(async () => {
 });
 after(() => system.stop());
 
-test("a replaced transaction stays replaced, and its bytes are never sent again", async () => {
-	const folder = folderOf("replaced");
-	const killed = await system.start(folder);
+test("a replaced transaction stays replaced, and its bytes never go out again", async () => {
+	const env = folder("replaced");
+	const killed = await system.start(env);
 	const old = signed(0, { maxFeePerGas: 20 * GWEI, maxPriorityFeePerGas: GWEI });
 	const fresh = signed(0, { maxFeePerGas: 22 * GWEI, maxPriorityFeePerGas: 1.1 * GWEI });
 	await killed.client.send(old.raw);
@@ -29,13 +26,123 @@ test("a replaced transaction stays replaced, and its bytes are never sent again"
 	await killed.kill();
 
 	const mark = lastRequest();
-	const { client, ...relay } = await restarted(folder);
-	assert.equal(await client.stage(old.hash), "REPLACED");
-	assert.equal(await client.call("eth_getTransactionByHash", [old.hash]), null);
-	assert.equal(await client.send(old.raw), old.hash);
+	const relay = await system.start(env);
+	assert.equal(await relay.client.stage(old.hash), "REPLACED");
+	assert.equal(await relay.client.call("eth_getTransactionByHash", [old.hash]), null);
+	assert.equal(await relay.client.send(old.raw), old.hash);
 	await until("the new one is out again", () => wasSent(fresh.raw, mark));
-	await system.nextBlock({ client, ...relay } as RelayProcess);
-	assert.equal(await client.stage(fresh.hash), "INCLUDED");
-	assert.equal(await client.stage(old.hash), "REPLACED");
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(fresh.hash), "INCLUDED");
+	assert.equal(await relay.client.stage(old.hash), "REPLACED");
 	assert.equal(wasSent(old.raw, mark), false);
+	await relay.kill();
 });
+
+test("path and query parameters of a submission outlive SIGKILL", async () => {
+	const env = folder("parameters");
+	const killed = await system.start(env);
+	const tx = signed(1);
+	const query = "referrer=wallet%20x&refundRecipient=0x00000000000000000000000000000000000ABCDE";
+	await killed.client.send(tx.raw, `/noreverts?${query}`);
+	await killed.kill();
+
+	const mark = lastRequest();
+	const relay = await system.start(env);
+	const sent = await system.builder.waitForRequest(({ seq, params }) => seq > mark && holds(params, tx.raw));
+	// What may not revert is not listed: the path's own treatment.
+	assert.deepEqual((sent.params[0] as { revertingTxHashes: unknown }).revertingTxHashes, []);
+	await system.nextBlock(relay);
+	const status = await relay.client.status(tx.hash);
+	assert.equal(status.status, "INCLUDED");
+	assert.equal(status.fastMode, false);
+	assert.equal(status.referrer, "wallet x");
+	assert.equal(status.refundRecipient, "0x00000000000000000000000000000000000abcde");
+	await relay.kill();
+});
+
+test("a block that was built while the relay was dead is found at its start", async () => {
+	const env = folder("mined");
+	const killed = await system.start(env);
+	const tx = signed(2);
+	await killed.client.send(tx.raw);
+	await system.builder.waitForRequest(({ params }) => holds(params, tx.raw));
+	await killed.kill();
+	const built = await system.builder.buildBlock();
+	assert.deepEqual(built.transactions, [tx.hash]);
+
+	const relay = await system.start(env);
+	await until("it is included", async () => (await relay.client.stage(tx.hash)) === "INCLUDED");
+	assert.equal(await relay.client.send(tx.raw), tx.hash);
+	await relay.kill();
+});
+
+test("a life goes on where it was: SIGKILL does not start it anew", async () => {
+	const env = { ...folder("life"), TX_TTL_BLOCKS: "4" };
+	const killed = await system.start(env);
+	// Never to be mined: under every base fee of this chain.
+	const tx = signed(3, { maxFeePerGas: 1, maxPriorityFeePerGas: 1 });
+	await killed.client.send(tx.raw);
+	await until("it is held", async () => (await killed.client.stage(tx.hash)) === "SIMULATION_FAILED");
+	await system.nextBlock(killed);
+	// With the second block what was known at the first one is on disk.
+	await system.nextBlock(killed);
+	await killed.kill();
+
+	const relay = await system.start(env);
+	const status = await relay.client.status(tx.hash);
+	assert.equal(status.stage, "SIMULATION_FAILED");
+	assert.equal(status.simulationError?.code, "FEE_CAP_TOO_LOW");
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(tx.hash), "SIMULATION_FAILED");
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(tx.hash), "EXPIRED");
+	await relay.kill();
+});
+
+test("SIGKILL while it starts, again and again, loses nothing", async () => {
+	const env = folder("starting");
+	const first = await system.start(env);
+	const hashes = await Promise.all([0, 1, 2, 3].map((nonce) => first.client.send(signed(4, { nonce }).raw)));
+	await first.kill();
+	for (const moment of ["node found", "pending transactions restored"]) {
+		const starting = system.launch(env);
+		await starting.logged(moment);
+		await starting.kill();
+	}
+	const relay = await system.start(env);
+	await until("all are out", async () => {
+		const stages = await Promise.all(hashes.map((hash) => relay.client.stage(hash)));
+		return stages.every((stage) => stage === "BROADCAST");
+	});
+	await system.nextBlock(relay);
+	for (const hash of hashes) assert.equal(await relay.client.stage(hash), "INCLUDED");
+	await relay.kill();
+});
+
+interface Signed {
+	readonly hash: string;
+	readonly raw: string;
+}
+
+/** A transaction of one of the chain's accounts; each test has an account of its own. */
+function signed(account: number, options: TxOptions = {}): Signed {
+	const key = system.chain.accounts[account]?.privateKey ?? "";
+	const { hash, raw } = signedTransaction({ by: accountOf(key), ...options });
+	return { hash, raw: `0x${Buffer.from(raw).toString("hex")}` };
+}
+
+function folder(name: string): { DATA_DIR: string } {
+	return { DATA_DIR: join(system.folder, name) };
+}
+
+function lastRequest(): number {
+	return system.builder.requests().at(-1)?.seq ?? 0;
+}
+
+function wasSent(raw: string, mark: number): boolean {
+	return system.builder.requests(({ seq, params }) => seq > mark && holds(params, raw)).length > 0;
+}
+
+function holds(params: readonly unknown[], raw: string): boolean {
+	return JSON.stringify(params).includes(raw);
+}

@@ -24,15 +24,19 @@ before(async () => {
 });
 after(() => system.stop());
 
-/** Where each is in its block, once all are mined. */
-async function places(transactions: readonly Signed[]): Promise<readonly (readonly number[])[]> {
-	const found: number[][] = [];
+/** They are all in `block`, in their order. */
+async function assertMinedInOrder(transactions: readonly Signed[], block: number): Promise<void> {
+	const indexes: number[] = [];
 	for (const tx of transactions) {
 		await scene.reaches(tx, "INCLUDED");
 		const receipt = await scene.receipt(tx);
-		found.push([receipt?.block ?? -1, receipt?.index ?? -1]);
+		indexes.push(receipt?.index ?? -1);
+		assert.deepEqual([receipt?.block, receipt?.ok], [block, true]);
 	}
-	return found;
+	assert.deepEqual(
+		indexes,
+		[...indexes].sort((a, b) => a - b),
+	);
 }
 
 function assertNeverSent(tx: Signed): void {
@@ -65,10 +69,7 @@ describe("a chain without gaps", () => {
 		assert.equal(await scene.pendingNonce(actor), 12);
 		for (const tx of chain) await scene.sent(tx);
 		const block = await system.nextBlock();
-		assert.deepEqual(
-			await places(chain),
-			chain.map((_, i) => [block, i]),
-		);
+		await assertMinedInOrder(chain, block);
 	});
 
 	it("on different paths is mined in order in one block too", async () => {
@@ -78,10 +79,7 @@ describe("a chain without gaps", () => {
 		for (const [i, tx] of chain.entries()) await scene.submit(paths[i] ?? "", tx);
 		for (const tx of chain) await scene.sent(tx);
 		const block = await system.nextBlock();
-		assert.deepEqual(
-			await places(chain),
-			chain.map((_, i) => [block, i]),
-		);
+		await assertMinedInOrder(chain, block);
 	});
 });
 
@@ -152,10 +150,7 @@ describe("behind a link that is held", () => {
 		await system.nextBlock();
 		for (const tx of [held, ...behind]) await scene.sent(tx);
 		const block = await system.nextBlock();
-		assert.deepEqual(
-			(await places([held, ...behind])).map(([number]) => number),
-			[block, block, block],
-		);
+		await assertMinedInOrder([held, ...behind], block);
 	});
 
 	it("the others go out at once when it is replaced by one that passes", async () => {
@@ -169,10 +164,7 @@ describe("behind a link that is held", () => {
 		await scene.sent(behind);
 		await scene.reaches(held, "REPLACED");
 		const block = await system.nextBlock();
-		assert.deepEqual(
-			(await places([instead, behind])).map(([number]) => number),
-			[block, block],
-		);
+		await assertMinedInOrder([instead, behind], block);
 	});
 
 	it("the others tell a nonce gap when it expires, and the pending nonce falls back to it", async () => {
@@ -192,8 +184,7 @@ describe("behind a link that is held", () => {
 		await scene.submit("/fast", instead);
 		await scene.sent(behind);
 		assertNeverSent(held);
-		await system.nextBlock();
-		await places([instead, behind]);
+		await assertMinedInOrder([instead, behind], await system.nextBlock());
 	});
 });
 

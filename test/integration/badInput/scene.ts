@@ -56,9 +56,10 @@ async function checkWell(system: TestSystem, wire: Wire, by: TestAccount, nonce:
 	const { status, body } = await wire.send({ verb: "GET", path: "/readyz" });
 	assert.equal(status, 200, body);
 	const hash = await system.client.send(hex(rawTransaction({ by, nonce, gasLimit: 21_000 })));
-	await until(
-		"the good transaction at a builder",
-		async () => (await system.client.stage(hash)) === "BROADCAST",
+	await until("the good transaction at the builder", async () =>
+		(await system.client.events(hash)).some(
+			({ type, answer }) => type === "delivered" && answer === "accepted",
+		),
 	);
 	await system.nextBlock();
 	const record = await until("the good transaction in a block", async () => {

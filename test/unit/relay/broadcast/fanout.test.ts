@@ -55,7 +55,8 @@ const seen = (builder: FakeBuilder, count: number) =>
 
 /** The identifier of a bundle or of its cancel. */
 function uuidIn(builder: FakeBuilder, index: number): unknown {
-	return (builder.seen[index]?.call.params[0] as { replacementUuid?: unknown }).replacementUuid;
+	const params = builder.seen[index]?.call.params ?? [];
+	return (params[0] as { replacementUuid?: unknown } | undefined)?.replacementUuid;
 }
 
 test("every request is signed over the very bytes that arrive, as ethers verifies it", async () => {

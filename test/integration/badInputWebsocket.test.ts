@@ -1,0 +1,61 @@
+// Bad input over websockets, bad queries and bad hashes against a running relay: each row gets its exact answer or
+// close code, and the relay is well behind them all.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { WsClient } from "../support/wsClient.ts";
+import { closedWith } from "./badInput/frames.ts";
+import { QUERY_ROWS } from "./badInput/queryParameters.ts";
+import { REST_ROWS } from "./badInput/restRows.ts";
+import { success, testBytesRows, testCallRows, testHttpRows } from "./badInput/rows.ts";
+import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { BROKEN_UPGRADES, FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocketRows.ts";
+import { sendBytes } from "./badInput/wire.ts";
+
+const SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"net_version"}';
+
+let scene: BadInputScene;
+let client: WsClient;
+before(async () => {
+	scene = await startScene();
+	client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/fast`);
+});
+after(async () => {
+	client.terminate();
+	await scene.stop();
+});
+
+for (const { name, message, answer } of MESSAGE_ROWS) {
+	test(`message: ${name}`, async () => {
+		client.send(message);
+		if (answer !== undefined) assert.deepEqual(await client.next(), answer);
+		client.send(SENTINEL);
+		assert.deepEqual(await client.next(), success("sentinel", "31337"), "the connection goes on");
+		scene.log.check();
+	});
+}
+
+for (const { name, frames, code } of FRAME_ROWS) {
+	test(`frames: ${name}`, async () => {
+		assert.equal(await closedWith(scene.system.relay.port, frames), code);
+		scene.log.check();
+	});
+}
+
+testBytesRows(UPGRADE_ROWS, () => scene);
+
+for (const { name, bytes, status } of BROKEN_UPGRADES) {
+	test(`upgrade: ${name}`, async () => {
+		assert.equal((await sendBytes(scene.system.relay.port, bytes))?.status, status);
+		scene.log.check();
+	});
+}
+
+testCallRows(QUERY_ROWS, () => scene);
+testHttpRows(REST_ROWS, () => scene);
+
+test("the connection of the bad messages still serves, and the relay is well", async () => {
+	client.send(SENTINEL);
+	assert.deepEqual(await client.next(), success("sentinel", "31337"));
+	await scene.stillWell();
+});

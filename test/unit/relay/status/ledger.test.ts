@@ -1,0 +1,174 @@
+// The ledger: events in, records and news out; what must be written, and what must never be written.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import { Ledger, type LedgerEntry } from "../../../../relay/status/ledger.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
+
+const ready: TxEvent = { type: "ready", at: 2, block: 101 };
+const broadcast: TxEvent = { type: "broadcast", at: 3, block: 101 };
+const expired: TxEvent = { type: "expired", at: 4, block: 126 };
+const delivered: TxEvent = {
+	...{ type: "delivered", at: 5, block: 101 },
+	...{ builder: "b", kind: "bundle", answer: "accepted", ms: 1 },
+};
+
+function entry(nonce = 0): LedgerEntry {
+	const transaction = privateTransaction({ nonce });
+	const record = newRecord(transaction);
+	fold(record, { type: "received", at: 1, block: 100 });
+	return { transaction, record };
+}
+
+function scene() {
+	const logged: string[] = [];
+	const log: Logger = {
+		...silentLogger,
+		error: (message, fields) => logged.push(`${message} ${JSON.stringify(fields)}`),
+	};
+	const ledger = new Ledger({ log });
+	const told: [string, string][] = [];
+	ledger.subscribe((record, event) => told.push([event.type, record.stage]));
+	return { ledger, logged, told };
+}
+
+test("an event changes its record and is told to every listener, after it was folded", () => {
+	const { ledger, told } = scene();
+	const second: string[] = [];
+	ledger.subscribe((record) => second.push(record.hash));
+	const one = entry();
+	ledger.open(one);
+	ledger.emit(one.record.hash, ready);
+	ledger.emit(one.record.hash, broadcast);
+	assert.equal(ledger.get(one.record.hash)?.record.stage, "BROADCAST");
+	assert.deepEqual(told, [
+		["ready", "PENDING"],
+		["broadcast", "BROADCAST"],
+	]);
+	assert.deepEqual(second, [one.record.hash, one.record.hash]);
+	assert.deepEqual([ledger.size, [...ledger.entries()]], [1, [one]]);
+});
+
+test("events of nobody and illegal ones change nothing and are told to nobody; the latter is our fault", () => {
+	const { ledger, told, logged } = scene();
+	const one = entry();
+	ledger.emit(one.record.hash, ready);
+	ledger.open(one);
+	ledger.emit(one.record.hash, { type: "reorged", at: 2, block: 100 });
+	assert.equal(one.record.stage, "PENDING");
+	assert.deepEqual(told, []);
+	assert.deepEqual(ledger.takeChanged(true), []);
+	assert.deepEqual(logged, [
+		`illegal transition {"hash":"${one.record.hash}","stage":"PENDING","code":"reorged"}`,
+	]);
+});
+
+test("what changed is taken once; deliveries alone wait for more", () => {
+	const { ledger } = scene();
+	const [one, two] = [entry(1), entry(2)];
+	ledger.open(one);
+	ledger.open(two);
+	ledger.emit(one.record.hash, broadcast);
+	ledger.emit(two.record.hash, delivered);
+	assert.deepEqual(ledger.takeChanged(false), [one.record]);
+	assert.deepEqual(ledger.takeChanged(false), []);
+	assert.deepEqual(ledger.takeChanged(true), [two.record]);
+	assert.deepEqual(ledger.takeChanged(true), []);
+	ledger.emit(two.record.hash, delivered);
+	ledger.emit(two.record.hash, ready);
+	assert.deepEqual(ledger.takeChanged(true), [two.record]);
+});
+
+test("every change of stage, the start of a life and being shared must be written", () => {
+	const chain: readonly TxEvent[] = [
+		{ type: "queued", at: 2, reason: "nonceGap" },
+		ready,
+		ready,
+		{ type: "shared", at: 2 },
+		{
+			...{ type: "simulationFailed", at: 2, block: 101 },
+			error: { code: "OUT_OF_GAS", message: "out of gas" },
+		},
+		{ type: "simulated", at: 2, block: 101, gasUsed: 1 },
+		broadcast,
+		{ type: "included", at: 2, block: 101, blockHash: "0xb", index: 0, reverted: false },
+		{ type: "reorged", at: 2, block: 101 },
+		expired,
+	];
+	const { ledger } = scene();
+	const one = entry();
+	ledger.open(one);
+	for (const event of chain) {
+		ledger.emit(one.record.hash, event);
+		assert.deepEqual(ledger.takeChanged(false), [one.record], event.type);
+	}
+});
+
+test("what could not be written comes again", () => {
+	const { ledger } = scene();
+	const one = entry();
+	ledger.open(one);
+	ledger.emit(one.record.hash, broadcast);
+	const taken = ledger.takeChanged(false);
+	ledger.putBack(taken);
+	assert.deepEqual(ledger.takeChanged(false), taken);
+});
+
+test("what was forgotten is not written any more", () => {
+	const { ledger } = scene();
+	const [one, two] = [entry(1), entry(2)];
+	for (const each of [one, two]) ledger.open(each);
+	ledger.emit(one.record.hash, broadcast);
+	ledger.emit(two.record.hash, delivered);
+	ledger.forget(one.record.hash);
+	ledger.forget(two.record.hash);
+	ledger.forget("0xnobody");
+	assert.deepEqual([ledger.size, ledger.takeChanged(true)], [0, []]);
+});
+
+/** Expired and admitted anew: another record of the same hash, that goes on where the old one ended. */
+function anew(old: LedgerEntry): LedgerEntry {
+	const record: TransactionRecord = structuredClone(old.record);
+	assert.ok(fold(record, { type: "received", at: 9, block: 200 }));
+	return { transaction: old.transaction, record };
+}
+
+test("one that is admitted anew is not written over by its former record", () => {
+	const { ledger } = scene();
+	const old = entry();
+	ledger.open(old);
+	ledger.emit(old.record.hash, expired);
+	ledger.emit(old.record.hash, delivered);
+	const fresh = anew(old);
+	ledger.open(fresh);
+	ledger.emit(fresh.record.hash, { ...ready, block: 201 });
+	assert.deepEqual(ledger.takeChanged(true), [fresh.record]);
+});
+
+test("nor by its former record whose write failed in between", () => {
+	const { ledger } = scene();
+	const old = entry();
+	ledger.open(old);
+	ledger.emit(old.record.hash, expired);
+	const taken = ledger.takeChanged(false);
+	const fresh = anew(old);
+	ledger.open(fresh);
+	ledger.putBack(taken);
+	assert.ok(!ledger.takeChanged(true).includes(old.record));
+});
+
+test("a preview is the record as it would be, and changes nothing", () => {
+	const { ledger, told } = scene();
+	const one = entry();
+	ledger.open(one);
+	const before = structuredClone(one.record);
+	const preview = ledger.preview(one.record.hash, { type: "replaced", at: 2, block: 100, by: "0xc" });
+	assert.deepEqual([preview?.stage, preview?.ended, preview?.events.length], ["REPLACED", "REPLACED", 2]);
+	assert.deepEqual(one.record, before);
+	assert.deepEqual([told, ledger.takeChanged(true)], [[], []]);
+	assert.equal(ledger.preview(one.record.hash, { type: "reorged", at: 2, block: 1 }), null);
+	assert.equal(ledger.preview("0xnobody", ready), null);
+});
