@@ -11,7 +11,7 @@ import { policyOf } from "./domain/endpoints.ts";
 import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader, TransactionStore } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
-import type { Pool, PoolEntry } from "./pool/pool.ts";
+import { NOBODY, type Pool, type PoolEntry } from "./pool/pool.ts";
 import type { Ledger, LedgerEntry } from "./status/ledger.ts";
 
 /** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
@@ -92,6 +92,7 @@ export class BlockLoop {
 		this.#takeBack(update);
 		await this.#include(update);
 		accounts.setHead(head);
+		if (update.gap) await this.#reconsider();
 		tip.set(update.head, nextOf());
 		onHead(head);
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
@@ -158,11 +159,30 @@ export class BlockLoop {
 		if (isLive(record.stage)) this.#revive(entry);
 	}
 
+	/** After a gap: what was dropped for a nonce that is free (again) is pending again. */
+	async #reconsider(): Promise<void> {
+		const { ledger, accounts, clock } = this.#deps;
+		for (const entry of [...ledger.entries()]) {
+			const { record, transaction } = entry;
+			if (record.stage !== "DROPPED") continue;
+			const account = await accounts.get(transaction.tx.from);
+			if (account.nonce > transaction.tx.nonce) continue;
+			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
+			this.#revive(entry);
+		}
+	}
+
 	/** Back into the pool. Where its place is taken, it was replaced. */
 	#revive(entry: LedgerEntry): void {
 		const { pool, ledger, clock } = this.#deps;
 		const { transaction, record } = entry;
-		const pooled: PoolEntry = { transaction, durable: true, outFor: null, sentTo: this.#sentTo(entry) };
+		const pooled: PoolEntry = {
+			transaction,
+			durable: true,
+			outFor: null,
+			outTo: NOBODY,
+			sentTo: this.#sentTo(entry),
+		};
 		if (pool.insert(pooled, transaction.tx.nonce, 0)) return;
 		const holder = pool.at(transaction.tx.from, transaction.tx.nonce);
 		if (holder === undefined || holder.transaction.tx.hash === record.hash) return;

@@ -11,7 +11,7 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, Broadcaster, EventSink, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";
-import type { Pool, PoolEntry } from "./pool/pool.ts";
+import { NOBODY, type Pool, type PoolEntry } from "./pool/pool.ts";
 
 /** Records by hash, as far as a chain needs them. */
 export interface RecordReader {
@@ -234,13 +234,16 @@ export class ChainRunner {
 			}
 			return;
 		}
-		if (entry.outFor === next.number) return;
+		const had = entry.outFor === next.number ? entry.outTo : NOBODY;
+		const builders = plan.builders.filter((name) => !had.has(name));
+		if (builders.length === 0) return;
 		entry.outFor = next.number;
-		entry.sentTo = new Set([...entry.sentTo, ...plan.builders]);
+		entry.outTo = new Set([...had, ...builders]);
+		entry.sentTo = new Set([...entry.sentTo, ...builders]);
 		const begun = clock.monotonic();
 		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number });
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
-		broadcaster.send({ transaction: entry.transaction, block: next.number, lastBlock }, plan.builders);
+		broadcaster.send({ transaction: entry.transaction, block: next.number, lastBlock }, builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 

@@ -13,6 +13,7 @@ import {
 	text,
 	url,
 } from "../shared/config.ts";
+import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
 import { LOG_LEVELS } from "../shared/log.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
@@ -23,8 +24,8 @@ const port = integer(0, 65_535);
 export const RELAY_SETTINGS = {
 	PORT: row("port for HTTP and websocket", "a port, 0 to 65535 (0: any free one)", "8080", port, "8080"),
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
-	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 1 to 65535", "8090", port),
-	METRICS_PORT: optional("port of its own for /metrics", "a port, 1 to 65535", "9090", port),
+	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 0 to 65535", "8090", port),
+	METRICS_PORT: optional("port of its own for /metrics", "a port, 0 to 65535", "9090", port),
 	ETH_RPC_URL: {
 		...row("the execution node", "an http or https URL", "http://127.0.0.1:8545", url("http:", "https:")),
 	},
@@ -138,7 +139,13 @@ function chainId(value: string): bigint | undefined {
 }
 
 function privateKey(value: string): string | undefined {
-	return /^0x[0-9a-fA-F]{64}$/.test(value) ? value.toLowerCase() : undefined;
+	if (!/^0x[0-9a-fA-F]{64}$/.test(value)) return undefined;
+	try {
+		addressOfKey(value);
+		return value.toLowerCase();
+	} catch {
+		return undefined;
+	}
 }
 
 function address(value: string): string | undefined {

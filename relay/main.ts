@@ -11,6 +11,7 @@ import { createLogger, safeError } from "../shared/log.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "./config.ts";
 import { createRelay } from "./relay.ts";
 
+const KEEP_ALIVE_MS = 2 ** 30;
 const COMMAND = "npm run relay";
 const ABOUT = "takes signed transactions privately and sends them to block builders";
 
@@ -38,6 +39,8 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<vo
 		exit(1);
 	});
 	stopOnSignals(relay, { log, clock: systemClock, exit });
+	// Timers do not keep the process alive, and before it listens nothing else does: only exit() ends it.
+	setInterval(() => {}, KEEP_ALIVE_MS);
 	await relay.start();
 }
 
@@ -56,7 +59,15 @@ function refuse(text: string): void {
 }
 
 /** Refusals to start whose message is ours and meant for the operator, by their code. */
-const TOLD = new Set(["SETTING", "FOLDER_IN_USE", "OTHER_CHAIN", "WRONG_NODE", "STORE_FORMAT"]);
+const TOLD = new Set([
+	"SETTING",
+	"FOLDER_IN_USE",
+	"OTHER_CHAIN",
+	"WRONG_NODE",
+	"STORE_FORMAT",
+	"LISTEN",
+	"DATA_FOLDER",
+]);
 
 main(process.argv.slice(2), process.env).catch((thrown: unknown) => {
 	const { name, code } = safeError(thrown);

@@ -111,12 +111,14 @@ export class Pipeline implements Submitter {
 	}
 
 	async #write(entry: PoolEntry, old: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
-		const { pool, ledger, store, runner, broadcaster, clock, tip } = this.#deps;
+		const { ledger, store, runner, broadcaster, clock, tip } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
 		const block = tip.head()?.number ?? 0;
 		const at = transaction.receivedAt;
 		const record = await this.#record(transaction, anew);
+		// What says that the old one was replaced is written with the new one, so its own write must come first.
+		if (old !== null) await this.#writes.get(old.transaction.tx.hash)?.catch(() => {});
 		fold(record, { type: "received", at, block });
 		const replaced = { type: "replaced", at, block, by: hash } as const;
 		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
@@ -124,9 +126,7 @@ export class Pipeline implements Submitter {
 		try {
 			await store.insert(transaction, record, ended === null ? [] : [ended]);
 		} catch (thrown) {
-			pool.remove(entry);
-			if (old !== null) pool.insert(old, old.transaction.tx.nonce, 0);
-			runner.run(from, "new", true);
+			this.#giveBack(entry, old);
 			throw thrown;
 		}
 		this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
@@ -140,6 +140,19 @@ export class Pipeline implements Submitter {
 		}
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
+	}
+
+	/** The write failed: the place is the old one's again, unless a later one has it already. */
+	#giveBack(entry: PoolEntry, old: PoolEntry | null): void {
+		const { pool, ledger, runner, clock, tip } = this.#deps;
+		const { from, nonce } = entry.transaction.tx;
+		pool.remove(entry);
+		if (old !== null && ledger.get(old.transaction.tx.hash) !== undefined && !pool.insert(old, nonce, 0)) {
+			const by = pool.at(from, nonce)?.transaction.tx.hash ?? entry.transaction.tx.hash;
+			const block = tip.head()?.number ?? 0;
+			ledger.emit(old.transaction.tx.hash, { type: "replaced", at: clock.now(), block, by });
+		}
+		runner.run(from, "new", true);
 	}
 
 	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */

@@ -1,13 +1,12 @@
 // COMPOSITION ROOT: settings come in, a relay that can be started and stopped goes out. Every stage is made here, in
 // the order in which a transaction flows, and plugged into the ports of the others. No rule of the relay's is here.
 
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import { dataFolder } from "../shared/kv/dataFolder.ts";
 import { openLmdb } from "../shared/kv/lmdb.ts";
 import type { KeyValueStore } from "../shared/kv/port.ts";
 import { type Component, sequence } from "../shared/lifecycle.ts";
@@ -93,9 +92,7 @@ interface Assembly {
 async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise<Assembly> {
 	const clock = overrides.clock ?? systemClock;
 	const client = new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
-	const folder = join(config.DATA_DIR, "relay");
-	mkdirSync(folder, { recursive: true });
-	const kv = await openLmdb(folder);
+	const kv = await openLmdb(dataFolder(config.DATA_DIR, "relay"));
 	try {
 		return await connect(config, { ...overrides, clock }, client, kv);
 	} catch (thrown) {

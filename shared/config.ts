@@ -84,13 +84,17 @@ export function printedConfig(
 		.join("\n");
 }
 
-/** Keeps scheme and host of every URL in `text`: paths, queries and users of provider URLs hold keys. */
+/**
+ * Keeps scheme and host of every URL in `text`: paths, queries and users of provider URLs hold keys. A URL ends at
+ * white space or a double quote, since all else may be part of a password.
+ */
 export function maskUrls(text: string): string {
-	return text.replace(/\b(https?|wss?|postgres(?:ql)?):\/\/[^\s"',]+/g, (url, scheme: string) => {
-		const host = /^[a-z]+:\/\/(?:[^@/]*@)?([^/?#"']*)/.exec(url)?.[1] ?? "";
-		const rest = url.slice(url.indexOf(host) + host.length);
-		const bare = rest === "" || rest === "/";
-		return `${scheme}://${host}${bare && !url.includes("@") ? rest : "/***"}`;
+	return text.replace(/\b([a-z][a-z0-9+.-]*:\/\/)([^\s"]*)/gi, (_whole, scheme: string, rest: string) => {
+		const authority = /^[^/?#]*/.exec(rest)?.[0] ?? "";
+		const host = authority.slice(authority.lastIndexOf("@") + 1);
+		const tail = rest.slice(authority.length);
+		const bare = host === authority && (tail === "" || tail === "/");
+		return `${scheme}${host}${bare ? tail : "/***"}`;
 	});
 }
 
@@ -112,6 +116,12 @@ export function oneOf<const V extends string>(values: readonly V[]): (text: stri
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
 		if (!URL.canParse(text)) return undefined;
+		const { username, password } = new URL(text);
+		try {
+			decodeURIComponent(`${username}${password}`);
+		} catch {
+			return undefined;
+		}
 		return schemes.includes(new URL(text).protocol) ? text.replace(/\/$/, "") : undefined;
 	};
 }

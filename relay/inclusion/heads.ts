@@ -161,7 +161,7 @@ export class HeadTracker implements Heads, Component {
 		const head = await this.#newHead();
 		if (head === null) return;
 		const limits = this.#options.limits ?? LIMITS;
-		const way = await walk(this.#chain, head, (block) => this.#parent(block), limits);
+		const way = await walk(this.#chain, head, ({ parentHash }) => this.#blockByHash(parentHash), limits);
 		if (way === null || !this.#isBelieved(way.update)) {
 			this.#lookAgain = true;
 			return;
@@ -214,12 +214,6 @@ export class HeadTracker implements Heads, Component {
 	}
 
 	/** Null where the node does not have it any more, or not yet. */
-	async #parent(block: Block): Promise<Block | null> {
-		const parent = await this.#blockByHash(block.parentHash);
-		if (parent !== null && parent.number !== block.number - 1) throw new UpstreamError("notJsonRpc");
-		return parent;
-	}
-
 	async #blockByHash(hash: string): Promise<Block | null> {
 		const json = await this.#ask("eth_getBlockByHash", [hash, true]);
 		if (json === null) return null;

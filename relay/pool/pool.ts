@@ -15,9 +15,14 @@ export interface PoolEntry {
 	durable: boolean;
 	/** The last block it was handed to builders for, or null. */
 	outFor: number | null;
-	/** Names of the builders that it was handed to: who must be told when it is withdrawn. */
+	/** Names of the builders that it was handed to for that block. */
+	outTo: ReadonlySet<string>;
+	/** Names of the builders that it was ever handed to: who must be told when it is withdrawn. */
 	sentTo: ReadonlySet<string>;
 }
+
+/** No builder. */
+export const NOBODY: ReadonlySet<string> = new Set();
 
 /** What became of an attempt to add. */
 export type AddOutcome =
@@ -101,7 +106,7 @@ export class Pool implements PendingReader {
 			}
 			if (this.#byHash.size >= this.#options.maxTotal) return refused("POOL_FULL", "txpool is full", "pool");
 		}
-		const entry: PoolEntry = { transaction, durable: false, outFor: null, sentTo: new Set() };
+		const entry: PoolEntry = { transaction, durable: false, outFor: null, outTo: NOBODY, sentTo: NOBODY };
 		if (old !== undefined) this.remove(old);
 		this.insert(entry, account.nonce, account.block);
 		return old === undefined ? { outcome: "added", entry } : { outcome: "replaced", entry, old };

@@ -160,6 +160,24 @@ describe("/nochecks", () => {
 });
 
 describe("what is common to all paths", () => {
+	it("the same bytes on another path answer the hash, and are treated as they were the first time", async () => {
+		const tx = (await scene.actor()).sign();
+		const first = (await scene.head()) + 1;
+		await scene.submit("/fullprivacy", tx);
+		await scene.sent(tx, { builders: ["vault"] });
+		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await scene.submit(path, tx);
+		await scene.passBlock();
+		await scene.sent(tx, { builders: ["vault"] });
+		await fence();
+		for (const name of ["plain", "share"]) {
+			assert.deepEqual(scene.deliveries(scene.builder(name), tx), []);
+		}
+		assert.deepEqual(scene.blocks(scene.builder("vault"), tx), [first, first + 1]);
+		await system.nextBlock();
+		assert.equal((await scene.reaches(tx, "INCLUDED")).fastMode, false);
+		await scene.submit("/nochecks", tx);
+	});
+
 	it("transactions have different identifiers, and one has the same at every builder", async () => {
 		const actor = await scene.actor();
 		const two = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];

@@ -17,6 +17,8 @@ describe("a subscription with faults", () => {
 	let chain: DevChain;
 	const ask = (method: string, params: readonly unknown[]) => chain.rpc(method, params);
 	const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
+	const latestHash = async () =>
+		((await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
 	const times = (scene: HeadScene, line: string) => scene.logged.filter((one) => one === line).length;
 
 	before(async () => {
@@ -103,18 +105,35 @@ describe("a subscription with faults", () => {
 		}
 	});
 
+	test("announcements of what is known already ask nothing of the node", async () => {
+		const { server, wsUrl, say } = await announcer();
+		const proxy = await startNodeProxy(chain.url);
+		const scene = await startHeadScene(proxy.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
+		try {
+			await until("live", () => scene.logged.includes(ANNOUNCED));
+			await scene.inStep("the head");
+			const known = scene.mirror.head?.hash;
+			await mine(1);
+			say(await latestHash());
+			await scene.inStep("the block");
+			proxy.reset();
+			for (const hash of [scene.mirror.head?.hash, known, scene.mirror.head?.hash]) say(hash);
+			await mine(1);
+			say(await latestHash());
+			await scene.inStep("the next block");
+			assert.deepEqual(
+				proxy.calls().map(({ method }) => method),
+				["eth_getBlockByNumber", "eth_feeHistory"],
+			);
+		} finally {
+			await scene.stop();
+			await proxy.stop();
+			server.close();
+		}
+	});
+
 	test("announcements twice, of old blocks, or of nothing at all do no harm", async () => {
-		const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
-		let say = (_hash: unknown): void => {};
-		server.on("connection", (socket) => {
-			socket.on("message", () => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x1" })));
-			say = (hash) => {
-				const params = { subscription: "0x1", result: { hash } };
-				socket.send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
-			};
-		});
-		await until("the port", () => server.address() !== null);
-		const wsUrl = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+		const { server, wsUrl, say } = await announcer();
 		const scene = await startHeadScene(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
 		try {
 			await until("live", () => scene.logged.includes(ANNOUNCED));
@@ -122,7 +141,7 @@ describe("a subscription with faults", () => {
 			const old = scene.mirror.head?.hash;
 			for (let i = 0; i < 3; i++) {
 				await mine(1);
-				const { hash } = (await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string };
+				const hash = await latestHash();
 				for (const one of [hash, hash, old, "0x12", null, 7, `0x${"9".repeat(64)}`, hash]) say(one);
 				await scene.inStep("the block");
 			}
@@ -141,3 +160,22 @@ describe("a subscription with faults", () => {
 		}
 	});
 });
+
+/** A server that takes subscriptions and announces what it is told to. */
+async function announcer() {
+	const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+	let send = (_text: string): void => {};
+	server.on("connection", (socket) => {
+		socket.on("message", () => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x1" })));
+		send = (text) => socket.send(text);
+	});
+	await until("the port", () => server.address() !== null);
+	return {
+		server,
+		wsUrl: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		say(hash: unknown) {
+			const params = { subscription: "0x1", result: { hash } };
+			send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
+		},
+	};
+}

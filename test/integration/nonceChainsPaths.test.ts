@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { type Actor, GWEI, RelayScene, type Signed } from "../support/relayScene.ts";
 import { errorString, gate, REVERTS } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
+import { until } from "../support/until.ts";
 
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const BUMPED_AGAIN = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 3n * GWEI };
@@ -143,6 +144,19 @@ describe("/fullprivacy in a chain", () => {
 });
 
 describe("a chain that is looked at twice in one slot", () => {
+	it("a link that went to fewer builders goes to the others once the narrow link is replaced", async () => {
+		const actor = await scene.actor();
+		const [hidden, behind] = chainOf(actor, 2);
+		assert.ok(hidden && behind);
+		await scene.submit("/fullprivacy", hidden);
+		await scene.submit("/fast", behind);
+		await scene.sent(behind, { builders: ["vault"] });
+		const open = actor.sign({ nonce: 0, ...BUMPED });
+		await scene.submit("/fast", open);
+		for (const tx of [open, behind]) await scene.sent(tx);
+		assertNeverSent(hidden, [scene.builder("other")]);
+	});
+
 	it("tells BROADCAST of a link that is out, though a link before it failed for a moment", async () => {
 		const actor = await scene.actor();
 		const to = await scene.place(gate(errorString("shut")));
@@ -157,7 +171,10 @@ describe("a chain that is looked at twice in one slot", () => {
 		await scene.reaches(last, "QUEUED");
 		const openingAgain = actor.sign({ nonce: 0, to, data: WORD_ONE, ...BUMPED_AGAIN });
 		await scene.submit("/fast", openingAgain);
-		for (const tx of [openingAgain, guarded, last]) await scene.reaches(tx, "BROADCAST");
+		for (const tx of [openingAgain, guarded, last]) {
+			await scene.reaches(tx, "BROADCAST");
+			for (const builder of system.builders) await until("it is live", () => scene.live(builder, tx) === 1);
+		}
 		const block = await system.nextBlock();
 		for (const tx of [openingAgain, guarded, last]) {
 			await scene.reaches(tx, "INCLUDED");

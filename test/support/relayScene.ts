@@ -171,6 +171,14 @@ export class RelayScene {
 		return this.deliveries(builder, tx).map(({ block }) => block);
 	}
 
+	/** How many orders with `tx` the builder would still put into a block. */
+	live(builder: DevBuilder, tx: Signed): number {
+		const holds = builder
+			.orders()
+			.filter(({ transactions }) => transactions.some(({ hash }) => hash === tx.hash));
+		return holds.filter(({ state }) => state === "live").length;
+	}
+
 	/** All that `builder` was sent to have `tx` forgotten. */
 	cancels(builder: DevBuilder, tx: Signed): readonly RecordedRequest[] {
 		const uuids = this.deliveries(builder, tx).map(({ uuid }) => uuid);

@@ -175,7 +175,7 @@ const BATCHES: readonly HttpRow[] = [
 			success(null, CHAIN),
 			failure(2, -32600, BAD_VERSION),
 			failure(null, -32600, BAD_ID),
-			failure(3, -32000, "rlp: empty input", { reason: "rlp" }),
+			failure(3, -32000, "rlp: empty input", { reason: "UNDECODABLE", detail: "rlp" }),
 			success("a", CHAIN),
 		],
 	),

@@ -25,7 +25,7 @@ const send = (name: string, params: readonly unknown[], message = RAW) =>
 /** Hex that reaches the decoder, which then says what it is not. */
 const decoded = (name: string, raw: string, message: string): CallRow => ({
 	...{ name, method: "eth_sendRawTransaction", params: [raw] },
-	error: { code: -32000, message, data: { reason: "rlp" } },
+	error: { code: -32000, message, data: { reason: "UNDECODABLE", detail: "rlp" } },
 });
 
 const SEND: readonly CallRow[] = [

@@ -6,7 +6,7 @@ import type { CallRow, WireError } from "./rows.ts";
 const ADDRESS = `0x${"Ad".repeat(20)}`;
 
 /** Not a transaction: where the query is taken, this is what is told. */
-const TAKEN = { code: -32000, message: "rlp: empty input", data: { reason: "rlp" } };
+const TAKEN = { code: -32000, message: "rlp: empty input", data: { reason: "UNDECODABLE", detail: "rlp" } };
 
 function row(path: string, error: WireError): CallRow {
 	const taken = error === TAKEN ? " is taken" : "";

@@ -87,8 +87,12 @@ export function testBytesRows(rows: readonly BytesRow[], scene: () => BadInputSc
 	}
 }
 
-/** One test a row. */
-export function testCallRows(rows: readonly CallRow[], scene: () => BadInputScene): void {
+/** One test a row; `then` is waited for behind each that is answered with a result. */
+export function testCallRows(
+	rows: readonly CallRow[],
+	scene: () => BadInputScene,
+	then: (result: unknown) => Promise<void> = () => Promise.resolve(),
+): void {
 	for (const row of rows) {
 		test(`${row.method.slice(0, 40)}: ${row.name}`, async () => {
 			const { wire, log } = scene();
@@ -96,6 +100,7 @@ export function testCallRows(rows: readonly CallRow[], scene: () => BadInputScen
 			const { method, params, path = "/" } = row;
 			const body = JSON.stringify({ jsonrpc: "2.0", id: row.name, method, params });
 			checkAnswer(await wire.send({ path, body }), { status: 200, answer });
+			if (row.error === undefined) await then(row.result);
 			log.check();
 		});
 	}

@@ -22,6 +22,8 @@ export interface BadInputScene {
 	readonly log: FaultLog;
 	/** The relay is ready, no fault was logged, and a good transaction goes through and is mined. */
 	stillWell(): Promise<void>;
+	/** Waits until what happens behind the answer to a submission has happened, as far as it can before the next block. */
+	settled(hash: string): Promise<void>;
 	stop(): Promise<void>;
 }
 
@@ -44,6 +46,7 @@ export async function startScene(options: SystemOptions = {}): Promise<BadInputS
 			nonce += 1;
 			log.check();
 		},
+		settled: (hash) => settle(system, hash),
 		async stop() {
 			wire.close();
 			await system.stop();
@@ -56,17 +59,23 @@ async function checkWell(system: TestSystem, wire: Wire, by: TestAccount, nonce:
 	const { status, body } = await wire.send({ verb: "GET", path: "/readyz" });
 	assert.equal(status, 200, body);
 	const hash = await system.client.send(hex(rawTransaction({ by, nonce, gasLimit: 21_000 })));
-	await until("the good transaction at the builder", async () =>
-		(await system.client.events(hash)).some(
-			({ type, answer }) => type === "delivered" && answer === "accepted",
-		),
-	);
+	await settle(system, hash);
+	assert.equal(await system.client.stage(hash), "BROADCAST");
 	await system.nextBlock();
 	const record = await until("the good transaction in a block", async () => {
 		const seen = await system.client.status(hash);
 		return seen.status === "INCLUDED" && seen;
 	});
 	assert.equal(record.stage, "INCLUDED");
+}
+
+async function settle(system: TestSystem, hash: string): Promise<void> {
+	await until("the transaction simulated, and delivered where it may go out", async () => {
+		const stage = await system.client.stage(hash);
+		if (stage !== "BROADCAST") return stage !== undefined && stage !== "PENDING";
+		const events = await system.client.events(hash);
+		return events.some(({ type, answer }) => type === "delivered" && answer === "accepted");
+	});
 }
 
 /** The bytes as they go into a call. */

@@ -75,7 +75,7 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 	{
 		name: "eth_sendRawTransaction with nothing",
 		message: '{"id":7,"method":"eth_sendRawTransaction","params":["0x"]}',
-		answer: failure(7, -32000, "rlp: empty input", { reason: "rlp" }),
+		answer: failure(7, -32000, "rlp: empty input", { reason: "UNDECODABLE", detail: "rlp" }),
 	},
 	{ name: "a good call as binary is answered", message: Buffer.from(GOOD), answer: CHAIN },
 	{ name: "a good call of 1 MiB is answered", message: GOOD.padEnd(1 << 20, " "), answer: CHAIN },

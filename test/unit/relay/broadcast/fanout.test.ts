@@ -175,14 +175,14 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 	slow.answerWith(null);
 	const { fanout, noted } = scene([slow.row("slow"), quick.row("quick")], { capacity: 10 });
 	const count = BUILDER_CONNECTIONS + 20;
-	for (let nonce = 0; nonce < count; nonce += 1) {
-		fanout.send(dispatch(privateTransaction({ nonce })), ["slow", "quick"]);
+	for (let i = 0; i < count; i += 1) {
+		fanout.send(dispatch(privateTransaction({ by: testAccount(i) })), ["slow", "quick"]);
 	}
 	const answered = (line: string) => noted.filter((one) => one === line).length;
-	// The quick one's own lane is as short, so it had the same overflow and nothing else.
+	// The quick one's own lane is as short, so it had as many too many and nothing else.
 	await until("the quick one", () => answered("quick bundle accepted") === BUILDER_CONNECTIONS + 10);
 	assert.equal(answered("slow bundle accepted"), 0);
-	assert.equal(answered("slow bundle overflow"), 10);
+	assert.equal(answered("slow bundle unsent"), 10);
 	await until("all its connections", () => slow.held === BUILDER_CONNECTIONS);
 	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 10);
 	slow.release();
@@ -190,13 +190,13 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 	assert.equal(fanout.depth, 0);
 });
 
-/** A builder whose connections are all taken, by transactions of nonces from 1,000 on. */
+/** A builder whose connections are all taken, by other senders. */
 async function busy() {
 	const builder = await startBuilder();
 	builder.answerWith(null);
 	const { fanout, noted } = scene([builder.row("b")]);
 	for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-		fanout.send(dispatch(privateTransaction({ nonce: 1_000 + i })), ["b"]);
+		fanout.send(dispatch(privateTransaction({ by: testAccount(1 + i) })), ["b"]);
 	}
 	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 	const finish = async (): Promise<string[]> => {
@@ -235,18 +235,37 @@ for (const path of ["fast", "nochecks"] as const) {
 	});
 }
 
+test("a chain of nonces arrives in order, and its cancel behind what it cancels", async () => {
+	const builder = await startBuilder();
+	const { fanout, noted } = scene([builder.row("b")]);
+	const chain = Array.from({ length: 12 }, (_, nonce) => privateTransaction({ nonce }));
+	for (const transaction of chain) fanout.send(dispatch(transaction), ["b"]);
+	await until("the first", () => builder.seen.length > 0);
+	const [first] = chain;
+	assert.ok(first !== undefined);
+	fanout.cancel(first, ["b"], 101);
+	await until("all answers", () => noted.length === 14);
+	const raws = chain.map(({ tx }) => tx.raw.toString("hex"));
+	const arrived = builder.seen.map(({ call }) => raws.findIndex((raw) => JSON.stringify(call).includes(raw)));
+	assert.deepEqual(
+		arrived.filter((index) => index >= 0),
+		raws.map((_, index) => index),
+	);
+	assert.ok(arrived.indexOf(-1) > arrived.indexOf(0));
+});
+
 test("closing finishes what is under way and drops what waits", async () => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
 	const { fanout, noted } = scene([builder.row("b")]);
-	for (let nonce = 0; nonce < BUILDER_CONNECTIONS + 3; nonce += 1) {
-		fanout.send(dispatch(privateTransaction({ nonce })), ["b"]);
+	for (let i = 0; i < BUILDER_CONNECTIONS + 3; i += 1) {
+		fanout.send(dispatch(privateTransaction({ by: testAccount(i) })), ["b"]);
 	}
 	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 	const closing = fanout.close();
 	builder.release();
 	await closing;
 	assert.equal(noted.filter((line) => line === "b bundle accepted").length, BUILDER_CONNECTIONS);
-	assert.equal(noted.filter((line) => line === "b bundle overflow").length, 3);
+	assert.equal(noted.filter((line) => line === "b bundle unsent").length, 3);
 	assert.equal(builder.seen.length, BUILDER_CONNECTIONS);
 });

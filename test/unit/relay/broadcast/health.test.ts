@@ -68,7 +68,7 @@ for (const answer of ["failed", "timeout"] as const) {
 test("what never left says nothing of the builders", async () => {
 	const { clock, health } = scene();
 	for (let i = 0; i < 10; i += 1) {
-		health.note("overflow");
+		health.note("unsent");
 		await clock.advance(10_000);
 		assert.ok(health.healthy);
 	}

@@ -178,10 +178,10 @@ describe("NodeAccounts", () => {
 		const accounts = newAccounts({ timeoutMs: 10_000 });
 		accounts.setHead(await mine());
 		const release = proxy.hold();
-		const first = addresses(400, "a2").map((address) => accounts.get(address));
+		const first = addresses(420, "a2").map((address) => accounts.get(address));
 		await until("four requests", () => proxy.requests === 4);
 		const rest: Promise<AccountState>[] = [];
-		for (const address of addresses(90, "a3")) {
+		for (const address of addresses(80, "a3")) {
 			rest.push(accounts.get(address));
 			await new Promise((resolve) => setImmediate(resolve));
 		}

@@ -1,0 +1,26 @@
+// Bad transactions against a running relay: broken bytes, and whole ones that are not for this chain or account. Each
+// row gets its exact answer, what is just within a rule is taken, and the relay is well behind them all.
+
+import { after, before, test } from "node:test";
+import { testCallRows } from "./badInput/rows.ts";
+import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { prepareAccounts } from "./badInput/standing.ts";
+import { ENCODING_ROWS } from "./badInput/transactionEncoding.ts";
+import { RULE_ROWS } from "./badInput/transactionRules.ts";
+
+let scene: BadInputScene;
+before(async () => {
+	// With the usual limit a blob transaction that is too large could not even be sent.
+	scene = await startScene({ env: { MAX_BODY_BYTES: String(4 * 1024 * 1024) } });
+	await prepareAccounts(scene.system.chain, RULE_ROWS);
+});
+after(() => scene.stop());
+
+testCallRows(ENCODING_ROWS, () => scene);
+testCallRows(
+	RULE_ROWS.map(({ row }) => row),
+	() => scene,
+	(hash) => scene.settled(String(hash)),
+);
+
+test("the relay is well after all of it", () => scene.stillWell());

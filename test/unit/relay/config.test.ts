@@ -1,0 +1,186 @@
+// The relay's settings: defaults as documented, every bad value refused by name, and no secret in any output.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
+import { addressOfKey } from "../../../shared/ethereum/flashbotsSignature.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "leeward-config-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const ROWS = '[{"name":"local","url":"http://127.0.0.1:8083"}]';
+const NEEDED = { ETH_RPC_URL: "http://127.0.0.1:8545", BUILDERS: ROWS };
+const KEY = `0x${"a1".repeat(32)}`;
+/** The order of secp256k1: keys are below it. */
+const ORDER = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+
+test("with nothing but what is required, everything else has its documented default", () => {
+	const { BUILDERS, ...rest } = readRelayConfig(NEEDED);
+	assert.deepEqual(rest, {
+		...{ PORT: 8080, HOST: "0.0.0.0", SEARCHER_PORT: undefined, METRICS_PORT: undefined },
+		...{ ETH_RPC_URL: "http://127.0.0.1:8545", ETH_WS_URL: undefined, HEAD_POLL_MS: 1_000 },
+		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
+		...{ REFUND_PERCENT: 90, TX_TTL_BLOCKS: 25, DATA_DIR: "./data", DATABASE_URL: undefined },
+		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
+		...{ RATE_LIMIT_RPS: 100, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
+	});
+	assert.deepEqual(
+		BUILDERS.map(({ name, url }) => [name, url]),
+		[["local", "http://127.0.0.1:8083"]],
+	);
+});
+
+test("every setting can be set", () => {
+	const file = join(folder, "builders.json");
+	writeFileSync(file, ROWS);
+	const config = readRelayConfig({
+		...{ PORT: "0", HOST: "::1", SEARCHER_PORT: "8090", METRICS_PORT: "9090", CHAIN_ID: "31337" },
+		...{ ETH_RPC_URL: "https://u:p@node.example/key/", ETH_WS_URL: "wss://node.example/ws" },
+		...{
+			HEAD_POLL_MS: "10",
+			SLOT_SECONDS: "1",
+			BUILDERS: file,
+			SIGNING_KEY: KEY.toUpperCase().replace("X", "x"),
+		},
+		...{ FEE_RECIPIENT: `0x${"AB".repeat(20)}`, REFUND_PERCENT: "0", TX_TTL_BLOCKS: "1000", DATA_DIR: "/d" },
+		...{ TRUST_PROXY: "2", BOOST_SECRET: "s", MAX_BODY_BYTES: "67108864", MAX_BATCH: "1" },
+		...{ RATE_LIMIT_RPS: "0", MAX_HEAD_AGE_S: "86400", LOG_LEVEL: "trace" },
+	});
+	assert.deepEqual(
+		[config.CHAIN_ID, config.SIGNING_KEY, config.FEE_RECIPIENT, config.BUILDERS.length],
+		[31_337n, KEY, `0x${"ab".repeat(20)}`, 1],
+	);
+	assert.deepEqual(
+		[config.PORT, config.RATE_LIMIT_RPS, config.ETH_RPC_URL],
+		[0, 0, "https://u:p@node.example/key"],
+	);
+	assert.ok(Object.isFrozen(config));
+});
+
+test("the list that comes with it is taken", () => {
+	const { BUILDERS } = readRelayConfig({ ...NEEDED, BUILDERS: "mainnet" });
+	assert.ok(BUILDERS.length >= 1 && BUILDERS.length <= 6);
+	assert.ok(BUILDERS.every(({ url }) => url.startsWith("https://")));
+});
+
+test("what is required is missed by name", () => {
+	assert.throws(() => readRelayConfig({}), {
+		name: "SettingError",
+		message:
+			"ETH_RPC_URL is missing: expected an http or https URL, for example ETH_RPC_URL=http://127.0.0.1:8545",
+	});
+	assert.throws(() => readRelayConfig({ ETH_RPC_URL: "http://n" }), {
+		message: `BUILDERS is missing: expected ${RELAY_SETTINGS.BUILDERS.expects}, for example BUILDERS=${ROWS}`,
+	});
+});
+
+/** Every one holds the mark, so that a quotation is seen; whole numbers are tested by their bounds. */
+const MARK = "s3cret";
+const BAD: Readonly<Record<string, readonly string[]>> = {
+	PORT: ["65536", "-1", "80.5", "http", `80${MARK}`],
+	SEARCHER_PORT: ["65536", "0", MARK],
+	METRICS_PORT: ["65536", "0", MARK],
+	ETH_RPC_URL: ["127.0.0.1:8545", "ws://127.0.0.1", "http://", MARK, `ftp://${MARK}`, `node.example/${MARK}`],
+	ETH_WS_URL: ["http://127.0.0.1", MARK, "ws://"],
+	HEAD_POLL_MS: ["9", "60001", "1s", "0"],
+	CHAIN_ID: ["0", "-1", "0x1", "mainnet", "1.5", "9".repeat(21)],
+	SLOT_SECONDS: ["0", "61", "0.5"],
+	BUILDERS: ["[]", "{}", "[{", "null", `/nowhere/${MARK}.json`, "Mainnet", `[{"name":"${MARK}"}]`],
+	SIGNING_KEY: [
+		...["0x", "a1".repeat(32), `${KEY}00`, KEY.slice(0, -1), `0x${"zz".repeat(32)}`, MARK],
+		...[`0x${"00".repeat(32)}`, ORDER, `0x${"ff".repeat(32)}`],
+	],
+	FEE_RECIPIENT: [
+		"0x",
+		`0x${"ab".repeat(19)}`,
+		`0x${"ab".repeat(21)}`,
+		`0x${"zz".repeat(20)}`,
+		"ab".repeat(20),
+	],
+	REFUND_PERCENT: ["101", "-1", "90%", "0.9"],
+	TX_TTL_BLOCKS: ["0", "1001", "-25"],
+	DATABASE_URL: [`postgres://u:${MARK}@db/x`],
+	TRUST_PROXY: ["-1", "11", "true"],
+	MAX_BODY_BYTES: ["1023", "67108865", "2MiB"],
+	MAX_BATCH: ["0", "10001"],
+	RATE_LIMIT_RPS: ["-1", "1000001", "none"],
+	MAX_HEAD_AGE_S: ["0", "86401"],
+	LOG_LEVEL: ["Info", "verbose", MARK],
+};
+const ANY_TEXT = ["HOST", "DATA_DIR", "BOOST_SECRET"];
+
+test("the table of bad values leaves no setting out", () => {
+	assert.deepEqual([...Object.keys(BAD), ...ANY_TEXT].sort(), Object.keys(RELAY_SETTINGS).sort());
+});
+
+for (const [name, values] of Object.entries(BAD)) {
+	for (const value of values) {
+		test(`${name}=${value.slice(0, 30)} is refused by name, with what was expected and an example`, () => {
+			assert.throws(
+				() => readRelayConfig({ ...NEEDED, [name]: value }),
+				(thrown: unknown) => {
+					assert.ok(thrown instanceof SettingError, `${thrown}`);
+					assert.equal(thrown.setting, name);
+					const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
+					assert.ok(thrown.message.startsWith(`${name} is not valid`), thrown.message);
+					assert.ok(thrown.message.endsWith(`: expected ${expects}, for example ${name}=${example}`));
+					assert.ok(!thrown.message.includes(MARK), thrown.message);
+					return true;
+				},
+			);
+		});
+	}
+}
+
+test("a bad row of a builder is told with its place and its reason", () => {
+	for (const [rows, reason] of [
+		["[]", "the list: expected at least one builder: nothing could ever be mined"],
+		['[{"name":"a","url":"http://far.example"}]', "0.url: expected an https URL (http only on loopback)"],
+		["[{", "it is not JSON"],
+		["./no-such-file.json", "the file can't be read"],
+	] as const) {
+		assert.throws(
+			() => readRelayConfig({ ...NEEDED, BUILDERS: rows }),
+			(thrown: Error) =>
+				thrown.message.startsWith(`BUILDERS is not valid (${reason}): expected rows as JSON`),
+		);
+	}
+});
+
+test("every example but that of the key, which nobody should copy, is valid itself", () => {
+	for (const [name, row] of Object.entries(RELAY_SETTINGS)) {
+		if (name === "SIGNING_KEY" || name === "DATABASE_URL") continue;
+		assert.notEqual(row.parse(row.example), undefined, `${name}=${row.example}`);
+	}
+	assert.throws(() => addressOfKey(RELAY_SETTINGS.SIGNING_KEY.example));
+});
+
+test("help tells every setting; it and the printed settings tell no secret", () => {
+	const env = {
+		...{ ETH_RPC_URL: `https://u:${MARK}@node.example/${MARK}`, ETH_WS_URL: `wss://node.example/${MARK}` },
+		...{ SIGNING_KEY: KEY, BOOST_SECRET: MARK, DATABASE_URL: `postgres://u:${MARK}@db/x` },
+		BUILDERS: `[{"name":"a","url":"https://u:${MARK}@b.example/${MARK}?k=${MARK}"}]`,
+	};
+	const help = helpText("npm run relay", "relays", RELAY_SETTINGS);
+	const printed = printedConfig(RELAY_SETTINGS, env);
+	for (const name of Object.keys(RELAY_SETTINGS)) {
+		assert.ok(help.includes(`\n  ${name}\n`), name);
+		assert.match(printed, new RegExp(`^${name}=`, "m"), name);
+	}
+	for (const output of [help, printed]) {
+		assert.ok(!output.includes(MARK), output);
+		assert.ok(!output.includes(KEY.slice(2)));
+	}
+	for (const line of [
+		"SIGNING_KEY=***",
+		"BOOST_SECRET=***",
+		"PORT=8080",
+		"ETH_RPC_URL=https://node.example/***",
+	]) {
+		assert.ok(printed.split("\n").includes(line), line);
+	}
+});

@@ -1,0 +1,300 @@
+// The pipeline, the chain runner and the block loop with real pool, ledger and store, around a node, builders and a
+// disk held by hand. What comes in are submissions and blocks; what goes out can be looked at. Time stands still.
+
+import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
+import { ChainRunner } from "../../../relay/chainRunner.ts";
+import type { Block, Inclusion, NextBlock } from "../../../relay/domain/chain.ts";
+import type { TxEventType } from "../../../relay/domain/events.ts";
+import type { Broadcaster } from "../../../relay/domain/ports.ts";
+import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
+import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
+import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
+import { Pipeline } from "../../../relay/pipeline.ts";
+import { Pool } from "../../../relay/pool/pool.ts";
+import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
+import { Transactions } from "../../../relay/store/transactions.ts";
+import { Background } from "../../../shared/background.ts";
+import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
+import type { KeyValueStore } from "../../../shared/kv/port.ts";
+import { type Logger, silentLogger } from "../../../shared/log.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+
+const LIFE_BLOCKS = 25;
+const GWEI = 1_000_000_000n;
+
+/** A store in memory whose writes can be held back and can fail. */
+export class HandDisk implements KeyValueStore {
+	readonly map = new Map<string, Buffer>();
+	#held: ((ok: boolean) => void)[] = [];
+	/** From now on: writes wait for {@link finish}. */
+	hold = false;
+	/** From now on: writes fail. */
+	broken = false;
+
+	get = (key: string) => Promise.resolve(this.map.get(key) ?? null);
+
+	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
+		const keys = [...this.map.keys()].filter((key) => key >= start && key < end).sort();
+		for (const key of keys.slice(0, limit)) yield [key, this.map.get(key) ?? Buffer.alloc(0)] as const;
+	}
+
+	async write(changes: Parameters<KeyValueStore["write"]>[0]): Promise<void> {
+		if (changes.length === 0) return;
+		const ok = this.hold ? await new Promise<boolean>((resolve) => this.#held.push(resolve)) : !this.broken;
+		if (!ok) throw new Error("disk");
+		for (const { key, value } of changes) {
+			if (value === null) this.map.delete(key);
+			else this.map.set(key, Buffer.from(value));
+		}
+	}
+
+	/** Writes that wait. */
+	get waiting(): number {
+		return this.#held.length;
+	}
+
+	/** Ends the oldest `count` writes that wait. */
+	finish(ok: boolean, count = this.#held.length): void {
+		for (const resolve of this.#held.splice(0, count)) resolve(ok);
+	}
+
+	close = () => Promise.resolve();
+}
+
+/** What builders were told, as one line each: `send 0:1 101 a,b` is sender 0's nonce 1 for block 101. */
+class HandBuilders implements Broadcaster {
+	readonly lines: string[] = [];
+	names: readonly string[] = ["a", "b"];
+	privateNames: readonly string[] = ["b"];
+
+	eligible(transaction: PrivateTransaction): readonly string[] {
+		return transaction.path === "fullprivacy" ? this.privateNames : this.names;
+	}
+	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
+		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";
+		this.lines.push(`send ${transaction.tx.nonce} for ${block}${life} to ${builders.join()}`);
+	};
+	cancel: Broadcaster["cancel"] = ({ tx }, builders, block) => {
+		if (builders.length > 0) this.lines.push(`cancel ${tx.nonce} for ${block} at ${builders.join()}`);
+	};
+	/** The lines since the last time. */
+	take(): string[] {
+		return this.lines.splice(0);
+	}
+}
+
+/** The node's accounts: nonces by address, plenty of money, and whether it answers. */
+class HandNode {
+	readonly nonces = new Map<string, bigint>();
+	readonly mined = new Map<string, Inclusion>();
+	down = false;
+	/** Waited for before each answer about an account. */
+	gate: Promise<void> = Promise.resolve();
+	#block = 0;
+
+	setHead(block: number): void {
+		this.#block = block;
+	}
+	async get(address: string) {
+		const block = this.#block;
+		await this.gate;
+		if (this.down) throw new UpstreamError("timeout");
+		const nonce = this.nonces.get(address) ?? 0n;
+		return { address, block, nonce, balance: 10n ** 21n, code: "none" as const };
+	}
+	async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
+		if (this.down) throw new UpstreamError("timeout");
+		return hashes.map((hash) => {
+			const found = this.mined.get(hash);
+			return found !== undefined && found.block <= maxBlock ? found : null;
+		});
+	}
+}
+
+export interface BlockOptions {
+	/** Of ours, what is in it. */
+	readonly mined?: readonly PrivateTransaction[];
+	/** Accounts that others' transactions in it raised to a nonce. */
+	readonly used?: Readonly<Record<string, bigint>>;
+	readonly reverted?: boolean;
+	readonly fork?: string;
+}
+
+/** All of it, at head 100. */
+export class StagesScene {
+	readonly clock = new ManualClock();
+	readonly disk: HandDisk;
+	readonly builders = new HandBuilders();
+	readonly node = new HandNode();
+	readonly tip = new ChainTip();
+	readonly pool = new Pool({ maxPerSender: 64, maxTotal: 1_000 });
+	/** Faults of ours that were logged. */
+	readonly faults: string[] = [];
+	readonly ledger: Ledger;
+	readonly store: Transactions;
+	readonly background: Background;
+	readonly runner: ChainRunner;
+	readonly pipeline: Pipeline;
+	readonly loop: BlockLoop;
+	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
+	readonly failing = new Set<string>();
+	readonly simulated: string[] = [];
+	nodeSimulates = true;
+	/** Waited for before each simulation is answered. */
+	simulationGate: Promise<void> = Promise.resolve();
+	#chain: Block[] = [];
+
+	constructor(disk = new HandDisk()) {
+		const { clock, node, tip, pool, builders } = this;
+		this.disk = disk;
+		const log: Logger = {
+			...silentLogger,
+			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
+		};
+		this.store = new Transactions({ kv: disk });
+		this.ledger = new Ledger({ log });
+		const { ledger, store } = this;
+		this.background = new Background({}, { log });
+		const shared = { pool, ledger, accounts: node, tip, broadcaster: builders, clock };
+		this.runner = new ChainRunner(
+			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
+			{
+				...{ ...shared, records: ledger, events: ledger, background: this.background },
+				...{ inclusions: node, onStep: () => {} },
+				simulations: { simulate: (request) => this.#simulate(request.chain) },
+			},
+		);
+		const { runner } = this;
+		const chain = { chainId: 31_337n, maxTxGas: null };
+		this.pipeline = new Pipeline(chain, { ...shared, store, runner, onStep: () => {} });
+		const loopDependencies: BlockLoopDependencies = {
+			...{ ...shared, store, runner, inclusions: node, log },
+			nextOf: () => nextOf(this.head),
+			onHead: () => {},
+		};
+		this.loop = new BlockLoop({ txTtlBlocks: LIFE_BLOCKS }, loopDependencies);
+		this.#chain.push(blockOf(100, "", "0x64", [], []));
+		tip.set(this.head, nextOf(this.head));
+		node.setHead(100);
+	}
+
+	get head(): Block {
+		return this.#chain.at(-1) ?? blockOf(0, "", "0x0", [], []);
+	}
+
+	/** Sends bytes as a client does; resolves with its answer. */
+	submit(transaction: PrivateTransaction): Promise<SubmitOutcome> {
+		const { tx, receivedAt: _, ...options } = transaction;
+		return this.pipeline.submit({ ...options, raw: tx.raw });
+	}
+
+	/** Submits, and waits for all that follows. */
+	async take(...transactions: readonly PrivateTransaction[]): Promise<SubmitOutcome[]> {
+		const outcomes: SubmitOutcome[] = [];
+		for (const transaction of transactions) outcomes.push(await this.submit(transaction));
+		await this.quiet();
+		return outcomes;
+	}
+
+	/** The next block, worked off with all that follows. */
+	async block(options: BlockOptions = {}): Promise<void> {
+		await this.work([this.#next(options)], []);
+	}
+
+	/** Takes back `count` blocks and puts others in their place. */
+	async reorganise(count: number, ...blocks: readonly BlockOptions[]): Promise<void> {
+		const reverted = this.#chain.splice(-count).reverse();
+		for (const block of reverted) {
+			for (const [hash, at] of this.node.mined) if (at.blockHash === block.hash) this.node.mined.delete(hash);
+		}
+		await this.work(
+			blocks.map((block) => this.#next(block)),
+			reverted,
+		);
+	}
+
+	async work(applied: readonly Block[], reverted: readonly Block[], gap = false): Promise<void> {
+		await this.loop.onUpdate({ head: this.head, applied, reverted, gap });
+		await this.quiet();
+	}
+
+	/** Resolves when nothing runs in the background. */
+	async quiet(): Promise<void> {
+		await this.clock.advance(0);
+		await this.background.join();
+	}
+
+	stage(transaction: PrivateTransaction): string | undefined {
+		return this.ledger.get(transaction.tx.hash)?.record.stage;
+	}
+
+	/** What happened to it, without deliveries. */
+	life(transaction: PrivateTransaction): TxEventType[] {
+		return this.ledger.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
+	}
+
+	/** Another process on the same disk, before its first block; `hashes` are taken up. */
+	async restart(): Promise<StagesScene> {
+		const next = new StagesScene(this.disk);
+		const entries: LedgerEntry[] = [];
+		for await (const stored of next.store.load()) entries.push(stored);
+		next.loop.restore(entries);
+		for (const [address, nonce] of this.node.nonces) next.node.nonces.set(address, nonce);
+		return next;
+	}
+
+	#next({ mined = [], used = {}, reverted = false, fork = "" }: BlockOptions): Block {
+		const number = this.head.number + 1;
+		const hash = `0x${number.toString(16)}${fork}`;
+		mined.forEach(({ tx }, index) => {
+			this.node.mined.set(tx.hash, { hash: tx.hash, block: number, blockHash: hash, index, reverted });
+			this.node.nonces.set(tx.from, tx.nonce + 1n);
+		});
+		for (const [address, nonce] of Object.entries(used)) this.node.nonces.set(address, nonce);
+		const touched = [...mined.map(({ tx }) => tx.from), ...Object.keys(used)];
+		const transactions = mined.map(({ tx }) => ({ hash: tx.hash, from: tx.from }));
+		const block = blockOf(number, this.head.hash, hash, transactions, touched);
+		this.#chain.push(block);
+		return block;
+	}
+
+	async #simulate(chain: readonly { hash: string; nonce: bigint }[]): Promise<SimulationOutcome[]> {
+		this.simulated.push(chain.map(({ nonce }) => nonce).join());
+		const failing = new Set(this.failing);
+		await this.simulationGate;
+		const outcomes: SimulationOutcome[] = [];
+		for (const { hash } of chain) {
+			const code = failing.has(hash) ? "EXECUTION_REVERTED" : this.nodeSimulates ? null : "NODE_UNAVAILABLE";
+			if (code === null) outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: false });
+			else return [...outcomes, { ok: false, error: { code, message: code.toLowerCase() } }];
+		}
+		return outcomes;
+	}
+}
+
+function blockOf(
+	number: number,
+	parentHash: string,
+	hash: string,
+	transactions: Block["transactions"],
+	touched: readonly string[],
+): Block {
+	return {
+		...{
+			number,
+			hash,
+			parentHash,
+			timestamp: number * 12,
+			gasLimit: 30_000_000n,
+			gasUsed: 0n,
+			baseFee: GWEI,
+		},
+		...{ excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xminer", transactions, touched },
+	};
+}
+
+function nextOf(head: Block): NextBlock {
+	const { number, timestamp, baseFee, gasLimit } = head;
+	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit };
+}
