@@ -9,7 +9,7 @@ import { createBodySigner, createKey } from "../../shared/ethereum/flashbotsSign
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
-import { benchAccounts, signedTransaction } from "./signing.ts";
+import { benchAccounts, benchTransaction } from "./transactions.ts";
 
 const COUNT = 6_000;
 /** As many submissions share a commit as arrive together over 64 connections. */
@@ -17,7 +17,7 @@ const GROUP = 64;
 
 const accounts = benchAccounts(100);
 const raws = Array.from({ length: COUNT }, (_, i) =>
-	signedTransaction(accounts[i % 100] as (typeof accounts)[number], 31337, Math.floor(i / 100)),
+	benchTransaction(accounts[i % 100], Math.floor(i / 100)),
 );
 
 /** CPU time of `work` for each of `COUNT`, in µs. */

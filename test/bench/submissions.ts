@@ -7,9 +7,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import type { TestAccount } from "../support/txFactory.ts";
 import { MeasuredProcess } from "./childProcess.ts";
 import { load } from "./load.ts";
-import { type BenchAccount, benchAccounts, signedTransaction } from "./signing.ts";
+import { benchAccounts, benchTransaction } from "./transactions.ts";
 
 const CONNECTIONS = 64;
 const SENDERS = 500;
@@ -72,7 +73,7 @@ async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, nu
 	const echo = new MeasuredProcess("test/bench/echoServer.ts", [], {});
 	const [, port] = await echo.printed(/port (\d+)/);
 	const [account] = benchAccounts(1);
-	const body = bodyOf(signedTransaction(account as BenchAccount, 31337, 0));
+	const body = bodyOf(benchTransaction(account, 0));
 	const bodies = new Array<string>(5_000).fill(body);
 	await load(`http://127.0.0.1:${port}/`, bodies, CONNECTIONS);
 	const before = echo.cpuMicros();
@@ -106,19 +107,19 @@ async function startRelay(chain: DevChain, sinkUrl: string): Promise<Relay> {
 	};
 }
 
-async function fund(chain: DevChain, accounts: readonly BenchAccount[]): Promise<void> {
+async function fund(chain: DevChain, accounts: readonly TestAccount[]): Promise<void> {
 	for (const { address } of accounts) await chain.rpc("anvil_setBalance", [address, "0x56bc75e2d63100000"]);
 }
 
 async function send(
 	relay: Relay,
-	accounts: readonly BenchAccount[],
+	accounts: readonly TestAccount[],
 	from: number,
 	to: number,
 ): Promise<{ seconds: number; count: number }> {
 	const bodies: string[] = [];
 	for (let nonce = from; nonce < to; nonce++) {
-		for (const account of accounts) bodies.push(bodyOf(signedTransaction(account, 31337, nonce)));
+		for (const account of accounts) bodies.push(bodyOf(benchTransaction(account, nonce)));
 	}
 	const { seconds, answers } = await load(`${relay.url}/nochecks`, bodies, CONNECTIONS);
 	const refused = answers.find((answer) => !answer.includes('"result"'));

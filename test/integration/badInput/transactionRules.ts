@@ -54,6 +54,12 @@ function taken(name: string, tx: TxOptions, standing: Standing = {}): Rule {
 	return { name: `${name} is taken`, tx, refusal: null, standing };
 }
 
+/**
+ * Fees under which a transaction is taken but waits: the large ones, because the dev builder takes half a second to
+ * read one, in this process.
+ */
+const WAITING: TxOptions = { maxFeePerGas: 1, maxPriorityFeePerGas: 0 };
+
 const CHAIN: readonly Rule[] = [
 	...TYPES.map((type) =>
 		refused(
@@ -246,8 +252,8 @@ const LISTS: readonly Rule[] = [
 		{ type: 3, blobs: 7 },
 		"too many blobs in transaction: have 7, permitted 6",
 	),
-	taken("six blobs", { type: 3, blobs: 6 }),
-	taken("a blob with the older sidecar", { type: 3, sidecarVersion: 0 }),
+	taken("six blobs", { ...WAITING, type: 3, blobs: 6 }),
+	taken("a blob with the older sidecar", { ...WAITING, type: 3, sidecarVersion: 0 }),
 	taken("an authorization for another chain", {
 		type: 4,
 		authorizations: [{ ...AUTHORIZATION, chainId: 1n }],
@@ -260,7 +266,7 @@ const LISTS: readonly Rule[] = [
 		code: `0x00${DELEGATION.slice(2)}`,
 	}),
 	taken("a delegated sender", {}, { code: DELEGATION }),
-	taken("a delegated sender of blobs", { type: 3 }, { code: DELEGATION }),
+	taken("a delegated sender of blobs", { ...WAITING, type: 3 }, { code: DELEGATION }),
 ];
 
 const MAX_TX_BYTES = 128 * 1024;
@@ -288,7 +294,7 @@ function sized(bytes: number, options: TxOptions): TxOptions {
 
 function sizeRules(type: TransactionType, limit: number): Rule[] {
 	const over = `oversized data: transaction size ${limit + 1}, limit ${limit}`;
-	const options: TxOptions = { type, gasLimit: 10_000_000 };
+	const options: TxOptions = { ...WAITING, type, gasLimit: 10_000_000 };
 	return [
 		{
 			name: `type ${type}: one byte too many`,
@@ -308,7 +314,12 @@ function sizeRules(type: TransactionType, limit: number): Rule[] {
 }
 
 /** Zeros: each is a STOP. */
-const initcode = (bytes: number): TxOptions => ({ to: null, data: Buffer.alloc(bytes), gasLimit: 1_000_000 });
+const initcode = (bytes: number): TxOptions => ({
+	...WAITING,
+	to: null,
+	data: Buffer.alloc(bytes),
+	gasLimit: 1_000_000,
+});
 const TOO_MUCH_CODE = `max initcode size exceeded: code size ${INITCODE + 1}, limit ${INITCODE}`;
 
 const SIZES: readonly Rule[] = [
@@ -323,7 +334,7 @@ const SIZES: readonly Rule[] = [
 		),
 	),
 	taken("all init code that is allowed", initcode(INITCODE)),
-	taken("as many bytes of calldata", { data: Buffer.alloc(INITCODE + 1), gasLimit: 1_000_000 }),
+	taken("as many bytes of calldata", { ...WAITING, data: Buffer.alloc(INITCODE + 1), gasLimit: 1_000_000 }),
 ];
 
 const RULES: readonly Rule[] = [...CHAIN, ...NONCES, ...FUNDS, ...GAS, ...FEES, ...LISTS, ...SIZES];
