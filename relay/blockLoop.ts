@@ -20,6 +20,8 @@ export const WATCH_BLOCKS = 64;
 export const GAP_LIFE_MS = 3 * 3600 * 1000;
 /** Between two tries while the node does not answer, in ms. */
 const RETRY_MS = 500;
+/** How often receipts that should be there are asked for again. */
+const RECEIPT_TRIES = 5;
 /** Senders looked at before other work gets its turn. */
 const SLICE = 200;
 
@@ -129,7 +131,12 @@ export class BlockLoop {
 			: update.applied.flatMap((block) =>
 					block.transactions.map(({ hash }) => hash).filter((hash) => ledger.get(hash) !== undefined),
 				);
-		const found = await inclusions.inclusions(hashes, update.head.number);
+		let found = await inclusions.inclusions(hashes, update.head.number);
+		// They stand in the blocks: a node that has no receipt is behind with it, or has just given up the block.
+		for (let left = RECEIPT_TRIES; left > 0 && !update.gap && found.includes(null); left--) {
+			await pause(clock, RETRY_MS, this.#stop.signal);
+			found = await inclusions.inclusions(hashes, update.head.number);
+		}
 		hashes.forEach((hash, i) => {
 			const entry = ledger.get(hash);
 			const at = found[i];

@@ -5,10 +5,6 @@ import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
-import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
-import { dataFolder } from "../shared/kv/dataFolder.ts";
-import { openLmdb } from "../shared/kv/lmdb.ts";
-import type { KeyValueStore } from "../shared/kv/port.ts";
 import { type Component, sequence } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
@@ -33,6 +29,7 @@ import { relayMetrics, watchRelay } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, Pool } from "./pool/pool.ts";
 import { readinessChecks } from "./readiness.ts";
+import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { chooseEngines } from "./simulation/chooseEngines.ts";
 import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
@@ -58,8 +55,6 @@ export interface Relay extends Component {
 	readonly port: number;
 }
 
-/** Calls to the node that have no deadline of their own, in ms. */
-const NODE_TIMEOUT_MS = 5_000;
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
@@ -91,13 +86,11 @@ interface Assembly {
 
 async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise<Assembly> {
 	const clock = overrides.clock ?? systemClock;
-	const client = new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
-	const kv = await openLmdb(dataFolder(config.DATA_DIR, "relay"));
+	const resources = await openResources(config, clock);
 	try {
-		return await connect(config, { ...overrides, clock }, client, kv);
+		return await connect(config, { ...overrides, clock }, resources);
 	} catch (thrown) {
-		await kv.close();
-		await client.close();
+		await resources.close();
 		throw thrown;
 	}
 }
@@ -105,9 +98,9 @@ async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise
 async function connect(
 	config: RelayConfig,
 	overrides: RelayOverrides & { clock: Clock },
-	client: JsonRpcClient,
-	kv: KeyValueStore,
+	resources: Resources,
 ): Promise<Assembly> {
+	const { kv, client, readClient } = resources;
 	const { log, clock } = overrides;
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log });
@@ -220,7 +213,8 @@ async function connect(
 		head: () => tip.head()?.number ?? -1,
 		headAgeSeconds: () => heads.ageMs() / 1000,
 	});
-	const reads = new Passthrough({}, { node, head: () => tip.head(), log: log.child("reads") });
+	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: readClient, clock, log });
+	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
 	const ingress = createIngress(
 		{
 			host: config.HOST,
@@ -263,10 +257,7 @@ async function connect(
 	);
 
 	const parts: readonly Component[] = [
-		part("store", async () => {
-			await client.close();
-			await kv.close();
-		}),
+		part("store", () => resources.close()),
 		part("builders", () => fanout.close()),
 		{
 			name: "pool",

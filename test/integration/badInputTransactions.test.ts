@@ -3,10 +3,14 @@
 
 import { after, before, test } from "node:test";
 import { testCallRows } from "./badInput/rows.ts";
+import { ruleRows } from "./badInput/rules.ts";
 import { type BadInputScene, startScene } from "./badInput/scene.ts";
 import { prepareAccounts } from "./badInput/standing.ts";
 import { ENCODING_ROWS } from "./badInput/transactionEncoding.ts";
-import { RULE_ROWS } from "./badInput/transactionRules.ts";
+import { ACCOUNT_RULES } from "./badInput/transactionRules.ts";
+import { SIZE_RULES } from "./badInput/transactionSizes.ts";
+
+const RULE_ROWS = ruleRows([...ACCOUNT_RULES, ...SIZE_RULES], 1_000);
 
 let scene: BadInputScene;
 before(async () => {

@@ -1,64 +1,15 @@
-// Transactions that are well formed and still not for this chain or this account, as rows with their exact answers,
-// and beside them what is just within the rule. Each row has an account of its own.
+// Transactions that are well formed and still not for this chain or this account: chain ids, nonces, funds and fees,
+// as rules with their exact answers, and beside them what is just within.
 
-import { keccak256 } from "../../../shared/ethereum/keccak.ts";
-import type { TransactionType } from "../../../shared/ethereum/transaction.ts";
-import {
-	rawTransaction,
-	signedTransaction,
-	type TestAccount,
-	type TxOptions,
-	testAccount,
-} from "../../support/txFactory.ts";
-import type { CallRow } from "./rows.ts";
-import { hex } from "./scene.ts";
-import type { Standing } from "./standing.ts";
+import type { TxOptions } from "../../support/txFactory.ts";
+import { GWEI, type Rule, refused, taken } from "./rules.ts";
 
-/** A transaction, and why it is refused; null where it is taken. */
-interface Rule {
-	readonly name: string;
-	readonly tx: TxOptions;
-	/** It is filled up with calldata to so many bytes. */
-	readonly sizedTo?: number;
-	/** SENDER stands for the sender's address. */
-	readonly refusal: { readonly reason: string; readonly message: string } | null;
-	readonly standing: Standing;
-}
-
-/** A rule as it goes through the wire. */
-export interface RuleRow {
-	readonly row: CallRow;
-	readonly account: TestAccount;
-	readonly standing: Standing;
-}
-
-const GWEI = 10n ** 9n;
 const MAX_NONCE = 2n ** 64n - 1n;
 const TYPES = [0, 1, 2, 3, 4] as const;
 const TWO_FEES = [2, 3, 4] as const;
-/** The chain's limit for one transaction (EIP-7825), and the length of init code (EIP-3860). */
-const GAS_CAP = 2 ** 24;
-const INITCODE = 49_152;
 
-function refused(
-	reason: string,
-	name: string,
-	tx: TxOptions,
-	message: string,
-	standing: Standing = {},
-): Rule {
-	return { name, tx, refusal: { reason, message }, standing };
-}
-
-function taken(name: string, tx: TxOptions, standing: Standing = {}): Rule {
-	return { name: `${name} is taken`, tx, refusal: null, standing };
-}
-
-/**
- * Fees under which a transaction is taken but waits: the large ones, because the dev builder takes half a second to
- * read one, in this process.
- */
-const WAITING: TxOptions = { maxFeePerGas: 1, maxPriorityFeePerGas: 0 };
+/** Fees for the next block. */
+const GOING_OUT: TxOptions = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI };
 
 const CHAIN: readonly Rule[] = [
 	...TYPES.map((type) =>
@@ -83,7 +34,7 @@ const CHAIN: readonly Rule[] = [
 		{ type: 0, chainId: 0n },
 		"invalid chain id for signer: have 0 want 31337",
 	),
-	...TYPES.map((type) => taken(`type ${type}`, { type })),
+	...TYPES.map((type) => taken(`type ${type}`, { type, ...GOING_OUT })),
 ];
 
 const NONCES: readonly Rule[] = [
@@ -122,9 +73,9 @@ const NONCES: readonly Rule[] = [
 	taken("the next nonce", { nonce: 5 }, { nonce: 5 }),
 ];
 
-/** 21,000 gas at 20 gwei, and 7 wei. */
-const PLAIN: TxOptions = { gasLimit: 21_000, maxFeePerGas: 20n * GWEI, value: 7 };
-const PLAIN_COST = 21_000n * 20n * GWEI + 7n;
+/** 21,000 gas at 20 wei, and 7 wei. */
+const PLAIN: TxOptions = { gasLimit: 21_000, maxFeePerGas: 20, maxPriorityFeePerGas: 0, value: 7 };
+const PLAIN_COST = 21_000n * 20n + 7n;
 /** A blob at 3 gwei beside it. */
 const BLOB_COST = PLAIN_COST + 131_072n * 3n * GWEI;
 const BLOB: TxOptions = { ...PLAIN, type: 3, maxFeePerBlobGas: 3n * GWEI };
@@ -144,7 +95,7 @@ const FUNDS: readonly Rule[] = [
 	short("blobs count, one wei short", BLOB, BLOB_COST, BLOB_COST - 1n),
 	short(
 		"the priority fee does not, one wei short",
-		{ ...PLAIN, maxPriorityFeePerGas: 20n * GWEI },
+		{ ...PLAIN, maxPriorityFeePerGas: 20 },
 		PLAIN_COST,
 		PLAIN_COST - 1n,
 	),
@@ -157,66 +108,6 @@ const FUNDS: readonly Rule[] = [
 	),
 	taken("exactly enough", PLAIN, { balance: PLAIN_COST }),
 	taken("exactly enough with a blob", BLOB, { balance: BLOB_COST }),
-];
-
-/** `gas` is one too little, `gas` + 1 is enough. */
-function gasBoundary(reason: string, words: string, name: string, tx: TxOptions, gas: number): Rule[] {
-	const message = `${words}: gas ${gas}, minimum needed ${gas + 1}`;
-	return [
-		refused(reason, name, { ...tx, gasLimit: gas }, message),
-		taken(`${name}, enough`, { ...tx, gasLimit: gas + 1 }),
-	];
-}
-
-const intrinsic = (name: string, tx: TxOptions, gas: number): Rule[] =>
-	gasBoundary("INTRINSIC_GAS", "intrinsic gas too low", name, tx, gas);
-const floor = (name: string, tx: TxOptions, gas: number): Rule[] =>
-	gasBoundary("FLOOR_DATA_GAS", "floor data gas cost not covered", name, tx, gas);
-
-const KEY = `0x${"11".repeat(32)}`;
-const ENTRY = { address: `0x${"22".repeat(20)}`, storageKeys: [KEY] };
-const AUTHORIZATION = { by: testAccount(999), address: ENTRY.address };
-
-const GAS: readonly Rule[] = [
-	refused("INTRINSIC_GAS", "no gas", { gasLimit: 0 }, "intrinsic gas too low: gas 0, minimum needed 21000"),
-	...([0, 1, 2, 3] as const).flatMap((type) =>
-		intrinsic(`type ${type}: gas of a transfer`, { type }, 20_999),
-	),
-	...intrinsic("gas of an authorization", { type: 4, authorizations: [AUTHORIZATION] }, 45_999),
-	...intrinsic(
-		"gas of three authorizations",
-		{ type: 4, authorizations: [AUTHORIZATION, AUTHORIZATION, AUTHORIZATION] },
-		95_999,
-	),
-	...intrinsic("gas of a creation", { to: null }, 52_999),
-	...intrinsic(
-		"gas of a creation with 33 zero bytes",
-		{ to: null, data: Buffer.alloc(33) },
-		53_000 + 33 * 4 + 2 * 2 - 1,
-	),
-	...intrinsic("gas of an access list", { accessList: [ENTRY] }, 25_299),
-	...intrinsic(
-		"gas of a storage key more",
-		{ type: 1, accessList: [{ ...ENTRY, storageKeys: [KEY, KEY] }] },
-		27_199,
-	),
-	...floor("floor of 100 bytes of calldata", { data: Buffer.alloc(100, 1) }, 24_999),
-	...floor("floor of 100 zero bytes, legacy", { type: 0, data: Buffer.alloc(100) }, 21_999),
-	...TYPES.map((type) =>
-		refused(
-			"TX_GAS_LIMIT",
-			`type ${type}: one gas over the cap`,
-			{ type, gasLimit: GAS_CAP + 1 },
-			`transaction gas limit too high (cap: ${GAS_CAP}, tx: ${GAS_CAP + 1})`,
-		),
-	),
-	refused(
-		"TX_GAS_LIMIT",
-		"2^64-1 gas",
-		{ gasLimit: MAX_NONCE },
-		`transaction gas limit too high (cap: ${GAS_CAP}, tx: ${MAX_NONCE})`,
-	),
-	taken("gas of the cap", { gasLimit: GAS_CAP }),
 ];
 
 const FEES: readonly Rule[] = [
@@ -235,124 +126,4 @@ const FEES: readonly Rule[] = [
 	taken("no blob fee", { type: 3, maxFeePerBlobGas: 0 }),
 ];
 
-const CODE = "0x6000";
-const DELEGATION = `0xef0100${"33".repeat(20)}`;
-const NOT_EOA = "sender not an eoa: address SENDER has code";
-
-const LISTS: readonly Rule[] = [
-	refused(
-		"EMPTY_AUTH_LIST",
-		"no authorizations",
-		{ type: 4, authorizations: [] },
-		"EIP-7702 transaction with empty auth list",
-	),
-	refused(
-		"BLOBS",
-		"seven blobs",
-		{ type: 3, blobs: 7 },
-		"too many blobs in transaction: have 7, permitted 6",
-	),
-	taken("six blobs", { ...WAITING, type: 3, blobs: 6 }),
-	taken("a blob with the older sidecar", { ...WAITING, type: 3, sidecarVersion: 0 }),
-	taken("an authorization for another chain", {
-		type: 4,
-		authorizations: [{ ...AUTHORIZATION, chainId: 1n }],
-	}),
-	...TYPES.map((type) =>
-		refused("SENDER_NOT_EOA", `type ${type}: a sender with code`, { type }, NOT_EOA, { code: CODE }),
-	),
-	refused("SENDER_NOT_EOA", "a sender with code of one byte", {}, NOT_EOA, { code: "0x00" }),
-	refused("SENDER_NOT_EOA", "a sender with a delegation behind a byte", {}, NOT_EOA, {
-		code: `0x00${DELEGATION.slice(2)}`,
-	}),
-	taken("a delegated sender", {}, { code: DELEGATION }),
-	taken("a delegated sender of blobs", { ...WAITING, type: 3 }, { code: DELEGATION }),
-];
-
-const MAX_TX_BYTES = 128 * 1024;
-const MAX_BLOB_TX_BYTES = 1024 * 1024;
-
-/** A transaction of exactly this many bytes: the length of a signature is a matter of luck, so several are tried. */
-function sized(bytes: number, options: TxOptions): TxOptions {
-	const having = (value: number, data: number): TxOptions => ({
-		...options,
-		value,
-		data: Buffer.alloc(data),
-	});
-	for (let value = 1; value < 100; value++) {
-		let data = bytes - signedTransaction(having(value, 0)).size;
-		// Headers grow with what they head: a few bytes less are the ones.
-		for (; data > bytes - 1_000_000; data--) {
-			const tx = having(value, data);
-			const { size } = signedTransaction(tx);
-			if (size === bytes) return tx;
-			if (size < bytes) break;
-		}
-	}
-	throw new Error(`no transaction of ${bytes} bytes was found`);
-}
-
-function sizeRules(type: TransactionType, limit: number): Rule[] {
-	const over = `oversized data: transaction size ${limit + 1}, limit ${limit}`;
-	const options: TxOptions = { ...WAITING, type, gasLimit: 10_000_000 };
-	return [
-		{
-			name: `type ${type}: one byte too many`,
-			sizedTo: limit + 1,
-			tx: options,
-			refusal: { reason: "OVERSIZED", message: over },
-			standing: {},
-		},
-		{
-			name: `type ${type}: all bytes that are allowed are taken`,
-			sizedTo: limit,
-			tx: options,
-			refusal: null,
-			standing: {},
-		},
-	];
-}
-
-/** Zeros: each is a STOP. */
-const initcode = (bytes: number): TxOptions => ({
-	...WAITING,
-	to: null,
-	data: Buffer.alloc(bytes),
-	gasLimit: 1_000_000,
-});
-const TOO_MUCH_CODE = `max initcode size exceeded: code size ${INITCODE + 1}, limit ${INITCODE}`;
-
-const SIZES: readonly Rule[] = [
-	...([0, 1, 2, 4] as const).flatMap((type) => sizeRules(type, MAX_TX_BYTES)),
-	...sizeRules(3, MAX_BLOB_TX_BYTES),
-	...([0, 1, 2] as const).map((type) =>
-		refused(
-			"INITCODE_SIZE",
-			`type ${type}: a byte of init code too many`,
-			{ ...initcode(INITCODE + 1), type },
-			TOO_MUCH_CODE,
-		),
-	),
-	taken("all init code that is allowed", initcode(INITCODE)),
-	taken("as many bytes of calldata", { ...WAITING, data: Buffer.alloc(INITCODE + 1), gasLimit: 1_000_000 }),
-];
-
-const RULES: readonly Rule[] = [...CHAIN, ...NONCES, ...FUNDS, ...GAS, ...FEES, ...LISTS, ...SIZES];
-
-/** The rows, with the account that each is about. */
-export const RULE_ROWS: readonly RuleRow[] = RULES.map(({ name, tx, sizedTo, refusal, standing }, i) => {
-	const account = testAccount(1_000 + i);
-	const options = { ...tx, by: account };
-	const made = sizedTo === undefined ? options : sized(sizedTo, options);
-	const raw = rawTransaction(made);
-	const call = { name, method: "eth_sendRawTransaction", params: [hex(raw)] };
-	if (refusal === null) return { row: { ...call, result: hashOf(raw, made) }, account, standing };
-	const { reason } = refusal;
-	const message = refusal.message.replace("SENDER", account.address);
-	return { row: { ...call, error: { code: -32000, message, data: { reason } } }, account, standing };
-});
-
-/** That of a blob transaction is without its sidecar: there the decoder is believed, which its own tests check. */
-function hashOf(raw: Buffer, options: TxOptions): string {
-	return options.type === 3 ? signedTransaction(options).hash : hex(keccak256(raw));
-}
+export const ACCOUNT_RULES: readonly Rule[] = [...CHAIN, ...NONCES, ...FUNDS, ...FEES];
