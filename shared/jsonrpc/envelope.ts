@@ -96,31 +96,34 @@ function readCall(entry: unknown): RpcCall {
 	if (jsonrpc !== undefined && jsonrpc !== "2.0") return refused(id ?? null, 'jsonrpc: expected "2.0"');
 	if (typeof method !== "string" || method === "") return refused(id ?? null, "method: expected a name");
 	if (params === undefined) return { id, method, params: NO_PARAMS, fault: null };
-	if (isTooDeep(params)) {
-		const message = `invalid params: params: expected at most ${MAX_DEPTH} levels of nesting`;
-		return { id, method, params: null, fault: new RpcError("invalidParams", message) };
+	const problem = problemOf(params);
+	if (problem !== null) {
+		const fault = new RpcError("invalidParams", `invalid params: params: expected ${problem}`);
+		return { id, method, params: null, fault };
 	}
 	return { id, method, params: Array.isArray(params) ? params : null, fault: null };
 }
 
 /**
- * Whether values lie deeper than {@link MAX_DEPTH} in one another. Level by level, not by recursion: JSON.parse reads
- * any depth, and what walks the value later (JSON.stringify, a node's parser) would not.
+ * What params must be that servers behind us can read, where they are not; else null. JSON.parse reads any depth and
+ * halves of surrogate pairs, which a node's parser refuses as no JSON at all. Level by level, not by recursion.
  */
-function isTooDeep(value: unknown): boolean {
-	let level = [value];
+function problemOf(params: unknown): string | null {
+	let level = [params];
 	for (let depth = 0; depth <= MAX_DEPTH; depth++) {
 		const below: unknown[] = [];
 		for (const one of level) {
+			if (typeof one === "string" && !one.isWellFormed()) return "well-formed Unicode";
 			if (typeof one !== "object" || one === null) continue;
-			for (const inner of Object.values(one)) {
-				if (typeof inner === "object" && inner !== null) below.push(inner);
+			for (const [key, inner] of Object.entries(one)) {
+				if (!key.isWellFormed()) return "well-formed Unicode";
+				if (typeof inner === "string" || (typeof inner === "object" && inner !== null)) below.push(inner);
 			}
 		}
-		if (below.length === 0) return false;
+		if (below.length === 0) return null;
 		level = below;
 	}
-	return true;
+	return `at most ${MAX_DEPTH} levels of nesting`;
 }
 
 /** A whole number that JSON.parse has rounded would be echoed as another one, which no client would recognise. */

@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { WsClient } from "../support/wsClient.ts";
 import { ENVELOPE_ROWS } from "./badInput/envelopes.ts";
 import { METHOD_PARAM_ROWS } from "./badInput/methodParams.ts";
 import { REFUSED_METHOD_ROWS, VICTIM } from "./badInput/refusedMethods.ts";
-import { testCallRows, testHttpRows } from "./badInput/rows.ts";
+import { type CallRow, expectedAnswer, testCallRows, testHttpRows } from "./badInput/rows.ts";
 import { type BadInputScene, startScene } from "./badInput/scene.ts";
 
 let scene: BadInputScene;
@@ -18,6 +19,41 @@ after(() => scene.stop());
 testHttpRows(ENVELOPE_ROWS, () => scene);
 testCallRows(METHOD_PARAM_ROWS, () => scene);
 testCallRows(REFUSED_METHOD_ROWS, () => scene);
+
+const CALL_ROWS: readonly CallRow[] = [...METHOD_PARAM_ROWS, ...REFUSED_METHOD_ROWS];
+
+function request({ name, method, params }: CallRow): object {
+	return { jsonrpc: "2.0", id: name, method, params };
+}
+
+test("in batches each of the calls is answered as alone, in their order", async () => {
+	for (let from = 0; from < CALL_ROWS.length; from += 100) {
+		const rows = CALL_ROWS.slice(from, from + 100);
+		const { status, body } = await scene.wire.send({ body: JSON.stringify(rows.map(request)) });
+		assert.equal(status, 200);
+		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
+	}
+	scene.log.check();
+});
+
+test("over a websocket each of the calls is answered as over HTTP", async () => {
+	const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	for (const row of CALL_ROWS) {
+		client.send(request(row));
+		assert.deepEqual(await client.next(), expectedAnswer(row));
+	}
+	client.terminate();
+	scene.log.check();
+});
+
+test("as notifications none of the calls is answered", async () => {
+	for (let from = 0; from < CALL_ROWS.length; from += 100) {
+		const calls = CALL_ROWS.slice(from, from + 100).map(({ method, params }) => ({ method, params }));
+		const { status, body } = await scene.wire.send({ body: JSON.stringify(calls) });
+		assert.deepEqual([status, body], [204, ""]);
+	}
+	scene.log.check();
+});
 
 test("the node has heard of none of the refused calls", async () => {
 	const { chain } = scene.system;

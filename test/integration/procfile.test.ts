@@ -32,7 +32,7 @@ for (const [name, env] of [
 	["web", { PROCESS: "relay" }],
 ] as const) {
 	const said = Object.entries(env).map(([key, value]) => `, ${key}=${value}`);
-	test(`the line ${name}${said.join("")} serves on PORT, and SIGTERM ends it in order`, async () => {
+	test(`the line ${name}${said.join("")} serves on PORT, and SIGTERM ends it in order`, async (t) => {
 		const port = await freePort();
 		const line = lineOf(name);
 		const DATA_DIR = join(system.folder, `${name}${said.join("")}`);
@@ -40,6 +40,7 @@ for (const [name, env] of [
 			line,
 			env: { ...system.env, ...env, DATA_DIR, PORT: String(port) },
 		});
+		t.after(() => relay.kill());
 		assert.equal(await relay.client.call("eth_chainId", []), "0x7a69");
 		const exit = await relay.kill("SIGTERM");
 		assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);

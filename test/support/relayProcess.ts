@@ -41,9 +41,9 @@ export interface LaunchedRelay {
 	/** Resolves when it is gone, however it ended. */
 	readonly exited: Promise<Exit>;
 	signal(signal: NodeJS.Signals): void;
-	/** Sends `signal` and waits for its end; SIGKILL unless said. Rejects when that takes over `ms` (15,000). */
+	/** Sends `signal` and waits for its end; SIGKILL, to all of its group, unless said. */
 	kill(signal?: NodeJS.Signals, ms?: number): Promise<Exit>;
-	/** Waits for its end as {@link kill} does, and sends nothing. */
+	/** Waits for its end. When that takes over `ms` (15,000) its group gets SIGKILL, and this rejects. */
 	ended(ms?: number): Promise<Exit>;
 }
 
@@ -89,8 +89,21 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 			resolve({ code, signal, stdout: read.stdout(), stderr: read.stderr() });
 		});
 	});
-	const ended = (ms = END_MS): Promise<Exit> =>
-		withDeadline(systemClock, "end of the relay's process", ms, () => exited);
+	const killGroup = (): void => {
+		try {
+			if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+		} catch {
+			// Nothing of it is left.
+		}
+	};
+	const ended = async (ms = END_MS): Promise<Exit> => {
+		try {
+			return await withDeadline(systemClock, "end of the relay's process", ms, () => exited);
+		} catch (thrown) {
+			killGroup();
+			throw thrown;
+		}
+	};
 	const logs = (): readonly LogLine[] => parseLog(read.stdout());
 	return {
 		pid: child.pid ?? 0,
@@ -105,7 +118,8 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 		exited,
 		signal: (signal) => void child.kill(signal),
 		async kill(signal = "SIGKILL", ms = END_MS) {
-			child.kill(signal);
+			if (signal === "SIGKILL") killGroup();
+			else child.kill(signal);
 			return ended(ms);
 		},
 		ended,
@@ -114,12 +128,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 
 /** Runs it to its end, which must come by itself within 15 s. */
 export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
-	const launched = launchRelay(options);
-	try {
-		return await launched.ended();
-	} finally {
-		launched.signal("SIGKILL");
-	}
+	return launchRelay(options).ended();
 }
 
 /** Starts it and waits until /readyz is 200; throws with what it printed when it ends instead. With PORT 0 the port is

@@ -123,4 +123,13 @@ const FIND: readonly CallRow[] = [
 	found("0X", [`0X${ID.slice(2)}`]),
 ];
 
-export const METHOD_PARAM_ROWS: readonly CallRow[] = [...SEND, ...COUNT, ...FIND];
+/** Nodes refuse to read these at all, which must not look as if the node were out. */
+const NOT_UNICODE = "invalid params: params: expected well-formed Unicode";
+
+const PASSED: readonly CallRow[] = [
+	bad("eth_getBalance", "half a surrogate pair", ["\ud800", "latest"], NOT_UNICODE),
+	bad("eth_call", "half a surrogate pair in a name", [{ "\udc00": 1 }, "latest"], NOT_UNICODE),
+	bad("eth_getLogs", "a surrogate pair the wrong way round", [{ topics: [["\udc00\ud800"]] }], NOT_UNICODE),
+];
+
+export const METHOD_PARAM_ROWS: readonly CallRow[] = [...SEND, ...COUNT, ...FIND, ...PASSED];

@@ -51,7 +51,7 @@ test("what was added is found by hash and by sender and nonce", () => {
 	const added = pool.add(transaction, account(0));
 	const entry = entryOf(added);
 	assert.equal(added.outcome, "added");
-	assert.deepEqual(entry, { transaction, durable: false, outFor: null, sentTo: new Set() });
+	assert.deepEqual([entry.transaction, entry.durable, entry.outFor], [transaction, false, null]);
 	assert.equal(pool.get(transaction.tx.hash), entry);
 	assert.equal(pool.at(SENDER, 3n), entry);
 	assert.equal(pool.at(SENDER, 4n), undefined);
@@ -201,7 +201,8 @@ test("an entry can be put back, unless its place is taken", () => {
 test("what comes back without knowledge of the account is put right by the account", () => {
 	const pool = poolOf([]);
 	for (const nonce of [6, 5, 8, 7]) {
-		const entry = { transaction: tx(nonce), durable: true, outFor: null, sentTo: new Set<string>() };
+		const entry = entryOf(poolOf([]).add(tx(nonce), account(nonce)));
+		entry.durable = true;
 		assert.ok(pool.insert(entry, BigInt(nonce), 0));
 	}
 	pool.setAccount(account(5, 100));

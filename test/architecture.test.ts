@@ -1,0 +1,257 @@
+// The rules that keep the layout as it is, as tables: which file may import which, and what no file may hold. The
+// checker is a pure function of a path and a text, and is shown to fail on made-up files before it reads the real ones.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+const FOLDERS = ["relay", "boost-proxy", "shared", "test"];
+const MAX_LINES = 300;
+
+/** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
+type Allowed = readonly string[];
+const PER_REQUEST_AND_BLOCK: Allowed = [
+	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
+	...["type:relay/chainRunner.ts"],
+];
+
+/** Who may import what, beside its own folder: the first row that fits a path counts. */
+const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
+	[/^shared\//, ["shared/"]],
+	[/^relay\/domain\//, ["shared/"]],
+	// The stages: each its own folder, never each other.
+	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
+	[/^relay\/(pipeline|chainRunner|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
+	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
+	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
+	[/^relay\/relay\.ts$/, ["relay/", "shared/"]],
+	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
+	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
+	// What judges the relay must not be made of it; only the time is everybody's.
+	[/^test\/devnet\/main\.ts$/, ["test/", "relay/", "shared/", "boost-proxy/"]],
+	[/^test\/devnet\//, ["shared/clock.ts"]],
+	[/^test\//, ["test/", "relay/", "shared/", "boost-proxy/"]],
+];
+
+/** Folders whose `index.ts` is a list of what is registered there. */
+const REGISTRIES = ["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"];
+
+const PRODUCT = /^(relay|shared|boost-proxy)\//;
+const MAIN = /^(relay|boost-proxy)\/main\.ts$/;
+
+/** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
+const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
+	[
+		/\bprocess\.(env|exit)\b/,
+		(path) => MAIN.test(path) || path.startsWith("test/"),
+		"only main.ts reads the environment or ends the process",
+	],
+	// relay/main.ts has one interval, which keeps the process up before it listens.
+	[
+		/(?<!\.)\bset(Timeout|Interval)\s*\(/,
+		(path) => TIMERS.test(path),
+		"timers are set through the Clock, and no test sleeps",
+	],
+	[
+		/\b(Date|performance)\.now\b/,
+		(path) => !PRODUCT.test(path) || path === "shared/clock.ts",
+		"the time is read through the Clock",
+	],
+	[/\benum\s+\w+\s*\{/, () => false, "no enums: types are erased, not compiled"],
+	[/\b(namespace|module)\s+[\w.]+\s*\{/, () => false, "no namespaces: types are erased, not compiled"],
+	[/\bconsole\./, (path) => path.startsWith("test/bench/"), "what is said goes through the logger"],
+	[/\b(test|describe|it)\.(only|skip|todo)\b/, () => false, "no test is left out"],
+	[/:\s*any\b|\bas\s+any\b|<any>/, () => false, "no any"],
+];
+const TIMERS =
+	/^(shared\/clock\.ts|relay\/main\.ts|test\/(support|bench)\/.*(?<!\.test)\.ts|test\/devnet\/main\.ts)$/;
+
+/** Every rule that the file at `path` (from the root, with slashes) breaks. */
+function violations(path: string, text: string): string[] {
+	const found: string[] = [];
+	const lines = text.replace(/\n$/, "").split("\n");
+	if (lines.length > MAX_LINES) found.push(`${lines.length} lines, ${MAX_LINES} at most`);
+	if (!/^\/\/ \S/.test(text)) found.push("the file does not open with a // comment");
+	const name = posix.basename(path);
+	if (/^(utils?|helpers?|common|types)\b/i.test(name)) found.push(`${name} says nothing of what is in it`);
+	if (name === "index.ts" && !REGISTRIES.includes(posix.dirname(path)))
+		found.push("index.ts is for registries");
+	// This file spells out what it forbids.
+	const code = path === "test/architecture.test.ts" ? "" : withoutTexts(text);
+	for (const [pattern, excused, rule] of CODE) if (pattern.test(code) && !excused(path)) found.push(rule);
+	for (const imported of importsOf(text)) {
+		const fault = importFault(path, imported);
+		if (fault !== null) found.push(fault);
+	}
+	return found;
+}
+
+interface Imported {
+	readonly from: string;
+	readonly typesOnly: boolean;
+}
+
+/** Static imports and re-exports, imports for their effect, and dynamic ones. */
+function importsOf(text: string): Imported[] {
+	const found: Imported[] = [];
+	for (const [, what = "", from = ""] of text.matchAll(
+		/^(?:import|export)\s+([^;"'`]*?)\s*from\s+"([^"]+)"/gm,
+	)) {
+		const named = /^\{([\s\S]*)\}$/
+			.exec(what)?.[1]
+			?.split(",")
+			.map((one) => one.trim());
+		const typesOnly =
+			what.startsWith("type ") || (named?.every((one) => one === "" || one.startsWith("type ")) ?? false);
+		found.push({ from, typesOnly });
+	}
+	for (const [, from = ""] of text.matchAll(/^import\s+"([^"]+)"/gm)) found.push({ from, typesOnly: false });
+	for (const [, from = ""] of text.matchAll(/\bimport\("([^"]+)"\)/g)) found.push({ from, typesOnly: false });
+	return found;
+}
+
+function importFault(path: string, { from, typesOnly }: Imported): string | null {
+	if (!from.startsWith(".")) {
+		const [first = "", second = ""] = from.split("/");
+		const name = first.startsWith("@") ? `${first}/${second}` : first;
+		if (first.startsWith("node:") || !PRODUCT.test(path) || DEPENDENCIES.has(name)) return null;
+		return `${from} is no dependency of the product, or lacks node:`;
+	}
+	if (!/\.(ts|json)$/.test(from)) return `${from}: expected the whole name of a file`;
+	const target = posix.join(posix.dirname(path), from);
+	const allowed = IMPORTS.find(([pattern]) => pattern.test(path))?.[1];
+	if (allowed === undefined) return `${path} has no row in the table of imports`;
+	const own = path.startsWith("relay/") ? path.split("/").slice(0, 2).join("/") : posix.dirname(path);
+	if (target.startsWith(`${own}/`)) return null;
+	const fits = (rule: string) => (rule.endsWith("/") ? target.startsWith(rule) : target === rule);
+	if (allowed.some(fits)) return null;
+	if (typesOnly && allowed.some((rule) => rule.startsWith("type:") && fits(rule.slice(5)))) return null;
+	return `imports ${target}`;
+}
+
+const DEPENDENCIES = new Set(
+	Object.keys(
+		(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { dependencies: object }).dependencies,
+	),
+);
+
+/** The code alone: comments and what stands in quotation marks are taken out, lines stay. */
+function withoutTexts(text: string): string {
+	const texts = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/\*[\s\S]*?\*\/|\/\/.*/g;
+	return text.replace(texts, (one) => one.replace(/[^\n]/g, " "));
+}
+
+/** Made-up files, and what each must be told. */
+const OPENING = "// What comes in, what goes out.\n";
+const imports = (...names: readonly string[]) =>
+	OPENING + names.map((name) => `import { x } from "${name}";\n`).join("");
+const BROKEN: readonly (readonly [string, string, RegExp])[] = [
+	["shared/a.ts", imports("../relay/domain/chain.ts"), /^imports relay\/domain\/chain\.ts$/],
+	["shared/kv/a.ts", imports("../../boost-proxy/policy.ts"), /^imports boost-proxy/],
+	["relay/domain/a.ts", imports("../pool/pool.ts"), /^imports relay\/pool/],
+	["relay/domain/a.ts", `${OPENING}import type { Pool } from "../pool/pool.ts";\n`, /^imports relay\/pool/],
+	["relay/pool/a.ts", imports("../status/ledger.ts"), /^imports relay\/status/],
+	["relay/status/a.ts", `${OPENING}import type { Pool } from "../pool/pool.ts";\n`, /^imports relay\/pool/],
+	["relay/ingress/methods/a.ts", imports("../../pool/pool.ts"), /^imports relay\/pool/],
+	["relay/broadcast/dialects/a.ts", imports("../../chainRunner.ts"), /^imports relay\/chainRunner/],
+	["relay/admission/a.ts", imports("../relay.ts"), /^imports relay\/relay\.ts/],
+	["relay/pipeline.ts", imports("./broadcast/fanout.ts"), /^imports relay\/broadcast/],
+	["relay/pipeline.ts", imports("./pool/pool.ts"), /^imports relay\/pool/],
+	[
+		"relay/chainRunner.ts",
+		`${OPENING}import { type Pool, NOBODY } from "./pool/pool.ts";\n`,
+		/^imports relay\/pool/,
+	],
+	[
+		"relay/blockLoop.ts",
+		`${OPENING}export { Ledger } from "./status/ledger.ts";\n`,
+		/^imports relay\/status/,
+	],
+	["relay/config.ts", imports("./broadcast/fanout.ts"), /^imports relay\/broadcast/],
+	["relay/main.ts", imports("./pipeline.ts"), /^imports relay\/pipeline/],
+	["relay/relay.ts", imports("../test/support/until.ts"), /^imports test/],
+	["relay/newThing.ts", imports("./domain/chain.ts"), /no row in the table of imports/],
+	["boost-proxy/a.ts", imports("../relay/domain/chain.ts"), /^imports relay/],
+	[
+		"relay/chain/a.ts",
+		`${OPENING}const x = await import(${JSON.stringify("../pool/pool.ts")});\n`,
+		/^imports relay\/pool/,
+	],
+	["relay/chain/a.ts", `${OPENING}import "../pool/pool.ts";\n`, /^imports relay\/pool/],
+	["relay/chain/a.ts", `${OPENING}import {\n\tx,\n\ty,\n} from "../pool/pool.ts";\n`, /^imports relay\/pool/],
+	["test/devnet/a.ts", imports("../../relay/domain/chain.ts"), /^imports relay/],
+	["test/devnet/a.ts", imports("../../shared/ethereum/rlp.ts"), /^imports shared\/ethereum/],
+	["relay/pool/a.ts", imports("./pool"), /expected the whole name/],
+	["relay/pool/a.ts", imports("fs"), /no dependency of the product/],
+	["shared/a.ts", imports("viem"), /viem is no dependency/],
+	["shared/a.ts", imports("@noble/hashes/sha3"), /no dependency/],
+	["relay/pool/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^301 lines/],
+	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^301 lines/],
+	["relay/pool/a.ts", "import x;\n", /does not open with/],
+	["relay/pool/a.ts", "/* What comes in. */\n", /does not open with/],
+	["relay/pool/a.ts", "//\n", /does not open with/],
+	["relay/pool/utils.ts", OPENING, /says nothing/],
+	["test/support/helpers.ts", OPENING, /says nothing/],
+	["shared/common.ts", OPENING, /says nothing/],
+	["relay/domain/types.ts", OPENING, /says nothing/],
+	["relay/pool/index.ts", OPENING, /for registries/],
+	["relay/relay.ts", `${OPENING}const url = process.env.URL;\n`, /only main\.ts/],
+	["shared/a.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
+	["relay/pool/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
+	["test/unit/a.test.ts", `${OPENING}await new Promise((r) => setTimeout(r, 5));\n`, /no test sleeps/],
+	["relay/pool/a.ts", `${OPENING}const at = Date.now();\n`, /read through the Clock/],
+	["shared/a.ts", `${OPENING}const at = performance.now();\n`, /read through the Clock/],
+	["relay/pool/a.ts", `${OPENING}export enum Stage {\n\tA,\n}\n`, /no enums/],
+	["relay/pool/a.ts", `${OPENING}declare namespace A.B {}\n`, /no namespaces/],
+	["relay/pool/a.ts", `${OPENING}console.log(1);\n`, /through the logger/],
+	["test/unit/a.test.ts", `${OPENING}test.only("x", f);\n`, /left out/],
+	["relay/pool/a.ts", `${OPENING}const x = y as any;\n`, /no any/],
+];
+
+for (const [path, text, expected] of BROKEN) {
+	test(`the checker sees it: ${path}, ${expected.source}`, () => {
+		const found = violations(path, text);
+		assert.deepEqual([found.length, expected.test(found[0] ?? "")], [1, true], found.join("; "));
+	});
+}
+
+const SOUND: readonly (readonly [string, string])[] = [
+	["relay/pipeline.ts", `${OPENING}import { type Pool, type PoolEntry } from "./pool/pool.ts";\n`],
+	[
+		"relay/pipeline.ts",
+		imports("./admission/rules.ts", "./domain/chain.ts", "../shared/clock.ts", "node:fs", "zod"),
+	],
+	["relay/ingress/methods/a.ts", imports("../needs.ts", "./b.ts", "../../domain/ports.ts")],
+	["relay/relay.ts", imports("./pool/pool.ts", "./blockLoop.ts", "../shared/kv/lmdb.ts")],
+	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],
+	["shared/clock.ts", `${OPENING}setTimeout(f, 1); Date.now(); performance.now();\n`],
+	[
+		"relay/pool/a.ts",
+		`${OPENING}// process.env, enum A {, setTimeout(\nconst s = "console.log(1)"; socket.setTimeout(1);\n`,
+	],
+	["relay/pool/a.ts", `${OPENING}process.exitCode = 1;\n${"x;\n".repeat(MAX_LINES - 2)}`],
+	["test/devnet/a.ts", imports("./b.ts", "../../shared/clock.ts", "viem")],
+	["test/unit/a.test.ts", imports("../../relay/pool/pool.ts", "../support/until.ts", "ethers")],
+	["relay/ingress/methods/index.ts", OPENING],
+];
+
+test("the checker leaves sound files alone", () => {
+	for (const [path, text] of SOUND) assert.deepEqual(violations(path, text), [], path);
+});
+
+test("every file keeps the rules", () => {
+	const paths = FOLDERS.flatMap((folder) =>
+		readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+			.filter((name) => name.endsWith(".ts"))
+			.map((name) => posix.join(folder, name.replaceAll("\\", "/"))),
+	);
+	assert.ok(paths.length > 100, "the files were not found");
+	const broken = paths.flatMap((path) =>
+		violations(path, readFileSync(join(ROOT, path), "utf8")).map((rule) => `${path}: ${rule}`),
+	);
+	assert.deepEqual(broken, []);
+});
