@@ -47,8 +47,6 @@ const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, 
 /** Codes of `eth_simulateV1`: -38000 and below. */
 const SIMULATION_CODES = { from: -38_999, to: -38_000 };
 const NOT_FOUND = -32601;
-const UNREADABLE = -32600;
-const NO_JSON = -32700;
 const LIMIT = -32005;
 /** Of code that was run, some nodes say so of what others call an execution error (anvil: an invalid opcode). */
 const INTERNAL = -32603;
@@ -135,10 +133,6 @@ export class Passthrough {
 		}
 		if (answer.ok) return answer.result;
 		const { code, message, data } = answer.error;
-		// Our envelope is sound, so it is the parameters that it can't read.
-		if (code === UNREADABLE || code === NO_JSON) {
-			throw new RpcError("invalidParams", "invalid params: the node can't read them");
-		}
 		if (code === NOT_FOUND) throw methodNotFound(method);
 		if (code === LIMIT) throw new RpcError("limit", "limit exceeded: the node does not answer this much");
 		if (isVerdict(code) || (passed.executes && code === INTERNAL)) {
