@@ -55,6 +55,23 @@ test("as notifications none of the calls is answered", async () => {
 	scene.log.check();
 });
 
+test("a large body costs no more than a few times its parsing", async () => {
+	const zeros = "0,".repeat(500_000);
+	const whole = `{"id":7,"method":"nope","params":[${zeros}0]}`;
+	// Parsed to the very end, where it turns out to be no JSON.
+	const broken = `${whole.slice(0, -1)} `;
+	const leastMs = { whole: Number.POSITIVE_INFINITY, broken: Number.POSITIVE_INFINITY };
+	for (let round = 0; round < 5; round++) {
+		for (const [name, body, status] of [["whole", whole, 200] as const, ["broken", broken, 400] as const]) {
+			const begun = performance.now();
+			assert.equal((await scene.wire.send({ body })).status, status);
+			leastMs[name] = Math.min(leastMs[name], performance.now() - begun);
+		}
+	}
+	// Otherwise a few of them a second would keep everybody else waiting.
+	assert.ok(leastMs.whole < 5 * leastMs.broken + 50, JSON.stringify(leastMs));
+});
+
 test("the node has heard of none of the refused calls", async () => {
 	const { chain } = scene.system;
 	for (const method of ["eth_getBalance", "eth_getTransactionCount"]) {

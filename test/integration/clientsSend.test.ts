@@ -4,13 +4,14 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { JsonRpcProvider, parseEther, Wallet, WebSocketProvider } from "ethers";
-import { createPublicClient, createWalletClient, http, publicActions, webSocket } from "viem";
+import { createWalletClient, http, publicActions, TransactionReceiptNotFoundError, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { Web3 } from "web3";
 import { cast } from "../support/castCommand.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import type { RelayProcess } from "../support/relayProcess.ts";
+import { until } from "../support/until.ts";
 
 const RECEIVER = "0x000000000000000000000000000000000000dEaD";
 
@@ -84,13 +85,16 @@ test("web3.js: sendSignedTransaction", async () => {
 	await assertBuilt(String(receipt.transactionHash), Number(receipt.blockNumber));
 });
 
-test("ethers over a websocket on /fast: sendTransaction and wait", async (t) => {
+test("ethers over a websocket on /fast: sendTransaction and its receipt", async (t) => {
 	const provider = new WebSocketProvider(`${relay.url.replace("http", "ws")}/fast`);
 	t.after(() => provider.destroy());
 	const wallet = new Wallet(keyOf(4), provider);
 	const sent = await wallet.sendTransaction({ to: RECEIVER, value: parseEther("1") });
-	// Its own waiting hangs on subscriptions of the node's; what the relay offers is asking.
-	const receipt = await polled(() => provider.getTransactionReceipt(sent.hash));
+	// Its wait() needs a subscription to new heads.
+	const receipt = await until(
+		"its receipt",
+		async () => (await provider.getTransactionReceipt(sent.hash)) ?? undefined,
+	);
 	assert.equal(receipt.status, 1);
 	await assertBuilt(sent.hash, receipt.blockNumber);
 });
@@ -103,35 +107,14 @@ test("viem over a websocket on /fast: sendRawTransaction and its receipt", async
 	const request = await client.prepareTransactionRequest({ to: RECEIVER, value: parseEther("1") });
 	const serializedTransaction = await client.signTransaction(request);
 	const hash = await client.sendRawTransaction({ serializedTransaction });
-	const receipt = await polled(() => client.getTransactionReceipt({ hash }).catch(() => null));
+	const receipt = await until("its receipt", () =>
+		client.getTransactionReceipt({ hash }).catch((thrown: unknown) => {
+			if (thrown instanceof TransactionReceiptNotFoundError) return undefined;
+			throw thrown;
+		}),
+	);
 	assert.equal(receipt.status, "success");
 	await assertBuilt(hash, Number(receipt.blockNumber));
-});
-
-test("receipt polling gives exactly null until the transaction is mined", async () => {
-	const account = privateKeyToAccount(keyOf(6));
-	const client = createPublicClient({ chain: foundry, transport: http(`${relay.url}/fast`) });
-	const raw = await account.signTransaction({
-		type: "eip1559",
-		chainId: 31337,
-		nonce: 0,
-		to: RECEIVER,
-		value: 1n,
-		gas: 21_000n,
-		maxFeePerGas: 20_000_000_000n,
-		maxPriorityFeePerGas: 1_000_000_000n,
-	});
-	const hash = await client.sendRawTransaction({ serializedTransaction: raw });
-	const seen: string[] = [];
-	const mined = await polled(async () => {
-		const answer = await relay.client.ask("eth_getTransactionReceipt", [hash], "/fast");
-		assert.deepEqual(Object.keys(answer).sort(), ["id", "jsonrpc", "result"]);
-		seen.push(answer.result === null ? "null" : "receipt");
-		return answer.result as { blockNumber: string } | null;
-	});
-	assert.equal(seen.indexOf("receipt"), seen.length - 1);
-	assert.ok(seen.length > 1, "it was mined before it was asked for");
-	await assertBuilt(hash, Number(mined.blockNumber));
 });
 
 /** The dev builder built it, from what the relay had sent it, in the block that the client was told. */
@@ -139,20 +122,9 @@ async function assertBuilt(hash: string | undefined, number: number | undefined)
 	const block = system.builder.blocks().find((one) => one.number === number);
 	assert.ok(block?.transactions.includes(hash ?? ""), `${hash} is not in block ${number} of the builder`);
 	assert.ok(!block?.publicTransactions.includes(hash ?? ""));
-	await polled(async () => ((await relay.client.stage(hash ?? "")) === "INCLUDED" ? true : null));
+	await until("its stage", async () => (await relay.client.stage(hash ?? "")) === "INCLUDED");
 }
 
 function keyOf(account: number): `0x${string}` {
 	return system.chain.accounts[account]?.privateKey as `0x${string}`;
-}
-
-/** Asks until there is something; each test here takes a slot or two. */
-async function polled<T>(ask: () => Promise<T | null>): Promise<T> {
-	const end = Date.now() + 10_000;
-	for (;;) {
-		const answer = await ask();
-		if (answer !== null) return answer;
-		if (Date.now() > end) throw new Error("nothing came within ten seconds");
-		await new Promise((resolve) => setTimeout(resolve, 20));
-	}
 }

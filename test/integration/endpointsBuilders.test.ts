@@ -153,7 +153,11 @@ describe("a builder in trouble", () => {
 			assert.equal(JSON.stringify(await scene.events(tx)).includes("secret words"), false);
 			// Whoever hangs for good has its connections closed in the end: only then, or at its deadline, it is told.
 			await scene.builder("hangs").stop();
-			await scene.event(tx, "delivered", ({ builder, answer }) => builder === "hangs" && answer !== "accepted");
+			await scene.event(
+				tx,
+				"delivered",
+				({ builder, answer }) => builder === "hangs" && answer !== "accepted",
+			);
 			for (const name of names) scene.builder(name).setFaults({});
 			await scene.passBlock();
 			await scene.sent(tx, { builders: names.filter((name) => name !== "hangs") });

@@ -16,7 +16,7 @@ let system: TestSystem;
 let scene: RelayScene;
 
 before(async () => {
-	system = await startSystem({ builders: [{ name: "dev" }], env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
+	system = await startSystem({ proxied: true, env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
 	scene = new RelayScene(system);
 });
 after(() => system.stop());
@@ -24,7 +24,9 @@ after(() => system.stop());
 /** The last `depth` blocks go, as many others come; each of `mined` is in the block behind so many others. */
 async function reorganise(depth: number, mined: readonly (readonly [Signed, number])[] = []): Promise<void> {
 	const pairs = mined.map(([{ raw }, behind]) => [raw, behind]);
-	await system.chain.rpc("anvil_reorg", [depth, pairs]);
+	// anvil mines them one after another: the relay sees the last one only.
+	const release = system.node?.hold();
+	await system.chain.rpc("anvil_reorg", [depth, pairs]).finally(release);
 }
 
 async function blockHash(number: number): Promise<string> {

@@ -1,4 +1,4 @@
-// cast, the command line client of its npm package, for the tests: arguments come in, what it printed goes out.
+// cast, the command line client, out of its npm package, for the tests: arguments come in, what it printed goes out.
 
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
@@ -13,19 +13,23 @@ export interface CastRun {
 
 const RUN_MS = 20_000;
 
-/** Runs `cast` as `npx cast` does; it fails after 20 s. Settings of the machine's own (ETH_RPC_URL) are kept away. */
+/** Runs `cast`; it fails after 20 s. Settings of the machine's own (ETH_RPC_URL) are kept away from it. */
 export function cast(...args: string[]): Promise<CastRun> {
-	const launcher = join(
-		dirname(createRequire(import.meta.url).resolve("@foundry-rs/cast/package.json")),
-		"bin.mjs",
-	);
 	const { PATH = "", HOME = "" } = process.env;
+	const options = { timeout: RUN_MS, env: { PATH, HOME, NO_COLOR: "1" } };
 	return new Promise((resolve) => {
-		execFile(
-			process.execPath,
-			[launcher, ...args],
-			{ timeout: RUN_MS, env: { PATH, HOME, NO_COLOR: "1" } },
-			(error, stdout, stderr) => resolve({ code: error === null ? 0 : 1, stdout, stderr }),
-		);
+		execFile(binary(), args, options, (error, stdout, stderr) => {
+			resolve({ code: error === null ? 0 : 1, stdout, stderr });
+		});
 	});
+}
+
+/** The program itself: the package's launcher, which `npx cast` runs, ends with 0 whatever cast ended with. */
+function binary(): string {
+	const cpu = process.arch === "x64" ? "amd64" : process.arch;
+	const name = `@foundry-rs/cast-${process.platform}-${cpu}`;
+	const require = createRequire(import.meta.url);
+	const fromCast = createRequire(require.resolve("@foundry-rs/cast/package.json"));
+	const folder = dirname(fromCast.resolve(`${name}/package.json`));
+	return join(folder, "bin", process.platform === "win32" ? "cast.exe" : "cast");
 }

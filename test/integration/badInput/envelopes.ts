@@ -187,4 +187,62 @@ const BATCHES: readonly HttpRow[] = [
 	},
 ];
 
-export const ENVELOPE_ROWS: readonly HttpRow[] = [...NO_REQUESTS, ...IDS, ...FIELDS, ...NESTING, ...BATCHES];
+const MANY = 500_000;
+const zeros = `[${"0,".repeat(MANY)}0]`;
+const members = Array.from({ length: 100_000 }, (_, i) => `"member${i}":${i}`).join(",");
+
+/** Two megabytes are read whole: none of them may cost more than their reading. */
+const LARGE: readonly HttpRow[] = [
+	refused(
+		"half a million params",
+		`{"id":7,"method":"eth_getTransactionByHash","params":${zeros}}`,
+		...([7, "invalid params: expected at most 1 (hash)", -32602] as const),
+	),
+	refused(
+		"half a million params of a method that is not served",
+		`{"id":7,"method":"nope","params":${zeros}}`,
+		7,
+		NOT_SERVED,
+		-32601,
+	),
+	refused("half a million entries", zeros, null, LONG_BATCH),
+	refused(
+		"half a million empty arrays in an array",
+		`{"id":7,"method":"eth_getTransactionByHash","params":[[${"[],".repeat(MANY)}[]]]}`,
+		7,
+		"invalid params: hash: expected a hash of 32 bytes as 0x hex",
+		-32602,
+	),
+	answered(
+		"a hundred thousand members more",
+		`{"id":7,"method":"eth_chainId",${members}}`,
+		success(7, CHAIN),
+	),
+	answered(
+		"an id of a megabyte is echoed",
+		call({ id: "x".repeat(1 << 20) }),
+		success("x".repeat(1 << 20), CHAIN),
+	),
+	answered(
+		"a million zero bytes as a transaction",
+		call({ method: "eth_sendRawTransaction", params: [`0x${"00".repeat(1_000_000)}`] }),
+		failure(7, -32000, "transaction type not supported", {
+			reason: "UNDECODABLE",
+			detail: "unsupportedType",
+		}),
+	),
+	answered(
+		"a batch of 100 large entries",
+		numbers(100).map((id) => ({ ...asked(id, "nope"), params: ["x".repeat(20_000)] })),
+		numbers(100).map((id) => failure(id, -32601, NOT_SERVED)),
+	),
+];
+
+export const ENVELOPE_ROWS: readonly HttpRow[] = [
+	...NO_REQUESTS,
+	...IDS,
+	...FIELDS,
+	...NESTING,
+	...BATCHES,
+	...LARGE,
+];

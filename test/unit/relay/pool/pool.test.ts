@@ -160,6 +160,13 @@ test("an older state never counts against a newer one, until a reorganisation", 
 	assert.deepEqual(split(pool), [[3, 4], []]);
 });
 
+test("what is added with an older state does not count against a newer one", () => {
+	const pool = poolOf([7], account(5, 100));
+	pool.setAccount(account(7, 105));
+	entryOf(pool.add(tx(8), account(5, 100))).durable = true;
+	assert.deepEqual(split(pool), [[7, 8], []]);
+});
+
 test("a replacement's older state does not count against a newer one either", () => {
 	const pool = poolOf([7], account(5, 100));
 	pool.setAccount(account(7, 105));
