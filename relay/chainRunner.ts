@@ -5,16 +5,16 @@
 import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import type { NextBlock } from "./domain/chain.ts";
+import type { Block, NextBlock } from "./domain/chain.ts";
 import { type Link, type LinkPlan, linksToSimulate, planChain } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, Broadcaster, EventSink, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";
-import { NOBODY, type Pool, type PoolEntry } from "./pool/pool.ts";
+import type { Pool, PoolEntry } from "./pool/pool.ts";
 
 /** Records by hash, as far as a chain needs them. */
-export interface RecordReader {
+export interface Records {
 	get(hash: string): { readonly record: TransactionRecord } | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface ChainRunnerOptions {
 
 export interface ChainRunnerDependencies {
 	readonly pool: Pool;
-	readonly records: RecordReader;
+	readonly records: Records;
 	readonly events: EventSink;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
@@ -116,7 +116,10 @@ export class ChainRunner {
 		const head = tip.head();
 		const next = tip.next();
 		if (head === null || next === null) return;
-		if (fresh) await this.#refresh(sender, head.number);
+		if (fresh && !(await this.#refresh(sender, head))) {
+			this.run(sender, priority, fresh);
+			return;
+		}
 		const { ready, waiting } = pool.chain(sender);
 		for (const entry of waiting) this.#wait(entry, "nonceGap");
 		const links = ready.map((entry) => this.#link(entry));
@@ -141,27 +144,34 @@ export class ChainRunner {
 		if (unavailable) this.#retry(sender);
 	}
 
-	/** Asks for the account, and ends what its nonce has passed. Throws UpstreamError. */
-	async #refresh(sender: string, head: number): Promise<void> {
-		const { accounts, pool, events, clock, inclusions } = this.#deps;
+	/**
+	 * Asks for the account, and ends what its nonce has passed. Answers false where the chain moved meanwhile: what was
+	 * found out is then of no use. Throws UpstreamError.
+	 */
+	async #refresh(sender: string, head: Block): Promise<boolean> {
+		const { accounts, pool, events, clock, inclusions, tip } = this.#deps;
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender);
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		const used = pool.setAccount(account);
-		if (used.length === 0) return;
+		// One whose write is under way is not told of yet: it is looked at again when that is done.
+		const used = pool.setAccount(account).filter((entry) => entry.durable);
+		if (used.length === 0) return true;
 		// One that was admitted while its block was worked off may have used the nonce itself.
 		const found = await inclusions.inclusions(
 			used.map((entry) => entry.transaction.tx.hash),
-			head,
+			account.block,
 		);
+		if (tip.head()?.hash !== head.hash) return false;
 		used.forEach((entry, i) => {
-			pool.remove(entry);
 			const { hash } = entry.transaction.tx;
+			if (pool.get(hash) !== entry) return;
+			pool.remove(entry);
 			const mined = found[i];
 			const at = clock.now();
 			if (mined) events.emit(hash, { ...mined, type: "included", at });
-			else events.emit(hash, { type: "dropped", at, block: head });
+			else events.emit(hash, { type: "dropped", at, block: head.number });
 		});
+		return true;
 	}
 
 	#link(entry: PoolEntry): Link {
@@ -222,6 +232,8 @@ export class ChainRunner {
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
 			const { error } = plan;
+			// It has passed for this block and is out: that the node can't say so again now changes nothing.
+			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
 			const record = records.get(hash)?.record;
 			const told = record?.stage === "SIMULATION_FAILED" && record.block === next.number;
 			if (!told || record?.simulationError?.message !== error.message) {
@@ -234,8 +246,8 @@ export class ChainRunner {
 			}
 			return;
 		}
-		const had = entry.outFor === next.number ? entry.outTo : NOBODY;
-		const builders = plan.builders.filter((name) => !had.has(name));
+		const had = entry.outFor === next.number ? [...entry.outTo] : [];
+		const builders = plan.builders.filter((name) => !had.includes(name));
 		if (builders.length === 0) return;
 		entry.outFor = next.number;
 		entry.outTo = new Set([...had, ...builders]);

@@ -18,6 +18,8 @@ import { LOG_LEVELS } from "../shared/log.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 
+const EXAMPLE_KEY = `0x${"1f".repeat(32)}`;
+const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 const port = integer(0, 65_535);
 
 /** Every setting of the relay. */
@@ -51,10 +53,20 @@ export const RELAY_SETTINGS = {
 		builders,
 	),
 	SIGNING_KEY: {
-		...optional("key that requests to builders are signed with", "32 bytes as 0x hex", "0x…", privateKey),
+		...optional(
+			"key that requests to builders are signed with",
+			"32 bytes as 0x hex",
+			EXAMPLE_KEY,
+			privateKey,
+		),
 		secret: true,
 	},
-	FEE_RECIPIENT: optional("the coinbase, only where all builders share one", "an address", "0x…", address),
+	FEE_RECIPIENT: optional(
+		"the coinbase, only where all builders share one",
+		"an address",
+		EXAMPLE_ADDRESS,
+		address,
+	),
 	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
 	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
 	DATA_DIR: row("folder of the embedded store (in it: relay/)", "a folder", "./data", text, "./data"),

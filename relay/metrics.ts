@@ -69,7 +69,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "heads"] }),
+			labelSets({ task: ["chain", "accounts"] }),
 		),
 	};
 }

@@ -11,10 +11,11 @@ import { admit } from "./admission/admission.ts";
 import type { ChainRules } from "./admission/rules.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState } from "./domain/chain.ts";
+import type { SubmissionPath } from "./domain/endpoints.ts";
 import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import { type Rejection, rejection } from "./domain/rejection.ts";
+import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import type { Submission, SubmitOutcome } from "./domain/submission.ts";
 import type { PrivateTransaction } from "./domain/transaction.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
@@ -32,7 +33,12 @@ export interface PipelineDependencies {
 	readonly runner: ChainRunner;
 	readonly clock: Clock;
 	readonly onStep: (step: PipelineStep, seconds: number) => void;
+	/** How a submission ended: a refusal by its code. */
+	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome) => void;
 }
+
+/** How a submission may end. */
+export type SubmissionOutcome = "accepted" | "known" | "failed" | RejectionCode;
 
 /** Takes submissions. */
 export class Pipeline implements Submitter {
@@ -40,6 +46,8 @@ export class Pipeline implements Submitter {
 	readonly #deps: PipelineDependencies;
 	/** Writes under way by hash: who sends the same bytes again meanwhile waits for the same write. */
 	readonly #writes = new Map<string, Promise<SubmitOutcome>>();
+	/** What an entry took the place of, for when its write fails and a later one has its place. */
+	readonly #predecessors = new WeakMap<PoolEntry, PoolEntry>();
 
 	constructor(chain: ChainRules, dependencies: PipelineDependencies) {
 		this.#chain = chain;
@@ -51,6 +59,18 @@ export class Pipeline implements Submitter {
 	 * kept then.
 	 */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
+		const { onOutcome } = this.#deps;
+		try {
+			const outcome = await this.#submit(submission);
+			onOutcome(submission.path, outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome);
+			return outcome;
+		} catch (thrown) {
+			onOutcome(submission.path, "failed");
+			throw thrown;
+		}
+	}
+
+	async #submit(submission: Submission): Promise<SubmitOutcome> {
 		const { clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
 		const decoded = decodeTransaction(submission.raw);
@@ -105,21 +125,25 @@ export class Pipeline implements Submitter {
 		if (added.outcome === "refused")
 			return Promise.resolve({ outcome: "refused", rejection: added.rejection });
 		const old = added.outcome === "replaced" ? added.old : null;
+		if (old !== null) this.#predecessors.set(added.entry, old);
 		const written = this.#write(added.entry, old, anew).finally(() => this.#writes.delete(tx.hash));
 		this.#writes.set(tx.hash, written);
 		return written;
 	}
 
-	async #write(entry: PoolEntry, old: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
+	async #write(entry: PoolEntry, replacedEntry: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
 		const { ledger, store, runner, broadcaster, clock, tip } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
 		const block = tip.head()?.number ?? 0;
 		const at = transaction.receivedAt;
 		const record = await this.#record(transaction, anew);
-		// What says that the old one was replaced is written with the new one, so its own write must come first.
-		if (old !== null) await this.#writes.get(old.transaction.tx.hash)?.catch(() => {});
-		fold(record, { type: "received", at, block });
+		const old = await this.#replaced(replacedEntry);
+		if (!fold(record, { type: "received", at, block })) {
+			// What came back had been mined all the same while this went on.
+			this.#giveBack(entry, old);
+			return known(hash);
+		}
 		const replaced = { type: "replaced", at, block, by: hash } as const;
 		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
 		const begun = clock.monotonic();
@@ -135,23 +159,31 @@ export class Pipeline implements Submitter {
 		if (old !== null) {
 			const { hash: oldHash } = old.transaction.tx;
 			// It may have been mined while the new one was written: then the new one is dropped in its turn.
-			if (isLive(ledger.get(oldHash)?.record.stage ?? "REPLACED")) ledger.emit(oldHash, replaced);
-			broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
+			if (isLive(ledger.get(oldHash)?.record.stage ?? "REPLACED")) {
+				ledger.emit(oldHash, replaced);
+				broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
+			}
 		}
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
 	}
 
-	/** The write failed: the place is the old one's again, unless a later one has it already. */
+	/**
+	 * What an entry really replaces: its predecessor once that is written, since what says that it was replaced must be
+	 * written behind it, or where that write failed, what the predecessor had replaced.
+	 */
+	async #replaced(entry: PoolEntry | null): Promise<PoolEntry | null> {
+		if (entry === null) return null;
+		await this.#writes.get(entry.transaction.tx.hash)?.catch(() => {});
+		return entry.durable ? entry : this.#replaced(this.#predecessors.get(entry) ?? null);
+	}
+
+	/** The write failed: the place is the old one's again; where a later one has it, that replaces the old one. */
 	#giveBack(entry: PoolEntry, old: PoolEntry | null): void {
-		const { pool, ledger, runner, clock, tip } = this.#deps;
+		const { pool, runner } = this.#deps;
 		const { from, nonce } = entry.transaction.tx;
 		pool.remove(entry);
-		if (old !== null && ledger.get(old.transaction.tx.hash) !== undefined && !pool.insert(old, nonce, 0)) {
-			const by = pool.at(from, nonce)?.transaction.tx.hash ?? entry.transaction.tx.hash;
-			const block = tip.head()?.number ?? 0;
-			ledger.emit(old.transaction.tx.hash, { type: "replaced", at: clock.now(), block, by });
-		}
+		if (old !== null) pool.insert(old, nonce, 0);
 		runner.run(from, "new", true);
 	}
 

@@ -4,12 +4,12 @@ import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 
 /** What is read when /readyz is asked. */
 export interface Readings {
-	/** Whether there was a head at all. */
-	readonly hasHead: () => boolean;
+	/** Whether the node told its head when it was last asked. */
+	readonly isNodeWell: () => boolean;
 	readonly headAgeMs: () => number;
 	readonly maxHeadAgeMs: number;
 	/** Whether the last write came through. */
-	readonly isStoreWell: () => boolean;
+	readonly isStoreWell: () => Promise<boolean>;
 	/** False when deliveries were tried in the last two slots and no builder answered any. */
 	readonly isDelivering: () => boolean;
 }
@@ -17,9 +17,9 @@ export interface Readings {
 /** The checks, by the names that /readyz shows. */
 export function readinessChecks(read: Readings): readonly ReadinessCheck[] {
 	return [
-		{ name: "node", check: () => verdict(read.hasHead(), "no head yet") },
+		{ name: "node", check: () => verdict(read.isNodeWell(), "the node does not answer") },
 		{ name: "head", check: () => verdict(read.headAgeMs() <= read.maxHeadAgeMs, "the head is too old") },
-		{ name: "store", check: () => verdict(read.isStoreWell(), "the last write failed") },
+		{ name: "store", check: async () => verdict(await read.isStoreWell(), "the last write failed") },
 		{ name: "delivery", check: () => verdict(read.isDelivering(), "no builder answers") },
 	];
 }

@@ -144,7 +144,7 @@ async function connect(
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
-				metrics.deliverySeconds({ builder }, ms / 1000);
+				if (answer !== "unsent") metrics.deliverySeconds({ builder }, ms / 1000);
 			},
 		},
 	);
@@ -166,10 +166,11 @@ async function connect(
 			onStep,
 		},
 	);
-	const maxTxGas = await transactionGasCap(client, chain.chainId);
+	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
+	const maxTxGas = await transactionGasCap(node, chain.chainId);
 	const pipeline = new Pipeline(
 		{ chainId: chain.chainId, maxTxGas },
-		{ pool, ledger, store, accounts, tip, broadcaster: fanout, runner, clock, onStep },
+		{ pool, ledger, store, accounts, tip, broadcaster: fanout, runner, clock, onStep, onOutcome },
 	);
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
@@ -202,8 +203,8 @@ async function connect(
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
-	ledger.subscribe((record, event) => {
-		if (event.type !== "delivered") metrics.stage({ stage: record.stage });
+	ledger.subscribe((record, before) => {
+		if (record.stage !== before) metrics.stage({ stage: record.stage });
 	});
 	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
@@ -231,6 +232,7 @@ async function connect(
 			info: infoReport(config, overrides.version, chain.chainId, POOL_LIMITS.maxPerSender),
 		},
 		{
+			chainId: chain.chainId,
 			submitter: pipeline,
 			pending: pool,
 			node: nodeReads(reads),
@@ -240,10 +242,10 @@ async function connect(
 			},
 			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
 			checks: readinessChecks({
-				hasHead: () => tip.head() !== null,
+				isNodeWell: () => tip.head() !== null && !heads.isOut,
 				headAgeMs: () => heads.ageMs(),
 				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
-				isStoreWell: () => store.healthy,
+				isStoreWell: () => store.check(),
 				isDelivering: () => deliveries.healthy,
 			}),
 			isReady: () => tip.head() !== null,
@@ -258,6 +260,7 @@ async function connect(
 
 	const parts: readonly Component[] = [
 		part("store", () => resources.close()),
+		part("records", () => blockLoop.flush(true)),
 		part("builders", () => fanout.close()),
 		{
 			name: "pool",
@@ -271,7 +274,6 @@ async function connect(
 				runner.stop();
 				await simulations.stop();
 				await background.join();
-				await blockLoop.flush(true);
 			},
 		},
 		heads,

@@ -16,7 +16,7 @@ export class Background {
 
 	/** Starts `fn` now; it is joined by {@link join}. */
 	run(task: string, fn: () => Promise<void>): void {
-		const promise = fn()
+		const promise = new Promise<void>((resolve) => resolve(fn()))
 			.catch((thrown: unknown) => {
 				this.#onFault(task);
 				this.#log.error("background task failed", { task, fault: safeError(thrown) });

@@ -53,7 +53,7 @@ export function withDeadline<T>(
 			controller.abort(error);
 			reject(error);
 		});
-		work(controller.signal)
+		new Promise<T>((settle) => settle(work(controller.signal)))
 			.then(resolve, reject)
 			.finally(() => timer.cancel());
 	});

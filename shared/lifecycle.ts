@@ -25,30 +25,37 @@ export function sequence(
 ): Component {
 	const { log, clock } = dependencies;
 	let started: Component[] = [];
-	const stop = async (): Promise<void> => {
-		for (const component of started.reverse()) {
+	let stopping = false;
+	const stopAll = async (): Promise<void> => {
+		const last = started.reverse();
+		started = [];
+		for (const component of last) {
 			try {
 				await withDeadline(clock, `stop of ${component.name}`, COMPONENT_STOP_MS, () => component.stop());
 			} catch (thrown) {
 				log.error("a part did not stop as it should", { task: component.name, fault: safeError(thrown) });
 			}
 		}
-		started = [];
 	};
 	return {
 		name,
 		async start() {
+			stopping = false;
 			try {
 				for (const component of components) {
 					await component.start();
 					started.push(component);
+					if (stopping) throw new Error(`${name} was stopped while it started`);
 				}
 			} catch (thrown) {
-				await stop();
+				await stopAll();
 				throw thrown;
 			}
 		},
-		stop,
+		stop() {
+			stopping = true;
+			return stopAll();
+		},
 	};
 }
 

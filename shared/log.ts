@@ -64,10 +64,13 @@ export interface Logger {
  */
 export function safeError(thrown: unknown): SafeError {
 	if (!(thrown instanceof Error)) return { name: typeof thrown };
-	const code = (thrown as { code?: unknown }).code;
-	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(thrown.stack ?? "")?.[1];
+	const { name, message, stack = "" } = thrown;
+	const { code } = thrown as { code?: unknown };
+	// The frames stand behind the message, which may look like one.
+	const frames = stack.slice(stack.indexOf(message) + message.length);
+	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(frames)?.[1];
 	return {
-		name: thrown.name,
+		name: /^\w{1,64}$/.test(name) ? name : "Error",
 		...(typeof code === "string" && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
 		...(at === undefined ? {} : { at }),
 	};

@@ -2,6 +2,7 @@
 // the refusal. It asks the node for nothing but that account, and keeps nothing.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { AccountState } from "../domain/chain.ts";
 import type { Accounts, Tip } from "../domain/ports.ts";
@@ -35,8 +36,8 @@ export async function admit(
 	let account: AccountState;
 	try {
 		account = await dependencies.accounts.get(tx.from);
-	} catch {
-		throw nodeUnavailable();
+	} catch (thrown) {
+		throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 	}
 	const byAccount = firstRefusal(ACCOUNT_RULES, tx, account);
 	return byAccount === null ? { ok: true, account } : { ok: false, rejection: byAccount };

@@ -1,6 +1,7 @@
 // The fan-out to the builders: what comes in is a transaction and the builders that may have it, what goes out are
 // signed calls in each builder's lane, and events of how they were taken. Who may have what is decided elsewhere.
 
+import { createHash } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
 import { type BodySigner, createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
@@ -134,16 +135,14 @@ export class Fanout implements Broadcaster {
 
 	/** Builders of one dialect get the same bytes, which are signed once. */
 	#signOnce(): (call: BuilderCall) => { body: Buffer; signature: string } {
-		const made = new Map<string, { body: Buffer; signature: string }>();
+		// By digest: the bodies themselves would be kept until the slowest builder has taken its own.
+		const made = new Map<string, string>();
 		return (call) => {
-			const text = JSON.stringify({ jsonrpc: "2.0", id: 1, ...call });
-			let signed = made.get(text);
-			if (signed === undefined) {
-				const body = Buffer.from(text);
-				signed = { body, signature: this.#signer.sign(body) };
-				made.set(text, signed);
-			}
-			return signed;
+			const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }));
+			const digest = createHash("sha256").update(body).digest("base64");
+			const signature = made.get(digest) ?? this.#signer.sign(body);
+			made.set(digest, signature);
+			return { body, signature };
 		};
 	}
 

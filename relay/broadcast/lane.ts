@@ -89,21 +89,30 @@ export class Lane {
 		for (const item of gone) item.answered("unsent", 0);
 	}
 
-	/** Everything that waits for `head` or a block before it is stale from now on. */
+	/** Everything that waits for `head` or a block before it is stale: it makes room for what the new head brings. */
 	setHead(head: number): void {
 		this.#head = head;
+		for (const queue of this.#queues.values()) {
+			const stale = queue.waiting.filter((item) => item.block <= head);
+			if (stale.length === 0) continue;
+			queue.waiting = queue.waiting.filter((item) => item.block > head);
+			this.#waiting -= stale.length;
+			for (const item of stale) item.answered("unsent", 0);
+		}
 	}
 
-	/** Takes no more and resolves when what is under way is answered; what waits is answered `unsent`. */
+	/**
+	 * Takes no more and resolves when all cancels and what is under way are answered; what else waits is answered
+	 * `unsent`, for it is in the store and goes out again.
+	 */
 	async close(): Promise<void> {
 		this.#closed = true;
-		const left = [...this.#queues.values()].flatMap((queue) => [...queue.urgent, ...queue.waiting]);
-		this.#queues.clear();
-		this.#urgentTurns.clear();
-		this.#turns.clear();
-		this.#waiting = 0;
-		for (const item of left) item.answered("unsent", 0);
-		if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+		for (const queue of this.#queues.values()) {
+			const left = queue.waiting.splice(0);
+			this.#waiting -= left.length;
+			for (const item of left) item.answered("unsent", 0);
+		}
+		if (this.depth > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 
 	#queueUp(key: string, queue: Queue): void {
@@ -169,6 +178,6 @@ export class Lane {
 			this.#queueUp(item.key, queue);
 		}
 		this.#pump();
-		if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 }

@@ -32,7 +32,7 @@ export async function awaitNode(
 			if (chainId !== undefined && probe.chainId !== chainId) {
 				throw new WrongNodeError(`ETH_RPC_URL is on chain ${probe.chainId}: expected CHAIN_ID ${chainId}`);
 			}
-			log.info("node found", { chainId: probe.chainId.toString(), version: probe.clientVersion });
+			log.info("node found", { chainId: probe.chainId.toString() });
 			return probe;
 		} catch (thrown) {
 			if (thrown instanceof WrongNodeError) throw thrown;

@@ -2,6 +2,7 @@
 // comes in is JSON, what goes out are rows with every field set.
 
 import { z } from "zod";
+import { url } from "../../shared/config.ts";
 
 /** A row of the setting BUILDERS. */
 const row = z.strictObject({
@@ -66,7 +67,7 @@ export function parseBuilders(
 }
 
 function isSafeUrl(text: string): boolean {
-	if (!URL.canParse(text)) return false;
+	if (url("http:", "https:")(text) === undefined) return false;
 	const { protocol, hostname } = new URL(text);
 	if (protocol === "https:") return true;
 	return protocol === "http:" && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);

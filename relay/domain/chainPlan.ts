@@ -58,7 +58,8 @@ export function planChain(
 		} else if (mustPass(link)) {
 			const outcome = outcomes[i];
 			if (outcome?.ok !== true) {
-				waitsFor = "behindHeld";
+				// Without an outcome: a link before it, which goes out all the same, fails now, and the state behind is not known.
+				waitsFor = outcome === undefined ? "behindUnchecked" : "behindHeld";
 				return outcome === undefined
 					? { do: "wait", reason: waitsFor }
 					: { do: "hold", error: outcome.error };

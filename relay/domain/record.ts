@@ -40,6 +40,8 @@ export interface TransactionRecord {
 	simulationError: SimulationError | null;
 	/** The block of its last event that was about one: when it was included, ended, or became ready. */
 	block: number | null;
+	/** The block that holds it, or null. */
+	blockHash: string | null;
 	/** The first block of its life: set when its nonce gap closed. */
 	firstBlock: number | null;
 	/** Whether it has passed a simulation. */
@@ -52,9 +54,11 @@ export interface TransactionRecord {
 	omitted: number;
 }
 
-/** Events and deliveries kept per transaction; more are only counted. */
+/** Events and deliveries kept per transaction: the first ones and the last ones, what lies between is only counted. */
 export const MAX_EVENTS = 200;
 export const MAX_DELIVERIES = 400;
+/** The share of those kept that is of the beginning. */
+const KEPT_FIRST = 0.25;
 
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
@@ -75,6 +79,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		shared: false,
 		simulationError: null,
 		block: null,
+		blockHash: null,
 		firstBlock: null,
 		passed: false,
 		events: [],
@@ -92,14 +97,23 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	record.stage = stage;
 	if (event.type === "delivered") {
 		const { type: _, ...delivery } = event;
-		if (record.deliveries.length < MAX_DELIVERIES) record.deliveries.push(delivery);
-		else record.omitted += 1;
+		// How builders took a cancel is never left out.
+		record.omitted += keep(record.deliveries, delivery, MAX_DELIVERIES, ({ kind }) => kind !== "cancel");
 		return true;
 	}
-	if (record.events.length < MAX_EVENTS) record.events.push(event);
-	else record.omitted += 1;
+	record.omitted += keep(record.events, event, MAX_EVENTS, () => true);
 	applyFields(record, event);
 	return true;
+}
+
+/** Puts `item` at the end of `list`, taking one out of the middle where it is full; answers how many that were. */
+function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean): number {
+	list.push(item);
+	if (list.length <= most) return 0;
+	const first = Math.floor(most * KEPT_FIRST);
+	const at = list.findIndex((one, i) => i >= first && mayGo(one));
+	if (at >= 0) list.splice(at, 1);
+	return at >= 0 ? 1 : 0;
 }
 
 function applyFields(record: TransactionRecord, event: LifeEvent): void {
@@ -132,6 +146,10 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 			break;
 		case "included":
 			record.simulationError = null;
+			record.blockHash = event.blockHash;
+			break;
+		case "reorged":
+			record.blockHash = null;
 			break;
 		case "replaced":
 		case "cancelled":

@@ -102,6 +102,11 @@ export class HeadTracker implements Heads, Component {
 		return head === null ? Infinity : Math.max(0, this.#deps.clock.now() - head.timestamp * 1000);
 	}
 
+	/** Whether the last look at the node failed. */
+	get isOut(): boolean {
+		return this.#isOut;
+	}
+
 	/** Begins to follow; does not wait for the node. */
 	async start(): Promise<void> {
 		this.#subscription?.start();

@@ -6,6 +6,7 @@ import type { NodeReads, PendingReader, Submitter } from "../domain/ports.ts";
 
 /** The parts of the relay that methods use. */
 export interface MethodNeeds {
+	readonly chainId: bigint;
 	readonly submitter: Submitter;
 	readonly pending: PendingReader;
 	readonly node: NodeReads;

@@ -35,10 +35,12 @@ export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 }
 
 /** The node's answer with the same fields: the fees of older types are both their gas price. */
-export function minedTransaction(node: RpcTransaction): RpcTransaction {
+export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTransaction {
 	const price = node.gasPrice;
 	return {
 		...node,
+		// Nodes leave it out of transactions that name no chain.
+		chainId: node.chainId ?? toQuantity(chainId),
 		maxFeePerGas: node.maxFeePerGas ?? price,
 		maxPriorityFeePerGas: node.maxPriorityFeePerGas ?? price,
 		accessList: node.accessList ?? [],

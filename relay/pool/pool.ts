@@ -21,9 +21,6 @@ export interface PoolEntry {
 	sentTo: ReadonlySet<string>;
 }
 
-/** No builder. */
-export const NOBODY: ReadonlySet<string> = new Set();
-
 /** What became of an attempt to add. */
 export type AddOutcome =
 	| { readonly outcome: "added"; readonly entry: PoolEntry }
@@ -47,18 +44,31 @@ interface Sender {
 }
 
 export interface PoolOptions {
+	/** Transactions at most, of one sender and of all. */
 	readonly maxPerSender: number;
 	readonly maxTotal: number;
+	/** Bytes of raw transactions at most, of one sender and of all. */
+	readonly maxSenderBytes: number;
+	readonly maxTotalBytes: number;
 }
 
-/** Transactions of one sender at most, and of all: a transaction of 200 bytes takes about 4 KiB of memory. */
-export const POOL_LIMITS: PoolOptions = { maxPerSender: 64, maxTotal: 200_000 };
+/**
+ * A transaction of 200 bytes takes some 10 KiB of memory in all, a large one its own size beside that. One sender may
+ * have eight transactions of six blobs.
+ */
+export const POOL_LIMITS: PoolOptions = {
+	maxPerSender: 64,
+	maxTotal: 200_000,
+	maxSenderBytes: 8 * 1024 * 1024,
+	maxTotalBytes: 512 * 1024 * 1024,
+};
 
 /** The pending transactions. */
 export class Pool implements PendingReader {
 	readonly #options: PoolOptions;
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
+	#bytes = 0;
 
 	constructor(options: PoolOptions) {
 		this.#options = options;
@@ -99,17 +109,43 @@ export class Pool implements PendingReader {
 		if (old !== undefined && !mayReplace(tx, old.transaction.tx)) {
 			return refused("UNDERPRICED", "replacement transaction underpriced: expected 10 % more on every fee");
 		}
-		if (old === undefined) {
-			if ((sender?.entries.length ?? 0) >= this.#options.maxPerSender) {
-				const limit = this.#options.maxPerSender;
-				return refused("SENDER_FULL", `txpool is full: ${limit} transactions of this sender`, "sender");
-			}
-			if (this.#byHash.size >= this.#options.maxTotal) return refused("POOL_FULL", "txpool is full", "pool");
+		const full = this.#full(sender, tx.size, old);
+		if (full !== null) return full;
+		const entry: PoolEntry = {
+			transaction,
+			durable: false,
+			outFor: null,
+			outTo: new Set(),
+			sentTo: new Set(),
+		};
+		if (sender === undefined || old === undefined) {
+			this.insert(entry, account.nonce, account.block);
+			return { outcome: "added", entry };
 		}
-		const entry: PoolEntry = { transaction, durable: false, outFor: null, outTo: NOBODY, sentTo: NOBODY };
-		if (old !== undefined) this.remove(old);
-		this.insert(entry, account.nonce, account.block);
-		return old === undefined ? { outcome: "added", entry } : { outcome: "replaced", entry, old };
+		sender.entries[sender.entries.indexOf(old)] = entry;
+		this.#byHash.delete(old.transaction.tx.hash);
+		this.#byHash.set(tx.hash, entry);
+		this.#bytes += tx.size - old.transaction.tx.size;
+		this.setAccount(account);
+		return { outcome: "replaced", entry, old };
+	}
+
+	/** The refusal where there is no room for `size` bytes more, in the place of `old` if there is one; else null. */
+	#full(sender: Sender | undefined, size: number, old: PoolEntry | undefined): AddOutcome | null {
+		const { maxPerSender, maxTotal, maxSenderBytes, maxTotalBytes } = this.#options;
+		const more = size - (old?.transaction.tx.size ?? 0);
+		const held = sender?.entries ?? [];
+		if (old === undefined && held.length >= maxPerSender) {
+			return refused("SENDER_FULL", `txpool is full: ${maxPerSender} transactions of this sender`, "sender");
+		}
+		const bytes = held.reduce((sum, entry) => sum + entry.transaction.tx.size, 0);
+		if (bytes + more > maxSenderBytes) {
+			return refused("SENDER_FULL", `txpool is full: ${maxSenderBytes} bytes of this sender`, "sender");
+		}
+		const isFull = old === undefined && this.#byHash.size >= maxTotal;
+		return isFull || this.#bytes + more > maxTotalBytes
+			? refused("POOL_FULL", "txpool is full", "pool")
+			: null;
 	}
 
 	/**
@@ -130,6 +166,7 @@ export class Pool implements PendingReader {
 		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
+		this.#bytes += tx.size;
 		return true;
 	}
 
@@ -138,6 +175,7 @@ export class Pool implements PendingReader {
 		const { tx } = entry.transaction;
 		if (this.#byHash.get(tx.hash) !== entry) return;
 		this.#byHash.delete(tx.hash);
+		this.#bytes -= tx.size;
 		const sender = this.#bySender.get(tx.from);
 		if (sender === undefined) return;
 		sender.entries = sender.entries.filter((other) => other !== entry);

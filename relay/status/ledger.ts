@@ -3,6 +3,7 @@
 
 import type { Logger } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";
+import type { Stage } from "../domain/lifecycle.ts";
 import type { EventSink } from "../domain/ports.ts";
 import { fold, type TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
@@ -14,7 +15,7 @@ export interface LedgerEntry {
 }
 
 /** Told of every event after it was folded. */
-export type EventListener = (record: TransactionRecord, event: TxEvent) => void;
+export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
 
 /** Records by hash; `emit` is the only way to change one. */
 export class Ledger implements EventSink {
@@ -45,17 +46,16 @@ export class Ledger implements EventSink {
 	/** Takes over a record, which nobody else may change from now on. */
 	open(entry: LedgerEntry): void {
 		// One that is admitted anew has a record already, which must not be written over the new one later.
-		this.forget(entry.record.hash);
+		const past = this.#entries.get(entry.record.hash);
+		if (past !== undefined) this.close(past.record);
 		this.#entries.set(entry.record.hash, entry);
 	}
 
-	/** Forgets a record: it is settled, or its write failed. */
-	forget(hash: string): void {
-		const entry = this.#entries.get(hash);
-		if (entry === undefined) return;
-		this.#entries.delete(hash);
-		this.#changed.delete(entry.record);
-		this.#annotated.delete(entry.record);
+	/** Forgets a record that is settled; another one of the same hash, admitted anew meanwhile, stays. */
+	close(record: TransactionRecord): void {
+		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
+		this.#changed.delete(record);
+		this.#annotated.delete(record);
 	}
 
 	subscribe(listener: EventListener): void {
@@ -73,7 +73,7 @@ export class Ledger implements EventSink {
 		}
 		const real = record.stage !== before || event.type === "ready" || event.type === "shared";
 		(real ? this.#changed : this.#annotated).add(record);
-		for (const listener of this.#listeners) listener(record, event);
+		for (const listener of this.#listeners) listener(record, before, event);
 	}
 
 	/** The record as `event` would leave it, without changing it: for a write that must come first. */
@@ -94,6 +94,8 @@ export class Ledger implements EventSink {
 
 	/** Puts back what could not be written. */
 	putBack(records: readonly TransactionRecord[]): void {
-		for (const record of records) this.#changed.add(record);
+		for (const record of records) {
+			if (this.#entries.get(record.hash)?.record === record) this.#changed.add(record);
+		}
 	}
 }

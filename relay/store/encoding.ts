@@ -2,13 +2,13 @@
 // nothing about when something is written.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import { isSubmissionPath } from "../domain/endpoints.ts";
+import { isSubmissionPath, type SubmissionPath } from "../domain/endpoints.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /** What is kept beside the raw bytes. */
 interface Envelope {
-	readonly path: string;
+	readonly path: SubmissionPath;
 	readonly softCancellations: boolean;
 	readonly refundRecipient: string | null;
 	readonly referrer: string | null;
@@ -50,13 +50,16 @@ export function encodeTransaction(transaction: PrivateTransaction, block: number
 
 /** The reverse of {@link encodeTransaction}. Throws {@link StoreFormatError}. */
 export function decodeStored(key: string, bytes: Buffer): { transaction: PrivateTransaction; block: number } {
-	const length = bytes.readUInt32BE(0);
-	const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope;
-	// A copy: the engine's buffer may be its own memory.
-	const decoded = decodeTransaction(Buffer.from(bytes.subarray(4 + length)));
-	if (!decoded.ok || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
-	const { block, path: _, ...rest } = envelope;
-	return { transaction: { ...rest, path: envelope.path, tx: decoded.tx }, block };
+	const { envelope, raw } = readable(key, () => {
+		const length = bytes.readUInt32BE(0);
+		const envelope = JSON.parse(bytes.toString("utf8", 4, 4 + length)) as Envelope;
+		// A copy: the engine's buffer may be its own memory.
+		return { envelope, raw: Buffer.from(bytes.subarray(4 + length)) };
+	});
+	const decoded = decodeTransaction(raw);
+	if (!decoded.ok || envelope === null || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
+	const { block, path, ...rest } = envelope;
+	return { transaction: { ...rest, path, tx: decoded.tx }, block };
 }
 
 /** A record as JSON bytes. */
@@ -64,7 +67,17 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 	return Buffer.from(JSON.stringify(record), "utf8");
 }
 
-/** The reverse of {@link encodeRecord}. */
-export function decodeRecord(bytes: Buffer): TransactionRecord {
-	return JSON.parse(bytes.toString("utf8")) as TransactionRecord;
+/** The reverse of {@link encodeRecord}. Throws {@link StoreFormatError}. */
+export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
+	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as TransactionRecord | null);
+	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
+	return record;
+}
+
+function readable<T>(key: string, read: () => T): T {
+	try {
+		return read();
+	} catch {
+		throw new StoreFormatError(key);
+	}
 }

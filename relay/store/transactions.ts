@@ -12,6 +12,7 @@ const SUBMISSION = "p/";
 const RECORD = "s/";
 const SETTLED = "e/";
 const BY_TIME = "x/";
+const PROBE = "m/probe";
 
 /** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
 export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
@@ -27,8 +28,9 @@ export class Transactions implements TransactionStore {
 		this.#kv = dependencies.kv;
 	}
 
-	/** False from a failed write until the next one that succeeds. */
-	get healthy(): boolean {
+	/** False from a failed write until one succeeds; where nothing else is written, a small one is tried here. */
+	async check(): Promise<boolean> {
+		if (this.#failed) await this.#write([{ key: PROBE, value: Buffer.alloc(0) }]).catch(() => {});
 		return !this.#failed;
 	}
 
@@ -64,7 +66,7 @@ export class Transactions implements TransactionStore {
 
 	async settled(hash: string): Promise<TransactionRecord | null> {
 		const bytes = await this.#kv.get(SETTLED + hash);
-		return bytes === null ? null : decodeRecord(bytes);
+		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
 	}
 
 	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
@@ -73,7 +75,7 @@ export class Transactions implements TransactionStore {
 			const { transaction, block } = decodeStored(key, bytes);
 			const stored = await this.#kv.get(RECORD + transaction.tx.hash);
 			if (stored !== null) {
-				yield { transaction, record: decodeRecord(stored) };
+				yield { transaction, record: decodeRecord(RECORD + transaction.tx.hash, stored) };
 				continue;
 			}
 			const record = newRecord(transaction);
@@ -101,6 +103,7 @@ export class Transactions implements TransactionStore {
 	}
 
 	async #write(changes: readonly Change[]): Promise<void> {
+		if (changes.length === 0) return;
 		try {
 			await this.#kv.write(changes);
 			this.#failed = false;

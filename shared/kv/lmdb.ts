@@ -6,6 +6,8 @@ import { open } from "lmdb";
 import type { KeyValueStore } from "./port.ts";
 import { lockFolder } from "./processLock.ts";
 
+const MAX_KEY_BYTES = 500;
+
 /**
  * Opens (and makes, where absent) the store in `folder`. Throws FolderInUseError when another process has it.
  *
@@ -22,6 +24,9 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		encoding: "binary",
 		keyEncoding: "ordered-binary",
 		overlappingSync: false,
+		// Commits begin at once and take what has come meanwhile; with it, a failed one rejects promises of its own.
+		eventTurnBatching: false,
+		commitDelay: 0,
 		noSubdir: false,
 	});
 	let last: Promise<unknown> = Promise.resolve();
@@ -34,13 +39,20 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		},
 		write(changes) {
 			if (changes.length === 0) return Promise.resolve();
+			// Checked first: what is put before a key that LMDB refuses would stay.
+			const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
+			if (bad !== undefined) return Promise.reject(new RangeError("a key has 1 to 500 bytes"));
+			const puts: Promise<boolean>[] = [];
 			const written = db.batch(() => {
 				for (const { key, value } of changes) {
-					if (value === null) void db.remove(key);
-					else void db.put(key, value as Buffer);
+					puts.push(value === null ? db.remove(key) : db.put(key, value as Buffer));
 				}
 			});
-			last = written.catch(() => {});
+			// When a commit fails (a full disk) each of these rejects too, and would end the process if nobody held it.
+			for (const put of puts) put.catch(() => {});
+			last = written.catch((thrown: { commitError?: Promise<unknown> }) =>
+				thrown?.commitError?.catch(() => {}),
+			);
 			return written.then(() => {});
 		},
 		async close() {

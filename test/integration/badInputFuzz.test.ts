@@ -3,17 +3,37 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { keccak256 } from "../../shared/ethereum/keccak.ts";
+import { rawTransaction } from "../support/txFactory.ts";
 import { WsClient } from "../support/wsClient.ts";
 import { type SeededRandom, seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 import { checkOne, shapeOf } from "./badInput/answerModel.ts";
 import { CORPUS, PATHS } from "./badInput/corpus.ts";
 import { mutate } from "./badInput/mutations.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { randomSubmission } from "./badInput/randomSubmissions.ts";
+import { type BadInputScene, hex, startScene } from "./badInput/scene.ts";
+import { prepareAccounts } from "./badInput/standing.ts";
 import { Wire, type WireResponse } from "./badInput/wire.ts";
 
 const SEEDS = [0x5eed1, 0x5eed2, 0x5eed3, 0x5eed4];
 const HTTP_REQUESTS = 500;
 const WS_MESSAGES = 250;
+const SUBMISSIONS = 400;
+/** What wallets match on, by the reason beside it. */
+const WORDS: ReadonlyMap<string, RegExp> = new Map([
+	["WRONG_CHAIN", /^invalid chain id for signer: have \d+ want 31337$/],
+	["TIP_ABOVE_FEE_CAP", /^max priority fee per gas higher than max fee per gas/],
+	["TX_GAS_LIMIT", /^transaction gas limit too high/],
+	["INTRINSIC_GAS", /^intrinsic gas too low/],
+	["FLOOR_DATA_GAS", /^floor data gas/],
+	["NONCE_MAX", /^nonce has max value/],
+	["NONCE_TOO_LOW", /^nonce too low: next nonce \d+, tx nonce \d+$/],
+	["NONCE_TOO_HIGH", /^nonce too high: next nonce \d+, tx nonce \d+$/],
+	[
+		"INSUFFICIENT_FUNDS",
+		/^insufficient funds for gas \* price \+ value: balance \d+, tx cost \d+, overshot \d+$/,
+	],
+]);
 const SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"net_version"}';
 
 let scene: BadInputScene;
@@ -126,5 +146,29 @@ async function checkMessage(client: WsClient, message: Buffer): Promise<void> {
 	client.send(SENTINEL);
 	assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: "sentinel", result: "31337" });
 }
+
+test(`${SUBMISSIONS} transactions of random values are taken exactly where no rule is against them`, async () => {
+	const random = seededRandom(0x7a5);
+	const submissions = Array.from({ length: SUBMISSIONS }, (_, i) => randomSubmission(random, 10_000 + i));
+	await prepareAccounts(scene.system.chain, submissions);
+	let taken = 0;
+	for (const [i, { options, reasons }] of submissions.entries()) {
+		const raw = hex(rawTransaction(options));
+		const path = random.pick(["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]);
+		const answer = await scene.system.client.ask("eth_sendRawTransaction", [raw], path);
+		const named = `${i}: ${JSON.stringify(answer)} for ${reasons} ${raw}`;
+		if (reasons.length === 0) {
+			assert.equal(answer.result, hex(keccak256(Buffer.from(raw.slice(2), "hex"))), named);
+			taken += 1;
+		} else {
+			assert.equal(answer.error?.code, -32000, named);
+			const { reason } = (answer.error?.data ?? {}) as { reason: string };
+			assert.ok(reasons.includes(reason), named);
+			assert.match(answer.error?.message ?? "", WORDS.get(reason) ?? /^$/, named);
+		}
+	}
+	assert.ok(taken > SUBMISSIONS / 20, `${taken} were taken`);
+	scene.log.check();
+});
 
 test("the relay is well after all of it", () => scene.stillWell());

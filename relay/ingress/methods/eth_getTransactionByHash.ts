@@ -10,10 +10,10 @@ export const eth_getTransactionByHash = relayMethod({
 	summary: "A transaction, pending private ones included; gasPrice, v, r, s and yParity are always 0x0.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
-	async handle([wanted], _context, { pending, node }) {
+	async handle([wanted], _context, { pending, node, chainId }) {
 		const own = pending.pending(wanted);
 		if (own !== null) return pendingTransaction(own.tx);
 		const found = await node.transactionByHash(wanted);
-		return found === null ? null : minedTransaction(found as RpcTransaction);
+		return found === null ? null : minedTransaction(found as RpcTransaction, chainId);
 	},
 });

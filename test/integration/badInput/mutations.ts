@@ -146,10 +146,15 @@ function spoilJson(text: string, random: SeededRandom): string {
 			else delete holder[key];
 		} else if (kind === 1) holder[key] = [holder[key]];
 		else if (kind === 2 && Array.isArray(holder)) holder.push(holder[key]);
-		else if (kind === 3) holder[key] = { ...Object(holder[key]), more: random.pick(ODD_VALUES) };
-		else holder[key] = random.pick(ODD_VALUES);
+		else if (kind === 3) holder[key] = { ...Object(holder[key]), more: oddValue(random) };
+		else holder[key] = oddValue(random);
 	}
 	return JSON.stringify(root.value) ?? "";
+}
+
+/** A copy: what is put into a body may be spoilt there. */
+function oddValue(random: SeededRandom): unknown {
+	return structuredClone(random.pick(ODD_VALUES));
 }
 
 type Holder = Record<string, unknown>;

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GAP_LIFE_MS, WATCH_BLOCKS } from "../../../relay/blockLoop.ts";
+import { GAP_LIFE_MS } from "../../../relay/blockLoop.ts";
+import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
 import { HandDisk, StagesScene } from "./stagesScene.ts";

@@ -5,10 +5,10 @@ import { test } from "node:test";
 import { type Readings, readinessChecks } from "../../../relay/readiness.ts";
 
 const WELL: Readings = {
-	hasHead: () => true,
+	isNodeWell: () => true,
 	headAgeMs: () => 60_000,
 	maxHeadAgeMs: 60_000,
-	isStoreWell: () => true,
+	isStoreWell: async () => true,
 	isDelivering: () => true,
 };
 
@@ -28,15 +28,15 @@ test("what is well is not named, up to the oldest head that is allowed", async (
 });
 
 test("what is not well is named alone", async () => {
-	assert.deepEqual(await failing({ hasHead: () => false }), ["node: no head yet"]);
+	assert.deepEqual(await failing({ isNodeWell: () => false }), ["node: the node does not answer"]);
 	assert.deepEqual(await failing({ headAgeMs: () => 60_001 }), ["head: the head is too old"]);
-	assert.deepEqual(await failing({ isStoreWell: () => false }), ["store: the last write failed"]);
+	assert.deepEqual(await failing({ isStoreWell: async () => false }), ["store: the last write failed"]);
 	assert.deepEqual(await failing({ isDelivering: () => false }), ["delivery: no builder answers"]);
 });
 
 test("each is read when it is asked", async () => {
 	let well = true;
-	const checks = readinessChecks({ ...WELL, isStoreWell: () => well });
+	const checks = readinessChecks({ ...WELL, isStoreWell: async () => well });
 	const store = checks.find(({ name }) => name === "store");
 	assert.deepEqual(await store?.check(), { ok: true });
 	well = false;

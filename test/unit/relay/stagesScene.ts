@@ -11,7 +11,7 @@ import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
-import { Pool } from "../../../relay/pool/pool.ts";
+import { POOL_LIMITS, Pool } from "../../../relay/pool/pool.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
 import { Transactions } from "../../../relay/store/transactions.ts";
 import { Background } from "../../../shared/background.ts";
@@ -128,7 +128,7 @@ export class StagesScene {
 	readonly builders = new HandBuilders();
 	readonly node = new HandNode();
 	readonly tip = new ChainTip();
-	readonly pool = new Pool({ maxPerSender: 64, maxTotal: 1_000 });
+	readonly pool = new Pool({ ...POOL_LIMITS, maxTotal: 1_000 });
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
 	readonly ledger: Ledger;
@@ -167,7 +167,7 @@ export class StagesScene {
 		);
 		const { runner } = this;
 		const chain = { chainId: 31_337n, maxTxGas: null };
-		this.pipeline = new Pipeline(chain, { ...shared, store, runner, onStep: () => {} });
+		this.pipeline = new Pipeline(chain, { ...shared, store, runner, onStep: () => {}, onOutcome: () => {} });
 		const loopDependencies: BlockLoopDependencies = {
 			...{ ...shared, store, runner, inclusions: node, log },
 			nextOf: () => nextOf(this.head),

@@ -2,15 +2,16 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { EIP_7825_GAS, transactionGasCap } from "../../../../relay/chain/transactionGasCap.ts";
+import { transactionGasCap } from "../../../../relay/chain/transactionGasCap.ts";
 import { systemClock } from "../../../../shared/clock.ts";
+import { MAX_TX_GAS } from "../../../../shared/ethereum/intrinsicGas.ts";
 import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
 import { type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
 
 for (const [hardfork, cap] of [
 	["prague", null],
-	["osaka", EIP_7825_GAS],
+	["osaka", MAX_TX_GAS],
 ] as const) {
 	describe(`transactionGasCap on ${hardfork}`, () => {
 		let chain: DevChain;
@@ -41,7 +42,7 @@ for (const [hardfork, cap] of [
 				{ kind: "result", result: { current: {} } },
 			] as const) {
 				proxy.setFault(fault);
-				assert.equal(await transactionGasCap(client, 1n), EIP_7825_GAS);
+				assert.equal(await transactionGasCap(client, 1n), MAX_TX_GAS);
 				assert.equal(await transactionGasCap(client, 31_337n), null);
 			}
 			proxy.setFault(null);

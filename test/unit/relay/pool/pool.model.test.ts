@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
+import { POOL_LIMITS, Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { type SeededRandom, seededRandom } from "../../shared/ethereum/seededRandom.ts";
 
 const SEEDS = [1, 2, 3, 4];
 const STEPS = 1_000;
-const LIMITS = { maxPerSender: 6, maxTotal: 14 };
+const LIMITS = { ...POOL_LIMITS, maxPerSender: 6, maxTotal: 14 };
 const ACCOUNTS = [0, 1, 2].map(testAccount);
 const FEES = [100, 105, 110, 121, 140];
 

@@ -4,7 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { type AddOutcome, Pool, type PoolEntry, type PoolOptions } from "../../../../relay/pool/pool.ts";
+import {
+	type AddOutcome,
+	POOL_LIMITS,
+	Pool,
+	type PoolEntry,
+	type PoolOptions,
+} from "../../../../relay/pool/pool.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const SENDER = testAccount(0).address;
@@ -30,8 +36,12 @@ function entryOf(outcome: AddOutcome): PoolEntry {
 }
 
 /** A pool with durable transactions of these nonces. */
-function poolOf(nonces: readonly number[], at: AccountState = account(0), options?: PoolOptions): Pool {
-	const pool = new Pool(options ?? { maxPerSender: 64, maxTotal: 1_000 });
+function poolOf(
+	nonces: readonly number[],
+	at: AccountState = account(0),
+	options?: Partial<PoolOptions>,
+): Pool {
+	const pool = new Pool({ ...POOL_LIMITS, maxTotal: 1_000, ...options });
 	for (const nonce of nonces) entryOf(pool.add(dearer(nonce, 0), at)).durable = true;
 	return pool;
 }

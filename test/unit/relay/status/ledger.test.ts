@@ -31,7 +31,7 @@ function scene() {
 	};
 	const ledger = new Ledger({ log });
 	const told: [string, string][] = [];
-	ledger.subscribe((record, event) => told.push([event.type, record.stage]));
+	ledger.subscribe((record, _before, event) => told.push([event.type, record.stage]));
 	return { ledger, logged, told };
 }
 
@@ -123,9 +123,9 @@ test("what was forgotten is not written any more", () => {
 	for (const each of [one, two]) ledger.open(each);
 	ledger.emit(one.record.hash, broadcast);
 	ledger.emit(two.record.hash, delivered);
-	ledger.forget(one.record.hash);
-	ledger.forget(two.record.hash);
-	ledger.forget("0xnobody");
+	ledger.close(one.record);
+	ledger.close(two.record);
+	ledger.close(entry(3).record);
 	assert.deepEqual([ledger.size, ledger.takeChanged(true)], [0, []]);
 });
 

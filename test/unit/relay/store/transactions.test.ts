@@ -195,24 +195,29 @@ test("what is old is forgotten a bounded number at a time, the oldest first", as
 test("a failed write is thrown, and the store is not healthy until one succeeds", async () => {
 	const { kv } = await scene();
 	let broken = true;
+	const writes: number[] = [];
 	const store = new Transactions({
 		kv: {
 			...kv,
-			write: (changes) =>
-				broken && changes.length > 0 ? Promise.reject(new Error("disk")) : kv.write(changes),
+			write: (changes) => {
+				writes.push(changes.length);
+				return broken ? Promise.reject(new Error("disk")) : kv.write(changes);
+			},
 		},
 	});
 	const transaction = privateTransaction();
-	assert.ok(store.healthy);
+	assert.ok(await store.check());
 	await assert.rejects(store.insert(transaction, recordOf(transaction), []));
-	assert.ok(!store.healthy);
+	assert.ok(!(await store.check()));
 	// What each block does where there is nothing to write touches no disk, and proves nothing.
 	await store.update([]);
 	await store.settle([], 1);
 	await store.purge(1);
-	assert.ok(!store.healthy, "an empty write made it healthy");
+	assert.deepEqual(writes, [1, 1]);
+	assert.ok(!(await store.check()), "an empty write made it healthy");
 	broken = false;
+	assert.ok(await store.check(), "its own small write finds out that the disk is back");
 	await store.insert(transaction, recordOf(transaction), []);
-	assert.ok(store.healthy);
+	assert.ok(await store.check());
 	await kv.close();
 });

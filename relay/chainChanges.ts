@@ -1,0 +1,188 @@
+// What a change of the canonical chain means for the transactions: blocks that came and went come in, events go out,
+// and the pool holds again exactly what is pending. Called by the block loop; it sends nothing.
+
+import { type Clock, pause } from "../shared/clock.ts";
+import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
+import { isLive, isMined } from "./domain/lifecycle.ts";
+import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
+import type { Pool } from "./pool/pool.ts";
+import type { Ledger, LedgerEntry } from "./status/ledger.ts";
+
+/** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
+export const WATCH_BLOCKS = 64;
+/** How often, and after how many ms, receipts that should be there are asked for again before the head is worked off. */
+const RECEIPT_TRIES = 3;
+const RECEIPT_RETRY_MS = 500;
+
+export interface ChainChangesDependencies {
+	readonly pool: Pool;
+	readonly ledger: Ledger;
+	readonly accounts: Accounts;
+	readonly inclusions: InclusionReader;
+	readonly broadcaster: Broadcaster;
+	readonly clock: Clock;
+}
+
+/** Keeps ledger and pool in step with the chain. */
+export class ChainChanges {
+	readonly #deps: ChainChangesDependencies;
+	/** Transactions that stand in a block of the chain while the node has no receipt for them yet, with its number. */
+	readonly #owed = new Map<string, number>();
+
+	constructor(dependencies: ChainChangesDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** Takes up what was live when the process last ran; before the first head. */
+	restore(entry: LedgerEntry): void {
+		this.#deps.ledger.open(entry);
+		if (isLive(entry.record.stage)) this.#revive(entry);
+	}
+
+	/** What was in blocks that are no longer in the chain is what it was before. May be called again for one update. */
+	takeBack({ head, reverted, gap }: ChainUpdate): void {
+		const { pool, ledger, clock } = this.#deps;
+		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
+		if (reverted.length > 0 || gap) pool.rewind(ancestor);
+		if (reverted.length === 0) return;
+		for (const [hash, block] of this.#owed) if (block > ancestor) this.#owed.delete(hash);
+		const gone = new Set(reverted.map((block) => block.hash));
+		for (const entry of ledger.entries()) {
+			const { record } = entry;
+			const wasIn = isMined(record.stage) && record.blockHash !== null && gone.has(record.blockHash);
+			const wasUsed = record.stage === "DROPPED" && record.block !== null && record.block > ancestor;
+			if (!wasIn && !wasUsed) continue;
+			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? ancestor + 1 });
+			if (isLive(record.stage)) this.#revive(entry);
+		}
+	}
+
+	/**
+	 * Takes down where ours among the blocks' transactions were mined; after a gap, all of ours. Throws UpstreamError
+	 * where the node does not tell.
+	 */
+	async include(update: ChainUpdate, signal: AbortSignal): Promise<void> {
+		const { ledger, inclusions, clock } = this.#deps;
+		const head = update.head.number;
+		const standing = new Map(this.#owed);
+		for (const block of update.applied) {
+			for (const { hash } of block.transactions) if (ledger.get(hash)) standing.set(hash, block.number);
+		}
+		const hashes = update.gap ? [...ledger.entries()].map(({ record }) => record.hash) : [...standing.keys()];
+		let found = await inclusions.inclusions(hashes, head);
+		const isNew = (i: number) => !this.#owed.has(hashes[i] ?? "");
+		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
+			// A node without a receipt for what stands in the block is behind with it, or has just given up the block.
+			if (!found.some((at, i) => at === null && isNew(i))) break;
+			await pause(clock, RECEIPT_RETRY_MS, signal);
+			found = await inclusions.inclusions(hashes, head);
+		}
+		hashes.forEach((hash, i) => {
+			const entry = ledger.get(hash);
+			const at = found[i];
+			if (entry === undefined) this.#owed.delete(hash);
+			else if (at) this.#mined(entry, at);
+			else if (update.gap) this.#missing(entry);
+			else this.#owe(hash, standing.get(hash) ?? head, head);
+		});
+	}
+
+	/**
+	 * What was dropped for a nonce that is free again is pending again: after a gap or a reorganisation, when the accounts
+	 * are those of the new head. Throws UpstreamError.
+	 */
+	async reconsider(): Promise<void> {
+		const { ledger, accounts, clock } = this.#deps;
+		for (const entry of [...ledger.entries()]) {
+			const { record, transaction } = entry;
+			if (record.stage !== "DROPPED") continue;
+			const account = await accounts.get(transaction.tx.from);
+			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
+			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
+			this.#revive(entry);
+		}
+	}
+
+	/** The rule that all else keeps, seen to once a block: what is pending is in the pool, or its place is taken. */
+	heal(): void {
+		const { ledger, pool } = this.#deps;
+		for (const entry of ledger.entries()) {
+			const { hash, stage } = entry.record;
+			if (!isLive(stage) || pool.get(hash) !== undefined || this.#owed.has(hash)) continue;
+			const { from, nonce } = entry.transaction.tx;
+			// Its place is being taken: the write that is under way says so when it is done.
+			if (pool.at(from, nonce)?.durable === false) continue;
+			this.#revive(entry);
+		}
+	}
+
+	/** It stands in a block: nothing is sent or ended until the receipt tells how it went. */
+	#owe(hash: string, block: number, head: number): void {
+		const { pool } = this.#deps;
+		const pooled = pool.get(hash);
+		if (pooled?.durable === true) pool.remove(pooled);
+		if (block + WATCH_BLOCKS > head) this.#owed.set(hash, block);
+		else this.#owed.delete(hash);
+	}
+
+	#mined(entry: LedgerEntry, at: Inclusion): void {
+		const { pool, ledger, clock } = this.#deps;
+		const { record } = entry;
+		const pooled = pool.get(at.hash);
+		// It is being admitted anew: the look behind its write finds that it was mined.
+		if (pooled?.durable === false) return;
+		if (pooled !== undefined) pool.remove(pooled);
+		this.#owed.delete(at.hash);
+		if (isMined(record.stage)) {
+			if (record.blockHash === at.blockHash) return;
+			// It moved to another block while nobody looked.
+			ledger.emit(at.hash, { type: "reorged", at: clock.now(), block: record.block ?? at.block });
+		}
+		ledger.emit(at.hash, { ...at, type: "included", at: clock.now() });
+	}
+
+	/** Found nowhere after a gap, though it was mined as far as we knew: its block is gone. */
+	#missing(entry: LedgerEntry): void {
+		const { ledger, clock } = this.#deps;
+		const { record } = entry;
+		if (!isMined(record.stage)) return;
+		ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
+		if (isLive(record.stage)) this.#revive(entry);
+	}
+
+	/** Back into the pool. Where its place is taken, it was replaced. */
+	#revive(entry: LedgerEntry): void {
+		const { pool, ledger, clock } = this.#deps;
+		const { transaction, record } = entry;
+		const { from, nonce } = transaction.tx;
+		const sentTo = this.#sentTo(entry);
+		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
+		const by = pool.at(from, nonce)?.transaction.tx.hash;
+		if (by === undefined || by === record.hash) return;
+		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block: record.block ?? 0, by });
+	}
+
+	/** The builders that have had it, as far as it is known: answers of the last moments may not have been written. */
+	#sentTo({ transaction, record }: LedgerEntry): ReadonlySet<string> {
+		const sent = record.deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
+		const wasOut = record.events.some(({ type }) => type === "broadcast");
+		if (record.deliveries.length === 0 && wasOut)
+			return new Set(this.#deps.broadcaster.eligible(transaction));
+		return new Set(sent.map(({ builder }) => builder));
+	}
+
+	/**
+	 * Tells builders to forget what had ended before the process did, where no cancel of it was written down: a private
+	 * transaction, unlike a bundle, would stay with them.
+	 */
+	cancelEnded(isPrivate: (entry: LedgerEntry) => boolean): void {
+		const { ledger, broadcaster } = this.#deps;
+		for (const entry of ledger.entries()) {
+			const { record, transaction } = entry;
+			const ended = !isLive(record.stage) && !isMined(record.stage) && record.stage !== "DROPPED";
+			if (!ended || !isPrivate(entry)) continue;
+			if (record.deliveries.some(({ kind }) => kind === "cancel")) continue;
+			broadcaster.cancel(transaction, [...this.#sentTo(entry)], (record.block ?? 0) + 1);
+		}
+	}
+}
