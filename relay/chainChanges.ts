@@ -138,7 +138,8 @@ export class ChainChanges {
 			// It moved to another block while nobody looked.
 			ledger.emit(at.hash, { type: "reorged", at: clock.now(), block: record.block ?? at.block });
 		}
-		ledger.emit(at.hash, { ...at, type: "included", at: clock.now() });
+		const { hash, ...place } = at;
+		ledger.emit(hash, { ...place, type: "included", at: clock.now() });
 	}
 
 	/** Found nowhere after a gap, though it was mined as far as we knew: its block is gone. */

@@ -168,8 +168,10 @@ export class ChainRunner {
 			pool.remove(entry);
 			const mined = found[i];
 			const at = clock.now();
-			if (mined) events.emit(hash, { ...mined, type: "included", at });
-			else events.emit(hash, { type: "dropped", at, block: head.number });
+			if (mined) {
+				const { hash: _, ...place } = mined;
+				events.emit(hash, { ...place, type: "included", at });
+			} else events.emit(hash, { type: "dropped", at, block: head.number });
 		});
 		return true;
 	}

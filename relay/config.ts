@@ -18,7 +18,6 @@ import { LOG_LEVELS } from "../shared/log.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 
-const EXAMPLE_KEY = `0x${"1f".repeat(32)}`;
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 const port = integer(0, 65_535);
 
@@ -53,12 +52,7 @@ export const RELAY_SETTINGS = {
 		builders,
 	),
 	SIGNING_KEY: {
-		...optional(
-			"key that requests to builders are signed with",
-			"32 bytes as 0x hex",
-			EXAMPLE_KEY,
-			privateKey,
-		),
+		...optional("key that requests to builders are signed with", "32 bytes as 0x hex", "0x…", privateKey),
 		secret: true,
 	},
 	FEE_RECIPIENT: optional(

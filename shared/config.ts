@@ -79,9 +79,23 @@ export function printedConfig(
 		.map(([name, row]) => {
 			const given = env[name]?.trim() ?? "";
 			const text = given === "" ? (row.default ?? "") : given;
-			return `${name}=${row.secret === true && text !== "" ? "***" : maskUrls(text)}`;
+			return `${name}=${row.secret === true && text !== "" ? "***" : maskText(text)}`;
 		})
 		.join("\n");
+}
+
+/** Masks the URLs of a setting's text; in JSON those of its strings, however they are escaped. */
+function maskText(text: string): string {
+	if (!/^\s*[[{]/.test(text)) return maskUrls(text);
+	try {
+		return JSON.stringify(JSON.parse(text), (_key, value: unknown) => {
+			if (typeof value !== "string" || !URL.canParse(value)) return value;
+			const { protocol, host } = new URL(value);
+			return host === "" ? value : `${protocol}//${host}/***`;
+		});
+	} catch {
+		return maskUrls(text);
+	}
 }
 
 /**
@@ -112,10 +126,10 @@ export function oneOf<const V extends string>(values: readonly V[]): (text: stri
 	return (text) => values.find((value) => value === text);
 }
 
-/** A URL with one of `schemes` ("http:"), without a trailing slash. */
+/** A URL with one of `schemes` ("http:"), without a trailing slash; only as it is printed, not all that parsers forgive. */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {
-		if (!URL.canParse(text)) return undefined;
+		if (!URL.canParse(text) || !/^[a-z]+:\/\/[^\s"\\]+$/i.test(text)) return undefined;
 		const { username, password } = new URL(text);
 		try {
 			decodeURIComponent(`${username}${password}`);

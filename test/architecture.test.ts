@@ -15,7 +15,7 @@ const MAX_LINES = 300;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...["type:relay/chainRunner.ts"],
+	...["type:relay/chainRunner.ts", "relay/chainChanges.ts"],
 ];
 
 /** Who may import what, beside its own folder: the first row that fits a path counts. */
@@ -24,7 +24,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[/^relay\/(pipeline|chainRunner|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/(pipeline|chainRunner|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
 	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],

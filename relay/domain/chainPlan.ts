@@ -59,7 +59,7 @@ export function planChain(
 			const outcome = outcomes[i];
 			if (outcome?.ok !== true) {
 				// Without an outcome: a link before it, which goes out all the same, fails now, and the state behind is not known.
-				waitsFor = outcome === undefined ? "behindUnchecked" : "behindHeld";
+				waitsFor = outcome === undefined && i > 0 ? "behindUnchecked" : "behindHeld";
 				return outcome === undefined
 					? { do: "wait", reason: waitsFor }
 					: { do: "hold", error: outcome.error };

@@ -86,7 +86,7 @@ test("as notifications none of the calls is answered", async () => {
 });
 
 test("a large body costs no more than a few times its parsing", async () => {
-	const zeros = "0,".repeat(500_000);
+	const zeros = "0,".repeat(1_000_000);
 	const whole = `{"id":7,"method":"nope","params":[${zeros}0]}`;
 	// Parsed to the very end, where it turns out to be no JSON.
 	const broken = `${whole.slice(0, -1)} `;
@@ -99,7 +99,7 @@ test("a large body costs no more than a few times its parsing", async () => {
 		}
 	}
 	// Otherwise a few of them a second would keep everybody else waiting.
-	assert.ok(leastMs.whole < 5 * leastMs.broken + 50, JSON.stringify(leastMs));
+	assert.ok(leastMs.whole < 4 * leastMs.broken + 50, JSON.stringify(leastMs));
 });
 
 test("the node has heard of none of the refused calls", async () => {

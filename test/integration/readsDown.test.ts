@@ -7,7 +7,7 @@ import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../support/nodeProxy.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { type RelayProcess, readyStatus } from "../support/relayProcess.ts";
-import { accountOf, rawTransaction, testAccount } from "../support/txFactory.ts";
+import { accountOf, rawTransaction, signedTransaction, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
 const NOBODY = "0x000000000000000000000000000000000000dead";
@@ -37,7 +37,7 @@ const FAULTS: readonly (readonly [string, NodeFault])[] = [
 	["answers 503 with a page", { kind: "html", status: 503 }],
 	["answers half of its JSON", { kind: "truncated" }],
 	["answers other questions than were asked", { kind: "wrongId" }],
-	["refuses its operator", { kind: "error", code: -32001, message: "unauthorized", status: 401 }],
+	["refuses its operator", { kind: "error", code: -32002, message: "unauthorized", status: 401 }],
 	["fails inside", { kind: "error", code: -32603, message: "database is closed" }],
 ];
 for (const [what, fault] of FAULTS) {
@@ -46,7 +46,10 @@ for (const [what, fault] of FAULTS) {
 		try {
 			for (const [method, params] of questions()) {
 				const { result, error } = await relay.client.ask(method, params);
-				assert.deepEqual({ result, error }, { result: undefined, error: UNAVAILABLE }, method);
+				assert.equal(result, undefined, method);
+				// Of code that was run some nodes say -32603 where others say that it failed: those are passed on.
+				if (fault.kind === "error" && PASSED_METHODS.get(method)?.executes) assert.equal(error?.code, -32603);
+				else assert.deepEqual(error, UNAVAILABLE, method);
 			}
 		} finally {
 			proxy.setFault(null);
@@ -55,27 +58,28 @@ for (const [what, fault] of FAULTS) {
 	});
 }
 
-test("a node that hangs: a read says so within its deadline, not ready meanwhile, and all is well after", async () => {
-	proxy.setFault({ kind: "hang" });
-	const read = relay.client.ask("eth_getBalance", [NOBODY, "latest"]);
+test("a node that hangs: not ready until it answers, and a read that waited has its answer", async () => {
+	const release = proxy.hold();
 	await until("it is not ready", async () => (await readyStatus(relay.url)) === 503);
-	assert.deepEqual((await read).error, UNAVAILABLE);
-	proxy.setFault(null);
+	const read = relay.client.ask("eth_getBalance", [NOBODY, "latest"]);
+	release();
+	assert.equal((await read).result, "0x0");
 	await until("it is ready again", async () => (await readyStatus(relay.url)) === 200);
-	assert.equal((await relay.client.ask("eth_getBalance", [NOBODY, "latest"])).result, "0x0");
 });
 
 test("while the node is away nothing is taken that could not be checked, and what is held is told", async () => {
 	proxy.setFault({ kind: "destroy" });
-	const stranger = rawTransaction({ by: testAccount(77) });
-	const { error } = await relay.client.ask("eth_sendRawTransaction", [`0x${stranger.toString("hex")}`]);
-	assert.deepEqual(error, UNAVAILABLE);
+	const signed = signedTransaction({ by: testAccount(77) });
+	const raw = `0x${Buffer.from(signed.raw).toString("hex")}`;
+	const { error } = await relay.client.ask("eth_sendRawTransaction", [raw]);
+	assert.deepEqual([error?.code, error?.data], [UNAVAILABLE.code, UNAVAILABLE.data]);
+	assert.equal(await relay.client.stage(signed.hash), undefined);
 	assert.equal(await relay.client.stage(held), "BROADCAST");
 	const own = await relay.client.ask("eth_getTransactionByHash", [held]);
 	assert.equal((own.result as { hash: string }).hash, held);
 	proxy.setFault(null);
 	await until("it is ready again", async () => (await readyStatus(relay.url)) === 200);
-	const refused = await relay.client.ask("eth_sendRawTransaction", [`0x${stranger.toString("hex")}`]);
+	const refused = await relay.client.ask("eth_sendRawTransaction", [raw]);
 	assert.match(refused.error?.message ?? "", /^insufficient funds/);
 });
 

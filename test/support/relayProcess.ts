@@ -135,16 +135,25 @@ export async function runRelay(options: RelayProcessOptions): Promise<Exit> {
  * read from its log, which must then not be above `info`. */
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
 	const launched = launchRelay(options);
-	const gone = launched.exited.then(({ code, stdout, stderr }): never => {
-		throw new Error(`the relay ended at its start with ${code}: ${stderr}${stdout.slice(-2000)}`);
+	let gone: Exit | undefined;
+	const noting = launched.exited.then((exit) => {
+		gone = exit;
 	});
+	/** `question`, as long as there is somebody to answer it. */
+	const alive = <T>(question: () => Promise<T> | T) => {
+		if (gone === undefined) return question();
+		const { code, stdout, stderr } = gone;
+		throw new Error(`the relay ended at its start with ${code}: ${stderr}${stdout.slice(-2000)}`);
+	};
 	try {
-		const port = await Promise.race([listeningPort(launched, options.env.PORT ?? "0"), gone]);
+		const set = options.env.PORT ?? "0";
+		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)), READY_MS);
 		const url = `http://127.0.0.1:${port}`;
-		await Promise.race([until("the relay is ready", () => isReady(url), READY_MS), gone]);
+		await until("the relay is ready", () => alive(() => isReady(url)), READY_MS);
 		return extended(launched, { port, url, client: new RelayClient(url) });
 	} catch (thrown) {
 		await launched.kill();
+		await noting;
 		throw thrown;
 	}
 }
@@ -184,13 +193,10 @@ async function isReady(url: string): Promise<boolean> {
 	return (await readyStatus(url)) === 200;
 }
 
-function listeningPort(launched: LaunchedRelay, set: string): Promise<number> {
-	if (set !== "0") return Promise.resolve(Number(set));
-	const find = (): number | undefined => {
-		const line = launched.logs().find(({ msg, task }) => msg === "listening" && task === "http");
-		return typeof line?.port === "number" ? line.port : undefined;
-	};
-	return until("the log tells the port", find, READY_MS);
+function portOf(launched: LaunchedRelay, set: string): number | undefined {
+	if (set !== "0") return Number(set);
+	const line = launched.logs().find(({ msg, task }) => msg === "listening" && task === "http");
+	return typeof line?.port === "number" ? line.port : undefined;
 }
 
 function reading(child: ChildProcessWithoutNullStreams, name: "stdout" | "stderr"): () => string {

@@ -82,8 +82,8 @@ test("what is required is missed by name", () => {
 const MARK = "s3cret";
 const BAD: Readonly<Record<string, readonly string[]>> = {
 	PORT: ["65536", "-1", "80.5", "http", `80${MARK}`],
-	SEARCHER_PORT: ["65536", "0", MARK],
-	METRICS_PORT: ["65536", "0", MARK],
+	SEARCHER_PORT: ["65536", "-1", MARK],
+	METRICS_PORT: ["65536", "-1", MARK],
 	ETH_RPC_URL: ["127.0.0.1:8545", "ws://127.0.0.1", "http://", MARK, `ftp://${MARK}`, `node.example/${MARK}`],
 	ETH_WS_URL: ["http://127.0.0.1", MARK, "ws://"],
 	HEAD_POLL_MS: ["9", "60001", "1s", "0"],

@@ -193,7 +193,7 @@ test("thousands of senders, and thousands of one, keep their order", async () =>
 	assert.deepEqual([...sent].sort(), [...names].sort());
 });
 
-test("closing answers what waits, waits for what is under way, and takes no more", async () => {
+test("closing answers what waits, sends the cancels, waits for what is under way, and takes no more", async () => {
 	const { push, answer, sent, answers, unsent, lane, clock } = scene();
 	for (const name of ["a1", "a2", "b1"]) push(name);
 	push("c1", 101, true);
@@ -201,13 +201,15 @@ test("closing answers what waits, waits for what is under way, and takes no more
 	const closing = lane.close().then(() => {
 		closed = true;
 	});
-	assert.deepEqual(unsent().sort(), ["a2", "b1", "c1"]);
+	assert.deepEqual(unsent().sort(), ["a2", "b1"]);
 	push("late");
 	assert.deepEqual(answers.at(-1), ["late", "unsent", 0]);
 	await clock.advance(0);
 	assert.equal(closed, false);
 	await answer("a1");
+	assert.equal(closed, false);
+	await answer("c1");
 	await closing;
-	assert.deepEqual([sent, lane.depth], [["a1"], 0]);
+	assert.deepEqual([sent, lane.depth], [["a1", "c1"], 0]);
 	await lane.close();
 });
