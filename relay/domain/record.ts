@@ -1,20 +1,13 @@
 // The life of one transaction as data: its stage and its events, folded. What comes in are events; what goes out
 // is what the status, the store and the event page show. It holds no raw bytes.
 
-import type { DeliveryAnswer, DeliveryKind, TxEvent } from "./events.ts";
+import type { TxEvent } from "./events.ts";
 import { nextStage, type Stage } from "./lifecycle.ts";
 import type { SimulationError } from "./simulation.ts";
 import type { PrivateTransaction } from "./transaction.ts";
 
 /** What one builder was given for one block, and how it answered. */
-export interface Delivery {
-	readonly at: number;
-	readonly block: number;
-	readonly builder: string;
-	readonly kind: DeliveryKind;
-	readonly answer: DeliveryAnswer;
-	readonly ms: number;
-}
+export type Delivery = Omit<Extract<TxEvent, { type: "delivered" }>, "type">;
 
 /** Everything but deliveries, in order of time. */
 export type LifeEvent = Exclude<TxEvent, { type: "delivered" }>;

@@ -1,12 +1,10 @@
 // The relay's own rules of what may run in a block: a transaction, its block and its sender's nonce and balance come
 // in, what is wrong goes out. Nodes check them differently, or not at all, when they simulate; a block's builder does.
 
+import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { BlockContext, SimulationError, SimulationRequest } from "../domain/simulation.ts";
 import { effectiveAuthorizations } from "./authorizations.ts";
-
-/** Gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
-const BLOB_GAS = 131_072n;
 
 /** How many transactions from the front may run, and what is wrong with the next one; null where all may. */
 export interface CheckedChain {
@@ -59,19 +57,10 @@ export function findBlockProblem(
 
 /** Why a sender who holds `balance` wei can't buy the gas of `tx` at its highest price and send its value; or null. */
 export function findFundsProblem(tx: DecodedTransaction, balance: bigint): SimulationError | null {
-	const blobCost = BLOB_GAS * BigInt(tx.blobVersionedHashes.length) * (tx.maxFeePerBlobGas ?? 0n);
-	const cost = tx.gasLimit * tx.maxFeePerGas + tx.value + blobCost;
+	const cost = transactionCost(tx);
 	if (cost <= balance) return null;
 	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
 	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
-}
-
-/** Wei a gas that `tx` pays in a block with this base fee, which must not be above its cap. EIP-1559. */
-export function effectiveGasPrice(tx: DecodedTransaction, baseFee: bigint): bigint {
-	if (tx.gasPrice !== null) return tx.gasPrice;
-	const wished = baseFee + tx.maxPriorityFeePerGas;
-	if (wished < tx.maxFeePerGas) return wished;
-	return tx.maxFeePerGas;
 }
 
 /** The sender's nonce after `tx`: one more, and one for each EIP-7702 authorization of its own that takes effect. */

@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { type Clock, pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { type Logger, safeError } from "../log.ts";
-import { badRequestText, withoutUpgrade } from "./badRequest.ts";
+import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { RequestHandler } from "./requestHandler.ts";
@@ -166,6 +166,12 @@ class NodeHttpServer implements HttpServer {
 		server.on("request", (request, response) => this.#handler.handle(request, response, false));
 		server.on("checkContinue", (request, response) => this.#handler.handle(request, response, true));
 		server.on("clientError", (error: Error & { code?: string }, socket) => this.#badRequest(error, socket));
+		// Without a listener node closes it without a word.
+		server.on("connect", (_request, socket) => {
+			socket.on("error", () => socket.destroy());
+			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
+			socket.end(rawAnswer(405, body, ["allow: POST, OPTIONS"]), () => socket.destroy());
+		});
 		if (websocket !== undefined) {
 			server.on("upgrade", (request, socket, head) => {
 				// Node answers requests in a row in their order, but knows of no order between them and what comes after

@@ -9,6 +9,7 @@ import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import { rawAnswer } from "./badRequest.ts";
+import { ByteBudget } from "./byteBudget.ts";
 import { type CallContext, callContext } from "./callContext.ts";
 import { networkOf, type ReadAddress } from "./clientIdentity.ts";
 import { type RequestTarget, readTarget } from "./requestTarget.ts";
@@ -39,6 +40,9 @@ export interface RpcWebsocketDependencies {
 const MAX_PER_CLIENT = 100;
 const MAX_CONNECTIONS = 10_000;
 const MAX_UNDER_WAY = 32;
+/** Bytes of messages worked on at a time, of one connection and of all. */
+const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
+const MAX_BYTES_IN_ALL = 128 * 1024 * 1024;
 const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
 /** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
 const PING_MS = 25_000;
@@ -51,6 +55,7 @@ export class RpcWebsocket implements UpgradeHandler {
 	readonly #dependencies: RpcWebsocketDependencies;
 	readonly #paths: ReadonlySet<string>;
 	readonly #server: WebSocketServer;
+	readonly #budget = new ByteBudget(MAX_BYTES_IN_ALL);
 	readonly #connections = new Set<WebsocketConnection>();
 	/** Connections by client, only where there are any. */
 	readonly #counts = new Map<string, number>();
@@ -139,7 +144,10 @@ export class RpcWebsocket implements UpgradeHandler {
 	#connect(socket: WebSocket, network: string): WebsocketConnection {
 		const { maxUnderWay = MAX_UNDER_WAY, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options;
 		const { dispatcher } = this.#dependencies;
-		const connection = new WebsocketConnection({ maxUnderWay, maxUnreadBytes }, { socket, dispatcher });
+		const connection = new WebsocketConnection(
+			{ maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY, maxUnreadBytes },
+			{ socket, dispatcher, budget: this.#budget },
+		);
 		this.#connections.add(connection);
 		this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1);
 		connection.onClose(() => {

@@ -4,11 +4,14 @@
 import type { WebSocket } from "ws";
 import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { ByteBudget } from "./byteBudget.ts";
 import type { CallContext, Connection } from "./callContext.ts";
 
 export interface WebsocketConnectionOptions {
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
 	readonly maxUnderWay: number;
+	/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
+	readonly maxBytesUnderWay: number;
 	/** Bytes that may wait for the reader when one more message is sent. */
 	readonly maxUnreadBytes: number;
 }
@@ -16,6 +19,8 @@ export interface WebsocketConnectionOptions {
 export interface WebsocketConnectionDependencies {
 	readonly socket: WebSocket;
 	readonly dispatcher: Dispatcher<CallContext>;
+	/** Shared with all other connections. */
+	readonly budget: ByteBudget;
 }
 
 /** Codes of RFC 6455, section 7.4, and its registry. */
@@ -30,7 +35,10 @@ export class WebsocketConnection implements Connection {
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
 	readonly #onClose: (() => void)[] = [];
+	readonly #budget: ByteBudget;
+	#again: () => void = () => {};
 	#underWay = 0;
+	#bytesUnderWay = 0;
 	#heard = true;
 	#finishing = false;
 	#ended = false;
@@ -39,11 +47,13 @@ export class WebsocketConnection implements Connection {
 		this.#options = options;
 		this.#socket = dependencies.socket;
 		this.#dispatcher = dependencies.dispatcher;
+		this.#budget = dependencies.budget;
 	}
 
 	/** Serves the messages from now on, each with `context`. */
 	begin(context: CallContext): void {
 		const socket = this.#socket;
+		this.#again = () => this.#work(context);
 		socket.on("message", (data: Buffer) => {
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#heard = true;
@@ -58,6 +68,7 @@ export class WebsocketConnection implements Connection {
 		socket.on("close", () => {
 			this.#ended = true;
 			this.#waiting.length = 0;
+			this.#budget.forget(this.#again);
 			for (const listener of this.#onClose.splice(0)) listener();
 		});
 	}
@@ -103,22 +114,36 @@ export class WebsocketConnection implements Connection {
 
 	#work(context: CallContext): void {
 		const socket = this.#socket;
-		while (this.#underWay < this.#options.maxUnderWay) {
-			const message = this.#waiting.shift();
-			if (message === undefined) break;
+		let full = false;
+		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
+			full = !this.#fits(message.length);
+			if (full) break;
+			this.#waiting.shift();
 			this.#underWay++;
+			const { length } = message;
+			this.#bytesUnderWay += length;
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
 			this.#dispatcher
 				.dispatch(message, context)
-				.then((answer) => this.#answered(answer, context), neverRejects);
+				.then((answer) => this.#answered(answer, length, context), neverRejects);
 		}
-		const full = this.#underWay >= this.#options.maxUnderWay;
+		full ||= this.#underWay >= this.#options.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
 	}
 
-	#answered({ text }: RpcAnswer, context: CallContext): void {
+	/** Whether a message of so many bytes may be worked on now; they are taken from the common budget then. */
+	#fits(bytes: number): boolean {
+		const { maxUnderWay, maxBytesUnderWay } = this.#options;
+		if (this.#underWay >= maxUnderWay) return false;
+		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > maxBytesUnderWay) return false;
+		return this.#budget.take(bytes, this.#again);
+	}
+
+	#answered({ text }: RpcAnswer, bytes: number, context: CallContext): void {
 		this.#underWay--;
+		this.#bytesUnderWay -= bytes;
+		this.#budget.give(bytes);
 		if (text !== null) this.send(text);
 		if (!this.#finishing) this.#work(context);
 		else if (this.#underWay === 0) this.close(GOING_AWAY, "going away");

@@ -7,7 +7,7 @@ import { WsClient } from "../support/wsClient.ts";
 import { closedWith } from "./badInput/frames.ts";
 import { QUERY_ROWS } from "./badInput/queryParameters.ts";
 import { REST_ROWS } from "./badInput/restRows.ts";
-import { success, testBytesRows, testCallRows, testHttpRows } from "./badInput/rows.ts";
+import { failure, success, testBytesRows, testCallRows, testHttpRows } from "./badInput/rows.ts";
 import { type BadInputScene, startScene } from "./badInput/scene.ts";
 import { BROKEN_UPGRADES, FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocketRows.ts";
 import { sendBytes } from "./badInput/wire.ts";
@@ -43,6 +43,22 @@ for (const { name, frames, code } of FRAME_ROWS) {
 }
 
 testBytesRows(UPGRADE_ROWS, () => scene);
+
+test("a bad query on the upgrade is told to each submission, and to nothing else", async () => {
+	const other = await WsClient.open(
+		`ws://127.0.0.1:${scene.system.relay.port}/noreverts?softCancellations=maybe`,
+	);
+	const submission = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: ["0x"] };
+	const message = "invalid params: softCancellations: expected true or false";
+	for (let i = 0; i < 2; i++) {
+		other.send(submission);
+		assert.deepEqual(await other.next(), failure(1, -32602, message));
+		other.send(SENTINEL);
+		assert.deepEqual(await other.next(), success("sentinel", "31337"));
+	}
+	other.terminate();
+	scene.log.check();
+});
 
 for (const { name, bytes, status } of BROKEN_UPGRADES) {
 	test(`upgrade: ${name}`, async () => {

@@ -38,11 +38,16 @@ before(async () => {
 after(() => system.stop());
 
 test("ethers sees what the node says, in batches of its own making", async (t) => {
+	const batches: number[] = [];
 	await compareEthers((url) => {
 		const provider = new JsonRpcProvider(url);
+		void provider.on("debug", ({ action, payload }: { action: string; payload?: unknown }) => {
+			if (action === "sendRpcPayload" && Array.isArray(payload)) batches.push(payload.length);
+		});
 		t.after(() => provider.destroy());
 		return provider;
 	}, "");
+	assert.ok(Math.max(...batches) > 5, "it sent no batch");
 });
 
 test("ethers over a websocket on /fast sees what the node says", async (t) => {

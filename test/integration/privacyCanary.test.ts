@@ -141,6 +141,8 @@ async function scenario(): Promise<void> {
 		const answer = await relay.client.ask("eth_getTransactionByHash", [hash]);
 		watch.saw("eth_getTransactionByHash", JSON.stringify(answer));
 		pendingShown.push(answer.result as Record<string, unknown>);
+		const raw = await relay.client.ask("eth_getRawTransactionByHash", [hash]);
+		watch.saw("eth_getRawTransactionByHash", JSON.stringify(raw));
 	}
 	await until("every builder has answered or has not", allDelivered, 15_000);
 	await lookAround();

@@ -38,8 +38,10 @@ test("a node that is not up yet is waited for", async (t) => {
 });
 
 test("a node of another chain than CHAIN_ID is refused at once", async () => {
-	const exit = await run({ ...folder("chain"), CHAIN_ID: "1" });
+	const ETH_RPC_URL = system.chain.url.replace("//", "//user:secretsecret@");
+	const exit = await run({ ...folder("chain"), CHAIN_ID: "1", ETH_RPC_URL });
 	assert.equal(exit.code, 1);
+	assert.doesNotMatch(`${exit.stderr}${exit.stdout}`, /secretsecret/);
 	assert.match(exit.stderr, /^relay: [^\n]*31337[^\n]*CHAIN_ID[^\n]*\b1\b[^\n]*\n$/);
 	const right = await system.start({ ...folder("chain"), CHAIN_ID: "31337" });
 	await right.kill();

@@ -2,9 +2,9 @@
 // It goes to the relay's own node alone: authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization, DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
-import { effectiveGasPrice } from "../checks.ts";
 import type { StateOverrides } from "./engine.ts";
 
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */

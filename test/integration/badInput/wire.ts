@@ -31,7 +31,7 @@ const HANG_MS = 15_000;
 export class Wire {
 	readonly #port: number;
 	readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
-	#sockets = new Set<unknown>();
+	readonly #sockets = new Set<unknown>();
 
 	constructor(port: number) {
 		this.#port = port;

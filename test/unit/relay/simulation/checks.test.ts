@@ -3,12 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Wallet } from "ethers";
-import {
-	checkChain,
-	effectiveGasPrice,
-	findBlockProblem,
-	findFundsProblem,
-} from "../../../../relay/simulation/checks.ts";
+import { checkChain, findBlockProblem, findFundsProblem } from "../../../../relay/simulation/checks.ts";
+import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../../shared/ethereum/transaction.ts";
 import { BLOCK, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
