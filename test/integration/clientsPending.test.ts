@@ -12,7 +12,6 @@ import { cast } from "../support/castCommand.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import type { RelayProcess } from "../support/relayProcess.ts";
 import { accountOf, rawTransaction, signedTransaction, type TxOptions } from "../support/txFactory.ts";
-import { until } from "../support/until.ts";
 
 const TYPES: readonly TransactionType[] = [0, 1, 2, 3, 4];
 const VIEM_TYPES = ["legacy", "eip2930", "eip1559", "eip4844", "eip7702"] as const;
@@ -31,8 +30,9 @@ for (const type of TYPES) {
 	test(`type ${type}: pending and mined, by ethers, viem, web3.js and cast`, async (t) => {
 		const options = optionsOf(type);
 		const tx = signedTransaction(options);
-		await relay.client.send(`0x${rawTransaction(options).toString("hex")}`);
-		await until("it is out", async () => (await relay.client.stage(tx.hash)) === "BROADCAST");
+		const raw = `0x${rawTransaction(options).toString("hex")}`;
+		await relay.client.send(raw);
+		await system.delivered([raw]);
 		for (let i = 0; i < 3; i++) {
 			const answer = await relay.client.ask("eth_getTransactionReceipt", [tx.hash]);
 			assert.deepEqual([answer.result, "error" in answer], [null, false]);

@@ -121,7 +121,7 @@ async function submitAll(
 }
 
 async function assertHeld(url: string, hashes: readonly string[]): Promise<void> {
-	const held = new Set(["PENDING", "QUEUED", "BROADCAST"]);
+	const held = new Set(["PENDING", "QUEUED", "SIMULATION_FAILED", "BROADCAST"]);
 	const statuses = await statusesOf(url, hashes);
 	assert.deepEqual(
 		statuses.filter(({ stage }) => !held.has(stage ?? "")),

@@ -8,7 +8,6 @@ import { type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { runRelay } from "../support/relayProcess.ts";
 import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
-import { until } from "../support/until.ts";
 
 let system: ProcessSystem;
 before(async () => {
@@ -27,7 +26,7 @@ test("without SIGNING_KEY one is made, kept, and warned of", async () => {
 	] as const) {
 		const relay = await system.start(at);
 		const tx = signed(account);
-		const mark = lastRequest();
+		const mark = system.lastRequest();
 		await relay.client.send(tx.raw);
 		const sent = await system.builder.waitForRequest(
 			({ seq, params }) => seq > mark && holds(params, tx.raw),
@@ -50,7 +49,7 @@ test("a second process on the same data folder is refused, and the first one is 
 	assert.match(second.stderr, /^relay: another process uses the data folder .*DATA_DIR.*\n$/);
 	const tx = signed(8);
 	await first.client.send(tx.raw);
-	await until("it is out", () => wasSent(tx.raw, 0));
+	await system.delivered([tx.raw]);
 	await first.kill();
 	// The lock ends with the process that had it.
 	const third = await system.start(env);
@@ -92,14 +91,6 @@ function signed(account: number, options: TxOptions = {}): Signed {
 
 function folder(name: string): { DATA_DIR: string } {
 	return { DATA_DIR: join(system.folder, name) };
-}
-
-function lastRequest(): number {
-	return system.builder.requests().at(-1)?.seq ?? 0;
-}
-
-function wasSent(raw: string, mark: number): boolean {
-	return system.builder.requests(({ seq, params }) => seq > mark && holds(params, raw)).length > 0;
 }
 
 function holds(params: readonly unknown[], raw: string): boolean {

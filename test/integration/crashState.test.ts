@@ -25,12 +25,12 @@ test("a replaced transaction stays replaced, and its bytes never go out again", 
 	await killed.client.send(fresh.raw);
 	await killed.kill();
 
-	const mark = lastRequest();
+	const mark = system.lastRequest();
 	const relay = await system.start(env);
 	assert.equal(await relay.client.stage(old.hash), "REPLACED");
 	assert.equal(await relay.client.call("eth_getTransactionByHash", [old.hash]), null);
 	assert.equal(await relay.client.send(old.raw), old.hash);
-	await until("the new one is out again", () => wasSent(fresh.raw, mark));
+	await system.delivered([fresh.raw], mark);
 	await system.nextBlock(relay);
 	assert.equal(await relay.client.stage(fresh.hash), "INCLUDED");
 	assert.equal(await relay.client.stage(old.hash), "REPLACED");
@@ -46,7 +46,7 @@ test("path and query parameters of a submission outlive SIGKILL", async () => {
 	await killed.client.send(tx.raw, `/noreverts?${query}`);
 	await killed.kill();
 
-	const mark = lastRequest();
+	const mark = system.lastRequest();
 	const relay = await system.start(env);
 	const sent = await system.builder.waitForRequest(({ seq, params }) => seq > mark && holds(params, tx.raw));
 	// What may not revert is not listed: the path's own treatment.
@@ -65,7 +65,7 @@ test("a block that was built while the relay was dead is found at its start", as
 	const killed = await system.start(env);
 	const tx = signed(2);
 	await killed.client.send(tx.raw);
-	await system.builder.waitForRequest(({ params }) => holds(params, tx.raw));
+	await system.delivered([tx.raw]);
 	await killed.kill();
 	const built = await system.builder.buildBlock();
 	assert.deepEqual(built.transactions, [tx.hash]);
@@ -102,20 +102,22 @@ test("a life goes on where it was: SIGKILL does not start it anew", async () => 
 test("SIGKILL while it starts, again and again, loses nothing", async () => {
 	const env = folder("starting");
 	const first = await system.start(env);
-	const hashes = await Promise.all([0, 1, 2, 3].map((nonce) => first.client.send(signed(4, { nonce }).raw)));
+	const sent = [0, 1, 2, 3].map((nonce) => signed(4, { nonce }));
+	await Promise.all(sent.map(({ raw }) => first.client.send(raw)));
 	await first.kill();
 	for (const moment of ["node found", "pending transactions restored"]) {
 		const starting = system.launch(env);
 		await starting.logged(moment);
 		await starting.kill();
 	}
+	const mark = system.lastRequest();
 	const relay = await system.start(env);
-	await until("all are out", async () => {
-		const stages = await Promise.all(hashes.map((hash) => relay.client.stage(hash)));
-		return stages.every((stage) => stage === "BROADCAST");
-	});
+	await system.delivered(
+		sent.map(({ raw }) => raw),
+		mark,
+	);
 	await system.nextBlock(relay);
-	for (const hash of hashes) assert.equal(await relay.client.stage(hash), "INCLUDED");
+	for (const { hash } of sent) assert.equal(await relay.client.stage(hash), "INCLUDED");
 	await relay.kill();
 });
 
@@ -133,10 +135,6 @@ function signed(account: number, options: TxOptions = {}): Signed {
 
 function folder(name: string): { DATA_DIR: string } {
 	return { DATA_DIR: join(system.folder, name) };
-}
-
-function lastRequest(): number {
-	return system.builder.requests().at(-1)?.seq ?? 0;
 }
 
 function wasSent(raw: string, mark: number): boolean {

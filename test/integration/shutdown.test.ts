@@ -84,7 +84,7 @@ test("SIGTERM under load: not ready first, all begun before is answered, all ack
 
 	const again = await system.start(env);
 	const statuses = await Promise.all(acknowledged.map(({ hash }) => again.client.status(hash)));
-	const held = new Set(["PENDING", "QUEUED", "BROADCAST"]);
+	const held = new Set(["PENDING", "QUEUED", "SIMULATION_FAILED", "BROADCAST"]);
 	assert.deepEqual(
 		statuses.filter(({ stage }) => !held.has(stage ?? "")),
 		[],

@@ -199,7 +199,7 @@ test("only so many calls of a connection are under way; the rest waits unread an
 	}));
 
 test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
-	within({ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1 } }, async ({ script }, base) => {
+	within({ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1, maxUnreadBytes: 2 ** 26 } }, async ({ script }, base) => {
 		const client = await WsClient.open(base);
 		const other = await WsClient.open(base);
 		client.send(entry("test_wait", ["a"]));

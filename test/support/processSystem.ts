@@ -34,10 +34,16 @@ export interface ProcessSystem {
 	start(env?: Readonly<Record<string, string>>): Promise<RelayProcess>;
 	/** The same, waiting for nothing. */
 	launch(env?: Readonly<Record<string, string>>): LaunchedRelay;
+	/** Waits until the building builder has taken each raw transaction (0x hex) in a request behind number `after`. */
+	delivered(raws: readonly string[], after?: number): Promise<void>;
+	/** The number of the last request that the building builder got. */
+	lastRequest(): number;
 	/** Has the next block built and waits until `relay` has worked it off; its number. */
 	nextBlock(relay: RelayProcess): Promise<number>;
 	stop(): Promise<void>;
 }
+
+const DELIVERED_MS = 10_000;
 
 /** Starts chain and builders; the caller starts relays, and stops it all. */
 export async function startProcessSystem(options: ProcessSystemOptions = {}): Promise<ProcessSystem> {
@@ -80,6 +86,15 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 			relays.push(relay);
 			return relay;
 		},
+		async delivered(raws, after = 0) {
+			for (const raw of raws) {
+				await builder.waitForRequest(
+					({ seq, params }) => seq > after && JSON.stringify(params).includes(raw),
+					DELIVERED_MS,
+				);
+			}
+		},
+		lastRequest: () => builder.requests().at(-1)?.seq ?? 0,
 		async nextBlock({ client }) {
 			const { number } = await builder.buildBlock();
 			await until(`the relay sees block ${number}`, async () => (await headOf(client)) >= number);

@@ -63,7 +63,13 @@ describe("what a gas costs", () => {
 		assert.equal(effectiveGasPrice(fakeTransaction(), 10n), 11n);
 		assert.equal(effectiveGasPrice(fakeTransaction(), 19n), 20n);
 		assert.equal(effectiveGasPrice(fakeTransaction(), 20n), 20n);
-		assert.equal(effectiveGasPrice(fakeTransaction({ type: 0, gasPrice: 15n }), 10n), 15n);
+		assert.equal(
+			effectiveGasPrice(
+				fakeTransaction({ type: 0, gasPrice: 15n, maxFeePerGas: 15n, maxPriorityFeePerGas: 15n }),
+				10n,
+			),
+			15n,
+		);
 	});
 });
 
