@@ -79,7 +79,8 @@ export function safeError(thrown: unknown): SafeError {
 /** A logger that writes JSON lines to `destination` (standard output unless given). */
 export function createLogger(level: LogLevel, name: string, destination?: DestinationStream): Logger {
 	const options = { level, base: { name }, timestamp: pino.stdTimeFunctions.isoTime };
-	return wrap(destination === undefined ? pino(options) : pino(options, destination));
+	// Synchronous: the last line before an exit is the one that tells why.
+	return wrap(pino(options, destination ?? pino.destination({ fd: 1, sync: true })));
 }
 
 /** A logger that says nothing. */

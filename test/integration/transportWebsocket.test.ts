@@ -199,23 +199,26 @@ test("only so many calls of a connection are under way; the rest waits unread an
 	}));
 
 test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
-	within({ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1, maxUnreadBytes: 2 ** 26 } }, async ({ script }, base) => {
-		const client = await WsClient.open(base);
-		const other = await WsClient.open(base);
-		client.send(entry("test_wait", ["a"]));
-		await until("it was called", () => script.waiting.length === 1);
-		// More than the system's buffers on both sides take.
-		for (let i = 0; i < 500; i++) client.send(entry("test_echo", ["x".repeat(64_000)]));
-		for (let i = 0; i < 50; i++) {
-			other.send(CALL);
-			await other.next();
-		}
-		assert.ok(client.socket.bufferedAmount > 0);
-		script.release("a");
-		for (let i = 0; i < 501; i++) await client.next();
-		client.terminate();
-		other.terminate();
-	}));
+	within(
+		{ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1, maxUnreadBytes: 2 ** 26 } },
+		async ({ script }, base) => {
+			const client = await WsClient.open(base);
+			const other = await WsClient.open(base);
+			client.send(entry("test_wait", ["a"]));
+			await until("it was called", () => script.waiting.length === 1);
+			// More than the system's buffers on both sides take.
+			for (let i = 0; i < 500; i++) client.send(entry("test_echo", ["x".repeat(64_000)]));
+			for (let i = 0; i < 50; i++) {
+				other.send(CALL);
+				await other.next();
+			}
+			assert.ok(client.socket.bufferedAmount > 0);
+			script.release("a");
+			for (let i = 0; i < 501; i++) await client.next();
+			client.terminate();
+			other.terminate();
+		},
+	));
 
 test("a reader that is too slow is closed with 1013 and told so, others are not held up", () =>
 	within({ websocket: { maxUnreadBytes: 64 * 1024 } }, async ({ script, websocket }, base) => {
