@@ -226,8 +226,6 @@ export class ChainRunner {
 		const { events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
-			// Should its turn come again for the same block, it is sent and told again.
-			entry.outFor = null;
 			this.#wait(entry, plan.reason);
 			return;
 		}
@@ -264,6 +262,8 @@ export class ChainRunner {
 	#wait(entry: PoolEntry, reason: "nonceGap" | "behindHeld" | "behindUnchecked"): void {
 		const { events, clock, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
+		// Should its turn come again for the same block, it is sent and told again.
+		entry.outFor = null;
 		const record = records.get(hash)?.record;
 		const last = record?.events.findLast((event) => event.type === "queued");
 		const known = record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason;
