@@ -2,7 +2,7 @@
 // checker is a pure function of a path and a text, and is shown to fail on made-up files before it reads the real ones.
 
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -244,7 +244,8 @@ test("the checker leaves sound files alone", () => {
 });
 
 test("every file keeps the rules", () => {
-	const paths = FOLDERS.flatMap((folder) =>
+	// One that is not built yet is not there: git keeps no empty folders.
+	const paths = FOLDERS.filter((folder) => existsSync(join(ROOT, folder))).flatMap((folder) =>
 		readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
 			.filter((name) => name.endsWith(".ts"))
 			.map((name) => posix.join(folder, name.replaceAll("\\", "/"))),

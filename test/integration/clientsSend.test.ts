@@ -119,9 +119,12 @@ test("viem over a websocket on /fast: sendRawTransaction and its receipt", async
 
 /** The dev builder built it, from what the relay had sent it, in the block that the client was told. */
 async function assertBuilt(hash: string | undefined, number: number | undefined): Promise<void> {
-	const block = system.builder.blocks().find((one) => one.number === number);
-	assert.ok(block?.transactions.includes(hash ?? ""), `${hash} is not in block ${number} of the builder`);
-	assert.ok(!block?.publicTransactions.includes(hash ?? ""));
+	// The chain shows the block a moment before the builder has written down what it built.
+	const block = await until("the builder's record of the block", () =>
+		system.builder.blocks().find((one) => one.number === number),
+	);
+	assert.ok(block.transactions.includes(hash ?? ""), `${hash} is not in block ${number} of the builder`);
+	assert.ok(!block.publicTransactions.includes(hash ?? ""));
 	await until("its stage", async () => (await relay.client.stage(hash ?? "")) === "INCLUDED");
 }
 
