@@ -229,6 +229,7 @@ export class ChainRunner {
 			this.#wait(entry, plan.reason);
 			return;
 		}
+		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
 			const { error } = plan;
@@ -248,7 +249,6 @@ export class ChainRunner {
 		}
 		const had = entry.outFor === next.number ? [...entry.outTo] : [];
 		const builders = plan.builders.filter((name) => !had.includes(name));
-		if (builders.length === 0) return;
 		entry.outFor = next.number;
 		entry.outTo = new Set([...had, ...builders]);
 		entry.sentTo = new Set([...entry.sentTo, ...builders]);
@@ -280,4 +280,9 @@ export class ChainRunner {
 		}
 		return record?.firstBlock ?? next.number;
 	}
+}
+
+/** Whether all of `builders` have been given it for `block`. */
+function isOut(entry: PoolEntry, builders: readonly string[], block: number): boolean {
+	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
 }

@@ -6,7 +6,7 @@ import type { Clock } from "../../shared/clock.ts";
 import { type BodySigner, createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import type { BuilderRow } from "../domain/builder.ts";
-import { policyOf } from "../domain/endpoints.ts";
+import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
 import type { DeliveryAnswer, DeliveryKind } from "../domain/events.ts";
 import type { Broadcaster, Dispatch, EventSink } from "../domain/ports.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
@@ -40,6 +40,7 @@ export type DeliveryListener = (
 /** The builders and their lanes. */
 export class Fanout implements Broadcaster {
 	readonly #builders: ReadonlyMap<string, Builder>;
+	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
 	readonly #key: string;
 	readonly #signer: BodySigner;
 	readonly #events: EventSink;
@@ -50,6 +51,12 @@ export class Fanout implements Broadcaster {
 		options: FanoutOptions,
 		dependencies: { events: EventSink; clock: Clock; onDelivery: DeliveryListener },
 	) {
+		const marked = options.builders.filter((row) => row.fullPrivacy);
+		const trusted = marked.length > 0 ? marked : options.builders.slice(0, 1);
+		this.#eligible = {
+			all: options.builders.map((row) => row.name),
+			fullPrivacy: trusted.map((row) => row.name),
+		};
 		this.#key = options.signingKey;
 		this.#signer = createBodySigner(options.signingKey);
 		this.#events = dependencies.events;
@@ -68,10 +75,7 @@ export class Fanout implements Broadcaster {
 	}
 
 	eligible(transaction: PrivateTransaction): readonly string[] {
-		const rows = [...this.#builders.values()].map((builder) => builder.row);
-		if (policyOf(transaction.path).builders === "all") return rows.map((row) => row.name);
-		const marked = rows.filter((row) => row.fullPrivacy);
-		return (marked.length > 0 ? marked : rows.slice(0, 1)).map((row) => row.name);
+		return this.#eligible[policyOf(transaction.path).builders];
 	}
 
 	send(dispatch: Dispatch, builders: readonly string[]): void {

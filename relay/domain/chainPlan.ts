@@ -66,7 +66,8 @@ export function planChain(
 			}
 		}
 		const before: readonly string[] = builders ?? link.eligible;
-		builders = before.filter((name) => link.eligible.includes(name));
+		// Mostly the very same list: chains are looked at for each new link.
+		builders = before === link.eligible ? before : before.filter((name) => link.eligible.includes(name));
 		return { do: "send", builders };
 	});
 }

@@ -39,6 +39,8 @@ interface Sender {
 	/** The account's nonce as of block `asOf`. */
 	nonce: bigint;
 	asOf: number;
+	/** Of the raw transactions. */
+	bytes: number;
 	/** In nonce order. */
 	entries: PoolEntry[];
 }
@@ -125,6 +127,7 @@ export class Pool implements PendingReader {
 		sender.entries[sender.entries.indexOf(old)] = entry;
 		this.#byHash.delete(old.transaction.tx.hash);
 		this.#byHash.set(tx.hash, entry);
+		sender.bytes += tx.size - old.transaction.tx.size;
 		this.#bytes += tx.size - old.transaction.tx.size;
 		this.setAccount(account);
 		return { outcome: "replaced", entry, old };
@@ -134,12 +137,10 @@ export class Pool implements PendingReader {
 	#full(sender: Sender | undefined, size: number, old: PoolEntry | undefined): AddOutcome | null {
 		const { maxPerSender, maxTotal, maxSenderBytes, maxTotalBytes } = this.#options;
 		const more = size - (old?.transaction.tx.size ?? 0);
-		const held = sender?.entries ?? [];
-		if (old === undefined && held.length >= maxPerSender) {
+		if (old === undefined && (sender?.entries.length ?? 0) >= maxPerSender) {
 			return refused("SENDER_FULL", `txpool is full: ${maxPerSender} transactions of this sender`, "sender");
 		}
-		const bytes = held.reduce((sum, entry) => sum + entry.transaction.tx.size, 0);
-		if (bytes + more > maxSenderBytes) {
+		if ((sender?.bytes ?? 0) + more > maxSenderBytes) {
 			return refused("SENDER_FULL", `txpool is full: ${maxSenderBytes} bytes of this sender`, "sender");
 		}
 		const isFull = old === undefined && this.#byHash.size >= maxTotal;
@@ -156,7 +157,7 @@ export class Pool implements PendingReader {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
-			sender = { nonce, asOf, entries: [] };
+			sender = { nonce, asOf, bytes: 0, entries: [] };
 			this.#bySender.set(tx.from, sender);
 		} else if (asOf >= sender.asOf) {
 			sender.nonce = nonce;
@@ -166,6 +167,7 @@ export class Pool implements PendingReader {
 		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
+		sender.bytes += tx.size;
 		this.#bytes += tx.size;
 		return true;
 	}
@@ -178,6 +180,7 @@ export class Pool implements PendingReader {
 		this.#bytes -= tx.size;
 		const sender = this.#bySender.get(tx.from);
 		if (sender === undefined) return;
+		sender.bytes -= tx.size;
 		sender.entries = sender.entries.filter((other) => other !== entry);
 		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
 	}

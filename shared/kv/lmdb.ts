@@ -3,6 +3,7 @@
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { open } from "lmdb";
+import { GroupCommit } from "./groupCommit.ts";
 import type { KeyValueStore } from "./port.ts";
 import { lockFolder } from "./processLock.ts";
 
@@ -11,8 +12,7 @@ const MAX_KEY_BYTES = 500;
 /**
  * Opens (and makes, where absent) the store in `folder`. Throws FolderInUseError when another process has it.
  *
- * `overlappingSync` is off: with it a put resolves before it is flushed to disk. Writes of one turn of the event
- * loop, and those that come while a commit is under way, share the next commit.
+ * `overlappingSync` is off: with it a put resolves before it is flushed to disk.
  */
 export async function openLmdb(folder: string): Promise<KeyValueStore> {
 	// Signed transactions and a key lie in here: the folder is its owner's alone.
@@ -24,12 +24,27 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		encoding: "binary",
 		keyEncoding: "ordered-binary",
 		overlappingSync: false,
-		// Commits begin at once and take what has come meanwhile; with it, a failed one rejects promises of its own.
+		// The grouping is ours; with LMDB's own, a failed commit rejects promises that nobody holds.
 		eventTurnBatching: false,
 		commitDelay: 0,
 		noSubdir: false,
 	});
-	let last: Promise<unknown> = Promise.resolve();
+	const group = new GroupCommit(async (changes) => {
+		const puts: Promise<boolean>[] = [];
+		const written = db.batch(() => {
+			for (const { key, value } of changes) {
+				puts.push(value === null ? db.remove(key) : db.put(key, value as Buffer));
+			}
+		});
+		// When a commit fails (a full disk) each of these rejects too, and would end the process if nobody held it.
+		for (const put of puts) put.catch(() => {});
+		try {
+			await written;
+		} catch (thrown) {
+			(thrown as { commitError?: Promise<unknown> } | null)?.commitError?.catch(() => {});
+			throw thrown;
+		}
+	});
 	return {
 		get: async (key) => db.get(key) ?? null,
 		async *range(start, end, limit) {
@@ -42,21 +57,10 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 			// Checked first: what is put before a key that LMDB refuses would stay.
 			const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
 			if (bad !== undefined) return Promise.reject(new RangeError("a key has 1 to 500 bytes"));
-			const puts: Promise<boolean>[] = [];
-			const written = db.batch(() => {
-				for (const { key, value } of changes) {
-					puts.push(value === null ? db.remove(key) : db.put(key, value as Buffer));
-				}
-			});
-			// When a commit fails (a full disk) each of these rejects too, and would end the process if nobody held it.
-			for (const put of puts) put.catch(() => {});
-			last = written.catch((thrown: { commitError?: Promise<unknown> }) =>
-				thrown?.commitError?.catch(() => {}),
-			);
-			return written.then(() => {});
+			return group.write(changes);
 		},
 		async close() {
-			await last;
+			await group.settled();
 			await db.close();
 			await unlock();
 		},

@@ -13,8 +13,8 @@ import { load } from "./load.ts";
 import { benchAccounts, benchTransaction } from "./transactions.ts";
 
 const CONNECTIONS = 64;
-const SENDERS = 500;
-const PER_SENDER = 20;
+const SENDERS = 2_000;
+const PER_SENDER = 9;
 /** The pool takes 64 of each sender. */
 const PENDING_SENDERS = 850;
 const PENDING_PER_SENDER = 59;
@@ -41,10 +41,10 @@ export async function benchSubmissions(): Promise<readonly Figure[]> {
 		const accounts = benchAccounts(SENDERS);
 		await fund(chain, accounts);
 		// The first ones find the code warm and the accounts known.
-		await send(relay, accounts, 0, PER_SENDER / 2);
+		await send(relay, accounts, 0, PER_SENDER / 3);
 		await delivered(relay);
 		const before = relay.process.cpuMicros();
-		const { seconds, count } = await send(relay, accounts, PER_SENDER / 2, PER_SENDER);
+		const { seconds, count } = await send(relay, accounts, PER_SENDER / 3, PER_SENDER);
 		// Signing and posting to the builder go on behind the answers, and count.
 		await delivered(relay);
 		const micros = (relay.process.cpuMicros() - before) / count;

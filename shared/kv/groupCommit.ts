@@ -1,0 +1,64 @@
+// Writes that share commits: those of one turn of the event loop, and those that come while a commit is under way, go
+// into the next one together. What comes in are changes, what goes out is the promise that they are committed.
+
+import type { Change } from "./port.ts";
+
+/** Changes in one commit at most, so that none takes long; the rest goes into the one after it. */
+const MAX_CHANGES = 2_000;
+
+interface Write {
+	readonly changes: readonly Change[];
+	readonly resolve: () => void;
+	readonly reject: (thrown: unknown) => void;
+}
+
+/** Commits groups of writes one after another. */
+export class GroupCommit {
+	readonly #commit: (changes: readonly Change[]) => Promise<void>;
+	#waiting: Write[] = [];
+	#running: Promise<void> | null = null;
+
+	/** `commit` applies all changes or none, and resolves when they are on disk. */
+	constructor(commit: (changes: readonly Change[]) => Promise<void>) {
+		this.#commit = commit;
+	}
+
+	/** Resolves when the changes are committed; rejects when the commit that they were in failed. */
+	write(changes: readonly Change[]): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#waiting.push({ changes, resolve, reject });
+			this.#running ??= this.#run();
+		});
+	}
+
+	/** Resolves when all writes so far are committed or have failed. */
+	async settled(): Promise<void> {
+		while (this.#running !== null) await this.#running;
+	}
+
+	async #run(): Promise<void> {
+		while (this.#waiting.length > 0) {
+			// To the end of the turn: what arrived together comes together.
+			await new Promise((resolve) => setImmediate(resolve));
+			const group = this.#take();
+			try {
+				await this.#commit(group.flatMap(({ changes }) => changes));
+				for (const { resolve } of group) resolve();
+			} catch (thrown) {
+				for (const { reject } of group) reject(thrown);
+			}
+		}
+		this.#running = null;
+	}
+
+	#take(): readonly Write[] {
+		let changes = 0;
+		let count = 0;
+		for (const write of this.#waiting) {
+			if (count > 0 && changes + write.changes.length > MAX_CHANGES) break;
+			changes += write.changes.length;
+			count += 1;
+		}
+		return this.#waiting.splice(0, count);
+	}
+}
