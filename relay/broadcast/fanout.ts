@@ -83,7 +83,7 @@ export class Fanout implements Broadcaster {
 		const kind = policyOf(transaction.path).form;
 		// Private transactions go out under their hash alone.
 		const uuid = kind === "bundle" ? this.#uuid(transaction) : "";
-		const signed = this.#signOnce();
+		const signed = this.#signOnce(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.push({
 				key: transaction.tx.from,
@@ -98,7 +98,7 @@ export class Fanout implements Broadcaster {
 
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const cancellation = { transaction, uuid: this.#uuid(transaction), block };
-		const signed = this.#signOnce();
+		const signed = this.#signOnce(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.withdraw(transaction.tx.from, transaction.tx.hash);
 			for (const call of DIALECTS[row.dialect].cancel(row, cancellation)) {
@@ -138,11 +138,12 @@ export class Fanout implements Broadcaster {
 	}
 
 	/** Builders of one dialect get the same bytes, which are signed once. */
-	#signOnce(): (call: BuilderCall) => { body: Buffer; signature: string } {
+	#signOnce(builders: number): (call: BuilderCall) => { body: Buffer; signature: string } {
 		// By digest: the bodies themselves would be kept until the slowest builder has taken its own.
 		const made = new Map<string, string>();
 		return (call) => {
 			const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }));
+			if (builders === 1) return { body, signature: this.#signer.sign(body) };
 			const digest = createHash("sha256").update(body).digest("base64");
 			const signature = made.get(digest) ?? this.#signer.sign(body);
 			made.set(digest, signature);

@@ -13,7 +13,7 @@ export class MeasuredProcess {
 	readonly #child: ChildProcess;
 
 	constructor(file: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-		this.#child = spawn(process.execPath, ["--expose-gc", "--import", "tsx", file, ...args], {
+		this.#child = spawn(process.execPath, ["--import", "tsx", file, ...args], {
 			cwd: ROOT,
 			env: { PATH: process.env.PATH, ...env },
 			stdio: ["ignore", "pipe", "inherit"],
