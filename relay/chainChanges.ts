@@ -139,7 +139,7 @@ export class ChainChanges {
 			ledger.emit(at.hash, { type: "reorged", at: clock.now(), block: record.block ?? at.block });
 		}
 		const { hash, ...place } = at;
-		ledger.emit(hash, { ...place, type: "included", at: clock.now() });
+		ledger.emit(hash, { type: "included", at: clock.now(), ...place });
 	}
 
 	/** Found nowhere after a gap, though it was mined as far as we knew: its block is gone. */

@@ -170,7 +170,7 @@ export class ChainRunner {
 			const at = clock.now();
 			if (mined) {
 				const { hash: _, ...place } = mined;
-				events.emit(hash, { ...place, type: "included", at });
+				events.emit(hash, { type: "included", at, ...place });
 			} else events.emit(hash, { type: "dropped", at, block: head.number });
 		});
 		return true;

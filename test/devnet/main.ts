@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Wallet } from "ethers";
 import { type DevBuilder, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, startDevChain } from "./devChain.ts";
 
@@ -67,6 +68,7 @@ function settingsFor({ chain, builder, folder }: DevSystem, slotSeconds: string)
 		ETH_WS_URL: chain.wsUrl,
 		BUILDERS: JSON.stringify([{ name: builder.name, url: builder.url }]),
 		FEE_RECIPIENT: builder.coinbase,
+		SIGNING_KEY: Wallet.createRandom().privateKey,
 		SLOT_SECONDS: slotSeconds,
 		HOST: "127.0.0.1",
 		RATE_LIMIT_RPS: "0",
