@@ -1,8 +1,9 @@
 // A JSON-RPC client over HTTP: what comes in is a call or a batch of calls, what goes out is each one's result or
 // error. A verdict of the upstream is a value; a fault of the road to it is thrown. It retries nothing.
 
+import { EventEmitter } from "node:events";
 import { Pool } from "undici";
-import { type Clock, DeadlineError, withDeadline } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
 export interface RpcCall {
@@ -40,6 +41,9 @@ export interface JsonRpcClientOptions {
 	/** Bytes of an answer at most. */
 	readonly maxAnswerBytes?: number;
 }
+
+/** What providers say of a key, a bill or a quota: unauthorized, payment required, forbidden, too many requests. */
+const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
@@ -97,7 +101,8 @@ export class JsonRpcClient {
 		} catch {
 			throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
 		}
-		// Nodes answer some verdicts under 4xx; a JSON-RPC body counts, whatever the status.
+		// Nodes answer some verdicts under 4xx, and a JSON-RPC body counts then; not where it is about the operator's account.
+		if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", status);
 		if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
 			throw new UpstreamError("httpStatus", status);
 		}
@@ -111,27 +116,34 @@ export class JsonRpcClient {
 		timeoutMs: number,
 	): Promise<{ status: number; text: string }> {
 		const limit = this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
+		// An emitter does what an AbortController does here, at a fifth of its cost.
+		const signal = new EventEmitter();
+		let late = false;
+		const timer = this.#clock.after(timeoutMs, () => {
+			late = true;
+			signal.emit("abort");
+		});
 		try {
-			return await withDeadline(this.#clock, "upstream", timeoutMs, async (signal) => {
-				const answer = await this.#pool.request({
-					method: "POST",
-					path: this.#path,
-					headers: { ...this.#headers, ...headers },
-					body,
-					signal,
-				});
-				const chunks: Buffer[] = [];
-				let size = 0;
-				for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-					size += chunk.length;
-					if (size > limit) throw new UpstreamError("tooLarge", answer.statusCode);
-					chunks.push(chunk);
-				}
-				return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
+			const answer = await this.#pool.request({
+				method: "POST",
+				path: this.#path,
+				headers: { ...this.#headers, ...headers },
+				body,
+				signal,
 			});
+			const chunks: Buffer[] = [];
+			let size = 0;
+			for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+				size += chunk.length;
+				if (size > limit) throw new UpstreamError("tooLarge", answer.statusCode);
+				chunks.push(chunk);
+			}
+			return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) throw thrown;
-			throw new UpstreamError(thrown instanceof DeadlineError ? "timeout" : "unreachable");
+			throw new UpstreamError(late ? "timeout" : "unreachable");
+		} finally {
+			timer.cancel();
 		}
 	}
 
