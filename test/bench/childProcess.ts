@@ -12,8 +12,9 @@ const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export class MeasuredProcess {
 	readonly #child: ChildProcess;
 
-	constructor(file: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-		this.#child = spawn(process.execPath, ["--import", "tsx", file, ...args], {
+	/** `flags` are node's own. */
+	constructor(file: string, flags: readonly string[], env: Readonly<Record<string, string>>) {
+		this.#child = spawn(process.execPath, [...flags, "--import", "tsx", file], {
 			cwd: ROOT,
 			env: { PATH: process.env.PATH, ...env },
 			stdio: ["ignore", "pipe", "inherit"],

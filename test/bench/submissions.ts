@@ -1,7 +1,7 @@
 // Durable submissions: a relay process takes signed transactions on /nochecks, and beside it the parts of that work
 // are measured alone in the same run. CPU time counts: what one core could do, whatever else the machine does.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -95,7 +95,7 @@ async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, nu
 
 async function startRelay(chain: DevChain, sinkUrl: string): Promise<Relay> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
-	const process = new MeasuredProcess("relay/main.ts", [], {
+	const process = new MeasuredProcess("relay/main.ts", procfileFlags(), {
 		PORT: "0",
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
@@ -157,6 +157,12 @@ async function measureMemory(chain: DevChain, sinkUrl: string): Promise<number> 
 	const bytes = (relay.process.residentBytes() - before) / count;
 	await relay.stop();
 	return bytes;
+}
+
+/** The flags that node has in the Procfile. */
+function procfileFlags(): readonly string[] {
+	const line = /^relay: exec node (.*) --import/m.exec(readFileSync("Procfile", "utf8"))?.[1];
+	return line?.split(" ") ?? [];
 }
 
 /** A builder that takes everything: its own speed must not be measured. */
