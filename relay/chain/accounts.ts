@@ -4,7 +4,7 @@
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, DeadlineError, pause, withDeadline } from "../../shared/clock.ts";
-import { toQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { AccountState } from "../domain/chain.ts";
 import type { Accounts } from "../domain/ports.ts";
@@ -34,7 +34,6 @@ const MAX_WAITING = 20_000;
 const RETRY_MS = 40;
 /** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
 const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
-const QUANTITY = /^0x[0-9a-f]{1,64}$/i;
 
 /** An account that was asked for; `state` once it is had. */
 interface Flight {
@@ -189,16 +188,13 @@ function newFlight(address: string): Flight {
 
 function readState(address: string, block: number, answers: readonly RpcAnswer[]): AccountState | null {
 	const [nonce, balance, code] = answers.map((answer) => (answer.ok ? answer.result : null));
-	if (!isQuantity(nonce) || !isQuantity(balance) || typeof code !== "string") return null;
-	return { address, block, nonce: BigInt(nonce), balance: BigInt(balance), code: kindOfCode(code) };
+	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
+	if (nonceValue === null || balanceValue === null || typeof code !== "string") return null;
+	return { address, block, nonce: nonceValue, balance: balanceValue, code: kindOfCode(code) };
 }
 
 /** Some nodes answer `0x`, some nothing at all where there is no code. */
 function kindOfCode(code: string): AccountState["code"] {
 	if (code === "0x" || code === "") return "none";
 	return DELEGATION.test(code) ? "delegated" : "contract";
-}
-
-function isQuantity(value: unknown): value is string {
-	return typeof value === "string" && QUANTITY.test(value);
 }

@@ -1,7 +1,7 @@
 // What the next block allows: the head comes in, base fee, blob base fee and gas limit of the block after it go out.
 // The node is asked, because it knows the chain's forks; where it can't tell, the protocol's formulas do.
 
-import { toQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Header, NextBlock } from "../domain/chain.ts";
 
@@ -34,7 +34,6 @@ const BLOB_BASE_COST = 8_192n;
 /** Wei per blob gas at least. */
 const MIN_BLOB_BASE_FEE = 1n;
 const FEE_HISTORY_MS = 1_000;
-const QUANTITY = /^0x[0-9a-f]{1,64}$/i;
 
 /**
  * A function from a head to what the block after it allows; it never throws. `slotSeconds` is the time between
@@ -124,5 +123,5 @@ function readFees(result: unknown, head: Header): Told {
 
 function quantities(list: unknown): (bigint | undefined)[] {
 	if (!Array.isArray(list)) return [];
-	return list.map((one) => (typeof one === "string" && QUANTITY.test(one) ? BigInt(one) : undefined));
+	return list.map((one) => readQuantity(one) ?? undefined);
 }

@@ -1,7 +1,7 @@
 // What is asked of the node beside heads: which chain it is, and what the relay's own methods are built of. Nothing
 // of it is remembered.
 
-import { parseHash } from "../../shared/ethereum/hex.ts";
+import { parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { NodeReads } from "../domain/ports.ts";
@@ -17,7 +17,6 @@ export interface NodeProbe {
 }
 
 const PROBE_MS = 5_000;
-const QUANTITY = /^0x[0-9a-f]{1,64}$/i;
 
 /** Asks the node who it is, within five seconds. Throws an UpstreamError where it does not tell. */
 export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<NodeProbe> {
@@ -25,24 +24,23 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 		const answer = await node.call({ method, params }, PROBE_MS);
 		return answer.ok ? answer.result : null;
 	};
-	const [chainId, genesis, version] = await Promise.all([
+	const [chain, genesis, version] = await Promise.all([
 		ask("eth_chainId", []),
 		ask("eth_getBlockByNumber", ["0x0", false]),
 		ask("web3_clientVersion", []),
 	]);
+	const chainId = readQuantity(chain);
 	const genesisHash = hashOf(genesis);
-	if (typeof chainId !== "string" || !QUANTITY.test(chainId) || genesisHash === null) {
-		throw new UpstreamError("notJsonRpc");
-	}
-	return { chainId: BigInt(chainId), genesisHash, clientVersion: printable(version) };
+	if (chainId === null || genesisHash === null) throw new UpstreamError("notJsonRpc");
+	return { chainId, genesisHash, clientVersion: printable(version) };
 }
 
 /** The reads for the relay's own methods, which stand in no list: shared like those that do, and never remembered. */
 export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
 	return {
 		async pendingCount(address) {
-			const count = await passthrough.read("eth_getTransactionCount", [address, "pending"]);
-			if (typeof count === "string" && QUANTITY.test(count)) return BigInt(count);
+			const count = readQuantity(await passthrough.read("eth_getTransactionCount", [address, "pending"]));
+			if (count !== null) return count;
 			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
 		},
 		transactionCount: (address, block) => passthrough.read("eth_getTransactionCount", [address, block]),

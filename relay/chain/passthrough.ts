@@ -4,6 +4,7 @@
 import { LRUCache } from "lru-cache";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
@@ -161,10 +162,6 @@ function isLasting(
 	const { blockNumber, number } = result as Record<string, unknown>;
 	const block = blockNumber ?? number;
 	return typeof block === "string" && HEX.test(block) && Number(block) + DEEP_BLOCKS <= head;
-}
-
-function methodNotFound(method: string): RpcError {
-	return new RpcError("methodNotFound", `the method ${method} does not exist/is not available`);
 }
 
 function unavailable(): RpcError {

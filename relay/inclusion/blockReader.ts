@@ -1,7 +1,7 @@
 // Blocks of the node: the JSON of a block with its full transactions comes in, a Block goes out. It checks the shape
 // and trusts the contents: the node is the operator's own.
 
-import { parseAddress, parseHash } from "../../shared/ethereum/hex.ts";
+import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
@@ -14,8 +14,6 @@ export interface BlockRef {
 	readonly number: number;
 	readonly hash: string;
 }
-
-const QUANTITY = /^0x[0-9a-f]{1,64}$/i;
 
 /** Number and hash of a block given with or without its transactions. Throws an UpstreamError for anything else. */
 export function readBlockRef(json: unknown): BlockRef {
@@ -95,8 +93,9 @@ function record(json: unknown): Record<string, unknown> {
 
 /** Not as strict as with clients: some nodes pad r and s with zeros. */
 function quantity(value: unknown): bigint {
-	if (typeof value !== "string" || !QUANTITY.test(value)) throw new UpstreamError("notJsonRpc");
-	return BigInt(value);
+	const read = readQuantity(value);
+	if (read === null) throw new UpstreamError("notJsonRpc");
+	return read;
 }
 
 function hash(value: unknown): string {

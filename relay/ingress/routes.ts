@@ -1,6 +1,7 @@
 // The relay's GET routes: a transaction's status and its events, and what the relay is. Pages and JSON-RPC are not
 // served here.
 
+import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { RecordReader } from "../domain/ports.ts";
@@ -27,10 +28,10 @@ export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 		text: string | undefined,
 		answer: (hash: string, record: TransactionRecord | null) => HttpAnswer,
 	): Promise<HttpAnswer> => {
-		if (text === undefined || !/^0x[0-9a-fA-F]{64}$/i.test(text)) {
+		const hash = parseHash(text ?? "");
+		if (hash === null) {
 			return jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
 		}
-		const hash = text.toLowerCase();
 		return answer(hash, await records.record(hash));
 	};
 	return [

@@ -50,6 +50,12 @@ export function parseQuantity(text: string): bigint | null {
 	return QUANTITY.test(text) ? BigInt(text.toLowerCase()) : null;
 }
 
+/** The value of a quantity that a node wrote, of at most 256 bits, or null for anything else; some pad it with zeros. */
+export function readQuantity(value: unknown): bigint | null {
+	return typeof value === "string" && NODE_QUANTITY.test(value) ? BigInt(value) : null;
+}
+
+const NODE_QUANTITY = /^0x[0-9a-f]{1,64}$/i;
 const HEX_DIGITS = /^[0-9a-f]*$/i;
 const QUANTITY = /^0x(?:0|[1-9a-f][0-9a-f]{0,63})$/i;
 

@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { holds, type Signed, signedOn } from "../support/chainTransaction.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { runRelay } from "../support/relayProcess.ts";
-import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
+import type { TxOptions } from "../support/txFactory.ts";
 
 let system: ProcessSystem;
 before(async () => {
@@ -77,22 +78,11 @@ test("a data folder of another chain is refused, and not taken over", async (t) 
 	await again.kill();
 });
 
-interface Signed {
-	readonly hash: string;
-	readonly raw: string;
-}
-
 /** A transaction of one of the chain's accounts; each test has an account of its own. */
 function signed(account: number, options: TxOptions = {}): Signed {
-	const key = system.chain.accounts[account]?.privateKey ?? "";
-	const { hash, raw } = signedTransaction({ by: accountOf(key), ...options });
-	return { hash, raw: `0x${Buffer.from(raw).toString("hex")}` };
+	return signedOn(system.chain, account, options);
 }
 
 function folder(name: string): { DATA_DIR: string } {
 	return { DATA_DIR: join(system.folder, name) };
-}
-
-function holds(params: readonly unknown[], raw: string): boolean {
-	return JSON.stringify(params).includes(raw);
 }

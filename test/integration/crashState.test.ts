@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { holds, type Signed, signedOn } from "../support/chainTransaction.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
-import { accountOf, signedTransaction, type TxOptions } from "../support/txFactory.ts";
+import type { TxOptions } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 
 const GWEI = 1_000_000_000;
@@ -121,16 +122,9 @@ test("SIGKILL while it starts, again and again, loses nothing", async () => {
 	await relay.kill();
 });
 
-interface Signed {
-	readonly hash: string;
-	readonly raw: string;
-}
-
 /** A transaction of one of the chain's accounts; each test has an account of its own. */
 function signed(account: number, options: TxOptions = {}): Signed {
-	const key = system.chain.accounts[account]?.privateKey ?? "";
-	const { hash, raw } = signedTransaction({ by: accountOf(key), ...options });
-	return { hash, raw: `0x${Buffer.from(raw).toString("hex")}` };
+	return signedOn(system.chain, account, options);
 }
 
 function folder(name: string): { DATA_DIR: string } {
@@ -139,8 +133,4 @@ function folder(name: string): { DATA_DIR: string } {
 
 function wasSent(raw: string, mark: number): boolean {
 	return system.builder.requests(({ seq, params }) => seq > mark && holds(params, raw)).length > 0;
-}
-
-function holds(params: readonly unknown[], raw: string): boolean {
-	return JSON.stringify(params).includes(raw);
 }

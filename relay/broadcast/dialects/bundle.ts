@@ -1,8 +1,9 @@
 // The builders' common dialect: eth_sendBundle with replacementUuid, and private transactions.
 
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { policyOf } from "../../domain/endpoints.ts";
 import type { Dialect } from "./dialect.ts";
-import { cancelCalls, privateCall, quantity, rawHex } from "./wire.ts";
+import { cancelCalls, privateCall, rawHex } from "./wire.ts";
 
 export const bundleDialect: Dialect = {
 	send(row, dispatch, uuid) {
@@ -11,7 +12,7 @@ export const bundleDialect: Dialect = {
 		if (policy.form === "private") return privateCall(row, dispatch);
 		const bundle = {
 			txs: [rawHex(dispatch)],
-			blockNumber: quantity(block),
+			blockNumber: toQuantity(block),
 			revertingTxHashes: policy.mayRevert ? [transaction.tx.hash] : [],
 			replacementUuid: uuid,
 		};

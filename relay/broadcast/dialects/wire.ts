@@ -1,18 +1,14 @@
 // The calls that builders of all dialects share: private transactions, and the cancels of both forms.
 
+import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { BuilderRow } from "../../domain/builder.ts";
 import { policyOf } from "../../domain/endpoints.ts";
 import type { Dispatch } from "../../domain/ports.ts";
 import type { BuilderCall, Cancellation } from "./dialect.ts";
 
-/** A block number as a JSON-RPC quantity. */
-export function quantity(value: number): string {
-	return `0x${value.toString(16)}`;
-}
-
 /** Raw bytes as 0x hex. */
 export function rawHex(dispatch: Dispatch): string {
-	return `0x${Buffer.from(dispatch.transaction.tx.raw).toString("hex")}`;
+	return bytesToHex(dispatch.transaction.tx.raw);
 }
 
 /** A transaction of its own, not a bundle, by the method the builder's row names. */
@@ -21,7 +17,7 @@ export function privateCall(row: BuilderRow, dispatch: Dispatch): BuilderCall {
 	if (row.privateMethod !== "eth_sendPrivateTransaction") return { method: row.privateMethod, params: [raw] };
 	return {
 		method: row.privateMethod,
-		params: [{ tx: raw, maxBlockNumber: quantity(dispatch.lastBlock) }],
+		params: [{ tx: raw, maxBlockNumber: toQuantity(dispatch.lastBlock) }],
 	};
 }
 
@@ -35,7 +31,7 @@ export function cancelCalls(row: BuilderRow, cancellation: Cancellation): readon
 	const endpoint: BuilderCall = { method: "eth_cancelBundle", params: [{ replacementUuid: uuid }] };
 	const empty: BuilderCall = {
 		method: "eth_sendBundle",
-		params: [{ txs: [], blockNumber: quantity(block), replacementUuid: uuid }],
+		params: [{ txs: [], blockNumber: toQuantity(block), replacementUuid: uuid }],
 	};
 	if (row.cancel === "endpoint") return [endpoint];
 	return row.cancel === "empty" ? [empty] : [endpoint, empty];
