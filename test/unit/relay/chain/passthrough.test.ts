@@ -120,7 +120,9 @@ describe("what is remembered", () => {
 	const asked = async (method: string, params: readonly unknown[], passthrough = newPassthrough()) => {
 		proxy.reset();
 		const first = await passthrough.call(method, params);
-		assert.deepEqual(await passthrough.call(method, params), first);
+		const second = await passthrough.call(method, params);
+		// The pending block has the clock's time, which may be a second later.
+		if (params[0] !== "pending") assert.deepEqual(second, first);
 		return proxy.requests;
 	};
 
