@@ -9,11 +9,29 @@ import type { SimulationError } from "./simulation.ts";
  */
 export type DeliveryAnswer = "accepted" | "rejected" | "failed" | "timeout" | "unsent";
 
-/** In which form a builder got something. */
+/** In which form a builder got a transaction. */
 export type DeliveryKind = "bundle" | "private" | "cancel";
 
 /** Why a transaction waits as `QUEUED`. */
 export type QueueReason = "nonceGap" | "behindHeld" | "behindUnchecked";
+
+/** A refund as it was read back from the chain. Amounts are wei as decimal strings; hashes and addresses lower case. */
+export interface Refund {
+	readonly bundle: string;
+	readonly backrun: string;
+	/** What the backrun paid by transfer, as simulated before. */
+	readonly bid: string;
+	/** What it brought to the coinbase in all: transfers and priority fees. */
+	readonly brought: string;
+	/** What the builder takes off for paying it out: its row's `refundGas` at the base fee. */
+	readonly cost: string;
+	/** The builder's percent of what was brought, less the cost. */
+	readonly owed: string;
+	readonly paid: string;
+	/** The block's coinbase. */
+	readonly payer: string;
+	readonly recipient: string;
+}
 
 /** What happened; `at` is in ms since the epoch, `block` the block it was about. */
 export type TxEvent =
@@ -28,7 +46,22 @@ export type TxEvent =
 			readonly block: number;
 			readonly error: SimulationError;
 	  }
+	/** Searchers have been shown it. */
 	| { readonly type: "shared"; readonly at: number }
+	/** One more bid on it was accepted: another backrun than those before. It is counted, not listed. */
+	| { readonly type: "bid"; readonly at: number; readonly bundle: string }
+	/** The best bid was handed over to the builders' lanes, behind it, for `block`. `bid`: wei. */
+	| {
+			readonly type: "bundled";
+			readonly at: number;
+			readonly block: number;
+			readonly bundle: string;
+			readonly backrun: string;
+			readonly bid: string;
+			readonly builders: readonly string[];
+	  }
+	/** What came of the backrun behind it in the block that holds both; amounts in wei. */
+	| ({ readonly type: "refunded"; readonly at: number; readonly block: number } & Refund)
 	/** Handed over to the builders' lanes for `block`. */
 	| { readonly type: "broadcast"; readonly at: number; readonly block: number }
 	| {

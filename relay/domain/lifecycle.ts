@@ -48,9 +48,13 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 	simulationFailed: [[["PENDING", "SIMULATION_FAILED", "SHARED", "BROADCAST"], "SIMULATION_FAILED"]],
 	shared: [
 		[["PENDING"], "SHARED"],
-		[["SIMULATION_FAILED", "BROADCAST"], "same"],
+		[["QUEUED", "SIMULATION_FAILED", "BROADCAST"], "same"],
 	],
 	broadcast: [[["PENDING", "SHARED", "BROADCAST"], "BROADCAST"]],
+	bid: [[LIVE, "same"]],
+	bundled: [[["BROADCAST"], "same"]],
+	// Read from the block some time after it came.
+	refunded: [[MINED, "same"]],
 	// Answers come late: a delivery may be heard of at any time.
 	delivered: [[ALL, "same"]],
 	// A builder may mine what was replaced, cancelled or given up a moment ago.

@@ -1,6 +1,9 @@
 // The ports through which the stages meet: each is declared for its consumer and has one to four methods. The
 // composition root plugs the stages into them; the stages themselves never import each other.
 
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
+import type { BundleDelivery, BundleRecord } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { TransactionRecord } from "./record.ts";
@@ -129,4 +132,80 @@ export interface NodeReads {
 	transactionCount(address: string, block: unknown): Promise<unknown>;
 	/** The node's transaction object, or null. */
 	transactionByHash(hash: string): Promise<unknown>;
+}
+
+/** The builders, for bundles of more than one transaction. */
+export interface BundleSender {
+	/**
+	 * Puts it into the lanes of those of `builders` that may have it, in the place of what went out under its name
+	 * before; returns their names at once. One with a refund goes to builders that pay refunds alone.
+	 */
+	sendBundle(
+		bundle: OutgoingBundle,
+		builders: readonly string[],
+		answered: BundleAnswered,
+	): readonly string[];
+	/** Tells `builders` to forget what went out under `name`; returns at once. */
+	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void;
+	/** All builders' names. */
+	names(): readonly string[];
+}
+
+/** Told of each builder's answer. */
+export type BundleAnswered = (delivery: BundleDelivery) => void;
+
+/** Takes searchers' bundles. */
+export interface Market {
+	/** Resolves once the bid was simulated behind its target. Throws RpcError where the node fails. */
+	bid(request: BidRequest): Promise<BundleOutcome>;
+	/** Takes a plain bundle. Throws RpcError where the node fails. */
+	submit(request: PlainBundleRequest): Promise<BundleOutcome>;
+	/** Ends what the owner has under `uuid`; nothing happens where there is nothing. */
+	cancel(owner: string, uuid: string): void;
+}
+
+/** What became of bundles. */
+export interface BundleReader {
+	/** The bundle that `owner` sent, or null: one of somebody else's is not told of. */
+	bundle(owner: string, hash: string): BundleRecord | null;
+}
+
+/** What searchers may see. */
+export interface SharedTransactions {
+	/** The pending transaction with this hash if it is shared with searchers, else null. */
+	shared(hash: string): DecodedTransaction | null;
+}
+
+/** Takes what subscribers are told. */
+export interface Publisher {
+	/** `make` answers the notification's result as JSON values; it is called once, and only if somebody listens. */
+	publish(topic: string, make: () => unknown): void;
+}
+
+/** A mined block, as far as refunds need it. */
+export interface PaidBlock {
+	/** The block's number. */
+	readonly number: number;
+	/** Lower case. */
+	readonly coinbase: string;
+	/** Wei per gas. */
+	readonly baseFee: bigint;
+	/** In order; `to` is null for a creation, `value` in wei. */
+	readonly transactions: readonly {
+		readonly hash: string;
+		readonly from: string;
+		readonly to: string | null;
+		readonly value: bigint;
+	}[];
+}
+
+/** What was paid in blocks, asked of the node. */
+export interface PaymentReader {
+	/** The block, or null where the node does not have it. Throws an UpstreamError. */
+	block(hash: string): Promise<PaidBlock | null>;
+	/**
+	 * Wei that a mined transaction brought to the coinbase: its priority fees and, where the node can trace it, its
+	 * transfers, internal ones included; `transfers` counts where it can't. Throws an UpstreamError.
+	 */
+	brought(hash: string, block: PaidBlock, transfers: bigint): Promise<bigint>;
 }

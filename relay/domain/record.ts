@@ -9,8 +9,8 @@ import type { PrivateTransaction } from "./transaction.ts";
 /** What one builder was given for one block, and how it answered. */
 export type Delivery = Omit<Extract<TxEvent, { type: "delivered" }>, "type">;
 
-/** Everything but deliveries, in order of time. */
-export type LifeEvent = Exclude<TxEvent, { type: "delivered" }>;
+/** Everything but deliveries and bids, in order of time. */
+export type LifeEvent = Exclude<TxEvent, { type: "delivered" | "bid" }>;
 
 /** The record of one transaction. Numbers fit JSON; wei, gas and nonce are decimal strings. */
 export interface TransactionRecord {
@@ -39,6 +39,10 @@ export interface TransactionRecord {
 	firstBlock: number | null;
 	/** Whether it has passed a simulation. */
 	passed: boolean;
+	/** Bids that were accepted, each backrun counted once. */
+	backruns: number;
+	/** What was really paid to its refund recipient in the block that holds it, in wei. */
+	refund: string;
 	/** When it was settled, in ms: set by the store. */
 	readonly settledAt?: number;
 	events: LifeEvent[];
@@ -75,6 +79,8 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		blockHash: null,
 		firstBlock: null,
 		passed: false,
+		backruns: 0,
+		refund: "0",
 		events: [],
 		deliveries: [],
 		omitted: 0,
@@ -88,6 +94,10 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	const stage = nextStage(record.stage, event, record.ended);
 	if (stage === null) return false;
 	record.stage = stage;
+	if (event.type === "bid") {
+		record.backruns += 1;
+		return true;
+	}
 	if (event.type === "delivered") {
 		const { type: _, ...delivery } = event;
 		// How builders took a cancel is never left out.
@@ -109,9 +119,11 @@ function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean):
 	return at >= 0 ? 1 : 0;
 }
 
+/** Events whose block is not one that it came to or left by. */
+const ABOUT_ANOTHER_BLOCK: ReadonlySet<string> = new Set(["simulated", "broadcast", "bundled", "refunded"]);
+
 function applyFields(record: TransactionRecord, event: LifeEvent): void {
-	if ("block" in event && event.type !== "simulated" && event.type !== "broadcast")
-		record.block = event.block;
+	if ("block" in event && !ABOUT_ANOTHER_BLOCK.has(event.type)) record.block = event.block;
 	switch (event.type) {
 		case "received":
 			// Also of one that had expired or was dropped and is admitted anew: its life starts again.
@@ -140,9 +152,14 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 		case "included":
 			record.simulationError = null;
 			record.blockHash = event.blockHash;
+			record.refund = "0";
+			break;
+		case "refunded":
+			record.refund = event.paid;
 			break;
 		case "reorged":
 			record.blockHash = null;
+			record.refund = "0";
 			break;
 		case "replaced":
 		case "cancelled":

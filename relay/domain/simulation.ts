@@ -19,6 +19,14 @@ export const SIMULATION_ERROR_CODES = [
 
 export type SimulationErrorCode = (typeof SIMULATION_ERROR_CODES)[number];
 
+/** Those that say that it was run and failed; with all others but NODE_UNAVAILABLE it could not be in the block. */
+export const EXECUTION_FAILURES: ReadonlySet<SimulationErrorCode> = new Set([
+	"EXECUTION_REVERTED",
+	"OUT_OF_GAS",
+	"INVALID_OPCODE",
+	"EXECUTION_FAILED",
+]);
+
 /** What the status record shows as `simulationError`. */
 export interface SimulationError {
 	readonly code: SimulationErrorCode;
@@ -35,11 +43,16 @@ export type SimulationOutcome =
 			readonly gasUsed: bigint;
 			/** Whether it emitted an event; synthetic logs of Ether transfers do not count. Null: the engine can't tell. */
 			readonly emitsEvents: boolean | null;
+			/**
+			 * Wei that the block's fee recipient got by transfers in it, internal ones included, less what it gave back;
+			 * priority fees are not part of it. Null: the engine can't tell.
+			 */
+			readonly paid: bigint | null;
 	  }
 	| { readonly ok: false; readonly error: SimulationError };
 
-/** Who goes first where simulations wait: new arrivals, then those that are checked again, then those that failed. */
-export type SimulationPriority = "new" | "again" | "held";
+/** Who goes first where simulations wait: new arrivals, those that are checked again, bids, those that failed. */
+export type SimulationPriority = "new" | "again" | "bid" | "held";
 
 /** The block a simulation runs in. */
 export interface BlockContext {
@@ -65,4 +78,15 @@ export interface SimulationRequest {
 	readonly nonce: bigint;
 	readonly balance: bigint;
 	readonly chain: readonly DecodedTransaction[];
+	/** A transaction to be run right behind the chain: it has the last outcome. Its sender may be the chain's too. */
+	readonly backrun?: SimulatedBackrun;
+}
+
+/** A backrun and its sender's account in the state that the block builds on. */
+export interface SimulatedBackrun {
+	readonly tx: DecodedTransaction;
+	/** Of the account, before anything of the chain. */
+	readonly nonce: bigint;
+	/** Wei. */
+	readonly balance: bigint;
 }

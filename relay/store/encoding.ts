@@ -71,7 +71,8 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as TransactionRecord | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	return record;
+	// Those written before there were bids lack these.
+	return { ...record, backruns: record.backruns ?? 0, refund: record.refund ?? "0" };
 }
 
 function readable<T>(key: string, read: () => T): T {

@@ -1,0 +1,99 @@
+// Bundles as searchers send them: a bid behind a shared transaction, or transactions of their own. Pure types, and the
+// closed list of refusals; what becomes of a bundle stands in bundleStatus.ts.
+
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+
+/** How far above the head a bundle's first block may be, and its last block above its first. */
+export const MAX_BLOCKS_AHEAD = 30;
+
+/** The blocks that a bundle asks for; null: the next one. Both are included. */
+export interface BlockRange {
+	readonly first: bigint | null;
+	/** Null: the first one alone. */
+	readonly last: bigint | null;
+}
+
+/** What all bundles have. */
+export interface BundleEnvelope {
+	/** Who sent it, and who owns its uuid: the signer's address, or the network address of one who did not sign. */
+	readonly owner: string;
+	readonly blocks: BlockRange;
+	/** Any text of the owner's; null: it can be neither replaced nor cancelled. */
+	readonly uuid: string | null;
+	/** Names of the builders that may have it; null: all. */
+	readonly builders: readonly string[] | null;
+}
+
+/** A bid: a backrun behind a pending transaction that is shared with searchers. */
+export interface BidRequest extends BundleEnvelope {
+	/** Hash of the target, lower case. */
+	readonly target: string;
+	/** The signed backrun; must not be changed afterwards. */
+	readonly backrun: Uint8Array;
+}
+
+/** A plain bundle: signed transactions that shall be mined in this order with nothing between. */
+export interface PlainBundleRequest extends BundleEnvelope {
+	readonly body: readonly { readonly raw: Uint8Array; readonly canRevert: boolean }[];
+	/** Null: nothing is refunded. */
+	readonly refund: {
+		/** The entry of the body that is owed the refund. */
+		readonly bodyIdx: number;
+		readonly percent: number;
+		/** Lower case; null: the sender of that entry. */
+		readonly recipient: string | null;
+	} | null;
+}
+
+/** Why a bundle is refused; the whole list. */
+export const BUNDLE_REFUSALS = [
+	"NO_BIDDING",
+	"TARGET_NOT_FOUND",
+	"BLOCK_PAST",
+	"BLOCK_TOO_FAR",
+	"BAD_TRANSACTION",
+	"BACKRUN_REVERTED",
+	"BACKRUN_INVALID",
+	"PAYS_NOTHING",
+	"LIMIT",
+] as const;
+export type BundleRefusal = (typeof BUNDLE_REFUSALS)[number];
+
+/** What became of a bundle that was sent in. */
+export type BundleOutcome =
+	| { readonly outcome: "accepted"; readonly hash: string }
+	| {
+			readonly outcome: "refused";
+			readonly code: BundleRefusal;
+			/** For the searcher, in the words of the interface. */
+			readonly message: string;
+			/** Whether a simulation was spent on it. */
+			readonly simulated: boolean;
+	  };
+
+/** A refund that a bundle asks its builder for. */
+export interface BundleRefund {
+	/** Of what {@link BundleRefund.of} brings; 0 to 100. A builder's row may lower it. */
+	readonly percent: number;
+	/** Lower-case address. */
+	readonly recipient: string;
+	/** The entry that is owed it (MEV-Share's `bodyIdx`). */
+	readonly bodyIdx: number;
+	/** Hash of the transaction whose proceeds are shared; null: the builder's default, the last one. */
+	readonly of: string | null;
+}
+
+/** Transactions on their way to the builders, for one block, in this order with nothing between. */
+export interface OutgoingBundle {
+	/** What goes out under the same name takes its place at the builders. */
+	readonly name: string;
+	readonly transactions: readonly {
+		readonly tx: DecodedTransaction;
+		readonly mayRevert: boolean;
+		/** The rest may land without it, where the builder knows such a thing. */
+		readonly mayDrop: boolean;
+	}[];
+	readonly block: number;
+	/** Null: nothing is refunded. */
+	readonly refund: BundleRefund | null;
+}

@@ -1,0 +1,12 @@
+// The topics that websockets subscribe to, as keys of the hub: names and hashes come in, one string goes out. Pure.
+
+/** Unsigned transactions as they are shared with searchers. */
+export const PENDING_TRANSACTIONS = "pendingTransactions";
+
+/** Headers of new blocks. */
+export const NEW_HEADS = "newHeads";
+
+/** What becomes of one bundle of one owner. */
+export function bundleTopic(owner: string, hash: string): string {
+	return `bundle ${owner} ${hash}`;
+}
