@@ -1,19 +1,23 @@
-// The fan-out to the builders: what comes in is a transaction and the builders that may have it, what goes out are
-// signed calls in each builder's lane, and events of how they were taken. Who may have what is decided elsewhere.
+// The fan-out to the builders: what comes in is a transaction or a bundle and the builders that may have it, what
+// goes out are signed calls in each builder's lane, and word of how they were taken. Who may have a transaction is
+// decided elsewhere; that only those that pay refunds get a bundle with one is decided here.
 
-import { createHash } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
-import { type BodySigner, createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
-import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import type { BuilderRow } from "../domain/builder.ts";
+import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { BundleDelivery } from "../domain/bundleStatus.ts";
 import { type EndpointPolicy, policyOf } from "../domain/endpoints.ts";
 import type { DeliveryAnswer, DeliveryKind } from "../domain/events.ts";
-import type { Broadcaster, Dispatch, EventSink } from "../domain/ports.ts";
+import type { Broadcaster, BundleAnswered, BundleSender, Dispatch, EventSink } from "../domain/ports.ts";
+import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import { BUILDER_CONNECTIONS, BuilderClient } from "./builderClient.ts";
-import type { BuilderCall } from "./dialects/dialect.ts";
 import { DIALECTS } from "./dialects/index.ts";
+import { cancelBundleCalls, cancelPrivateCalls, privateCall } from "./dialects/wire.ts";
+import { createIdentity, type Identity } from "./identity.ts";
 import { Lane } from "./lane.ts";
+import { refundTerms } from "./refundTerms.ts";
+import { targetBundle, targetName } from "./targetBundle.ts";
 
 export interface FanoutOptions {
 	readonly builders: readonly BuilderRow[];
@@ -29,20 +33,22 @@ interface Builder {
 	readonly lane: Lane;
 }
 
+/** What was delivered; `backrun`: a bundle that is not a target alone. */
+export type DeliveredKind = DeliveryKind | "backrun";
+
 /** Told of every delivery, for metrics and readiness. */
 export type DeliveryListener = (
 	builder: string,
-	kind: DeliveryKind,
+	kind: DeliveredKind,
 	answer: DeliveryAnswer,
 	ms: number,
 ) => void;
 
 /** The builders and their lanes. */
-export class Fanout implements Broadcaster {
+export class Fanout implements Broadcaster, BundleSender {
 	readonly #builders: ReadonlyMap<string, Builder>;
 	readonly #eligible: Readonly<Record<EndpointPolicy["builders"], readonly string[]>>;
-	readonly #key: string;
-	readonly #signer: BodySigner;
+	readonly #identity: Identity;
 	readonly #events: EventSink;
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
@@ -57,8 +63,7 @@ export class Fanout implements Broadcaster {
 			all: options.builders.map((row) => row.name),
 			fullPrivacy: trusted.map((row) => row.name),
 		};
-		this.#key = options.signingKey;
-		this.#signer = createBodySigner(options.signingKey);
+		this.#identity = createIdentity(options.signingKey);
 		this.#events = dependencies.events;
 		this.#clock = dependencies.clock;
 		this.#onDelivery = dependencies.onDelivery;
@@ -79,32 +84,39 @@ export class Fanout implements Broadcaster {
 	}
 
 	send(dispatch: Dispatch, builders: readonly string[]): void {
-		const { transaction, block } = dispatch;
+		const { transaction, block, lastBlock } = dispatch;
+		const { tx } = transaction;
 		const kind = policyOf(transaction.path).form;
 		// Private transactions go out under their hash alone.
-		const uuid = kind === "bundle" ? this.#uuid(transaction) : "";
-		const signed = this.#signOnce(builders.length);
+		const uuid = kind === "bundle" ? this.#identity.uuid(targetName(tx.hash)) : "";
+		const bundle = targetBundle(dispatch);
+		const signed = this.#identity.signing(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
+			const call = () =>
+				kind === "bundle" ? DIALECTS[row.dialect].bundle(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
-				key: transaction.tx.from,
-				subject: transaction.tx.hash,
+				key: tx.from,
+				subject: tx.hash,
 				block,
 				urgent: false,
-				make: () => signed(DIALECTS[row.dialect].send(row, dispatch, uuid)),
+				make: () => signed(call()),
 				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
 			});
 		}
 	}
 
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
-		const cancellation = { transaction, uuid: this.#uuid(transaction), block };
-		const signed = this.#signOnce(builders.length);
+		const { tx, path } = transaction;
+		const isBundle = policyOf(path).form === "bundle";
+		const uuid = isBundle ? this.#identity.uuid(targetName(tx.hash)) : "";
+		const signed = this.#identity.signing(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
-			lane.withdraw(transaction.tx.from, transaction.tx.hash);
-			for (const call of DIALECTS[row.dialect].cancel(row, cancellation)) {
+			lane.withdraw(tx.from, tx.hash);
+			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
+			for (const call of calls) {
 				lane.push({
-					key: transaction.tx.from,
-					subject: transaction.tx.hash,
+					key: tx.from,
+					subject: tx.hash,
 					block,
 					urgent: true,
 					make: () => signed(call),
@@ -112,6 +124,65 @@ export class Fanout implements Broadcaster {
 				});
 			}
 		}
+	}
+
+	/**
+	 * As {@link BundleSender.sendBundle}. Of what waits in a lane under one name only the newest goes out; what it took
+	 * the place of is answered `unsent`. `answered` may be called before this returns, where a lane is full or closed.
+	 */
+	sendBundle(
+		bundle: OutgoingBundle,
+		builders: readonly string[],
+		answered: BundleAnswered,
+	): readonly string[] {
+		const { name, block, refund } = bundle;
+		const chosen = this.#chosen(builders).filter(
+			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
+		);
+		const key = laneKey(name);
+		const uuid = this.#identity.uuid(key);
+		const signed = this.#identity.signing(chosen.length);
+		for (const { row, lane } of chosen) {
+			lane.withdraw(key, name);
+			lane.push({
+				key,
+				subject: name,
+				block,
+				urgent: false,
+				make: () => signed(DIALECTS[row.dialect].bundle(row, bundle, uuid)),
+				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
+			});
+		}
+		return chosen.map(({ row }) => row.name);
+	}
+
+	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
+		const key = laneKey(name);
+		const uuid = this.#identity.uuid(key);
+		const signed = this.#identity.signing(builders.length);
+		for (const { row, lane } of this.#chosen(builders)) {
+			lane.withdraw(key, name);
+			for (const call of cancelBundleCalls(row, uuid, block)) {
+				lane.push({
+					key,
+					subject: name,
+					block,
+					urgent: true,
+					make: () => signed(call),
+					answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
+				});
+			}
+		}
+	}
+
+	names(): readonly string[] {
+		return this.#eligible.all;
+	}
+
+	/** The terms on which a builder refunds when `percent` is asked for; null: it pays none, or there is no such one. */
+	terms(name: string, percent: number): RefundTerms | null {
+		const builder = this.#builders.get(name);
+		return builder === undefined ? null : refundTerms(builder.row, percent);
 	}
 
 	/** What waits for `head` or a block before it is no longer sent. */
@@ -137,35 +208,6 @@ export class Fanout implements Broadcaster {
 		return names.flatMap((name) => this.#builders.get(name) ?? []);
 	}
 
-	/** Builders of one dialect get the same bytes, which are signed once. */
-	#signOnce(builders: number): (call: BuilderCall) => { body: Buffer; signature: string } {
-		// By digest: the bodies themselves would be kept until the slowest builder has taken its own.
-		const made = new Map<string, string>();
-		return (call) => {
-			const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }));
-			if (builders === 1) return { body, signature: this.#signer.sign(body) };
-			const digest = createHash("sha256").update(body).digest("base64");
-			const signature = made.get(digest) ?? this.#signer.sign(body);
-			made.set(digest, signature);
-			return { body, signature };
-		};
-	}
-
-	/**
-	 * The identifier of a transaction's bundle: a UUIDv4 (RFC 9562) made from the hash and our key, so that it is
-	 * the same after a restart and can't be guessed from the hash, which searchers may know.
-	 */
-	#uuid(transaction: PrivateTransaction): string {
-		const bytes = Buffer.from(keccak256(Buffer.from(`target ${transaction.tx.hash} ${this.#key}`))).subarray(
-			0,
-			16,
-		);
-		bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-		bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-		const hex = bytes.toString("hex");
-		return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
-	}
-
 	#answered(
 		transaction: PrivateTransaction,
 		builder: string,
@@ -178,4 +220,20 @@ export class Fanout implements Broadcaster {
 		const at = this.#clock.now();
 		this.#events.emit(transaction.tx.hash, { type: "delivered", at, block, builder, kind, answer, ms });
 	}
+
+	#bundleAnswered(
+		answered: BundleAnswered,
+		builder: string,
+		kind: BundleDelivery["kind"],
+		answer: DeliveryAnswer,
+		ms: number,
+	): void {
+		this.#onDelivery(builder, kind === "bundle" ? "backrun" : kind, answer, ms);
+		answered({ at: this.#clock.now(), builder, kind, answer, ms });
+	}
+}
+
+/** The lane key of a bundle, and what its identifier is made from: never a sender's address or a target's name. */
+function laneKey(name: string): string {
+	return `bundle ${name}`;
 }

@@ -1,8 +1,8 @@
-// What a dialect is: how one kind of builder spells sending and cancelling. Pure types.
+// What a dialect is: how one kind of builder spells a bundle. Pure types; private transactions and cancels are the
+// same for all kinds, see wire.ts.
 
 import type { BuilderRow } from "../../domain/builder.ts";
-import type { Dispatch } from "../../domain/ports.ts";
-import type { PrivateTransaction } from "../../domain/transaction.ts";
+import type { OutgoingBundle } from "../../domain/bundle.ts";
 
 /** A JSON-RPC call to a builder, without envelope. */
 export interface BuilderCall {
@@ -10,19 +10,11 @@ export interface BuilderCall {
 	readonly params: readonly unknown[];
 }
 
-/** What a cancel is about. */
-export interface Cancellation {
-	readonly transaction: PrivateTransaction;
-	/** The identifier that its bundle went out under (UUIDv4). */
-	readonly uuid: string;
-	/** The next block. */
-	readonly block: number;
-}
-
 /** How builders of one kind are spoken to. */
 export interface Dialect {
-	/** The call that hands over a transaction, in the form its path demands. */
-	send(row: BuilderRow, dispatch: Dispatch, uuid: string): BuilderCall;
-	/** The calls that make such a builder forget it; none where it knows no way. */
-	cancel(row: BuilderRow, cancellation: Cancellation): readonly BuilderCall[];
+	/**
+	 * The call that hands over `bundle` under `uuid` (UUIDv4), in the place of what went out under it before. A refund
+	 * is asked for as far as the row pays it; one of 0 percent is left out.
+	 */
+	bundle(row: BuilderRow, bundle: OutgoingBundle, uuid: string): BuilderCall;
 }

@@ -1,63 +1,15 @@
 // The fan-out against real servers: who gets what, signed by whom, under which identifier, and who holds up whom.
 
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
-import { computeAddress, keccak256, verifyMessage } from "ethers";
+import { test } from "node:test";
+import { keccak256, verifyMessage } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
-import { Fanout } from "../../../../relay/broadcast/fanout.ts";
-import type { BuilderRow } from "../../../../relay/domain/builder.ts";
-import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { systemClock } from "../../../../shared/clock.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
-import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
+import { startFakeBuilder } from "./fakeBuilder.ts";
+import { dispatch, fanoutScenes, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutScene.ts";
 
-const KEY = testAccount(42).keyHex;
-const SIGNER = computeAddress(KEY).toLowerCase();
-const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
-const builders: FakeBuilder[] = [];
-const fanouts: Fanout[] = [];
-after(async () => {
-	for (const builder of builders) builder.release();
-	await Promise.all(fanouts.map((fanout) => fanout.close()));
-	await Promise.all(builders.map((builder) => builder.close()));
-});
-
-async function startBuilder(): Promise<FakeBuilder> {
-	const builder = await startFakeBuilder();
-	builders.push(builder);
-	return builder;
-}
-
-function scene(rows: readonly BuilderRow[], options: { key?: string; capacity?: number } = {}) {
-	const events: [string, TxEvent][] = [];
-	const noted: string[] = [];
-	const fanout = new Fanout(
-		{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
-		{
-			events: { emit: (hash, event) => events.push([hash, event]) },
-			clock: systemClock,
-			onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
-		},
-	);
-	fanouts.push(fanout);
-	return { fanout, events, noted };
-}
-
-const dispatch = (transaction = privateTransaction(), block = 101) => ({
-	transaction,
-	block,
-	lastBlock: 125,
-});
-const seen = (builder: FakeBuilder, count: number) =>
-	until(`${count} requests`, () => builder.seen.length >= count && builder.seen);
-
-/** The identifier of a bundle or of its cancel. */
-function uuidIn(builder: FakeBuilder, index: number): unknown {
-	const params = builder.seen[index]?.call.params ?? [];
-	return (params[0] as { replacementUuid?: unknown } | undefined)?.replacementUuid;
-}
+const { startBuilder, scene } = fanoutScenes();
 
 test("every request is signed over the very bytes that arrive, as ethers verifies it", async () => {
 	const [one, two, three] = [await startBuilder(), await startBuilder(), await startBuilder()];
@@ -99,7 +51,7 @@ test("how each builder took it becomes an event, and is noted", async () => {
 		["gone", "bundle", 107, "failed"],
 		["good", "bundle", 107, "accepted"],
 	]);
-	assert.deepEqual(noted.sort(), ["bad bundle rejected", "gone bundle failed", "good bundle accepted"]);
+	assert.deepEqual([...noted].sort(), ["bad bundle rejected", "gone bundle failed", "good bundle accepted"]);
 	const text = JSON.stringify(events);
 	assert.ok(!text.includes("own words") && !text.includes(transaction.tx.raw.toString("hex")));
 });

@@ -4,6 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BuilderCall } from "../../../../../relay/broadcast/dialects/dialect.ts";
 import { DIALECTS } from "../../../../../relay/broadcast/dialects/index.ts";
+import {
+	cancelBundleCalls,
+	cancelPrivateCalls,
+	privateCall,
+} from "../../../../../relay/broadcast/dialects/wire.ts";
+import { targetBundle } from "../../../../../relay/broadcast/targetBundle.ts";
 import { type BuilderRow, parseBuilders } from "../../../../../relay/domain/builder.ts";
 import type { SubmissionPath } from "../../../../../relay/domain/endpoints.ts";
 import { privateTransaction, rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
@@ -38,14 +44,8 @@ function json(calls: BuilderCall | readonly BuilderCall[]): unknown {
 
 function sent(path: SubmissionPath, options: Partial<BuilderRow>): unknown {
 	const builder = row(options);
-	const dispatch = { transaction: privateTransaction({ path }), block: 255, lastBlock: 256 };
-	return json(DIALECTS[builder.dialect].send(builder, dispatch, UUID));
-}
-
-function cancelled(path: SubmissionPath, options: Partial<BuilderRow>): unknown {
-	const builder = row(options);
-	const cancellation = { transaction: privateTransaction({ path }), uuid: UUID, block: 257 };
-	return json(DIALECTS[builder.dialect].cancel(builder, cancellation));
+	const bundle = targetBundle({ transaction: privateTransaction({ path }), block: 255, lastBlock: 256 });
+	return json(DIALECTS[builder.dialect].bundle(builder, bundle, UUID));
 }
 
 for (const cancel of CANCELS) {
@@ -95,10 +95,9 @@ const CANCEL_CALLS = {
 
 for (const cancel of CANCELS) {
 	test(`a bundle is cancelled as a builder with cancel ${cancel} understands it`, () => {
-		for (const [path] of BUNDLE_PATHS) {
-			for (const dialect of DIALECT_NAMES) {
-				assert.deepEqual(cancelled(path, { dialect, cancel }), CANCEL_CALLS[cancel], `${path} ${dialect}`);
-			}
+		for (const dialect of DIALECT_NAMES) {
+			const calls = json(cancelBundleCalls(row({ dialect, cancel }), UUID, 257));
+			assert.deepEqual(calls, CANCEL_CALLS[cancel], dialect);
 		}
 	});
 }
@@ -112,30 +111,30 @@ const PRIVATE_PARAMS: Readonly<Record<BuilderRow["privateMethod"], unknown>> = {
 for (const privateMethod of PRIVATE_METHODS) {
 	test(`/nochecks goes out by ${privateMethod}, in no bundle, and is cancelled by its hash`, () => {
 		for (const dialect of DIALECT_NAMES) {
-			assert.deepEqual(sent("nochecks", { dialect, privateMethod }), {
-				method: privateMethod,
-				params: PRIVATE_PARAMS[privateMethod],
-			});
+			const call = json(privateCall(row({ dialect, privateMethod }), signedTransaction(), 256));
+			assert.deepEqual(call, { method: privateMethod, params: PRIVATE_PARAMS[privateMethod] });
 			for (const cancel of ["endpoint", "empty", "both"] as const) {
-				assert.deepEqual(cancelled("nochecks", { dialect, privateMethod, cancel }), [
+				assert.deepEqual(json(cancelPrivateCalls(row({ dialect, privateMethod, cancel }), HASH)), [
 					{ method: "eth_cancelPrivateTransaction", params: [{ txHash: HASH }] },
 				]);
 			}
-			assert.deepEqual(cancelled("nochecks", { dialect, privateMethod, cancel: "none" }), []);
+			const silent = row({ dialect, privateMethod, cancel: "none" });
+			assert.deepEqual(cancelPrivateCalls(silent, HASH), []);
 		}
 	});
 }
 
 test("nothing of what a client said with its transaction goes out", () => {
 	const secrets = { referrer: "s3cret-ref", origin: "203.0.113.7", refundRecipient: `0x${"77".repeat(20)}` };
-	for (const [path] of [...BUNDLE_PATHS, ["nochecks"] as const]) {
+	for (const [path] of BUNDLE_PATHS) {
 		for (const dialect of DIALECT_NAMES) {
 			const builder = row({ dialect });
-			const transaction = privateTransaction({ path, ...secrets });
-			const text = JSON.stringify([
-				DIALECTS[dialect].send(builder, { transaction, block: 1, lastBlock: 2 }, UUID),
-				DIALECTS[dialect].cancel(builder, { transaction, uuid: UUID, block: 1 }),
-			]);
+			const bundle = targetBundle({
+				transaction: privateTransaction({ path, ...secrets }),
+				block: 1,
+				lastBlock: 2,
+			});
+			const text = JSON.stringify(DIALECTS[dialect].bundle(builder, bundle, UUID));
 			for (const secret of Object.values(secrets))
 				assert.ok(!text.includes(secret.replace("0x", "")), secret);
 		}
