@@ -1,4 +1,4 @@
-// The relay's own rules of what may run in a block: a transaction, its block and its sender's nonce and balance come
+// The relay's own rules of what may run in a block: transactions, their block and their senders' nonces and balances come
 // in, what is wrong goes out. Nodes check them differently, or not at all, when they simulate; a block's builder does.
 
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
@@ -12,17 +12,35 @@ export interface CheckedChain {
 	readonly problem: SimulationError | null;
 }
 
+/** All that shall run, in order: the chain, and behind it the backrun, if there is one. */
+export function transactionsOf({ chain, backrun }: SimulationRequest): readonly DecodedTransaction[] {
+	return backrun === undefined ? chain : [...chain, backrun.tx];
+}
+
+/** Wei that the sender of `tx`, one of the request's, holds before anything ran. */
+export function balanceBefore(
+	{ sender, balance, backrun }: SimulationRequest,
+	tx: DecodedTransaction,
+): bigint {
+	return backrun === undefined || tx.from === sender ? balance : backrun.balance;
+}
+
 /** Checks all that can be known before anything ran: of balances, that is the first transaction's alone. */
 export function checkChain(request: SimulationRequest): CheckedChain {
-	const { block, chain } = request;
+	const { block, sender, chain, backrun } = request;
+	const txs = transactionsOf(request);
 	let nonce = request.nonce;
-	for (const [index, tx] of chain.entries()) {
-		const funds = index === 0 ? findFundsProblem(tx, request.balance) : null;
-		const problem = findBlockProblem(tx, nonce, block) ?? funds;
+	// The backrun's sender may have signed authorizations that take effect in the chain.
+	let other = backrun?.nonce ?? 0n;
+	for (const [index, tx] of txs.entries()) {
+		const funds = index === 0 ? findFundsProblem(tx, balanceBefore(request, tx)) : null;
+		const isOthers = index === chain.length && tx.from !== sender;
+		const problem = findBlockProblem(tx, isOthers ? other : nonce, block) ?? funds;
 		if (problem !== null) return { runnable: index, problem };
-		nonce = nonceAfter(tx, nonce);
+		nonce = nonceAfter(tx, sender, nonce);
+		if (backrun !== undefined) other = nonceAfter(tx, backrun.tx.from, other);
 	}
-	return { runnable: chain.length, problem: null };
+	return { runnable: txs.length, problem: null };
 }
 
 /** Why `tx` may not be in `block` when its sender's next nonce is `nonce`, its funds aside; null: it may. */
@@ -63,7 +81,8 @@ export function findFundsProblem(tx: DecodedTransaction, balance: bigint): Simul
 	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
 }
 
-/** The sender's nonce after `tx`: one more, and one for each EIP-7702 authorization of its own that takes effect. */
-function nonceAfter(tx: DecodedTransaction, nonce: bigint): bigint {
-	return nonce + 1n + BigInt(effectiveAuthorizations(tx, tx.from, nonce).length);
+/** An account's nonce after `tx`: one more if it sent it, and one for each EIP-7702 authorization of its own in effect. */
+function nonceAfter(tx: DecodedTransaction, account: string, nonce: bigint): bigint {
+	const sent = tx.from === account ? 1n : 0n;
+	return nonce + sent + BigInt(effectiveAuthorizations(tx, account, nonce).length);
 }

@@ -68,7 +68,7 @@ export class SimulationQueue implements Simulations {
 		this.#concurrency = options.concurrency ?? CONCURRENCY;
 		this.#capacity = options.capacity ?? CAPACITY;
 		this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
-		this.#waiting = { new: new Fifo(), again: new Fifo(), held: new Fifo() };
+		this.#waiting = { new: new Fifo(), again: new Fifo(), bid: new Fifo(), held: new Fifo() };
 	}
 
 	/** How many wait. */

@@ -6,7 +6,7 @@ import type { SimulationPriority } from "../domain/simulation.ts";
 import { ENGINES } from "./engines/index.ts";
 
 /** The highest first. */
-export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "held"];
+export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "bid", "held"];
 
 /**
  * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran, being pushed out of a

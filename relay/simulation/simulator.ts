@@ -1,5 +1,5 @@
-// Simulation of a sender's transactions: a request comes in, each one's outcome goes out. The relay's own rules come
-// first, then the engines in their order. It does not queue, and keeps nothing but what it was made with.
+// Simulation of a sender's transactions, and of a backrun behind them: a request comes in, each one's outcome goes
+// out. The relay's own rules come first, then the engines in their order. It does not queue, and keeps no state.
 
 import type { Clock } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -7,7 +7,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
 import type { SimulationError, SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
-import { checkChain, findFundsProblem } from "./checks.ts";
+import { balanceBefore, checkChain, findFundsProblem, transactionsOf } from "./checks.ts";
 import {
 	type Ask,
 	type Engine,
@@ -41,19 +41,30 @@ export interface SimulatorDependencies {
 	readonly onRun: Count<"engine">;
 }
 
-/** A simulator that asks `node`. Where no engine in use runs sequences, it answers for the first transaction alone. */
+/** What a backrun is answered where it can't be run behind its chain: alone it is not judged. */
+const NO_SEQUENCES: SimulationOutcome = {
+	ok: false,
+	error: { code: "NODE_UNAVAILABLE", message: "the node runs no sequences of transactions" },
+};
+
+/**
+ * A simulator that asks `node`. Where no engine in use runs sequences, it answers for the first transaction alone; a
+ * request with a backrun has then one NODE_UNAVAILABLE, whatever its chain.
+ */
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
-	const { node, clock } = dependencies;
+	const { node, clock, engines } = dependencies;
 	const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
 	return {
 		async simulate(request) {
+			const { block, backrun } = request;
+			if (backrun !== undefined && !engines.some((engine) => engine.sequences)) return [NO_SEQUENCES];
 			const { runnable, problem } = checkChain(request);
 			if (runnable === 0) return settle(request, [], 0, problem);
-			const { block, sender } = request;
-			const chain = request.chain.slice(0, runnable);
+			const chain = transactionsOf(request).slice(0, runnable);
+			const measured = backrun !== undefined && runnable > request.chain.length;
 			const overrides = options.fixedFeeRecipient ? {} : { [block.feeRecipient]: { balance: "0x1" } };
 			const ask = askWithin(node, clock, timeoutMs);
-			const steps = await runChain({ block, sender, chain, overrides }, ask, dependencies);
+			const steps = await runChain({ block, chain, measured, overrides }, ask, dependencies);
 			return settle(request, steps, runnable, problem);
 		},
 	};
@@ -81,9 +92,10 @@ async function runChain(
 	{ engines, log, onRun }: SimulatorDependencies,
 ): Promise<readonly Step[]> {
 	for (const [index, engine] of engines.entries()) {
+		if (request.measured && !engine.sequences) continue;
 		const answer = await engine.run(request, ask);
 		if (answer.kind === "refused") {
-			log.debug("a simulation engine refused a chain", { engine: engine.name, sender: request.sender });
+			log.debug("a simulation engine refused a chain", { engine: engine.name });
 			continue;
 		}
 		onRun({ engine: engine.name });
@@ -104,7 +116,7 @@ async function explain(
 	const chain = request.chain.slice(0, steps.length);
 	for (const engine of others) {
 		if (failed > 0 && !engine.sequences) continue;
-		const answer = await engine.run({ ...request, chain }, ask);
+		const answer = await engine.run({ ...request, chain, measured: false }, ask);
 		const step = answer.kind === "ran" && !answer.vague ? answer.steps[failed] : undefined;
 		if (step === undefined || step.outcome.ok || step.outcome.error.code === "NODE_UNAVAILABLE") continue;
 		return [...steps.slice(0, failed), step];
@@ -123,12 +135,15 @@ function settle(
 	problem: SimulationError | null,
 ): SimulationOutcome[] {
 	const outcomes: SimulationOutcome[] = [];
-	let balance: bigint | null = request.balance;
-	for (const [index, tx] of request.chain.entries()) {
+	let told: bigint | null = null;
+	for (const [index, tx] of transactionsOf(request).entries()) {
 		if (index === runnable) {
 			if (problem !== null) outcomes.push({ ok: false, error: problem });
 			break;
 		}
+		// Of the chain's sender nothing is known behind its first transaction but what was told; another's did not change.
+		const isKnown = index === 0 || tx.from !== request.sender;
+		const balance: bigint | null = told ?? (isKnown ? balanceBefore(request, tx) : null);
 		const funds = balance === null ? null : findFundsProblem(tx, balance);
 		if (funds !== null) {
 			outcomes.push({ ok: false, error: funds });
@@ -138,7 +153,7 @@ function settle(
 		if (step === undefined) break;
 		outcomes.push(step.outcome);
 		if (!step.outcome.ok) break;
-		balance = step.balance;
+		told = step.balance;
 	}
 	return outcomes;
 }

@@ -196,6 +196,7 @@ for (const engines of SETS) {
 			assert.ok(outcome?.ok);
 			const tellsEvents = engines.some((engine) => engine.events);
 			assert.equal(outcome.emitsEvents, tellsEvents ? row.emits : null);
+			assert.equal(outcome.paid, tellsEvents ? 0n : null);
 			// An engine without events can't tell the gas either: it answers the most that it can be.
 			if (row.gasUsed !== undefined) assert.equal(outcome.gasUsed, tellsEvents ? row.gasUsed : 200_000n);
 		}

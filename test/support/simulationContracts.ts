@@ -55,6 +55,40 @@ export function calling(address: string): string {
 /** Sends all its ether to the caller. */
 export const PAYS_CALLER = code("5f 5f 5f 5f 47 33 5a f1 00");
 
+/** Hands on all that it is given to `address`. */
+export function forwarding(address: string): string {
+	return code("5f 5f 5f 5f 34 73", address.slice(2), "5a f1 00");
+}
+
+/** Lets the code at `address` run as its own. DELEGATECALL */
+export function delegating(address: string): string {
+	return code("5f 5f 5f 5f 73", address.slice(2), "5a f4 00");
+}
+
+/** CALL of the coinbase with all that it is given. */
+const PAY_COINBASE = "5f 5f 5f 5f 34 41 5a f1";
+
+/** Hands on to the coinbase what it is given; as init code too. */
+export const PAYS_COINBASE = code(PAY_COINBASE, "00");
+
+/** Hands on to the coinbase what it is given, and takes it back by a revert. */
+export const PAYS_COINBASE_AND_REVERTS = code(PAY_COINBASE, "5f 5f fd");
+
+/** CALLCODE of the coinbase with all that it is given: it looks like a payment and is none. */
+export const PRETENDS_TO_PAY = code("5f 5f 5f 5f 34 41 5a f2 00");
+
+/** CALL of the coinbase with one wei more than it is given, which it does not have. */
+export const PROMISES_TOO_MUCH = code("5f 5f 5f 5f 6001 34 01 41 5a f1 00");
+
+/** COINBASE SELFDESTRUCT */
+export const DESTROYS_ITSELF = code("41 ff");
+
+/** Creates, with what it is given, a contract whose init code is {@link PAYS_COINBASE}. */
+export const CREATES_A_PAYER = code("68", PAY_COINBASE, "00 5f 52 6009 6017 34 f0 00");
+
+/** Creates, with what it is given, a contract whose init code is {@link DESTROYS_ITSELF}. */
+export const CREATES_A_DESTROYER = code("61 41ff 5f 52 6002 601e 34 f0 00");
+
 /** Reverts with what it sees, a word each; see {@link readSurroundings}. */
 export const SHOWS_SURROUNDINGS = code(
 	"41 5f 52", // COINBASE

@@ -98,7 +98,7 @@ export function fakeRequest(fields: Partial<SimulationRequest> = {}): Simulation
 	};
 }
 
-export const PASSED: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false };
+export const PASSED: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n };
 
 /** Simulations that hang until the test ends them; `running` are those begun, in order. */
 export class HeldSimulator implements Simulator {

@@ -2,9 +2,14 @@
 // its next block go out. It asserts nothing.
 
 import { type TransactionLike, Wallet } from "ethers";
+import type { Simulator } from "../../relay/domain/ports.ts";
 import type { BlockContext, SimulationRequest } from "../../relay/domain/simulation.ts";
+import type { Engine, SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import { createSimulator } from "../../relay/simulation/simulator.ts";
+import { systemClock } from "../../shared/clock.ts";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { silentLogger } from "../../shared/log.ts";
 import type { DevChain } from "../devnet/devChain.ts";
 
 export const GWEI = 1_000_000_000n;
@@ -70,4 +75,25 @@ export function requestFor(
 	chain: readonly DecodedTransaction[],
 ): SimulationRequest {
 	return { block, sender: chain[0]?.from ?? "", nonce: 0n, balance, chain };
+}
+
+/** A request with a backrun behind its chain, whose sender has nonce 0 too and holds `balance`. */
+export function backrunRequest(
+	request: SimulationRequest,
+	tx: DecodedTransaction,
+	balance: bigint,
+): SimulationRequest {
+	return { ...request, backrun: { tx, nonce: 0n, balance } };
+}
+
+/** Runs requests by `engines` on this node. */
+export function simulatorOn(
+	node: SimulationNode,
+	engines: readonly Engine[],
+	fixedFeeRecipient = false,
+): Simulator {
+	return createSimulator(
+		{ fixedFeeRecipient, timeoutMs: 10_000 },
+		{ node, engines, clock: systemClock, log: silentLogger, onRun() {} },
+	);
 }

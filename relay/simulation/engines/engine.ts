@@ -23,11 +23,13 @@ export interface AccountOverride {
 	readonly stateDiff?: Readonly<Record<string, string>>;
 }
 
-/** A chain that the relay's own rules let run, one after another; never empty. */
+/** Transactions that the relay's own rules let run, one after another; never empty. */
 export interface EngineRequest {
 	readonly block: BlockContext;
-	readonly sender: string;
+	/** Of one sender, but for the last one, which may be another's. */
 	readonly chain: readonly DecodedTransaction[];
+	/** Whether it matters what the last one pays: then it must be exact, and nothing its contracts do may forge it. */
+	readonly measured: boolean;
 	readonly overrides: StateOverrides;
 }
 
@@ -47,7 +49,7 @@ export type Ask = (call: RpcCall) => Promise<NodeAnswer>;
 /** How one transaction fared. */
 export interface Step {
 	readonly outcome: SimulationOutcome;
-	/** The sender's wei behind it; null: the engine can't tell, or nothing stands behind it. */
+	/** The next transaction's sender's wei behind it; null: the engine can't tell, it did not change, or nothing follows. */
 	readonly balance: bigint | null;
 }
 

@@ -34,7 +34,9 @@ async function run({ block, chain, overrides }: EngineRequest, ask: Ask): Promis
 			// At most that much; how much it was is not told.
 			return {
 				kind: "ran",
-				steps: [{ outcome: { ok: true, gasUsed: tx.gasLimit, emitsEvents: null }, balance: null }],
+				steps: [
+					{ outcome: { ok: true, gasUsed: tx.gasLimit, emitsEvents: null, paid: null }, balance: null },
+				],
 				vague: false,
 			};
 	}

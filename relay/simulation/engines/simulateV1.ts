@@ -1,24 +1,26 @@
 // Engine of `eth_simulateV1`: a whole chain in one call. Between the transactions a contract that does not exist is
-// asked for the sender's balance, so that it is exact behind each of them, whatever came in from elsewhere.
+// asked for the next sender's balance, so that it is exact behind each of them, whatever came in from elsewhere; around
+// a measured one it is asked for the fee recipient's.
 // The node's `validation` is off. https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
-import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
+import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { revertError } from "../revertReason.ts";
-import { blockOverrides, callObject, PROBE, PROBE_ADDRESS, PROBE_CALLER } from "./callObject.ts";
-import type { Ask, Engine, EngineAnswer, EngineRequest, StateOverrides, Step } from "./engine.ts";
+import {
+	accountBalance,
+	type BalanceProbe,
+	measuredGain,
+	PROBE_GAS,
+	probeCall,
+	probeOverrides,
+} from "./balanceProbe.ts";
+import { blockOverrides, callObject, PROBE } from "./callObject.ts";
+import type { Ask, Engine, EngineAnswer, EngineRequest, Step } from "./engine.ts";
 import { NO_VERDICT } from "./engine.ts";
-import { isObject, readHex } from "./json.ts";
-import { readExecutionError } from "./verdicts.ts";
-
-/** Where `traceTransfers` makes transfers of Ether appear as logs: no contract's events. */
-const TRANSFER_LOG_ADDRESS = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
-/** PUSH0 CALLDATALOAD BALANCE PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
-const BALANCE_CODE = "0x5f35315f5260205ff3";
-/** Gas of one question for the balance; it uses 24,000. */
-const BALANCE_GAS = 100_000n;
+import { type CallResult, executionError, readCalls } from "./simulateResults.ts";
+import { receivedByLogs } from "./transfers.ts";
 
 export const simulateV1: Engine = {
 	name: "eth_simulateV1",
@@ -60,7 +62,8 @@ async function run(request: EngineRequest, ask: Ask): Promise<EngineAnswer> {
 }
 
 async function runPrefix(request: EngineRequest, length: number, ask: Ask): Promise<PrefixAnswer> {
-	const answer = await ask(prefixCall(request, length));
+	const script = scriptOf(request, length);
+	const answer = await ask(prefixCall(request, script));
 	switch (answer.kind) {
 		case "refused":
 			return answer;
@@ -69,41 +72,60 @@ async function runPrefix(request: EngineRequest, length: number, ask: Ask): Prom
 		case "fault":
 			return { kind: "ran", steps: [NO_VERDICT], vague: false };
 		case "result":
-			return readSteps(request, length, answer.value);
+			return readSteps(request, script, answer.value);
 	}
 }
 
-/** Behind each transaction but the chain's last one comes the question for the balance. */
-function prefixCall(request: EngineRequest, length: number): RpcCall {
-	const { block, chain, sender } = request;
-	const balanceOf = {
-		from: PROBE_CALLER,
-		to: PROBE_ADDRESS,
-		gas: toQuantity(BALANCE_GAS),
-		input: `0x${sender.slice(2).padStart(64, "0")}`,
-	};
-	const calls = chain
-		.slice(0, length)
-		.flatMap((tx, i) =>
-			i === chain.length - 1 ? [callObject(tx, block)] : [callObject(tx, block), balanceOf],
-		);
-	const overrides: StateOverrides =
-		chain.length === 1
-			? request.overrides
-			: { ...request.overrides, [PROBE_ADDRESS]: { code: BALANCE_CODE } };
+/** What is run: transactions of the chain, and questions in front of them and behind. */
+type ScriptItem = { readonly tx: DecodedTransaction; readonly measured: boolean } | BalanceProbe;
+
+/**
+ * The first `length` transactions, in front of each but the first the question for its sender's balance. A measured
+ * one has two questions in front, the first of which pays its gas price, and one behind.
+ */
+function scriptOf({ chain, block, measured }: EngineRequest, length: number): readonly ScriptItem[] {
+	const script: ScriptItem[] = [];
+	for (const [i, tx] of chain.entries()) {
+		const probe: BalanceProbe = { account: tx.from, price: null };
+		const isMeasured = measured && i === chain.length - 1;
+		if (i >= length) {
+			// How much is left for the next one is told also where that is not run.
+			script.push(probe);
+			break;
+		}
+		if (isMeasured) script.push({ ...probe, price: effectiveGasPrice(tx, block.baseFee) }, probe);
+		else if (i > 0) script.push(probe);
+		script.push({ tx, measured: isMeasured });
+		if (isMeasured) script.push(probe);
+	}
+	return script;
+}
+
+function prefixCall(request: EngineRequest, script: readonly ScriptItem[]): RpcCall {
+	const { block } = request;
+	const calls = script.map((item) =>
+		"tx" in item ? callObject(item.tx, block) : probeCall(item, block.feeRecipient),
+	);
+	const stateOverrides = { ...request.overrides, ...probeOverrides(probesOf(script)) };
 	const roomy = { ...block, gasLimit: roomFor(request) };
 	return simulateCall(
-		{ blockOverrides: blockOverrides(roomy), stateOverrides: overrides, calls },
+		{ blockOverrides: blockOverrides(roomy), stateOverrides, calls },
 		toQuantity(block.stateBlock),
 	);
+}
+
+function probesOf(script: readonly ScriptItem[]): readonly BalanceProbe[] {
+	return script.filter((item): item is BalanceProbe => !("tx" in item));
 }
 
 /**
  * The block's gas limit, raised where the chain's limits add up to more: those behind would go into a later block,
  * which is no reason to fail.
  */
-function roomFor({ block, chain }: EngineRequest): bigint {
-	const wanted = chain.reduce((sum, tx) => sum + tx.gasLimit + BALANCE_GAS, -BALANCE_GAS);
+function roomFor(request: EngineRequest): bigint {
+	const { block, chain } = request;
+	const probes = probesOf(scriptOf(request, chain.length)).length;
+	const wanted = chain.reduce((sum, tx) => sum + tx.gasLimit, PROBE_GAS * BigInt(probes));
 	if (wanted > block.gasLimit) return wanted;
 	return block.gasLimit;
 }
@@ -113,83 +135,32 @@ function simulateCall(block: object, stateBlock: string): RpcCall {
 	return { method: "eth_simulateV1", params: [options, stateBlock] };
 }
 
-function readSteps(request: EngineRequest, length: number, value: unknown): EngineAnswer {
-	const { chain } = request;
-	const txs = chain.slice(0, length);
-	const calls = readCalls(value, length === chain.length ? 2 * length - 1 : 2 * length);
+function readSteps(request: EngineRequest, script: readonly ScriptItem[], value: unknown): EngineAnswer {
+	const calls = readCalls(value, script.length);
+	if (calls === null) return { kind: "ran", steps: [NO_VERDICT], vague: false };
 	const steps: Step[] = [];
-	for (const [i, tx] of txs.entries()) {
-		const call = calls?.[2 * i];
-		if (call === undefined) return { kind: "ran", steps: [...steps, NO_VERDICT], vague: false };
+	for (const [i, call] of calls.entries()) {
+		const item = script[i];
+		if (item === undefined || !("tx" in item)) continue;
 		if (!call.success) {
-			const error = executionError(call, tx);
+			const error = executionError(call, item.tx);
 			const known = error ?? { code: "EXECUTION_FAILED", message: "execution failed" };
 			const step: Step = { outcome: { ok: false, error: known }, balance: null };
 			return { kind: "ran", steps: [...steps, step], vague: error === null };
 		}
 		const { gasUsed, emitsEvents } = call;
-		steps.push({ outcome: { ok: true, gasUsed, emitsEvents }, balance: readBalance(calls?.[2 * i + 1]) });
+		const paid = item.measured
+			? measuredGain({ priced: calls[i - 2], before: calls[i - 1], tx: call, after: calls[i + 1] })
+			: receivedByLogs(call.logs, request.block.feeRecipient);
+		steps.push({
+			outcome: { ok: true, gasUsed, emitsEvents, paid },
+			balance: balanceBehind(item, calls[i + 1]),
+		});
 	}
 	return { kind: "ran", steps, vague: false };
 }
 
-function readBalance(call: CallResult | undefined): bigint | null {
-	return call?.success && call.returnData.length === 66 ? BigInt(call.returnData) : null;
-}
-
-/** Why a call failed, or null where the node does not say (anvil: `execution failed`, for everything). */
-function executionError(call: CallResult, tx: DecodedTransaction): SimulationError | null {
-	const { code, message, data } = call.error;
-	const revertData = readHex(data) ?? call.returnData;
-	const named = readExecutionError(code, message, revertData);
-	if (named !== null) return named;
-	if (code === VM_ERROR_CODE) return null;
-	// Only a revert hands back data, or gas; authorizations give some back in any case.
-	if (revertData !== "0x") return revertError(revertData);
-	const spentAll = call.gasUsed >= tx.gasLimit;
-	return spentAll || tx.authorizationList.length > 0 ? null : revertError("0x");
-}
-
-/** geth's code of what failed otherwise than by a revert. */
-const VM_ERROR_CODE = -32015;
-
-interface CallResult {
-	readonly success: boolean;
-	readonly gasUsed: bigint;
-	readonly returnData: string;
-	readonly emitsEvents: boolean;
-	readonly error: { readonly code: number | null; readonly message: string; readonly data: unknown };
-}
-
-/** The results of the one block's `count` calls, or null where it is not what was asked for. */
-function readCalls(value: unknown, count: number): readonly CallResult[] | null {
-	const block: unknown = Array.isArray(value) ? value[0] : undefined;
-	const calls = isObject(block) ? block.calls : undefined;
-	if (!Array.isArray(calls) || calls.length !== count) return null;
-	const results = calls.map(readCall).filter((call) => call !== null);
-	return results.length === count ? results : null;
-}
-
-function readCall(call: unknown): CallResult | null {
-	if (!isObject(call)) return null;
-	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
-	const returnData = readHex(call.returnData);
-	if (gasUsed === null || returnData === null) return null;
-	const logs: readonly unknown[] = Array.isArray(call.logs) ? call.logs : [];
-	const error = isObject(call.error) ? call.error : {};
-	return {
-		success: call.status === "0x1",
-		gasUsed,
-		returnData,
-		emitsEvents: logs.some((log) => isObject(log) && !isTransferLog(log.address)),
-		error: {
-			code: typeof error.code === "number" ? error.code : null,
-			message: typeof error.message === "string" ? error.message : "",
-			data: error.data,
-		},
-	};
-}
-
-function isTransferLog(address: unknown): boolean {
-	return typeof address === "string" && address.toLowerCase() === TRANSFER_LOG_ADDRESS;
+/** Nothing stands behind a measured one: what is asked there is not for a sender. */
+function balanceBehind(item: { readonly measured: boolean }, next: CallResult | undefined): bigint | null {
+	return item.measured ? null : accountBalance(next);
 }

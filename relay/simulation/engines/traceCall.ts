@@ -11,6 +11,7 @@ import type { Ask, Engine, EngineAnswer, EngineRequest, StateOverrides, Step } f
 import { NO_VERDICT } from "./engine.ts";
 import { isObject } from "./json.ts";
 import { applyDiff } from "./stateDiff.ts";
+import { receivedByFrames } from "./transfers.ts";
 import { readExecutionError } from "./verdicts.ts";
 
 const CALLS = { tracer: "callTracer", tracerConfig: { withLog: true } };
@@ -39,19 +40,20 @@ async function run(request: EngineRequest, ask: Ask): Promise<EngineAnswer> {
 		]);
 		if (called.kind === "refused" || changed?.kind === "refused") return { kind: "refused" };
 		if (called.kind === "failed") return ended(steps, called.error, false);
-		const frame = called.kind === "result" ? readFrame(called.value) : null;
+		const frame = called.kind === "result" ? readFrame(called.value, request.block.feeRecipient) : null;
 		if (frame === null) return { kind: "ran", steps: [...steps, NO_VERDICT], vague: false };
 		if (frame.error !== null) return ended(steps, readFrameError(frame), isUnknown(frame));
-		const { gasUsed, emitsEvents } = frame;
-		const outcome = { ok: true, gasUsed, emitsEvents } as const;
-		if (isLast) {
+		const { gasUsed, emitsEvents, paid } = frame;
+		const outcome = { ok: true, gasUsed, emitsEvents, paid } as const;
+		const following = request.chain[index + 1];
+		if (following === undefined) {
 			steps.push({ outcome, balance: null });
 			break;
 		}
 		const next = changed?.kind === "result" ? applyDiff(overrides, changed.value, tx) : null;
 		if (next === null) return { kind: "ran", steps: [...steps, NO_VERDICT], vague: false };
 		overrides = next;
-		const balance = overrides[request.sender]?.balance;
+		const balance = overrides[following.from]?.balance;
 		steps.push({ outcome, balance: balance === undefined ? null : parseQuantity(balance) });
 	}
 	return { kind: "ran", steps, vague: false };
@@ -75,17 +77,20 @@ function ended(steps: readonly Step[], error: SimulationError, vague: boolean): 
 interface Frame {
 	readonly gasUsed: bigint;
 	readonly emitsEvents: boolean;
+	/** Wei that the fee recipient got by transfers in it and in the calls within. */
+	readonly paid: bigint;
 	/** The node's word for how it failed; null where it passed. */
 	readonly error: string | null;
 	readonly output: unknown;
 }
 
-function readFrame(value: unknown): Frame | null {
+function readFrame(value: unknown, feeRecipient: string): Frame | null {
 	if (!isObject(value) || typeof value.gasUsed !== "string") return null;
 	const gasUsed = parseQuantity(value.gasUsed);
 	if (gasUsed === null) return null;
 	const error = typeof value.error === "string" ? value.error : null;
-	return { gasUsed, emitsEvents: emitsEvents(value), error, output: value.output };
+	const paid = receivedByFrames(value, feeRecipient);
+	return { gasUsed, emitsEvents: emitsEvents(value), paid, error, output: value.output };
 }
 
 function readFrameError({ error, output }: Frame): SimulationError {

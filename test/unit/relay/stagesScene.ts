@@ -266,7 +266,7 @@ export class StagesScene {
 		const outcomes: SimulationOutcome[] = [];
 		for (const { hash } of chain) {
 			const code = failing.has(hash) ? "EXECUTION_REVERTED" : this.nodeSimulates ? null : "NODE_UNAVAILABLE";
-			if (code === null) outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: false });
+			if (code === null) outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n });
 			else return [...outcomes, { ok: false, error: { code, message: code.toLowerCase() } }];
 		}
 		return outcomes;

@@ -18,7 +18,7 @@ function link(name: LinkName): Link {
 	return { policy: policyOf(path), passed: name.endsWith("+"), eligible };
 }
 
-const OK: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false };
+const OK: SimulationOutcome = { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n };
 const FAIL: SimulationOutcome = {
 	ok: false,
 	error: { code: "EXECUTION_REVERTED", message: "execution reverted" },

@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { Wallet } from "ethers";
 import { checkChain, findBlockProblem, findFundsProblem } from "../../../../relay/simulation/checks.ts";
 import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
-import type { Authorization } from "../../../../shared/ethereum/transaction.ts";
+import type { Authorization, DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { BLOCK, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
 describe("what a block takes", () => {
@@ -94,6 +94,49 @@ describe("a chain", () => {
 		assert.equal(checkChain(fakeRequest({ nonce: 1n, balance: 0n })).problem?.code, "NONCE_TOO_LOW");
 	});
 
+	describe("with a backrun behind it", () => {
+		const stranger = "0x0000000000000000000000000000000000000b1d";
+		const check = (tx: Partial<DecodedTransaction>, nonce: bigint, balance = 0n) =>
+			checkChain(fakeRequest({ chain: nonces(0, 1), backrun: { tx: fakeTransaction(tx), nonce, balance } }));
+
+		it("takes its sender's own nonce, and its funds for what the chain may bring", () => {
+			assert.deepEqual(check({ from: stranger, nonce: 7n }, 7n), { runnable: 3, problem: null });
+			const low = check({ from: stranger, nonce: 6n }, 7n);
+			assert.deepEqual(low, {
+				runnable: 2,
+				problem: { code: "NONCE_TOO_LOW", message: "nonce too low: next nonce 7, tx nonce 6" },
+			});
+			assert.equal(check({ from: stranger, nonce: 8n }, 7n).problem?.code, "NONCE_GAP");
+		});
+
+		it("goes on with the chain's nonces where its sender is the same", () => {
+			assert.deepEqual(check({ nonce: 2n }, 0n), { runnable: 3, problem: null });
+			assert.equal(check({ nonce: 0n }, 0n).problem?.message, "nonce too low: next nonce 2, tx nonce 0");
+		});
+
+		it("is checked for its block too", () => {
+			const { runnable, problem } = check({ from: stranger, maxFeePerGas: 9n }, 0n);
+			assert.deepEqual([runnable, problem?.code], [2, "FEE_CAP_TOO_LOW"]);
+		});
+
+		it("is not looked at behind a chain that may not run", () => {
+			const backrun = { tx: fakeTransaction({ from: stranger, nonce: 9n }), nonce: 0n, balance: 0n };
+			const { runnable, problem } = checkChain(fakeRequest({ chain: nonces(0, 5), backrun }));
+			assert.deepEqual([runnable, problem?.message], [1, "nonce too high: next nonce 1, tx nonce 5"]);
+		});
+
+		it("is checked for its sender's funds where nothing stands before it", () => {
+			const tx = fakeTransaction({ from: stranger });
+			for (const [balance, code] of [
+				[2_000_000n, undefined],
+				[1_999_999n, "INSUFFICIENT_FUNDS"],
+			] as const) {
+				const request = fakeRequest({ chain: [], balance: 0n, backrun: { tx, nonce: 0n, balance } });
+				assert.equal(checkChain(request).problem?.code, code);
+			}
+		});
+	});
+
 	describe("with EIP-7702 authorizations", () => {
 		const wallet = new Wallet(`0x${"11".repeat(32)}`);
 		const from = wallet.address.toLowerCase();
@@ -126,7 +169,7 @@ describe("a chain", () => {
 			it(`${title}: the next nonce is ${next}`, () => {
 				const first = fakeTransaction({ type: 4, from, nonce: 7n, authorizationList });
 				const second = fakeTransaction({ from, nonce: 100n });
-				const { problem } = checkChain(fakeRequest({ nonce: 7n, chain: [first, second] }));
+				const { problem } = checkChain(fakeRequest({ sender: from, nonce: 7n, chain: [first, second] }));
 				assert.equal(problem?.message, `nonce too high: next nonce ${next}, tx nonce 100`);
 			});
 		}

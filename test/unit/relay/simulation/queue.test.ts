@@ -60,14 +60,17 @@ describe("the order", () => {
 		const { ask, begun, end, queue } = setUp();
 		void ask("first", "held");
 		void ask("held 1", "held");
+		void ask("bid 1", "bid");
 		void ask("again 1", "again");
 		void ask("new 1", "new");
 		void ask("again 2", "again");
+		void ask("bid 2", "bid");
 		void ask("new 2", "new");
 		void ask("held 2", "held");
-		assert.equal(queue.waiting, 6);
-		for (let i = 0; i < 7; i++) await end(i);
-		assert.deepEqual(begun(), ["first", "new 1", "new 2", "again 1", "again 2", "held 1", "held 2"]);
+		assert.equal(queue.waiting, 8);
+		for (let i = 0; i < 9; i++) await end(i);
+		const order = ["first", "new 1", "new 2", "again 1", "again 2", "bid 1", "bid 2", "held 1", "held 2"];
+		assert.deepEqual(begun(), order);
 		assert.equal(queue.waiting + queue.running, 0);
 	});
 

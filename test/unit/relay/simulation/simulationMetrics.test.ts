@@ -14,7 +14,7 @@ it("has all series from the start, and shows what is recorded", async () => {
 	const zeros = before
 		.split("\n")
 		.filter((line) => line.startsWith("relay_simulations_total{") && line.endsWith(" 0"));
-	assert.equal(zeros.length, 3 * 7);
+	assert.equal(zeros.length, 4 * 7);
 	for (const engine of ["eth_simulateV1", "debug_traceCall", "eth_call"]) {
 		assert.ok(before.includes(`relay_simulation_engine_runs_total{engine="${engine}"} 0`));
 	}

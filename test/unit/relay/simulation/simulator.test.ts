@@ -1,80 +1,25 @@
-// Engines that say what the test wants come in; which of them was asked, and what came of it, is checked.
+// Engines that say what the test wants come in; which of them was asked, and what came of it, is checked. Backruns have
+// a file of their own.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { SimulationErrorCode, SimulationRequest } from "../../../../relay/domain/simulation.ts";
-import type {
-	Engine,
-	EngineAnswer,
-	EngineName,
-	EngineRequest,
-	NodeAnswer,
-	Step,
-} from "../../../../relay/simulation/engines/engine.ts";
-import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
+import type { Engine, NodeAnswer } from "../../../../relay/simulation/engines/engine.ts";
+import { createSimulator } from "../../../../relay/simulation/simulator.ts";
 import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { BLOCK, fakeRequest, fakeTransaction, HandClock, PASSED } from "../../../support/simulationFakes.ts";
-
-const ok = (balance: bigint | null = null): Step => ({ outcome: PASSED, balance });
-const fails = (code: SimulationErrorCode, message: string): Step => ({
-	outcome: { ok: false, error: { code, message } },
-	balance: null,
-});
-const ran = (...steps: Step[]): EngineAnswer => ({ kind: "ran", steps, vague: false });
-const vague = (...steps: Step[]): EngineAnswer => ({ kind: "ran", steps, vague: true });
-const refused: EngineAnswer = { kind: "refused" };
-const unknown = fails("EXECUTION_FAILED", "execution failed");
-const outOfGas = fails("OUT_OF_GAS", "out of gas");
-const nodeDown = fails("NODE_UNAVAILABLE", "the node gave no verdict");
-
-const three = Array.from({ length: 3 }, (_, i) => fakeTransaction({ nonce: BigInt(i) }));
-
-interface Scene {
-	readonly request?: Partial<SimulationRequest>;
-	readonly options?: Partial<SimulatorOptions>;
-	/** Answers of the engines by their place; the last place is eth_call's, which runs no sequences. */
-	readonly engines: readonly (EngineAnswer | null)[];
-}
-
-/** Runs one request; the codes of its outcomes, and who was asked for how many transactions. */
-async function play({ request, options, engines }: Scene) {
-	const asked: string[] = [];
-	const requests: EngineRequest[] = [];
-	const runs: string[] = [];
-	const names: EngineName[] = ["eth_simulateV1", "debug_traceCall", "eth_call"];
-	const made = engines.map((answer, i): Engine => {
-		const name = names[i] ?? "eth_call";
-		return {
-			name,
-			sequences: name !== "eth_call",
-			events: true,
-			probe: { method: "", params: [] },
-			probed: () => true,
-			async run(engineRequest) {
-				asked.push(`${name} ${engineRequest.chain.length}`);
-				requests.push(engineRequest);
-				return answer ?? assert.fail(`${name} should not be asked`);
-			},
-		};
-	});
-	const node = { call: () => assert.fail("no engine here asks the node") };
-	const simulator = createSimulator(
-		{ fixedFeeRecipient: false, ...options },
-		{
-			node,
-			engines: made,
-			clock: new HandClock(),
-			log: silentLogger,
-			onRun: ({ engine }) => runs.push(engine),
-		},
-	);
-	const outcomes = await simulator.simulate(fakeRequest({ chain: three, ...request }));
-	const told = outcomes.map((outcome) =>
-		outcome.ok ? "ok" : `${outcome.error.code}: ${outcome.error.message}`,
-	);
-	return { told, asked, runs, requests };
-}
+import { BLOCK, fakeRequest, fakeTransaction, HandClock } from "../../../support/simulationFakes.ts";
+import {
+	nodeDown,
+	ok,
+	outOfGas,
+	play,
+	ran,
+	refused,
+	type Scene,
+	three,
+	unknown,
+	vague,
+} from "../../../support/simulationPlay.ts";
 
 describe("the choice of an engine", () => {
 	const rich = 1_000_000_000n;

@@ -15,14 +15,19 @@ import { errorString } from "../../../../support/simulationContracts.ts";
 import { BLOCK, fakeTransaction, SENDER } from "../../../../support/simulationFakes.ts";
 
 const passed = { status: "0x1", gasUsed: "0x5208", returnData: "0x", logs: [] };
-const balance = (wei: number) => ({ ...passed, returnData: `0x${wei.toString(16).padStart(64, "0")}` });
+const word = (wei: number) => wei.toString(16).padStart(64, "0");
+/** What the questions between the transactions are answered. */
+const balance = (wei: number, feeRecipients = 1) => ({
+	...passed,
+	returnData: `0x${word(wei)}${word(feeRecipients)}`,
+});
 const failed = (error: object, more: object = {}) => ({ ...passed, status: "0x0", error, ...more });
 const transferLog = { address: "0xEeeeeEeeeEeEeeEeEeEeeEEEeeeeEeeeeeeeEEeE", topics: [], data: "0x" };
 const event = { address: "0x0000000000000000000000000000000000000abc", topics: [], data: "0x" };
 
 function requestOf(length: number, fields: Partial<EngineRequest> = {}): EngineRequest {
 	const chain = Array.from({ length }, (_, i) => fakeTransaction({ nonce: BigInt(i) }));
-	return { block: BLOCK, sender: SENDER, chain, overrides: {}, ...fields };
+	return { block: BLOCK, chain, measured: false, overrides: {}, ...fields };
 }
 
 /** Runs a chain of `length` on a node that answers with `calls` in one block. */
@@ -49,7 +54,7 @@ describe("eth_simulateV1", () => {
 		};
 		const prober = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
 		const probe = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
-		const input = `0x${SENDER.slice(2).padStart(64, "0")}`;
+		const input = `0x${[SENDER, BLOCK.feeRecipient].map((one) => one.slice(2).padStart(64, "0")).join("")}`;
 		const blockOverrides = {
 			number: "0x64",
 			time: "0x6553f10c",
@@ -63,7 +68,7 @@ describe("eth_simulateV1", () => {
 			{ from: prober, to: probe, gas: "0x186a0", input },
 			{ ...tx, nonce: "0x1" },
 		];
-		const stateOverrides = { ...overrides, [probe]: { code: "0x5f35315f5260205ff3" } };
+		const stateOverrides = { ...overrides, [probe]: { code: "0x5f35315f526020353160205260405ff3" } };
 		const options = {
 			blockStateCalls: [{ blockOverrides, stateOverrides, calls }],
 			validation: false,
@@ -100,9 +105,9 @@ describe("eth_simulateV1", () => {
 			kind: "ran",
 			vague: false,
 			steps: [
-				{ outcome: { ok: true, gasUsed: 21_000n, emitsEvents: false }, balance: 500n },
-				{ outcome: { ok: true, gasUsed: 24_576n, emitsEvents: true }, balance: 400n },
-				{ outcome: { ok: true, gasUsed: 21_000n, emitsEvents: false }, balance: null },
+				{ outcome: { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }, balance: 500n },
+				{ outcome: { ok: true, gasUsed: 24_576n, emitsEvents: true, paid: 0n }, balance: 400n },
+				{ outcome: { ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }, balance: null },
 			],
 		});
 	});

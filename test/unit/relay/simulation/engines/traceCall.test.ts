@@ -23,8 +23,8 @@ async function run(length: number, traces: readonly unknown[], changes: readonly
 	};
 	const request = {
 		block: BLOCK,
-		sender: SENDER,
 		chain,
+		measured: false,
 		overrides: { [BLOCK.feeRecipient]: { balance: "0x1" } },
 	};
 	return { answer: await traceCall.run(request, ask), overrides, changed };
@@ -50,7 +50,7 @@ describe("debug_traceCall", () => {
 	for (const [title, fields, emitsEvents] of rows) {
 		it(`sees ${emitsEvents ? "an" : "no"} event in ${title}`, async () => {
 			const { answer } = await run(1, [frame(fields)]);
-			assert.deepEqual(outcomesOf(answer), [{ ok: true, gasUsed: 21_000n, emitsEvents }]);
+			assert.deepEqual(outcomesOf(answer), [{ ok: true, gasUsed: 21_000n, emitsEvents, paid: 0n }]);
 		});
 	}
 
@@ -108,7 +108,7 @@ describe("debug_traceCall", () => {
 				return tracer === refusing ? { kind: "refused" } : { kind: "result", value: frame() };
 			};
 			const chain = [fakeTransaction(), fakeTransaction({ nonce: 1n })];
-			const request = { block: BLOCK, sender: SENDER, chain, overrides: {} };
+			const request = { block: BLOCK, chain, measured: false, overrides: {} };
 			assert.deepEqual(await traceCall.run(request, ask), { kind: "refused" });
 		}
 	});

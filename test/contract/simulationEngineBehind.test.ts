@@ -1,0 +1,218 @@
+// Contract of the engines that run chains, for what stands behind a chain on a real node: a backrun must find what its
+// target left, pass or fail by that, and keep the relay's own rules of nonces and funds.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Wallet } from "ethers";
+import type {
+	BlockContext,
+	SimulatedBackrun,
+	SimulationOutcome,
+	SimulationRequest,
+} from "../../relay/domain/simulation.ts";
+import { ENGINES } from "../../relay/simulation/engines/index.ts";
+import { systemClock } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import * as contracts from "../support/simulationContracts.ts";
+import {
+	addressOf,
+	ETHER,
+	fundedWallet,
+	GWEI,
+	nextBlock,
+	placeContracts,
+	requestFor,
+	signed,
+	simulatorOn,
+} from "../support/simulationScene.ts";
+
+const SINK = addressOf(99);
+const GATE = addressOf(1);
+const PAYS = addressOf(2);
+const PAYS_CALLER = addressOf(3);
+const LOOPS = addressOf(4);
+/** The most that a transaction of the tests can cost: 200,000 gas at 5 gwei. */
+const CAP = 200_000n * 5n * GWEI;
+/** What a plain transfer pays at the tests' base fee of 3 gwei and tip of 1. */
+const TRANSFER_FEE = 21_000n * 4n * GWEI;
+const CLOSED = contracts.errorString("closed");
+
+const sequential = ENGINES.filter((engine) => engine.sequences);
+const SETS = [...sequential.map((engine) => [engine]), ENGINES];
+
+for (const engines of SETS) {
+	describe(`what stands behind a chain, by ${engines.map((engine) => engine.name).join(", ")}`, () => {
+		let chain: DevChain;
+		let node: JsonRpcClient;
+		let block: BlockContext;
+		let user: Wallet;
+		let searcher: Wallet;
+		/** An account whose code hands its ether to whoever calls it. */
+		let drained: Wallet;
+		let poor: Wallet;
+		before(async () => {
+			chain = await startDevChain();
+			node = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
+			await placeContracts(chain, {
+				[GATE]: contracts.gate(CLOSED),
+				[PAYS]: contracts.PAYS_COINBASE,
+				[PAYS_CALLER]: contracts.PAYS_CALLER,
+				[LOOPS]: contracts.LOOPS,
+			});
+			user = await fundedWallet(chain, 2n * ETHER);
+			searcher = await fundedWallet(chain, ETHER);
+			drained = await fundedWallet(chain, ETHER);
+			poor = await fundedWallet(chain, 0n);
+			await placeContracts(chain, { [drained.address]: `0xef0100${PAYS_CALLER.slice(2)}` });
+			block = await nextBlock(chain);
+		});
+		after(async () => {
+			await node.close();
+			await chain.stop();
+		});
+
+		/** Backrun's sender: nonce 0 and an ether unless said. */
+		function run(
+			targets: readonly DecodedTransaction[],
+			tx: DecodedTransaction,
+			account: Partial<SimulatedBackrun> = {},
+		): Promise<readonly SimulationOutcome[]> {
+			const backrun = { tx, nonce: 0n, balance: ETHER, ...account };
+			const request: SimulationRequest = { ...requestFor(block, 2n * ETHER, targets), backrun };
+			return simulatorOn(node, engines).simulate(request);
+		}
+
+		const transfer = (wallet: Wallet, nonce: number, value: bigint, to = SINK) =>
+			signed(wallet, { to, nonce, value, gasLimit: 21_000n });
+
+		it("passes only where its target wrote what it needs", async () => {
+			const opening = await signed(user, { to: GATE, data: `0x${"1".padStart(64, "0")}` });
+			const through = await signed(searcher, { to: GATE });
+			assert.deepEqual(codes(await run([opening], through)), ["ok", "ok"]);
+			const outcomes = await run([await transfer(user, 0, 1n)], through);
+			assert.deepEqual(codes(outcomes), ["ok", "EXECUTION_REVERTED"]);
+			assert.deepEqual(outcomes[1], {
+				ok: false,
+				error: { code: "EXECUTION_REVERTED", message: "execution reverted: closed", data: CLOSED },
+			});
+		});
+
+		it("stands behind the whole chain", async () => {
+			const opening = await signed(user, { to: GATE, data: `0x${"1".padStart(64, "0")}`, nonce: 1 });
+			const targets = [await transfer(user, 0, 1n), opening, await transfer(user, 2, 1n)];
+			const outcomes = await run(targets, await signed(searcher, { to: GATE }));
+			assert.deepEqual(codes(outcomes), ["ok", "ok", "ok", "ok"]);
+		});
+
+		it("may be the chain's own sender's, with the nonce behind it", async () => {
+			const targets = [await transfer(user, 0, 1n), await transfer(user, 1, 1n)];
+			const own = { nonce: 0n, balance: 2n * ETHER };
+			const paying = { to: PAYS, value: 5n };
+			const right = await run(targets, await signed(user, { ...paying, nonce: 2 }), own);
+			assert.deepEqual(codes(right), ["ok", "ok", "ok"]);
+			assert.equal(right[2]?.ok && right[2].paid, 5n);
+			const low = await run(targets, await signed(user, { ...paying, nonce: 1 }), own);
+			assert.deepEqual(messages(low)[2], "nonce too low: next nonce 2, tx nonce 1");
+			const high = await run(targets, await signed(user, { ...paying, nonce: 3 }), own);
+			assert.deepEqual(messages(high)[2], "nonce too high: next nonce 2, tx nonce 3");
+		});
+
+		it("must have its own account's nonce where it is another's", async () => {
+			const target = await transfer(user, 0, 1n);
+			const tx = await signed(searcher, { to: SINK, nonce: 4 });
+			assert.deepEqual(messages(await run([target], tx, { nonce: 4n })), ["ok", "ok"]);
+			assert.deepEqual(messages(await run([target], tx, { nonce: 5n })), [
+				"ok",
+				"nonce too low: next nonce 5, tx nonce 4",
+			]);
+			assert.deepEqual(messages(await run([target], tx, { nonce: 3n })), [
+				"ok",
+				"nonce too high: next nonce 3, tx nonce 4",
+			]);
+		});
+
+		it("has a higher nonce where an authorization of its sender's takes effect in the target", async () => {
+			const authorization = searcher.authorizeSync({ address: PAYS, nonce: 0, chainId: 31337 });
+			const target = await signed(user, { to: SINK, type: 4, authorizationList: [authorization] });
+			const late = await run([target], await signed(searcher, { to: SINK, nonce: 0 }));
+			assert.deepEqual(messages(late), ["ok", "nonce too low: next nonce 1, tx nonce 0"]);
+			assert.deepEqual(codes(await run([target], await signed(searcher, { to: SINK, nonce: 1 }))), [
+				"ok",
+				"ok",
+			]);
+		});
+
+		it("must pay the base fee and fit into a block", async () => {
+			const target = await transfer(user, 0, 1n);
+			const cheap = await signed(searcher, { to: SINK, maxFeePerGas: 2n * GWEI });
+			assert.deepEqual(codes(await run([target], cheap)), ["ok", "FEE_CAP_TOO_LOW"]);
+			const large = await signed(searcher, { to: SINK, gasLimit: block.gasLimit + 1n });
+			assert.deepEqual(codes(await run([target], large)), ["ok", "GAS_LIMIT_TOO_HIGH"]);
+		});
+
+		it("may spend what its target brings, to the wei", async () => {
+			const target = await transfer(user, 0, CAP + 7n, poor.address);
+			const exact = await run([target], await signed(poor, { to: PAYS, value: 7n }), { balance: 0n });
+			assert.deepEqual(codes(exact), ["ok", "ok"]);
+			assert.equal(exact[1]?.ok && exact[1].paid, 7n);
+			const above = await run([target], await signed(poor, { to: PAYS, value: 8n }), { balance: 0n });
+			const amounts = `balance ${CAP + 7n}, tx cost ${CAP + 8n}, overshot 1`;
+			assert.equal(messages(above)[1], `insufficient funds for gas * price + value: ${amounts}`);
+		});
+
+		it("has not what it has not, though its target is somebody else's", async () => {
+			const target = await transfer(user, 0, 1n);
+			const tx = await signed(poor, { to: PAYS, value: 7n });
+			const outcomes = await run([target], tx, { balance: 0n });
+			const amounts = `balance 0, tx cost ${CAP + 7n}, overshot ${CAP + 7n}`;
+			assert.equal(messages(outcomes)[1], `insufficient funds for gas * price + value: ${amounts}`);
+		});
+
+		it("fails where its target takes the funds away", async () => {
+			const backrun = await signed(drained, { to: PAYS, value: 7n });
+			assert.deepEqual(codes(await run([await transfer(user, 0, 1n)], backrun)), ["ok", "ok"]);
+			const draining = await signed(user, { to: drained.address });
+			const outcomes = await run([draining], backrun);
+			assert.deepEqual(codes(outcomes), ["ok", "INSUFFICIENT_FUNDS"]);
+			assert.match(messages(outcomes)[1] ?? "", /: balance 0, /);
+		});
+
+		it("has what its target's sender has left, where it is the same", async () => {
+			const left = 2n * ETHER - ETHER - TRANSFER_FEE;
+			const own = { balance: 2n * ETHER };
+			const target = await transfer(user, 0, ETHER);
+			const exact = await signed(user, { to: PAYS, nonce: 1, value: left - CAP });
+			assert.deepEqual(codes(await run([target], exact, own)), ["ok", "ok"]);
+			const above = await signed(user, { to: PAYS, nonce: 1, value: left - CAP + 1n });
+			const amounts = `balance ${left}, tx cost ${left + 1n}, overshot 1`;
+			const outcomes = await run([target], above, own);
+			assert.equal(messages(outcomes)[1], `insufficient funds for gas * price + value: ${amounts}`);
+		});
+
+		it("is not run behind a target that fails", async () => {
+			const paying = await signed(searcher, { to: PAYS, value: 7n });
+			const failing = await run([await signed(user, { to: GATE })], paying);
+			assert.deepEqual(messages(failing), ["execution reverted: closed"]);
+			const gap = await run([await transfer(user, 1, 1n)], paying);
+			assert.deepEqual(messages(gap), ["nonce too high: next nonce 0, tx nonce 1"]);
+			const second = await run([await transfer(user, 0, 1n), await transfer(user, 5, 1n)], paying);
+			assert.deepEqual(messages(second), ["ok", "nonce too high: next nonce 1, tx nonce 5"]);
+		});
+
+		it("is told why it fails, where the node tells it", async () => {
+			const outcomes = await run([await transfer(user, 0, 1n)], await signed(searcher, { to: LOOPS }));
+			const isAlone = engines.length === 1 && engines[0]?.name === "eth_simulateV1";
+			assert.deepEqual(messages(outcomes), ["ok", isAlone ? "execution failed" : "out of gas"]);
+		});
+	});
+}
+
+function codes(outcomes: readonly SimulationOutcome[]): string[] {
+	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
+}
+
+function messages(outcomes: readonly SimulationOutcome[]): string[] {
+	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.message));
+}
