@@ -17,8 +17,11 @@ import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
 import { LOG_LEVELS } from "../shared/log.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
+import { SUBSCRIPTION_NAMES } from "./domain/subscriptionNames.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
+/** So that bots written for that relay work unchanged. */
+const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
 const port = integer(0, 65_535);
 
 /** Every setting of the relay. */
@@ -63,6 +66,13 @@ export const RELAY_SETTINGS = {
 	),
 	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
 	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
+	SUBSCRIPTION_ALIASES: row(
+		"other names for the subscription to pending transactions",
+		"names of letters, digits, - and _, up to 80 each, with commas between",
+		DEFAULT_ALIASES,
+		aliases,
+		DEFAULT_ALIASES,
+	),
 	DATA_DIR: row("folder of the embedded store (in it: relay/)", "a folder", "./data", text, "./data"),
 	DATABASE_URL: {
 		...optional(
@@ -156,6 +166,13 @@ function privateKey(value: string): string | undefined {
 
 function address(value: string): string | undefined {
 	return /^0x[0-9a-fA-F]{40}$/.test(value) ? value.toLowerCase() : undefined;
+}
+
+/** None empty, and none that means something else already. */
+function aliases(value: string): readonly string[] | undefined {
+	const names = value.split(",").map((name) => name.trim());
+	const taken: readonly string[] = SUBSCRIPTION_NAMES;
+	return names.every((name) => /^[\w-]{1,80}$/.test(name) && !taken.includes(name)) ? names : undefined;
 }
 
 /** Nothing is valid: what the setting asks for does not exist, and must not look as if it did. */

@@ -2,6 +2,7 @@
 // call them.
 
 import { type Count, labelSets, type Metrics, type Observe } from "../shared/metrics.ts";
+import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
 import { STAGES } from "./domain/lifecycle.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
@@ -23,6 +24,8 @@ export interface RelayMetrics {
 	/** A delivery to a builder that was answered, or not. */
 	readonly delivery: Count<"builder" | "kind" | "answer">;
 	readonly deliverySeconds: Observe<"builder">;
+	/** A bid or a plain bundle that was answered. */
+	readonly bundle: Count<"kind" | "outcome">;
 	/** A JSON-RPC call that ended. */
 	readonly call: Count<"method" | "outcome">;
 	/** A background task that failed. */
@@ -52,7 +55,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 			"Deliveries to builders by answer",
 			labelSets({
 				builder: builders,
-				kind: ["bundle", "private", "cancel"],
+				kind: ["bundle", "backrun", "private", "cancel"],
 				answer: ["accepted", "rejected", "failed", "timeout", "unsent"],
 			}),
 		),
@@ -60,6 +63,11 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 			"relay_delivery_seconds",
 			"Time until a builder answered",
 			labelSets({ builder: builders }),
+		),
+		bundle: metrics.counter(
+			"relay_bundles_total",
+			"Searchers' bundles by kind and outcome",
+			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REFUSALS] }),
 		),
 		call: metrics.counter(
 			"relay_calls_total",
@@ -69,7 +77,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts"] }),
+			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds"] }),
 		),
 	};
 }
@@ -79,9 +87,13 @@ export interface RelayGauges {
 	readonly pending: () => number;
 	readonly ledger: () => number;
 	readonly lanes: () => number;
+	/** Live bids. */
+	readonly bids: () => number;
 	/** Number of the last block that was worked off; -1 before the first. */
 	readonly head: () => number;
 	readonly headAgeSeconds: () => number;
+	/** Subscriptions of all websocket connections. */
+	readonly subscriptions: () => number;
 }
 
 /** Makes the relay's gauges. */
@@ -89,6 +101,8 @@ export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
 	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.ledger);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
+	metrics.gauge("relay_bids", "Live bids", read.bids);
 	metrics.gauge("relay_head_number", "The last block that was worked off", read.head);
 	metrics.gauge("relay_head_age_seconds", "Age of the head", read.headAgeSeconds);
+	metrics.gauge("relay_subscriptions", "Subscriptions of websocket clients", read.subscriptions);
 }

@@ -1,5 +1,8 @@
 // What `GET /info` says of the relay: its chain, how bids must pay, its limits. Pure.
 
+import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
+import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleSchemas.ts";
+
 /** The settings that are told. */
 export interface InfoSettings {
 	/** The builders' shared coinbase, or undefined where each block has its own. */
@@ -12,12 +15,13 @@ export interface InfoSettings {
 	readonly RATE_LIMIT_RPS: number;
 }
 
-/** The JSON of `GET /info`. */
+/** The JSON of `GET /info`. `bidding`: whether the node can simulate bids behind their targets. */
 export function infoReport(
 	settings: InfoSettings,
 	version: string,
 	chainId: bigint,
 	maxPendingPerSender: number,
+	bidding: boolean,
 ): unknown {
 	return {
 		name: "leeward",
@@ -25,8 +29,7 @@ export function infoReport(
 		chainId: `0x${chainId.toString(16)}`,
 		feeRecipient: settings.FEE_RECIPIENT ?? null,
 		pay: "block.coinbase",
-		// Searchers can't bid yet: this version shares nothing with them.
-		bidding: false,
+		bidding,
 		refundPercent: settings.REFUND_PERCENT,
 		txTtlBlocks: settings.TX_TTL_BLOCKS,
 		slotSeconds: settings.SLOT_SECONDS,
@@ -35,6 +38,9 @@ export function infoReport(
 			maxBatch: settings.MAX_BATCH,
 			rateLimitRps: settings.RATE_LIMIT_RPS,
 			maxPendingPerSender,
+			maxBundleBlocksAhead: MAX_BLOCKS_AHEAD,
+			maxBundleTransactions: MAX_BUNDLE_TRANSACTIONS,
+			maxReplacementUuidLength: MAX_UUID_LENGTH,
 		},
 	};
 }

@@ -42,7 +42,7 @@ export interface IngressOptions {
 	readonly about: OpenRpcInfo;
 }
 
-export interface IngressDependencies extends Omit<MethodNeeds, "describe"> {
+export interface IngressDependencies extends Omit<MethodNeeds, "describe" | "charge"> {
 	/** The reads that are passed to the node. */
 	readonly reads: Fallback<CallContext>;
 	readonly records: RecordReader;
@@ -83,7 +83,11 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{
-			methods: methodTable(METHODS, { ...dependencies, describe: () => openRpc(METHODS, options.about) }),
+			methods: methodTable(METHODS, {
+				...dependencies,
+				charge: (client, weight) => limiter.charge(client, weight),
+				describe: () => openRpc(METHODS, options.about),
+			}),
 			fallback: dependencies.reads,
 			limiter,
 			log,

@@ -1,8 +1,9 @@
 // What the relay's methods need of the process, and what they get of a request: two types, for the method files.
 
-import type { CallContext } from "../../shared/http/callContext.ts";
+import type { CallContext, Client } from "../../shared/http/callContext.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
-import type { NodeReads, PendingReader, Submitter } from "../domain/ports.ts";
+import type { BundleReader, Market, NodeReads, PendingReader, Submitter } from "../domain/ports.ts";
+import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
 export interface MethodNeeds {
@@ -10,6 +11,17 @@ export interface MethodNeeds {
 	readonly submitter: Submitter;
 	readonly pending: PendingReader;
 	readonly node: NodeReads;
+	readonly subscriptions: SubscriptionHub;
+	/** Names that mean the subscription to pending transactions as well. */
+	readonly subscriptionAliases: readonly string[];
+	readonly market: Market;
+	readonly bundles: BundleReader;
+	/** Names of all builders: a searcher may choose among them. */
+	readonly builderNames: readonly string[];
+	/** Percent of what a backrun brings that its target's user gets. */
+	readonly refundPercent: number;
+	/** Takes `weight` more of the client's rate limit, for a call that turned out dear. */
+	readonly charge: (client: Client, weight: number) => void;
 	/** The OpenRPC document of all methods. */
 	readonly describe: () => unknown;
 }

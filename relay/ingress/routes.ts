@@ -1,11 +1,12 @@
-// The relay's GET routes: a transaction's status and its events, and what the relay is. Pages and JSON-RPC are not
-// served here.
+// The relay's GET routes: a transaction's status and its events, a bundle's status, and what the relay is. Pages and
+// JSON-RPC are not served here.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { RecordReader } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import { type BundleRouteDependencies, bundleRoute } from "./bundleRoute.ts";
 
 /** How a record is shown: the status stage's two views. */
 export interface RecordViews {
@@ -14,7 +15,7 @@ export interface RecordViews {
 	readonly events: (record: TransactionRecord) => unknown;
 }
 
-export interface RouteDependencies {
+export interface RouteDependencies extends BundleRouteDependencies {
 	readonly records: RecordReader;
 	readonly views: RecordViews;
 	/** What `GET /info` answers. */
@@ -51,6 +52,7 @@ export function relayRoutes(dependencies: RouteDependencies): readonly Route[] {
 						: jsonAnswer(200, views.events(record)),
 				),
 		},
+		bundleRoute(dependencies),
 		{ path: "/info", handle: () => jsonAnswer(200, info()) },
 	];
 }

@@ -23,6 +23,15 @@ export interface Connection {
 	onClose(listener: () => void): void;
 }
 
+/** One message of a websocket and its answer. */
+export interface Exchange {
+	/**
+	 * Calls `listener` once, when the answer was sent ahead of whatever is sent from then on, or none is due; at once if
+	 * that was before.
+	 */
+	onAnswered(listener: () => void): void;
+}
+
 /** What a method gets beside its parameters. */
 export interface CallContext {
 	readonly transport: "http" | "ws";
@@ -35,6 +44,8 @@ export interface CallContext {
 	readonly origin: string | null;
 	/** Null over HTTP. */
 	readonly connection: Connection | null;
+	/** The message that the call came with; null over HTTP. */
+	readonly exchange: Exchange | null;
 }
 
 /** The context of a request to `target`. */
@@ -43,8 +54,9 @@ export function callContext(
 	client: Client,
 	origin: string | null,
 	connection: Connection | null,
+	exchange: Exchange | null = null,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection);
+	return new RequestContext(target, client, origin, connection, exchange);
 }
 
 /** Parses the query when it is first asked for: most requests have none, and few methods ask. */
@@ -54,15 +66,23 @@ class RequestContext implements CallContext {
 	readonly client: Client;
 	readonly origin: string | null;
 	readonly connection: Connection | null;
+	readonly exchange: Exchange | null;
 	readonly #search: string;
 	#query: URLSearchParams | undefined;
 
-	constructor(target: RequestTarget, client: Client, origin: string | null, connection: Connection | null) {
+	constructor(
+		target: RequestTarget,
+		client: Client,
+		origin: string | null,
+		connection: Connection | null,
+		exchange: Exchange | null,
+	) {
 		this.transport = connection === null ? "http" : "ws";
 		this.path = target.path;
 		this.client = client;
 		this.origin = origin;
 		this.connection = connection;
+		this.exchange = exchange;
 		this.#search = target.search;
 	}
 

@@ -99,7 +99,8 @@ export class RpcWebsocket implements UpgradeHandler {
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { address, signer: null, vouched };
 			const connection = this.#connect(websocket, network);
-			connection.begin(callContext(target, client, request.headers.origin ?? null, connection));
+			const origin = request.headers.origin ?? null;
+			connection.begin((exchange) => callContext(target, client, origin, connection, exchange));
 		});
 	}
 

@@ -5,7 +5,7 @@ import type { WebSocket } from "ws";
 import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { ByteBudget } from "./byteBudget.ts";
-import type { CallContext, Connection } from "./callContext.ts";
+import type { CallContext, Connection, Exchange } from "./callContext.ts";
 
 export interface WebsocketConnectionOptions {
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
@@ -27,7 +27,7 @@ export interface WebsocketConnectionDependencies {
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-/** A connection from its upgrade to its end. `begin` must be called once, with the context of its calls. */
+/** A connection from its upgrade to its end. `begin` must be called once. */
 export class WebsocketConnection implements Connection {
 	readonly #socket: WebSocket;
 	readonly #dispatcher: Dispatcher<CallContext>;
@@ -50,15 +50,15 @@ export class WebsocketConnection implements Connection {
 		this.#budget = dependencies.budget;
 	}
 
-	/** Serves the messages from now on, each with `context`. */
-	begin(context: CallContext): void {
+	/** Serves the messages from now on, each with the context that `contextOf` makes for it. */
+	begin(contextOf: (exchange: Exchange) => CallContext): void {
 		const socket = this.#socket;
-		this.#again = () => this.#work(context);
+		this.#again = () => this.#work(contextOf);
 		socket.on("message", (data: Buffer) => {
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#heard = true;
 			this.#waiting.push(data);
-			this.#work(context);
+			this.#again();
 		});
 		socket.on("pong", () => {
 			this.#heard = true;
@@ -112,7 +112,7 @@ export class WebsocketConnection implements Connection {
 		this.#socket.terminate();
 	}
 
-	#work(context: CallContext): void {
+	#work(contextOf: (exchange: Exchange) => CallContext): void {
 		const socket = this.#socket;
 		let full = false;
 		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
@@ -122,10 +122,11 @@ export class WebsocketConnection implements Connection {
 			this.#underWay++;
 			const { length } = message;
 			this.#bytesUnderWay += length;
+			const exchange = new MessageExchange();
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
 			this.#dispatcher
-				.dispatch(message, context)
-				.then((answer) => this.#answered(answer, length, context), neverRejects);
+				.dispatch(message, contextOf(exchange))
+				.then((answer) => this.#answered(answer, length, exchange), neverRejects);
 		}
 		full ||= this.#underWay >= this.#options.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
@@ -140,13 +141,33 @@ export class WebsocketConnection implements Connection {
 		return this.#budget.take(bytes, this.#again);
 	}
 
-	#answered({ text }: RpcAnswer, bytes: number, context: CallContext): void {
+	#answered({ text }: RpcAnswer, bytes: number, exchange: MessageExchange): void {
 		this.#underWay--;
 		this.#bytesUnderWay -= bytes;
 		this.#budget.give(bytes);
 		if (text !== null) this.send(text);
-		if (!this.#finishing) this.#work(context);
+		exchange.end();
+		if (!this.#finishing) this.#again();
 		else if (this.#underWay === 0) this.close(GOING_AWAY, "going away");
+	}
+}
+
+/** Ends once. */
+class MessageExchange implements Exchange {
+	#listeners: (() => void)[] | null = null;
+	#ended = false;
+
+	onAnswered(listener: () => void): void {
+		if (this.#ended) listener();
+		// Few messages have a listener, so that most shall not cost a list.
+		else if (this.#listeners === null) this.#listeners = [listener];
+		else this.#listeners.push(listener);
+	}
+
+	end(): void {
+		this.#ended = true;
+		for (const listener of this.#listeners ?? []) listener();
+		this.#listeners = null;
 	}
 }
 

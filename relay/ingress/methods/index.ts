@@ -1,10 +1,15 @@
 // The relay's own methods: the list from which the dispatcher, rpc.discover and the README's table are made. Reads
 // that the node answers are passed on elsewhere.
 
+import { eth_cancelBundle } from "./eth_cancelBundle.ts";
 import { eth_getTransactionByHash } from "./eth_getTransactionByHash.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
+import { eth_sendBundle } from "./eth_sendBundle.ts";
 import { eth_sendPrivateTransaction } from "./eth_sendPrivateTransaction.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
+import { eth_subscribe } from "./eth_subscribe.ts";
+import { eth_unsubscribe } from "./eth_unsubscribe.ts";
+import { mev_sendBundle } from "./mev_sendBundle.ts";
 import { rpc_discover } from "./rpc_discover.ts";
 
 export const METHODS = [
@@ -12,5 +17,10 @@ export const METHODS = [
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
 	eth_sendPrivateTransaction,
+	eth_subscribe,
+	eth_unsubscribe,
+	eth_sendBundle,
+	eth_cancelBundle,
+	mev_sendBundle,
 	rpc_discover,
 ] as const;

@@ -1,0 +1,30 @@
+// Whose bundle it is: what is known of a request comes in, the name of its client goes out, under which its uuids and
+// the status of its bundles are kept. It verifies nothing: the transport has done that.
+
+import type { CallContext } from "../../shared/http/callContext.ts";
+
+/**
+ * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket
+ * always the latter. What a web page sends from a visitor's browser comes from the visitor's address without being
+ * the visitor's: it has a name of its own, so that no page can replace or watch what the visitor has sent.
+ */
+export function bundleOwner({ transport, client, origin }: OwnerContext): string {
+	if (transport === "http" && client.signer !== null) return client.signer;
+	return isWebPage(origin) ? `web ${client.address}` : client.address;
+}
+
+/** Whether the request may cancel what its client has sent; unsigned from a web page, it counts as a stranger's. */
+export function mayCancel({ transport, client, origin }: OwnerContext): boolean {
+	return (transport === "http" && client.signer !== null) || !isWebPage(origin);
+}
+
+/** What it needs to know of a request. */
+export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
+
+/**
+ * Whether a web page has sent it. We serve none that bids, so each is a foreign one. A page in a sandboxed frame has
+ * the origin "null"; extensions' origins have schemes of their own. https://fetch.spec.whatwg.org/#origin-header
+ */
+function isWebPage(origin: string | null): boolean {
+	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
+}

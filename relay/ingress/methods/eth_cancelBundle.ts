@@ -1,0 +1,18 @@
+// eth_cancelBundle: a uuid of the client's comes in, 200 goes out, whether there was a bundle under it or not.
+
+import { z } from "zod";
+import { bundleOwner, mayCancel } from "../bundleOwner.ts";
+import { cancelBundle } from "../bundleSchemas.ts";
+import { relayMethod } from "../needs.ts";
+
+export const eth_cancelBundle = relayMethod({
+	name: "eth_cancelBundle",
+	summary: "Takes back the client's bundle with this replacementUuid; 200 also where there is none.",
+	params: [{ name: "bundle", schema: cancelBundle }],
+	result: z.literal(200),
+	ordered: true,
+	handle([{ replacementUuid }], context, { market }) {
+		if (mayCancel(context)) market.cancel(bundleOwner(context), replacementUuid);
+		return 200;
+	},
+});

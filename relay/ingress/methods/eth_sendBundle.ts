@@ -1,0 +1,33 @@
+// eth_sendBundle: a bid on a shared pending transaction comes in, the bundle's hash goes out once it was simulated
+// behind its target. With an empty `txs` it cancels.
+
+import { z } from "zod";
+import { bytesToHex } from "../../../shared/ethereum/hex.ts";
+import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import { bundleHash } from "../bundleOutcome.ts";
+import { bundleOwner, mayCancel } from "../bundleOwner.ts";
+import { sendBundle } from "../bundleSchemas.ts";
+import { relayMethod } from "../needs.ts";
+
+/** The hash of no bundle: the answer to every cancel, so that it tells nothing of what there was. */
+const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));
+
+export const eth_sendBundle = relayMethod({
+	name: "eth_sendBundle",
+	summary:
+		"Bids on a shared pending transaction: its hash and a signed backrun that pays the fee recipient. Empty txs cancel.",
+	params: [{ name: "bundle", schema: sendBundle }],
+	result: z.string().describe("the bundle's hash"),
+	ordered: true,
+	async handle([bundle], context, { market, charge }) {
+		const owner = bundleOwner(context);
+		if (bundle.kind === "cancel") {
+			if (mayCancel(context)) market.cancel(owner, bundle.uuid);
+			return NO_BUNDLE;
+		}
+		const { target, backrun, block, uuid } = bundle;
+		const blocks = { first: block, last: null };
+		const outcome = await market.bid({ owner, blocks, uuid, builders: null, target, backrun });
+		return bundleHash(outcome, context.client, charge);
+	},
+});

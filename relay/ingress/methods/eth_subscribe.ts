@@ -1,0 +1,69 @@
+// eth_subscribe: a name comes in, with the hash for a bundle's status; the subscription's id goes out, and from then
+// on notifications. Over a websocket only.
+
+import { z } from "zod";
+import { parseHash } from "../../../shared/ethereum/hex.ts";
+import type { CallContext, Connection } from "../../../shared/http/callContext.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { PARTIAL_PENDING_TRANSACTIONS, SUBSCRIPTION_NAMES } from "../../domain/subscriptionNames.ts";
+import { bundleTopic, NEW_HEADS, PENDING_TRANSACTIONS } from "../../domain/topics.ts";
+import { bundleOwner } from "../bundleOwner.ts";
+import { bundleBlockView } from "../bundleView.ts";
+import { type MethodNeeds, relayMethod } from "../needs.ts";
+
+export const eth_subscribe = relayMethod({
+	name: "eth_subscribe",
+	summary:
+		"Over a websocket: pending transactions without their signatures, new heads, or a bundle's status, as notifications.",
+	params: [
+		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
+		{ name: "name", schema: z.string().catch("") },
+		{
+			name: "bundleHash",
+			schema: z.unknown().optional().describe("for service_bundleStatus: the hash of 32 bytes as 0x hex"),
+		},
+	],
+	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
+	handle([name, bundleHash], context, needs) {
+		const { connection, exchange } = context;
+		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
+		if (name === "service_bundleStatus") {
+			const hash = typeof bundleHash === "string" ? parseHash(bundleHash) : null;
+			if (hash === null) throw invalid("bundleHash: expected a hash of 32 bytes as 0x hex");
+			return subscribeToBundle(connection, hash, context, needs);
+		}
+		const topic = topicOf(name, needs.subscriptionAliases);
+		if (bundleHash !== undefined)
+			throw invalid("bundleHash: expected nothing, this subscription has no such");
+		return needs.subscriptions.subscribe(connection, topic, exchange);
+	},
+});
+
+/** Tells how it stands in each of its blocks, at once. One that is unknown, or somebody else's, is silent alike. */
+function subscribeToBundle(
+	connection: Connection,
+	bundleHash: string,
+	context: CallContext,
+	{ subscriptions, bundles }: MethodNeeds,
+): string {
+	const owner = bundleOwner(context);
+	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.exchange);
+	const record = bundles.bundle(owner, bundleHash);
+	if (record === null) return id;
+	for (const status of record.blocks) {
+		subscriptions.notify(connection, id, () => bundleBlockView(record, status));
+	}
+	return id;
+}
+
+/** The topic of a name without parameters. */
+function topicOf(name: string, aliases: readonly string[]): string {
+	if (name === "newHeads") return NEW_HEADS;
+	if (name === PARTIAL_PENDING_TRANSACTIONS || aliases.includes(name)) return PENDING_TRANSACTIONS;
+	throw invalid(`name: expected one of ${[...SUBSCRIPTION_NAMES, ...aliases].join(", ")}`);
+}
+
+function invalid(what: string): RpcError {
+	return new RpcError("invalidParams", `invalid params: ${what}`);
+}

@@ -1,0 +1,63 @@
+// mev_sendBundle, v0.1: transactions for a range of blocks come in, or a bid with the target's hash first; the
+// bundle's hash goes out. Its hints are checked and lead to nothing: a bundle is shown to builders alone.
+
+import { z } from "zod";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import type { PlainBundleRequest } from "../../domain/bundle.ts";
+import { bundleHash } from "../bundleOutcome.ts";
+import { bundleOwner } from "../bundleOwner.ts";
+import { type ShareBundle, shareBundle } from "../bundleSchemas.ts";
+import { relayMethod } from "../needs.ts";
+
+export const mev_sendBundle = relayMethod({
+	name: "mev_sendBundle",
+	summary:
+		"Takes a bundle for a range of blocks, or with {hash} first a bid on a shared pending transaction.",
+	params: [{ name: "bundle", schema: shareBundle }],
+	result: z.object({ bundleHash: z.string() }).describe("the bundle's hash"),
+	ordered: true,
+	async handle([bundle], context, { market, builderNames, refundPercent, charge }) {
+		const { blocks, builders, uuid, body } = bundle;
+		const unknown = builders?.findIndex((name) => !builderNames.includes(name)) ?? -1;
+		if (unknown >= 0) throw bad(`privacy.builders[${unknown}]`, "the name of a builder of this relay");
+		const envelope = { owner: bundleOwner(context), blocks, uuid, builders };
+		const [first, second] = body;
+		let outcome: Awaited<ReturnType<typeof market.bid>>;
+		if (first?.kind === "hash" && second?.kind === "tx") {
+			checkBidRefund(bundle, refundPercent);
+			outcome = await market.bid({ ...envelope, target: first.hash, backrun: second.raw });
+		} else {
+			const refund = plainRefund(bundle);
+			const transactions = body.flatMap((entry) =>
+				entry.kind === "tx" ? [{ raw: entry.raw, canRevert: entry.canRevert }] : [],
+			);
+			outcome = await market.submit({ ...envelope, body: transactions, refund });
+		}
+		return { bundleHash: bundleHash(outcome, context.client, charge) };
+	},
+});
+
+/** Behind a target its user's terms count: the bundle may repeat them or promise more, not less. */
+function checkBidRefund({ refund }: ShareBundle, refundPercent: number): void {
+	const [own] = refund;
+	if (own === undefined) return;
+	if (refund.length > 1) throw bad("validity.refund", "at most one with a hash in the body");
+	if (own.bodyIdx !== 0) throw bad("validity.refund[0].bodyIdx", "0, the target");
+	if (own.percent < refundPercent) throw bad("validity.refund[0].percent", `${refundPercent} at least`);
+}
+
+/** Builders take one refund to one recipient. */
+function plainRefund({ refund, refundConfig }: ShareBundle): PlainBundleRequest["refund"] {
+	if (refund.length > 1) throw bad("validity.refund", "at most one");
+	if (refundConfig.length > 1) throw bad("validity.refundConfig", "at most one");
+	const [owed] = refund;
+	if (owed === undefined) return null;
+	const [config] = refundConfig;
+	const percent = Math.floor((owed.percent * (config?.percent ?? 100)) / 100);
+	if (percent === 0) return null;
+	return { bodyIdx: owed.bodyIdx, percent, recipient: config?.address ?? null };
+}
+
+function bad(place: string, expected: string): RpcError {
+	return new RpcError("invalidParams", `invalid params: bundle.${place}: expected ${expected}`);
+}
