@@ -32,7 +32,7 @@ export interface BlockLoopDependencies extends ChainChangesDependencies {
 	/** What the block after the head allows. */
 	readonly nextOf: () => NextBlock | null;
 	/** Told of each head before anything is sent for the next block. */
-	readonly onHead: (block: number) => void;
+	readonly onHead: (update: ChainUpdate) => void;
 	readonly log: Logger;
 }
 
@@ -86,7 +86,7 @@ export class BlockLoop {
 		await this.#changes.include(update, this.#stop.signal);
 		accounts.setHead(update.head.number);
 		tip.set(update.head, nextOf());
-		onHead(update.head.number);
+		onHead(update);
 		// Behind the tip: what is found dropped from here on is judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#changes.reconsider();
 		this.#changes.heal();

@@ -11,7 +11,7 @@ import { admit } from "./admission/admission.ts";
 import type { ChainRules } from "./admission/rules.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState } from "./domain/chain.ts";
-import type { SubmissionPath } from "./domain/endpoints.ts";
+import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
@@ -31,6 +31,8 @@ export interface PipelineDependencies {
 	readonly tip: Tip;
 	readonly broadcaster: Broadcaster;
 	readonly runner: ChainRunner;
+	/** Shows a transaction to searchers. */
+	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
 	readonly onStep: (step: PipelineStep, seconds: number) => void;
 	/** How a submission ended: a refusal by its code. */
@@ -132,7 +134,7 @@ export class Pipeline implements Submitter {
 	}
 
 	async #write(entry: PoolEntry, replacedEntry: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
-		const { ledger, store, runner, broadcaster, clock, tip } = this.#deps;
+		const { ledger, store, runner, broadcaster, share, clock, tip } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
 		const block = tip.head()?.number ?? 0;
@@ -164,6 +166,7 @@ export class Pipeline implements Submitter {
 				broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
 			}
 		}
+		if (policyOf(transaction.path).shared === "always") share(transaction);
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
 	}

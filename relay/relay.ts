@@ -3,7 +3,6 @@
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
-import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
 import { type Component, sequence } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
@@ -13,30 +12,31 @@ import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
 import { awaitNode } from "./chain/awaitNode.ts";
+import { createHeadFeed } from "./chain/headFeed.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
-import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
-import { Passthrough } from "./chain/passthrough.ts";
 import { transactionGasCap } from "./chain/transactionGasCap.ts";
 import { ChainRunner } from "./chainRunner.ts";
 import type { RelayConfig } from "./config.ts";
+import { createFront } from "./front.ts";
 import { ChainTip } from "./inclusion/chainTip.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
+import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
-import { infoReport } from "./ingress/info.ts";
-import { createIngress } from "./ingress/ingress.ts";
+import { bundleBlockView } from "./ingress/bundleView.ts";
+import { SubscriptionHub } from "./ingress/subscriptions.ts";
+import { createMarket } from "./market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, Pool } from "./pool/pool.ts";
-import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { chooseEngines } from "./simulation/chooseEngines.ts";
+import { receivedByFrames } from "./simulation/engines/transfers.ts";
 import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { Ledger } from "./status/ledger.ts";
-import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./store/transactions.ts";
 
@@ -101,7 +101,8 @@ async function connect(
 	resources: Resources,
 ): Promise<Assembly> {
 	const { kv, client, readClient } = resources;
-	const { log, clock } = overrides;
+	const { log, clock, version } = overrides;
+	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log });
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
@@ -124,11 +125,12 @@ async function connect(
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
+	const engines = await chooseEngines(node, log.child("simulation"));
 	const simulator = createSimulator(
 		{ fixedFeeRecipient: config.FEE_RECIPIENT !== undefined },
 		{
 			node,
-			engines: await chooseEngines(node, log.child("simulation")),
+			engines,
 			clock,
 			log: log.child("simulation"),
 			onRun: simulationMetrics.runs,
@@ -150,8 +152,27 @@ async function connect(
 	);
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
+	const maxTxGas = await transactionGasCap(node, chain.chainId);
+	const feeRecipientOf = feeRecipients(config.FEE_RECIPIENT);
+	const bidding = engines.some((engine) => engine.sequences) && config.BUILDERS.some((row) => row.refund);
+	const market = createMarket(
+		{
+			...{ chainId: chain.chainId, maxTxGas, bidding, feeRecipientOf },
+			slotSeconds: config.SLOT_SECONDS,
+			refundPercent: config.REFUND_PERCENT,
+		},
+		{
+			...{ pool, ledger, accounts, tip, simulations, background, clock },
+			sender: fanout,
+			payments: paymentReader({ node, received: receivedByFrames }),
+			publisher: subscriptions,
+			view: bundleBlockView,
+			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
+			log: log.child("market"),
+		},
+	);
 	const runner = new ChainRunner(
-		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf: feeRecipients(config.FEE_RECIPIENT) },
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
 		{
 			pool,
 			records: ledger,
@@ -161,16 +182,20 @@ async function connect(
 			tip,
 			simulations,
 			broadcaster: fanout,
+			searchers: market.searchers,
 			background,
 			clock,
 			onStep,
 		},
 	);
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
-	const maxTxGas = await transactionGasCap(node, chain.chainId);
 	const pipeline = new Pipeline(
 		{ chainId: chain.chainId, maxTxGas },
-		{ pool, ledger, store, accounts, tip, broadcaster: fanout, runner, clock, onStep, onOutcome },
+		{
+			...{ pool, ledger, store, accounts, tip, runner, clock, onStep, onOutcome },
+			broadcaster: fanout,
+			share: market.share,
+		},
 	);
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
@@ -182,6 +207,7 @@ async function connect(
 			log: log.child("heads"),
 		},
 	);
+	const headFeed = createHeadFeed({ node, publisher: subscriptions, background, log: log.child("heads") });
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS },
 		{
@@ -194,9 +220,11 @@ async function connect(
 			runner,
 			tip,
 			nextOf: () => heads.next(),
-			onHead(block) {
-				simulations.setHead(block);
-				fanout.setHead(block);
+			onHead(update) {
+				simulations.setHead(update.head.number);
+				fanout.setHead(update.head.number);
+				market.blocksCame(update);
+				headFeed.onHeads(update.gap ? [update.head] : update.applied);
 			},
 			clock,
 			log: log.child("blocks"),
@@ -211,50 +239,19 @@ async function connect(
 		pending: () => pool.size,
 		ledger: () => ledger.size,
 		lanes: () => fanout.depth,
+		bids: market.size,
+		subscriptions: () => subscriptions.size,
 		head: () => tip.head()?.number ?? -1,
 		headAgeSeconds: () => heads.ageMs() / 1000,
 	});
-	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: readClient, clock, log });
-	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
-	const ingress = createIngress(
+	const ingress = createFront(
+		config,
+		{ log, clock, version, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
-			host: config.HOST,
-			port: config.PORT,
-			searcherPort: config.SEARCHER_PORT,
-			metricsPort: config.METRICS_PORT,
-			trustProxy: config.TRUST_PROXY,
-			boostSecret: config.BOOST_SECRET,
-			maxBodyBytes: config.MAX_BODY_BYTES,
-			maxBatch: config.MAX_BATCH,
-			rateLimitRps: config.RATE_LIMIT_RPS,
-			drainMs: overrides.drainMs ?? DRAIN_MS,
-			about: { title: "Leeward relay", version: overrides.version },
-			info: infoReport(config, overrides.version, chain.chainId, POOL_LIMITS.maxPerSender),
-		},
-		{
-			chainId: chain.chainId,
-			submitter: pipeline,
-			pending: pool,
-			node: nodeReads(reads),
-			reads,
-			records: {
-				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
-			},
-			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
-			checks: readinessChecks({
-				isNodeWell: () => tip.head() !== null && !heads.isOut,
-				headAgeMs: () => heads.ageMs(),
-				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
-				isStoreWell: () => store.check(),
-				isDelivering: () => deliveries.healthy,
-			}),
-			isReady: () => tip.head() !== null,
-			isOwn: (hash) => ledger.get(hash) !== undefined,
-			registry,
-			onCall: (method, outcome) => metrics.call({ method, outcome }),
-			verifySignature: verifyBody,
-			clock,
-			log: log.child("ingress"),
+			chain,
+			bidding,
+			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
+			readClient,
 		},
 	);
 

@@ -15,7 +15,12 @@ const MAX_LINES = 300;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...["type:relay/chainRunner.ts", "relay/chainChanges.ts"],
+	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts"],
+];
+const PER_BUNDLE: Allowed = [
+	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
+	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
+	...["type:relay/bidSimulation.ts", "type:relay/auctioneer.ts"],
 ];
 
 /** Who may import what, beside its own folder: the first row that fits a path counts. */
@@ -24,7 +29,9 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/domain\//, ["shared/"]],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[/^relay\/(pipeline|chainRunner|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/(bidding|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/, PER_BUNDLE],
+	[/^relay\/(market|front)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],

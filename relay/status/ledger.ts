@@ -14,6 +14,9 @@ export interface LedgerEntry {
 	readonly record: TransactionRecord;
 }
 
+/** Events that leave the stage as it is, and that a restart could not find out again. */
+const KEPT: ReadonlySet<TxEvent["type"]> = new Set(["ready", "shared", "bundled", "refunded"]);
+
 /** Told of every event after it was folded. */
 export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
 
@@ -71,7 +74,7 @@ export class Ledger implements EventSink {
 			this.#log.error("illegal transition", { hash, stage: before, code: event.type });
 			return;
 		}
-		const real = record.stage !== before || event.type === "ready" || event.type === "shared";
+		const real = record.stage !== before || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
 		for (const listener of this.#listeners) listener(record, before, event);
 	}

@@ -2,7 +2,7 @@
 
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/lifecycle.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import type { LifeEvent, TransactionRecord } from "../domain/record.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 
 /** The transaction status record of the interface; `stage` only for what the relay holds. */
@@ -67,10 +67,10 @@ export function statusReport(record: TransactionRecord): StatusReport {
 		fastMode,
 		shared,
 		simulationError: record.simulationError,
-		backruns: 0,
+		backruns: record.backruns,
 		referrer: record.referrer,
 		refundRecipient: record.refundRecipient,
-		refund: 0,
+		refund: toEther(record.refund),
 		stage,
 	};
 }
@@ -81,9 +81,22 @@ function statusOf({ stage }: TransactionRecord): StatusReport["status"] {
 	return isLive(stage) && stage !== "SIMULATION_FAILED" ? "UNKNOWN" : "FAILED";
 }
 
-/** What `GET /tx/{hash}/events` says: the life of a transaction, in order of time. Times are ISO 8601. */
+/** Wei, as decimal digits, in ETH: the number nearest to it. */
+function toEther(wei: string): number {
+	const digits = wei.padStart(19, "0");
+	return Number(`${digits.slice(0, -18)}.${digits.slice(-18)}`);
+}
+
+/**
+ * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time. Times are ISO 8601. Searchers know the
+ * hashes of what is shared: what was bid on it, and by which bundle, is told only when it can't be outbid any more.
+ */
 export function eventsReport(record: TransactionRecord): unknown {
-	const events = record.events.map((event) => ({ ...event, at: new Date(event.at).toISOString() }));
+	const hidesBids = isLive(record.stage);
+	const events = record.events.map((event) => ({
+		...(hidesBids && event.type === "bundled" ? withoutBid(event) : event),
+		at: new Date(event.at).toISOString(),
+	}));
 	const deliveries = record.deliveries.map(({ at, ...rest }) => ({
 		type: "delivered",
 		...rest,
@@ -91,4 +104,8 @@ export function eventsReport(record: TransactionRecord): unknown {
 	}));
 	const all = [...events, ...deliveries].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 	return { hash: record.hash, stage: record.stage, omitted: record.omitted, events: all };
+}
+
+function withoutBid({ type, at, block, builders }: Extract<LifeEvent, { type: "bundled" }>) {
+	return { type, at, block, builders };
 }

@@ -1,0 +1,164 @@
+// The book of bids: valid ones come in, those that win go out. It ranks and bounds; it simulates nothing, sends
+// nothing, and knows no clock.
+
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+
+/** A bid that was simulated behind its target. */
+export interface Bid {
+	/** Who sent it. */
+	readonly owner: string;
+	/** The bundle's hash: keccak256 of the target's hash and the backrun's. */
+	readonly hash: string;
+	readonly target: string;
+	readonly backrun: DecodedTransaction;
+	/** The blocks it is for, both included. */
+	readonly firstBlock: number;
+	readonly lastBlock: number;
+	/** Names of the builders that may have it; null: all. */
+	readonly builders: readonly string[] | null;
+	/** Of those accepted; of equal bids the earlier one wins. */
+	readonly seq: number;
+	/** Wei that it pays by transfer, as last simulated. */
+	value: bigint;
+	/** The state that it was simulated in: head and links up to its target. It wins only while that is the present one. */
+	basis: string | null;
+	/** The state that it is being simulated in now, or null. */
+	checking: string | null;
+	/** Gives its uuid back, once it has ended. */
+	readonly release: () => void;
+}
+
+export interface AuctionBookOptions {
+	/** Bids at most: in all, of one owner, on one target. */
+	readonly maxTotal: number;
+	readonly maxPerOwner: number;
+	readonly maxPerTarget: number;
+	/** Bytes of raw backruns at most. */
+	readonly maxBytes: number;
+}
+
+export const BOOK_LIMITS: AuctionBookOptions = {
+	maxTotal: 50_000,
+	maxPerOwner: 2_000,
+	maxPerTarget: 1_000,
+	maxBytes: 128 * 1024 * 1024,
+};
+
+/** All live bids. */
+export class AuctionBook {
+	readonly #options: AuctionBookOptions;
+	/** The dearest first, of equals the earlier. */
+	readonly #ranked: Bid[] = [];
+	readonly #byTarget = new Map<string, Set<Bid>>();
+	readonly #byOwner = new Map<string, number>();
+	#bytes = 0;
+
+	constructor(options: AuctionBookOptions) {
+		this.#options = options;
+	}
+
+	get size(): number {
+		return this.#ranked.length;
+	}
+
+	/** Whether there is a bid on `target`. */
+	has(target: string): boolean {
+		return this.#byTarget.has(target);
+	}
+
+	/** Whether a bid is still here. */
+	holds(bid: Bid): boolean {
+		return this.#byTarget.get(bid.target)?.has(bid) === true;
+	}
+
+	/** The bids on `target`, in no order. */
+	of(target: string): readonly Bid[] {
+		return [...(this.#byTarget.get(target) ?? [])];
+	}
+
+	/** Hashes of all targets that have bids. */
+	targets(): readonly string[] {
+		return [...this.#byTarget.keys()];
+	}
+
+	/** What stands against one more bid of `owner` with a backrun of `bytes`, or null. */
+	full(owner: string, bytes: number): string | null {
+		const { maxTotal, maxPerOwner, maxBytes } = this.#options;
+		if ((this.#byOwner.get(owner) ?? 0) >= maxPerOwner) return `${maxPerOwner} bids of one searcher`;
+		const isFull = this.size >= maxTotal || this.#bytes + bytes > maxBytes;
+		return isFull ? "too many bids in all" : null;
+	}
+
+	/** The cheapest bid on `target` where there is no room for one more, else null. */
+	cheapestIfFull(target: string): Bid | null {
+		const bids = this.#byTarget.get(target);
+		if (bids === undefined || bids.size < this.#options.maxPerTarget) return null;
+		return [...bids].reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
+	}
+
+	add(bid: Bid): void {
+		this.#ranked.splice(this.#place(bid), 0, bid);
+		const bids = this.#byTarget.get(bid.target);
+		if (bids === undefined) this.#byTarget.set(bid.target, new Set([bid]));
+		else bids.add(bid);
+		this.#byOwner.set(bid.owner, (this.#byOwner.get(bid.owner) ?? 0) + 1);
+		this.#bytes += bid.backrun.size;
+	}
+
+	/** Takes a bid out; answers false where it is not here any more. */
+	remove(bid: Bid): boolean {
+		const bids = this.#byTarget.get(bid.target);
+		if (bids?.delete(bid) !== true) return false;
+		if (bids.size === 0) this.#byTarget.delete(bid.target);
+		this.#ranked.splice(this.#place(bid), 1);
+		const left = (this.#byOwner.get(bid.owner) ?? 1) - 1;
+		if (left === 0) this.#byOwner.delete(bid.owner);
+		else this.#byOwner.set(bid.owner, left);
+		this.#bytes -= bid.backrun.size;
+		return true;
+	}
+
+	/** Takes note of what a bid pays now. */
+	revalue(bid: Bid, value: bigint): void {
+		if (value === bid.value) return;
+		this.#ranked.splice(this.#place(bid), 1);
+		bid.value = value;
+		this.#ranked.splice(this.#place(bid), 0, bid);
+	}
+
+	/**
+	 * The winner of each target among the bids that `mayWin`. The dearest is served first; a sender's nonce is given
+	 * out once, so of two targets whose best backruns share one, the other one takes its next best.
+	 */
+	winners(mayWin: (bid: Bid) => boolean): ReadonlyMap<string, Bid> {
+		const winners = new Map<string, Bid>();
+		const nonces = new Set<string>();
+		for (const bid of this.#ranked) {
+			if (winners.has(bid.target) || !mayWin(bid)) continue;
+			const nonce = `${bid.backrun.from} ${bid.backrun.nonce}`;
+			if (nonces.has(nonce)) continue;
+			nonces.add(nonce);
+			winners.set(bid.target, bid);
+		}
+		return winners;
+	}
+
+	/** Where it stands, or would. */
+	#place(bid: Bid): number {
+		let low = 0;
+		let high = this.#ranked.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			const other = this.#ranked[middle];
+			if (other !== undefined && compare(other, bid) < 0) low = middle + 1;
+			else high = middle;
+		}
+		return low;
+	}
+}
+
+/** Below zero where `a` goes before `b`. */
+function compare(a: Bid, b: Bid): number {
+	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
+	return a.seq - b.seq;
+}

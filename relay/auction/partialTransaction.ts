@@ -1,0 +1,30 @@
+// What searchers see of a pending transaction: a decoded transaction comes in, the JSON of interface section 2.3 goes
+// out. It never holds a signature, a blob or an authorization.
+
+import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+
+/**
+ * The partial pending transaction: quantities in hex, `to` null for a creation. Where the type has only a gas price
+ * it is there as well as in both fee fields. Authorizations (EIP-7702) are signatures, and left out whole.
+ */
+export function partialPendingTransaction(tx: DecodedTransaction): Record<string, unknown> {
+	return {
+		chainId: toQuantity(tx.chainId),
+		to: tx.to,
+		value: toQuantity(tx.value),
+		data: bytesToHex(tx.data),
+		accessList: tx.accessList,
+		nonce: toQuantity(tx.nonce),
+		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+		maxFeePerGas: toQuantity(tx.maxFeePerGas),
+		...(tx.gasPrice === null ? {} : { gasPrice: toQuantity(tx.gasPrice) }),
+		...(tx.maxFeePerBlobGas === null
+			? {}
+			: { maxFeePerBlobGas: toQuantity(tx.maxFeePerBlobGas), blobVersionedHashes: tx.blobVersionedHashes }),
+		gas: toQuantity(tx.gasLimit),
+		type: toQuantity(tx.type),
+		hash: tx.hash,
+		from: tx.from,
+	};
+}

@@ -1,0 +1,81 @@
+// Who holds a replacementUuid: bundles and cancels of an owner come in, in the order in which they were sent; what must
+// end for them is ended. A bundle takes its place only once it was found good, so it may be overtaken on the way.
+
+/** How a bundle's place was lost before it was taken. */
+export type Overtaken = "REPLACED" | "CANCELLED";
+
+/** Ends the bundle that holds a uuid. */
+export type EndBundle = (how: Overtaken) => void;
+
+/** A bundle on its way in. */
+export interface Ticket {
+	/**
+	 * Takes the uuid, ending what held it. Answers how the bundle was overtaken by a later one of the same uuid, where
+	 * it was: then it takes nothing.
+	 */
+	take(end: EndBundle): Overtaken | null;
+	/** Gives the uuid back, once the bundle has ended by itself. */
+	release(): void;
+	/** To be called when its way in is over, whatever came of it. */
+	leave(): void;
+}
+
+interface Slot {
+	/** The last cancel. */
+	cancelled: number;
+	holder: { readonly seq: number; readonly end: EndBundle } | null;
+	/** Bundles on their way. */
+	entering: number;
+}
+
+/** The uuids of all owners; one that nothing is known of takes no memory. */
+export class UuidSlots {
+	readonly #slots = new Map<string, Slot>();
+	#seq = 0;
+
+	/** A bundle begins its way in; without a uuid nothing can end it. */
+	enter(owner: string, uuid: string | null): Ticket {
+		this.#seq += 1;
+		const seq = this.#seq;
+		if (uuid === null) return { take: () => null, release() {}, leave() {} };
+		const key = JSON.stringify([owner, uuid]);
+		const slot = this.#slots.get(key) ?? { cancelled: 0, holder: null, entering: 0 };
+		this.#slots.set(key, slot);
+		slot.entering += 1;
+		return {
+			take(end) {
+				if (slot.cancelled > seq) return "CANCELLED";
+				const { holder } = slot;
+				if (holder !== null && holder.seq > seq) return "REPLACED";
+				slot.holder = { seq, end };
+				holder?.end("REPLACED");
+				return null;
+			},
+			release: () => {
+				if (slot.holder?.seq === seq) slot.holder = null;
+				this.#forget(key, slot);
+			},
+			leave: () => {
+				slot.entering -= 1;
+				this.#forget(key, slot);
+			},
+		};
+	}
+
+	/** Ends what holds the uuid, and what was sent under it before and is still on its way. */
+	cancel(owner: string, uuid: string): void {
+		const key = JSON.stringify([owner, uuid]);
+		const slot = this.#slots.get(key);
+		if (slot === undefined) return;
+		this.#seq += 1;
+		slot.cancelled = this.#seq;
+		const { holder } = slot;
+		slot.holder = null;
+		holder?.end("CANCELLED");
+		this.#forget(key, slot);
+	}
+
+	#forget(key: string, slot: Slot): void {
+		if (slot.entering === 0 && slot.holder === null && this.#slots.get(key) === slot) this.#slots.delete(key);
+	}
+}

@@ -1,0 +1,293 @@
+// PER TARGET: valid bids, looks at senders' chains and new blocks come in; the best bid of each target goes to the
+// builders behind it, and each bidder learns what became of his. What is out is always the best that is valid now.
+
+import { LRUCache } from "lru-cache";
+import type { Background } from "../shared/background.ts";
+import type { Clock } from "../shared/clock.ts";
+import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import { backrunBundle, backrunName } from "./auction/backrunBundle.ts";
+import type { AuctionBook, Bid } from "./auction/book.ts";
+import type { BundleRecords } from "./auction/bundleRecords.ts";
+import { closeBids } from "./auction/closing.ts";
+import type { Overtaken } from "./auction/slots.ts";
+import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
+import type { Records } from "./chainActions.ts";
+import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
+import type { Block, ChainUpdate } from "./domain/chain.ts";
+import type { BundleSender, EventSink, Tip } from "./domain/ports.ts";
+import { EXECUTION_FAILURES } from "./domain/simulation.ts";
+import type { Pool, SenderChain } from "./pool/pool.ts";
+
+export interface AuctioneerDependencies {
+	readonly pool: Pool;
+	readonly records: Records;
+	readonly events: EventSink;
+	readonly tip: Tip;
+	readonly book: AuctionBook;
+	readonly bundles: BundleRecords;
+	readonly simulation: BidSimulation;
+	readonly sender: BundleSender;
+	readonly background: Background;
+	readonly clock: Clock;
+}
+
+/** Blocks whose included bids are remembered. */
+const LANDED_BLOCKS = 128;
+
+/** The bid that is with the builders behind one target. */
+interface Out {
+	readonly bid: Bid;
+	readonly block: number;
+	/** Names of the builders that have had a bid on it for that block. */
+	readonly builders: ReadonlySet<string>;
+}
+
+/** Keeps the best bid of each target out. */
+export class Auctioneer {
+	readonly #refundPercent: number;
+	readonly #deps: AuctioneerDependencies;
+	readonly #out = new Map<string, Out>();
+	/** Hashes of the bundles that were counted, by target. */
+	readonly #counted = new Map<string, Set<string>>();
+	/** Bids that were included, by the hash of their block, as long as that may be reorganised. */
+	readonly #landed = new LRUCache<string, readonly Bid[]>({ max: LANDED_BLOCKS });
+
+	/** `refundPercent`: the user's share of what a backrun brings. */
+	constructor(options: { readonly refundPercent: number }, dependencies: AuctioneerDependencies) {
+		this.#refundPercent = options.refundPercent;
+		this.#deps = dependencies;
+	}
+
+	/** Takes a bid that was found valid on its basis. */
+	add(bid: Bid): void {
+		const { book, events, clock } = this.#deps;
+		const { target, hash } = bid;
+		const cheapest = book.cheapestIfFull(target);
+		if (cheapest !== null) this.#end(cheapest, "DROPPED", "outbid");
+		book.add(bid);
+		const counted = this.#counted.get(target) ?? new Set();
+		this.#counted.set(target, counted);
+		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
+		counted.add(hash);
+		const block = Math.max(bid.firstBlock, this.#nextBlock());
+		this.#note(bid, block, "ACCEPTED");
+		if (!this.#mayWin()(bid)) return;
+		const out = this.#out.get(target);
+		if (out?.block === block && book.holds(out.bid) && out.bid.value >= bid.value)
+			this.#note(bid, block, "OUTBID");
+		else this.award();
+	}
+
+	/** The bid's owner has replaced or cancelled it. */
+	withdraw(bid: Bid, how: Overtaken): void {
+		this.#end(bid, how, null);
+		this.award();
+	}
+
+	/** The very same bid has come again, and is about to be added: this one is forgotten, and nobody is told. */
+	supersede(bid: Bid): void {
+		this.#forget(bid);
+	}
+
+	/** A chain has been looked at: what it says of its links' bids is settled anew. */
+	looked({ ready, waiting }: SenderChain): void {
+		const { book, simulation } = this.#deps;
+		let touched = false;
+		for (const entry of [...ready, ...waiting]) {
+			const { hash } = entry.transaction.tx;
+			if (!book.has(hash) && !this.#out.has(hash)) continue;
+			touched = true;
+			const target = simulation.target(hash);
+			if (target !== null) for (const bid of book.of(hash)) this.#check(bid, target);
+		}
+		if (touched) this.award();
+	}
+
+	/** The target has ended otherwise than in a block: so have the bids on it. */
+	gone(target: string): void {
+		const { book } = this.#deps;
+		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
+		this.#counted.delete(target);
+		this.#withdraw(target);
+	}
+
+	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
+	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+		for (const block of reverted) this.#takeBack(block);
+		for (const block of applied) this.#close(block);
+		const { book, pool } = this.#deps;
+		for (const target of book.targets()) {
+			const isPending = pool.get(target) !== undefined;
+			for (const bid of book.of(target)) {
+				if (bid.lastBlock <= head.number) this.#end(bid, "NOT_INCLUDED", "notChosen");
+				else if (!isPending) this.#end(bid, "DROPPED", "targetGone");
+			}
+		}
+		for (const [target, out] of this.#out) if (out.block <= head.number) this.#out.delete(target);
+		for (const target of this.#counted.keys())
+			if (pool.get(target) === undefined) this.#counted.delete(target);
+	}
+
+	/** Sends what is the best now and is not out, and takes back what is out and is the best no more. */
+	award(): void {
+		const { book } = this.#deps;
+		const block = this.#nextBlock();
+		const winners = book.winners(this.#mayWin());
+		for (const [target, bid] of winners) {
+			const out = this.#out.get(target);
+			if (out?.bid !== bid || out.block !== block) this.#send(bid, block);
+		}
+		for (const target of [...this.#out.keys()]) if (!winners.has(target)) this.#withdraw(target);
+	}
+
+	/** A function that says of bids whether they are valid now and may be out: it looks at each target once. */
+	#mayWin(): (bid: Bid) => boolean {
+		const { pool, simulation } = this.#deps;
+		const block = this.#nextBlock();
+		const bases = new Map<string, string | null>();
+		return (bid) => {
+			if (bid.basis === null || bid.firstBlock > block || bid.lastBlock < block) return false;
+			let basis = bases.get(bid.target);
+			if (basis === undefined) {
+				const isOut = pool.get(bid.target)?.outFor === block;
+				const target = isOut ? simulation.target(bid.target) : null;
+				basis = target === null ? null : simulation.basis(target);
+				bases.set(bid.target, basis);
+			}
+			return basis === bid.basis;
+		};
+	}
+
+	#send(bid: Bid, block: number): void {
+		const { pool, sender, bundles, events, clock, book } = this.#deps;
+		const entry = pool.get(bid.target);
+		if (entry === undefined) return;
+		const before = this.#out.get(bid.target);
+		const had = before?.block === block ? before.builders : new Set<string>();
+		const answered = (delivery: Parameters<typeof bundles.delivered>[2]) =>
+			bundles.delivered(bid, block, delivery);
+		const builders = sender.sendBundle(
+			backrunBundle(bid, entry.transaction, block, this.#refundPercent),
+			[...entry.outTo].filter((builder) => bid.builders?.includes(builder) ?? true),
+			answered,
+		);
+		// Those that had the one before, and may not have this one.
+		const left = [...had].filter((builder) => !builders.includes(builder));
+		if (left.length > 0) sender.cancelBundle(backrunName(bid.target), block, left, answered);
+		this.#out.set(bid.target, { bid, block, builders: new Set([...had, ...builders]) });
+		events.emit(bid.target, {
+			type: "bundled",
+			at: clock.now(),
+			block,
+			bundle: bid.hash,
+			backrun: bid.backrun.hash,
+			bid: bid.value.toString(),
+			builders,
+		});
+		const mayWin = this.#mayWin();
+		this.#note(bid, block, "BEST");
+		for (const other of book.of(bid.target))
+			if (other !== bid && mayWin(other)) this.#note(other, block, "OUTBID");
+	}
+
+	/** Nothing may be out behind the target any more. */
+	#withdraw(target: string): void {
+		const out = this.#out.get(target);
+		if (out === undefined) return;
+		this.#out.delete(target);
+		const { sender, bundles } = this.#deps;
+		if (out.block !== this.#nextBlock()) return;
+		sender.cancelBundle(backrunName(target), out.block, [...out.builders], (delivery) =>
+			bundles.delivered(out.bid, out.block, delivery),
+		);
+	}
+
+	/** Simulates a bid for the next block again where the state behind its target is another one by now. */
+	#check(bid: Bid, target: BidTarget): void {
+		const { simulation, background } = this.#deps;
+		const block = this.#nextBlock();
+		const basis = simulation.basis(target);
+		if (bid.basis === basis || bid.checking === basis) return;
+		if (bid.firstBlock > block || bid.lastBlock < block) return;
+		bid.checking = basis;
+		background.run("bids", async () => {
+			const verdict = await simulation.simulate(target, bid.backrun, block).catch(unavailable);
+			// Another look has begun, for a later state.
+			if (bid.checking !== basis) return;
+			bid.checking = null;
+			this.#judge(bid, basis, verdict);
+		});
+	}
+
+	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
+		const { book } = this.#deps;
+		if (!book.holds(bid)) return;
+		if (verdict.kind === "valid") {
+			bid.basis = basis;
+			book.revalue(bid, verdict.value);
+			this.#note(bid, this.#nextBlock(), this.#out.has(bid.target) ? "OUTBID" : "ACCEPTED");
+		} else if (verdict.kind === "unavailable") {
+			bid.basis = null;
+		} else {
+			this.#end(bid, "DROPPED", reasonOf(verdict));
+		}
+		this.award();
+	}
+
+	/** Tells each bidder what came of the block. */
+	#close(block: Block): void {
+		const { book, bundles } = this.#deps;
+		const { number, hash } = block;
+		for (const target of book.targets()) {
+			const bids = book.of(target).filter((bid) => bid.firstBlock <= number && number <= bid.lastBlock);
+			const out = this.#out.get(target);
+			for (const { bid, change } of closeBids(block, target, bids, out?.block === number ? out.bid : null)) {
+				bundles.change(bid, number, change);
+				const isIn = change.stage === "INCLUDED";
+				if (isIn) this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bid]);
+				if (isIn || bid.lastBlock <= number) this.#forget(bid);
+			}
+		}
+	}
+
+	/** A block is no longer in the chain: neither are the bundles in it. */
+	#takeBack({ number, hash }: Block): void {
+		for (const bid of this.#landed.get(hash) ?? []) {
+			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
+			this.#deps.bundles.change(bid, number, change);
+		}
+		this.#landed.delete(hash);
+	}
+
+	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
+		const block = Math.min(Math.max(bid.firstBlock, this.#nextBlock()), bid.lastBlock);
+		if (this.#forget(bid)) this.#deps.bundles.change(bid, block, { stage, reason });
+	}
+
+	/** Takes it out of the book; answers false where it was not there. */
+	#forget(bid: Bid): boolean {
+		const had = this.#deps.book.remove(bid);
+		if (had) bid.release();
+		return had;
+	}
+
+	#note(bid: Bid, block: number, stage: BundleStage): void {
+		this.#deps.bundles.change(bid, block, { stage, reason: null, bid: bid.value });
+	}
+
+	#nextBlock(): number {
+		return this.#deps.tip.next()?.number ?? 0;
+	}
+}
+
+function reasonOf(verdict: Exclude<BidVerdict, { kind: "valid" | "unavailable" }>): BundleReason {
+	if (verdict.kind === "targetFails") return "targetGone";
+	if (verdict.kind === "unpaid") return "paysNothing";
+	const { code } = verdict.error;
+	return EXECUTION_FAILURES.has(code) ? "reverted" : "invalid";
+}
+
+function unavailable(thrown: unknown): BidVerdict {
+	if (thrown instanceof UpstreamError) return { kind: "unavailable" };
+	throw thrown;
+}

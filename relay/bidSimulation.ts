@@ -1,0 +1,129 @@
+// Bids behind their targets: a target's hash or a backrun comes in, what may be bid on, or what a backrun pays there,
+// goes out. It keeps nothing and decides nothing about bids.
+
+import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import type { Records } from "./chainActions.ts";
+import type { AccountState } from "./domain/chain.ts";
+import { policyOf } from "./domain/endpoints.ts";
+import type { Accounts, SharedTransactions, Simulations, Tip } from "./domain/ports.ts";
+import type { SimulationError } from "./domain/simulation.ts";
+import type { Pool, PoolEntry } from "./pool/pool.ts";
+
+/** A transaction that may be bid on, and what goes before it. */
+export interface BidTarget {
+	readonly entry: PoolEntry;
+	/** Its sender's links up to it, itself the last. */
+	readonly chain: readonly PoolEntry[];
+}
+
+/** How a backrun fares behind its target. */
+export type BidVerdict =
+	/** It pays so many wei. */
+	| { readonly kind: "valid"; readonly value: bigint }
+	| { readonly kind: "unpaid"; readonly feeRecipient: string }
+	| { readonly kind: "failed"; readonly error: SimulationError }
+	/** The target itself does not pass now. */
+	| { readonly kind: "targetFails" }
+	/** The node gave no verdict. */
+	| { readonly kind: "unavailable" };
+
+export interface BidSimulationOptions {
+	readonly slotSeconds: number;
+	/** The coinbase that `block` is simulated with. */
+	readonly feeRecipientOf: (block: number) => string;
+}
+
+export interface BidSimulationDependencies {
+	readonly pool: Pool;
+	readonly records: Records;
+	readonly accounts: Accounts;
+	readonly tip: Tip;
+	readonly simulations: Simulations;
+}
+
+/** Looks at targets and tries backruns behind them. */
+export class BidSimulation implements SharedTransactions {
+	readonly #options: BidSimulationOptions;
+	readonly #deps: BidSimulationDependencies;
+
+	constructor(options: BidSimulationOptions, dependencies: BidSimulationDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	shared(hash: string): DecodedTransaction | null {
+		return this.#sharedEntry(hash)?.transaction.tx ?? null;
+	}
+
+	/**
+	 * The target, or null where none may be bid on: not pending, not shared, behind a gap, or behind a transaction that
+	 * nobody may know of. All of these must look alike to whoever asks.
+	 */
+	target(hash: string): BidTarget | null {
+		const entry = this.#sharedEntry(hash);
+		if (entry === null) return null;
+		const { ready } = this.#deps.pool.chain(entry.transaction.tx.from);
+		const index = ready.indexOf(entry);
+		if (index < 0) return null;
+		const chain = ready.slice(0, index + 1);
+		return isOpen(chain) ? { entry, chain } : null;
+	}
+
+	/** Names the state behind the target: one that was simulated in another one must be simulated again. */
+	basis(target: BidTarget): string {
+		const head = this.#deps.tip.head()?.hash ?? "";
+		return [head, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
+	}
+
+	/** Runs `backrun` right behind the target in `block`, the next one or a later one. Throws UpstreamError. */
+	async simulate(target: BidTarget, backrun: DecodedTransaction, block: number): Promise<BidVerdict> {
+		const { accounts, simulations, tip } = this.#deps;
+		const next = tip.next();
+		if (next === null) return { kind: "unavailable" };
+		const { from } = target.entry.transaction.tx;
+		const [account, bidder] = await Promise.all([accounts.get(from), accounts.get(backrun.from)]);
+		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
+		const feeRecipient = this.#options.feeRecipientOf(next.number);
+		const later = block - next.number;
+		const outcomes = await simulations.simulate(
+			{
+				block: {
+					...next,
+					number: block,
+					timestamp: next.timestamp + later * this.#options.slotSeconds,
+					stateBlock: next.number - 1,
+					feeRecipient,
+				},
+				sender: from,
+				nonce: account.nonce,
+				balance: account.balance,
+				chain: target.chain.map((entry) => entry.transaction.tx),
+				backrun: { tx: backrun, nonce: bidder.nonce, balance: bidder.balance },
+			},
+			"bid",
+		);
+		const last = outcomes.at(-1);
+		if (last === undefined) return { kind: "unavailable" };
+		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
+		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
+		if (!last.ok) return { kind: "failed", error: last.error };
+		const value = last.paid ?? 0n;
+		return value > 0n ? { kind: "valid", value } : { kind: "unpaid", feeRecipient };
+	}
+
+	#sharedEntry(hash: string): PoolEntry | null {
+		const entry = this.#deps.pool.get(hash);
+		if (entry === undefined || !entry.durable) return null;
+		const isShared = this.#deps.records.get(hash)?.record.shared === true;
+		return isShared && policyOf(entry.transaction.path).shared !== "never" ? entry : null;
+	}
+}
+
+/** Whether searchers may learn of the state behind these links. */
+function isOpen(chain: readonly PoolEntry[]): boolean {
+	return chain.every((entry) => policyOf(entry.transaction.path).shared !== "never");
+}
+
+function notAnAccount({ address }: AccountState): SimulationError {
+	return { code: "EXECUTION_FAILED", message: `sender not an eoa: address ${address} has code` };
+}

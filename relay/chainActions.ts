@@ -1,0 +1,174 @@
+// What follows from a look at a sender's chain: its links, how they fared in the simulation and the plan for each come
+// in; events go out, dispatches to the builders, and what searchers may see of it. It asks the node for nothing.
+
+import type { Clock } from "../shared/clock.ts";
+import type { NextBlock } from "./domain/chain.ts";
+import type { LinkPlan } from "./domain/chainPlan.ts";
+import { policyOf } from "./domain/endpoints.ts";
+import type { Broadcaster, EventSink } from "./domain/ports.ts";
+import type { TransactionRecord } from "./domain/record.ts";
+import type { SimulationOutcome } from "./domain/simulation.ts";
+import type { PoolEntry, SenderChain } from "./pool/pool.ts";
+
+/** Records by hash, as far as a chain needs them. */
+export interface Records {
+	get(hash: string): { readonly record: TransactionRecord } | undefined;
+}
+
+/** What the searchers' side is told. */
+export interface Searchers {
+	/** Shows them a transaction; one that they have been shown is left alone. */
+	share(entry: PoolEntry): void;
+	/** A chain has been looked at: what is out and what waits is settled for the next block. */
+	looked(chain: SenderChain): void;
+}
+
+export interface ChainActionsOptions {
+	readonly txTtlBlocks: number;
+}
+
+export interface ChainActionsDependencies {
+	readonly records: Records;
+	readonly events: EventSink;
+	readonly broadcaster: Broadcaster;
+	readonly searchers: Searchers;
+	readonly clock: Clock;
+	readonly onStep: (step: "broadcast", seconds: number) => void;
+}
+
+/** One look at a chain. */
+export interface ChainLook extends SenderChain {
+	/** Of the first links of `ready`. */
+	readonly outcomes: readonly (SimulationOutcome | undefined)[];
+	/** One for each of `ready`. */
+	readonly plans: readonly LinkPlan[];
+	readonly next: NextBlock;
+}
+
+/** Carries out plans. */
+export class ChainActions {
+	readonly #options: ChainActionsOptions;
+	readonly #deps: ChainActionsDependencies;
+
+	constructor(options: ChainActionsOptions, dependencies: ChainActionsDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	/** What stands behind a gap waits; told before anything is asked of the node. */
+	wait(waiting: readonly PoolEntry[]): void {
+		for (const entry of waiting) {
+			if (policyOf(entry.transaction.path).shared === "always") this.#deps.searchers.share(entry);
+			this.#wait(entry, "nonceGap");
+		}
+	}
+
+	/** Does what the look came to. */
+	act(look: ChainLook): void {
+		const { ready, outcomes, plans, next } = look;
+		ready.forEach((entry, i) => {
+			this.#note(entry, outcomes[i], next);
+		});
+		this.#share(look);
+		ready.forEach((entry, i) => {
+			const plan = plans[i];
+			if (plan !== undefined) this.#apply(entry, plan, next);
+		});
+		this.#deps.searchers.looked(look);
+	}
+
+	/**
+	 * Shows searchers what they may see. What stands behind a link that is never shared is not shown for being likely to
+	 * be backrun: that was found out behind what nobody may know of.
+	 */
+	#share({ ready, outcomes }: ChainLook): void {
+		const { searchers } = this.#deps;
+		let hidden = false;
+		ready.forEach((entry, i) => {
+			const { shared } = policyOf(entry.transaction.path);
+			const outcome = outcomes[i];
+			const isLikely = outcome?.ok === true && outcome.emitsEvents === true;
+			if (shared === "always" || (shared === "likely" && isLikely && !hidden)) searchers.share(entry);
+			hidden ||= shared === "never";
+		});
+	}
+
+	/** Takes down a simulation that counts: one that passed, or one that the transaction must pass. */
+	#note(entry: PoolEntry, outcome: SimulationOutcome | undefined, next: NextBlock): void {
+		if (outcome?.ok !== true) return;
+		const { events, clock, records } = this.#deps;
+		const { hash } = entry.transaction.tx;
+		const again = policyOf(entry.transaction.path).resimulated;
+		const record = records.get(hash)?.record;
+		if (!again && record?.passed === true) return;
+		const last = record?.events.findLast((event) => event.type === "simulated");
+		if (last?.type === "simulated" && last.block === next.number && record?.stage === "BROADCAST") return;
+		const gasUsed = Number(outcome.gasUsed);
+		this.#leaveQueue(entry, next);
+		events.emit(hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
+	}
+
+	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock): void {
+		const { events, clock, broadcaster, records } = this.#deps;
+		const { hash } = entry.transaction.tx;
+		if (plan.do === "wait") {
+			this.#wait(entry, plan.reason);
+			return;
+		}
+		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
+		const firstBlock = this.#leaveQueue(entry, next);
+		if (plan.do === "hold") {
+			const { error } = plan;
+			// It has passed for this block and is out: that the node can't say so again now changes nothing.
+			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
+			const record = records.get(hash)?.record;
+			const told = record?.stage === "SIMULATION_FAILED" && record.block === next.number;
+			if (!told || record?.simulationError?.message !== error.message) {
+				events.emit(hash, { type: "simulationFailed", at: clock.now(), block: next.number, error });
+			}
+			// It went out for this very block and fails now: the builders are told.
+			if (entry.outFor === next.number) {
+				broadcaster.cancel(entry.transaction, [...entry.sentTo], next.number);
+				entry.outFor = null;
+			}
+			return;
+		}
+		const had = entry.outFor === next.number ? [...entry.outTo] : [];
+		const builders = plan.builders.filter((name) => !had.includes(name));
+		entry.outFor = next.number;
+		entry.outTo = new Set([...had, ...builders]);
+		entry.sentTo = new Set([...entry.sentTo, ...builders]);
+		const begun = clock.monotonic();
+		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number });
+		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
+		broadcaster.send({ transaction: entry.transaction, block: next.number, lastBlock }, builders);
+		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
+	}
+
+	#wait(entry: PoolEntry, reason: "nonceGap" | "behindHeld" | "behindUnchecked"): void {
+		const { events, clock, records } = this.#deps;
+		const { hash } = entry.transaction.tx;
+		// Should its turn come again for the same block, it is sent and told again.
+		entry.outFor = null;
+		const record = records.get(hash)?.record;
+		const last = record?.events.findLast((event) => event.type === "queued");
+		const known = record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason;
+		if (!known) events.emit(hash, { type: "queued", at: clock.now(), reason });
+	}
+
+	/** It is its turn: its life starts, where it had not. Answers the first block of its life. */
+	#leaveQueue(entry: PoolEntry, next: NextBlock): number {
+		const { events, clock, records } = this.#deps;
+		const { hash } = entry.transaction.tx;
+		const record = records.get(hash)?.record;
+		if (record?.stage === "QUEUED" || record?.firstBlock === null) {
+			events.emit(hash, { type: "ready", at: clock.now(), block: next.number });
+		}
+		return record?.firstBlock ?? next.number;
+	}
+}
+
+/** Whether all of `builders` have been given it for `block`. */
+function isOut(entry: PoolEntry, builders: readonly string[], block: number): boolean {
+	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
+}

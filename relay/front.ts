@@ -1,0 +1,109 @@
+// The relay's front, put together: its parts come in, the ingress goes out, with the reads that are passed to the node.
+// No rule of the relay's is here.
+
+import type { Clock } from "../shared/clock.ts";
+import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
+import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import type { Logger } from "../shared/log.ts";
+import type { Metrics } from "../shared/metrics.ts";
+import type { DeliveryHealth } from "./broadcast/health.ts";
+import { type NodeProbe, nodeReads } from "./chain/node.ts";
+import { NodeReader } from "./chain/nodeReader.ts";
+import { Passthrough } from "./chain/passthrough.ts";
+import type { RelayConfig } from "./config.ts";
+import type { ChainTip } from "./inclusion/chainTip.ts";
+import type { HeadTracker } from "./inclusion/heads.ts";
+import { infoReport } from "./ingress/info.ts";
+import { createIngress, type Ingress } from "./ingress/ingress.ts";
+import type { SubscriptionHub } from "./ingress/subscriptions.ts";
+import type { MarketParts } from "./market.ts";
+import type { RelayMetrics } from "./metrics.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { POOL_LIMITS, type Pool } from "./pool/pool.ts";
+import { readinessChecks } from "./readiness.ts";
+import { NODE_TIMEOUT_MS } from "./resources.ts";
+import type { Ledger } from "./status/ledger.ts";
+import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
+import type { Transactions } from "./store/transactions.ts";
+
+export interface FrontParts {
+	readonly chain: NodeProbe;
+	/** Whether searchers can bid. */
+	readonly bidding: boolean;
+	readonly pool: Pool;
+	readonly ledger: Ledger;
+	readonly store: Transactions;
+	readonly tip: ChainTip;
+	readonly heads: HeadTracker;
+	readonly deliveries: DeliveryHealth;
+	readonly pipeline: Pipeline;
+	readonly market: MarketParts;
+	readonly subscriptions: SubscriptionHub;
+	readonly registry: Metrics;
+	readonly metrics: RelayMetrics;
+	/** For reads of clients, which must not take the connections of the relay's own. */
+	readonly readClient: JsonRpcClient;
+}
+
+export interface FrontOptions {
+	readonly log: Logger;
+	readonly clock: Clock;
+	readonly version: string;
+	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	readonly drainMs: number;
+}
+
+/** Makes the ingress; nothing listens yet. */
+export function createFront(config: RelayConfig, options: FrontOptions, parts: FrontParts): Ingress {
+	const { log, clock, version, drainMs } = options;
+	const { tip, heads, ledger, store, market } = parts;
+	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
+	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
+	return createIngress(
+		{
+			host: config.HOST,
+			port: config.PORT,
+			searcherPort: config.SEARCHER_PORT,
+			metricsPort: config.METRICS_PORT,
+			trustProxy: config.TRUST_PROXY,
+			boostSecret: config.BOOST_SECRET,
+			maxBodyBytes: config.MAX_BODY_BYTES,
+			maxBatch: config.MAX_BATCH,
+			rateLimitRps: config.RATE_LIMIT_RPS,
+			drainMs: drainMs,
+			about: { title: "Leeward relay", version },
+			info: infoReport(config, version, parts.chain.chainId, POOL_LIMITS.maxPerSender, parts.bidding),
+		},
+		{
+			chainId: parts.chain.chainId,
+			submitter: parts.pipeline,
+			pending: parts.pool,
+			node: nodeReads(reads),
+			reads,
+			market: market.market,
+			bundles: market.bundles,
+			subscriptions: parts.subscriptions,
+			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
+			builderNames: config.BUILDERS.map((row) => row.name),
+			refundPercent: config.REFUND_PERCENT,
+			records: {
+				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
+			},
+			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
+			checks: readinessChecks({
+				isNodeWell: () => tip.head() !== null && !heads.isOut,
+				headAgeMs: () => heads.ageMs(),
+				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
+				isStoreWell: () => store.check(),
+				isDelivering: () => parts.deliveries.healthy,
+			}),
+			isReady: () => tip.head() !== null,
+			isOwn: (hash) => ledger.get(hash) !== undefined,
+			registry: parts.registry,
+			onCall: (method, outcome) => parts.metrics.call({ method, outcome }),
+			verifySignature: verifyBody,
+			clock,
+			log: log.child("ingress"),
+		},
+	);
+}

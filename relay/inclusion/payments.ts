@@ -1,0 +1,78 @@
+// What was paid in a block: its hash or a transaction's comes in, transfers and what reached the coinbase go out, read
+// from the node. It knows nothing of bids and refunds.
+
+import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
+
+const ASK_MS = 5_000;
+
+/** Wei that `address` got in a frame of the call tracer and in those within, less what it gave. */
+export type ReceivedByFrames = (frame: Readonly<Record<string, unknown>>, address: string) => bigint;
+
+/** Reads payments from `node`; `received` reads its traces. */
+export function paymentReader(dependencies: {
+	readonly node: Pick<JsonRpcClient, "call">;
+	readonly received: ReceivedByFrames;
+}): PaymentReader {
+	const { node, received } = dependencies;
+	/** The result as an object; null where there is none. */
+	const ask = async (method: string, params: readonly unknown[]): Promise<Fields | null> => {
+		const answer = await node.call({ method, params }, ASK_MS);
+		if (!answer.ok) throw new UpstreamError("notJsonRpc");
+		return fieldsOf(answer.result);
+	};
+	return {
+		async block(hash) {
+			const block = await ask("eth_getBlockByHash", [hash, true]);
+			return block === null ? null : readPaidBlock(block);
+		},
+		async brought(hash, block, transfers) {
+			const receipt = await ask("eth_getTransactionReceipt", [hash]);
+			const price = readQuantity(receipt?.effectiveGasPrice);
+			const gas = readQuantity(receipt?.gasUsed);
+			if (price === null || gas === null) throw new UpstreamError("notJsonRpc");
+			const fees = gas * (price - block.baseFee);
+			const answer = await node.call(
+				{ method: "debug_traceTransaction", params: [hash, { tracer: "callTracer" }] },
+				ASK_MS,
+			);
+			const frame = answer.ok ? fieldsOf(answer.result) : null;
+			return fees + (frame === null ? transfers : received(frame, block.coinbase));
+		},
+	};
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function fieldsOf(value: unknown): Fields | null {
+	return typeof value === "object" && value !== null ? (value as Fields) : null;
+}
+
+function readPaidBlock(block: Fields): PaidBlock {
+	const { transactions } = block;
+	if (!Array.isArray(transactions)) throw new UpstreamError("notJsonRpc");
+	return {
+		number: Number(known(readQuantity(block.number))),
+		coinbase: known(addressOf(block.miner)),
+		baseFee: readQuantity(block.baseFeePerGas) ?? 0n,
+		transactions: transactions.map((one: unknown) => {
+			const tx = fieldsOf(one) ?? {};
+			return {
+				hash: known(typeof tx.hash === "string" ? parseHash(tx.hash) : null),
+				from: known(addressOf(tx.from)),
+				to: addressOf(tx.to),
+				value: known(readQuantity(tx.value)),
+			};
+		}),
+	};
+}
+
+function addressOf(value: unknown): string | null {
+	return typeof value === "string" ? parseAddress(value) : null;
+}
+
+function known<T>(value: T | null): T {
+	if (value === null) throw new UpstreamError("notJsonRpc");
+	return value;
+}

@@ -1,0 +1,232 @@
+// PER PLAIN BUNDLE: signed transactions and a range of blocks come in; they go out to the builders for each block of the
+// range until one holds them, or until their sender takes them back. They are kept in memory alone.
+
+import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
+import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import { nodeUnavailable } from "./admission/admission.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "./admission/rules.ts";
+import { blockRange } from "./auction/blockRange.ts";
+import { bundleHash } from "./auction/bundleHash.ts";
+import type { BundleRecords } from "./auction/bundleRecords.ts";
+import type { Ticket, UuidSlots } from "./auction/slots.ts";
+import type { BundleOutcome, BundleRefusal, OutgoingBundle, PlainBundleRequest } from "./domain/bundle.ts";
+import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
+import type { Block, ChainUpdate } from "./domain/chain.ts";
+import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
+
+export interface PlainBundlesDependencies {
+	readonly accounts: Accounts;
+	readonly tip: Tip;
+	readonly bundles: BundleRecords;
+	readonly slots: UuidSlots;
+	readonly sender: BundleSender;
+	readonly onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => void;
+}
+
+/** Plain bundles at most: in all, and of one owner; bytes of all their transactions. */
+const MAX_BUNDLES = 10_000;
+const MAX_PER_OWNER = 500;
+const MAX_BYTES = 128 * 1024 * 1024;
+
+interface PlainBundle {
+	readonly owner: string;
+	readonly hash: string;
+	readonly outgoing: Omit<OutgoingBundle, "block">;
+	readonly hashes: readonly string[];
+	readonly bytes: number;
+	readonly firstBlock: number;
+	readonly lastBlock: number;
+	/** Names of the builders that may have it. */
+	readonly builders: readonly string[];
+	/** The last block that it was sent for, and to whom. */
+	outFor: number | null;
+	sentTo: readonly string[];
+	readonly release: () => void;
+}
+
+/** Takes plain bundles and sends them block by block. */
+export class PlainBundles {
+	readonly #chain: ChainRules;
+	readonly #deps: PlainBundlesDependencies;
+	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
+	readonly #bundles = new Map<string, PlainBundle>();
+	#bytes = 0;
+
+	constructor(chain: ChainRules, dependencies: PlainBundlesDependencies) {
+		this.#chain = chain;
+		this.#deps = dependencies;
+	}
+
+	/** Takes one. Throws RpcError where the node fails: nothing is kept then. */
+	async submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		const { slots, onOutcome } = this.#deps;
+		const ticket = slots.enter(request.owner, request.uuid);
+		try {
+			const outcome = await this.#consider(request, ticket);
+			onOutcome(outcome.outcome === "refused" ? outcome.code : "accepted");
+			return outcome;
+		} catch (thrown) {
+			onOutcome("failed");
+			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
+		} finally {
+			ticket.leave();
+		}
+	}
+
+	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
+	blocksCame({ applied, reverted, head }: ChainUpdate): void {
+		const { bundles } = this.#deps;
+		for (const bundle of [...this.#bundles.values()]) {
+			const held = applied.find((block) => holdsAny(block, bundle));
+			if (held !== undefined) {
+				const all = bundle.hashes.every((hash) => held.transactions.some((tx) => tx.hash === hash));
+				if (all)
+					bundles.change(bundle, held.number, { stage: "INCLUDED", reason: null, blockHash: held.hash });
+				this.#end(bundle, held.number, all ? null : { stage: "DROPPED", reason: "transactionMined" });
+				continue;
+			}
+			for (const { number } of applied) {
+				if (bundle.outFor !== number) continue;
+				bundles.change(bundle, number, { stage: "NOT_INCLUDED", reason: "notChosen" });
+			}
+			if (bundle.lastBlock <= head.number) this.#end(bundle, head.number, null);
+			else this.#send(bundle, reverted.length > 0);
+		}
+	}
+
+	async #consider(request: PlainBundleRequest, ticket: Ticket): Promise<BundleOutcome> {
+		const { tip } = this.#deps;
+		const next = tip.next();
+		if (next === null) throw nodeUnavailable();
+		const range = blockRange(request.blocks, next.number - 1);
+		if (!range.ok) return refused(range.code, range.message);
+		const txs: DecodedTransaction[] = [];
+		for (const [i, { raw }] of request.body.entries()) {
+			const decoded = decodeTransaction(raw);
+			if (!decoded.ok) return refused("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
+			const refusal = firstRefusal(STATIC_RULES, decoded.tx, this.#chain, next);
+			if (refusal !== null) return refused("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
+			txs.push(decoded.tx);
+		}
+		const fault = (await this.#nonceFault(txs)) ?? this.#full(request.owner, txs);
+		if (fault !== null) return fault;
+		return this.#take(request, ticket, txs, range.first, range.last);
+	}
+
+	/** A nonce that is used already can't be in any block to come. */
+	async #nonceFault(txs: readonly DecodedTransaction[]): Promise<BundleOutcome | null> {
+		for (const tx of txs) {
+			const account = await this.#deps.accounts.get(tx.from);
+			if (tx.nonce >= account.nonce) continue;
+			const message = `nonce too low: next nonce ${account.nonce}, tx nonce ${tx.nonce}`;
+			return refused("BAD_TRANSACTION", message);
+		}
+		return null;
+	}
+
+	#full(owner: string, txs: readonly DecodedTransaction[]): BundleOutcome | null {
+		const own = [...this.#bundles.values()].filter((bundle) => bundle.owner === owner).length;
+		if (own >= MAX_PER_OWNER)
+			return refused("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
+		const isFull = this.#bundles.size >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
+		return isFull ? refused("LIMIT", "limit exceeded: too many bundles in all") : null;
+	}
+
+	#take(
+		{ owner, uuid, body, refund, builders }: PlainBundleRequest,
+		ticket: Ticket,
+		txs: readonly DecodedTransaction[],
+		firstBlock: number,
+		lastBlock: number,
+	): BundleOutcome {
+		const { bundles, sender } = this.#deps;
+		const hashes = txs.map((tx) => tx.hash);
+		const hash = bundleHash(hashes);
+		const recipient = refund === null ? null : (refund.recipient ?? txs[refund.bodyIdx]?.from ?? null);
+		const bundle: PlainBundle = {
+			...{ owner, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
+			outgoing: {
+				name: `bundle ${JSON.stringify([owner, uuid ?? hash, uuid === null])}`,
+				transactions: txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false })),
+				refund:
+					refund === null || recipient === null
+						? null
+						: { percent: refund.percent, recipient, bodyIdx: refund.bodyIdx, of: null },
+			},
+			builders: builders ?? sender.names(),
+			outFor: null,
+			sentTo: [],
+			release: () => ticket.release(),
+		};
+		const old = this.#bundles.get(bundle.outgoing.name);
+		const overtaken = ticket.take((how) => {
+			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
+			else if (this.#forget(bundle)) bundles.change(bundle, bundle.outFor ?? firstBlock, { stage: how });
+		});
+		bundles.open(bundle, null, firstBlock, lastBlock);
+		bundles.change(bundle, firstBlock, { stage: overtaken ?? "ACCEPTED" });
+		if (overtaken !== null) return { outcome: "accepted", hash };
+		if (old !== undefined) this.#forget(old);
+		this.#bundles.set(bundle.outgoing.name, bundle);
+		this.#bytes += bundle.bytes;
+		this.#send(bundle, false);
+		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
+		return { outcome: "accepted", hash };
+	}
+
+	#send(bundle: PlainBundle, again: boolean): void {
+		const { tip, sender, bundles } = this.#deps;
+		const block = tip.next()?.number;
+		if (block === undefined || block < bundle.firstBlock || block > bundle.lastBlock) return;
+		if (bundle.outFor === block && !again) return;
+		bundle.outFor = block;
+		bundle.sentTo = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
+			bundles.delivered(bundle, block, delivery),
+		);
+		bundles.change(bundle, block, { stage: "SENT", reason: null });
+	}
+
+	/** Ends it, and tells the builders that have had it for a block to come. */
+	#end(
+		bundle: PlainBundle,
+		block: number,
+		last: { readonly stage: BundleStage; readonly reason: BundleReason | null } | null,
+	): void {
+		if (!this.#forget(bundle)) return;
+		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
+		if (last !== null) this.#deps.bundles.change(bundle, told, last);
+		this.#takeBack(bundle, []);
+	}
+
+	/** Tells the builders to forget it, but for those that have got another one in its place. */
+	#takeBack(bundle: PlainBundle, others: readonly string[]): void {
+		const { tip, sender, bundles } = this.#deps;
+		const block = bundle.outFor;
+		if (block === null || block !== tip.next()?.number) return;
+		const builders = bundle.sentTo.filter((name) => !others.includes(name));
+		if (builders.length === 0) return;
+		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
+			bundles.delivered(bundle, block, delivery),
+		);
+	}
+
+	#forget(bundle: PlainBundle): boolean {
+		if (this.#bundles.get(bundle.outgoing.name) !== bundle) return false;
+		this.#bundles.delete(bundle.outgoing.name);
+		this.#bytes -= bundle.bytes;
+		bundle.release();
+		return true;
+	}
+}
+
+function bytesOf(txs: readonly DecodedTransaction[]): number {
+	return txs.reduce((sum, tx) => sum + tx.size, 0);
+}
+
+function holdsAny(block: Block, { hashes }: PlainBundle): boolean {
+	return block.transactions.some((tx) => hashes.includes(tx.hash));
+}
+
+function refused(code: BundleRefusal, message: string): BundleOutcome {
+	return { outcome: "refused", code, message, simulated: false };
+}

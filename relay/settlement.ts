@@ -1,0 +1,177 @@
+// PER BLOCK THAT HOLDS ONE OF OURS WITH A BACKRUN: the records of mined transactions come in; what the backruns brought,
+// and what was owed and paid for it, is read back from the chain and goes out as events.
+
+import type { Background } from "../shared/background.ts";
+import type { Clock } from "../shared/clock.ts";
+import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import { type Logger, safeError } from "../shared/log.ts";
+import type { Refund, TxEvent } from "./domain/events.ts";
+import { isMined } from "./domain/lifecycle.ts";
+import type { EventSink, PaidBlock, PaymentReader } from "./domain/ports.ts";
+import type { TransactionRecord } from "./domain/record.ts";
+import { owedRefund, type RefundTerms } from "./domain/refund.ts";
+import type { Ledger } from "./status/ledger.ts";
+
+export interface SettlementDependencies {
+	readonly ledger: Pick<Ledger, "entries">;
+	readonly events: EventSink;
+	readonly payments: PaymentReader;
+	/** How a builder refunds; null for one that does not. */
+	readonly termsOf: (builder: string) => RefundTerms | null;
+	readonly background: Background;
+	readonly clock: Clock;
+	readonly log: Logger;
+}
+
+type Bundled = Extract<TxEvent, { type: "bundled" }>;
+
+/** One backrun that was mined behind its target. */
+interface Landed {
+	readonly record: TransactionRecord;
+	readonly bundled: Bundled;
+	/** Its place in the block. */
+	readonly index: number;
+	readonly recipient: string;
+	readonly brought: bigint;
+	readonly terms: readonly RefundTerms[];
+}
+
+/** Reads refunds back. */
+export class Settlement {
+	readonly #deps: SettlementDependencies;
+	/** The block in which a record was looked at last. */
+	readonly #settled = new WeakMap<TransactionRecord, string>();
+	#running = false;
+
+	constructor(dependencies: SettlementDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** Settles what is mined and not settled yet; what the node does not tell now is asked again with the next block. */
+	run(): void {
+		if (this.#running) return;
+		const byBlock = new Map<string, TransactionRecord[]>();
+		for (const { record } of this.#deps.ledger.entries()) {
+			const { blockHash, stage } = record;
+			if (blockHash === null || !isMined(stage) || this.#settled.get(record) === blockHash) continue;
+			if (!isOpen(record)) continue;
+			byBlock.set(blockHash, [...(byBlock.get(blockHash) ?? []), record]);
+		}
+		if (byBlock.size === 0) return;
+		this.#running = true;
+		this.#deps.background.run("refunds", async () => {
+			try {
+				for (const [hash, records] of byBlock) await this.#settle(hash, records);
+			} catch (thrown) {
+				if (!(thrown instanceof UpstreamError)) throw thrown;
+				this.#deps.log.warn("refunds could not be read back, trying again", { fault: safeError(thrown) });
+			} finally {
+				this.#running = false;
+			}
+		});
+	}
+
+	async #settle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {
+		const { payments, events, clock } = this.#deps;
+		const block = await payments.block(blockHash);
+		// Not there any more: a reorganisation is on its way.
+		if (block === null) return;
+		const landed: Landed[] = [];
+		for (const record of records) {
+			const one = await this.#landed(record, block);
+			if (one !== null) landed.push(one);
+		}
+		const refunds = attribute(block, landed);
+		for (const record of records) {
+			if (record.blockHash !== blockHash) continue;
+			this.#settled.set(record, blockHash);
+			const refund = refunds.get(record);
+			if (refund === undefined) continue;
+			events.emit(record.hash, { type: "refunded", at: clock.now(), block: block.number, ...refund });
+		}
+	}
+
+	/** The backrun that was mined behind the transaction; null where none of those that were sent was. */
+	async #landed(record: TransactionRecord, block: PaidBlock): Promise<Landed | null> {
+		const { payments, termsOf } = this.#deps;
+		const hashes = block.transactions.map((tx) => tx.hash);
+		const place = hashes.indexOf(record.hash);
+		for (const bundled of bundledFor(record)) {
+			const index = hashes.indexOf(bundled.backrun);
+			if (place < 0 || index < place) continue;
+			const recipient = record.refundRecipient ?? record.from;
+			const brought = await payments.brought(bundled.backrun, block, BigInt(bundled.bid));
+			const terms = bundled.builders.flatMap((name) => termsOf(name) ?? []);
+			return { record, bundled, index, recipient, brought, terms };
+		}
+		return null;
+	}
+}
+
+/** Whether a backrun was sent behind it for the block that holds it, of which nothing was told yet. */
+function isOpen(record: TransactionRecord): boolean {
+	const since = record.events.findLastIndex((event) => event.type === "included");
+	const told = record.events.findLastIndex((event) => event.type === "refunded");
+	return bundledFor(record).length > 0 && told < since;
+}
+
+/** What was sent behind it for the block that holds it, the last one first. */
+function bundledFor(record: TransactionRecord): readonly Bundled[] {
+	return record.events
+		.filter((event): event is Bundled => event.type === "bundled" && event.block === record.block)
+		.reverse();
+}
+
+/**
+ * Which transfer of the coinbase is whose: each stands behind its backrun. Those of exactly the owed amount are given
+ * out first, then the others in their order; a builder that pays several refunds at once pays the first of them.
+ */
+function attribute(block: PaidBlock, landed: readonly Landed[]): ReadonlyMap<TransactionRecord, Refund> {
+	const inOrder = [...landed].sort((a, b) => a.index - b.index);
+	const taken = new Set<number>();
+	const paid = new Map<Landed, bigint>();
+	const find = (one: Landed, fits: (value: bigint) => boolean): void => {
+		const index = block.transactions.findIndex(
+			(tx, i) =>
+				i > one.index &&
+				!taken.has(i) &&
+				tx.from === block.coinbase &&
+				tx.to === one.recipient &&
+				fits(tx.value),
+		);
+		if (index < 0) return;
+		taken.add(index);
+		paid.set(one, block.transactions[index]?.value ?? 0n);
+	};
+	for (const one of inOrder) {
+		find(one, (value) =>
+			one.terms.some((terms) => owedRefund(one.brought, block.baseFee, terms).owed === value),
+		);
+	}
+	for (const one of inOrder) if (!paid.has(one)) find(one, (value) => value > 0n);
+	return new Map(inOrder.map((one) => [one.record, refundOf(block, one, paid.get(one) ?? 0n)]));
+}
+
+/**
+ * The refund as it is told. Which of several builders made the block is not known: it is the one whose terms fit what
+ * was paid, or else the one that owes the most.
+ */
+function refundOf(block: PaidBlock, { bundled, brought, terms, recipient }: Landed, paid: bigint): Refund {
+	const owed = terms.map((one) => owedRefund(brought, block.baseFee, one));
+	const fitting = owed.find((one) => one.owed === paid);
+	const most = owed.reduce((high, one) => (one.owed > high.owed ? one : high), owed[0] ?? NOTHING);
+	const due = fitting ?? most;
+	return {
+		bundle: bundled.bundle,
+		backrun: bundled.backrun,
+		bid: bundled.bid,
+		brought: brought.toString(),
+		cost: due.cost.toString(),
+		owed: due.owed.toString(),
+		paid: paid.toString(),
+		payer: block.coinbase,
+		recipient,
+	};
+}
+
+const NOTHING = { cost: 0n, owed: 0n };
