@@ -4,13 +4,13 @@
 import { LRUCache } from "lru-cache";
 import type { Background } from "../shared/background.ts";
 import type { Clock } from "../shared/clock.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { backrunBundle, backrunName } from "./auction/backrunBundle.ts";
 import type { AuctionBook, Bid } from "./auction/book.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
 import { closeBids } from "./auction/closing.ts";
 import type { Overtaken } from "./auction/slots.ts";
-import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
+import { BidChecks } from "./bidChecks.ts";
+import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
 import type { Records } from "./chainActions.ts";
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
@@ -46,6 +46,7 @@ interface Out {
 export class Auctioneer {
 	readonly #refundPercent: number;
 	readonly #deps: AuctioneerDependencies;
+	readonly #checks: BidChecks;
 	readonly #out = new Map<string, Out>();
 	/** Hashes of the bundles that were counted, by target. */
 	readonly #counted = new Map<string, Set<string>>();
@@ -56,6 +57,15 @@ export class Auctioneer {
 	constructor(options: { readonly refundPercent: number }, dependencies: AuctioneerDependencies) {
 		this.#refundPercent = options.refundPercent;
 		this.#deps = dependencies;
+		this.#checks = new BidChecks({
+			...dependencies,
+			judged: (bid, verdict) => this.#judge(bid, verdict),
+		});
+	}
+
+	/** Begins nothing more. */
+	stop(): void {
+		this.#checks.stop();
 	}
 
 	/** Takes a bid that was found valid on its basis. */
@@ -98,7 +108,7 @@ export class Auctioneer {
 			if (!book.has(hash) && !this.#out.has(hash)) continue;
 			touched = true;
 			const target = simulation.target(hash);
-			if (target !== null) for (const bid of book.of(hash)) this.#check(bid, target);
+			if (target !== null) for (const bid of book.of(hash)) this.#checks.check(bid, target);
 		}
 		if (touched) this.award();
 	}
@@ -146,7 +156,7 @@ export class Auctioneer {
 		const block = this.#nextBlock();
 		const bases = new Map<string, string | null>();
 		return (bid) => {
-			if (bid.basis === null || bid.firstBlock > block || bid.lastBlock < block) return false;
+			if (bid.basis === null || !isFor(bid, block)) return false;
 			let basis = bases.get(bid.target);
 			if (basis === undefined) {
 				const isOut = pool.get(bid.target)?.outFor === block;
@@ -195,42 +205,20 @@ export class Auctioneer {
 		const out = this.#out.get(target);
 		if (out === undefined) return;
 		this.#out.delete(target);
-		const { sender, bundles } = this.#deps;
-		if (out.block !== this.#nextBlock()) return;
-		sender.cancelBundle(backrunName(target), out.block, [...out.builders], (delivery) =>
-			bundles.delivered(out.bid, out.block, delivery),
+		const { sender, bundles, book } = this.#deps;
+		const { block, bid } = out;
+		if (block !== this.#nextBlock()) return;
+		sender.cancelBundle(backrunName(target), block, [...out.builders], (delivery) =>
+			bundles.delivered(bid, block, delivery),
 		);
+		// Those that are left wait for their target, or for the node's word.
+		for (const one of book.of(target)) if (isFor(one, block)) this.#note(one, block, "ACCEPTED");
 	}
 
-	/** Simulates a bid for the next block again where the state behind its target is another one by now. */
-	#check(bid: Bid, target: BidTarget): void {
-		const { simulation, background } = this.#deps;
-		const block = this.#nextBlock();
-		const basis = simulation.basis(target);
-		if (bid.basis === basis || bid.checking === basis) return;
-		if (bid.firstBlock > block || bid.lastBlock < block) return;
-		bid.checking = basis;
-		background.run("bids", async () => {
-			const verdict = await simulation.simulate(target, bid.backrun, block).catch(unavailable);
-			// Another look has begun, for a later state.
-			if (bid.checking !== basis) return;
-			bid.checking = null;
-			this.#judge(bid, basis, verdict);
-		});
-	}
-
-	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
-		const { book } = this.#deps;
-		if (!book.holds(bid)) return;
-		if (verdict.kind === "valid") {
-			bid.basis = basis;
-			book.revalue(bid, verdict.value);
-			this.#note(bid, this.#nextBlock(), this.#out.has(bid.target) ? "OUTBID" : "ACCEPTED");
-		} else if (verdict.kind === "unavailable") {
-			bid.basis = null;
-		} else {
-			this.#end(bid, "DROPPED", reasonOf(verdict));
-		}
+	/** A bid was simulated again. */
+	#judge(bid: Bid, verdict: Exclude<BidVerdict, { kind: "unavailable" }>): void {
+		if (verdict.kind !== "valid") this.#end(bid, "DROPPED", reasonOf(verdict));
+		else this.#note(bid, this.#nextBlock(), this.#out.has(bid.target) ? "OUTBID" : "ACCEPTED");
 		this.award();
 	}
 
@@ -239,7 +227,7 @@ export class Auctioneer {
 		const { book, bundles } = this.#deps;
 		const { number, hash } = block;
 		for (const target of book.targets()) {
-			const bids = book.of(target).filter((bid) => bid.firstBlock <= number && number <= bid.lastBlock);
+			const bids = book.of(target).filter((bid) => isFor(bid, number));
 			const out = this.#out.get(target);
 			for (const { bid, change } of closeBids(block, target, bids, out?.block === number ? out.bid : null)) {
 				bundles.change(bid, number, change);
@@ -287,7 +275,6 @@ function reasonOf(verdict: Exclude<BidVerdict, { kind: "valid" | "unavailable" }
 	return EXECUTION_FAILURES.has(code) ? "reverted" : "invalid";
 }
 
-function unavailable(thrown: unknown): BidVerdict {
-	if (thrown instanceof UpstreamError) return { kind: "unavailable" };
-	throw thrown;
+function isFor(bid: Bid, block: number): boolean {
+	return bid.firstBlock <= block && block <= bid.lastBlock;
 }

@@ -107,8 +107,8 @@ export class BidSimulation implements SharedTransactions {
 		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
 		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
 		if (!last.ok) return { kind: "failed", error: last.error };
-		const value = last.paid ?? 0n;
-		return value > 0n ? { kind: "valid", value } : { kind: "unpaid", feeRecipient };
+		if (last.paid === null) return { kind: "unavailable" };
+		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
 	}
 
 	#sharedEntry(hash: string): PoolEntry | null {

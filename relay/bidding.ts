@@ -17,8 +17,10 @@ import type { Tip } from "./domain/ports.ts";
 import { EXECUTION_FAILURES } from "./domain/simulation.ts";
 
 export interface BiddingOptions extends ChainRules {
-	/** Whether the node can simulate one transaction behind another, and a builder pays refunds. */
+	/** Whether the node can simulate one transaction behind another. */
 	readonly enabled: boolean;
+	/** Names of the builders that pay refunds: bids go to no others. */
+	readonly refunding: readonly string[];
 }
 
 export interface BiddingDependencies {
@@ -37,6 +39,8 @@ const MAX_TRIES = 3;
 
 /** Why all targets that can't be bid on can't be bid on: whether they are unknown or hidden must not show. */
 const TARGET_NOT_FOUND = refused("TARGET_NOT_FOUND", "target transaction not found");
+/** The same answer, for one whose target was simulated and failed. */
+const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 
 /** Takes bids. */
 export class Bidding {
@@ -67,8 +71,14 @@ export class Bidding {
 
 	async #consider(request: BidRequest, ticket: Ticket): Promise<BundleOutcome> {
 		const { tip, book, simulation } = this.#deps;
-		const { enabled } = this.#options;
-		if (!enabled) return refused("NO_BIDDING", "bidding is not available with this node");
+		const { enabled, refunding } = this.#options;
+		if (!enabled || refunding.length === 0) {
+			const what = enabled ? "these builders: none pays refunds" : "this node";
+			return refused("NO_BIDDING", `bidding is not available with ${what}`);
+		}
+		if (request.builders?.every((name) => !refunding.includes(name))) {
+			return refused("NO_BIDDING", "bidding is not available with the builders named: none pays refunds");
+		}
 		const decoded = decodeTransaction(request.backrun);
 		if (!decoded.ok) return refused("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
@@ -133,7 +143,11 @@ export class Bidding {
 	}
 }
 
-function refused(code: BundleRefusal, message: string, simulated = false): BundleOutcome {
+function refused(
+	code: BundleRefusal,
+	message: string,
+	simulated = false,
+): Extract<BundleOutcome, { outcome: "refused" }> {
 	return { outcome: "refused", code, message, simulated };
 }
 
@@ -145,7 +159,7 @@ function faultOf(verdict: BidVerdict): BundleOutcome | null {
 		case "unavailable":
 			throw nodeUnavailable();
 		case "targetFails":
-			return TARGET_NOT_FOUND;
+			return TARGET_FAILS;
 		case "unpaid": {
 			const message = `backrun pays nothing to the fee recipient ${verdict.feeRecipient}`;
 			return refused("PAYS_NOTHING", message, true);

@@ -38,7 +38,7 @@ export interface MarketOptions {
 	readonly maxTxGas: bigint | null;
 	readonly slotSeconds: number;
 	readonly refundPercent: number;
-	/** Whether bids can be simulated, and a builder pays refunds. */
+	/** Whether bids can be simulated. */
 	readonly bidding: boolean;
 	/** The coinbase that a block is simulated with. */
 	readonly feeRecipientOf: (block: number) => string;
@@ -74,6 +74,8 @@ export interface MarketParts {
 	readonly blocksCame: (update: ChainUpdate) => void;
 	/** Live bids. */
 	readonly size: () => number;
+	/** Begins nothing more; what runs is joined by its background. */
+	readonly stop: () => void;
 }
 
 /** Makes it; it listens to the ledger from now on. */
@@ -88,7 +90,11 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, sender, background, clock },
 	);
 	const bidding = new Bidding(
-		{ ...options, enabled: options.bidding },
+		{
+			...options,
+			enabled: options.bidding,
+			refunding: sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null),
+		},
 		{ tip, book, bundles, slots, simulation, auctioneer, onOutcome: (outcome) => onBundle("bid", outcome) },
 	);
 	const plain = new PlainBundles(options, {
@@ -131,5 +137,6 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 			settlement.run();
 		},
 		size: () => book.size,
+		stop: () => auctioneer.stop(),
 	};
 }

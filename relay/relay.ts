@@ -154,7 +154,7 @@ async function connect(
 		metrics.step({ step }, seconds);
 	const maxTxGas = await transactionGasCap(node, chain.chainId);
 	const feeRecipientOf = feeRecipients(config.FEE_RECIPIENT);
-	const bidding = engines.some((engine) => engine.sequences) && config.BUILDERS.some((row) => row.refund);
+	const bidding = engines.some((engine) => engine.sequences);
 	const market = createMarket(
 		{
 			...{ chainId: chain.chainId, maxTxGas, bidding, feeRecipientOf },
@@ -269,6 +269,7 @@ async function connect(
 			},
 			async stop() {
 				runner.stop();
+				market.stop();
 				await simulations.stop();
 				await background.join();
 			},

@@ -57,9 +57,10 @@ export class BundleRecords implements BundleReader {
 	change(key: BundleKey, block: number, change: BlockChange): void {
 		const record = this.#records.get(keyOf(key));
 		if (record === undefined) return;
-		const status = statusOf(record, block);
+		const known = record.blocks.some((status) => status.block === block);
+		const status = statusOf(record, block, this.#deps.clock.now());
 		const names = Object.keys(change) as (keyof BlockChange)[];
-		if (status.at > 0 && names.every((name) => status[name] === change[name])) return;
+		if (known && names.every((name) => status[name] === change[name])) return;
 		Object.assign(status, change, { at: this.#deps.clock.now() });
 		this.#publish(key, record, status);
 	}
@@ -68,7 +69,7 @@ export class BundleRecords implements BundleReader {
 	delivered(key: BundleKey, block: number, delivery: BundleDelivery): void {
 		const record = this.#records.get(keyOf(key));
 		if (record === undefined) return;
-		const status = statusOf(record, block);
+		const status = statusOf(record, block, this.#deps.clock.now());
 		status.deliveries.push(delivery);
 		if (status.deliveries.length > MAX_DELIVERIES) status.deliveries.shift();
 		this.#publish(key, record, status);
@@ -89,8 +90,8 @@ function keyOf({ owner, hash }: BundleKey): string {
 	return `${owner} ${hash}`;
 }
 
-/** The status of `block`; a new one has `at` 0 until it is changed. */
-function statusOf(record: BundleRecord, block: number): BundleBlockStatus {
+/** The status of `block`; a new one is of `now` (ms). */
+function statusOf(record: BundleRecord, block: number, now: number): BundleBlockStatus {
 	const known = record.blocks.find((status) => status.block === block);
 	if (known !== undefined) return known;
 	const status: BundleBlockStatus = {
@@ -100,7 +101,7 @@ function statusOf(record: BundleRecord, block: number): BundleBlockStatus {
 		bid: null,
 		outbidBy: null,
 		blockHash: null,
-		at: 0,
+		at: now,
 		deliveries: [],
 	};
 	record.blocks.push(status);

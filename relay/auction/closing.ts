@@ -29,5 +29,5 @@ export function closeBids(
 
 function whyNot(bid: Bid, best: Bid | null): BundleReason {
 	if (bid === best) return "notChosen";
-	return bid.basis === null ? "notSimulated" : "outbid";
+	return bid.basis === null || bid.checking !== null ? "notSimulated" : "outbid";
 }

@@ -102,6 +102,7 @@ describe("paths that send bundles", () => {
 			const simulated = (block: number) => (again ? [`simulated ${block}`] : []);
 			assert.deepEqual(await scene.life(tx), [
 				`received ${first - 1}`,
+				...(path === "/maxbackruns" ? ["shared"] : []),
 				`ready ${first}`,
 				`simulated ${first}`,
 				`broadcast ${first}`,

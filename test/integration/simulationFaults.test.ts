@@ -108,7 +108,7 @@ describe("simulation before a node that fails", () => {
 			assert.ok(performance.now() - begun < TIMEOUT_MS + 2_000);
 			behaviour = well;
 			const outcomes = await queue.simulate(fakeRequest(), "new");
-			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false }]);
+			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }]);
 			await queue.stop();
 		});
 	}
@@ -122,7 +122,7 @@ describe("simulation before a node that fails", () => {
 				well(id, response, body);
 			};
 			const outcomes = await queueOf(traceCall).simulate(fakeRequest({ chain }), "new");
-			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false }, DOWN]);
+			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }, DOWN]);
 		}
 	});
 

@@ -7,7 +7,8 @@ import { GAP_LIFE_MS } from "../../../relay/blockLoop.ts";
 import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import { HandDisk, StagesScene } from "./stagesScene.ts";
+import { HandDisk } from "./handDisk.ts";
+import { StagesScene } from "./stagesScene.ts";
 
 const SENDER = testAccount(0).address;
 const OTHER = testAccount(1);

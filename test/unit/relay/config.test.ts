@@ -25,6 +25,7 @@ test("with nothing but what is required, everything else has its documented defa
 		...{ ETH_RPC_URL: "http://127.0.0.1:8545", ETH_WS_URL: undefined, HEAD_POLL_MS: 1_000 },
 		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
 		...{ REFUND_PERCENT: 90, TX_TTL_BLOCKS: 25, DATA_DIR: "./data", DATABASE_URL: undefined },
+		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
 		...{ RATE_LIMIT_RPS: 100, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
 	});
@@ -49,7 +50,9 @@ test("every setting can be set", () => {
 		...{ FEE_RECIPIENT: `0x${"AB".repeat(20)}`, REFUND_PERCENT: "0", TX_TTL_BLOCKS: "1000", DATA_DIR: "/d" },
 		...{ TRUST_PROXY: "2", BOOST_SECRET: "s", MAX_BODY_BYTES: "67108864", MAX_BATCH: "1" },
 		...{ RATE_LIMIT_RPS: "0", MAX_HEAD_AGE_S: "86400", LOG_LEVEL: "trace" },
+		SUBSCRIPTION_ALIASES: "a_b-C9, second",
 	});
+	assert.deepEqual(config.SUBSCRIPTION_ALIASES, ["a_b-C9", "second"]);
 	assert.deepEqual(
 		[config.CHAIN_ID, config.SIGNING_KEY, config.FEE_RECIPIENT, config.BUILDERS.length],
 		[31_337n, KEY, `0x${"ab".repeat(20)}`, 1],
@@ -103,6 +106,10 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	],
 	REFUND_PERCENT: ["101", "-1", "90%", "0.9"],
 	TX_TTL_BLOCKS: ["0", "1001", "-25"],
+	SUBSCRIPTION_ALIASES: [
+		...["a,", ",a", "a,,b", "a b", "a.b", "n\u00e4me", "a".repeat(81), `a,${MARK}!`],
+		...["newHeads", "a,service_partialPendingTransactions", "service_bundleStatus"],
+	],
 	DATABASE_URL: [`postgres://u:${MARK}@db/x`],
 	TRUST_PROXY: ["-1", "11", "true"],
 	MAX_BODY_BYTES: ["1023", "67108865", "2MiB"],

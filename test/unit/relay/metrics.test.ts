@@ -34,7 +34,7 @@ test("every series of a closed list is there at zero before anything happened", 
 			),
 		),
 		// The background tasks that there are.
-		...["chain", "accounts"].map((task) => `relay_task_failures_total{task="${task}"}`),
+		...["chain", "accounts", "heads"].map((task) => `relay_task_failures_total{task="${task}"}`),
 	];
 	for (const name of expected) assert.equal(all.get(name), 0, name);
 });
@@ -63,13 +63,16 @@ test("gauges tell what is now", async () => {
 		lanes: () => 5,
 		head: () => -1,
 		headAgeSeconds: () => 1.5,
+		subscriptions: () => 6,
+		bids: () => 8,
 	});
 	pending = 7;
 	const all = await series(registry);
 	assert.deepEqual(
-		["pending_transactions", "ledger_transactions", "lane_depth", "head_number", "head_age_seconds"].map(
-			(name) => all.get(`relay_${name}`),
-		),
-		[7, 4, 5, -1, 1.5],
+		[
+			...["pending_transactions", "ledger_transactions", "lane_depth", "head_number"],
+			...["head_age_seconds", "subscriptions", "bids"],
+		].map((name) => all.get(`relay_${name}`)),
+		[7, 4, 5, -1, 1.5, 6, 8],
 	);
 });

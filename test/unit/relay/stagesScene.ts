@@ -1,6 +1,7 @@
 // The pipeline, the chain runner and the block loop with real pool, ledger and store, around a node, builders and a
 // disk held by hand. What comes in are submissions and blocks; what goes out can be looked at. Time stands still.
 
+import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
 import type { Block, Inclusion, NextBlock } from "../../../relay/domain/chain.ts";
@@ -11,56 +12,17 @@ import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
-import { POOL_LIMITS, Pool } from "../../../relay/pool/pool.ts";
+import { POOL_LIMITS, Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
 import { Transactions } from "../../../relay/store/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
-import type { KeyValueStore } from "../../../shared/kv/port.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { ManualClock } from "../../support/manualClock.ts";
+import { HandDisk } from "./handDisk.ts";
 
 const LIFE_BLOCKS = 25;
 const GWEI = 1_000_000_000n;
-
-/** A store in memory whose writes can be held back and can fail. */
-export class HandDisk implements KeyValueStore {
-	readonly map = new Map<string, Buffer>();
-	#held: ((ok: boolean) => void)[] = [];
-	/** From now on: writes wait for {@link finish}. */
-	hold = false;
-	/** From now on: writes fail. */
-	broken = false;
-
-	get = (key: string) => Promise.resolve(this.map.get(key) ?? null);
-
-	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
-		const keys = [...this.map.keys()].filter((key) => key >= start && key < end).sort();
-		for (const key of keys.slice(0, limit)) yield [key, this.map.get(key) ?? Buffer.alloc(0)] as const;
-	}
-
-	async write(changes: Parameters<KeyValueStore["write"]>[0]): Promise<void> {
-		if (changes.length === 0) return;
-		const ok = this.hold ? await new Promise<boolean>((resolve) => this.#held.push(resolve)) : !this.broken;
-		if (!ok) throw new Error("disk");
-		for (const { key, value } of changes) {
-			if (value === null) this.map.delete(key);
-			else this.map.set(key, Buffer.from(value));
-		}
-	}
-
-	/** Writes that wait. */
-	get waiting(): number {
-		return this.#held.length;
-	}
-
-	/** Ends the oldest `count` writes that wait. */
-	finish(ok: boolean, count = this.#held.length): void {
-		for (const resolve of this.#held.splice(0, count)) resolve(ok);
-	}
-
-	close = () => Promise.resolve();
-}
 
 /** What builders were told, as one line each: `send 0:1 101 a,b` is sender 0's nonce 1 for block 101. */
 class HandBuilders implements Broadcaster {
@@ -157,17 +119,31 @@ export class StagesScene {
 		const { ledger, store } = this;
 		this.background = new Background({}, { log });
 		const shared = { pool, ledger, accounts: node, tip, broadcaster: builders, clock };
+		const share = createFeed({
+			publisher: { publish: () => {} },
+			events: ledger,
+			isNew: (hash) => ledger.get(hash)?.record.shared === false,
+			clock,
+		});
+		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), looked: () => {} };
 		this.runner = new ChainRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
 			{
-				...{ ...shared, records: ledger, events: ledger, background: this.background },
+				...{ ...shared, records: ledger, events: ledger, background: this.background, searchers },
 				...{ inclusions: node, onStep: () => {} },
 				simulations: { simulate: (request) => this.#simulate(request.chain) },
 			},
 		);
 		const { runner } = this;
 		const chain = { chainId: 31_337n, maxTxGas: null };
-		this.pipeline = new Pipeline(chain, { ...shared, store, runner, onStep: () => {}, onOutcome: () => {} });
+		this.pipeline = new Pipeline(chain, {
+			...shared,
+			share,
+			store,
+			runner,
+			onStep: () => {},
+			onOutcome: () => {},
+		});
 		const loopDependencies: BlockLoopDependencies = {
 			...{ ...shared, store, runner, inclusions: node, log },
 			nextOf: () => nextOf(this.head),

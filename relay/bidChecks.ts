@@ -1,0 +1,91 @@
+// PER BID AND STATE: bids whose target stands behind another state than when they were simulated come in; each is
+// simulated there once more, and what it comes to goes out. One that the node gives no verdict on is tried again.
+
+import type { Background } from "../shared/background.ts";
+import type { Clock, Timer } from "../shared/clock.ts";
+import { UpstreamError } from "../shared/jsonrpc/client.ts";
+import type { AuctionBook, Bid } from "./auction/book.ts";
+import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
+import type { Tip } from "./domain/ports.ts";
+
+export interface BidChecksDependencies {
+	readonly tip: Tip;
+	readonly book: AuctionBook;
+	readonly simulation: BidSimulation;
+	readonly background: Background;
+	readonly clock: Clock;
+	/** Told of each verdict on a bid that is still in the book, when its basis and value are what they are now. */
+	readonly judged: (bid: Bid, verdict: Exclude<BidVerdict, { kind: "unavailable" }>) => void;
+}
+
+/** Between two tries while the node gives no verdict, in ms. */
+const RETRY_MS = 500;
+
+/** Simulates bids again. */
+export class BidChecks {
+	readonly #deps: BidChecksDependencies;
+	readonly #waiting = new Set<Bid>();
+	#timer: Timer | null = null;
+	#stopped = false;
+
+	constructor(dependencies: BidChecksDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** Simulates a bid for the next block behind `target`, where it was not in the state that this stands in now. */
+	check(bid: Bid, target: BidTarget): void {
+		const { tip, simulation, background } = this.#deps;
+		const block = tip.next()?.number ?? 0;
+		const basis = simulation.basis(target);
+		if (this.#stopped || bid.basis === basis || bid.checking === basis) return;
+		if (bid.firstBlock > block || bid.lastBlock < block) return;
+		bid.checking = basis;
+		background.run("bids", async () => {
+			const verdict = await simulation.simulate(target, bid.backrun, block).catch(unavailable);
+			// Another look has begun, in a later state.
+			if (bid.checking !== basis) return;
+			bid.checking = null;
+			this.#judge(bid, basis, verdict);
+		});
+	}
+
+	/** Begins nothing more. */
+	stop(): void {
+		this.#stopped = true;
+		this.#timer?.cancel();
+	}
+
+	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
+		const { book, judged } = this.#deps;
+		if (!book.holds(bid)) return;
+		if (verdict.kind === "unavailable") {
+			bid.basis = null;
+			this.#retry(bid);
+			return;
+		}
+		if (verdict.kind === "valid") {
+			bid.basis = basis;
+			book.revalue(bid, verdict.value);
+		}
+		judged(bid, verdict);
+	}
+
+	#retry(bid: Bid): void {
+		if (this.#stopped) return;
+		this.#waiting.add(bid);
+		this.#timer ??= this.#deps.clock.after(RETRY_MS, () => {
+			this.#timer = null;
+			const bids = [...this.#waiting];
+			this.#waiting.clear();
+			for (const one of bids) {
+				const target = this.#deps.book.holds(one) ? this.#deps.simulation.target(one.target) : null;
+				if (target !== null) this.check(one, target);
+			}
+		});
+	}
+}
+
+function unavailable(thrown: unknown): BidVerdict {
+	if (thrown instanceof UpstreamError) return { kind: "unavailable" };
+	throw thrown;
+}

@@ -1,0 +1,72 @@
+// Small contracts that backruns call: each sends the value of its call on to the block's coinbase, under some
+// condition. Nothing comes in but their data and value; each has a comment with its instructions.
+
+/** Bytes of what {@link paying} puts between its condition and the place that it fails at. */
+const BEFORE_FAIL = 14;
+/** Bytes from there to the place that it ends well at. */
+const FAIL_BYTES = 4;
+
+/**
+ * Runs `condition` (instructions as hex that leave one word), reverts without data if that word is not zero, else
+ * sends CALLVALUE to COINBASE with all gas, and reverts if that fails; then runs `end`.
+ */
+function paying(condition: string, end = "00"): string {
+	const pieces = condition.replaceAll(" ", "");
+	const fail = pieces.length / 2 + BEFORE_FAIL;
+	return code(
+		pieces,
+		`60${hex(fail)} 57`, // JUMPI: to `fail`
+		"5f 5f 5f 5f 34 41 5a f1", // CALL(GAS, COINBASE, CALLVALUE, …)
+		`60${hex(fail + FAIL_BYTES)} 57`, // JUMPI: to `end`
+		"5b 5f 5f fd", // `fail`: JUMPDEST REVERT
+		"5b",
+		end,
+	);
+}
+
+/** Pays the coinbase the value of the call. Condition: PUSH0 */
+export const PAYS_COINBASE = paying("5f");
+
+/** Emits one event without topics or data, then pays. Condition: PUSH0 PUSH0 LOG0 PUSH0 */
+export const PAYS_AND_EMITS = paying("5f 5f a0 5f");
+
+/** Pays, but reverts where COINBASE is the calldata's first word. CALLDATALOAD(0) COINBASE EQ */
+export const REVERTS_IF_COINBASE = paying("5f 35 41 14");
+
+/** Pays, but reverts where COINBASE is not the calldata's first word. CALLDATALOAD(0) COINBASE EQ ISZERO */
+export const REVERTS_UNLESS_COINBASE = paying("5f 35 41 14 15");
+
+/** Pays, but reverts where TIMESTAMP is odd. TIMESTAMP 1 AND */
+export const REVERTS_IF_ODD_TIME = paying("42 6001 16");
+
+/** Pays, but reverts where TIMESTAMP is above the calldata's first word. CALLDATALOAD(0) TIMESTAMP GT */
+export const REVERTS_AFTER_TIME = paying("5f 35 42 11");
+
+/** Pays the first call that ever goes through; later ones revert. SLOAD(0) JUMPI as the condition, SSTORE(0, 1) */
+export const PAYS_ONCE = paying("5f 54", "6001 5f 55 00");
+
+/**
+ * Pays only while slot 0 is not zero. With calldata it pays nothing: it sets slot 0 to the first word. CALLDATASIZE
+ * JUMPI to the last line, SLOAD(0) ISZERO
+ */
+export const PAYS_IF_OPEN = paying(
+	"36 601b 57 5f 54 15",
+	"00 5b 5f 35 5f 55 00", // STOP; JUMPDEST SSTORE(0, CALLDATALOAD(0)) STOP
+);
+
+/** Takes the value of the call and pays nobody. STOP */
+export const PAYS_NOBODY = "0x00";
+
+/** An address, or a number, as the word that these contracts read from their calldata. */
+export function word(value: string | number | bigint): string {
+	return `0x${BigInt(value).toString(16).padStart(64, "0")}`;
+}
+
+/** `0x` and the bytes of hex pieces, whose blanks are left out. */
+function code(...pieces: string[]): string {
+	return `0x${pieces.join("").replaceAll(" ", "")}`;
+}
+
+function hex(byte: number): string {
+	return byte.toString(16).padStart(2, "0");
+}
