@@ -6,8 +6,10 @@ import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
+import type { ChainRules } from "./admission/rules.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
-import { type NodeProbe, nodeReads } from "./chain/node.ts";
+import { nextBlockReader } from "./chain/nextBlock.ts";
+import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
@@ -22,14 +24,14 @@ import type { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, type Pool } from "./pool/pool.ts";
 import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
+import { createCallMany } from "./simulation/callMany/callMany.ts";
+import { feeRecipients } from "./simulation/feeRecipients.ts";
 import type { Ledger } from "./status/ledger.ts";
 import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
 import type { Transactions } from "./store/transactions.ts";
 
 export interface FrontParts {
-	readonly chain: NodeProbe;
-	/** Whether searchers can bid. */
-	readonly bidding: boolean;
+	readonly rules: ChainRules;
 	readonly pool: Pool;
 	readonly ledger: Ledger;
 	readonly store: Transactions;
@@ -58,6 +60,21 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 	const { log, clock, version, drainMs } = options;
 	const { tip, heads, ledger, store, market } = parts;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
+	const callMany = createCallMany(
+		{
+			...parts.rules,
+			slotSeconds: config.SLOT_SECONDS,
+			feeRecipientOf: feeRecipients(config.FEE_RECIPIENT),
+			fixedFeeRecipient: config.FEE_RECIPIENT !== undefined,
+		},
+		{
+			node: readNode,
+			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node: readNode }),
+			shared: market.shared,
+			clock,
+			log: log.child("callMany"),
+		},
+	);
 	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
 	return createIngress(
 		{
@@ -72,14 +89,15 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			rateLimitRps: config.RATE_LIMIT_RPS,
 			drainMs: drainMs,
 			about: { title: "Leeward relay", version },
-			info: infoReport(config, version, parts.chain.chainId, POOL_LIMITS.maxPerSender, parts.bidding),
+			info: infoReport(config, version, parts.rules.chainId, POOL_LIMITS.maxPerSender, market.open),
 		},
 		{
-			chainId: parts.chain.chainId,
+			chainId: parts.rules.chainId,
 			submitter: parts.pipeline,
 			pending: parts.pool,
 			node: nodeReads(reads),
 			reads,
+			callMany,
 			market: market.market,
 			bundles: market.bundles,
 			subscriptions: parts.subscriptions,

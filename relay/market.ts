@@ -72,6 +72,8 @@ export interface MarketParts {
 	readonly share: (transaction: PrivateTransaction) => void;
 	/** To be told of each change of the chain, when it is worked off and the tip is its head. */
 	readonly blocksCame: (update: ChainUpdate) => void;
+	/** Whether bids are taken: the node can simulate them, and a builder pays refunds. */
+	readonly open: boolean;
 	/** Live bids. */
 	readonly size: () => number;
 	/** Begins nothing more; what runs is joined by its background. */
@@ -89,11 +91,12 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		{ refundPercent: options.refundPercent },
 		{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, sender, background, clock },
 	);
+	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 	const bidding = new Bidding(
 		{
 			...options,
 			enabled: options.bidding,
-			refunding: sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null),
+			refunding,
 		},
 		{ tip, book, bundles, slots, simulation, auctioneer, onOutcome: (outcome) => onBundle("bid", outcome) },
 	);
@@ -136,6 +139,7 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 			plain.blocksCame(update);
 			settlement.run();
 		},
+		open: options.bidding && refunding.length > 0,
 		size: () => book.size,
 		stop: () => auctioneer.stop(),
 	};

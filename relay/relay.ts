@@ -152,12 +152,12 @@ async function connect(
 	);
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
-	const maxTxGas = await transactionGasCap(node, chain.chainId);
+	const rules = { chainId: chain.chainId, maxTxGas: await transactionGasCap(node, chain.chainId) };
 	const feeRecipientOf = feeRecipients(config.FEE_RECIPIENT);
 	const bidding = engines.some((engine) => engine.sequences);
 	const market = createMarket(
 		{
-			...{ chainId: chain.chainId, maxTxGas, bidding, feeRecipientOf },
+			...{ ...rules, bidding, feeRecipientOf },
 			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
 		},
@@ -189,14 +189,11 @@ async function connect(
 		},
 	);
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
-	const pipeline = new Pipeline(
-		{ chainId: chain.chainId, maxTxGas },
-		{
-			...{ pool, ledger, store, accounts, tip, runner, clock, onStep, onOutcome },
-			broadcaster: fanout,
-			share: market.share,
-		},
-	);
+	const pipeline = new Pipeline(rules, {
+		...{ pool, ledger, store, accounts, tip, runner, clock, onStep, onOutcome },
+		broadcaster: fanout,
+		share: market.share,
+	});
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
@@ -248,8 +245,7 @@ async function connect(
 		config,
 		{ log, clock, version, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
-			chain,
-			bidding,
+			rules,
 			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
 			readClient,
 		},

@@ -8,7 +8,7 @@ import { type Logger, safeError } from "../shared/log.ts";
 import type { Refund, TxEvent } from "./domain/events.ts";
 import { isMined } from "./domain/lifecycle.ts";
 import type { EventSink, PaidBlock, PaymentReader } from "./domain/ports.ts";
-import type { TransactionRecord } from "./domain/record.ts";
+import type { LifeEvent, TransactionRecord } from "./domain/record.ts";
 import { owedRefund, type RefundTerms } from "./domain/refund.ts";
 import type { Ledger } from "./status/ledger.ts";
 
@@ -39,8 +39,8 @@ interface Landed {
 /** Reads refunds back. */
 export class Settlement {
 	readonly #deps: SettlementDependencies;
-	/** The block in which a record was looked at last. */
-	readonly #settled = new WeakMap<TransactionRecord, string>();
+	/** The inclusion of each record that was looked at last. */
+	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	#running = false;
 
 	constructor(dependencies: SettlementDependencies) {
@@ -52,9 +52,9 @@ export class Settlement {
 		if (this.#running) return;
 		const byBlock = new Map<string, TransactionRecord[]>();
 		for (const { record } of this.#deps.ledger.entries()) {
-			const { blockHash, stage } = record;
-			if (blockHash === null || !isMined(stage) || this.#settled.get(record) === blockHash) continue;
-			if (!isOpen(record)) continue;
+			const { blockHash } = record;
+			const inclusion = openInclusion(record);
+			if (blockHash === null || inclusion === null || this.#settled.get(record) === inclusion) continue;
 			byBlock.set(blockHash, [...(byBlock.get(blockHash) ?? []), record]);
 		}
 		if (byBlock.size === 0) return;
@@ -83,8 +83,10 @@ export class Settlement {
 		}
 		const refunds = attribute(block, landed);
 		for (const record of records) {
-			if (record.blockHash !== blockHash) continue;
-			this.#settled.set(record, blockHash);
+			const inclusion = openInclusion(record);
+			// Taken back meanwhile, or moved to another block.
+			if (record.blockHash !== blockHash || inclusion === null) continue;
+			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
 			if (refund === undefined) continue;
 			events.emit(record.hash, { type: "refunded", at: clock.now(), block: block.number, ...refund });
@@ -108,11 +110,12 @@ export class Settlement {
 	}
 }
 
-/** Whether a backrun was sent behind it for the block that holds it, of which nothing was told yet. */
-function isOpen(record: TransactionRecord): boolean {
+/** Its inclusion, where a backrun was sent behind it for that block of which nothing was told yet; else null. */
+function openInclusion(record: TransactionRecord): LifeEvent | null {
+	if (!isMined(record.stage) || bundledFor(record).length === 0) return null;
 	const since = record.events.findLastIndex((event) => event.type === "included");
 	const told = record.events.findLastIndex((event) => event.type === "refunded");
-	return bundledFor(record).length > 0 && told < since;
+	return told < since ? (record.events[since] ?? null) : null;
 }
 
 /** What was sent behind it for the block that holds it, the last one first. */

@@ -2,6 +2,7 @@
 
 import type { CallContext, Client } from "../../shared/http/callContext.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
+import type { CallMany } from "../domain/callMany.ts";
 import type { BundleReader, Market, NodeReads, PendingReader, Submitter } from "../domain/ports.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
@@ -11,6 +12,7 @@ export interface MethodNeeds {
 	readonly submitter: Submitter;
 	readonly pending: PendingReader;
 	readonly node: NodeReads;
+	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;
 	/** Names that mean the subscription to pending transactions as well. */
 	readonly subscriptionAliases: readonly string[];

@@ -229,6 +229,18 @@ function badBodies(): string[] {
 		call("eth_sendRawTransaction", raw),
 		call("eth_sendPrivateTransaction", [{ tx: raw }]),
 		call("eth_sendBundle", [{ txs: [raw] }]),
+		call("eth_sendBundle", [{ txs: [raw, raw] }]),
+		call("eth_sendBundle", [{ txs: [`0x${"77".repeat(32)}`, raw] }]),
+		call("eth_sendBundle", [{ txs: [`0x${"77".repeat(32)}`, flipped] }]),
+		call("eth_sendBundle", [{ txs: [], replacementUuid: raw.repeat(3) }]),
+		call("eth_cancelBundle", [{ replacementUuid: [raw] }]),
+		call("mev_sendBundle", [{ version: raw, body: [{ tx: raw }] }]),
+		call("mev_sendBundle", [
+			{ version: "v0.1", inclusion: { block: "0x1" }, body: [{ tx: raw, canRevert: raw }] },
+		]),
+		call("mev_sendBundle", [
+			{ version: "v0.1", inclusion: { block: "0x1" }, body: [{ tx: raw.slice(0, -20) }] },
+		]),
 		call(raw, []),
 		call("eth_getTransactionByHash", [raw]),
 		call("eth_getTransactionCount", [raw, "pending"]),

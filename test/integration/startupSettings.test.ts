@@ -58,6 +58,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	FEE_RECIPIENT: ["0x12", "vitalik.eth"],
 	REFUND_PERCENT: ["101", "-1", "90%"],
 	TX_TTL_BLOCKS: ["0", "1001"],
+	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
 	// Whether it is a folder only opening it tells: see startupSystem.test.ts.
 	DATA_DIR: [],
 	DATABASE_URL: ["postgres://user:secretsecret@db.example/relay"],

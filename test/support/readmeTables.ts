@@ -9,15 +9,31 @@ import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts"
 import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { Setting } from "../../shared/config.ts";
 
+/** Who of the searchers sees a transaction, in words. */
+const SHARED: Readonly<Record<EndpointPolicy["shared"], string>> = {
+	never: "never",
+	likely: "if it emits an event",
+	always: "always, at once",
+};
+
 /** Every generated table of the README by its name. */
 export function readmeTables(): Readonly<Record<string, string>> {
 	return {
 		endpoints: table(
-			["path", "simulated first", "again each block", "may revert on chain", "sent to", "as"],
+			[
+				"path",
+				"simulated first",
+				"again each block",
+				"shown to searchers",
+				"may revert on chain",
+				"sent to",
+				"as",
+			],
 			Object.entries<EndpointPolicy>(ENDPOINTS).map(([path, policy]) => [
 				`\`/${path}\``,
 				yes(policy.simulated),
 				policy.resimulated ? "yes; failing stops it" : policy.simulated ? "no, once it has passed" : "never",
+				SHARED[policy.shared],
 				yes(policy.mayRevert),
 				policy.builders === "all" ? "all builders" : "builders marked `fullPrivacy`, else the first alone",
 				policy.form === "bundle" ? "bundle for one block" : "private transaction",

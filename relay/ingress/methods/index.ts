@@ -1,6 +1,7 @@
 // The relay's own methods: the list from which the dispatcher, rpc.discover and the README's table are made. Reads
 // that the node answers are passed on elsewhere.
 
+import { eth_callMany } from "./eth_callMany.ts";
 import { eth_cancelBundle } from "./eth_cancelBundle.ts";
 import { eth_getTransactionByHash } from "./eth_getTransactionByHash.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
@@ -16,6 +17,7 @@ export const METHODS = [
 	eth_sendRawTransaction,
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
+	eth_callMany,
 	eth_sendPrivateTransaction,
 	eth_subscribe,
 	eth_unsubscribe,

@@ -42,6 +42,19 @@ const REFUSED = [
 	call(24, "debug_traceTransaction", HASH, {}),
 ];
 
+const BUNDLES = [
+	call(15, "eth_sendBundle", { txs: [HASH, RAW[2]], blockNumber: "0x1", replacementUuid: "u" }),
+	call(16, "eth_sendBundle", { txs: [], replacementUuid: "u" }),
+	call(17, "eth_cancelBundle", { replacementUuid: "u" }),
+	call(18, "mev_sendBundle", {
+		version: "v0.1",
+		inclusion: { block: "0x1", maxBlock: "0x2" },
+		body: [{ hash: HASH }, { tx: RAW[2], canRevert: false }],
+		validity: { refund: [{ bodyIdx: 0, percent: 90 }], refundConfig: [{ address: ADDRESS, percent: 100 }] },
+		privacy: { hints: ["hash"], builders: ["dev"] },
+	}),
+];
+
 const BATCHES = [
 	[call(1, "eth_chainId"), call(2, "net_version"), call(3, "eth_blockNumber")],
 	[...SUBMISSIONS.slice(0, 2), READS[0], REFUSED[1]],
@@ -51,7 +64,9 @@ const BATCHES = [
 
 /** Bodies that are answered well, or refused in good form. */
 export const CORPUS: readonly string[] = [
-	...[...SUBMISSIONS, ...SUBMISSIONS, ...READS, ...REFUSED, ...BATCHES].map((one) => JSON.stringify(one)),
+	...[...SUBMISSIONS, ...SUBMISSIONS, ...READS, ...BUNDLES, ...REFUSED, ...BATCHES].map((one) =>
+		JSON.stringify(one),
+	),
 	JSON.stringify({ jsonrpc: "2.0", method: "eth_sendRawTransaction", params: RAW.slice(0, 1) }),
 	JSON.stringify({ id: 30, method: "eth_chainId" }, null, "\t"),
 ];

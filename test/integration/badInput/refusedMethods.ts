@@ -67,6 +67,11 @@ function refused(method: string, params: readonly unknown[] = [], quoted = metho
 	};
 }
 
+function websocketOnly(method: string, params: readonly unknown[] = []): CallRow {
+	const message = `the method ${method} does not exist/is not available: over a websocket only`;
+	return { ...refused(method, params), error: { code: -32601, message } };
+}
+
 /** What would change the chain, steal, or show the mempool if it reached anvil. */
 const DANGEROUS: readonly CallRow[] = [
 	refused("anvil_setBalance", [VICTIM, "0xffffffffffffffff"]),
@@ -92,10 +97,6 @@ const DANGEROUS: readonly CallRow[] = [
 	refused("miner_setEtherbase", [VICTIM]),
 	refused("eth_newFilter", [{}]),
 	refused("eth_getFilterChanges", ["0x1"]),
-	refused("eth_subscribe", ["nope"]),
-	refused("eth_subscribe", ["newPendingTransactions"]),
-	refused("eth_subscribe"),
-	refused("eth_unsubscribe", ["0x1"]),
 ];
 
 /** Names that must not go into an answer as they are. */
@@ -128,6 +129,15 @@ const PRIVATE_TRANSACTION: readonly CallRow[] = [
 	},
 	{ name: "with nonsense", method: "eth_sendPrivateTransaction", params: [null, 1, "x"], error: PRIVATE },
 	refused("eth_sendPrivateRawTransaction", ["0x02"]),
+];
+
+/** Served over a websocket, and refused over HTTP whatever their parameters are. */
+export const WEBSOCKET_ONLY_ROWS: readonly CallRow[] = [
+	websocketOnly("eth_subscribe", ["nope"]),
+	websocketOnly("eth_subscribe", ["newHeads"]),
+	websocketOnly("eth_subscribe", ["logs", {}]),
+	websocketOnly("eth_subscribe"),
+	websocketOnly("eth_unsubscribe", ["0x1"]),
 ];
 
 export const REFUSED_METHOD_ROWS: readonly CallRow[] = [

@@ -36,6 +36,16 @@ function refused(method: string, params: string): MessageRow {
 	return { name: `${method} ${params} is refused`, message, answer: notServed(method) };
 }
 
+function noSubscription(params: string): MessageRow {
+	const names = [
+		...["service_partialPendingTransactions", "newHeads", "service_bundleStatus"],
+		"mevblocker_partialPendingTransactions",
+	];
+	const message = `{"jsonrpc":"2.0","id":7,"method":"eth_subscribe","params":${params}}`;
+	const answer = failure(7, -32602, `invalid params: name: expected one of ${names.join(", ")}`);
+	return { name: `a subscription to ${params}`, message, answer };
+}
+
 export const MESSAGE_ROWS: readonly MessageRow[] = [
 	{ name: "an empty message", message: "", answer: NOT_JSON },
 	{ name: "an empty binary message", message: Buffer.alloc(0), answer: NOT_JSON },
@@ -63,10 +73,19 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 		message: `{"id":7,"method":"eth_call","params":${"[".repeat(5_000)}${"]".repeat(5_000)}}`,
 		answer: failure(7, -32602, "invalid params: params: expected at most 64 levels of nesting"),
 	},
-	refused("eth_subscribe", '["nope"]'),
-	refused("eth_subscribe", '["newPendingTransactions"]'),
-	refused("eth_subscribe", '["logs",{}]'),
-	refused("eth_subscribe", '["syncing"]'),
+	...["[]", '["nope"]', '["newPendingTransactions"]', '["logs",{}]', '["syncing"]', "[1]", "[[]]"].map(
+		noSubscription,
+	),
+	{
+		name: "a subscription to the status of no hash",
+		message: '{"id":7,"method":"eth_subscribe","params":["service_bundleStatus","0x12"]}',
+		answer: failure(7, -32602, "invalid params: bundleHash: expected a hash of 32 bytes as 0x hex"),
+	},
+	{
+		name: "the end of a subscription that there is not",
+		message: '{"id":7,"method":"eth_unsubscribe","params":["0x1"]}',
+		answer: success(7, false),
+	},
 	refused("eth_newFilter", "[{}]"),
 	refused("anvil_mine", '["0x1"]'),
 	refused("admin_nodeInfo", "[]"),

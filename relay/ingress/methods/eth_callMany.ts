@@ -1,0 +1,168 @@
+// eth_callMany: a bundle of signed transactions, or bundles of unsigned calls, come in, what each of them returns goes
+// out. https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
+
+import { z } from "zod";
+import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import {
+	address,
+	blockNumberOrTag,
+	hash,
+	hexData,
+	quantity,
+	rawBytes,
+} from "../../../shared/jsonrpc/schemas.ts";
+import {
+	type CallBundle,
+	MAX_CALL_BUNDLES,
+	MAX_CALLS,
+	type TransactionsRequest,
+	type UnsignedCall,
+} from "../../domain/callMany.ts";
+import { relayMethod } from "../needs.ts";
+
+const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
+/** Numbers of blocks, and seconds: what JSON can carry as a number too. */
+const MAX_COUNT = BigInt(Number.MAX_SAFE_INTEGER);
+/** Gas and fees that nodes take; they read them into 64 bits. */
+const MAX_UINT64 = 2n ** 64n - 1n;
+
+const seconds = z
+	.int({ error: "expected whole seconds since the epoch" })
+	.min(0, { error: "expected whole seconds since the epoch" });
+const count = quantity
+	.refine((value) => value <= MAX_COUNT, { error: "expected a number below 2^53" })
+	.transform(Number);
+const uint64 = quantity.refine((value) => value <= MAX_UINT64, { error: "expected a number of 64 bits" });
+
+const element = z.union([hash, rawBytes("a signed transaction, or the hash of a shared one, as 0x hex")], {
+	error: "expected a signed transaction, or the hash of a shared one, as 0x hex",
+});
+
+const signedBundle = z.strictObject({
+	txs: z
+		.array(element)
+		.min(1, { error: "expected at least one transaction" })
+		.max(MAX_CALLS, { error: `expected ${MAX_CALLS} transactions at most` }),
+	blockNumber: quantity,
+	stateBlockNumber: blockNumberOrTag,
+	timestamp: seconds.nullish(),
+});
+
+const accessList = z
+	.array(z.strictObject({ address, storageKeys: z.array(hash) }))
+	.describe("an access list (EIP-2930)");
+
+const call = z
+	.strictObject({
+		from: address.nullish(),
+		to: address.nullish(),
+		gas: uint64.nullish(),
+		gasPrice: uint64.nullish(),
+		maxFeePerGas: uint64.nullish(),
+		maxPriorityFeePerGas: uint64.nullish(),
+		value: quantity.nullish(),
+		data: hexData.nullish(),
+		input: hexData.nullish(),
+		accessList: accessList.nullish(),
+		// Known to eth_call, and without meaning here: the nonce is the account's.
+		nonce: quantity.nullish(),
+		chainId: quantity.nullish(),
+		type: quantity.nullish(),
+	})
+	.refine(({ data, input }) => data == null || input == null || data === input, {
+		error: "expected data and input to be equal where both are there",
+	})
+	.refine(
+		({ gasPrice, maxFeePerGas, maxPriorityFeePerGas }) =>
+			gasPrice == null || (maxFeePerGas == null && maxPriorityFeePerGas == null),
+		{ error: "expected gasPrice, or maxFeePerGas and maxPriorityFeePerGas, not both" },
+	)
+	.transform(
+		(fields): UnsignedCall => ({
+			from: fields.from ?? ZERO_ADDRESS,
+			to: fields.to ?? null,
+			gas: fields.gas ?? null,
+			gasPrice: fields.gasPrice ?? null,
+			maxFeePerGas: fields.maxFeePerGas ?? null,
+			maxPriorityFeePerGas: fields.maxPriorityFeePerGas ?? null,
+			value: fields.value ?? 0n,
+			data: fields.input ?? fields.data ?? "0x",
+			accessList: fields.accessList ?? [],
+		}),
+	);
+
+const blockOverride = z.strictObject({
+	blockNumber: count.optional(),
+	timestamp: z.union([seconds, count], { error: "expected seconds since the epoch" }).optional(),
+	coinbase: address.optional(),
+	gasLimit: uint64.optional(),
+	baseFee: uint64.optional(),
+});
+
+const callBundles = z
+	.array(
+		z
+			.strictObject({ transactions: z.array(call), blockOverride: blockOverride.nullish() })
+			.transform((bundle): CallBundle => ({ ...bundle, blockOverride: bundle.blockOverride ?? {} })),
+	)
+	.min(1, { error: "expected at least one bundle" })
+	.max(MAX_CALL_BUNDLES, { error: `expected ${MAX_CALL_BUNDLES} bundles at most` })
+	.refine((bundles) => bundles.reduce((sum, { transactions }) => sum + transactions.length, 0) <= MAX_CALLS, {
+		error: `expected ${MAX_CALLS} calls at most, all bundles together`,
+	});
+
+const context = z.strictObject({
+	blockNumber: blockNumberOrTag.optional(),
+	transactionIndex: z
+		.int({ error: "expected a number of transactions, or -1 for all" })
+		.min(-1, { error: "expected a number of transactions, or -1 for all" })
+		.nullish(),
+});
+
+const result = z.strictObject({
+	value: z.string().describe("hex digits without 0x: return data, a creation's code, or revert data"),
+	error: z.string().optional().describe("why it failed; absent where it passed"),
+});
+
+export const eth_callMany = relayMethod({
+	name: "eth_callMany",
+	summary:
+		"Simulates signed transactions in a block to come, or unsigned calls in a block of the chain, one after another.",
+	params: [
+		{ name: "bundle", schema: z.union([signedBundle, callBundles]) },
+		{ name: "context", schema: context.optional() },
+	],
+	result: z.array(z.array(result)).describe("one inner list for each bundle"),
+	weight: 10,
+	handle([bundle, where], _context, { callMany }) {
+		if (Array.isArray(bundle)) {
+			const index = where?.transactionIndex ?? -1;
+			return callMany.runCalls({
+				bundles: bundle,
+				block: where?.blockNumber ?? "latest",
+				transactionIndex: index === -1 ? null : index,
+			});
+		}
+		if (where !== undefined) {
+			throw new RpcError(
+				"invalidParams",
+				"invalid params: context: expected nothing beside signed transactions",
+			);
+		}
+		return callMany.runTransactions({
+			txs: bundle.txs.map(readElement),
+			blockNumber: bundle.blockNumber,
+			stateBlock: bundle.stateBlockNumber,
+			timestamp: bundle.timestamp ?? null,
+		});
+	},
+});
+
+/** A hash stays what it is; bytes are decoded. Throws RpcError naming the element. */
+function readElement(one: string | Uint8Array, index: number): TransactionsRequest["txs"][number] {
+	if (typeof one === "string") return one;
+	const decoded = decodeTransaction(one);
+	if (decoded.ok) return decoded.tx;
+	throw new RpcError("invalidParams", `invalid params: bundle.txs[${index}]: ${decoded.message}`);
+}

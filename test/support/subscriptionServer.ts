@@ -1,0 +1,85 @@
+// The subscription methods behind a real websocket: what comes in is nothing, what goes out is a server on a free
+// port, the hub, the bundles that it knows, and a call that holds up its batch until the test lets it go.
+
+import { z } from "zod";
+import type { BundleRecord } from "../../relay/domain/bundleStatus.ts";
+import { eth_subscribe } from "../../relay/ingress/methods/eth_subscribe.ts";
+import { eth_unsubscribe } from "../../relay/ingress/methods/eth_unsubscribe.ts";
+import { type MethodNeeds, relayMethod } from "../../relay/ingress/needs.ts";
+import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
+import { systemClock } from "../../shared/clock.ts";
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { addressReader } from "../../shared/http/clientIdentity.ts";
+import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
+import { createHttpServer } from "../../shared/http/server.ts";
+import { RpcWebsocket } from "../../shared/http/websocket.ts";
+import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
+import { methodTable } from "../../shared/jsonrpc/method.ts";
+import { silentLogger } from "../../shared/log.ts";
+
+/** A running server. */
+export interface SubscriptionServer {
+	/** `http://127.0.0.1:port` */
+	readonly url: string;
+	/** `ws://127.0.0.1:port` */
+	readonly wsUrl: string;
+	readonly hub: SubscriptionHub;
+	/** What is known of bundles, by `owner hash`. */
+	readonly bundles: Map<string, BundleRecord>;
+	/** How many calls of `test_wait` wait. */
+	readonly waiting: number;
+	/** Lets them go. */
+	release(): void;
+	stop(): Promise<void>;
+}
+
+/** Starts it, with `aliases` for pending transactions; who is in front of it is believed (TRUST_PROXY 1). */
+export async function startSubscriptionServer(aliases: readonly string[]): Promise<SubscriptionServer> {
+	const log = silentLogger;
+	const clock = systemClock;
+	const hub = new SubscriptionHub({ log });
+	const bundles = new Map<string, BundleRecord>();
+	const waiting: (() => void)[] = [];
+	const test_wait = relayMethod({
+		name: "test_wait",
+		summary: "Waits until it is released.",
+		params: [],
+		result: z.unknown(),
+		handle: () => new Promise((resolve) => waiting.push(() => resolve("waited"))),
+	});
+	const needs: Pick<MethodNeeds, "subscriptions" | "subscriptionAliases" | "bundles"> = {
+		subscriptions: hub,
+		subscriptionAliases: aliases,
+		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null },
+	};
+	// These three methods need nothing else of the relay.
+	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodNeeds);
+	const dispatcher = createDispatcher<CallContext>({ maxBatch: 100 }, { methods, log, clock });
+	const readAddress = addressReader({ trustProxy: 1 });
+	const websocket = new RpcWebsocket(
+		{ paths: ["/"], maxMessageBytes: 65_536 },
+		{ dispatcher, readAddress, clock },
+	);
+	const server = createHttpServer(
+		{ name: "test", host: "127.0.0.1", port: 0, rpcPaths: ["/"], routes: [], maxBodyBytes: 65_536 },
+		{ post: rpcOverHttp({ dispatcher, readAddress }), websocket, readAddress, log, clock },
+	);
+	await server.start();
+	const release = (): void => {
+		for (const one of waiting.splice(0)) one();
+	};
+	return {
+		url: `http://127.0.0.1:${server.port}`,
+		wsUrl: `ws://127.0.0.1:${server.port}`,
+		hub,
+		bundles,
+		get waiting() {
+			return waiting.length;
+		},
+		release,
+		async stop() {
+			release();
+			await server.stop();
+		},
+	};
+}
