@@ -7,7 +7,7 @@ import type { LinkPlan } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { Broadcaster, EventSink } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
-import type { SimulationOutcome } from "./domain/simulation.ts";
+import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
 import type { PoolEntry, SenderChain } from "./pool/pool.ts";
 
 /** Records by hash, as far as a chain needs them. */
@@ -66,15 +66,28 @@ export class ChainActions {
 	/** Does what the look came to. */
 	act(look: ChainLook): void {
 		const { ready, outcomes, plans, next } = look;
+		const discreet = this.#discreet(ready);
 		ready.forEach((entry, i) => {
-			this.#note(entry, outcomes[i], next);
+			this.#note(entry, outcomes[i], next, discreet.has(entry));
 		});
 		this.#share(look);
 		ready.forEach((entry, i) => {
 			const plan = plans[i];
-			if (plan !== undefined) this.#apply(entry, plan, next);
+			if (plan !== undefined) this.#apply(entry, plan, next, discreet.has(entry));
 		});
 		this.#deps.searchers.looked(look);
+	}
+
+	/**
+	 * Links whose hash searchers know or will know, and that stand behind one that they may not know of: how they fare
+	 * tells what that one does, so of them only is told whether they pass.
+	 */
+	#discreet(ready: readonly PoolEntry[]): ReadonlySet<PoolEntry> {
+		const first = ready.findIndex(({ transaction }) => policyOf(transaction.path).shared === "never");
+		const behind = first < 0 ? [] : ready.slice(first + 1);
+		const isKnown = ({ transaction: { tx, path } }: PoolEntry) =>
+			policyOf(path).shared === "always" || this.#deps.records.get(tx.hash)?.record.shared === true;
+		return new Set(behind.filter(isKnown));
 	}
 
 	/**
@@ -94,7 +107,7 @@ export class ChainActions {
 	}
 
 	/** Takes down a simulation that counts: one that passed, or one that the transaction must pass. */
-	#note(entry: PoolEntry, outcome: SimulationOutcome | undefined, next: NextBlock): void {
+	#note(entry: PoolEntry, outcome: SimulationOutcome | undefined, next: NextBlock, discreet: boolean): void {
 		if (outcome?.ok !== true) return;
 		const { events, clock, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
@@ -103,12 +116,12 @@ export class ChainActions {
 		if (!again && record?.passed === true) return;
 		const last = record?.events.findLast((event) => event.type === "simulated");
 		if (last?.type === "simulated" && last.block === next.number && record?.stage === "BROADCAST") return;
-		const gasUsed = Number(outcome.gasUsed);
+		const gasUsed = discreet ? null : Number(outcome.gasUsed);
 		this.#leaveQueue(entry, next);
 		events.emit(hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
 	}
 
-	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock): void {
+	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, discreet: boolean): void {
 		const { events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
@@ -118,7 +131,7 @@ export class ChainActions {
 		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
-			const { error } = plan;
+			const error = discreet ? withoutDetails(plan.error) : plan.error;
 			// It has passed for this block and is out: that the node can't say so again now changes nothing.
 			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
 			const record = records.get(hash)?.record;
@@ -171,4 +184,9 @@ export class ChainActions {
 /** Whether all of `builders` have been given it for `block`. */
 function isOut(entry: PoolEntry, builders: readonly string[], block: number): boolean {
 	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
+}
+
+/** The error by its code alone. */
+function withoutDetails({ code }: SimulationError): SimulationError {
+	return { code, message: "not told: it stands behind a transaction that is not shared" };
 }

@@ -3,6 +3,7 @@
 
 import { type Clock, pause } from "../shared/clock.ts";
 import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
+import { policyOf } from "./domain/endpoints.ts";
 import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import type { Pool } from "./pool/pool.ts";
@@ -158,9 +159,11 @@ export class ChainChanges {
 		const { from, nonce } = transaction.tx;
 		const sentTo = this.#sentTo(entry);
 		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
-		const by = pool.at(from, nonce)?.transaction.tx.hash;
-		if (by === undefined || by === record.hash) return;
-		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block: record.block ?? 0, by });
+		const other = pool.at(from, nonce)?.transaction;
+		if (other === undefined || other.tx.hash === record.hash) return;
+		const discreet = policyOf(other.path).shared === "never";
+		const block = record.block ?? 0;
+		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by: other.tx.hash, discreet });
 	}
 
 	/** The builders that have had it, as far as it is known: answers of the last moments may not have been written. */

@@ -146,7 +146,7 @@ export class Pipeline implements Submitter {
 			this.#giveBack(entry, old);
 			return known(hash);
 		}
-		const replaced = { type: "replaced", at, block, by: hash } as const;
+		const replaced = { type: "replaced", at, block, by: hash, discreet: isNeverShared(transaction) } as const;
 		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
 		const begun = clock.monotonic();
 		try {
@@ -200,6 +200,10 @@ export class Pipeline implements Submitter {
 		const { events, deliveries, omitted, stage } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage };
 	}
+}
+
+function isNeverShared({ path }: PrivateTransaction): boolean {
+	return policyOf(path).shared === "never";
 }
 
 function known(hash: string): SubmitOutcome {

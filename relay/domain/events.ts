@@ -39,7 +39,13 @@ export type TxEvent =
 	| { readonly type: "queued"; readonly at: number; readonly reason: QueueReason }
 	/** Its nonce is next in line: its life in blocks starts, with `block` as the first it may be in. */
 	| { readonly type: "ready"; readonly at: number; readonly block: number }
-	| { readonly type: "simulated"; readonly at: number; readonly block: number; readonly gasUsed: number }
+	/** `gasUsed` is null where searchers know the transaction, and must not learn of the one that it was run behind. */
+	| {
+			readonly type: "simulated";
+			readonly at: number;
+			readonly block: number;
+			readonly gasUsed: number | null;
+	  }
 	| {
 			readonly type: "simulationFailed";
 			readonly at: number;
@@ -84,7 +90,14 @@ export type TxEvent =
 	  }
 	/** The block that held it, or that used its nonce, is no longer in the chain. */
 	| { readonly type: "reorged"; readonly at: number; readonly block: number }
-	| { readonly type: "replaced"; readonly at: number; readonly block: number; readonly by: string }
+	| {
+			readonly type: "replaced";
+			readonly at: number;
+			readonly block: number;
+			readonly by: string;
+			/** Set where `by` came on a path that nothing is shared of: it is named to nobody who may be a searcher. */
+			readonly discreet?: boolean;
+	  }
 	| { readonly type: "cancelled"; readonly at: number; readonly block: number }
 	| { readonly type: "expired"; readonly at: number; readonly block: number }
 	/** Its nonce was used by another transaction, in `block` or before. */

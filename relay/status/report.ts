@@ -89,12 +89,12 @@ function toEther(wei: string): number {
 
 /**
  * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time. Times are ISO 8601. Searchers know the
- * hashes of what is shared: what was bid on it, and by which bundle, is told only when it can't be outbid any more.
+ * hashes of what is shared, so it tells nothing of what is not, and of bids only the one that was mined.
  */
 export function eventsReport(record: TransactionRecord): unknown {
-	const hidesBids = isLive(record.stage);
+	const mined = record.events.findLast((event) => event.type === "refunded")?.backrun;
 	const events = record.events.map((event) => ({
-		...(hidesBids && event.type === "bundled" ? withoutBid(event) : event),
+		...publicEvent(record, event, mined),
 		at: new Date(event.at).toISOString(),
 	}));
 	const deliveries = record.deliveries.map(({ at, ...rest }) => ({
@@ -106,6 +106,15 @@ export function eventsReport(record: TransactionRecord): unknown {
 	return { hash: record.hash, stage: record.stage, omitted: record.omitted, events: all };
 }
 
-function withoutBid({ type, at, block, builders }: Extract<LifeEvent, { type: "bundled" }>) {
-	return { type, at, block, builders };
+/** `mined`: the backrun behind it in its block, where it is in one with a backrun. */
+function publicEvent(record: TransactionRecord, event: LifeEvent, mined: string | undefined): object {
+	if (event.type === "bundled") {
+		const { bundle, backrun, bid, ...rest } = event;
+		return !isLive(record.stage) && backrun === mined ? event : rest;
+	}
+	if (event.type === "replaced") {
+		const { discreet, by, ...rest } = event;
+		return discreet === true && record.shared ? rest : { ...rest, by };
+	}
+	return event;
 }
