@@ -116,15 +116,23 @@ export class Auctioneer {
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
 		const { book } = this.#deps;
-		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.#counted.delete(target);
+		if (!book.has(target) && !this.#out.has(target)) return;
+		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.#withdraw(target);
+		// A nonce that its best bid had is free for another target's.
+		this.award();
 	}
 
 	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
-		for (const block of reverted) this.#takeBack(block);
-		for (const block of applied) this.#close(block);
+		const back = reverted.flatMap((block) => this.#takeBack(block));
+		for (const block of applied) {
+			this.#close(block);
+			const hashes = new Set(block.transactions.map((tx) => tx.hash));
+			for (const bid of back)
+				if (hashes.has(bid.target) && hashes.has(bid.backrun.hash)) this.#land(bid, block);
+		}
 		const { book, pool } = this.#deps;
 		for (const target of book.targets()) {
 			const isPending = pool.get(target) !== undefined;
@@ -184,7 +192,7 @@ export class Auctioneer {
 		// Those that had the one before, and may not have this one.
 		const left = [...had].filter((builder) => !builders.includes(builder));
 		if (left.length > 0) sender.cancelBundle(backrunName(bid.target), block, left, answered);
-		this.#out.set(bid.target, { bid, block, builders: new Set([...had, ...builders]) });
+		this.#out.set(bid.target, { bid, block, builders: new Set(builders) });
 		events.emit(bid.target, {
 			type: "bundled",
 			at: clock.now(),
@@ -225,26 +233,35 @@ export class Auctioneer {
 	/** Tells each bidder what came of the block. */
 	#close(block: Block): void {
 		const { book, bundles } = this.#deps;
-		const { number, hash } = block;
+		const { number } = block;
 		for (const target of book.targets()) {
 			const bids = book.of(target).filter((bid) => isFor(bid, number));
 			const out = this.#out.get(target);
 			for (const { bid, change } of closeBids(block, target, bids, out?.block === number ? out.bid : null)) {
-				bundles.change(bid, number, change);
-				const isIn = change.stage === "INCLUDED";
-				if (isIn) this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bid]);
+				const isIn = change === null;
+				if (isIn) this.#land(bid, block);
+				else bundles.change(bid, number, change);
 				if (isIn || bid.lastBlock <= number) this.#forget(bid);
 			}
 		}
 	}
 
-	/** A block is no longer in the chain: neither are the bundles in it. */
-	#takeBack({ number, hash }: Block): void {
-		for (const bid of this.#landed.get(hash) ?? []) {
+	/** A block is no longer in the chain: neither are the bundles in it, which are answered. */
+	#takeBack({ number, hash }: Block): readonly Bid[] {
+		const bids = this.#landed.get(hash) ?? [];
+		this.#landed.delete(hash);
+		for (const bid of bids) {
 			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
 			this.#deps.bundles.change(bid, number, change);
 		}
-		this.#landed.delete(hash);
+		return bids;
+	}
+
+	/** A bid is in a block. */
+	#land(bid: Bid, { number, hash }: Block): void {
+		this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bid]);
+		const change = { stage: "INCLUDED", reason: null, blockHash: hash, outbidBy: null } as const;
+		this.#deps.bundles.change(bid, number, change);
 	}
 
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {

@@ -37,6 +37,7 @@ export class BidChecks {
 		const { tip, simulation, background } = this.#deps;
 		const block = tip.next()?.number ?? 0;
 		const basis = simulation.basis(target);
+		if (bid.basis === basis) bid.checking = null;
 		if (this.#stopped || bid.basis === basis || bid.checking === basis) return;
 		if (bid.firstBlock > block || bid.lastBlock < block) return;
 		bid.checking = basis;
@@ -45,7 +46,9 @@ export class BidChecks {
 			// Another look has begun, in a later state.
 			if (bid.checking !== basis) return;
 			bid.checking = null;
-			this.#judge(bid, basis, verdict);
+			const now = simulation.target(bid.target);
+			// Or is about to: what was found out is of a state that is no more.
+			if (now !== null && simulation.basis(now) === basis) this.#judge(bid, basis, verdict);
 		});
 	}
 

@@ -6,20 +6,20 @@ import type { Block } from "../domain/chain.ts";
 import type { Bid } from "./book.ts";
 import type { BlockChange } from "./bundleRecords.ts";
 
-/** What became of each of `bids`, all on `target`, in `block`; `best` is the one that was with the builders. */
+/**
+ * What became of each of `bids`, all on `target`, in `block`: a change, or null for one that is in it. `best` is the one
+ * that was with the builders.
+ */
 export function closeBids(
 	block: Block,
 	target: string,
 	bids: readonly Bid[],
 	best: Bid | null,
-): readonly { readonly bid: Bid; readonly change: BlockChange }[] {
+): readonly { readonly bid: Bid; readonly change: BlockChange | null }[] {
 	const hashes = new Set(block.transactions.map((tx) => tx.hash));
 	const held = hashes.has(target);
 	return bids.map((bid) => {
-		if (held && hashes.has(bid.backrun.hash)) {
-			const change = { stage: "INCLUDED", reason: null, blockHash: block.hash, outbidBy: null } as const;
-			return { bid, change };
-		}
+		if (held && hashes.has(bid.backrun.hash)) return { bid, change: null };
 		const dearer = best === null || best === bid ? null : best.value - bid.value;
 		const outbidBy = dearer !== null && dearer < 0n ? 0n : dearer;
 		const reason = held ? whyNot(bid, best) : "targetNotIncluded";
