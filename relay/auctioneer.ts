@@ -2,14 +2,13 @@
 // builders behind it, and each bidder learns what became of his. What is out is always the best that is valid now.
 
 import { LRUCache } from "lru-cache";
-import type { Background } from "../shared/background.ts";
 import type { Clock } from "../shared/clock.ts";
 import { backrunBundle, backrunName } from "./auction/backrunBundle.ts";
 import type { AuctionBook, Bid } from "./auction/book.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
 import { closeBids } from "./auction/closing.ts";
 import type { Overtaken } from "./auction/slots.ts";
-import { BidChecks } from "./bidChecks.ts";
+import type { BidChecks, Judged } from "./bidChecks.ts";
 import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
 import type { Records } from "./chainActions.ts";
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
@@ -26,8 +25,9 @@ export interface AuctioneerDependencies {
 	readonly book: AuctionBook;
 	readonly bundles: BundleRecords;
 	readonly simulation: BidSimulation;
+	/** Simulates bids again where the state behind their target has changed. */
+	readonly checks: BidChecks;
 	readonly sender: BundleSender;
-	readonly background: Background;
 	readonly clock: Clock;
 }
 
@@ -46,7 +46,6 @@ interface Out {
 export class Auctioneer {
 	readonly #refundPercent: number;
 	readonly #deps: AuctioneerDependencies;
-	readonly #checks: BidChecks;
 	readonly #out = new Map<string, Out>();
 	/** Hashes of the bundles that were counted, by target. */
 	readonly #counted = new Map<string, Set<string>>();
@@ -57,58 +56,57 @@ export class Auctioneer {
 	constructor(options: { readonly refundPercent: number }, dependencies: AuctioneerDependencies) {
 		this.#refundPercent = options.refundPercent;
 		this.#deps = dependencies;
-		this.#checks = new BidChecks({
-			...dependencies,
-			judged: (bid, verdict) => this.#judge(bid, verdict),
-		});
-	}
-
-	/** Begins nothing more. */
-	stop(): void {
-		this.#checks.stop();
 	}
 
 	/** Takes a bid that was found valid on its basis. */
 	add(bid: Bid): void {
 		const { book, events, clock } = this.#deps;
 		const { target, hash } = bid;
-		const cheapest = book.cheapestIfFull(target);
-		if (cheapest !== null) this.#end(cheapest, "DROPPED", "outbid");
+		const last = book.lastIfFull(target, bid.firstBlock);
+		if (last !== null) this.#end(last, "DROPPED", "outbid");
 		book.add(bid);
 		const counted = this.#counted.get(target) ?? new Set();
 		this.#counted.set(target, counted);
 		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
 		counted.add(hash);
 		const block = Math.max(bid.firstBlock, this.#nextBlock());
-		this.#note(bid, block, "ACCEPTED");
-		if (!this.#mayWin()(bid)) return;
-		const out = this.#out.get(target);
-		if (out?.block === block && book.holds(out.bid) && out.bid.value >= bid.value)
-			this.#note(bid, block, "OUTBID");
-		else this.award();
+		if (!this.#mayWin()(bid)) {
+			this.#note(bid, block, "ACCEPTED");
+			return;
+		}
+		const before = this.#out.get(target);
+		const loses = before?.block === block && book.holds(before.bid) && before.bid.value >= bid.value;
+		if (!loses) this.award();
+		this.#note(bid, block, this.#out.get(target)?.bid === bid ? "BEST" : "OUTBID");
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
 	withdraw(bid: Bid, how: Overtaken): void {
 		this.#end(bid, how, null);
-		this.award();
+		// What it was replaced with is about to come, and may take its very place at the builders.
+		if (how === "REPLACED") queueMicrotask(() => this.award());
+		else this.award();
 	}
 
-	/** The very same bid has come again, and is about to be added: this one is forgotten, and nobody is told. */
-	supersede(bid: Bid): void {
-		this.#forget(bid);
+	/** The very same bundle has come again: `bid` stands for it from now on, and nobody is told. */
+	supersede(old: Bid, bid: Bid): void {
+		const out = this.#out.get(old.target);
+		this.#forget(old);
+		if (out?.bid === old && String(old.builders) === String(bid.builders)) {
+			this.#out.set(old.target, { ...out, bid });
+		}
 	}
 
 	/** A chain has been looked at: what it says of its links' bids is settled anew. */
 	looked({ ready, waiting }: SenderChain): void {
-		const { book, simulation } = this.#deps;
+		const { book, simulation, checks } = this.#deps;
 		let touched = false;
 		for (const entry of [...ready, ...waiting]) {
 			const { hash } = entry.transaction.tx;
 			if (!book.has(hash) && !this.#out.has(hash)) continue;
 			touched = true;
 			const target = simulation.target(hash);
-			if (target !== null) for (const bid of book.of(hash)) this.#checks.check(bid, target);
+			if (target !== null) for (const bid of book.of(hash)) checks.check(bid, target, this.#judge);
 		}
 		if (touched) this.award();
 	}
@@ -224,11 +222,12 @@ export class Auctioneer {
 	}
 
 	/** A bid was simulated again. */
-	#judge(bid: Bid, verdict: Exclude<BidVerdict, { kind: "unavailable" }>): void {
-		if (verdict.kind !== "valid") this.#end(bid, "DROPPED", reasonOf(verdict));
-		else this.#note(bid, this.#nextBlock(), this.#out.has(bid.target) ? "OUTBID" : "ACCEPTED");
+	readonly #judge = (bid: Bid, verdict: Judged): void => {
+		const waits = verdict.kind === "targetFails" || !this.#out.has(bid.target);
+		if (verdict.kind === "failed" || verdict.kind === "unpaid") this.#end(bid, "DROPPED", reasonOf(verdict));
+		else this.#note(bid, this.#nextBlock(), waits ? "ACCEPTED" : "OUTBID");
 		this.award();
-	}
+	};
 
 	/** Tells each bidder what came of the block. */
 	#close(block: Block): void {
@@ -285,11 +284,9 @@ export class Auctioneer {
 	}
 }
 
-function reasonOf(verdict: Exclude<BidVerdict, { kind: "valid" | "unavailable" }>): BundleReason {
-	if (verdict.kind === "targetFails") return "targetGone";
+function reasonOf(verdict: Extract<BidVerdict, { kind: "failed" | "unpaid" }>): BundleReason {
 	if (verdict.kind === "unpaid") return "paysNothing";
-	const { code } = verdict.error;
-	return EXECUTION_FAILURES.has(code) ? "reverted" : "invalid";
+	return EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid";
 }
 
 function isFor(bid: Bid, block: number): boolean {

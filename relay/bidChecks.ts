@@ -14,9 +14,12 @@ export interface BidChecksDependencies {
 	readonly simulation: BidSimulation;
 	readonly background: Background;
 	readonly clock: Clock;
-	/** Told of each verdict on a bid that is still in the book, when its basis and value are what they are now. */
-	readonly judged: (bid: Bid, verdict: Exclude<BidVerdict, { kind: "unavailable" }>) => void;
 }
+
+/** What a simulation came to. */
+export type Judged = Exclude<BidVerdict, { kind: "unavailable" }>;
+/** Told of each verdict on a bid that is still in the book, when its basis and value are what they are now. */
+export type OnJudged = (bid: Bid, verdict: Judged) => void;
 
 /** Between two tries while the node gives no verdict, in ms. */
 const RETRY_MS = 500;
@@ -24,7 +27,8 @@ const RETRY_MS = 500;
 /** Simulates bids again. */
 export class BidChecks {
 	readonly #deps: BidChecksDependencies;
-	readonly #waiting = new Set<Bid>();
+	/** Bids to be tried again, and who wants to know. */
+	readonly #waiting = new Map<Bid, OnJudged>();
 	#timer: Timer | null = null;
 	#stopped = false;
 
@@ -33,7 +37,7 @@ export class BidChecks {
 	}
 
 	/** Simulates a bid for the next block behind `target`, where it was not in the state that this stands in now. */
-	check(bid: Bid, target: BidTarget): void {
+	check(bid: Bid, target: BidTarget, judged: OnJudged): void {
 		const { tip, simulation, background } = this.#deps;
 		const block = tip.next()?.number ?? 0;
 		const basis = simulation.basis(target);
@@ -48,7 +52,7 @@ export class BidChecks {
 			bid.checking = null;
 			const now = simulation.target(bid.target);
 			// Or is about to: what was found out is of a state that is no more.
-			if (now !== null && simulation.basis(now) === basis) this.#judge(bid, basis, verdict);
+			if (now !== null && simulation.basis(now) === basis) this.#judge(bid, basis, verdict, judged);
 		});
 	}
 
@@ -58,31 +62,30 @@ export class BidChecks {
 		this.#timer?.cancel();
 	}
 
-	#judge(bid: Bid, basis: string, verdict: BidVerdict): void {
-		const { book, judged } = this.#deps;
+	#judge(bid: Bid, basis: string, verdict: BidVerdict, judged: OnJudged): void {
+		const { book } = this.#deps;
 		if (!book.holds(bid)) return;
 		if (verdict.kind === "unavailable") {
 			bid.basis = null;
-			this.#retry(bid);
+			this.#retry(bid, judged);
 			return;
 		}
-		if (verdict.kind === "valid") {
-			bid.basis = basis;
-			book.revalue(bid, verdict.value);
-		}
+		// Behind a target that fails now nothing is known of the bid: it waits until that passes again.
+		bid.basis = verdict.kind === "valid" ? basis : null;
+		if (verdict.kind === "valid") book.revalue(bid, verdict.value);
 		judged(bid, verdict);
 	}
 
-	#retry(bid: Bid): void {
+	#retry(bid: Bid, judged: OnJudged): void {
 		if (this.#stopped) return;
-		this.#waiting.add(bid);
+		this.#waiting.set(bid, judged);
 		this.#timer ??= this.#deps.clock.after(RETRY_MS, () => {
 			this.#timer = null;
 			const bids = [...this.#waiting];
 			this.#waiting.clear();
-			for (const one of bids) {
+			for (const [one, told] of bids) {
 				const target = this.#deps.book.holds(one) ? this.#deps.simulation.target(one.target) : null;
-				if (target !== null) this.check(one, target);
+				if (target !== null) this.check(one, target, told);
 			}
 		});
 	}

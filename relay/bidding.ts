@@ -70,7 +70,7 @@ export class Bidding {
 	}
 
 	async #consider(request: BidRequest, ticket: Ticket): Promise<BundleOutcome> {
-		const { tip, book, simulation } = this.#deps;
+		const { tip, simulation } = this.#deps;
 		const { enabled, refunding } = this.#options;
 		if (!enabled || refunding.length === 0) {
 			const what = enabled ? "these builders: none pays refunds" : "this node";
@@ -91,8 +91,8 @@ export class Bidding {
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
 			const refusal = firstRefusal(STATIC_RULES, tx, this.#options, next);
 			if (refusal !== null) return refused("BAD_TRANSACTION", refusal.message);
-			const full = book.full(request.owner, tx.size);
-			if (full !== null) return refused("LIMIT", `limit exceeded: ${full}`);
+			const full = this.#full(request, tx, range, ticket);
+			if (full !== null) return full;
 			const basis = simulation.basis(target);
 			const verdict = await simulation.simulate(target, tx, range.first);
 			// The chain went on, or its sender's links are others by now: what was found out is of no use.
@@ -110,35 +110,71 @@ export class Bidding {
 		return now !== null && now.entry === target.entry && simulation.basis(now) === basis;
 	}
 
+	/** The refusal where there is no room for one more bid; else null. */
+	#full(
+		request: BidRequest,
+		backrun: DecodedTransaction,
+		range: Range,
+		ticket: Ticket,
+	): BundleOutcome | null {
+		const { book } = this.#deps;
+		const freed = this.#twins(request, backrun, range).length + (ticket.replaces() ? 1 : 0);
+		const full = book.full(request.owner, request.target, backrun.size, freed);
+		return full === null ? null : refused("LIMIT", `limit exceeded: ${full}`);
+	}
+
+	/** Live bids that are the very same bundle, for some of the same blocks. */
+	#twins({ owner, target }: BidRequest, backrun: DecodedTransaction, { first, last }: Range): readonly Bid[] {
+		const bids = this.#deps.book.of(target);
+		return bids.filter(
+			(bid) =>
+				bid.owner === owner &&
+				bid.backrun.hash === backrun.hash &&
+				bid.firstBlock <= last &&
+				first <= bid.lastBlock,
+		);
+	}
+
+	/** From here on nothing else can come between. */
 	#accept(
-		{ owner, target, builders }: BidRequest,
+		request: BidRequest,
 		ticket: Ticket,
 		backrun: DecodedTransaction,
-		{ first: firstBlock, last: lastBlock }: Range,
+		range: Range,
 		value: bigint,
 		basis: string,
 	): BundleOutcome {
 		const { book, bundles, auctioneer } = this.#deps;
-		const cheapest = book.cheapestIfFull(target);
-		if (cheapest !== null && cheapest.value >= value) {
+		const { owner, target, builders } = request;
+		// Others may have come while it was simulated.
+		const full = this.#full(request, backrun, range, ticket);
+		if (full !== null) return full;
+		const twins = this.#twins(request, backrun, range);
+		const last = twins.length > 0 ? null : book.lastIfFull(target, range.first);
+		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
 			return refused("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
 		const hash = bundleHash([target, backrun.hash]);
+		const firstBlock = Math.min(range.first, ...twins.map((twin) => twin.firstBlock));
+		const lastBlock = Math.max(range.last, ...twins.map((twin) => twin.lastBlock));
+		const overtaken = ticket.overtaken();
+		if (overtaken !== null) {
+			// One that is live has the same record.
+			if (twins.length > 0) return { outcome: "accepted", hash };
+			bundles.open({ owner, hash }, target, firstBlock, lastBlock);
+			bundles.change({ owner, hash }, firstBlock, { stage: overtaken, bid: value });
+			return { outcome: "accepted", hash };
+		}
 		const bid: Bid = {
 			...{ owner, hash, target, backrun, firstBlock, lastBlock, builders, value, basis },
-			seq: ++this.#seq,
+			seq: twins[0]?.seq ?? ++this.#seq,
 			checking: null,
 			release: () => ticket.release(),
 		};
-		const overtaken = ticket.take((how) => auctioneer.withdraw(bid, how));
+		for (const twin of twins) auctioneer.supersede(twin, bid);
+		ticket.take((how) => auctioneer.withdraw(bid, how));
 		bundles.open(bid, target, firstBlock, lastBlock);
-		if (overtaken === null) {
-			const isTwin = (one: Bid) => one.owner === owner && one.hash === hash && one.firstBlock === firstBlock;
-			for (const twin of book.of(target).filter(isTwin)) auctioneer.supersede(twin);
-			auctioneer.add(bid);
-		} else {
-			bundles.change(bid, firstBlock, { stage: overtaken, bid: value });
-		}
+		auctioneer.add(bid);
 		return { outcome: "accepted", hash };
 	}
 }

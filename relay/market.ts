@@ -9,6 +9,7 @@ import { BundleRecords, type BundleView } from "./auction/bundleRecords.ts";
 import { createFeed } from "./auction/feed.ts";
 import { UuidSlots } from "./auction/slots.ts";
 import { Auctioneer } from "./auctioneer.ts";
+import { BidChecks } from "./bidChecks.ts";
 import { Bidding } from "./bidding.ts";
 import { BidSimulation } from "./bidSimulation.ts";
 import type { Searchers } from "./chainActions.ts";
@@ -87,9 +88,10 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 	const slots = new UuidSlots();
 	const bundles = new BundleRecords(dependencies);
 	const simulation = new BidSimulation(options, { ...dependencies, records: ledger });
+	const checks = new BidChecks({ tip, book, simulation, background, clock });
 	const auctioneer = new Auctioneer(
 		{ refundPercent: options.refundPercent },
-		{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, sender, background, clock },
+		{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, checks, sender, clock },
 	);
 	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 	const bidding = new Bidding(
@@ -141,6 +143,6 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		},
 		open: options.bidding && refunding.length > 0,
 		size: () => book.size,
-		stop: () => auctioneer.stop(),
+		stop: () => checks.stop(),
 	};
 }

@@ -1,6 +1,7 @@
 // PER PLAIN BUNDLE: signed transactions and a range of blocks come in; they go out to the builders for each block of the
 // range until one holds them, or until their sender takes them back. They are kept in memory alone.
 
+import { LRUCache } from "lru-cache";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
@@ -28,6 +29,9 @@ const MAX_BUNDLES = 10_000;
 const MAX_PER_OWNER = 500;
 const MAX_BYTES = 128 * 1024 * 1024;
 
+/** Blocks whose bundles are remembered. */
+const LANDED_BLOCKS = 128;
+
 interface PlainBundle {
 	readonly owner: string;
 	readonly hash: string;
@@ -50,6 +54,8 @@ export class PlainBundles {
 	readonly #deps: PlainBundlesDependencies;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
+	/** Those that were included, by the hash of their block, as long as that may be reorganised. */
+	readonly #landed = new LRUCache<string, readonly PlainBundle[]>({ max: LANDED_BLOCKS });
 	#bytes = 0;
 
 	constructor(chain: ChainRules, dependencies: PlainBundlesDependencies) {
@@ -76,6 +82,7 @@ export class PlainBundles {
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
 		const { bundles } = this.#deps;
+		for (const block of reverted) this.#revive(block, head.number);
 		for (const bundle of [...this.#bundles.values()]) {
 			const held = applied.find((block) => holdsAny(block, bundle));
 			if (held !== undefined) {
@@ -108,9 +115,12 @@ export class PlainBundles {
 			if (refusal !== null) return refused("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
 			txs.push(decoded.tx);
 		}
-		const fault = (await this.#nonceFault(txs)) ?? this.#full(request.owner, txs);
+		const fault = await this.#nonceFault(txs);
 		if (fault !== null) return fault;
-		return this.#take(request, ticket, txs, range.first, range.last);
+		// Blocks may have come meanwhile; from here on nothing can come between.
+		const now = blockRange(request.blocks, (tip.next()?.number ?? next.number) - 1);
+		if (!now.ok) return refused(now.code, now.message);
+		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now.first, now.last);
 	}
 
 	/** A nonce that is used already can't be in any block to come. */
@@ -158,20 +168,62 @@ export class PlainBundles {
 			sentTo: [],
 			release: () => ticket.release(),
 		};
+		const overtaken = ticket.overtaken();
+		if (overtaken !== null) {
+			// One that is live has the same record.
+			if (this.#isLive(owner, hash)) return { outcome: "accepted", hash };
+			bundles.open(bundle, null, firstBlock, lastBlock);
+			bundles.change(bundle, firstBlock, { stage: overtaken });
+			return { outcome: "accepted", hash };
+		}
 		const old = this.#bundles.get(bundle.outgoing.name);
-		const overtaken = ticket.take((how) => {
+		const isSame = old !== undefined && sameOf(old) === sameOf(bundle);
+		if (isSame) {
+			// The very same bundle again: it is out already, and nobody is told.
+			this.#forget(old);
+			Object.assign(bundle, { outFor: old.outFor, sentTo: old.sentTo });
+		}
+		ticket.take((how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
-			else if (this.#forget(bundle)) bundles.change(bundle, bundle.outFor ?? firstBlock, { stage: how });
+			else this.#replaced(bundle);
 		});
 		bundles.open(bundle, null, firstBlock, lastBlock);
-		bundles.change(bundle, firstBlock, { stage: overtaken ?? "ACCEPTED" });
-		if (overtaken !== null) return { outcome: "accepted", hash };
+		if (!isSame) bundles.change(bundle, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
-		this.#bundles.set(bundle.outgoing.name, bundle);
-		this.#bytes += bundle.bytes;
+		this.#keep(bundle);
 		this.#send(bundle, false);
 		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
+	}
+
+	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
+	#replaced(bundle: PlainBundle): void {
+		if (!this.#forget(bundle)) return;
+		this.#deps.bundles.change(bundle, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
+		queueMicrotask(() => {
+			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
+		});
+	}
+
+	/** A block is no longer in the chain: what it held goes out again for what is left of its range. */
+	#revive({ number, hash }: Block, head: number): void {
+		for (const bundle of this.#landed.get(hash) ?? []) {
+			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
+			this.#deps.bundles.change(bundle, number, change);
+			if (bundle.lastBlock <= head || this.#bundles.has(bundle.outgoing.name)) continue;
+			bundle.outFor = null;
+			this.#keep(bundle);
+		}
+		this.#landed.delete(hash);
+	}
+
+	#keep(bundle: PlainBundle): void {
+		this.#bundles.set(bundle.outgoing.name, bundle);
+		this.#bytes += bundle.bytes;
+	}
+
+	#isLive(owner: string, hash: string): boolean {
+		return [...this.#bundles.values()].some((one) => one.owner === owner && one.hash === hash);
 	}
 
 	#send(bundle: PlainBundle, again: boolean): void {
@@ -217,6 +269,11 @@ export class PlainBundles {
 		bundle.release();
 		return true;
 	}
+}
+
+/** All that makes a bundle what it is, but for its blocks. */
+function sameOf({ hash, outgoing, builders }: PlainBundle): string {
+	return JSON.stringify([hash, outgoing.refund, outgoing.transactions.map((one) => one.mayRevert), builders]);
 }
 
 function bytesOf(txs: readonly DecodedTransaction[]): number {

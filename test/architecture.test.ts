@@ -20,7 +20,7 @@ const PER_REQUEST_AND_BLOCK: Allowed = [
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
 	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
-	...["type:relay/bidSimulation.ts", "relay/bidChecks.ts", "type:relay/auctioneer.ts"],
+	...["type:relay/bidSimulation.ts", "type:relay/bidChecks.ts", "type:relay/auctioneer.ts"],
 ];
 
 /** Who may import what, beside its own folder: the first row that fits a path counts. */

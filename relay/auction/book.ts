@@ -29,10 +29,11 @@ export interface Bid {
 }
 
 export interface AuctionBookOptions {
-	/** Bids at most: in all, of one owner, on one target. */
+	/** Bids at most: in all, of one owner, on one target, and of one owner on one target. */
 	readonly maxTotal: number;
 	readonly maxPerOwner: number;
 	readonly maxPerTarget: number;
+	readonly maxOwnPerTarget: number;
 	/** Bytes of raw backruns at most. */
 	readonly maxBytes: number;
 }
@@ -41,6 +42,7 @@ export const BOOK_LIMITS: AuctionBookOptions = {
 	maxTotal: 50_000,
 	maxPerOwner: 2_000,
 	maxPerTarget: 1_000,
+	maxOwnPerTarget: 32,
 	maxBytes: 128 * 1024 * 1024,
 };
 
@@ -81,19 +83,31 @@ export class AuctionBook {
 		return [...this.#byTarget.keys()];
 	}
 
-	/** What stands against one more bid of `owner` with a backrun of `bytes`, or null. */
-	full(owner: string, bytes: number): string | null {
-		const { maxTotal, maxPerOwner, maxBytes } = this.#options;
-		if ((this.#byOwner.get(owner) ?? 0) >= maxPerOwner) return `${maxPerOwner} bids of one searcher`;
-		const isFull = this.size >= maxTotal || this.#bytes + bytes > maxBytes;
+	/**
+	 * What stands against one more bid of `owner` on `target` with a backrun of `bytes`, in the place of `freed` others;
+	 * or null.
+	 */
+	full(owner: string, target: string, bytes: number, freed: number): string | null {
+		const { maxTotal, maxPerOwner, maxOwnPerTarget, maxBytes } = this.#options;
+		if ((this.#byOwner.get(owner) ?? 0) - freed >= maxPerOwner) return `${maxPerOwner} bids of one searcher`;
+		const own = this.of(target).filter((bid) => bid.owner === owner).length;
+		if (own - freed >= maxOwnPerTarget) {
+			return `${maxOwnPerTarget} bids of one searcher on one transaction`;
+		}
+		const isFull = this.size - freed >= maxTotal || this.#bytes + bytes > maxBytes;
 		return isFull ? "too many bids in all" : null;
 	}
 
-	/** The cheapest bid on `target` where there is no room for one more, else null. */
-	cheapestIfFull(target: string): Bid | null {
-		const bids = this.#byTarget.get(target);
-		if (bids === undefined || bids.size < this.#options.maxPerTarget) return null;
-		return [...bids].reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
+	/**
+	 * The bid on `target` that must give way to one for `block` where there is no room for one more, else null: the one
+	 * for the latest block after that, or else the cheapest.
+	 */
+	lastIfFull(target: string, block: number): Bid | null {
+		const bids = this.of(target);
+		if (bids.length < this.#options.maxPerTarget) return null;
+		const later = bids.filter((bid) => bid.firstBlock > block);
+		if (later.length > 0) return later.reduce((far, bid) => (bid.firstBlock > far.firstBlock ? bid : far));
+		return bids.reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
 	}
 
 	add(bid: Bid): void {

@@ -9,11 +9,12 @@ export type EndBundle = (how: Overtaken) => void;
 
 /** A bundle on its way in. */
 export interface Ticket {
-	/**
-	 * Takes the uuid, ending what held it. Answers how the bundle was overtaken by a later one of the same uuid, where
-	 * it was: then it takes nothing.
-	 */
-	take(end: EndBundle): Overtaken | null;
+	/** How the bundle was overtaken by what was sent later under the same uuid; null where it was not. */
+	overtaken(): Overtaken | null;
+	/** Whether to take the uuid is to end another bundle. */
+	replaces(): boolean;
+	/** Takes the uuid, ending what held it; nothing happens where the bundle was overtaken. */
+	take(end: EndBundle): void;
 	/** Gives the uuid back, once the bundle has ended by itself. */
 	release(): void;
 	/** To be called when its way in is over, whatever came of it. */
@@ -28,6 +29,15 @@ interface Slot {
 	entering: number;
 }
 
+/** Of a bundle without a uuid: nothing can overtake it, and it ends nothing. */
+const NO_UUID: Ticket = {
+	overtaken: () => null,
+	replaces: () => false,
+	take() {},
+	release() {},
+	leave() {},
+};
+
 /** The uuids of all owners; one that nothing is known of takes no memory. */
 export class UuidSlots {
 	readonly #slots = new Map<string, Slot>();
@@ -37,19 +47,23 @@ export class UuidSlots {
 	enter(owner: string, uuid: string | null): Ticket {
 		this.#seq += 1;
 		const seq = this.#seq;
-		if (uuid === null) return { take: () => null, release() {}, leave() {} };
+		if (uuid === null) return NO_UUID;
 		const key = JSON.stringify([owner, uuid]);
 		const slot = this.#slots.get(key) ?? { cancelled: 0, holder: null, entering: 0 };
 		this.#slots.set(key, slot);
 		slot.entering += 1;
+		const overtaken = (): Overtaken | null => {
+			if (slot.cancelled > seq) return "CANCELLED";
+			return slot.holder !== null && slot.holder.seq > seq ? "REPLACED" : null;
+		};
 		return {
+			overtaken,
+			replaces: () => slot.holder !== null && overtaken() === null,
 			take(end) {
-				if (slot.cancelled > seq) return "CANCELLED";
+				if (overtaken() !== null) return;
 				const { holder } = slot;
-				if (holder !== null && holder.seq > seq) return "REPLACED";
 				slot.holder = { seq, end };
 				holder?.end("REPLACED");
-				return null;
 			},
 			release: () => {
 				if (slot.holder?.seq === seq) slot.holder = null;

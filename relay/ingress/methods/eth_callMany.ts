@@ -39,7 +39,8 @@ const element = z.union([hash, rawBytes("a signed transaction, or the hash of a 
 	error: "expected a signed transaction, or the hash of a shared one, as 0x hex",
 });
 
-const signedBundle = z.strictObject({
+// What else searchers send with bundles is ignored, as in eth_sendBundle.
+const signedBundle = z.object({
 	txs: z
 		.array(element)
 		.min(1, { error: "expected at least one transaction" })
@@ -105,6 +106,7 @@ const callBundles = z
 		z
 			.strictObject({ transactions: z.array(call), blockOverride: blockOverride.nullish() })
 			.transform((bundle): CallBundle => ({ ...bundle, blockOverride: bundle.blockOverride ?? {} })),
+		{ error: "expected an object of signed transactions, or an array of bundles of calls" },
 	)
 	.min(1, { error: "expected at least one bundle" })
 	.max(MAX_CALL_BUNDLES, { error: `expected ${MAX_CALL_BUNDLES} bundles at most` })
@@ -130,7 +132,7 @@ export const eth_callMany = relayMethod({
 	summary:
 		"Simulates signed transactions in a block to come, or unsigned calls in a block of the chain, one after another.",
 	params: [
-		{ name: "bundle", schema: z.union([signedBundle, callBundles]) },
+		{ name: "bundle", schema: z.union([callBundles, signedBundle]) },
 		{ name: "context", schema: context.optional() },
 	],
 	result: z.array(z.array(result)).describe("one inner list for each bundle"),

@@ -98,11 +98,11 @@ async function trace(
 	signer: Signer | null,
 	ask: Ask,
 ): Promise<Traced> {
-	const with_ = (tracer: object) => {
+	const traceBy = (tracer: object) => {
 		const config = { ...tracer, stateOverrides: base.overrides, blockOverrides: overridesOf(block) };
 		return ask({ method: "debug_traceCall", params: [call, toQuantity(base.block), config] });
 	};
-	const [called, changed] = await Promise.all([with_(CALLS), signer === null ? null : with_(CHANGES)]);
+	const [called, changed] = await Promise.all([traceBy(CALLS), signer === null ? null : traceBy(CHANGES)]);
 	if (called.kind === "failed") return { kind: "notRun", result: notRun(called.error.message) };
 	if (called.kind !== "result") return REFUSED;
 	const execution = readFrame(called.value);

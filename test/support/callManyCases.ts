@@ -1,0 +1,174 @@
+// Generated cases of eth_callMany: a seeded generator comes in; what a call or a transaction does, and whole bundles of
+// signed transactions, go out. What is right about their answers is not known here: the chain itself tells.
+
+import { HISTORY_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./callManyContracts.ts";
+import type { SeededRandom } from "./seededRandom.ts";
+import { ETHER, GWEI } from "./simulationScene.ts";
+import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
+
+/** Accounts that make contracts of themselves (EIP-7702). */
+export const DELEGATING: readonly TestAccount[] = [testAccount(900), testAccount(901)];
+
+/** What one call does. */
+export interface Deed {
+	/** Null for a creation. */
+	readonly to: string | null;
+	readonly data: string;
+	readonly value: bigint;
+	readonly gas: bigint;
+}
+
+const WEIGHTS = {
+	count: 4,
+	store: 4,
+	transfer: 3,
+	forward: 3,
+	revert: 3,
+	create: 4,
+	factory: 2,
+	surroundings: 3,
+	echo: 1,
+	destroy: 2,
+	history: 1,
+	codeOf: 1,
+	starve: 1,
+	halt: 1,
+} as const;
+
+/** One of everything; `block` is the number of the one whose hash is known to whoever runs this. */
+export function drawDeed(random: SeededRandom, others: readonly string[], block: number): Deed {
+	const gas = 600_000n + BigInt(random.below(9)) * 100_000n;
+	const value = random.once(3) ? BigInt(1 + random.below(1000)) : 0n;
+	const deed = (to: string | null, data = "0x", wei = 0n): Deed => ({ to, data, value: wei, gas });
+	const other = random.pick(others);
+	switch (random.weighted(WEIGHTS)) {
+		case "count":
+			return deed(PLACES.counter);
+		case "store":
+			// Few slots and values: those before are met again, and cleared.
+			return deed(PLACES.store, `0x${word(random.below(2))}${word(random.below(3))}`);
+		case "transfer":
+			return deed(other, "0x", value + BigInt(random.below(2)) * (ETHER / 10n));
+		case "forward":
+			return deed(PLACES.forward, `0x${word(random.once(2) ? PLACES.counter : other)}`, value);
+		case "revert":
+			return deed(PLACES.revert, random.pick(REVERT_DATA), value);
+		case "create":
+			return deed(null, random.pick(INIT_CODES), value);
+		case "factory":
+			return deed(PLACES.factory, random.pick(INIT_CODES), value);
+		case "surroundings":
+			return deed(PLACES.surroundings, "0x", value);
+		case "echo":
+			return deed(PLACES.echo, `0x${"5a".repeat(random.below(70))}`);
+		case "destroy":
+			return deed(PLACES.destroy, "0x", value);
+		case "history":
+			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+		case "codeOf":
+			return deed(PLACES.codeOf, `0x${word(other)}`);
+		case "starve":
+			return { ...deed(random.pick([PLACES.loop, PLACES.store])), gas: 22_000n + BigInt(random.below(3000)) };
+		case "halt":
+			return deed(PLACES.invalid, "0x", value);
+	}
+}
+
+/** An account that begins with this many wei, in the state before the case. */
+export interface PoorAccount {
+	readonly account: TestAccount;
+	readonly balance: bigint;
+}
+
+/** A bundle of signed transactions. */
+export interface SignedBundle {
+	readonly txs: readonly string[];
+	/** Of each its sender and nonce. */
+	readonly keys: readonly string[];
+	readonly poor: readonly PoorAccount[];
+}
+
+/** A few transactions of several senders; some of them no block can take, or only behind the others. */
+export function drawSignedBundle(
+	random: SeededRandom,
+	rich: readonly TestAccount[],
+	nonces: ReadonlyMap<string, number>,
+	baseFee: bigint,
+	head: number,
+): SignedBundle {
+	const poor = [0, 1].map((i) => ({
+		account: testAccount(1000 + random.below(1_000_000) * 2 + i),
+		balance: ETHER / 1000n + BigInt(random.below(1000)),
+	}));
+	const senders = [...rich.slice(0, 3), ...poor.map(({ account }) => account)];
+	const others = [...senders, ...DELEGATING].map(({ address }) => address);
+	const next = new Map(nonces);
+	const drawn = Array.from({ length: 1 + random.below(6) }, () => {
+		const by = random.pick(senders);
+		const nonce = next.get(by.address) ?? 0;
+		const deed = drawDeed(random, others, head);
+		const flaw = random.once(6) ? random.pick(FLAWS) : null;
+		const plain = { ...optionsOf(random, deed, baseFee), by, nonce };
+		const delegates = plain.type === 2 && random.once(4);
+		const options = spoiled(flaw, delegates ? delegating(random, plain) : plain, baseFee);
+		// A poor one's may not run, so that its next one comes with either nonce.
+		if (flaw === null && (by.address in richSet(rich) || random.once(2))) next.set(by.address, nonce + 1);
+		const key = `${by.address} ${options.nonce}`;
+		return { raw: `0x${rawTransaction(options).toString("hex")}`, key };
+	});
+	return { txs: drawn.map(({ raw }) => raw), keys: drawn.map(({ key }) => key), poor };
+}
+
+function richSet(rich: readonly TestAccount[]): Readonly<Record<string, true>> {
+	return Object.fromEntries(rich.map(({ address }) => [address, true]));
+}
+
+function optionsOf(random: SeededRandom, deed: Deed, baseFee: bigint): TxOptions {
+	const { to, data, value, gas } = deed;
+	const tip = BigInt(random.below(3)) * (GWEI / 10n);
+	const price = baseFee + tip + BigInt(random.below(2)) * GWEI;
+	const common = { to, data, value, gasLimit: gas };
+	const type = random.pick([0, 1, 2, 2] as const);
+	if (type !== 2) return { ...common, type, gasPrice: price };
+	return { ...common, type, maxFeePerGas: price, maxPriorityFeePerGas: tip };
+}
+
+/**
+ * With an authorization (EIP-7702) that makes an account count its calls, or ends that, and calls it. The account sends
+ * nothing itself: the pool of the chain would not see that its nonce moved.
+ */
+function delegating(random: SeededRandom, options: TxOptions): TxOptions {
+	const by = random.pick(DELEGATING);
+	const address = random.pick([PLACES.counter, PLACES.counter, `0x${"0".repeat(40)}`]);
+	const nonce = BigInt(random.below(3));
+	return { ...options, type: 4, to: by.address, authorizations: [{ by, address, nonce }] };
+}
+
+const FLAWS = ["gap", "old", "chain", "cheap", "gas", "value", "wide"] as const;
+
+/** Why no block takes it. */
+function spoiled(flaw: (typeof FLAWS)[number] | null, options: TxOptions, baseFee: bigint): TxOptions {
+	const nonce = Number(options.nonce ?? 0);
+	switch (flaw) {
+		case null:
+			return options;
+		case "gap":
+			return { ...options, nonce: nonce + 20 };
+		case "old":
+			return nonce === 0 ? { ...options, chainId: 5n } : { ...options, nonce: nonce - 1 };
+		case "chain":
+			return { ...options, chainId: 1n };
+		case "cheap": {
+			const price = baseFee - 1n;
+			return options.gasPrice === undefined
+				? { ...options, maxFeePerGas: price, maxPriorityFeePerGas: 0n }
+				: { ...options, gasPrice: price };
+		}
+		case "gas":
+			return { ...options, gasLimit: 20_999n };
+		case "value":
+			return { ...options, value: 100_000n * ETHER };
+		case "wide":
+			return { ...options, gasLimit: 30_000_001n };
+	}
+}

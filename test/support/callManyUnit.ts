@@ -1,0 +1,164 @@
+// eth_callMany before a scripted node with one block of two transactions: answers come in, requests and their results
+// go out. The node's own answers are each test's.
+
+import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
+import type { Header } from "../../relay/domain/chain.ts";
+import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
+import type { Clock } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { ManualClock } from "./manualClock.ts";
+import { type Answer, ScriptedNode } from "./scriptedNode.ts";
+import { signedTransaction } from "./txFactory.ts";
+
+export const GWEI = 1_000_000_000n;
+/** The chain's last block. */
+export const HEAD = 100;
+export const HASHES = [`0x${"01".repeat(32)}`, `0x${"02".repeat(32)}`] as const;
+const TO = `0x${"cd".repeat(20)}`;
+
+export function hashOf(number: number): string {
+	return `0x${number.toString(16).padStart(64, "0")}`;
+}
+
+/** A block as nodes answer it. */
+export function blockObject(
+	number: number,
+	transactions: readonly unknown[] = HASHES,
+): Record<string, unknown> {
+	return {
+		number: `0x${number.toString(16)}`,
+		hash: hashOf(number),
+		parentHash: hashOf(Math.max(number - 1, 0)),
+		timestamp: `0x${(1_700_000_000 + 12 * number).toString(16)}`,
+		gasLimit: "0x1c9c380",
+		gasUsed: "0x0",
+		baseFeePerGas: "0x3b9aca00",
+		miner: `0x${"aa".repeat(20)}`,
+		mixHash: `0x${"bb".repeat(32)}`,
+		transactions,
+	};
+}
+
+/** The blocks up to HEAD; accounts that have sent nothing and hold an ether. */
+const CHAIN: Readonly<Record<string, Answer>> = {
+	eth_getBlockByNumber([block, full]) {
+		const number = block === "latest" ? HEAD : Number(block);
+		if (number > HEAD) return null;
+		const from = `0x${"ee".repeat(20)}`;
+		return blockObject(
+			number,
+			full === true ? HASHES.map((hash) => ({ hash, from, chainId: "0x1" })) : HASHES,
+		);
+	},
+	eth_getTransactionCount: () => "0x0",
+	eth_getBalance: () => "0xde0b6b3a7640000",
+	eth_getCode: () => "0x",
+};
+
+export function startCallMany(
+	answers: Readonly<Record<string, Answer>> = {},
+	options: Partial<CallManyOptions> = {},
+	clock: Clock = new ManualClock(),
+) {
+	const node = new ScriptedNode({ ...CHAIN, ...answers });
+	const shared = new Map<string, DecodedTransaction>();
+	const callMany = createCallMany(
+		{
+			chainId: 31_337n,
+			maxTxGas: null,
+			slotSeconds: 12,
+			feeRecipientOf: () => `0x${"fe".repeat(20)}`,
+			fixedFeeRecipient: true,
+			...options,
+		},
+		{
+			node,
+			nextBlock: async (head: Header) => ({
+				number: head.number + 1,
+				timestamp: head.timestamp + 12,
+				baseFee: GWEI,
+				blobBaseFee: 1n,
+				gasLimit: head.gasLimit,
+			}),
+			shared: { shared: (hash) => shared.get(hash) ?? null },
+			clock,
+			log: silentLogger,
+		},
+	);
+	return { node, shared, callMany };
+}
+
+/** One transaction in the next block unless `fields` say otherwise. */
+export function signedRequest(fields: Partial<TransactionsRequest> = {}): TransactionsRequest {
+	return {
+		txs: [signedTransaction()],
+		blockNumber: BigInt(HEAD + 1),
+		stateBlock: "latest",
+		timestamp: null,
+		...fields,
+	};
+}
+
+export function call(fields: Partial<UnsignedCall> = {}): UnsignedCall {
+	return {
+		from: `0x${"ab".repeat(20)}`,
+		to: TO,
+		gas: 100_000n,
+		gasPrice: null,
+		maxFeePerGas: null,
+		maxPriorityFeePerGas: null,
+		value: 0n,
+		data: "0x",
+		accessList: [],
+		...fields,
+	};
+}
+
+/** One call behind all of the last block unless `fields` say otherwise. */
+export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
+	return {
+		bundles: [{ transactions: [call()], blockOverride: {} }],
+		block: "latest",
+		transactionIndex: null,
+		...fields,
+	};
+}
+
+/** What is asked of eth_simulateV1. */
+export interface SimulateParams {
+	readonly validation: boolean;
+	readonly blockStateCalls: readonly {
+		readonly blockOverrides: Readonly<Record<string, string>>;
+		readonly stateOverrides?: Readonly<Record<string, object>>;
+		readonly calls: readonly Readonly<Record<string, string>>[];
+	}[];
+}
+
+/** One call of eth_simulateV1 that passed. */
+export function simulatedCall(returnData: string, fields: object = {}): Record<string, unknown> {
+	return { status: "0x1", gasUsed: "0x5208", returnData, logs: [], ...fields };
+}
+
+/** eth_simulateV1 that keeps base fees, as geth does; each block's calls are answered by `run`. */
+export function simulateV1(
+	run: (calls: SimulateParams["blockStateCalls"][number]["calls"], params: SimulateParams) => unknown[],
+): Answer {
+	return ([given, block]) => {
+		const params = given as SimulateParams;
+		return params.blockStateCalls.map((one) => {
+			const { number, baseFeePerGas } = one.blockOverrides;
+			if (block !== "latest") return { number, calls: run(one.calls, params) };
+			return {
+				number,
+				calls: [
+					simulatedCall(
+						`0x${BigInt(baseFeePerGas ?? 0)
+							.toString(16)
+							.padStart(64, "0")}`,
+					),
+				],
+			};
+		});
+	};
+}

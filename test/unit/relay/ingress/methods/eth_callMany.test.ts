@@ -1,0 +1,190 @@
+// eth_callMany before a port that remembers what it was asked: both shapes read, what is left out filled in, what is
+// wrong refused by name.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../../relay/domain/callMany.ts";
+import { eth_callMany } from "../../../../../relay/ingress/methods/eth_callMany.ts";
+import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
+import { askMethod } from "../../../../support/callManyScene.ts";
+import { rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
+
+const RAW = `0x${rawTransaction().toString("hex")}`;
+const HASH = `0x${"Ab".repeat(32)}`;
+const TO = `0x${"Cd".repeat(20)}`;
+const ZERO = `0x${"0".repeat(40)}`;
+
+function start() {
+	const asked: (TransactionsRequest | CallsRequest)[] = [];
+	const remember = async (request: TransactionsRequest | CallsRequest) => {
+		asked.push(request);
+		return [[{ value: "01" }]];
+	};
+	const callMany: CallMany = { runTransactions: remember, runCalls: remember };
+	return { asked, ask: (...params: unknown[]) => askMethod(callMany, params) };
+}
+
+const SIGNED = { txs: [RAW, HASH], blockNumber: "0x10", stateBlockNumber: "latest" };
+
+test("signed transactions, and hashes", async () => {
+	const { asked, ask } = start();
+	assert.deepEqual(await ask(SIGNED), [[{ value: "01" }]]);
+	await ask({ ...SIGNED, stateBlockNumber: "0xF", timestamp: 1_800_000_000, replacementUuid: "x" });
+	await ask({ ...SIGNED, timestamp: null }, null);
+	const txs = [signedTransaction(), HASH.toLowerCase()];
+	assert.deepEqual(asked, [
+		{ txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
+		{ txs, blockNumber: 16n, stateBlock: 15n, timestamp: 1_800_000_000 },
+		{ txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
+	]);
+});
+
+test("calls, with all that may be left out left out", async () => {
+	const { asked, ask } = start();
+	await ask([{ transactions: [{}] }]);
+	const call = {
+		from: ZERO,
+		to: null,
+		gas: null,
+		gasPrice: null,
+		maxFeePerGas: null,
+		maxPriorityFeePerGas: null,
+		value: 0n,
+		data: "0x",
+		accessList: [],
+	};
+	const bundles = [{ transactions: [call], blockOverride: {} }];
+	assert.deepEqual(asked, [{ bundles, block: "latest", transactionIndex: null }]);
+});
+
+test("calls, with all that may be there", async () => {
+	const { asked, ask } = start();
+	const common = { from: TO, to: TO, gas: "0x5208", value: "0x1", nonce: "0x7", chainId: "0x1", type: "0x2" };
+	const slot = `0x${"Ef".repeat(32)}`;
+	const transactions = [
+		{ ...common, gasPrice: "0x2", data: "0xAA" },
+		{ ...common, maxFeePerGas: "0x3", maxPriorityFeePerGas: "0x1", input: "0xBB", data: "0xbb" },
+		{ ...common, accessList: [{ address: TO, storageKeys: [slot] }] },
+	];
+	const blockOverride = {
+		blockNumber: "0x20",
+		timestamp: "0x6b000000",
+		coinbase: TO,
+		gasLimit: "0x1",
+		baseFee: "0x0",
+	};
+	const bundles = [
+		{ transactions, blockOverride },
+		{ transactions: [], blockOverride: { timestamp: 7 } },
+		{ transactions: [], blockOverride: null },
+	];
+	await ask(bundles, { blockNumber: "0x1F", transactionIndex: 234 });
+	await ask([{ transactions: [] }], { blockNumber: "safe", transactionIndex: -1 });
+	const to = TO.toLowerCase();
+	const read = { from: to, to, gas: 21_000n, value: 1n, gasPrice: null, data: "0x", accessList: [] };
+	const fees = { maxFeePerGas: null, maxPriorityFeePerGas: null };
+	assert.deepEqual(asked, [
+		{
+			bundles: [
+				{
+					transactions: [
+						{ ...read, ...fees, gasPrice: 2n, data: "0xaa" },
+						{ ...read, maxFeePerGas: 3n, maxPriorityFeePerGas: 1n, data: "0xbb" },
+						{ ...read, ...fees, accessList: [{ address: to, storageKeys: [slot.toLowerCase()] }] },
+					],
+					blockOverride: {
+						blockNumber: 32,
+						timestamp: 0x6b000000,
+						coinbase: to,
+						gasLimit: 1n,
+						baseFee: 0n,
+					},
+				},
+				{ transactions: [], blockOverride: { timestamp: 7 } },
+				{ transactions: [], blockOverride: {} },
+			],
+			block: 31n,
+			transactionIndex: 234,
+		},
+		{ bundles: [{ transactions: [], blockOverride: {} }], block: "safe", transactionIndex: null },
+	]);
+});
+
+const CALLS = [{ transactions: [{ to: TO }] }];
+
+/** Parameters, and how the refusal begins. */
+const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
+	[[], "bundle: "],
+	[[RAW], "bundle: expected an object of signed transactions, or an array of bundles of calls"],
+	[[{ ...SIGNED, txs: [] }], "bundle.txs: expected at least one transaction"],
+	[[{ ...SIGNED, txs: Array(101).fill(HASH) }], "bundle.txs: expected 100 transactions at most"],
+	[[{ ...SIGNED, txs: [RAW, 7] }], "bundle.txs[1]: expected a signed transaction, or the hash"],
+	[[{ ...SIGNED, txs: [RAW, "0x0"] }], "bundle.txs[1]: expected a signed transaction, or the hash"],
+	[[{ ...SIGNED, txs: [RAW, "0x"] }], "bundle.txs[1]: rlp: empty input"],
+	[[{ ...SIGNED, txs: [`${RAW}00`] }], "bundle.txs[0]: rlp: "],
+	[[{ ...SIGNED, txs: ["0x05c0"] }], "bundle.txs[0]: transaction type not supported"],
+	[[{ ...SIGNED, blockNumber: undefined }], "bundle.blockNumber: expected a 0x hex number"],
+	[[{ ...SIGNED, blockNumber: "latest" }], "bundle.blockNumber: expected a 0x hex number"],
+	[[{ ...SIGNED, stateBlockNumber: undefined }], "bundle.stateBlockNumber: expected a block number"],
+	[[{ ...SIGNED, timestamp: "0x1" }], "bundle.timestamp: expected whole seconds"],
+	[[{ ...SIGNED, timestamp: 1.5 }], "bundle.timestamp: expected whole seconds"],
+	[[{ ...SIGNED, timestamp: -1 }], "bundle.timestamp: expected whole seconds"],
+	[[SIGNED, { blockNumber: "0x1" }], "context: expected nothing beside signed transactions"],
+	[[[]], "bundle: expected at least one bundle"],
+	[[Array(17).fill({ transactions: [] })], "bundle: expected 16 bundles at most"],
+	[[Array(2).fill({ transactions: Array(51).fill({}) })], "bundle: expected 100 calls at most"],
+	[[[{}]], "bundle[0].transactions: "],
+	[[[{ transactions: [], blockOverrides: {} }]], "bundle[0].blockOverrides: unknown key"],
+	[[[{ transactions: [], blockOverride: { number: "0x1" } }]], "bundle[0].blockOverride.number: unknown key"],
+	[
+		[[{ transactions: [], blockOverride: { blockNumber: 1 } }]],
+		"bundle[0].blockOverride.blockNumber: expected",
+	],
+	[
+		[[{ transactions: [], blockOverride: { blockNumber: "0x20000000000000" } }]],
+		"bundle[0].blockOverride.blockNumber: expected a number below 2^53",
+	],
+	[[[{ transactions: [{ to: "0x1" }] }]], "bundle[0].transactions[0].to: expected an address"],
+	[[[{ transactions: [{ gas: 21_000 }] }]], "bundle[0].transactions[0].gas: expected a 0x hex number"],
+	[
+		[[{ transactions: [{ gas: `0x1${"0".repeat(16)}` }] }]],
+		"bundle[0].transactions[0].gas: expected a number of 64",
+	],
+	[
+		[[{ transactions: [{ authorizationList: [] }] }]],
+		"bundle[0].transactions[0].authorizationList: unknown key",
+	],
+	[
+		[[{ transactions: [{ data: "0x01", input: "0x02" }] }]],
+		"bundle[0].transactions[0]: expected data and input",
+	],
+	[
+		[[{ transactions: [{ gasPrice: "0x1", maxFeePerGas: "0x1" }] }]],
+		"bundle[0].transactions[0]: expected gasPrice",
+	],
+	[[CALLS, { transactionIndex: -2 }], "context.transactionIndex: expected a number of transactions"],
+	[[CALLS, { transactionIndex: "0x1" }], "context.transactionIndex: expected a number of transactions"],
+	[[CALLS, { blockNumber: 5 }], "context.blockNumber: expected a block number"],
+	[[CALLS, { index: 5 }], "context.index: unknown key"],
+	[[CALLS, {}, {}], "expected at most 2 (bundle, context)"],
+];
+
+for (const [params, message] of REFUSED) {
+	test(`refused: ${message} (${JSON.stringify(params).length} characters)`, async () => {
+		const { asked, ask } = start();
+		await assert.rejects(
+			() => ask(...params),
+			(thrown) => {
+				assert.ok(thrown instanceof RpcError);
+				assert.equal(thrown.kind, "invalidParams");
+				assert.ok(thrown.message.startsWith(`invalid params: ${message}`), thrown.message);
+				return true;
+			},
+		);
+		assert.deepEqual(asked, []);
+	});
+}
+
+test("it weighs ten", () => {
+	assert.deepEqual([eth_callMany.weight, eth_callMany.required], [10, 1]);
+});
