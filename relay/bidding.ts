@@ -5,7 +5,7 @@ import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/t
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./admission/rules.ts";
-import { blockRange, type Range } from "./auction/blockRange.ts";
+import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
 import type { AuctionBook, Bid } from "./auction/book.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
@@ -82,10 +82,14 @@ export class Bidding {
 		const decoded = decodeTransaction(request.backrun);
 		if (!decoded.ok) return refused("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
+		const head = tip.head();
+		if (head === null) throw nodeUnavailable();
+		const asked = blockRange(request.blocks, head.number);
+		if (!asked.ok) return refused(asked.code, asked.message);
 		for (let left = MAX_TRIES; left > 0; left--) {
 			const next = tip.next();
 			if (next === null) throw nodeUnavailable();
-			const range = blockRange(request.blocks, next.number - 1);
+			const range = comingOf(request.blocks, asked, next.number);
 			if (!range.ok) return refused(range.code, range.message);
 			const target = simulation.target(request.target);
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;

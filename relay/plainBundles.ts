@@ -6,7 +6,7 @@ import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/t
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./admission/rules.ts";
-import { blockRange } from "./auction/blockRange.ts";
+import { blockRange, comingOf } from "./auction/blockRange.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
 import type { Ticket, UuidSlots } from "./auction/slots.ts";
@@ -87,14 +87,13 @@ export class PlainBundles {
 			const held = applied.find((block) => holdsAny(block, bundle));
 			if (held !== undefined) {
 				const all = bundle.hashes.every((hash) => held.transactions.some((tx) => tx.hash === hash));
-				if (all)
-					bundles.change(bundle, held.number, { stage: "INCLUDED", reason: null, blockHash: held.hash });
+				if (all) this.#land(bundle, held);
 				this.#end(bundle, held.number, all ? null : { stage: "DROPPED", reason: "transactionMined" });
 				continue;
 			}
-			for (const { number } of applied) {
-				if (bundle.outFor !== number) continue;
-				bundles.change(bundle, number, { stage: "NOT_INCLUDED", reason: "notChosen" });
+			const { outFor } = bundle;
+			if (outFor !== null && outFor <= head.number && bundles.status(bundle, outFor)?.stage === "SENT") {
+				bundles.change(bundle, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
 			}
 			if (bundle.lastBlock <= head.number) this.#end(bundle, head.number, null);
 			else this.#send(bundle, reverted.length > 0);
@@ -118,7 +117,7 @@ export class PlainBundles {
 		const fault = await this.#nonceFault(txs);
 		if (fault !== null) return fault;
 		// Blocks may have come meanwhile; from here on nothing can come between.
-		const now = blockRange(request.blocks, (tip.next()?.number ?? next.number) - 1);
+		const now = comingOf(request.blocks, range, tip.next()?.number ?? next.number);
 		if (!now.ok) return refused(now.code, now.message);
 		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now.first, now.last);
 	}
@@ -203,6 +202,11 @@ export class PlainBundles {
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
 		});
+	}
+
+	#land(bundle: PlainBundle, { number, hash }: Block): void {
+		this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bundle]);
+		this.#deps.bundles.change(bundle, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** A block is no longer in the chain: what it held goes out again for what is left of its range. */
