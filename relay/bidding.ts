@@ -4,7 +4,6 @@
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "./admission/rules.ts";
 import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
 import type { AuctionBook, Bid } from "./auction/book.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
@@ -15,6 +14,7 @@ import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
 import type { BidRequest, BundleOutcome, BundleRefusal } from "./domain/bundle.ts";
 import type { Tip } from "./domain/ports.ts";
 import { EXECUTION_FAILURES } from "./domain/simulation.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 
 export interface BiddingOptions extends ChainRules {
 	/** Whether the node can simulate one transaction behind another. */

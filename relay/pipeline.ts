@@ -8,7 +8,6 @@ import {
 	decodeTransaction,
 } from "../shared/ethereum/transaction.ts";
 import { admit } from "./admission/admission.ts";
-import type { ChainRules } from "./admission/rules.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
@@ -18,6 +17,7 @@ import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import type { Submission, SubmitOutcome } from "./domain/submission.ts";
 import type { PrivateTransaction } from "./domain/transaction.ts";
+import type { ChainRules } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 

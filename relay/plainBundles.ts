@@ -5,7 +5,6 @@ import { LRUCache } from "lru-cache";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "./admission/rules.ts";
 import { blockRange, comingOf } from "./auction/blockRange.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
@@ -14,6 +13,7 @@ import type { BundleOutcome, BundleRefusal, OutgoingBundle, PlainBundleRequest }
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
 import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 
 export interface PlainBundlesDependencies {
 	readonly accounts: Accounts;

@@ -7,7 +7,7 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { AccountState } from "../domain/chain.ts";
 import type { Accounts, Tip } from "../domain/ports.ts";
 import type { Rejection } from "../domain/rejection.ts";
-import { ACCOUNT_RULES, type ChainRules, firstRefusal, STATIC_RULES } from "./rules.ts";
+import { ACCOUNT_RULES, type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 
 /** What admission says of a transaction. */
 export type AdmissionVerdict =

@@ -5,13 +5,16 @@
 import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
 import type { Authorization, DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
+/** Who signed a transaction, and the authorizations that came with it. */
+export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
+
 /**
  * The authorizations of `authority` that take effect, in order, where its nonce is `nonce` before `tx`. Each takes a
  * nonce; the sender's own ones come behind the nonce of the transaction itself.
  * https://eips.ethereum.org/EIPS/eip-7702#behavior
  */
 export function effectiveAuthorizations(
-	tx: DecodedTransaction,
+	tx: Signer,
 	authority: string,
 	nonce: bigint,
 ): readonly Authorization[] {

@@ -15,6 +15,7 @@ import {
 } from "../../domain/callMany.ts";
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
+import type { ChainRules } from "../../domain/transactionRules.ts";
 import type { Ask, StateOverrides } from "../engines/engine.ts";
 import { type Asking, askWithin, type CallManyNode, nodeUnavailable } from "./asking.ts";
 import { type BaseState, type CallBlock, historyWrite, type NodeBlock, readBlock } from "./blocks.ts";
@@ -26,10 +27,9 @@ import type { SignedRun } from "./signedRun.ts";
 import { simulateCalls, simulateTransactions } from "./simulated.ts";
 import { isBaseFeeKept } from "./simulations.ts";
 import { traceCalls, traceTransactions } from "./traces.ts";
-import type { TransactionRules } from "./transactionRules.ts";
 import { type CallsRun, planBlocks } from "./unsignedRun.ts";
 
-export interface CallManyOptions extends TransactionRules {
+export interface CallManyOptions extends ChainRules {
 	readonly slotSeconds: number;
 	/** The coinbase of blocks that are not there yet. */
 	readonly feeRecipientOf: (block: number) => string;

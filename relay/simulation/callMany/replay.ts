@@ -4,10 +4,11 @@
 
 import { parseAddress, readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../../shared/ethereum/transaction.ts";
+import type { Signer } from "../authorizations.ts";
 import type { Ask, StateOverrides } from "../engines/engine.ts";
 import { isObject, readHex } from "../engines/json.ts";
+import { applyDiff } from "../engines/stateDiff.ts";
 import { type BaseState, beaconRootWrite, historyWrite, type NodeBlock } from "./blocks.ts";
-import { putBehind, type Signer } from "./changes.ts";
 
 /** The changes of each transaction of a block. https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug */
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
@@ -33,7 +34,7 @@ export async function stateWithin(
 	if (signers === null || diffs === null || signers.length !== diffs.length) return null;
 	for (const [i, diff] of diffs.slice(0, count).entries()) {
 		const signer = signers[i];
-		const next = signer === undefined ? null : putBehind(overrides, diff, signer);
+		const next = signer === undefined ? null : applyDiff(overrides, diff, signer);
 		if (next === null) return null;
 		overrides = next;
 	}

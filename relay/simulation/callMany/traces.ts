@@ -6,10 +6,11 @@ import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { CallResult } from "../../domain/callMany.ts";
+import type { Signer } from "../authorizations.ts";
 import { callObject } from "../engines/callObject.ts";
 import type { Ask, StateOverrides } from "../engines/engine.ts";
+import { applyDiff } from "../engines/stateDiff.ts";
 import { type BaseState, type CallBlock, overridesOf } from "./blocks.ts";
-import { NO_AUTHORIZATIONS, putBehind, type Signer } from "./changes.ts";
 import { type Execution, notRun, REFUSED, type RoadAnswer, readFrame } from "./outcome.ts";
 import type { SignedRun } from "./signedRun.ts";
 import {
@@ -23,6 +24,9 @@ import { type CallsRun, unsignedCallObject } from "./unsignedRun.ts";
 
 const CALLS = { tracer: "callTracer" };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
+
+/** What an unsigned call carries. */
+const NO_AUTHORIZATIONS = { chainId: 0n, authorizationList: [] } as const;
 
 /** Runs signed transactions; every rule is checked against the state that is there when it is a transaction's turn. */
 export async function traceTransactions(run: SignedRun, ask: Ask): Promise<RoadAnswer> {
@@ -108,7 +112,7 @@ async function trace(
 	const execution = readFrame(called.value);
 	if (execution === null) return REFUSED;
 	if (signer === null) return { kind: "executed", execution, overrides: base.overrides };
-	const overrides = changed?.kind === "result" ? putBehind(base.overrides, changed.value, signer) : null;
+	const overrides = changed?.kind === "result" ? applyDiff(base.overrides, changed.value, signer) : null;
 	return overrides === null ? REFUSED : { kind: "executed", execution, overrides };
 }
 

@@ -1,48 +1,18 @@
 // Whether a block can take a signed transaction: it, the block and its sender's account at that point come in, why not
 // goes out, in go-ethereum's words. Nodes check these rules differently, or not at all, when they simulate.
 
-import { floorDataGas, intrinsicGas, MAX_INITCODE_BYTES } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { AccountState } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
+import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
 import { findBlockProblem, findFundsProblem } from "../checks.ts";
-
-/** What the chain demands of every transaction. */
-export interface TransactionRules {
-	readonly chainId: bigint;
-	/** EIP-7825 gas limit of a transaction, or null where the chain has none. */
-	readonly maxTxGas: bigint | null;
-}
 
 /** A sender right before its transaction; wei. */
 export type SenderState = Pick<AccountState, "nonce" | "balance" | "code">;
 
-/** A nonce that can't be used: the account could not count past it (EIP-2681). */
-const MAX_NONCE = 2n ** 64n - 1n;
-
 /** What is wrong with the transaction itself, whatever the state; null: nothing. */
-export function findOwnProblem(tx: DecodedTransaction, rules: TransactionRules): string | null {
-	if (tx.chainId !== rules.chainId) {
-		return `invalid chain id for signer: have ${tx.chainId} want ${rules.chainId}`;
-	}
-	if (tx.to === null && tx.data.length > MAX_INITCODE_BYTES) {
-		return `max initcode size exceeded: code size ${tx.data.length}, limit ${MAX_INITCODE_BYTES}`;
-	}
-	if (tx.maxPriorityFeePerGas > tx.maxFeePerGas) {
-		const fees = `maxPriorityFeePerGas: ${tx.maxPriorityFeePerGas}, maxFeePerGas: ${tx.maxFeePerGas}`;
-		return `max priority fee per gas higher than max fee per gas: ${fees}`;
-	}
-	if (tx.type === 4 && tx.authorizationList.length === 0) return "EIP-7702 transaction with empty auth list";
-	if (rules.maxTxGas !== null && tx.gasLimit > rules.maxTxGas) {
-		return `transaction gas limit too high (cap: ${rules.maxTxGas}, tx: ${tx.gasLimit})`;
-	}
-	const needed = intrinsicGas(tx);
-	if (tx.gasLimit < needed) return `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${needed}`;
-	const floor = floorDataGas(tx);
-	if (tx.gasLimit < floor) {
-		return `floor data gas cost not covered: gas ${tx.gasLimit}, minimum needed ${floor}`;
-	}
-	return tx.nonce < MAX_NONCE ? null : `nonce has max value: ${tx.nonce}`;
+export function findOwnProblem(tx: DecodedTransaction, rules: ChainRules): string | null {
+	return firstRefusal(PROTOCOL_RULES, tx, rules)?.message ?? null;
 }
 
 /** Why `block` can't take it from a sender in `state`, its balance aside; null: it can. */

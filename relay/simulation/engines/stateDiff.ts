@@ -2,8 +2,7 @@
 // next call behind it go out. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers#prestate-tracer
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
-import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import { effectiveAuthorizations } from "../authorizations.ts";
+import { effectiveAuthorizations, type Signer } from "../authorizations.ts";
 import type { AccountOverride, StateOverrides } from "./engine.ts";
 import { isObject } from "./json.ts";
 
@@ -13,11 +12,7 @@ const ZERO_WORD = `0x${"0".repeat(64)}`;
 const DELEGATION_PREFIX = "0xef0100";
 
 /** `overrides` and on top of them what `tx` changed; null where `diff` is not what the tracer answers. */
-export function applyDiff(
-	overrides: StateOverrides,
-	diff: unknown,
-	tx: DecodedTransaction,
-): StateOverrides | null {
+export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer): StateOverrides | null {
 	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
 	const merged: Record<string, AccountOverride> = { ...overrides };
 	for (const [address, account] of Object.entries(diff.post)) {
@@ -52,12 +47,7 @@ export function applyDiff(
  * Whether a delegation was taken back. Code that went away is not shown, and neither is code that stayed; but to take
  * it back its owner must have signed for that.
  */
-function gaveUpCode(
-	tx: DecodedTransaction,
-	address: string,
-	before: AccountOverride,
-	after: AccountOverride,
-): boolean {
+function gaveUpCode(tx: Signer, address: string, before: AccountOverride, after: AccountOverride): boolean {
 	if (after.code !== undefined || !before.code?.startsWith(DELEGATION_PREFIX)) return false;
 	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
 	return effectiveAuthorizations(tx, address, nonce).at(-1)?.address === ZERO_ADDRESS;

@@ -25,6 +25,12 @@ const EVENTS = {
 	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
 	simulationFailed: { type: "simulationFailed", at, block, error },
 	shared: { type: "shared", at },
+	bid: { type: "bid", at, bundle: "0xb" },
+	bundled: { type: "bundled", at, block, bundle: "0xb", backrun: "0xc", bid: "1", builders: [] },
+	refunded: {
+		...{ type: "refunded", at, block, bundle: "0xb", backrun: "0xc", bid: "1", brought: "1" },
+		...{ cost: "0", owed: "1", paid: "1", payer: "0xd", recipient: "0xe" },
+	},
 	broadcast: { type: "broadcast", at, block },
 	delivered: { type: "delivered", ...delivery },
 	included: { type: "included", ...inclusion, reverted: false },
@@ -60,7 +66,11 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// What waits in the queue is not simulated.
 	simulated: "       P . P S B . . . . . .",
 	simulationFailed: "F . F F F . . . . . .",
-	shared: "          S . F . B . . . . . .",
+	shared: "          S Q F . B . . . . . .",
+	// A bid is taken while it may still go out, and goes out with what is out.
+	bid: "             P Q F S B . . . . . .",
+	bundled: "         . . . . B . . . . . .",
+	refunded: "        . . . . . I V . . . .",
 	// Neither what waits nor what fails goes out.
 	broadcast: "       B . . B B . . . . . .",
 	delivered: "       P Q F S B I V R C E D",

@@ -54,7 +54,8 @@ test("a new record tells the transaction's fields as text that fits JSON", () =>
 		...{ gas: (2n ** 40n).toString(), nonce: "7", value: (2n ** 255n).toString() },
 		...{ referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}` },
 		...{ stage: "PENDING", ended: null, shared: false, simulationError: null, block: null },
-		...{ blockHash: null, firstBlock: null, passed: false, events: [], deliveries: [], omitted: 0 },
+		...{ blockHash: null, firstBlock: null, passed: false, backruns: 0, refund: "0" },
+		...{ events: [], deliveries: [], omitted: 0 },
 	});
 	assert.deepEqual(JSON.parse(JSON.stringify(record)), record);
 });

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { firstRefusal, STATIC_RULES } from "../../../../relay/admission/rules.ts";
 import type { NextBlock } from "../../../../relay/domain/chain.ts";
 import type { Rejection, RejectionCode } from "../../../../relay/domain/rejection.ts";
+import { firstRefusal, STATIC_RULES } from "../../../../relay/domain/transactionRules.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { rawTransaction, signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
 

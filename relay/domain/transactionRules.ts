@@ -8,8 +8,8 @@ import {
 	transactionCost,
 } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { AccountState, NextBlock } from "../domain/chain.ts";
-import { type Rejection, rejection } from "../domain/rejection.ts";
+import type { AccountState, NextBlock } from "./chain.ts";
+import { type Rejection, rejection } from "./rejection.ts";
 
 /** What the chain demands of every transaction. */
 export interface ChainRules {
@@ -18,6 +18,8 @@ export interface ChainRules {
 	readonly maxTxGas: bigint | null;
 }
 
+/** A rule that holds in every block of the chain. */
+export type ProtocolRule = (tx: DecodedTransaction, chain: ChainRules) => Rejection | null;
 /** A rule about the transaction alone. */
 export type StaticRule = (tx: DecodedTransaction, chain: ChainRules, next: NextBlock) => Rejection | null;
 /** A rule about the sender's account in the state of the head. */
@@ -33,7 +35,7 @@ export const MAX_NONCE_AHEAD = 64n;
 /** A nonce that can't be used: the account could not count past it (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 1n;
 
-const chainId: StaticRule = (tx, chain) =>
+const chainId: ProtocolRule = (tx, chain) =>
 	tx.chainId === chain.chainId
 		? null
 		: rejection("WRONG_CHAIN", `invalid chain id for signer: have ${tx.chainId} want ${chain.chainId}`);
@@ -45,7 +47,7 @@ const size: StaticRule = (tx) => {
 		: rejection("OVERSIZED", `oversized data: transaction size ${tx.size}, limit ${limit}`);
 };
 
-const initcode: StaticRule = (tx) =>
+const initcode: ProtocolRule = (tx) =>
 	tx.to !== null || tx.data.length <= MAX_INITCODE_BYTES
 		? null
 		: rejection(
@@ -53,7 +55,7 @@ const initcode: StaticRule = (tx) =>
 				`max initcode size exceeded: code size ${tx.data.length}, limit ${MAX_INITCODE_BYTES}`,
 			);
 
-const feeOrder: StaticRule = (tx) =>
+const feeOrder: ProtocolRule = (tx) =>
 	tx.maxPriorityFeePerGas <= tx.maxFeePerGas
 		? null
 		: rejection(
@@ -70,7 +72,7 @@ const blobs: StaticRule = (tx) => {
 		: rejection("BLOBS", `too many blobs in transaction: have ${count}, permitted ${MAX_BLOBS_PER_TX}`);
 };
 
-const authorizations: StaticRule = (tx) =>
+const authorizations: ProtocolRule = (tx) =>
 	tx.type !== 4 || tx.authorizationList.length > 0
 		? null
 		: rejection("EMPTY_AUTH_LIST", "EIP-7702 transaction with empty auth list");
@@ -83,7 +85,7 @@ const blockGas: StaticRule = (tx, _chain, next) =>
 				`exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${next.gasLimit}`,
 			);
 
-const transactionGas: StaticRule = (tx, chain) =>
+const transactionGas: ProtocolRule = (tx, chain) =>
 	chain.maxTxGas === null || tx.gasLimit <= chain.maxTxGas
 		? null
 		: rejection(
@@ -91,14 +93,14 @@ const transactionGas: StaticRule = (tx, chain) =>
 				`transaction gas limit too high (cap: ${chain.maxTxGas}, tx: ${tx.gasLimit})`,
 			);
 
-const intrinsic: StaticRule = (tx) => {
+const intrinsic: ProtocolRule = (tx) => {
 	const needed = intrinsicGas(tx);
 	return tx.gasLimit >= needed
 		? null
 		: rejection("INTRINSIC_GAS", `intrinsic gas too low: gas ${tx.gasLimit}, minimum needed ${needed}`);
 };
 
-const floor: StaticRule = (tx) => {
+const floor: ProtocolRule = (tx) => {
 	const needed = floorDataGas(tx);
 	return tx.gasLimit >= needed
 		? null
@@ -108,7 +110,7 @@ const floor: StaticRule = (tx) => {
 			);
 };
 
-const maxNonce: StaticRule = (tx) =>
+const maxNonce: ProtocolRule = (tx) =>
 	tx.nonce < MAX_NONCE ? null : rejection("NONCE_MAX", `nonce has max value: ${tx.nonce}`);
 
 const eoa: AccountRule = (tx, account) =>
@@ -146,6 +148,17 @@ export const STATIC_RULES: readonly StaticRule[] = [
 	authorizations,
 	transactionGas,
 	blockGas,
+	intrinsic,
+	floor,
+	maxNonce,
+];
+/** Those that are every block's own, and not a pool's: without sizes, blobs' counts and the next block's gas limit. */
+export const PROTOCOL_RULES: readonly ProtocolRule[] = [
+	chainId,
+	initcode,
+	feeOrder,
+	authorizations,
+	transactionGas,
 	intrinsic,
 	floor,
 	maxNonce,

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ACCOUNT_RULES, firstRefusal } from "../../../../relay/admission/rules.ts";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { RejectionCode } from "../../../../relay/domain/rejection.ts";
+import { ACCOUNT_RULES, firstRefusal } from "../../../../relay/domain/transactionRules.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const ETHER = 10n ** 18n;
