@@ -74,8 +74,9 @@ export class Auctioneer {
 			this.#note(bid, block, "ACCEPTED");
 			return;
 		}
-		const before = this.#out.get(target);
-		const loses = before?.block === block && book.holds(before.bid) && before.bid.value >= bid.value;
+		const best = this.#out.get(target);
+		const isLive = best?.block === block && best.bid !== bid && book.holds(best.bid);
+		const loses = isLive && best.bid.value >= bid.value;
 		if (!loses) this.award();
 		this.#note(bid, block, this.#out.get(target)?.bid === bid ? "BEST" : "OUTBID");
 	}

@@ -56,8 +56,8 @@ export class BidSimulation implements SharedTransactions {
 	}
 
 	/**
-	 * The target, or null where none may be bid on: not pending, not shared, behind a gap, or behind a transaction that
-	 * nobody may know of. All of these must look alike to whoever asks.
+	 * The target, or null where none may be bid on: not pending, not shared, behind a gap, or behind a transaction of its
+	 * sender's that is not shared. All of these must look alike to whoever asks.
 	 */
 	target(hash: string): BidTarget | null {
 		const entry = this.#sharedEntry(hash);
@@ -66,7 +66,8 @@ export class BidSimulation implements SharedTransactions {
 		const index = ready.indexOf(entry);
 		if (index < 0) return null;
 		const chain = ready.slice(0, index + 1);
-		return isOpen(chain) ? { entry, chain } : null;
+		// Searchers may learn of the state behind what they see alone.
+		return chain.every((link) => this.#isShared(link)) ? { entry, chain } : null;
 	}
 
 	/** Names the state behind the target: one that was simulated in another one must be simulated again. */
@@ -113,15 +114,12 @@ export class BidSimulation implements SharedTransactions {
 
 	#sharedEntry(hash: string): PoolEntry | null {
 		const entry = this.#deps.pool.get(hash);
-		if (entry === undefined || !entry.durable) return null;
-		const isShared = this.#deps.records.get(hash)?.record.shared === true;
-		return isShared && policyOf(entry.transaction.path).shared !== "never" ? entry : null;
+		return entry?.durable === true && this.#isShared(entry) ? entry : null;
 	}
-}
 
-/** Whether searchers may learn of the state behind these links. */
-function isOpen(chain: readonly PoolEntry[]): boolean {
-	return chain.every((entry) => policyOf(entry.transaction.path).shared !== "never");
+	#isShared({ transaction: { tx, path } }: PoolEntry): boolean {
+		return policyOf(path).shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
+	}
 }
 
 function notAnAccount({ address }: AccountState): SimulationError {

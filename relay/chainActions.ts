@@ -45,6 +45,9 @@ export interface ChainLook extends SenderChain {
 	readonly next: NextBlock;
 }
 
+/** How much of a link searchers see: nothing, that it is there, or how it fares too. */
+type Sight = "hidden" | "discreet" | "open";
+
 /** Carries out plans. */
 export class ChainActions {
 	readonly #options: ChainActionsOptions;
@@ -66,43 +69,33 @@ export class ChainActions {
 	/** Does what the look came to. */
 	act(look: ChainLook): void {
 		const { ready, outcomes, plans, next } = look;
-		const discreet = this.#discreet(ready);
+		const sights = this.#sights(look);
 		ready.forEach((entry, i) => {
-			this.#note(entry, outcomes[i], next, discreet.has(entry));
+			this.#note(entry, outcomes[i], next, sights[i] === "discreet");
+			if (sights[i] !== "hidden") this.#deps.searchers.share(entry);
 		});
-		this.#share(look);
 		ready.forEach((entry, i) => {
 			const plan = plans[i];
-			if (plan !== undefined) this.#apply(entry, plan, next, discreet.has(entry));
+			if (plan !== undefined) this.#apply(entry, plan, next, sights[i] === "discreet");
 		});
 		this.#deps.searchers.looked(look);
 	}
 
 	/**
-	 * Links whose hash searchers know or will know, and that stand behind one that they may not know of: how they fare
-	 * tells what that one does, so of them only is told whether they pass.
+	 * What searchers see of each link. Behind one that they don't see, none is shown for being likely to be backrun; and
+	 * of one that they know, only is told whether it passes, since how it fares tells what the hidden one does.
 	 */
-	#discreet(ready: readonly PoolEntry[]): ReadonlySet<PoolEntry> {
-		const first = ready.findIndex(({ transaction }) => policyOf(transaction.path).shared === "never");
-		const behind = first < 0 ? [] : ready.slice(first + 1);
-		const isKnown = ({ transaction: { tx, path } }: PoolEntry) =>
-			policyOf(path).shared === "always" || this.#deps.records.get(tx.hash)?.record.shared === true;
-		return new Set(behind.filter(isKnown));
-	}
-
-	/**
-	 * Shows searchers what they may see. What stands behind a link that is never shared is not shown for being likely to
-	 * be backrun: that was found out behind what nobody may know of.
-	 */
-	#share({ ready, outcomes }: ChainLook): void {
-		const { searchers } = this.#deps;
-		let hidden = false;
-		ready.forEach((entry, i) => {
-			const { shared } = policyOf(entry.transaction.path);
+	#sights({ ready, outcomes }: ChainLook): readonly Sight[] {
+		let behindHidden = false;
+		return ready.map(({ transaction: { tx, path } }, i) => {
+			const { shared } = policyOf(path);
 			const outcome = outcomes[i];
-			const isLikely = outcome?.ok === true && outcome.emitsEvents === true;
-			if (shared === "always" || (shared === "likely" && isLikely && !hidden)) searchers.share(entry);
-			hidden ||= shared === "never";
+			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
+			const isKnown = shared === "always" || this.#deps.records.get(tx.hash)?.record.shared === true;
+			const isSeen = isKnown || (isLikely && !behindHidden);
+			const sight = !isSeen ? "hidden" : behindHidden ? "discreet" : "open";
+			behindHidden ||= !isSeen;
+			return sight;
 		});
 	}
 
@@ -188,5 +181,5 @@ function isOut(entry: PoolEntry, builders: readonly string[], block: number): bo
 
 /** The error by its code alone. */
 function withoutDetails({ code }: SimulationError): SimulationError {
-	return { code, message: "not told: it stands behind a transaction that is not shared" };
+	return { code, message: "not told while transactions before it are pending" };
 }

@@ -1,15 +1,15 @@
 // PER PLAIN BUNDLE: signed transactions and a range of blocks come in; they go out to the builders for each block of the
 // range until one holds them, or until their sender takes them back. They are kept in memory alone.
 
-import { LRUCache } from "lru-cache";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
 import { blockRange, comingOf } from "./auction/blockRange.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
+import { bytesOf, holdsAll, holdsAny, isSameAs, nameOf, type PlainBundle } from "./auction/plainBundle.ts";
 import type { Ticket, UuidSlots } from "./auction/slots.ts";
-import type { BundleOutcome, BundleRefusal, OutgoingBundle, PlainBundleRequest } from "./domain/bundle.ts";
+import type { BundleOutcome, BundleRefusal, PlainBundleRequest } from "./domain/bundle.ts";
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
 import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
@@ -29,24 +29,8 @@ const MAX_BUNDLES = 10_000;
 const MAX_PER_OWNER = 500;
 const MAX_BYTES = 128 * 1024 * 1024;
 
-/** Blocks whose bundles are remembered. */
-const LANDED_BLOCKS = 128;
-
-interface PlainBundle {
-	readonly owner: string;
-	readonly hash: string;
-	readonly outgoing: Omit<OutgoingBundle, "block">;
-	readonly hashes: readonly string[];
-	readonly bytes: number;
-	readonly firstBlock: number;
-	readonly lastBlock: number;
-	/** Names of the builders that may have it. */
-	readonly builders: readonly string[];
-	/** The last block that it was sent for, and to whom. */
-	outFor: number | null;
-	sentTo: readonly string[];
-	readonly release: () => void;
-}
+/** So many blocks an included bundle is kept, should its block be reorganised away. */
+const REORG_BLOCKS = 8;
 
 /** Takes plain bundles and sends them block by block. */
 export class PlainBundles {
@@ -54,8 +38,6 @@ export class PlainBundles {
 	readonly #deps: PlainBundlesDependencies;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
-	/** Those that were included, by the hash of their block, as long as that may be reorganised. */
-	readonly #landed = new LRUCache<string, readonly PlainBundle[]>({ max: LANDED_BLOCKS });
 	#bytes = 0;
 
 	constructor(chain: ChainRules, dependencies: PlainBundlesDependencies) {
@@ -81,23 +63,41 @@ export class PlainBundles {
 
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
-		const { bundles } = this.#deps;
-		for (const block of reverted) this.#revive(block, head.number);
+		const gone = new Set(reverted.map((block) => block.hash));
 		for (const bundle of [...this.#bundles.values()]) {
+			if (bundle.landed !== null && gone.has(bundle.landed.hash)) this.#revive(bundle, bundle.landed.number);
 			const held = applied.find((block) => holdsAny(block, bundle));
-			if (held !== undefined) {
-				const all = bundle.hashes.every((hash) => held.transactions.some((tx) => tx.hash === hash));
-				if (all) this.#land(bundle, held);
-				this.#end(bundle, held.number, all ? null : { stage: "DROPPED", reason: "transactionMined" });
-				continue;
-			}
-			const { outFor } = bundle;
-			if (outFor !== null && outFor <= head.number && bundles.status(bundle, outFor)?.stage === "SENT") {
-				bundles.change(bundle, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
-			}
-			if (bundle.lastBlock <= head.number) this.#end(bundle, head.number, null);
-			else this.#send(bundle, reverted.length > 0);
+			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
+			else if (holdsAll(held, bundle)) this.#land(bundle, held);
+			else this.#end(bundle, held.number, { stage: "DROPPED", reason: "transactionMined" });
 		}
+	}
+
+	/** None of the new blocks holds any of it. */
+	#follow(bundle: PlainBundle, head: number, again: boolean): void {
+		const { bundles } = this.#deps;
+		const { landed, outFor, lastBlock } = bundle;
+		if (landed !== null) {
+			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
+			return;
+		}
+		if (outFor !== null && outFor <= head && bundles.status(bundle, outFor)?.stage === "SENT") {
+			bundles.change(bundle, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
+		}
+		if (lastBlock <= head) this.#end(bundle, head, null);
+		else this.#send(bundle, again);
+	}
+
+	#land(bundle: PlainBundle, { number, hash }: Block): void {
+		bundle.landed = { number, hash };
+		this.#deps.bundles.change(bundle, number, { stage: "INCLUDED", reason: null, blockHash: hash });
+	}
+
+	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
+	#revive(bundle: PlainBundle, block: number): void {
+		Object.assign(bundle, { landed: null, outFor: null });
+		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
+		this.#deps.bundles.change(bundle, block, change);
 	}
 
 	async #consider(request: PlainBundleRequest, ticket: Ticket): Promise<BundleOutcome> {
@@ -134,7 +134,8 @@ export class PlainBundles {
 	}
 
 	#full(owner: string, txs: readonly DecodedTransaction[]): BundleOutcome | null {
-		const own = [...this.#bundles.values()].filter((bundle) => bundle.owner === owner).length;
+		const live = [...this.#bundles.values()].filter((bundle) => bundle.landed === null);
+		const own = live.filter((bundle) => bundle.owner === owner).length;
 		if (own >= MAX_PER_OWNER)
 			return refused("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
 		const isFull = this.#bundles.size >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
@@ -155,7 +156,7 @@ export class PlainBundles {
 		const bundle: PlainBundle = {
 			...{ owner, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
 			outgoing: {
-				name: `bundle ${JSON.stringify([owner, uuid ?? hash, uuid === null])}`,
+				name: nameOf(owner, uuid, [hash, firstBlock, lastBlock]),
 				transactions: txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false })),
 				refund:
 					refund === null || recipient === null
@@ -164,6 +165,7 @@ export class PlainBundles {
 			},
 			builders: builders ?? sender.names(),
 			outFor: null,
+			landed: null,
 			sentTo: [],
 			release: () => ticket.release(),
 		};
@@ -176,7 +178,7 @@ export class PlainBundles {
 			return { outcome: "accepted", hash };
 		}
 		const old = this.#bundles.get(bundle.outgoing.name);
-		const isSame = old !== undefined && sameOf(old) === sameOf(bundle);
+		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
 			// The very same bundle again: it is out already, and nobody is told.
 			this.#forget(old);
@@ -189,7 +191,8 @@ export class PlainBundles {
 		bundles.open(bundle, null, firstBlock, lastBlock);
 		if (!isSame) bundles.change(bundle, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
-		this.#keep(bundle);
+		this.#bundles.set(bundle.outgoing.name, bundle);
+		this.#bytes += bundle.bytes;
 		this.#send(bundle, false);
 		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
@@ -197,33 +200,11 @@ export class PlainBundles {
 
 	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
 	#replaced(bundle: PlainBundle): void {
-		if (!this.#forget(bundle)) return;
+		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		this.#deps.bundles.change(bundle, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
 		});
-	}
-
-	#land(bundle: PlainBundle, { number, hash }: Block): void {
-		this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bundle]);
-		this.#deps.bundles.change(bundle, number, { stage: "INCLUDED", reason: null, blockHash: hash });
-	}
-
-	/** A block is no longer in the chain: what it held goes out again for what is left of its range. */
-	#revive({ number, hash }: Block, head: number): void {
-		for (const bundle of this.#landed.get(hash) ?? []) {
-			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-			this.#deps.bundles.change(bundle, number, change);
-			if (bundle.lastBlock <= head || this.#bundles.has(bundle.outgoing.name)) continue;
-			bundle.outFor = null;
-			this.#keep(bundle);
-		}
-		this.#landed.delete(hash);
-	}
-
-	#keep(bundle: PlainBundle): void {
-		this.#bundles.set(bundle.outgoing.name, bundle);
-		this.#bytes += bundle.bytes;
 	}
 
 	#isLive(owner: string, hash: string): boolean {
@@ -248,7 +229,7 @@ export class PlainBundles {
 		block: number,
 		last: { readonly stage: BundleStage; readonly reason: BundleReason | null } | null,
 	): void {
-		if (!this.#forget(bundle)) return;
+		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
 		if (last !== null) this.#deps.bundles.change(bundle, told, last);
 		this.#takeBack(bundle, []);
@@ -273,19 +254,6 @@ export class PlainBundles {
 		bundle.release();
 		return true;
 	}
-}
-
-/** All that makes a bundle what it is, but for its blocks. */
-function sameOf({ hash, outgoing, builders }: PlainBundle): string {
-	return JSON.stringify([hash, outgoing.refund, outgoing.transactions.map((one) => one.mayRevert), builders]);
-}
-
-function bytesOf(txs: readonly DecodedTransaction[]): number {
-	return txs.reduce((sum, tx) => sum + tx.size, 0);
-}
-
-function holdsAny(block: Block, { hashes }: PlainBundle): boolean {
-	return block.transactions.some((tx) => hashes.includes(tx.hash));
 }
 
 function refused(code: BundleRefusal, message: string): BundleOutcome {

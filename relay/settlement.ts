@@ -3,7 +3,6 @@
 
 import type { Background } from "../shared/background.ts";
 import type { Clock } from "../shared/clock.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import type { Refund, TxEvent } from "./domain/events.ts";
 import { isMined } from "./domain/lifecycle.ts";
@@ -60,15 +59,21 @@ export class Settlement {
 		if (byBlock.size === 0) return;
 		this.#running = true;
 		this.#deps.background.run("refunds", async () => {
-			try {
-				for (const [hash, records] of byBlock) await this.#settle(hash, records);
-			} catch (thrown) {
-				if (!(thrown instanceof UpstreamError)) throw thrown;
-				this.#deps.log.warn("refunds could not be read back, trying again", { fault: safeError(thrown) });
-			} finally {
-				this.#running = false;
-			}
+			for (const [hash, records] of byBlock) await this.#trySettle(hash, records);
+			this.#running = false;
 		});
+	}
+
+	/** One block that the node does not tell of holds up no other. */
+	async #trySettle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {
+		try {
+			await this.#settle(blockHash, records);
+		} catch (thrown) {
+			this.#deps.log.warn("refunds could not be read back, trying again", {
+				block: records[0]?.block ?? 0,
+				fault: safeError(thrown),
+			});
+		}
 	}
 
 	async #settle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {

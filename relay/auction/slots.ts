@@ -22,8 +22,9 @@ export interface Ticket {
 }
 
 interface Slot {
-	/** The last cancel. */
+	/** The last cancel, and the last bundle that ever took it. */
 	cancelled: number;
+	taken: number;
 	holder: { readonly seq: number; readonly end: EndBundle } | null;
 	/** Bundles on their way. */
 	entering: number;
@@ -49,12 +50,12 @@ export class UuidSlots {
 		const seq = this.#seq;
 		if (uuid === null) return NO_UUID;
 		const key = JSON.stringify([owner, uuid]);
-		const slot = this.#slots.get(key) ?? { cancelled: 0, holder: null, entering: 0 };
+		const slot = this.#slots.get(key) ?? { cancelled: 0, taken: 0, holder: null, entering: 0 };
 		this.#slots.set(key, slot);
 		slot.entering += 1;
 		const overtaken = (): Overtaken | null => {
 			if (slot.cancelled > seq) return "CANCELLED";
-			return slot.holder !== null && slot.holder.seq > seq ? "REPLACED" : null;
+			return slot.taken > seq ? "REPLACED" : null;
 		};
 		return {
 			overtaken,
@@ -63,6 +64,7 @@ export class UuidSlots {
 				if (overtaken() !== null) return;
 				const { holder } = slot;
 				slot.holder = { seq, end };
+				slot.taken = seq;
 				holder?.end("REPLACED");
 			},
 			release: () => {

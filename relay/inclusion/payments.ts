@@ -38,7 +38,8 @@ export function paymentReader(dependencies: {
 				ASK_MS,
 			);
 			const frame = answer.ok ? fieldsOf(answer.result) : null;
-			return fees + (frame === null ? transfers : received(frame, block.coinbase));
+			if (frame !== null) return fees + received(frame, block.coinbase);
+			return receipt?.status === "0x0" ? fees : fees + transfers;
 		},
 	};
 }

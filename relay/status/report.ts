@@ -114,7 +114,7 @@ function publicEvent(record: TransactionRecord, event: LifeEvent, mined: string 
 	}
 	if (event.type === "replaced") {
 		const { discreet, by, ...rest } = event;
-		return discreet === true && record.shared ? rest : { ...rest, by };
+		return discreet === true ? rest : { ...rest, by };
 	}
 	return event;
 }

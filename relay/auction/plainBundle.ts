@@ -1,0 +1,52 @@
+// One plain bundle as the relay keeps it: what makes it what it is, and what blocks mean for it. Pure.
+
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { Block } from "../domain/chain.ts";
+
+/** A bundle on its way through the blocks of its range. */
+export interface PlainBundle {
+	readonly owner: string;
+	readonly hash: string;
+	readonly outgoing: Omit<OutgoingBundle, "block">;
+	readonly hashes: readonly string[];
+	readonly bytes: number;
+	readonly firstBlock: number;
+	readonly lastBlock: number;
+	/** Names of the builders that may have it. */
+	readonly builders: readonly string[];
+	/** The last block that it was sent for, and to whom. */
+	outFor: number | null;
+	/** The block that holds it, or null. */
+	landed: { readonly number: number; readonly hash: string } | null;
+	sentTo: readonly string[];
+	readonly release: () => void;
+}
+
+/** Under which name it goes out: an owner's uuid, or without one itself. */
+export function nameOf(owner: string, uuid: string | null, itself: readonly unknown[]): string {
+	return `bundle ${JSON.stringify([owner, uuid === null ? itself : uuid])}`;
+}
+
+/** Whether `bundle` is the very same as `old`, which is out for one of its blocks if it is out. */
+export function isSameAs(old: PlainBundle, bundle: PlainBundle): boolean {
+	const { outFor, landed } = old;
+	const isFor = outFor === null || (bundle.firstBlock <= outFor && outFor <= bundle.lastBlock);
+	return landed === null && isFor && contentOf(old) === contentOf(bundle);
+}
+
+function contentOf({ hash, outgoing, builders }: PlainBundle): string {
+	return JSON.stringify([hash, outgoing.refund, outgoing.transactions.map((one) => one.mayRevert), builders]);
+}
+
+export function bytesOf(txs: readonly DecodedTransaction[]): number {
+	return txs.reduce((sum, tx) => sum + tx.size, 0);
+}
+
+export function holdsAny(block: Block, { hashes }: PlainBundle): boolean {
+	return block.transactions.some((tx) => hashes.includes(tx.hash));
+}
+
+export function holdsAll(block: Block, { hashes }: PlainBundle): boolean {
+	return hashes.every((hash) => block.transactions.some((tx) => tx.hash === hash));
+}
