@@ -115,7 +115,8 @@ export async function startDevChain(options: DevChainOptions = {}): Promise<DevC
 	};
 }
 
-function devAccounts(count: number): DevAccount[] {
+/** The first `count` accounts that every dev chain funds. */
+export function devAccounts(count: number): DevAccount[] {
 	const parent = HDNodeWallet.fromMnemonic(Mnemonic.fromPhrase(DEV_MNEMONIC), "m/44'/60'/0'/0");
 	return Array.from({ length: count }, (_, i) => {
 		const { address, privateKey } = parent.deriveChild(i);

@@ -96,7 +96,7 @@ it("follows two bids from the first word to the block, each told to its own clie
 		for (const id of spying) assert.deepEqual(client.told(id), []);
 	}
 	// The order was the life's own, without steps back.
-	assert.deepEqual([...new Set(stages(low.told(lowId)))], ["ACCEPTED", "BEST", "OUTBID", "NOT_INCLUDED"]);
+	assert.deepEqual([...new Set(stages(low.told(lowId)))], ["BEST", "OUTBID", "NOT_INCLUDED"]);
 });
 
 it("holds no byte of a backrun or its signature", () => {

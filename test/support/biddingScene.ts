@@ -80,7 +80,7 @@ export async function startBidding(options: SystemOptions = {}): Promise<Bidding
 }
 
 /** Gives a chain the contracts and the accounts. */
-export async function prepareBidding({ chain }: TestSystem): Promise<void> {
+export async function prepareBidding({ chain }: Pick<TestSystem, "chain">): Promise<void> {
 	for (const [address, code] of Object.entries(CODE)) await chain.rpc("anvil_setCode", [address, code]);
 	for (let i = 0; i < BIDDERS; i++) {
 		await chain.rpc("anvil_setBalance", [bidder(i).address, `0x${FUNDS.toString(16)}`]);

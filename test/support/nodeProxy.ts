@@ -52,6 +52,8 @@ export interface NodeProxy {
 	setFault(fault: NodeFault | null, when?: FaultWhen): void;
 	/** Requests wait from now on, until the function that is answered is called. */
 	hold(): () => void;
+	/** Each request that comes from now on waits so many ms before it is served; 0 for none. */
+	setDelay(ms: number): void;
 	stop(): Promise<void>;
 }
 
@@ -68,6 +70,7 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 	let fault: NodeFault | null = null;
 	let when: FaultWhen & { left: number } = { left: Infinity };
 	let gate: Promise<void> = Promise.resolve();
+	let delayMs = 0;
 
 	const faultFor = (list: readonly Call[]): NodeFault | null => {
 		if (fault === null || when.left === 0) return null;
@@ -86,6 +89,7 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 		requests += 1;
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
 		await gate;
+		if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
 		const met = faultFor(list);
 		if (met !== null) {
 			answerFault(met, list, Array.isArray(parsed), response);
@@ -120,6 +124,9 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 				release = resolve;
 			});
 			return release;
+		},
+		setDelay(ms) {
+			delayMs = ms;
 		},
 		async stop() {
 			server.closeAllConnections();

@@ -1,0 +1,245 @@
+// `npm run demo`: the market from nothing, told line by line. A user swaps by the relay, a searcher bids for the place
+// behind it, and the user is paid. Exit code 0 only if every claim held, 1 behind the line that did not.
+
+import { formatEther, JsonRpcProvider, keccak256, Transaction, type Wallet } from "ethers";
+import { pause, systemClock, withDeadline } from "../../shared/clock.ts";
+import { compileContracts } from "./compileContracts.ts";
+import { Heard } from "./demo/heard.ts";
+import {
+	proveAccount,
+	proveMoney,
+	proveOnlyBehind,
+	proveOrder,
+	type Scene,
+	type WonBid,
+} from "./demo/proof.ts";
+import { refunded, submit } from "./demo/relayAccess.ts";
+import { Stops } from "./demo/stops.ts";
+import { amount, Story, StoryBroken } from "./demo/story.ts";
+import { deployMarket, type Market, POOL } from "./deployMarket.ts";
+import { type DevSystem, relaySettings, startDevSystem } from "./devSystem.ts";
+import { launchQuietRelay } from "./quietRelay.ts";
+import { bestRoundTrip } from "./searcher/pools.ts";
+import type { SearcherNews } from "./searcher/searcher.ts";
+import { PAIR } from "./searcher/target.ts";
+import { startSearcher } from "./searcher.ts";
+import { staysUp } from "./staysUp.ts";
+
+/** Long enough for a bid on a busy machine, short enough to look on. */
+const SLOT_SECONDS = 2;
+const REFUND_PERCENT = 90n;
+/** What the user swaps, in wei of WETH. */
+const SWAPPED = 10n * 10n ** 18n;
+/** Beyond this nothing is waited for. */
+const DEMO_MS = 60_000;
+const STEP_MS = 15_000;
+const GWEI = 1_000_000_000n;
+
+/** Everything that runs. */
+interface Stage {
+	readonly system: DevSystem;
+	/** http */
+	readonly relayUrl: string;
+	readonly node: JsonRpcProvider;
+	readonly market: Market;
+	readonly user: Wallet;
+	readonly searcherKey: string;
+}
+
+async function main(): Promise<number> {
+	const story = new Story((line) => process.stdout.write(`${line}\n`));
+	const stops = new Stops();
+	for (const signal of ["SIGINT", "SIGTERM"]) {
+		process.on(signal, () => {
+			story.chapter(`Stopped by ${signal}.`);
+			void stops.all().finally(() => process.exit(1));
+		});
+	}
+	try {
+		await withDeadline(systemClock, "the demo", DEMO_MS, () => play(story, stops));
+		story.chapter(`All of it held: ${story.claims} claims.`);
+		return 0;
+	} catch (thrown) {
+		// Stopped in the middle: what fails then says nothing.
+		if (stops.begun) return 1;
+		if (!(thrown instanceof StoryBroken)) story.broken(thrown);
+		story.chapter("The demo has failed.");
+		return 1;
+	} finally {
+		await stops.all();
+	}
+}
+
+async function play(story: Story, stops: Stops): Promise<void> {
+	const stage = await setTheStage(story, stops);
+	const news = new Heard<SearcherNews>();
+	const bot = await startSearcher(
+		{
+			relayWsUrl: stage.relayUrl.replace("http", "ws"),
+			nodeUrl: stage.system.chain.url,
+			privateKey: stage.searcherKey,
+			arbitrage: stage.market.arbitrage,
+			pairs: stage.market.pairs,
+		},
+		{ clock: systemClock, tell: (one) => news.hear(one) },
+	);
+	stops.add(() => bot.stop());
+	story.tell(`searcher    ${bot.address}, listening on the relay's websocket`);
+	const signed = await userSwaps(story, stage);
+	const won = await searcherBids(story, stage, news, signed);
+	await userIsPaid(story, stage, news, won);
+}
+
+async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
+	story.chapter("The stage: everything is made for this and gone afterwards");
+	const system = await startDevSystem({ chainPort: 0, builderPort: 0, slotSeconds: SLOT_SECONDS });
+	stops.add(() => system.stop());
+	const { chain, builder } = system;
+	story.tell(`dev chain   ${chain.url}, chain id ${chain.chainId}, a block every ${chain.slotSeconds} s`);
+	story.tell(`dev builder ${builder.url}, coinbase ${builder.coinbase}`);
+	// The one setting that may be given: what a relay that refunds otherwise does to the story.
+	const percent = process.env.REFUND_PERCENT ?? String(REFUND_PERCENT);
+	const relay = launchQuietRelay({ ...relaySettings(system), REFUND_PERCENT: percent });
+	stops.add(() => relay.stop());
+	const relayUrl = await relay.ready();
+	story.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
+	const [deployer, searcher, user] = [chain.wallet(0), chain.wallet(1), chain.wallet(2)];
+	const market = await deployMarket(chain.url, compileContracts(), { deployer, searcher, user });
+	const [poolA, poolB] = market.pairs;
+	story.tell(`pool A      ${poolA}, ${formatEther(POOL.weth)} WETH and ${formatEther(POOL.token)} TOKEN`);
+	story.tell(`pool B      ${poolB}, the same`);
+	story.claim("no round trip through both gains anything now", bestRoundTrip(POOL, POOL, POOL.weth) === null);
+	const node = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true });
+	stops.add(async () => node.destroy());
+	return { system, relayUrl, node, market, user, searcherKey: searcher.privateKey };
+}
+
+/** The signed swap, which the relay has taken. */
+async function userSwaps(story: Story, stage: Stage): Promise<Transaction> {
+	const { system, relayUrl, node, market, user } = stage;
+	story.chapter("The user swaps, privately");
+	const raw = await user.signTransaction({
+		type: 2,
+		chainId: system.chain.chainId,
+		nonce: await node.getTransactionCount(user.address),
+		to: market.pairs[0],
+		data: PAIR.encodeFunctionData("swap", [market.weth, SWAPPED, 0n]),
+		gasLimit: 200_000n,
+		maxFeePerGas: 50n * GWEI,
+		maxPriorityFeePerGas: 2n * GWEI,
+	});
+	// At the beginning of a slot, so that a searcher has all of it.
+	const head = await node.getBlockNumber();
+	await until("a new block", async () => ((await node.getBlockNumber()) > head ? true : null));
+	const hash = await submit(relayUrl, "/fast", raw);
+	story.tell(`${user.address} sells ${formatEther(SWAPPED)} WETH in pool A,`);
+	story.tell(`signs that and sends it to ${relayUrl}/fast`);
+	story.claim(`the relay answers its hash ${keccak256(raw)}`, hash === keccak256(raw), hash);
+	const inPool = await system.builder.outsideBurst(() =>
+		system.chain.rpc("eth_getTransactionByHash", [hash]),
+	);
+	story.claim("the chain's public mempool does not have it", inPool === null);
+	return Transaction.from(raw);
+}
+
+async function searcherBids(
+	story: Story,
+	stage: Stage,
+	news: Heard<SearcherNews>,
+	signed: Transaction,
+): Promise<WonBid> {
+	story.chapter("The searcher sees it and bids");
+	const target = signed.hash ?? "";
+	const shown = await news.first("the searcher to see the swap", STEP_MS, (one) =>
+		one.kind === "seen" && one.target === target ? JSON.stringify(one.transaction) : null,
+	);
+	const fields = Object.keys(JSON.parse(shown) as object);
+	story.tell(`shown: ${fields.join(" ")}`);
+	const [r, s] = [signed.signature?.r, signed.signature?.s];
+	story.claim(
+		"what it is shown has no signature: no v, r, s, nor their values anywhere",
+		r !== undefined &&
+			s !== undefined &&
+			!fields.some((name) => ["v", "r", "s", "yParity"].includes(name)) &&
+			!shown.includes(r.slice(2)) &&
+			!shown.includes(s.slice(2)),
+		shown,
+	);
+	const bid = await news.first("the relay to answer the searcher's bid", STEP_MS, (one) =>
+		one.kind === "bid" || one.kind === "refused" || one.kind === "fault" ? one : null,
+	);
+	if (bid.kind !== "bid") throw new Error(`the bid is not taken: ${bid.why}`);
+	const { backrun } = bid;
+	story.tell(`backrun     ${backrun.hash}: buys in pool B, sells in pool A`);
+	story.tell(`            ${formatEther(backrun.amountIn)} WETH around, gain ${amount(backrun.gain)}`);
+	story.tell(`bid         ${amount(backrun.bid)} to block.coinbase`);
+	story.claim(
+		`the relay takes it for block ${bid.block} as bundle ${bid.bundle}`,
+		bid.bundle === keccak256(target + backrun.hash.slice(2)),
+	);
+	const { market, node } = stage;
+	const [buyAt, sellAt] = [market.pairs[1], market.pairs[0]];
+	story.claim("it buys where TOKEN is cheap", backrun.buyAt === buyAt && backrun.sellAt === sellAt);
+	await until("the swap to be mined", () => node.getTransactionReceipt(target));
+	return wonBid(stage, news, target);
+}
+
+/** Of all bids on the target the one that stands behind it; where none does, the last. */
+async function wonBid({ node }: Stage, news: Heard<SearcherNews>, target: string): Promise<WonBid> {
+	const receipt = await node.getTransactionReceipt(target);
+	const block = await node.getBlock(receipt?.blockNumber ?? "latest");
+	const behind = block?.transactions[(receipt?.index ?? 0) + 1];
+	const bids = news.all().flatMap((one) => (one.kind === "bid" && one.target === target ? [one] : []));
+	const won = bids.find(({ backrun }) => backrun.hash === behind) ?? bids.at(-1);
+	if (won === undefined) throw new Error("nobody has bid");
+	return { target, backrun: won.backrun.hash, bundle: won.bundle, bid: won.backrun.bid };
+}
+
+async function userIsPaid(
+	story: Story,
+	{ system, relayUrl, node, user }: Stage,
+	news: Heard<SearcherNews>,
+	won: WonBid,
+): Promise<void> {
+	const scene: Scene = {
+		story,
+		node,
+		relayUrl,
+		coinbase: system.builder.coinbase.toLowerCase(),
+		user: user.address.toLowerCase(),
+		percent: REFUND_PERCENT,
+	};
+	story.chapter("The block: target, backrun, refund");
+	const trio = await proveOrder(scene, won);
+	await proveOnlyBehind(scene, trio);
+	story.chapter("The money, read from the chain");
+	const brought = await proveMoney(scene, won, trio);
+	story.chapter("The relay's own account");
+	await until("the relay to tell of the refund", () => refunded(relayUrl, won.target));
+	const bundles = news.all().flatMap((one) => (one.kind === "bid" ? [one.bundle] : []));
+	await proveAccount(scene, won, trio, { brought, bids: new Set(bundles).size });
+	const included = await news.first("the searcher to hear what became of the bundle", STEP_MS, (one) =>
+		one.kind === "status" && one.status.bundleHash === won.bundle && one.status.status === "INCLUDED"
+			? one.status
+			: null,
+	);
+	const { blockNumber, bid } = included;
+	story.claim(
+		`the searcher is told: bundle INCLUDED in block ${trio.target.block}, bid ${won.bid} wei`,
+		blockNumber === trio.target.block && bid === String(won.bid),
+		`block ${blockNumber}, bid ${bid}`,
+	);
+}
+
+/** Asks until there is an answer. */
+async function until<T>(what: string, question: () => Promise<T | null>): Promise<T> {
+	const end = systemClock.monotonic() + STEP_MS;
+	for (;;) {
+		const answer = await question();
+		if (answer !== null) return answer;
+		if (systemClock.monotonic() > end) throw new Error(`waited ${STEP_MS} ms in vain for ${what}`);
+		await pause(systemClock, 20);
+	}
+}
+
+process.exit(await staysUp(main()));

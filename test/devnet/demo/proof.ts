@@ -1,0 +1,140 @@
+// What comes in: the hashes of a target and the backrun behind it, when they are mined. What goes out: claims about the
+// block, the money and the relay's own account of it, each looked up on the chain. It sends nothing.
+
+import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
+import { blockAt, type Landed, landed, reached, trace } from "./chainEvidence.ts";
+import { refunded, status } from "./relayAccess.ts";
+import { amount, type Story } from "./story.ts";
+
+/** Where it is played. */
+export interface Scene {
+	readonly story: Story;
+	readonly node: JsonRpcProvider;
+	/** The relay's, http. */
+	readonly relayUrl: string;
+	/** The builder's, lower case. */
+	readonly coinbase: string;
+	/** Sender of the target, lower case. */
+	readonly user: string;
+	/** Of what the backrun brings, the user's. */
+	readonly percent: bigint;
+}
+
+/** The winning bid. */
+export interface WonBid {
+	readonly target: string;
+	readonly backrun: string;
+	readonly bundle: string;
+	/** Wei. */
+	readonly bid: bigint;
+}
+
+/** The three transactions, as they were mined. */
+export interface Trio {
+	readonly target: Landed;
+	readonly backrun: Landed;
+	readonly refund: Landed;
+}
+
+/** That target, backrun and refund stand in one block, in that order, with nothing between. */
+export async function proveOrder({ story, node, coinbase, user }: Scene, won: WonBid): Promise<Trio> {
+	const target = await landed(node, won.target);
+	if (target === null) throw new Error("the target is not mined");
+	const block = await blockAt(node, target.block);
+	const behind = block.transactions.slice(target.index, target.index + 3);
+	story.tell(`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`);
+	const names = ["target ", "backrun", "refund "];
+	for (const [i, hash] of behind.entries()) story.tell(`  [${target.index + i}] ${names[i]} ${hash}`);
+	const [, second, third] = behind;
+	story.claim("the backrun stands right behind the target", second === won.backrun);
+	const backrun = await landed(node, won.backrun);
+	const refund = third === undefined ? null : await landed(node, third);
+	story.claim(
+		"right behind it stands a transfer from the block's coinbase to the user",
+		refund?.from === coinbase && coinbase === block.coinbase && refund.to === user,
+		refund === null ? "nothing there" : `${refund.from} to ${refund.to}`,
+	);
+	if (backrun === null || refund === null) throw new Error("the block has changed meanwhile");
+	const all = [target, backrun, refund];
+	story.claim(
+		"all three succeeded",
+		all.every(({ succeeded }) => succeeded),
+	);
+	return { target, backrun, refund };
+}
+
+/** That the gain is there behind the target alone: in the state before the block the same backrun reverts. */
+export async function proveOnlyBehind({ story, node }: Scene, { backrun }: Trio): Promise<void> {
+	const sent = await node.getTransaction(backrun.hash);
+	if (sent === null) throw new Error("the backrun is gone");
+	const { from, to, data } = sent;
+	const blockTag = backrun.block - 1;
+	const why = await node.call({ from, to, data, blockTag }).then(
+		() => "it goes through",
+		(thrown: unknown) => (isCallException(thrown) ? (thrown.data ?? "") : "no answer"),
+	);
+	const selector = id("NotProfitable(uint256,uint256)").slice(0, 10);
+	story.claim(
+		"without the swap before it the same backrun reverts: NotProfitable",
+		why.startsWith(selector),
+		why,
+	);
+}
+
+/** That the refund is the user's percent of all that the backrun brought, and his to the wei. What it brought. */
+export async function proveMoney(
+	scene: Scene,
+	won: WonBid,
+	{ target, backrun, refund }: Trio,
+): Promise<bigint> {
+	const { story, node, coinbase, user, percent } = scene;
+	const transferred = reached(coinbase, await trace(node, backrun.hash));
+	story.same("the backrun paid the coinbase by transfer what was bid", transferred, won.bid);
+	const brought = transferred + backrun.priorityFee;
+	story.tell(`and by its priority fee ${amount(backrun.priorityFee)}`);
+	story.tell(`so it brought ${amount(brought)}`);
+	const owed = (brought * percent) / 100n;
+	story.same(`${percent} % of that is owed to the user, and paid`, refund.value, owed);
+	const before = await node.getBalance(user, target.block - 1);
+	const after = await node.getBalance(user, target.block);
+	story.tell(`the user had ${amount(before)} before the block,`);
+	story.tell(`  paid for gas ${amount(target.gasCost)},`);
+	story.tell(`  and has ${amount(after)} behind it`);
+	story.same("gas aside, his balance rose by exactly what is owed", after - before + target.gasCost, owed);
+	return brought;
+}
+
+/** That the relay's status and events tell the same as the chain; `bids` were accepted, distinct ones. */
+export async function proveAccount(
+	scene: Scene,
+	won: WonBid,
+	trio: Trio,
+	{ brought, bids }: { readonly brought: bigint; readonly bids: number },
+): Promise<void> {
+	const { story, relayUrl, coinbase, user, percent } = scene;
+	const owed = (brought * percent) / 100n;
+	const told = await status(relayUrl, won.target);
+	story.claim("GET /tx/{hash} says INCLUDED", told.status === "INCLUDED", told.status);
+	story.claim(`  backruns: ${bids}`, told.backruns === bids, String(told.backruns));
+	story.claim(
+		`  refund: ${formatEther(owed)}`,
+		told.refund === Number(formatEther(owed)),
+		String(told.refund),
+	);
+	const event = await refunded(relayUrl, won.target);
+	if (event === null) throw new Error("the relay's events tell of no refund");
+	story.claim(
+		"GET /tx/{hash}/events names bundle, backrun, payer and recipient",
+		event.bundle === won.bundle &&
+			event.backrun === won.backrun &&
+			event.payer === coinbase &&
+			event.recipient === user &&
+			event.block === trio.target.block,
+		JSON.stringify(event),
+	);
+	story.same("  bid", BigInt(event.bid), won.bid);
+	story.same("  brought", BigInt(event.brought), brought);
+	story.same("  cost of paying it out", BigInt(event.cost), 0n);
+	story.same("  owed", BigInt(event.owed), owed);
+	story.same("  paid", BigInt(event.paid), owed);
+}

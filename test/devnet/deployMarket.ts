@@ -1,0 +1,172 @@
+// A small market on a dev chain: what comes in are the chain's address and three of its accounts, what goes out are two
+// pools of the same tokens at the same price, a searcher's contract with capital, and a user with WETH to swap. By
+// itself, `node --import tsx test/devnet/deployMarket.ts`, it prints what a searcher is started with.
+
+import { fileURLToPath } from "node:url";
+import { AbiCoder, concat, getCreateAddress, type Interface, keccak256, Wallet } from "ethers";
+import { pause, systemClock } from "../../shared/clock.ts";
+import { ChainRpc } from "./chainRpc.ts";
+import { type Contract, type Contracts, compileContracts } from "./compileContracts.ts";
+import { devAccounts } from "./devChain.ts";
+import { staysUp } from "./staysUp.ts";
+
+/** Whose transactions set it up; three different accounts, with ether. */
+export interface MarketAccounts {
+	readonly deployer: Wallet;
+	/** Owns the arbitrage contract. */
+	readonly searcher: Wallet;
+	/** May swap in both pools. */
+	readonly user: Wallet;
+}
+
+/** Where everything is. */
+export interface Market {
+	readonly weth: string;
+	readonly token: string;
+	readonly pairs: readonly [string, string];
+	readonly arbitrage: string;
+}
+
+/** What each pool starts with. */
+export const POOL = { weth: 1_000n * 10n ** 18n, token: 3_000_000n * 10n ** 18n } as const;
+/** WETH that the user and the searcher's contract start with. */
+export const USER_WETH: bigint = 50n * 10n ** 18n;
+export const SEARCHER_WETH: bigint = 100n * 10n ** 18n;
+
+const GAS_LIMIT = 2_500_000n;
+const GWEI = 1_000_000_000n;
+const MINED_MS = 30_000;
+const SEND_AGAIN_MS = 100;
+
+/**
+ * Sends it to the chain's public mempool, first the contracts, then what uses them, and waits until all is mined: two
+ * blocks. Throws where one fails, or where it takes longer than 30 s.
+ */
+export async function deployMarket(
+	url: string,
+	contracts: Contracts,
+	{ deployer, searcher, user }: MarketAccounts,
+): Promise<Market> {
+	const rpc = new ChainRpc(url);
+	try {
+		const [makes, bids, swaps] = await Promise.all([
+			Account.of(rpc, deployer),
+			Account.of(rpc, searcher),
+			Account.of(rpc, user),
+		]);
+		const { WrappedEther, Token, Pair, Arbitrage } = contracts;
+		const weth = await makes.create(WrappedEther, [], []);
+		const token = await makes.create(Token, ["string", "uint256"], ["TOKEN", 2n * POOL.token]);
+		const newPair = () => makes.create(Pair, ["address", "address"], [weth, token]);
+		const pairs = [await newPair(), await newPair()] as const;
+		await makes.call(WrappedEther.abi, weth, "deposit", [], 2n * POOL.weth);
+		for (const pair of pairs) {
+			await makes.call(WrappedEther.abi, weth, "approve", [pair, POOL.weth]);
+			await makes.call(Token.abi, token, "approve", [pair, POOL.token]);
+			await makes.call(Pair.abi, pair, "add", [POOL.weth, POOL.token]);
+		}
+		const arbitrage = await bids.create(Arbitrage, ["address"], [weth]);
+		await bids.call(WrappedEther.abi, weth, "deposit", [], SEARCHER_WETH);
+		await bids.call(WrappedEther.abi, weth, "transfer", [arbitrage, SEARCHER_WETH]);
+		await swaps.call(WrappedEther.abi, weth, "deposit", [], USER_WETH);
+		for (const pair of pairs) await swaps.call(WrappedEther.abi, weth, "approve", [pair, USER_WETH]);
+		// Not all at once: what is called before it is there succeeds, and does nothing.
+		await mine(rpc, makes.signed);
+		await mine(rpc, [...bids.signed, ...swaps.signed]);
+		return { weth, token, pairs, arbitrage };
+	} finally {
+		await rpc.close();
+	}
+}
+
+/** Signs one account's transactions, with nonces in a row. */
+class Account {
+	readonly #wallet: Wallet;
+	readonly #chainId: bigint;
+	#nonce: number;
+	/** Raw, in order. */
+	readonly signed: string[] = [];
+
+	private constructor(wallet: Wallet, chainId: bigint, nonce: number) {
+		this.#wallet = wallet;
+		this.#chainId = chainId;
+		this.#nonce = nonce;
+	}
+
+	static async of(rpc: ChainRpc, wallet: Wallet): Promise<Account> {
+		const chainId = BigInt(String(await rpc.call("eth_chainId")));
+		const nonce = Number(await rpc.call("eth_getTransactionCount", [wallet.address, "latest"]));
+		return new Account(wallet, chainId, nonce);
+	}
+
+	/** The address that the contract will have. */
+	async create({ code }: Contract, types: readonly string[], values: readonly unknown[]): Promise<string> {
+		const address = getCreateAddress({ from: this.#wallet.address, nonce: this.#nonce });
+		await this.#sign(null, concat([code, AbiCoder.defaultAbiCoder().encode(types, values)]), 0n);
+		return address;
+	}
+
+	async call(abi: Interface, to: string, name: string, values: readonly unknown[], wei = 0n): Promise<void> {
+		await this.#sign(to, abi.encodeFunctionData(name, values), wei);
+	}
+
+	async #sign(to: string | null, data: string, value: bigint): Promise<void> {
+		const raw = await this.#wallet.signTransaction({
+			type: 2,
+			chainId: this.#chainId,
+			nonce: this.#nonce,
+			to,
+			data,
+			value,
+			gasLimit: GAS_LIMIT,
+			maxFeePerGas: 100n * GWEI,
+			maxPriorityFeePerGas: GWEI,
+		});
+		this.#nonce += 1;
+		this.signed.push(raw);
+	}
+}
+
+/** Sends them until all are mined: one that comes while a block is being made may fall out of the dev chain's pool. */
+async function mine(rpc: ChainRpc, raws: readonly string[]): Promise<void> {
+	const until = systemClock.monotonic() + MINED_MS / 2;
+	for (;;) {
+		const asked = raws.map((raw) => ({ method: "eth_getTransactionReceipt", params: [keccak256(raw)] }));
+		const receipts = (await rpc.all(asked)) as ({ readonly status: string } | null)[];
+		if (receipts.some((receipt) => receipt?.status === "0x0"))
+			throw new Error("the market's set-up reverted");
+		const missing = raws.filter((_, i) => receipts[i] === null);
+		if (missing.length === 0) return;
+		if (systemClock.monotonic() > until) throw new Error("the market's set-up is not mined");
+		// Those that are in the pool already are refused: that is fine.
+		await rpc.batch(missing.map((raw) => ({ method: "eth_sendRawTransaction", params: [raw] })));
+		await pause(systemClock, SEND_AGAIN_MS);
+	}
+}
+
+async function main(): Promise<void> {
+	const url = process.env.ETH_RPC_URL ?? "http://127.0.0.1:8545";
+	const [deployer, searcher, user] = [devAccount(0), devAccount(1), devAccount(2)];
+	const market = await deployMarket(url, compileContracts(), { deployer, searcher, user });
+	const [pairA, pairB] = market.pairs;
+	const lines = [
+		`export ETH_RPC_URL=${url} ARBITRAGE=${market.arbitrage} PAIR_A=${pairA} PAIR_B=${pairB}`,
+		`export PRIVATE_KEY=${searcher.privateKey}`,
+		`export WETH=${market.weth} USER_KEY=${user.privateKey}`,
+	];
+	process.stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** One of the accounts that every dev chain funds. */
+function devAccount(index: number): Wallet {
+	const key = devAccounts(index + 1)[index]?.privateKey;
+	if (key === undefined) throw new RangeError(`no account ${index}`);
+	return new Wallet(key);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	staysUp(main()).catch((thrown: unknown) => {
+		process.stderr.write(`deployMarket: ${thrown instanceof Error ? thrown.message : "it failed"}\n`);
+		process.exit(1);
+	});
+}

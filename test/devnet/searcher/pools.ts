@@ -1,0 +1,72 @@
+// The arithmetic of constant-product pools with a fee of 0.3 %: reserves come in, amounts go out, rounded as the
+// contract rounds. Pure.
+
+/** What a pool holds, in the tokens' smallest units. */
+export interface Reserves {
+	readonly weth: bigint;
+	readonly token: bigint;
+}
+
+/** A swap: WETH for the token, or the token for WETH. */
+export interface Swap {
+	readonly sells: "weth" | "token";
+	readonly amountIn: bigint;
+}
+
+/** WETH into the token at one pool and back at the other. */
+export interface RoundTrip {
+	/** WETH to start with. */
+	readonly amountIn: bigint;
+	/** WETH that is more in the end; always above zero. */
+	readonly gain: bigint;
+}
+
+/** Of 1000 units that go in, so many are swapped. */
+const SWAPPED = 997n;
+const WHOLE = 1000n;
+
+/** What the pool gives for `amountIn`. */
+export function amountOut(amountIn: bigint, reserveIn: bigint, reserveOut: bigint): bigint {
+	const withoutFee = amountIn * SWAPPED;
+	return (withoutFee * reserveOut) / (reserveIn * WHOLE + withoutFee);
+}
+
+/** The pool's reserves behind a swap. */
+export function afterSwap(pool: Reserves, { sells, amountIn }: Swap): Reserves {
+	return sells === "weth"
+		? { weth: pool.weth + amountIn, token: pool.token - amountOut(amountIn, pool.weth, pool.token) }
+		: { weth: pool.weth - amountOut(amountIn, pool.token, pool.weth), token: pool.token + amountIn };
+}
+
+/** WETH gained by buying the token for `amountIn` at `buyAt` and selling all of it at `sellAt`; may be negative. */
+export function gainOf(amountIn: bigint, buyAt: Reserves, sellAt: Reserves): bigint {
+	const bought = amountOut(amountIn, buyAt.weth, buyAt.token);
+	return amountOut(bought, sellAt.token, sellAt.weth) - amountIn;
+}
+
+/**
+ * The round trip that gains most with at most `capital` WETH, or null where none gains anything.
+ *
+ * Both swaps in a row give A·a / (B + C·a) WETH for `a`, so the gain is greatest at a = (√(A·B) − B) / C.
+ */
+export function bestRoundTrip(buyAt: Reserves, sellAt: Reserves, capital: bigint): RoundTrip | null {
+	const A = SWAPPED * SWAPPED * buyAt.token * sellAt.weth;
+	const B = WHOLE * WHOLE * buyAt.weth * sellAt.token;
+	const C = SWAPPED * WHOLE * sellAt.token + SWAPPED * SWAPPED * buyAt.token;
+	if (A <= B || C === 0n) return null;
+	const best = (squareRoot(A * B) - B) / C;
+	const amountIn = best < capital ? best : capital;
+	const gain = gainOf(amountIn, buyAt, sellAt);
+	return gain > 0n ? { amountIn, gain } : null;
+}
+
+/** Rounded down; by Newton's method, from above. */
+function squareRoot(value: bigint): bigint {
+	if (value < 2n) return value;
+	let root = 1n << BigInt((value.toString(2).length + 1) >> 1);
+	for (;;) {
+		const next = (root + value / root) >> 1n;
+		if (next >= root) return root;
+		root = next;
+	}
+}

@@ -1,0 +1,160 @@
+// A websocket to the relay: calls and subscriptions go in, answers and notifications come out. It knows no method, and
+// does not connect again: a lost connection ends it, since what was sent meanwhile is lost as well.
+
+import { WebSocket } from "ws";
+import { type Clock, withDeadline } from "../../../shared/clock.ts";
+
+/** The relay's refusal of a call. */
+export class RelayRefusal extends Error {
+	readonly code: number;
+	constructor(method: string, code: number, message: string) {
+		super(`${method}: ${message} (${code})`);
+		this.name = "RelayRefusal";
+		this.code = code;
+	}
+}
+
+/** A running subscription. */
+export interface Subscription {
+	/** As the relay named it. */
+	readonly id: string;
+	end(): Promise<void>;
+}
+
+interface Waiting {
+	readonly method: string;
+	readonly resolve: (result: unknown) => void;
+	readonly reject: (error: Error) => void;
+}
+
+interface Message {
+	readonly id?: number;
+	readonly result?: unknown;
+	readonly error?: { readonly code: number; readonly message: string };
+	readonly params?: { readonly subscription: string; readonly result: unknown };
+}
+
+/** A bid is simulated before it is answered: longer than a call takes, shorter than a slot. */
+const CALL_MS = 5_000;
+/** The relay pings, so a connection that is silent for so long is dead. */
+const SILENCE_MS = 90_000;
+
+/** One connection. `open` it, then call and subscribe. */
+export class RelaySocket {
+	readonly #clock: Clock;
+	readonly #socket: WebSocket;
+	readonly #waiting = new Map<number, Waiting>();
+	readonly #listeners = new Map<string, (result: unknown) => void>();
+	#lastId = 0;
+	#lastWord: number;
+
+	/** Resolves when the connection is gone, with the reason. */
+	readonly closed: Promise<string>;
+
+	private constructor(socket: WebSocket, clock: Clock) {
+		this.#socket = socket;
+		this.#clock = clock;
+		this.#lastWord = clock.monotonic();
+		this.closed = new Promise((resolve) => {
+			socket.on("close", (code, reason) => {
+				const why = `the relay's connection is closed: ${code} ${reason.toString()}`.trim();
+				for (const { method, reject } of this.#waiting.values()) reject(new Error(`${method}: ${why}`));
+				this.#waiting.clear();
+				resolve(why);
+			});
+		});
+		// Whatever the fault is, "close" follows it.
+		socket.on("error", () => {});
+		socket.on("ping", () => {
+			this.#lastWord = this.#clock.monotonic();
+		});
+		socket.on("message", (data) => this.#take(data.toString()));
+		this.#watch();
+	}
+
+	/** Connects to `url` (ws or wss). Rejects where that fails or takes more than five seconds. */
+	static open(url: string, clock: Clock): Promise<RelaySocket> {
+		return withDeadline(clock, "connection to the relay", CALL_MS, (signal) => {
+			const socket = new WebSocket(url);
+			signal.addEventListener("abort", () => socket.terminate());
+			return new Promise((resolve, reject) => {
+				socket.once("open", () => resolve(new RelaySocket(socket, clock)));
+				socket.once("error", reject);
+			});
+		});
+	}
+
+	/** A call's result. Rejects with {@link RelayRefusal}, or where no answer comes within five seconds. */
+	call(method: string, params: readonly unknown[]): Promise<unknown> {
+		return this.#ask(method, params, (result) => result);
+	}
+
+	/** Subscribes; `listener` gets each notification's result, in order. Rejects as {@link call} does. */
+	async subscribe(params: readonly unknown[], listener: (result: unknown) => void): Promise<Subscription> {
+		// The first notification may come in the same packet as the answer: the listener must be there by then.
+		const id = await this.#ask("eth_subscribe", params, (result) => {
+			this.#listeners.set(String(result), listener);
+			return String(result);
+		});
+		const end = async (): Promise<void> => {
+			this.#listeners.delete(id);
+			await this.call("eth_unsubscribe", [id]);
+		};
+		return { id, end };
+	}
+
+	/** Closes the connection and waits for its end. */
+	async close(): Promise<void> {
+		this.#socket.close();
+		const timer = this.#clock.after(CALL_MS, () => this.#socket.terminate());
+		await this.closed;
+		timer.cancel();
+	}
+
+	/** `read` is called as soon as the answer is there, before anything that comes behind it is looked at. */
+	async #ask<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T> {
+		this.#lastId += 1;
+		const id = this.#lastId;
+		try {
+			return await withDeadline(this.#clock, method, CALL_MS, () => {
+				return new Promise<T>((resolve, reject) => {
+					if (this.#socket.readyState !== WebSocket.OPEN) throw new Error(`${method}: not connected`);
+					this.#waiting.set(id, { method, resolve: (result) => resolve(read(result)), reject });
+					this.#socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+				});
+			});
+		} finally {
+			this.#waiting.delete(id);
+		}
+	}
+
+	#take(text: string): void {
+		this.#lastWord = this.#clock.monotonic();
+		const message = parse(text);
+		if (message === null) return;
+		const { id, result, error, params } = message;
+		if (params !== undefined) {
+			this.#listeners.get(params.subscription)?.(params.result);
+			return;
+		}
+		const waiting = this.#waiting.get(id ?? 0);
+		if (waiting === undefined) return;
+		this.#waiting.delete(id ?? 0);
+		if (error === undefined) waiting.resolve(result);
+		else waiting.reject(new RelayRefusal(waiting.method, error.code, error.message));
+	}
+
+	#watch(): void {
+		if (this.#socket.readyState !== WebSocket.OPEN) return;
+		if (this.#clock.monotonic() - this.#lastWord > SILENCE_MS) this.#socket.terminate();
+		this.#clock.after(SILENCE_MS / 2, () => this.#watch());
+	}
+}
+
+function parse(text: string): Message | null {
+	try {
+		return JSON.parse(text) as Message;
+	} catch {
+		return null;
+	}
+}

@@ -1,0 +1,174 @@
+// What searchers must not learn: that a private transaction exists. Every way to ask after a hash is tried on hashes of
+// private transactions and on one that nobody has seen; no answer, cost or duration may tell them apart.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type BiddingScene, backrunBy, signedBy, startBidding } from "../support/biddingScene.ts";
+import { FeedClient } from "../support/feedClient.ts";
+import type { WireAnswer } from "../support/relayClient.ts";
+import { bundleHashOf, type Probe, simulationsOf } from "../support/secretProbes.ts";
+import {
+	holdSecrets,
+	inBatches,
+	overHttp,
+	probesNow,
+	SECRET_BUILDERS,
+	type Secrets,
+	UNKNOWN,
+} from "../support/secretScene.ts";
+import { until } from "../support/until.ts";
+
+/** The bidder of all probes, who has sent nothing else. */
+const PROBER = 40;
+const NOT_FOUND = {
+	code: -32_000,
+	message: "target transaction not found",
+	data: { reason: "TARGET_NOT_FOUND" },
+};
+
+let scene: BiddingScene;
+let searcher: FeedClient;
+let secrets: Secrets;
+const guesses: string[] = [];
+
+before(async () => {
+	scene = await startBidding({ builders: SECRET_BUILDERS, proxied: true });
+	await scene.system.nextBlock();
+	searcher = await FeedClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	await searcher.subscribe("service_partialPendingTransactions");
+	await searcher.subscribe("newHeads");
+	secrets = await holdSecrets(scene, 0);
+	const { hash } = backrunBy(PROBER, 5_000n);
+	for (const target of Object.values(secrets.hashes)) {
+		guesses.push(await searcher.subscribe("service_bundleStatus", bundleHashOf(target, hash)));
+	}
+});
+after(async () => {
+	searcher.close();
+	await scene.stop();
+});
+
+test("a bid of any form on any of them is answered as one on an unknown hash, to the byte", async () => {
+	const unknown = await probesNow(scene, UNKNOWN, PROBER);
+	const expected = await overHttp(scene, UNKNOWN, unknown);
+	unknown.forEach(({ asksForTarget, name }, i) => {
+		const [status, , body] = JSON.parse(expected[i] ?? "[]") as [number, unknown, string];
+		assert.equal(status, 200);
+		const { error } = JSON.parse(body) as WireAnswer;
+		if (asksForTarget) assert.deepEqual(error, NOT_FOUND, name);
+		else assert.notDeepEqual(error, NOT_FOUND, name);
+	});
+	assert.ok(unknown.filter(({ asksForTarget }) => asksForTarget).length > 20);
+	await eachIsLike(expected, (hash, probes) => overHttp(scene, hash, probes));
+});
+
+test("the same in batches, over HTTP and a websocket", async () => {
+	const expected = await inBatches(scene, UNKNOWN, await probesNow(scene, UNKNOWN, PROBER));
+	assert.equal(expected.length, 2);
+	for (const text of expected) assert.ok(text.split(NOT_FOUND.message).length > 20);
+	await eachIsLike(expected, (hash, probes) => inBatches(scene, hash, probes));
+});
+
+test("eth_callMany of any of them that is not shared is answered as of an unknown hash", async () => {
+	const ask = async (hash: string) => overHttp(scene, hash, simulationsOf(hash, PROBER, await scene.head()));
+	const expected = await ask(UNKNOWN);
+	for (const answer of expected) assert.ok(answer.includes(NOT_FOUND.message), answer);
+	for (const { hash } of secrets.unheard) assert.deepEqual(await ask(hash), expected);
+});
+
+test("the status of a guessed bundle is that of none", async () => {
+	const { hash } = backrunBy(PROBER, 5_000n);
+	const expected = await scene.bundle(bundleHashOf(UNKNOWN, hash));
+	assert.equal(expected.status, 404);
+	for (const target of Object.values(secrets.hashes)) {
+		assert.deepEqual(await scene.bundle(bundleHashOf(target, hash)), expected);
+	}
+	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+});
+
+test("no bid on any of them asks the node for anything", async () => {
+	const { node } = scene.system;
+	assert.ok(node !== null);
+	const target = await scene.target(20);
+	const about = (method: string) => node.calls(method).length;
+	const asked = () => ["eth_simulateV1", "debug_traceCall", "eth_getProof", "eth_getCode"].map(about);
+	await scene.ask("eth_sendBundle", [{ txs: [target, backrunBy(41, 0n).raw] }]);
+	const before = asked();
+	assert.ok((before[0] ?? 0) > 0, "a bid on a shared one is simulated");
+	for (const hash of Object.values(secrets.hashes)) {
+		const bids = (await probesNow(scene, hash, 42)).filter(({ asksForTarget }) => asksForTarget);
+		await overHttp(scene, hash, bids);
+		await inBatches(scene, hash, bids);
+	}
+	assert.deepEqual(asked(), before);
+});
+
+test("a shared one behind a private one takes bids once that is mined, and not before", async () => {
+	const { hidden, shared } = secrets.link;
+	const backrun = backrunBy(43, 9_000n);
+	const bid = () => scene.ask("eth_sendBundle", [{ txs: [shared.hash, backrun.raw] }]);
+	assert.deepEqual((await bid()).error, NOT_FOUND);
+	await scene.system.chain.rpc("eth_sendRawTransaction", [hidden.raw]);
+	const head = (await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+		timestamp: string;
+	};
+	await scene.system.chain.rpc("evm_mine", [
+		{ timestamp: Number(head.timestamp) + scene.system.chain.slotSeconds },
+	]);
+	await until("it is mined", async () => (await scene.system.client.stage(hidden.hash)) === "INCLUDED");
+	await until("it is sent", async () => (await scene.system.client.stage(shared.hash)) === "BROADCAST");
+	const { result, error } = await bid();
+	assert.equal(error, undefined);
+	assert.equal(result, bundleHashOf(shared.hash, backrun.hash));
+	assert.deepEqual(await scene.stages(String(result)), ["BEST"]);
+});
+
+test("no page of a shared one names the private one that took its place, nor one that came between", async () => {
+	const { client } = scene.system;
+	const fees = (gwei: bigint) => ({ maxFeePerGas: gwei * 10n ** 9n, maxPriorityFeePerGas: gwei * 10n ** 8n });
+	const [between, last] = [
+		signedBy(23, { value: 2n, ...fees(30n) }),
+		signedBy(23, { value: 3n, ...fees(50n) }),
+	];
+	const first = await scene.target(23);
+	await client.send(between.raw, "/fast");
+	await client.send(last.raw, "/fullprivacy");
+	const replaced = secrets.hashes["replaced by a private one"] ?? "";
+	const successor = secrets.hashes["private, in place of a shared one"] ?? "";
+	for (const [shared, hidden] of [
+		[replaced, successor],
+		[first, last.hash],
+		[between.hash, last.hash],
+	] as const) {
+		for (const path of [`/tx/${shared}`, `/tx/${shared}/events`]) {
+			const text = await (await fetch(`${client.url}${path}`)).text();
+			assert.match(text, /REPLACED/);
+			assert.ok(!text.includes(hidden), text);
+		}
+	}
+});
+
+test("nothing that searchers were told names any of them", async () => {
+	await scene.target(21);
+	await scene.system.nextBlock();
+	const last = await scene.target(22);
+	await until("the feed has come so far", () => searcher.texts.some((text) => text.includes(last)));
+	for (const { hash } of secrets.unheard) {
+		for (const text of searcher.texts) assert.ok(!text.includes(hash.slice(2)), text);
+	}
+	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+});
+
+/** Asks after every secret, and expects what an unknown hash was answered. */
+async function eachIsLike(
+	expected: readonly string[],
+	ask: (hash: string, probes: readonly Probe[]) => Promise<string[]>,
+): Promise<void> {
+	for (const [what, hash] of Object.entries(secrets.hashes)) {
+		const probes = await probesNow(scene, hash, PROBER);
+		const answers = await ask(hash, probes);
+		for (const [i, answer] of answers.entries()) {
+			assert.equal(answer, expected[i], `${what}: ${probes[i]?.name}`);
+		}
+	}
+}
