@@ -107,6 +107,30 @@ test("every change of stage, the start of a life and being shared must be writte
 	}
 });
 
+test("what went out behind it and what was paid must be written; that one more bid came is written with it", () => {
+	const { ledger, told } = scene();
+	const one = entry();
+	ledger.open(one);
+	const { hash } = one.record;
+	ledger.emit(hash, broadcast);
+	ledger.takeChanged(false);
+	ledger.emit(hash, { type: "bid", at: 3, bundle: "0xb" });
+	assert.deepEqual(ledger.takeChanged(false), []);
+	const sent = { bundle: "0xb", backrun: "0xc", bid: "5" };
+	ledger.emit(hash, { type: "bundled", at: 3, block: 101, ...sent, builders: ["a"] });
+	assert.deepEqual(ledger.takeChanged(false), [one.record]);
+	ledger.emit(hash, { type: "included", at: 4, block: 101, blockHash: "0xb", index: 0, reverted: false });
+	ledger.takeChanged(false);
+	const amounts = { brought: "6", cost: "0", owed: "5", paid: "5", payer: "0xd", recipient: "0xe" };
+	ledger.emit(hash, { type: "refunded", at: 5, block: 101, ...sent, ...amounts });
+	assert.deepEqual(ledger.takeChanged(false), [one.record]);
+	assert.deepEqual([one.record.backruns, one.record.refund], [1, "5"]);
+	assert.deepEqual(
+		told.map(([type]) => type),
+		["broadcast", "bid", "bundled", "included", "refunded"],
+	);
+});
+
 test("what could not be written comes again", () => {
 	const { ledger } = scene();
 	const one = entry();

@@ -2,7 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeStored, encodeTransaction, StoreFormatError } from "../../../../relay/store/encoding.ts";
+import { fold, newRecord } from "../../../../relay/domain/record.ts";
+import {
+	decodeRecord,
+	decodeStored,
+	encodeRecord,
+	encodeTransaction,
+	StoreFormatError,
+} from "../../../../relay/store/encoding.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const TRANSACTION = privateTransaction({ path: "noreverts", softCancellations: true, referrer: "é" });
@@ -62,3 +69,30 @@ for (const [name, bytes] of Object.entries(DAMAGED)) {
 		);
 	});
 }
+
+test("a record comes back with its bids and its refund, to the wei", () => {
+	const record = newRecord(TRANSACTION);
+	const sent = { bundle: "0xb", backrun: "0xc", bid: (2n ** 70n).toString() };
+	const paid = (2n ** 69n + 1n).toString();
+	const amounts = { brought: "6", cost: "0", owed: "5", paid, payer: "0xd", recipient: "0xe" };
+	for (const event of [
+		{ type: "received", at: 1, block: 100 },
+		{ type: "broadcast", at: 1, block: 101 },
+		{ type: "bid", at: 1, bundle: "0xb" },
+		{ type: "bundled", at: 1, block: 101, ...sent, builders: ["a"] },
+		{ type: "included", at: 1, block: 101, blockHash: "0x101", index: 0, reverted: false },
+		{ type: "refunded", at: 1, block: 101, ...sent, ...amounts },
+	] as const) {
+		assert.ok(fold(record, event), event.type);
+	}
+	const back = decodeRecord("r/0xkey", encodeRecord(record));
+	assert.deepEqual(back, record);
+	assert.deepEqual([back.backruns, back.refund], [1, paid]);
+});
+
+test("a record of the time before there were bids has had none", () => {
+	const { backruns, refund, ...old } = newRecord(TRANSACTION);
+	assert.deepEqual([backruns, refund], [0, "0"]);
+	const back = decodeRecord("r/0xkey", Buffer.from(JSON.stringify(old)));
+	assert.deepEqual(back, newRecord(TRANSACTION));
+});

@@ -1,0 +1,191 @@
+// What the market's tests hold by hand: simulations that answer when they may, accounts, builders that write down what
+// they are told, and blocks. Answers come out as the test laid them down.
+
+import type { OutgoingBundle } from "../../../relay/domain/bundle.ts";
+import type { AccountState, Block, NextBlock } from "../../../relay/domain/chain.ts";
+import type { BundleAnswered, BundleSender, Simulations } from "../../../relay/domain/ports.ts";
+import type {
+	SimulationErrorCode,
+	SimulationOutcome,
+	SimulationRequest,
+} from "../../../relay/domain/simulation.ts";
+import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
+
+/** How a backrun fares: wei that it pays, why it fails, that its target fails, that the node is out, or that it throws. */
+export type Pays = bigint | SimulationErrorCode | "targetFails" | "blind" | "throws";
+
+/** One simulation that waits. */
+interface Held {
+	readonly label: string;
+	readonly go: () => void;
+}
+
+/** Simulations by the backruns' labels. */
+export class HandSimulations implements Simulations {
+	names: (hash: string) => string = () => "?";
+	/** How backruns fare that are asked for from now on. */
+	readonly pays = new Map<string, Pays>();
+	/** Those asked for, as `label block stateBlock`. */
+	readonly asked: string[] = [];
+	readonly requests: SimulationRequest[] = [];
+	/** Labels whose simulations wait for {@link finish}. */
+	readonly holding = new Set<string>();
+	#held: Held[] = [];
+
+	async simulate(request: SimulationRequest, priority: string): Promise<readonly SimulationOutcome[]> {
+		if (priority !== "bid") throw new Error("not a bid");
+		const label = this.names(request.backrun?.tx.hash ?? "");
+		this.asked.push(`${label} ${request.block.number} ${request.block.stateBlock}`);
+		this.requests.push(request);
+		const pays = this.pays.get(label) ?? 0n;
+		if (this.holding.has(label)) await new Promise<void>((go) => this.#held.push({ label, go }));
+		if (pays === "throws") throw new UpstreamError("timeout");
+		const passed = (paid: bigint | null): SimulationOutcome => ({
+			ok: true,
+			gasUsed: 21_000n,
+			emitsEvents: true,
+			paid,
+		});
+		const failed = (code: SimulationErrorCode): SimulationOutcome => ({
+			ok: false,
+			error: { code, message: messageOf(code) },
+		});
+		if (pays === "targetFails") return [failed("EXECUTION_REVERTED")];
+		const before = request.chain.map(() => passed(0n));
+		if (pays === "blind") return [...before, passed(null)];
+		return [...before, typeof pays === "bigint" ? passed(pays) : failed(pays)];
+	}
+
+	/** How many wait. */
+	get waiting(): number {
+		return this.#held.length;
+	}
+
+	/** Answers the oldest one that waits for `label`, as it was laid down when it was asked for. */
+	finish(label: string): void {
+		this.#finish(
+			label,
+			this.#held.find((one) => one.label === label),
+		);
+	}
+
+	/** Answers the newest one. */
+	finishLast(label: string): void {
+		this.#finish(
+			label,
+			this.#held.findLast((one) => one.label === label),
+		);
+	}
+
+	#finish(label: string, held: Held | undefined): void {
+		if (held === undefined) throw new Error(`nothing waits for ${label}`);
+		this.#held = this.#held.filter((one) => one !== held);
+		held.go();
+	}
+
+	/** What was asked for since the last time. */
+	take(): string[] {
+		return this.asked.splice(0);
+	}
+}
+
+function messageOf(code: SimulationErrorCode): string {
+	return code === "EXECUTION_REVERTED" ? "execution reverted: no luck" : `it is ${code}`;
+}
+
+/** The node's accounts. */
+export class HandAccounts {
+	readonly nonces = new Map<string, bigint>();
+	readonly contracts = new Set<string>();
+	down = false;
+	/** Waited for before each answer. */
+	gate: Promise<void> = Promise.resolve();
+
+	async get(address: string): Promise<AccountState> {
+		await this.gate;
+		if (this.down) throw new UpstreamError("timeout");
+		const code = this.contracts.has(address) ? "contract" : "none";
+		return { address, block: 100, nonce: this.nonces.get(address) ?? 0n, balance: 10n ** 21n, code };
+	}
+
+	setHead(): void {}
+}
+
+/** Builders that write down what they are told: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`. */
+export class HandBundleSender implements BundleSender {
+	labelOf: (hash: string) => string = () => "?";
+	all: readonly string[] = ["a", "b"];
+	/** Those that take a bundle with a refund. */
+	refunding: readonly string[] = ["a", "b"];
+	readonly lines: string[] = [];
+	readonly sent: OutgoingBundle[] = [];
+	/** How they answer; not asked where null. */
+	answered: BundleAnswered | null = null;
+	last: BundleAnswered | null = null;
+
+	sendBundle(
+		bundle: OutgoingBundle,
+		builders: readonly string[],
+		answered: BundleAnswered,
+	): readonly string[] {
+		const taking = builders.filter((name) => bundle.refund === null || this.refunding.includes(name));
+		const labels = bundle.transactions.map(({ tx }) => this.labelOf(tx.hash));
+		this.lines.push(`send ${labels.join(" ")} for ${bundle.block} to ${taking.join()}`);
+		this.sent.push(bundle);
+		this.last = answered;
+		return taking;
+	}
+
+	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
+		const named = name.replace(/0x[0-9a-f]{64}/g, (hash) => this.labelOf(hash));
+		this.lines.push(`cancel ${named} for ${block} at ${builders.join()}`);
+		this.last = answered;
+	}
+
+	names(): readonly string[] {
+		return this.all;
+	}
+
+	/** What they were told since the last time. */
+	take(): string[] {
+		return this.lines.splice(0);
+	}
+}
+
+function blockOf(
+	number: number,
+	parentHash: string,
+	hash: string,
+	transactions: Block["transactions"] = [],
+): Block {
+	const header = { number, hash, parentHash, timestamp: number * 12, gasLimit: 30_000_000n, gasUsed: 0n };
+	const fees = { baseFee: 1_000_000_000n, excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xminer" };
+	return { ...header, ...fees, transactions, touched: transactions.map(({ from }) => from) };
+}
+
+export function nextOf({ number, timestamp, baseFee, gasLimit }: Block): NextBlock {
+	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit };
+}
+
+/** The chain, block by block from 100 on. */
+export class HandChain {
+	#blocks: Block[] = [blockOf(100, "0x99", "0x100")];
+
+	get head(): Block {
+		return this.#blocks.at(-1) ?? blockOf(0, "", "0x0");
+	}
+
+	/** One block more, with these in it. */
+	make(mined: readonly { tx: { hash: string; from: string } }[] = [], fork = ""): Block {
+		const number = this.head.number + 1;
+		const transactions = mined.map(({ tx }) => ({ hash: tx.hash, from: tx.from }));
+		const block = blockOf(number, this.head.hash, `0x${number}${fork}`, transactions);
+		this.#blocks.push(block);
+		return block;
+	}
+
+	/** Takes the last `count` blocks away; answers them, the newest first. */
+	unmake(count: number): Block[] {
+		return this.#blocks.splice(-count).reverse();
+	}
+}

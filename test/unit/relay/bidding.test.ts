@@ -1,0 +1,241 @@
+// Bids as they come in: what each fault is answered with, in its order, what a good one is simulated behind and for
+// which block, and the limits. What hides a target must not show in any answer.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import {
+	privateTransaction,
+	rawTransaction,
+	signedTransaction,
+	testAccount,
+} from "../../support/txFactory.ts";
+import { AuctionScene, type SceneOptions } from "./auctionScene.ts";
+
+/** The answer to a bid: `accepted`, or code, message and whether a simulation was spent. */
+async function answer(scene: AuctionScene, ...bid: Parameters<AuctionScene["bid"]>): Promise<unknown> {
+	const outcome = await scene.bid(...bid);
+	return outcome.outcome === "accepted" ? "accepted" : [outcome.code, outcome.message, outcome.simulated];
+}
+
+test("the bundle's hash is the keccak256 of both hashes in a row", async () => {
+	const scene = new AuctionScene();
+	const target = scene.target("T");
+	const hash = await scene.accepted("A", target, 5n, { by: 40, nonce: 2 });
+	const backrun = signedTransaction({ by: testAccount(40), nonce: 2 }).hash;
+	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.slice(2), "hex");
+	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
+	assert.deepEqual(scene.outcomes, ["accepted"]);
+});
+
+test("a backrun is simulated right behind its target and the links before it, with the accounts as they are", async () => {
+	const scene = new AuctionScene();
+	const by = testAccount(7);
+	scene.target("first", { by, nonce: 0 });
+	const target = scene.target("T", { by, nonce: 1 });
+	scene.target("behind", { by, nonce: 2 });
+	scene.accounts.nonces.set(testAccount(40).address, 6n);
+	await scene.accepted("A", target, 5n, { by: 40, nonce: 6 });
+	const [request] = scene.simulations.requests;
+	assert.deepEqual(
+		request?.chain.map(({ nonce }) => nonce),
+		[0n, 1n],
+	);
+	assert.deepEqual([request?.sender, request?.nonce], [by.address, 0n]);
+	assert.equal(request?.backrun?.nonce, 6n);
+	const { stateBlock, number, timestamp, feeRecipient } = request?.block ?? {};
+	assert.deepEqual([stateBlock, number, timestamp, feeRecipient], [100, 101, 101 * 12, "0xfee101"]);
+});
+
+test("a bid ahead of time is simulated on today's state with its own block's number and time", async () => {
+	const scene = new AuctionScene();
+	await scene.accepted("A", scene.target("T"), 5n, { first: 110 });
+	const { stateBlock, number, timestamp } = scene.simulations.requests[0]?.block ?? {};
+	assert.deepEqual([stateBlock, number, timestamp], [100, 110, 110 * 12]);
+});
+
+for (const [name, first, last, expected] of [
+	["no block", undefined, undefined, [101, 101]],
+	["the head's number", 100, undefined, [101, 101]],
+	["the next block", 101, undefined, [101, 101]],
+	["30 above the head", 130, undefined, [130, 130]],
+	["a range that has begun", 99, 104, [101, 104]],
+	["a range ahead", 104, 120, [104, 120]],
+] as const) {
+	test(`${name}: the bid is for ${expected.join(" to ")}`, async () => {
+		const scene = new AuctionScene();
+		const target = scene.target("T");
+		await scene.accepted("A", target, 5n, { ...(first && { first }), ...(last && { last }) });
+		const [bid] = scene.book.of(target.tx.hash);
+		assert.deepEqual([bid?.firstBlock, bid?.lastBlock], expected);
+	});
+}
+
+for (const [name, options, expected] of [
+	["below the head", { first: 99 }, ["BLOCK_PAST", "bundle block 99 is in the past", false]],
+	[
+		"a range below the head",
+		{ first: 90, last: 100 },
+		["BLOCK_PAST", "bundle block 100 is in the past", false],
+	],
+	["31 above the head", { first: 131 }, ["BLOCK_TOO_FAR", "bundle block 131 is too far ahead", false]],
+] as const) {
+	test(`${name}: refused, nothing simulated`, async () => {
+		const scene = new AuctionScene();
+		assert.deepEqual(await answer(scene, "A", scene.target("T"), 5n, options), expected);
+		assert.deepEqual([scene.simulations.take(), scene.book.size], [[], 0]);
+		assert.deepEqual(scene.outcomes, [expected[0]]);
+	});
+}
+
+for (const [pays, expected] of [
+	[0n, ["PAYS_NOTHING", "backrun pays nothing to the fee recipient 0xfee101", true]],
+	["EXECUTION_REVERTED", ["BACKRUN_REVERTED", "backrun reverted: no luck", true]],
+	["OUT_OF_GAS", ["BACKRUN_REVERTED", "backrun reverted: it is OUT_OF_GAS", true]],
+	["NONCE_GAP", ["BACKRUN_INVALID", "it is NONCE_GAP", true]],
+	["NONCE_TOO_LOW", ["BACKRUN_INVALID", "it is NONCE_TOO_LOW", true]],
+	["INSUFFICIENT_FUNDS", ["BACKRUN_INVALID", "it is INSUFFICIENT_FUNDS", true]],
+	["targetFails", ["TARGET_NOT_FOUND", "target transaction not found", true]],
+] as const) {
+	test(`simulated as ${pays}: ${expected[0]}, nothing is kept`, async () => {
+		const scene = new AuctionScene();
+		const target = scene.target("T");
+		assert.deepEqual(await answer(scene, "A", target, pays, { uuid: "u" }), expected);
+		assert.deepEqual([scene.book.size, scene.builders.take(), scene.told], [0, [], []]);
+		assert.equal(scene.ledger.get(target.tx.hash)?.record.backruns, 0);
+	});
+}
+
+for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
+	test(`the node gives no verdict (${pays}): thrown as such, nothing is kept`, async () => {
+		const scene = new AuctionScene();
+		await assert.rejects(
+			scene.bid("A", scene.target("T"), pays),
+			(thrown: { code?: number; data?: unknown }) => {
+				assert.deepEqual([thrown.code, thrown.data], [-32603, { reason: "node unavailable" }]);
+				return true;
+			},
+		);
+		assert.deepEqual([scene.book.size, scene.outcomes], [0, ["failed"]]);
+	});
+}
+
+test("accounts that can't be had are no verdict either", async () => {
+	const scene = new AuctionScene();
+	const target = scene.target("T");
+	scene.accounts.down = true;
+	await assert.rejects(scene.bid("A", target, 5n), { data: { reason: "node unavailable" } });
+});
+
+test("a contract's address can't bid", async () => {
+	const scene = new AuctionScene();
+	scene.accounts.contracts.add(testAccount(40).address);
+	const outcome = await scene.bid("A", scene.target("T"), 5n, { by: 40 });
+	assert.match(outcome.outcome === "refused" ? outcome.message : "", /sender not an eoa/);
+	assert.deepEqual(scene.simulations.take(), []);
+});
+
+for (const [name, options, message] of [
+	["the node can't run sequences", { enabled: false }, "bidding is not available with this node"],
+	[
+		"no builder refunds",
+		{ refunding: [] },
+		"bidding is not available with these builders: none pays refunds",
+	],
+] as const satisfies readonly (readonly [string, SceneOptions, string])[]) {
+	test(`${name}: there is no bidding, whatever the target`, async () => {
+		const scene = new AuctionScene(options);
+		const known = await answer(scene, "A", scene.target("T"), 5n);
+		assert.deepEqual(known, ["NO_BIDDING", message, false]);
+		assert.deepEqual(await answer(scene, "B", privateTransaction({ nonce: 50 }), 5n), known);
+	});
+}
+
+test("builders named that all pay no refund: refused; one that does is enough", async () => {
+	const scene = new AuctionScene({ refunding: ["b"] });
+	scene.builders.refunding = ["b"];
+	const target = scene.target("T");
+	const [code] = (await answer(scene, "A", target, 5n, { builders: ["a"] })) as string[];
+	assert.equal(code, "NO_BIDDING");
+	assert.equal(await answer(scene, "B", target, 5n, { builders: ["a", "b"] }), "accepted");
+	assert.deepEqual(scene.builders.take(), ["send T B for 101 to b"]);
+});
+
+test("bytes that are no transaction, or not one for this chain, are refused in the words of a submission", async () => {
+	const scene = new AuctionScene({ maxTxGas: 50_000n });
+	const target = scene.target("T");
+	const envelope = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	for (const [backrun, words] of [
+		[Buffer.from("02", "hex"), /^rlp: |transaction/],
+		[rawTransaction({ chainId: 1n }), /^invalid chain id for signer: have 1 want 31337/],
+		[rawTransaction({ gasLimit: 20_000 }), /^intrinsic gas too low/],
+		[rawTransaction({ gasLimit: 60_000 }), /^transaction gas limit too high/],
+	] as const) {
+		const outcome = await scene.bidding.bid({ ...envelope, target: target.tx.hash, backrun });
+		assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
+		assert.match(outcome.message, words);
+	}
+	assert.deepEqual(scene.simulations.take(), []);
+});
+
+test("targets that can't be bid on are all alike, and cost no simulation", async () => {
+	const scene = new AuctionScene();
+	const chain = testAccount(7);
+	const hidden = scene.target("H", { by: chain, nonce: 0, path: "fullprivacy", shared: false });
+	const behind = scene.target("B", { by: chain, nonce: 1 });
+	const quiet = testAccount(8);
+	scene.target("Q", { by: quiet, nonce: 0, shared: false });
+	const behindQuiet = scene.target("R", { by: quiet, nonce: 1 });
+	const unshared = scene.target("S", { shared: false });
+	const unchecked = scene.target("N", { path: "nochecks", shared: false });
+	const gap = scene.target("G", { nonce: 5, path: "maxbackruns", out: false });
+	const writing = scene.target("W");
+	scene.entry(writing).durable = false;
+	const gone = scene.target("X");
+	scene.pool.remove(scene.entry(gone));
+	const never = privateTransaction({ nonce: 60 });
+	const answers: unknown[] = [];
+	for (const target of [hidden, behind, behindQuiet, unshared, unchecked, gap, writing, gone, never]) {
+		answers.push(await scene.bid("A", target, 5n, { by: 40 }));
+	}
+	const [first] = answers;
+	assert.deepEqual(first, {
+		...{ outcome: "refused", code: "TARGET_NOT_FOUND" },
+		...{ message: "target transaction not found", simulated: false },
+	});
+	for (const other of answers) assert.deepEqual(other, first);
+	assert.deepEqual(scene.simulations.take(), []);
+	// The same for every fault that comes behind the target: a hidden one answers before them.
+	const bad = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	const backrun = rawTransaction({ chainId: 1n });
+	for (const target of [hidden, behind, never]) {
+		const outcome = await scene.bidding.bid({ ...bad, target: target.tx.hash, backrun });
+		assert.deepEqual(outcome, first);
+	}
+});
+
+test("a transaction can't be its own backrun", async () => {
+	const scene = new AuctionScene();
+	const target = scene.target("T");
+	const envelope = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	const outcome = await scene.bidding.bid({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
+	assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND");
+});
+
+test("what may be shared is told by hash, signature included only for our own use; all else is null", () => {
+	const scene = new AuctionScene();
+	const target = scene.target("T");
+	const hidden = scene.target("H", { path: "fullprivacy", shared: false });
+	const unshared = scene.target("S", { shared: false });
+	assert.equal(scene.simulation.shared(target.tx.hash), target.tx);
+	for (const { tx } of [hidden, unshared, privateTransaction({ nonce: 60 })]) {
+		assert.equal(scene.simulation.shared(tx.hash), null);
+	}
+});
+
+test("before the first head nothing can be bid on", async () => {
+	const scene = new AuctionScene();
+	const target = scene.target("T");
+	scene.tip.set(scene.head, null);
+	await assert.rejects(scene.bid("A", target, 5n), { data: { reason: "node unavailable" } });
+});

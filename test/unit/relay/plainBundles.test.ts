@@ -1,0 +1,251 @@
+// Plain bundles: what is refused, for which blocks they go out and to whom, and how they end: mined, cancelled,
+// replaced under their uuid, their range over, blocks missed or taken back.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BundleOutcome, PlainBundleRequest } from "../../../relay/domain/bundle.ts";
+import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { AuctionScene } from "./auctionScene.ts";
+
+type Options = Partial<Omit<PlainBundleRequest, "blocks" | "body">> & { first?: number; last?: number };
+
+const TX = (index: number, options: TxOptions = {}) => ({
+	by: testAccount(300 + index),
+	nonce: 0,
+	...options,
+});
+
+/** Sends the transactions with these labels (the numbers of their signers) as one bundle. */
+function submit(
+	scene: AuctionScene,
+	body: readonly (number | TxOptions)[],
+	options: Options = {},
+): Promise<BundleOutcome> {
+	const { first, last, ...rest } = options;
+	const txs = body.map((one) => (typeof one === "number" ? TX(one) : one));
+	txs.forEach((tx, i) => {
+		const one = body[i];
+		scene.label(signedTransaction(tx).hash, typeof one === "number" ? `t${one}` : "?");
+	});
+	return scene.plain.submit({
+		...{ owner: "me", uuid: null, builders: null, refund: null, ...rest },
+		blocks: {
+			first: first === undefined ? null : BigInt(first),
+			last: last === undefined ? null : BigInt(last),
+		},
+		body: txs.map((tx) => ({ raw: rawTransaction(tx), canRevert: false })),
+	});
+}
+
+async function accepted(...args: Parameters<typeof submit>): Promise<string> {
+	const outcome = await submit(...args);
+	if (outcome.outcome !== "accepted") throw new Error(outcome.message);
+	args[0].label(outcome.hash, args[1].map((one) => `t${one}`).join("+"));
+	return outcome.hash;
+}
+
+const MINED = (...labels: number[]) => labels.map((label) => ({ tx: signedTransaction(TX(label)) }));
+
+test("a bundle goes out for the next block at once, to all builders, under the hash of its transactions", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1, 2]);
+	const bytes = Buffer.from(
+		MINED(1, 2)
+			.map(({ tx }) => tx.hash.slice(2))
+			.join(""),
+		"hex",
+	);
+	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
+	assert.deepEqual(scene.builders.take(), ["send t1 t2 for 101 to a,b"]);
+	assert.deepEqual(scene.told, ["? 101 ACCEPTED", "? 101 SENT"]);
+	assert.deepEqual([scene.status(hash, 101), scene.detail(hash, 101)?.bid], ["SENT", null]);
+	assert.deepEqual(scene.outcomes, ["accepted"]);
+});
+
+test("what may revert, its refund and its builders go with it; without a recipient the entry's sender gets it", async () => {
+	const scene = new AuctionScene();
+	scene.builders.refunding = ["b"];
+	const body = [1, 2].map((label, i) => ({ raw: rawTransaction(TX(label)), canRevert: i === 0 }));
+	const rest = { owner: "me", uuid: null, blocks: { first: null, last: null }, body };
+	await scene.plain.submit({
+		...rest,
+		builders: ["b"],
+		refund: { bodyIdx: 1, percent: 40, recipient: null },
+	});
+	const recipient = `0x${"55".repeat(20)}`;
+	await scene.plain.submit({ ...rest, builders: null, refund: { bodyIdx: 0, percent: 7, recipient } });
+	const [one, two] = scene.builders.sent;
+	assert.deepEqual(
+		one?.transactions.map(({ mayRevert, mayDrop }) => [mayRevert, mayDrop]),
+		[
+			[true, false],
+			[false, false],
+		],
+	);
+	assert.deepEqual(one?.refund, { percent: 40, recipient: testAccount(302).address, bodyIdx: 1, of: null });
+	assert.deepEqual(two?.refund, { percent: 7, recipient, bodyIdx: 0, of: null });
+	assert.deepEqual(
+		scene.builders.take().map((line) => line.split(" to ")[1]),
+		["b", "b"],
+	);
+});
+
+for (const [name, body, options, expected] of [
+	["a block that is over", [1], { first: 99 }, /^BLOCK_PAST bundle block 99 is in the past/],
+	["a range that is over", [1], { first: 90, last: 100 }, /^BLOCK_PAST/],
+	["a block too far ahead", [1], { first: 131 }, /^BLOCK_TOO_FAR bundle block 131/],
+	[
+		"another chain's transaction",
+		[1, TX(2, { chainId: 1n })],
+		{},
+		/^BAD_TRANSACTION invalid chain id.*\(body\[1\]\)/,
+	],
+	[
+		"too little gas",
+		[TX(2, { gasLimit: 20_999 })],
+		{},
+		/^BAD_TRANSACTION intrinsic gas too low.*\(body\[0\]\)/,
+	],
+] as const) {
+	test(`${name}: refused, nothing is kept or sent`, async () => {
+		const scene = new AuctionScene();
+		const outcome = await submit(scene, body, { ...options });
+		assert.ok(outcome.outcome === "refused");
+		assert.match(`${outcome.code} ${outcome.message}`, expected);
+		assert.deepEqual([scene.builders.take(), scene.told, outcome.simulated], [[], [], false]);
+	});
+}
+
+test("bytes that are no transaction and a nonce that is used are refused; one that is ahead is not", async () => {
+	const scene = new AuctionScene();
+	scene.accounts.nonces.set(testAccount(301).address, 4n);
+	const used = await submit(scene, [TX(2), TX(1, { nonce: 3 })]);
+	assert.ok(used.outcome === "refused" && /^nonce too low: next nonce 4, tx nonce 3/.test(used.message));
+	assert.equal((await submit(scene, [TX(1, { nonce: 9 })])).outcome, "accepted");
+	const bytes = { raw: Buffer.from("02c0", "hex"), canRevert: false };
+	const rest = { owner: "me", uuid: null, builders: null, refund: null, blocks: { first: null, last: null } };
+	const outcome = await scene.plain.submit({ ...rest, body: [bytes] });
+	assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
+	assert.match(outcome.message, /\(body\[0\]\)$/);
+});
+
+test("accounts that can't be had: thrown, nothing is kept", async () => {
+	const scene = new AuctionScene();
+	scene.accounts.down = true;
+	await assert.rejects(submit(scene, [1]), { data: { reason: "node unavailable" } });
+	assert.deepEqual([scene.builders.take(), scene.outcomes], [[], ["failed"]]);
+});
+
+test("it is sent for every block of its range, and told for each, until the range is over", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1], { first: 102, last: 103 });
+	assert.deepEqual([scene.builders.take(), scene.status(hash, 102)], [[], "ACCEPTED"]);
+	for (let i = 0; i < 4; i += 1) await scene.block();
+	assert.deepEqual(scene.builders.take(), ["send t1 for 102 to a,b", "send t1 for 103 to a,b"]);
+	assert.deepEqual(
+		[102, 103].map((block) => scene.status(hash, block)),
+		["NOT_INCLUDED notChosen", "NOT_INCLUDED notChosen"],
+	);
+	assert.equal(scene.status(hash, 104), undefined);
+	// It takes no room any more, and nothing is cancelled: its last block has come.
+	scene.slots.cancel("me", "u");
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+test("a block holds it: it is included and goes out no more", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1, 2], { first: 101, last: 105 });
+	scene.builders.take();
+	const block = await scene.block(MINED(1, 2));
+	assert.deepEqual([scene.status(hash, 101), scene.detail(hash, 101)?.blockHash], ["INCLUDED", block.hash]);
+	await scene.block();
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+test("one of its transactions is mined by itself: the bundle can't be mined any more, and is dropped", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1, 2], { first: 101, last: 105 });
+	scene.builders.take();
+	await scene.block(MINED(2));
+	assert.equal(scene.status(hash, 101), "DROPPED transactionMined");
+	await scene.block();
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+test("cancelled: the builders that have had it for the next block are told, and nothing more goes out", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1], { first: 101, last: 105, uuid: "u", builders: ["b"] });
+	scene.slots.cancel("me", "u");
+	assert.deepEqual(
+		scene.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
+		["send t1 for 101 to b", "cancel it for 101 at b"],
+	);
+	assert.equal(scene.status(hash, 101), "CANCELLED");
+	await scene.block();
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+test("cancelled before its first block: no builder is told of what it never had", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1], { first: 104, uuid: "u" });
+	scene.slots.cancel("me", "u");
+	assert.deepEqual([scene.builders.take(), scene.status(hash, 104)], [[], "CANCELLED"]);
+});
+
+test("replaced under its uuid: the new one takes its place; who does not get that is told to forget the old one", async () => {
+	const scene = new AuctionScene();
+	const old = await accepted(scene, [1], { first: 101, last: 105, uuid: "u" });
+	const same = await accepted(scene, [2], { first: 101, last: 105, uuid: "u" });
+	assert.deepEqual(scene.builders.take(), ["send t1 for 101 to a,b", "send t2 for 101 to a,b"]);
+	assert.equal(scene.builders.sent[0]?.name, scene.builders.sent[1]?.name);
+	const fewer = await accepted(scene, [3], { first: 101, last: 105, uuid: "u", builders: ["a"] });
+	assert.deepEqual(
+		scene.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
+		["send t3 for 101 to a", "cancel it for 101 at b"],
+	);
+	assert.deepEqual(
+		[old, same, fewer].map((hash) => scene.status(hash, 101)),
+		["REPLACED", "REPLACED", "SENT"],
+	);
+	await scene.block();
+	assert.deepEqual(scene.builders.take(), ["send t3 for 102 to a"]);
+});
+
+test("replaced by one for a later block: the old one is taken back now", async () => {
+	const scene = new AuctionScene();
+	await accepted(scene, [1], { first: 101, uuid: "u" });
+	scene.builders.take();
+	await accepted(scene, [2], { first: 104, uuid: "u" });
+	assert.deepEqual(
+		scene.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
+		["cancel it for 101 at a,b"],
+	);
+});
+
+test("names of bundles never meet: other owners' uuids, and a uuid that looks like another bundle's hash", async () => {
+	const scene = new AuctionScene();
+	const hash = await accepted(scene, [1]);
+	await accepted(scene, [2], { uuid: hash });
+	await accepted(scene, [3], { uuid: "u" });
+	await accepted(scene, [4], { uuid: "u", owner: "you" });
+	await accepted(scene, [5], { uuid: 'u"],["' });
+	assert.equal(new Set(scene.builders.sent.map(({ name }) => name)).size, 5);
+	assert.deepEqual(
+		scene.builders.take().filter((line) => line.startsWith("cancel")),
+		[],
+	);
+	scene.slots.cancel("you", "u");
+	assert.equal(scene.builders.take().length, 1);
+});
+
+test("an owner has so many bundles at most", async () => {
+	const scene = new AuctionScene();
+	for (let i = 0; i < 500; i += 1) await accepted(scene, [TX(1, { nonce: i })]);
+	const outcome = await submit(scene, [2]);
+	assert.ok(outcome.outcome === "refused" && outcome.code === "LIMIT");
+	assert.match(outcome.message, /^limit exceeded: 500 bundles of one searcher/);
+	assert.equal((await submit(scene, [2], { owner: "you" })).outcome, "accepted");
+	await scene.block();
+	assert.equal((await submit(scene, [2])).outcome, "accepted");
+});
