@@ -2,16 +2,16 @@
 // simulated. Decode, judge, simulate behind the target, and hand it to the auctioneer.
 
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
 import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
 import type { AuctionBook, Bid } from "./auction/book.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
-import type { Ticket, UuidSlots } from "./auction/slots.ts";
+import type { Ticket } from "./auction/slots.ts";
 import type { Auctioneer } from "./auctioneer.ts";
 import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
-import type { BidRequest, BundleOutcome, BundleRefusal } from "./domain/bundle.ts";
+import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
+import { type BidRequest, type BundleOutcome, refusedBundle } from "./domain/bundle.ts";
 import type { Tip } from "./domain/ports.ts";
 import { EXECUTION_FAILURES } from "./domain/simulation.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
@@ -23,22 +23,19 @@ export interface BiddingOptions extends ChainRules {
 	readonly refunding: readonly string[];
 }
 
-export interface BiddingDependencies {
+export interface BiddingDependencies extends BundleEntranceDependencies {
 	readonly tip: Tip;
 	readonly book: AuctionBook;
 	readonly bundles: BundleRecords;
-	readonly slots: UuidSlots;
 	readonly simulation: BidSimulation;
 	readonly auctioneer: Auctioneer;
-	/** How a bid ended. */
-	readonly onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => void;
 }
 
 /** How often a bid is simulated again because the state behind its target changed meanwhile. */
 const MAX_TRIES = 3;
 
 /** Why all targets that can't be bid on can't be bid on: whether they are unknown or hidden must not show. */
-const TARGET_NOT_FOUND = refused("TARGET_NOT_FOUND", "target transaction not found");
+const TARGET_NOT_FOUND = refusedBundle("TARGET_NOT_FOUND", "target transaction not found");
 /** The same answer, for one whose target was simulated and failed. */
 const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 
@@ -54,19 +51,8 @@ export class Bidding {
 	}
 
 	/** Resolves once it was simulated behind its target. Throws RpcError where the node fails: nothing is kept then. */
-	async bid(request: BidRequest): Promise<BundleOutcome> {
-		const { slots, onOutcome } = this.#deps;
-		const ticket = slots.enter(request.owner, request.uuid);
-		try {
-			const outcome = await this.#consider(request, ticket);
-			onOutcome(outcome.outcome === "refused" ? outcome.code : "accepted");
-			return outcome;
-		} catch (thrown) {
-			onOutcome("failed");
-			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
-		} finally {
-			ticket.leave();
-		}
+	bid(request: BidRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#deps, (one, ticket) => this.#consider(one, ticket));
 	}
 
 	async #consider(request: BidRequest, ticket: Ticket): Promise<BundleOutcome> {
@@ -74,27 +60,30 @@ export class Bidding {
 		const { enabled, refunding } = this.#options;
 		if (!enabled || refunding.length === 0) {
 			const what = enabled ? "these builders: none pays refunds" : "this node";
-			return refused("NO_BIDDING", `bidding is not available with ${what}`);
+			return refusedBundle("NO_BIDDING", `bidding is not available with ${what}`);
 		}
 		if (request.builders?.every((name) => !refunding.includes(name))) {
-			return refused("NO_BIDDING", "bidding is not available with the builders named: none pays refunds");
+			return refusedBundle(
+				"NO_BIDDING",
+				"bidding is not available with the builders named: none pays refunds",
+			);
 		}
 		const decoded = decodeTransaction(request.backrun);
-		if (!decoded.ok) return refused("BAD_TRANSACTION", decoded.message);
+		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
 		const head = tip.head();
 		if (head === null) throw nodeUnavailable();
 		const asked = blockRange(request.blocks, head.number);
-		if (!asked.ok) return refused(asked.code, asked.message);
+		if (!asked.ok) return refusedBundle(asked.code, asked.message);
 		for (let left = MAX_TRIES; left > 0; left--) {
 			const next = tip.next();
 			if (next === null) throw nodeUnavailable();
 			const range = comingOf(request.blocks, asked, next.number);
-			if (!range.ok) return refused(range.code, range.message);
+			if (!range.ok) return refusedBundle(range.code, range.message);
 			const target = simulation.target(request.target);
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
 			const refusal = firstRefusal(STATIC_RULES, tx, this.#options, next);
-			if (refusal !== null) return refused("BAD_TRANSACTION", refusal.message);
+			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", refusal.message);
 			const full = this.#full(request, tx, range, ticket);
 			if (full !== null) return full;
 			const basis = simulation.basis(target);
@@ -124,7 +113,7 @@ export class Bidding {
 		const { book } = this.#deps;
 		const freed = this.#twins(request, backrun, range).length + (ticket.replaces() ? 1 : 0);
 		const full = book.full(request.owner, request.target, backrun.size, freed);
-		return full === null ? null : refused("LIMIT", `limit exceeded: ${full}`);
+		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
 	/** Live bids that are the very same bundle, for some of the same blocks. */
@@ -156,7 +145,7 @@ export class Bidding {
 		const twins = this.#twins(request, backrun, range);
 		const last = twins.length > 0 ? null : book.lastIfFull(target, range.first);
 		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
-			return refused("LIMIT", "limit exceeded: too many better bids on this transaction", true);
+			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
 		const hash = bundleHash([target, backrun.hash]);
 		const firstBlock = Math.min(range.first, ...twins.map((twin) => twin.firstBlock));
@@ -183,14 +172,6 @@ export class Bidding {
 	}
 }
 
-function refused(
-	code: BundleRefusal,
-	message: string,
-	simulated = false,
-): Extract<BundleOutcome, { outcome: "refused" }> {
-	return { outcome: "refused", code, message, simulated };
-}
-
 /** The refusal that a verdict comes to; null where the bid is good. Throws where there was no verdict. */
 function faultOf(verdict: BidVerdict): BundleOutcome | null {
 	switch (verdict.kind) {
@@ -202,13 +183,17 @@ function faultOf(verdict: BidVerdict): BundleOutcome | null {
 			return TARGET_FAILS;
 		case "unpaid": {
 			const message = `backrun pays nothing to the fee recipient ${verdict.feeRecipient}`;
-			return refused("PAYS_NOTHING", message, true);
+			return refusedBundle("PAYS_NOTHING", message, true);
 		}
 		case "failed": {
 			const { code, message } = verdict.error;
-			if (!EXECUTION_FAILURES.has(code)) return refused("BACKRUN_INVALID", message, true);
+			if (!EXECUTION_FAILURES.has(code)) return refusedBundle("BACKRUN_INVALID", message, true);
 			const why = message.replace(/^execution reverted(: )?/, "");
-			return refused("BACKRUN_REVERTED", why === "" ? "backrun reverted" : `backrun reverted: ${why}`, true);
+			return refusedBundle(
+				"BACKRUN_REVERTED",
+				why === "" ? "backrun reverted" : `backrun reverted: ${why}`,
+				true,
+			);
 		}
 	}
 }

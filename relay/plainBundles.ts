@@ -2,26 +2,24 @@
 // range until one holds them, or until their sender takes them back. They are kept in memory alone.
 
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
 import { blockRange, comingOf } from "./auction/blockRange.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
 import { bytesOf, holdsAll, holdsAny, isSameAs, nameOf, type PlainBundle } from "./auction/plainBundle.ts";
-import type { Ticket, UuidSlots } from "./auction/slots.ts";
-import type { BundleOutcome, BundleRefusal, PlainBundleRequest } from "./domain/bundle.ts";
+import type { Ticket } from "./auction/slots.ts";
+import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
+import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "./domain/bundle.ts";
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
 import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 
-export interface PlainBundlesDependencies {
+export interface PlainBundlesDependencies extends BundleEntranceDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly bundles: BundleRecords;
-	readonly slots: UuidSlots;
 	readonly sender: BundleSender;
-	readonly onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => void;
 }
 
 /** Plain bundles at most: in all, and of one owner; bytes of all their transactions. */
@@ -46,19 +44,8 @@ export class PlainBundles {
 	}
 
 	/** Takes one. Throws RpcError where the node fails: nothing is kept then. */
-	async submit(request: PlainBundleRequest): Promise<BundleOutcome> {
-		const { slots, onOutcome } = this.#deps;
-		const ticket = slots.enter(request.owner, request.uuid);
-		try {
-			const outcome = await this.#consider(request, ticket);
-			onOutcome(outcome.outcome === "refused" ? outcome.code : "accepted");
-			return outcome;
-		} catch (thrown) {
-			onOutcome("failed");
-			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
-		} finally {
-			ticket.leave();
-		}
+	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#deps, (one, ticket) => this.#consider(one, ticket));
 	}
 
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
@@ -105,20 +92,20 @@ export class PlainBundles {
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(request.blocks, next.number - 1);
-		if (!range.ok) return refused(range.code, range.message);
+		if (!range.ok) return refusedBundle(range.code, range.message);
 		const txs: DecodedTransaction[] = [];
 		for (const [i, { raw }] of request.body.entries()) {
 			const decoded = decodeTransaction(raw);
-			if (!decoded.ok) return refused("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
+			if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
 			const refusal = firstRefusal(STATIC_RULES, decoded.tx, this.#chain, next);
-			if (refusal !== null) return refused("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
+			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
 			txs.push(decoded.tx);
 		}
 		const fault = await this.#nonceFault(txs);
 		if (fault !== null) return fault;
 		// Blocks may have come meanwhile; from here on nothing can come between.
 		const now = comingOf(request.blocks, range, tip.next()?.number ?? next.number);
-		if (!now.ok) return refused(now.code, now.message);
+		if (!now.ok) return refusedBundle(now.code, now.message);
 		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now.first, now.last);
 	}
 
@@ -128,7 +115,7 @@ export class PlainBundles {
 			const account = await this.#deps.accounts.get(tx.from);
 			if (tx.nonce >= account.nonce) continue;
 			const message = `nonce too low: next nonce ${account.nonce}, tx nonce ${tx.nonce}`;
-			return refused("BAD_TRANSACTION", message);
+			return refusedBundle("BAD_TRANSACTION", message);
 		}
 		return null;
 	}
@@ -137,9 +124,9 @@ export class PlainBundles {
 		const live = [...this.#bundles.values()].filter((bundle) => bundle.landed === null);
 		const own = live.filter((bundle) => bundle.owner === owner).length;
 		if (own >= MAX_PER_OWNER)
-			return refused("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
+			return refusedBundle("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
 		const isFull = this.#bundles.size >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
-		return isFull ? refused("LIMIT", "limit exceeded: too many bundles in all") : null;
+		return isFull ? refusedBundle("LIMIT", "limit exceeded: too many bundles in all") : null;
 	}
 
 	#take(
@@ -254,8 +241,4 @@ export class PlainBundles {
 		bundle.release();
 		return true;
 	}
-}
-
-function refused(code: BundleRefusal, message: string): BundleOutcome {
-	return { outcome: "refused", code, message, simulated: false };
 }

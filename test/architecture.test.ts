@@ -20,7 +20,12 @@ const PER_REQUEST_AND_BLOCK: Allowed = [
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
 	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
-	...["type:relay/bidSimulation.ts", "type:relay/bidChecks.ts", "type:relay/auctioneer.ts"],
+	...[
+		"type:relay/bidSimulation.ts",
+		"type:relay/bidChecks.ts",
+		"relay/bundleEntrance.ts",
+		"type:relay/auctioneer.ts",
+	],
 ];
 
 /** Who may import what, beside its own folder: the first row that fits a path counts. */
@@ -30,7 +35,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
-	[/^relay\/(bidding|bidChecks|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/, PER_BUNDLE],
+	[
+		/^relay\/(bidding|bidChecks|bundleEntrance|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/,
+		PER_BUNDLE,
+	],
 	[/^relay\/(market|front)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],

@@ -71,6 +71,15 @@ export type BundleOutcome =
 			readonly simulated: boolean;
 	  };
 
+/** Shorthand for a refusal. */
+export function refusedBundle(
+	code: BundleRefusal,
+	message: string,
+	simulated = false,
+): Extract<BundleOutcome, { outcome: "refused" }> {
+	return { outcome: "refused", code, message, simulated };
+}
+
 /** A refund that a bundle asks its builder for. */
 export interface BundleRefund {
 	/** Of what {@link BundleRefund.of} brings; 0 to 100. A builder's row may lower it. */
