@@ -40,6 +40,8 @@ export class Settlement {
 	readonly #deps: SettlementDependencies;
 	/** The inclusion of each record that was looked at last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
+	/** Whether something may have to be settled that the run under way has not seen. */
+	#due = false;
 	#running = false;
 
 	constructor(dependencies: SettlementDependencies) {
@@ -48,7 +50,21 @@ export class Settlement {
 
 	/** Settles what is mined and not settled yet; what the node does not tell now is asked again with the next block. */
 	run(): void {
-		if (this.#running) return;
+		this.#due = true;
+		if (this.#running || this.#open().size === 0) return;
+		this.#running = true;
+		this.#deps.background.run("refunds", async () => {
+			// What comes meanwhile is settled behind it.
+			while (this.#due) {
+				this.#due = false;
+				for (const [hash, records] of this.#open()) await this.#trySettle(hash, records);
+			}
+			this.#running = false;
+		});
+	}
+
+	/** Records that are mined with a backrun and not settled, by the hash of their block. */
+	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
 		for (const { record } of this.#deps.ledger.entries()) {
 			const { blockHash } = record;
@@ -56,12 +72,7 @@ export class Settlement {
 			if (blockHash === null || inclusion === null || this.#settled.get(record) === inclusion) continue;
 			byBlock.set(blockHash, [...(byBlock.get(blockHash) ?? []), record]);
 		}
-		if (byBlock.size === 0) return;
-		this.#running = true;
-		this.#deps.background.run("refunds", async () => {
-			for (const [hash, records] of byBlock) await this.#trySettle(hash, records);
-			this.#running = false;
-		});
+		return byBlock;
 	}
 
 	/** One block that the node does not tell of holds up no other. */

@@ -1,0 +1,244 @@
+// Backruns that win and then fail, only in the block that the builder makes: by its coinbase, by its time, or by what
+// stands before them. The target is in that very block all the same. With a coinbase that nobody knows beforehand, and
+// with a fixed one, where a plain transfer to it is a bid.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import {
+	PAYS_ONCE,
+	REVERTS_AFTER_TIME,
+	REVERTS_IF_COINBASE,
+	REVERTS_IF_ODD_TIME,
+	REVERTS_UNLESS_COINBASE,
+	word,
+} from "../support/auctionContracts.ts";
+import {
+	type AuctionScene,
+	type Bidder,
+	DEV_COINBASE,
+	startAuction,
+	type Target,
+} from "../support/bidder.ts";
+import { GWEI, type Signed } from "../support/relayScene.ts";
+
+/** The relay counts on 12 seconds to a block. */
+const BUILDER_SLOT_SECONDS = 13;
+const PERCENT = 90n;
+
+let scene: AuctionScene;
+
+/** Seconds. */
+async function headTime(): Promise<number> {
+	const head = (await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+		timestamp: string;
+	};
+	return Number(head.timestamp);
+}
+
+/** A backrun that the relay can't tell from a good one before the builder's block, which it fails in. */
+interface Trap {
+	/** Waits for a head on which the relay is trapped. */
+	readonly ready?: () => Promise<void>;
+	readonly code: string;
+	readonly data?: () => Promise<string> | string;
+}
+
+const BY_TIME: Readonly<Record<string, Trap>> = {
+	"the parity of the time": {
+		async ready() {
+			while ((await headTime()) % 2 !== 0) await scene.system.nextBlock();
+		},
+		code: REVERTS_IF_ODD_TIME,
+	},
+	"a second too late": {
+		code: REVERTS_AFTER_TIME,
+		data: async () => word((await headTime()) + BUILDER_SLOT_SECONDS - 1),
+	},
+};
+const BY_COINBASE: Trap = { code: REVERTS_IF_COINBASE, data: () => word(DEV_COINBASE) };
+
+/** A trapped bid, accepted and the best; with a good one that it has outbid. */
+async function trapped(target: Target, trap: Trap): Promise<{ best: Placed; other: Placed }> {
+	const [cheat, honest] = [await scene.bidder(), await scene.bidder()];
+	const good = honest.backrun(GWEI);
+	const other = { bidder: honest, backrun: good, hash: await honest.bid(target, good) };
+	const data = (await trap.data?.()) ?? "0x";
+	const backrun = cheat.backrun(50n * GWEI, { to: await scene.place(trap.code), data });
+	const best = { bidder: cheat, backrun, hash: await cheat.bid(target, backrun) };
+	await scene.out(target, backrun);
+	assert.deepEqual(await cheat.stages(best.hash), ["BEST"]);
+	return { best, other };
+}
+
+interface Placed {
+	readonly bidder: Bidder;
+	readonly backrun: Signed;
+	readonly hash: string;
+}
+
+/** A target on `path` is in the next block and unharmed, though the backrun behind it falls into `trap`. */
+async function survives(path: string, trap: Trap): Promise<void> {
+	await trap.ready?.();
+	const target = await scene.target(path);
+	const { best, other } = await trapped(target, trap);
+	const block = await scene.system.nextBlock();
+	const { transactions } = await scene.block(block);
+	assert.deepEqual(
+		transactions.map(({ hash }) => hash),
+		[target.hash],
+	);
+	assert.deepEqual(await scene.receipt(target), { block, ok: true, index: 0 });
+	const { status, refund, backruns } = await scene.status(target);
+	assert.deepEqual([status, refund, backruns], ["INCLUDED", 0, 2]);
+	assert.deepEqual(await best.bidder.stages(best.hash), ["NOT_INCLUDED notChosen"]);
+	const [told] = await other.bidder.blocks(other.hash);
+	assert.deepEqual(
+		[told?.status, told?.reason, told?.outbidBy],
+		["NOT_INCLUDED", "outbid", String(49n * GWEI)],
+	);
+	await scene.passBlock();
+	assert.ok(!(await scene.events(target)).some(({ type }) => type === "refunded"), "nothing was owed");
+}
+
+/** What `/info` says of how bids pay. */
+async function info(): Promise<readonly unknown[]> {
+	const { feeRecipient, pay } = (await (await fetch(`${scene.system.client.url}/info`)).json()) as Record<
+		string,
+		unknown
+	>;
+	return [feeRecipient, pay];
+}
+
+async function refusalOf(bidder: Bidder, target: Target, backrun: Signed): Promise<string> {
+	const answer = await bidder.tryBid(target, backrun);
+	return "error" in answer ? answer.error : "accepted";
+}
+
+describe("with a coinbase that nobody knows", () => {
+	before(async () => {
+		scene = await startAuction({ builder: { slotSeconds: BUILDER_SLOT_SECONDS } });
+	});
+	after(() => scene.system.stop());
+
+	for (const path of ["/fast", "/noreverts", "/maxbackruns"]) {
+		for (const [name, trap] of Object.entries({ "the block's coinbase": BY_COINBASE, ...BY_TIME })) {
+			it(`a backrun that fails by ${name} leaves a target on ${path} its block`, () => survives(path, trap));
+		}
+	}
+
+	it("a backrun whose chance another target's backrun takes leaves its target its block", async () => {
+		const once = await scene.place(PAYS_ONCE);
+		const [one, two] = [await scene.target(), await scene.target("/noreverts")];
+		const bids: Placed[] = [];
+		for (const target of [one, two]) {
+			const bidder = await scene.bidder();
+			const backrun = bidder.backrun(30n * GWEI, { to: once });
+			bids.push({ bidder, backrun, hash: await bidder.bid(target, backrun) });
+			await scene.out(target, backrun);
+		}
+		const block = await scene.system.nextBlock();
+		const { transactions } = await scene.block(block);
+		assert.equal(transactions.length, 4, "two targets, one backrun, one refund");
+		for (const target of [one, two]) assert.equal((await scene.receipt(target))?.ok, true);
+		const told = await Promise.all(bids.map(({ bidder, hash }) => bidder.stages(hash)));
+		assert.deepEqual(told.flat().sort(), ["INCLUDED", "NOT_INCLUDED notChosen"]);
+	});
+
+	it("only what goes to block.coinbase is a bid, and what is simulated changes from block to block", async () => {
+		assert.deepEqual(await info(), [null, "block.coinbase"]);
+		const bidder = await scene.bidder();
+		const named: string[] = [];
+		for (let i = 0; i < 2; i++) {
+			const target = await scene.target();
+			for (const to of [DEV_COINBASE, bidder.actor.address]) {
+				const words = await refusalOf(bidder, target, bidder.backrun(GWEI, { to }));
+				named.push(
+					/^-32000 backrun pays nothing to the fee recipient (0x[0-9a-f]{40})$/.exec(words)?.[1] ?? words,
+				);
+			}
+			await scene.system.nextBlock();
+		}
+		assert.ok(!named.includes(DEV_COINBASE));
+		const [first, again, later] = named;
+		assert.equal(first, again, "one for each block");
+		assert.notEqual(later, first);
+		// Nobody can have sent to it what was not known before.
+		const target = await scene.target();
+		const guess = bidder.backrun(GWEI, { to: later ?? null });
+		assert.match(await refusalOf(bidder, target, guess), /^-32000 backrun pays nothing/);
+		await scene.system.nextBlock();
+	});
+
+	it("a backrun that fails by any other coinbase than one it knows is refused", async () => {
+		const target = await scene.target();
+		const bidder = await scene.bidder();
+		const to = await scene.place(REVERTS_UNLESS_COINBASE);
+		const backrun = bidder.backrun(GWEI, { to, data: word(DEV_COINBASE) });
+		assert.equal(await refusalOf(bidder, target, backrun), "-32000 backrun reverted");
+		await scene.system.nextBlock();
+	});
+});
+
+describe("with FEE_RECIPIENT", () => {
+	before(async () => {
+		scene = await startAuction({
+			builders: [{ name: "dev", dropping: true }],
+			builder: { slotSeconds: BUILDER_SLOT_SECONDS },
+			env: { FEE_RECIPIENT: DEV_COINBASE },
+		});
+	});
+	after(() => scene.system.stop());
+
+	it("a plain transfer to it is a bid, which is refunded to the wei", async () => {
+		assert.deepEqual(await info(), [DEV_COINBASE, "block.coinbase"]);
+		const target = await scene.target();
+		const [bidder, poorer] = [await scene.bidder(), await scene.bidder()];
+		const value = 77n * GWEI;
+		const transfer = bidder.backrun(value, { to: DEV_COINBASE, gasLimit: 21_000 });
+		const hash = await bidder.bid(target, transfer);
+		await poorer.bid(target, poorer.backrun(value - 1n));
+		await scene.out(target, transfer);
+		const { transactions } = await scene.block(await scene.system.nextBlock());
+		assert.deepEqual(
+			transactions.slice(0, 2).map(({ hash: one }) => one),
+			[target.hash, transfer.hash],
+		);
+		const owed = ((await scene.brought(transfer, value)) * PERCENT) / 100n;
+		assert.deepEqual([transactions[2]?.to, transactions[2]?.value], [target.user.address, owed]);
+		const told = await scene.event(target, "refunded");
+		assert.deepEqual([told.bid, told.paid, told.owed], [String(value), String(owed), String(owed)]);
+		assert.equal((await bidder.blocks(hash))[0]?.bid, String(value));
+	});
+
+	it("a transfer to anybody else pays nothing, and the answer names who must be paid", async () => {
+		const target = await scene.target();
+		const bidder = await scene.bidder();
+		for (const to of [bidder.actor.address, target.user.address]) {
+			const words = await refusalOf(bidder, target, bidder.backrun(GWEI, { to }));
+			assert.equal(words, `-32000 backrun pays nothing to the fee recipient ${DEV_COINBASE}`);
+		}
+		await scene.system.nextBlock();
+	});
+
+	it("what fails by that coinbase is refused; what needs it is in the block", async () => {
+		const target = await scene.target();
+		const bidder = await scene.bidder();
+		const [shy, keen] = [await scene.place(REVERTS_IF_COINBASE), await scene.place(REVERTS_UNLESS_COINBASE)];
+		const data = word(DEV_COINBASE);
+		assert.equal(
+			await refusalOf(bidder, target, bidder.backrun(GWEI, { to: shy, data })),
+			"-32000 backrun reverted",
+		);
+		const backrun = bidder.backrun(GWEI, { to: keen, data });
+		const hash = await bidder.bid(target, backrun);
+		await scene.out(target, backrun);
+		await scene.system.nextBlock();
+		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
+		assert.ok((await scene.event(target, "refunded")).paid !== "0");
+	});
+
+	for (const [name, trap] of Object.entries(BY_TIME)) {
+		it(`a backrun that fails by ${name} leaves a target its block, by a builder that drops backruns`, () =>
+			survives("/fast", trap));
+	}
+});

@@ -1,0 +1,294 @@
+// Searchers and what they bid on, in front of a whole running relay: accounts, backruns and targets come in, answers,
+// statuses and what builders and blocks hold of each target go out. It asserts nothing by itself.
+
+import { concat, keccak256 } from "ethers";
+import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
+import { EMITTER, PAYER, prepareBidding } from "./biddingScene.ts";
+import { FeedClient } from "./feedClient.ts";
+import { type Actor, ETHER, RelayScene, type Signed } from "./relayScene.ts";
+import { type SystemOptions, startSystem } from "./startSystem.ts";
+import { accountOf, type TxOptions } from "./txFactory.ts";
+import { until } from "./until.ts";
+
+/** Where the dev builder has itself paid, lower case. */
+export const DEV_COINBASE: string = accountOf(DEV_COINBASE_KEY).address;
+
+/** A bundle in one block, as its owner is told. */
+export interface BundleInBlock {
+	readonly blockNumber: number;
+	readonly status: string;
+	readonly reason: string | null;
+	readonly bid: string | null;
+	readonly outbidBy: string | null;
+	readonly blockHash: string | null;
+	readonly builders: readonly { readonly builder: string; readonly kind: string; readonly answer: string }[];
+}
+
+/** What else a bid may say. */
+export interface BidOptions {
+	/** Absent: the next one. */
+	readonly block?: number;
+	readonly uuid?: string;
+}
+
+/** What became of a bid: its bundle's hash, or `code message`. */
+export type BidAnswer = { readonly hash: string } | { readonly error: string };
+
+/** One order to a builder about the backrun behind a target. */
+export interface BackrunOrder {
+	readonly kind: "bundle" | "cancel";
+	/** Raw; of a cancel empty. */
+	readonly backrun: string;
+	readonly block: number | null;
+	readonly uuid: string;
+	/** Its place among all that the builder got. */
+	readonly seq: number;
+	/** The call's only param, as it was on the wire. */
+	readonly param: Readonly<Record<string, unknown>>;
+}
+
+/** A transaction as a block holds it. */
+interface MinedTransaction {
+	readonly hash: string;
+	readonly from: string;
+	readonly to: string | null;
+	readonly value: bigint;
+}
+
+/** A target with the user who sent it. */
+export interface Target extends Signed {
+	readonly user: Actor;
+}
+
+/** A searcher with an account and a network address of his own. */
+export class Bidder {
+	readonly actor: Actor;
+	/** His network address. */
+	readonly from: string;
+	/** Of the backrun that is signed next. */
+	nonce = 0;
+	readonly #url: string;
+	#socket: FeedClient | null = null;
+
+	constructor(actor: Actor, from: string, url: string) {
+		this.actor = actor;
+		this.from = from;
+		this.#url = url;
+	}
+
+	/** From now on he speaks over a websocket. */
+	async connect(): Promise<FeedClient> {
+		const url = `${this.#url.replace("http", "ws")}/ws`;
+		this.#socket = await FeedClient.open(url, { headers: { "x-forwarded-for": this.from } });
+		return this.#socket;
+	}
+
+	close(): void {
+		this.#socket?.close();
+	}
+
+	/** A backrun that pays `value` wei to whoever makes the block. */
+	backrun(value: bigint, options: Omit<TxOptions, "by"> = {}): Signed {
+		return this.actor.sign({ nonce: this.nonce, to: PAYER, value, ...options });
+	}
+
+	/** The result of a call of his; throws with code and message of an error. */
+	async call(method: string, params: readonly unknown[]): Promise<unknown> {
+		if (this.#socket !== null) return this.#socket.call(method, params);
+		const response = await fetch(this.#url, {
+			method: "POST",
+			headers: { "content-type": "application/json", "x-forwarded-for": this.from },
+			body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+		});
+		const { result, error } = (await response.json()) as {
+			result?: unknown;
+			error?: { code: number; message: string };
+		};
+		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+		return result;
+	}
+
+	/** Bids; the bundle's hash. Throws with code and message where it is refused. */
+	async bid(target: Signed, backrun: Signed, { block, uuid }: BidOptions = {}): Promise<string> {
+		const bundle = {
+			txs: [target.hash, backrun.raw],
+			...(block === undefined ? {} : { blockNumber: `0x${block.toString(16)}` }),
+			...(uuid === undefined ? {} : { replacementUuid: uuid }),
+		};
+		return (await this.call("eth_sendBundle", [bundle])) as string;
+	}
+
+	/** As {@link bid}; a refusal is an answer. */
+	async tryBid(target: Signed, backrun: Signed, options: BidOptions = {}): Promise<BidAnswer> {
+		return this.bid(target, backrun, options).then(
+			(hash) => ({ hash }),
+			(thrown: Error) => ({ error: thrown.message }),
+		);
+	}
+
+	/** Bids by `mev_sendBundle` for the blocks from `first` to `last`; the bundle's hash. */
+	async share(
+		target: Signed,
+		backrun: Signed,
+		{ first, last, ...more }: { readonly first: number; readonly last: number; readonly privacy?: object },
+	): Promise<string> {
+		const bundle = {
+			version: "v0.1",
+			inclusion: { block: `0x${first.toString(16)}`, maxBlock: `0x${last.toString(16)}` },
+			body: [{ hash: target.hash }, { tx: backrun.raw, canRevert: false }],
+			validity: { refund: [], refundConfig: [] },
+			...more,
+		};
+		return ((await this.call("mev_sendBundle", [bundle])) as { bundleHash: string }).bundleHash;
+	}
+
+	async cancel(uuid: string): Promise<void> {
+		await this.call("eth_cancelBundle", [{ replacementUuid: uuid }]);
+	}
+
+	/** What he is told of his bundle, block by block. */
+	async blocks(hash: string): Promise<readonly BundleInBlock[]> {
+		const headers = { "x-forwarded-for": this.from };
+		const response = await fetch(`${this.#url}/bundle/${hash}`, { headers });
+		if (response.status !== 200) throw new Error(`HTTP ${response.status} for bundle ${hash}`);
+		return ((await response.json()) as { blocks: BundleInBlock[] }).blocks;
+	}
+
+	/** `stage`, or `stage reason`, for each block of his bundle. */
+	async stages(hash: string): Promise<readonly string[]> {
+		return (await this.blocks(hash)).map(({ status, reason }) =>
+			reason === null ? status : `${status} ${reason}`,
+		);
+	}
+
+	/** Waits until the last block of his bundle is at `stage` (as {@link stages} says it), and answers it. */
+	async reaches(hash: string, stage: string): Promise<BundleInBlock> {
+		let last: readonly string[] = [];
+		return until(`bundle ${hash} at ${stage}`, async () => {
+			last = await this.stages(hash);
+			return last.at(-1) === stage && (await this.blocks(hash)).at(-1);
+		}).catch((thrown: Error) => {
+			throw new Error(`${thrown.message}; it is ${last.join()}`);
+		});
+	}
+}
+
+/** A running relay with its auction, seen by searchers and users. */
+export class AuctionScene extends RelayScene {
+	#bidders = 0;
+
+	/** A new searcher with 100 ether. */
+	async bidder(): Promise<Bidder> {
+		this.#bidders += 1;
+		const from = `10.1.${this.#bidders >> 8}.${this.#bidders & 0xff}`;
+		return new Bidder(await this.actor(), from, this.system.client.url);
+	}
+
+	/** A new user's transaction that emits an event, submitted on `path`, with the builders and shown to searchers. */
+	async target(path = "/fast", options: Omit<TxOptions, "by"> = {}): Promise<Target> {
+		const user = await this.actor(ETHER);
+		const tx = user.sign({ to: EMITTER, ...options });
+		await this.submit(path, tx);
+		await this.open(tx);
+		return { ...tx, user };
+	}
+
+	/** Waits until `tx` is with the builders for the next block, and searchers have been shown it. */
+	async open(tx: Signed): Promise<void> {
+		await this.sent(tx);
+		await until(`${tx.hash} shared`, async () => (await this.status(tx)).shared);
+	}
+
+	/** All that `builder` was told of backruns behind `target`, oldest first; an empty bundle beside a cancel is left out. */
+	backrunOrders(target: Signed, builder: DevBuilder = this.system.builder): readonly BackrunOrder[] {
+		const uuids = new Set<string>();
+		return builder.requests().flatMap(({ method, params, seq }): BackrunOrder[] => {
+			const param = { ...(params[0] as object) } as Record<string, unknown>;
+			const uuid = String(param.replacementUuid);
+			const raws = rawsOf(param);
+			if (raws.length === 2 && raws[0] === target.raw) {
+				uuids.add(uuid);
+				const inclusion = param.inclusion as { block?: unknown } | undefined;
+				const block = Number(param.blockNumber ?? inclusion?.block);
+				return [{ kind: "bundle", backrun: raws[1] ?? "", block, uuid, seq, param }];
+			}
+			if (method !== "eth_cancelBundle" || !uuids.has(uuid)) return [];
+			return [{ kind: "cancel", backrun: "", block: null, uuid, seq, param }];
+		});
+	}
+
+	/** The backrun that `builder` would put behind `target` in `block` (the next one unless said), raw; null: none. */
+	async backrunOut(
+		target: Signed,
+		{ block, builder }: { readonly block?: number; readonly builder?: DevBuilder } = {},
+	): Promise<string | null> {
+		const next = block ?? (await this.head()) + 1;
+		const last = this.backrunOrders(target, builder).at(-1);
+		return last?.kind === "bundle" && last.block === next ? last.backrun : null;
+	}
+
+	/** Waits until `backrun` (null: none) is what `builder` would put behind `target` in the next block. */
+	async out(target: Signed, backrun: Signed | null, builder?: DevBuilder): Promise<void> {
+		const block = (await this.head()) + 1;
+		const at = builder === undefined ? { block } : { block, builder };
+		const what = `${backrun?.hash ?? "nothing"} behind ${target.hash} for ${block}`;
+		await until(what, async () => (await this.backrunOut(target, at)) === (backrun?.raw ?? null));
+	}
+
+	/** What the block `number` holds; addresses lower case. */
+	async block(number: number): Promise<{
+		readonly hash: string;
+		readonly coinbase: string;
+		readonly baseFee: bigint;
+		readonly transactions: readonly MinedTransaction[];
+	}> {
+		const block = (await this.system.chain.rpc("eth_getBlockByNumber", [
+			`0x${number.toString(16)}`,
+			true,
+		])) as { hash: string; miner: string; baseFeePerGas: string; transactions: Record<string, string>[] };
+		return {
+			hash: block.hash,
+			coinbase: block.miner.toLowerCase(),
+			baseFee: BigInt(block.baseFeePerGas),
+			transactions: block.transactions.map(({ hash, from, to, value }) => ({
+				hash: String(hash),
+				from: String(from),
+				to: to ?? null,
+				value: BigInt(value ?? 0),
+			})),
+		};
+	}
+
+	/** Wei that a mined backrun brought: `bid`, which it paid by transfer, and its priority fee. */
+	async brought(backrun: Signed, bid: bigint): Promise<bigint> {
+		const receipt = (await this.system.chain.rpc("eth_getTransactionReceipt", [backrun.hash])) as Record<
+			string,
+			string
+		>;
+		const { baseFee } = await this.block(Number(receipt.blockNumber));
+		return bid + BigInt(receipt.gasUsed ?? 0) * (BigInt(receipt.effectiveGasPrice ?? 0) - baseFee);
+	}
+
+	/** An account's wei now. */
+	async balance(address: string): Promise<bigint> {
+		return BigInt(String(await this.system.chain.rpc("eth_getBalance", [address, "latest"])));
+	}
+}
+
+/** Starts a system with the contracts of the bidding scene, whose searchers have network addresses of their own. */
+export async function startAuction(options: SystemOptions = {}): Promise<AuctionScene> {
+	const system = await startSystem({ ...options, env: { TRUST_PROXY: "1", ...options.env } });
+	await prepareBidding(system);
+	return new AuctionScene(system);
+}
+
+/** The hash that a bid's bundle has: keccak256 of the target's hash and the backrun's. */
+export function bundleOf(target: Signed, backrun: Signed): string {
+	return keccak256(concat([target.hash, backrun.hash]));
+}
+
+/** The transactions of a bundle of either dialect; empty where there are none. */
+function rawsOf({ txs, body }: Readonly<Record<string, unknown>>): readonly string[] {
+	if (Array.isArray(txs)) return txs as string[];
+	return Array.isArray(body) ? body.map((entry: { tx: string }) => entry.tx) : [];
+}
