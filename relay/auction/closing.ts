@@ -16,18 +16,21 @@ export function closeBids(
 	bids: readonly Bid[],
 	best: Bid | null,
 ): readonly { readonly bid: Bid; readonly change: BlockChange | null }[] {
-	const hashes = new Set(block.transactions.map((tx) => tx.hash));
-	const held = hashes.has(target);
+	const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
+	const place = places.get(target);
 	return bids.map((bid) => {
-		if (held && hashes.has(bid.backrun.hash)) return { bid, change: null };
-		const dearer = best === null || best === bid ? null : best.value - bid.value;
-		const outbidBy = dearer !== null && dearer < 0n ? 0n : dearer;
-		const reason = held ? whyNot(bid, best) : "targetNotIncluded";
+		// Before its target it is in the block by another road, and no bid.
+		const isIn = place !== undefined && (places.get(bid.backrun.hash) ?? -1) > place;
+		if (isIn) return { bid, change: null };
+		const reason = place === undefined ? "targetNotIncluded" : whyNot(bid, best);
+		const outbidBy = best !== null && best.value >= bid.value && best !== bid ? best.value - bid.value : null;
 		return { bid, change: { stage: "NOT_INCLUDED", reason, outbidBy } };
 	});
 }
 
 function whyNot(bid: Bid, best: Bid | null): BundleReason {
 	if (bid === best) return "notChosen";
-	return bid.basis === null || bid.checking !== null ? "notSimulated" : "outbid";
+	if (bid.basis === null || bid.checking !== null) return "notSimulated";
+	if (best === null) return "notChosen";
+	return bid.value > best.value ? "nonceTaken" : "outbid";
 }

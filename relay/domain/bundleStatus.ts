@@ -24,6 +24,8 @@ export type BundleStage = (typeof BUNDLE_STAGES)[number];
 export const BUNDLE_REASONS = [
 	/** A better bid was sent. */
 	"outbid",
+	/** A better bid on another target had the backrun's nonce. */
+	"nonceTaken",
 	/** The block came with the target, without the backrun. */
 	"notChosen",
 	/** The block came without the target. */

@@ -48,6 +48,7 @@ Leeward is running.
 
   relay        ${url}          POST /fast /noreverts /fullprivacy /maxbackruns /nochecks
   status       ${url}/tx/<hash>, ${url}/tx/<hash>/events
+  searchers    ${url.replace("http", "ws")}            eth_subscribe, eth_sendBundle
   dev chain    ${chain.url}          chain id ${chain.chainId}, a block every ${chain.slotSeconds} s
   dev builder  ${builder.url}
 

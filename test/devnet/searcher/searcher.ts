@@ -154,6 +154,7 @@ export class Searcher {
 		if (this.#followed.has(bundle) || this.#followed.size >= MAX_FOLLOWED) return;
 		this.#followed.set(bundle, null);
 		let over = false;
+		let last = "";
 		const end = async (subscription: Subscription): Promise<void> => {
 			this.#followed.delete(bundle);
 			await subscription.end();
@@ -161,7 +162,9 @@ export class Searcher {
 		try {
 			const subscription = await this.#relay.subscribe(["service_bundleStatus", bundle], (result) => {
 				const status = result as BundleStatus;
-				this.#tell({ kind: "status", status });
+				// It is told of each builder's answer too.
+				if (status.status !== last) this.#tell({ kind: "status", status });
+				last = status.status;
 				over = over || FINAL.has(status.status);
 				const running = this.#followed.get(bundle);
 				// A connection that closes meanwhile ends all subscriptions by itself.

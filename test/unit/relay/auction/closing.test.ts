@@ -61,12 +61,17 @@ test("one that was not simulated for the block, or still is, was not outbid", ()
 
 test("nothing was out: nobody is outbid by anything", () => {
 	const bid = bidOf({ value: 5n });
-	assert.deepEqual(told(blockWith("0xt"), [bid], null), [["outbid", null]]);
+	assert.deepEqual(told(blockWith("0xt"), [bid], null), [["notChosen", null]]);
 });
 
-test("one that was dearer than the best, whose nonce another target's bid had, was outbid by nothing", () => {
+test("one that was dearer than the best lost its nonce to another target's bid", () => {
 	const best = bidOf({ value: 5n });
-	assert.deepEqual(told(blockWith("0xt"), [bidOf({ value: 9n })], best), [["outbid", 0n]]);
+	assert.deepEqual(told(blockWith("0xt"), [bidOf({ value: 9n })], best), [["nonceTaken", null]]);
+});
+
+test("a backrun that stands before its target is in the block by another road", () => {
+	const bid = bidOf({ value: 5n });
+	assert.deepEqual(told(blockWith(bid.backrun.hash, "0xt"), [bid], bid), [["notChosen", null]]);
 });
 
 test("an earlier best that a builder chose all the same is included, the best is not chosen", () => {
