@@ -1,15 +1,16 @@
 // PER TARGET: valid bids, looks at senders' chains and new blocks come in; the best bid of each target goes to the
 // builders behind it, and each bidder learns what became of his. What is out is always the best that is valid now.
 
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../shared/clock.ts";
 import { backrunBundle, backrunName } from "./auction/backrunBundle.ts";
-import type { AuctionBook, Bid } from "./auction/book.ts";
+import { type AuctionBook, type Bid, isFor } from "./auction/book.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
 import { closeBids } from "./auction/closing.ts";
+import type { LandedBids } from "./auction/landedBids.ts";
 import type { Overtaken } from "./auction/slots.ts";
+import type { Awards } from "./awards.ts";
 import type { BidChecks, Judged } from "./bidChecks.ts";
-import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
+import type { BidVerdict } from "./bidSimulation.ts";
 import type { Records } from "./chainActions.ts";
 import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
@@ -24,23 +25,22 @@ export interface AuctioneerDependencies {
 	readonly tip: Tip;
 	readonly book: AuctionBook;
 	readonly bundles: BundleRecords;
-	readonly simulation: BidSimulation;
+	readonly awards: Awards;
 	/** Simulates bids again where the state behind their target has changed. */
 	readonly checks: BidChecks;
+	readonly landed: LandedBids;
 	readonly sender: BundleSender;
 	readonly clock: Clock;
 }
 
-/** Blocks whose included bids are remembered. */
-const LANDED_BLOCKS = 128;
-
-/** The bid that is with the builders behind one target. */
+/** What is with the builders behind one target. */
 interface Out {
-	readonly bid: Bid;
 	readonly block: number;
-	/** Names of the builders that have had a bid on it for that block. */
-	readonly builders: ReadonlySet<string>;
+	/** The bid that each builder has, by its name. */
+	readonly byBuilder: ReadonlyMap<string, Bid>;
 }
+
+const NOTHING: ReadonlyMap<string, Bid> = new Map();
 
 /** Keeps the best bid of each target out. */
 export class Auctioneer {
@@ -49,8 +49,6 @@ export class Auctioneer {
 	readonly #out = new Map<string, Out>();
 	/** Hashes of the bundles that were counted, by target. */
 	readonly #counted = new Map<string, Set<string>>();
-	/** Bids that were included, by the hash of their block, as long as that may be reorganised. */
-	readonly #landed = new LRUCache<string, readonly Bid[]>({ max: LANDED_BLOCKS });
 
 	/** `refundPercent`: the user's share of what a backrun brings. */
 	constructor(options: { readonly refundPercent: number }, dependencies: AuctioneerDependencies) {
@@ -60,25 +58,26 @@ export class Auctioneer {
 
 	/** Takes a bid that was found valid on its basis. */
 	add(bid: Bid): void {
-		const { book, events, clock } = this.#deps;
+		const { book, events, clock, awards } = this.#deps;
 		const { target, hash } = bid;
 		const last = book.lastIfFull(target, bid.firstBlock);
 		if (last !== null) this.#end(last, "DROPPED", "outbid");
+		const { size } = bid.backrun;
+		for (let one = book.cheapestIfFull(size); one !== null; one = book.cheapestIfFull(size)) {
+			this.#end(one, "DROPPED", "outbid");
+		}
 		book.add(bid);
 		const counted = this.#counted.get(target) ?? new Set();
 		this.#counted.set(target, counted);
 		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
 		counted.add(hash);
 		const block = Math.max(bid.firstBlock, this.#nextBlock());
-		if (!this.#mayWin()(bid)) {
+		if (!awards.mayWin()(bid)) {
 			this.#note(bid, block, "ACCEPTED");
 			return;
 		}
-		const best = this.#out.get(target);
-		const isLive = best?.block === block && best.bid !== bid && book.holds(best.bid);
-		const loses = isLive && best.bid.value >= bid.value;
-		if (!loses) this.award();
-		this.#note(bid, block, this.#out.get(target)?.bid === bid ? "BEST" : "OUTBID");
+		if (!this.#loses(bid, block)) this.award();
+		this.#note(bid, block, this.#isOut(bid) ? "BEST" : "OUTBID");
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
@@ -87,29 +86,29 @@ export class Auctioneer {
 		// What it was replaced with is about to come, and may take its very place at the builders.
 		if (how === "REPLACED") queueMicrotask(() => this.award());
 		else this.award();
+		this.#deps.checks.look(bid.target, true, this.#judge);
 	}
 
 	/** The very same bundle has come again: `bid` stands for it from now on, and nobody is told. */
 	supersede(old: Bid, bid: Bid): void {
 		const out = this.#out.get(old.target);
 		this.#forget(old);
-		if (out?.bid === old && String(old.builders) === String(bid.builders)) {
-			this.#out.set(old.target, { ...out, bid });
-		}
+		if (out === undefined) return;
+		const goes = (name: string) => this.#deps.awards.buildersOf(bid).includes(name);
+		const byBuilder = [...out.byBuilder].map(
+			([name, one]) => [name, one === old && goes(name) ? bid : one] as const,
+		);
+		this.#out.set(old.target, { block: out.block, byBuilder: new Map(byBuilder) });
 	}
 
 	/** A chain has been looked at: what it says of its links' bids is settled anew. */
 	looked({ ready, waiting }: SenderChain): void {
-		const { book, simulation, checks } = this.#deps;
-		let touched = false;
-		for (const entry of [...ready, ...waiting]) {
-			const { hash } = entry.transaction.tx;
-			if (!book.has(hash) && !this.#out.has(hash)) continue;
-			touched = true;
-			const target = simulation.target(hash);
-			if (target !== null) for (const bid of book.of(hash)) checks.check(bid, target, this.#judge);
-		}
-		if (touched) this.award();
+		const { book, checks } = this.#deps;
+		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
+		const touched = hashes.filter((hash) => book.has(hash) || this.#out.has(hash));
+		if (touched.length === 0) return;
+		this.award();
+		for (const hash of touched) checks.look(hash, true, this.#judge);
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
@@ -118,21 +117,21 @@ export class Auctioneer {
 		this.#counted.delete(target);
 		if (!book.has(target) && !this.#out.has(target)) return;
 		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
-		this.#withdraw(target);
+		this.#settle(target, NOTHING);
 		// A nonce that its best bid had is free for another target's.
 		this.award();
 	}
 
 	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
-		const back = reverted.flatMap((block) => this.#takeBack(block));
+		const { book, pool, landed } = this.#deps;
+		const back = reverted.flatMap((block) => landed.takeBack(block));
 		for (const block of applied) {
 			this.#close(block);
 			const hashes = new Set(block.transactions.map((tx) => tx.hash));
 			for (const bid of back)
-				if (hashes.has(bid.target) && hashes.has(bid.backrun.hash)) this.#land(bid, block);
+				if (hashes.has(bid.target) && hashes.has(bid.backrun.hash)) landed.add(bid, block);
 		}
-		const { book, pool } = this.#deps;
 		for (const target of book.targets()) {
 			const isPending = pool.get(target) !== undefined;
 			for (const bid of book.of(target)) {
@@ -147,79 +146,74 @@ export class Auctioneer {
 
 	/** Sends what is the best now and is not out, and takes back what is out and is the best no more. */
 	award(): void {
-		const { book } = this.#deps;
-		const block = this.#nextBlock();
-		const winners = book.winners(this.#mayWin());
-		for (const [target, bid] of winners) {
-			const out = this.#out.get(target);
-			if (out?.bid !== bid || out.block !== block) this.#send(bid, block);
+		const { book, pool, checks } = this.#deps;
+		const winners = this.#deps.awards.winners();
+		for (const target of new Set([...winners.keys(), ...this.#out.keys()])) {
+			this.#settle(target, winners.get(target) ?? NOTHING);
 		}
-		for (const target of [...this.#out.keys()]) if (!winners.has(target)) this.#withdraw(target);
+		// Those whose valid bids have all lost their nonces to other targets, or that have none that is known.
+		for (const target of book.targets()) {
+			const isOut = pool.get(target)?.outFor === this.#nextBlock();
+			if (isOut && !winners.has(target)) checks.look(target, false, this.#judge);
+		}
 	}
 
-	/** A function that says of bids whether they are valid now and may be out: it looks at each target once. */
-	#mayWin(): (bid: Bid) => boolean {
-		const { pool, simulation } = this.#deps;
+	/** Makes what is out behind a target what it shall be. */
+	#settle(target: string, wanted: ReadonlyMap<string, Bid>): void {
+		const { sender, bundles, book } = this.#deps;
 		const block = this.#nextBlock();
-		const bases = new Map<string, string | null>();
-		return (bid) => {
-			if (bid.basis === null || !isFor(bid, block)) return false;
-			let basis = bases.get(bid.target);
-			if (basis === undefined) {
-				const isOut = pool.get(bid.target)?.outFor === block;
-				const target = isOut ? simulation.target(bid.target) : null;
-				basis = target === null ? null : simulation.basis(target);
-				bases.set(bid.target, basis);
-			}
-			return basis === bid.basis;
-		};
+		const out = this.#out.get(target);
+		const had = out?.block === block ? out.byBuilder : NOTHING;
+		const news = [...wanted].filter(([name, bid]) => had.get(name) !== bid);
+		const left = [...had].filter(([name]) => !wanted.has(name));
+		if (wanted.size === 0) this.#out.delete(target);
+		else this.#out.set(target, { block, byBuilder: wanted });
+		if (news.length === 0 && left.length === 0) return;
+		for (const [bid, names] of byBid(news)) this.#send(bid, names, block);
+		for (const [bid, names] of byBid(left)) {
+			sender.cancelBundle(backrunName(target), block, names, (delivery) =>
+				bundles.delivered(bid, block, delivery),
+			);
+		}
+		// Where nothing is out, those that are left wait for their target, or for the node's word.
+		const rest = wanted.size === 0 ? "ACCEPTED" : "OUTBID";
+		for (const one of book.of(target)) {
+			if (isFor(one, block)) this.#note(one, block, this.#isOut(one) ? "BEST" : rest);
+		}
 	}
 
-	#send(bid: Bid, block: number): void {
-		const { pool, sender, bundles, events, clock, book } = this.#deps;
+	#send(bid: Bid, names: readonly string[], block: number): void {
+		const { pool, sender, bundles, events, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
-		const before = this.#out.get(bid.target);
-		const had = before?.block === block ? before.builders : new Set<string>();
-		const answered = (delivery: Parameters<typeof bundles.delivered>[2]) =>
-			bundles.delivered(bid, block, delivery);
-		const builders = sender.sendBundle(
+		let told = false;
+		const tell = () => {
+			if (told) return;
+			told = true;
+			const { hash: bundle, backrun, value } = bid;
+			const what = { bundle, backrun: backrun.hash, bid: value.toString(), builders: names };
+			events.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what });
+		};
+		sender.sendBundle(
 			backrunBundle(bid, entry.transaction, block, this.#refundPercent),
-			[...entry.outTo].filter((builder) => bid.builders?.includes(builder) ?? true),
-			answered,
+			names,
+			(delivery) => bundles.delivered(bid, block, delivery),
+			tell,
 		);
-		// Those that had the one before, and may not have this one.
-		const left = [...had].filter((builder) => !builders.includes(builder));
-		if (left.length > 0) sender.cancelBundle(backrunName(bid.target), block, left, answered);
-		this.#out.set(bid.target, { bid, block, builders: new Set(builders) });
-		events.emit(bid.target, {
-			type: "bundled",
-			at: clock.now(),
-			block,
-			bundle: bid.hash,
-			backrun: bid.backrun.hash,
-			bid: bid.value.toString(),
-			builders,
-		});
-		const mayWin = this.#mayWin();
-		this.#note(bid, block, "BEST");
-		for (const other of book.of(bid.target))
-			if (other !== bid && mayWin(other)) this.#note(other, block, "OUTBID");
 	}
 
-	/** Nothing may be out behind the target any more. */
-	#withdraw(target: string): void {
-		const out = this.#out.get(target);
-		if (out === undefined) return;
-		this.#out.delete(target);
-		const { sender, bundles, book } = this.#deps;
-		const { block, bid } = out;
-		if (block !== this.#nextBlock()) return;
-		sender.cancelBundle(backrunName(target), block, [...out.builders], (delivery) =>
-			bundles.delivered(bid, block, delivery),
-		);
-		// Those that are left wait for their target, or for the node's word.
-		for (const one of book.of(target)) if (isFor(one, block)) this.#note(one, block, "ACCEPTED");
+	#isOut(bid: Bid): boolean {
+		return [...(this.#out.get(bid.target)?.byBuilder.values() ?? [])].includes(bid);
+	}
+
+	/** Whether each of its builders has a bid that is no cheaper. */
+	#loses(bid: Bid, block: number): boolean {
+		const out = this.#out.get(bid.target);
+		if (out?.block !== block) return false;
+		return this.#deps.awards.buildersOf(bid).every((name) => {
+			const other = out.byBuilder.get(name);
+			return other !== undefined && other !== bid && this.#deps.book.holds(other) && other.value >= bid.value;
+		});
 	}
 
 	/** A bid was simulated again. */
@@ -228,6 +222,7 @@ export class Auctioneer {
 		if (verdict.kind === "failed" || verdict.kind === "unpaid") this.#end(bid, "DROPPED", reasonOf(verdict));
 		else this.#note(bid, this.#nextBlock(), waits ? "ACCEPTED" : "OUTBID");
 		this.award();
+		this.#deps.checks.look(bid.target, true, this.#judge);
 	};
 
 	/** Tells each bidder what came of the block. */
@@ -237,31 +232,14 @@ export class Auctioneer {
 		for (const target of book.targets()) {
 			const bids = book.of(target).filter((bid) => isFor(bid, number));
 			const out = this.#out.get(target);
-			for (const { bid, change } of closeBids(block, target, bids, out?.block === number ? out.bid : null)) {
+			const sent = new Set(out?.block === number ? out.byBuilder.values() : []);
+			for (const { bid, change } of closeBids(block, target, bids, sent)) {
 				const isIn = change === null;
-				if (isIn) this.#land(bid, block);
+				if (isIn) this.#deps.landed.add(bid, block);
 				else bundles.change(bid, number, change);
 				if (isIn || bid.lastBlock <= number) this.#forget(bid);
 			}
 		}
-	}
-
-	/** A block is no longer in the chain: neither are the bundles in it, which are answered. */
-	#takeBack({ number, hash }: Block): readonly Bid[] {
-		const bids = this.#landed.get(hash) ?? [];
-		this.#landed.delete(hash);
-		for (const bid of bids) {
-			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-			this.#deps.bundles.change(bid, number, change);
-		}
-		return bids;
-	}
-
-	/** A bid is in a block. */
-	#land(bid: Bid, { number, hash }: Block): void {
-		this.#landed.set(hash, [...(this.#landed.get(hash) ?? []), bid]);
-		const change = { stage: "INCLUDED", reason: null, blockHash: hash, outbidBy: null } as const;
-		this.#deps.bundles.change(bid, number, change);
 	}
 
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
@@ -290,6 +268,9 @@ function reasonOf(verdict: Extract<BidVerdict, { kind: "failed" | "unpaid" }>): 
 	return EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid";
 }
 
-function isFor(bid: Bid, block: number): boolean {
-	return bid.firstBlock <= block && block <= bid.lastBlock;
+/** The builders' names by what they have. */
+function byBid(pairs: readonly (readonly [string, Bid])[]): ReadonlyMap<Bid, readonly string[]> {
+	const names = new Map<Bid, string[]>();
+	for (const [name, bid] of pairs) names.set(bid, [...(names.get(bid) ?? []), name]);
+	return names;
 }

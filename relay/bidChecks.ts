@@ -1,10 +1,11 @@
-// PER BID AND STATE: bids whose target stands behind another state than when they were simulated come in; each is
-// simulated there once more, and what it comes to goes out. One that the node gives no verdict on is tried again.
+// PER TARGET AND STATE: a target whose bids were simulated in another state than the present one comes in; the dearest of
+// them are simulated once more, as many as it takes to know the best and some in reserve, and what each comes to goes
+// out. One that the node gives no verdict on is tried again.
 
 import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import type { AuctionBook, Bid } from "./auction/book.ts";
+import { type AuctionBook, type Bid, isFor } from "./auction/book.ts";
 import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
 import type { Tip } from "./domain/ports.ts";
 
@@ -21,14 +22,16 @@ export type Judged = Exclude<BidVerdict, { kind: "unavailable" }>;
 /** Told of each verdict on a bid that is still in the book, when its basis and value are what they are now. */
 export type OnJudged = (bid: Bid, verdict: Judged) => void;
 
+/** Bids of a target that are known to be valid, or soon will be: the best one and its reserve. */
+const KNOWN = 3;
 /** Between two tries while the node gives no verdict, in ms. */
 const RETRY_MS = 500;
 
 /** Simulates bids again. */
 export class BidChecks {
 	readonly #deps: BidChecksDependencies;
-	/** Bids to be tried again, and who wants to know. */
-	readonly #waiting = new Map<Bid, OnJudged>();
+	/** Targets that are to be looked at again, and who wants to know. */
+	readonly #waiting = new Map<string, OnJudged>();
 	#timer: Timer | null = null;
 	#stopped = false;
 
@@ -36,14 +39,41 @@ export class BidChecks {
 		this.#deps = dependencies;
 	}
 
-	/** Simulates a bid for the next block behind `target`, where it was not in the state that this stands in now. */
-	check(bid: Bid, target: BidTarget, judged: OnJudged): void {
-		const { tip, simulation, background } = this.#deps;
+	/**
+	 * Sees to it that the dearest bids on the target with this hash are known in the state that it stands in now. Where
+	 * it `wins` nothing, those that are valid lost their nonces to other targets, and more must be known.
+	 */
+	look(hash: string, wins: boolean, judged: OnJudged): void {
+		const { tip, simulation, book } = this.#deps;
+		const target = simulation.target(hash);
+		if (this.#stopped || target === null) return;
 		const block = tip.next()?.number ?? 0;
 		const basis = simulation.basis(target);
-		if (bid.basis === basis) bid.checking = null;
-		if (this.#stopped || bid.basis === basis || bid.checking === basis) return;
-		if (bid.firstBlock > block || bid.lastBlock < block) return;
+		let known = 0;
+		for (const bid of book.ranked(hash)) {
+			if (known >= KNOWN) return;
+			if (!isFor(bid, block)) continue;
+			// The target itself fails there, or the node gives no verdict: the others would fare no better.
+			if (bid.tried === basis) return;
+			if (bid.basis === basis) {
+				bid.checking = null;
+				known += wins ? 1 : 0;
+				continue;
+			}
+			if (bid.checking !== basis) this.#check(bid, target, basis, judged);
+			known += 1;
+		}
+	}
+
+	/** Begins nothing more. */
+	stop(): void {
+		this.#stopped = true;
+		this.#timer?.cancel();
+	}
+
+	#check(bid: Bid, target: BidTarget, basis: string, judged: OnJudged): void {
+		const { tip, simulation, background } = this.#deps;
+		const block = tip.next()?.number ?? 0;
 		bid.checking = basis;
 		background.run("bids", async () => {
 			const verdict = await simulation.simulate(target, bid.backrun, block).catch(unavailable);
@@ -56,36 +86,30 @@ export class BidChecks {
 		});
 	}
 
-	/** Begins nothing more. */
-	stop(): void {
-		this.#stopped = true;
-		this.#timer?.cancel();
-	}
-
 	#judge(bid: Bid, basis: string, verdict: BidVerdict, judged: OnJudged): void {
 		const { book } = this.#deps;
 		if (!book.holds(bid)) return;
-		if (verdict.kind === "unavailable") {
+		if (verdict.kind === "valid") {
+			bid.basis = basis;
+			book.revalue(bid, verdict.value);
+		} else {
 			bid.basis = null;
-			this.#retry(bid, judged);
-			return;
+			bid.tried = basis;
 		}
-		// Behind a target that fails now nothing is known of the bid: it waits until that passes again.
-		bid.basis = verdict.kind === "valid" ? basis : null;
-		if (verdict.kind === "valid") book.revalue(bid, verdict.value);
-		judged(bid, verdict);
+		if (verdict.kind === "unavailable") this.#retry(bid, judged);
+		else judged(bid, verdict);
 	}
 
 	#retry(bid: Bid, judged: OnJudged): void {
 		if (this.#stopped) return;
-		this.#waiting.set(bid, judged);
+		this.#waiting.set(bid.target, judged);
 		this.#timer ??= this.#deps.clock.after(RETRY_MS, () => {
 			this.#timer = null;
-			const bids = [...this.#waiting];
+			const targets = [...this.#waiting];
 			this.#waiting.clear();
-			for (const [one, told] of bids) {
-				const target = this.#deps.book.holds(one) ? this.#deps.simulation.target(one.target) : null;
-				if (target !== null) this.check(one, target, told);
+			for (const [target, told] of targets) {
+				for (const one of this.#deps.book.of(target)) one.tried = null;
+				this.look(target, true, told);
 			}
 		});
 	}

@@ -29,8 +29,8 @@ export type BidVerdict =
 
 export interface BidSimulationOptions {
 	readonly slotSeconds: number;
-	/** The coinbase that `block` is simulated with. */
-	readonly feeRecipientOf: (block: number) => string;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
 }
 
 export interface BidSimulationDependencies {
@@ -84,7 +84,7 @@ export class BidSimulation implements SharedTransactions {
 		const { from } = target.entry.transaction.tx;
 		const [account, bidder] = await Promise.all([accounts.get(from), accounts.get(backrun.from)]);
 		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
-		const feeRecipient = this.#options.feeRecipientOf(next.number);
+		const feeRecipient = this.#options.feeRecipientOf();
 		const later = block - next.number;
 		const outcomes = await simulations.simulate(
 			{

@@ -112,7 +112,7 @@ export class Bidding {
 	): BundleOutcome | null {
 		const { book } = this.#deps;
 		const freed = this.#twins(request, backrun, range).length + (ticket.replaces() ? 1 : 0);
-		const full = book.full(request.owner, request.target, backrun.size, freed);
+		const full = book.full(request, request.target, freed);
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
@@ -138,7 +138,7 @@ export class Bidding {
 		basis: string,
 	): BundleOutcome {
 		const { book, bundles, auctioneer } = this.#deps;
-		const { owner, target, builders } = request;
+		const { owner, network, target, builders } = request;
 		// Others may have come while it was simulated.
 		const full = this.#full(request, backrun, range, ticket);
 		if (full !== null) return full;
@@ -159,9 +159,10 @@ export class Bidding {
 			return { outcome: "accepted", hash };
 		}
 		const bid: Bid = {
-			...{ owner, hash, target, backrun, firstBlock, lastBlock, builders, value, basis },
+			...{ owner, network, hash, target, backrun, firstBlock, lastBlock, builders, value, basis },
 			seq: twins[0]?.seq ?? ++this.#seq,
 			checking: null,
+			tried: null,
 			release: () => ticket.release(),
 		};
 		for (const twin of twins) auctioneer.supersede(twin, bid);

@@ -1,7 +1,8 @@
 // PER BLOCK: what comes in is a change of the canonical chain, what goes out is, in this order: what was mined or
 // came back, what expired, the next round of simulations and dispatches, and what is settled for good.
 
-import { pause } from "../shared/clock.ts";
+import type { Background } from "../shared/background.ts";
+import { pause, type Timer } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { ChainChanges, type ChainChangesDependencies, WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
@@ -17,6 +18,8 @@ import type { LedgerEntry } from "./status/ledger.ts";
 export const GAP_LIFE_MS = 3 * 3600 * 1000;
 /** Between two tries while the node does not answer, in ms. */
 const RETRY_MS = 500;
+/** How long what must not wait for the next block is gathered, in ms. */
+const FLUSH_MS = 50;
 /** Senders looked at before other work gets its turn. */
 const SLICE = 200;
 
@@ -33,6 +36,7 @@ export interface BlockLoopDependencies extends ChainChangesDependencies {
 	readonly nextOf: () => NextBlock | null;
 	/** Told of each head before anything is sent for the next block. */
 	readonly onHead: (update: ChainUpdate) => void;
+	readonly background: Background;
 	readonly log: Logger;
 }
 
@@ -42,6 +46,7 @@ export class BlockLoop {
 	readonly #deps: BlockLoopDependencies;
 	readonly #changes: ChainChanges;
 	readonly #stop = new AbortController();
+	#flushing: Timer | null = null;
 
 	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
 		this.#options = options;
@@ -58,6 +63,7 @@ export class BlockLoop {
 	/** Begins no further try. */
 	stop(): void {
 		this.#stop.abort();
+		this.#flushing?.cancel();
 	}
 
 	/** Works one change off; while the node does not answer it tries again, so that no block is passed over. */
@@ -156,6 +162,16 @@ export class BlockLoop {
 		} catch (thrown) {
 			log.error("records could not be written", { block: head, fault: safeError(thrown) });
 		}
+	}
+
+	/** Writes what changed in a moment: what must not wait for the next block. */
+	flushSoon(): void {
+		const { clock, background } = this.#deps;
+		if (this.#flushing !== null || this.#stop.signal.aborted) return;
+		this.#flushing = clock.after(FLUSH_MS, () => {
+			this.#flushing = null;
+			background.run("records", () => this.flush(false));
+		});
 	}
 
 	/** Writes what changed; `all`: deliveries that nothing else came with too. */

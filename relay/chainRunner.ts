@@ -15,8 +15,8 @@ import type { Pool, PoolEntry } from "./pool/pool.ts";
 
 export interface ChainRunnerOptions {
 	readonly txTtlBlocks: number;
-	/** The coinbase that `block` is simulated with. */
-	readonly feeRecipientOf: (block: number) => string;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
 }
 
 export interface ChainRunnerDependencies extends Omit<ChainActionsDependencies, "onStep"> {
@@ -185,7 +185,7 @@ export class ChainRunner {
 		const block: BlockContext = {
 			...next,
 			stateBlock: next.number - 1,
-			feeRecipient: this.#options.feeRecipientOf(next.number),
+			feeRecipient: this.#options.feeRecipientOf(),
 		};
 		const begun = clock.monotonic();
 		const chain = entries.map((entry) => entry.transaction.tx);

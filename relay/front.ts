@@ -12,6 +12,7 @@ import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
+import { isMined } from "./domain/lifecycle.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import type { ChainTip } from "./inclusion/chainTip.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
@@ -60,6 +61,10 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 	const { log, clock, version, drainMs } = options;
 	const { tip, heads, ledger, store, market } = parts;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
+	const isPublic = (hash: string): boolean => {
+		const record = ledger.get(hash)?.record;
+		return record !== undefined && (record.shared || isMined(record.stage));
+	};
 	const callMany = createCallMany(
 		{
 			...parts.rules,
@@ -107,7 +112,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			records: {
 				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
 			},
-			views: { status: statusReport, unknown: unknownReport, events: eventsReport },
+			views: {
+				status: statusReport,
+				unknown: unknownReport,
+				events: (record) => eventsReport(record, isPublic),
+			},
 			checks: readinessChecks({
 				isNodeWell: () => tip.head() !== null && !heads.isOut,
 				headAgeMs: () => heads.ageMs(),

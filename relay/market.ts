@@ -7,8 +7,10 @@ import type { Logger } from "../shared/log.ts";
 import { AuctionBook, BOOK_LIMITS } from "./auction/book.ts";
 import { BundleRecords, type BundleView } from "./auction/bundleRecords.ts";
 import { createFeed } from "./auction/feed.ts";
+import { LandedBids } from "./auction/landedBids.ts";
 import { UuidSlots } from "./auction/slots.ts";
 import { Auctioneer } from "./auctioneer.ts";
+import { Awards } from "./awards.ts";
 import { BidChecks } from "./bidChecks.ts";
 import { Bidding } from "./bidding.ts";
 import { BidSimulation } from "./bidSimulation.ts";
@@ -41,8 +43,8 @@ export interface MarketOptions {
 	readonly refundPercent: number;
 	/** Whether bids can be simulated. */
 	readonly bidding: boolean;
-	/** The coinbase that a block is simulated with. */
-	readonly feeRecipientOf: (block: number) => string;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
 }
 
 export interface MarketDependencies {
@@ -84,16 +86,18 @@ export interface MarketParts {
 /** Makes it; it listens to the ledger from now on. */
 export function createMarket(options: MarketOptions, dependencies: MarketDependencies): MarketParts {
 	const { ledger, pool, tip, sender, background, clock, publisher, onBundle } = dependencies;
+	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 	const book = new AuctionBook(BOOK_LIMITS);
 	const slots = new UuidSlots();
 	const bundles = new BundleRecords(dependencies);
 	const simulation = new BidSimulation(options, { ...dependencies, records: ledger });
+	const landed = new LandedBids({ bundles });
 	const checks = new BidChecks({ tip, book, simulation, background, clock });
+	const awards = new Awards({ refunding }, { pool, tip, book, simulation });
 	const auctioneer = new Auctioneer(
 		{ refundPercent: options.refundPercent },
-		{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, checks, sender, clock },
+		{ pool, records: ledger, events: ledger, tip, book, bundles, awards, checks, landed, sender, clock },
 	);
-	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 	const bidding = new Bidding(
 		{
 			...options,
@@ -102,12 +106,15 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		},
 		{ tip, book, bundles, slots, simulation, auctioneer, onOutcome: (outcome) => onBundle("bid", outcome) },
 	);
-	const plain = new PlainBundles(options, {
-		...dependencies,
-		bundles,
-		slots,
-		onOutcome: (outcome) => onBundle("plain", outcome),
-	});
+	const plain = new PlainBundles(
+		{ ...options, refunding },
+		{
+			...dependencies,
+			bundles,
+			slots,
+			onOutcome: (outcome) => onBundle("plain", outcome),
+		},
+	);
 	const settlement = new Settlement({
 		...dependencies,
 		events: ledger,

@@ -77,7 +77,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds"] }),
+			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds", "records"] }),
 		),
 	};
 }

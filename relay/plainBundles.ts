@@ -3,10 +3,18 @@
 
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "./admission/admission.ts";
-import { blockRange, comingOf } from "./auction/blockRange.ts";
+import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
 import { bundleHash } from "./auction/bundleHash.ts";
 import type { BundleRecords } from "./auction/bundleRecords.ts";
-import { bytesOf, holdsAll, holdsAny, isSameAs, nameOf, type PlainBundle } from "./auction/plainBundle.ts";
+import {
+	bytesOf,
+	holdsAll,
+	holdsAny,
+	isSameAs,
+	nameOf,
+	type PlainBundle,
+	touches,
+} from "./auction/plainBundle.ts";
 import type { Ticket } from "./auction/slots.ts";
 import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "./domain/bundle.ts";
@@ -14,6 +22,11 @@ import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "./domain/chain.ts";
 import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+
+export interface PlainBundlesOptions extends ChainRules {
+	/** Names of the builders that pay refunds. */
+	readonly refunding: readonly string[];
+}
 
 export interface PlainBundlesDependencies extends BundleEntranceDependencies {
 	readonly accounts: Accounts;
@@ -32,14 +45,14 @@ const REORG_BLOCKS = 8;
 
 /** Takes plain bundles and sends them block by block. */
 export class PlainBundles {
-	readonly #chain: ChainRules;
+	readonly #options: PlainBundlesOptions;
 	readonly #deps: PlainBundlesDependencies;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	#bytes = 0;
 
-	constructor(chain: ChainRules, dependencies: PlainBundlesDependencies) {
-		this.#chain = chain;
+	constructor(options: PlainBundlesOptions, dependencies: PlainBundlesDependencies) {
+		this.#options = options;
 		this.#deps = dependencies;
 	}
 
@@ -93,11 +106,15 @@ export class PlainBundles {
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(request.blocks, next.number - 1);
 		if (!range.ok) return refusedBundle(range.code, range.message);
+		const { refunding } = this.#options;
+		if (request.refund !== null && !refunding.some((name) => request.builders?.includes(name) ?? true)) {
+			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
+		}
 		const txs: DecodedTransaction[] = [];
 		for (const [i, { raw }] of request.body.entries()) {
 			const decoded = decodeTransaction(raw);
 			if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
-			const refusal = firstRefusal(STATIC_RULES, decoded.tx, this.#chain, next);
+			const refusal = firstRefusal(STATIC_RULES, decoded.tx, this.#options, next);
 			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
 			txs.push(decoded.tx);
 		}
@@ -106,7 +123,7 @@ export class PlainBundles {
 		// Blocks may have come meanwhile; from here on nothing can come between.
 		const now = comingOf(request.blocks, range, tip.next()?.number ?? next.number);
 		if (!now.ok) return refusedBundle(now.code, now.message);
-		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now.first, now.last);
+		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now);
 	}
 
 	/** A nonce that is used already can't be in any block to come. */
@@ -133,17 +150,21 @@ export class PlainBundles {
 		{ owner, uuid, body, refund, builders }: PlainBundleRequest,
 		ticket: Ticket,
 		txs: readonly DecodedTransaction[],
-		firstBlock: number,
-		lastBlock: number,
+		range: Range,
 	): BundleOutcome {
 		const { bundles, sender } = this.#deps;
 		const hashes = txs.map((tx) => tx.hash);
 		const hash = bundleHash(hashes);
+		// Sent again for a range that moves on, as many do: it is one bundle for all of them.
+		const twin =
+			uuid === null ? [...this.#bundles.values()].find((one) => touches(one, owner, hash, range)) : undefined;
+		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
+		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const recipient = refund === null ? null : (refund.recipient ?? txs[refund.bodyIdx]?.from ?? null);
 		const bundle: PlainBundle = {
-			...{ owner, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
+			...{ owner, uuid, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
 			outgoing: {
-				name: nameOf(owner, uuid, [hash, firstBlock, lastBlock]),
+				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
 				transactions: txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false })),
 				refund:
 					refund === null || recipient === null

@@ -223,12 +223,15 @@ async function connect(
 				market.blocksCame(update);
 				headFeed.onHeads(update.gap ? [update.head] : update.applied);
 			},
+			background,
 			clock,
 			log: log.child("blocks"),
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
-	ledger.subscribe((record, before) => {
+	ledger.subscribe((record, before, event) => {
+		// By it alone is known after a crash that a user is owed a refund.
+		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 	});
 	simulationMetrics.watch(simulations);

@@ -36,7 +36,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
 	[
-		/^relay\/(bidding|bidChecks|bundleEntrance|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/,
+		/^relay\/(awards|bidding|bidChecks|bundleEntrance|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/,
 		PER_BUNDLE,
 	],
 	[/^relay\/(market|front)\.ts$/, ["relay/", "shared/"]],

@@ -5,8 +5,9 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
 /** A bid that was simulated behind its target. */
 export interface Bid {
-	/** Who sent it. */
+	/** Who sent it, and from which network. */
 	readonly owner: string;
+	readonly network: string;
 	/** The bundle's hash: keccak256 of the target's hash and the backrun's. */
 	readonly hash: string;
 	readonly target: string;
@@ -24,14 +25,16 @@ export interface Bid {
 	basis: string | null;
 	/** The state that it is being simulated in now, or null. */
 	checking: string | null;
+	/** The last state in which it was simulated and nothing was found out of it, or null. */
+	tried: string | null;
 	/** Gives its uuid back, once it has ended. */
 	readonly release: () => void;
 }
 
 export interface AuctionBookOptions {
-	/** Bids at most: in all, of one owner, on one target, and of one owner on one target. */
+	/** Bids at most: in all, of one network, on one target, and of one owner on one target. */
 	readonly maxTotal: number;
-	readonly maxPerOwner: number;
+	readonly maxPerNetwork: number;
 	readonly maxPerTarget: number;
 	readonly maxOwnPerTarget: number;
 	/** Bytes of raw backruns at most. */
@@ -40,7 +43,7 @@ export interface AuctionBookOptions {
 
 export const BOOK_LIMITS: AuctionBookOptions = {
 	maxTotal: 50_000,
-	maxPerOwner: 2_000,
+	maxPerNetwork: 2_000,
 	maxPerTarget: 1_000,
 	maxOwnPerTarget: 32,
 	maxBytes: 128 * 1024 * 1024,
@@ -52,8 +55,9 @@ export class AuctionBook {
 	/** The dearest first, of equals the earlier. */
 	readonly #ranked: Bid[] = [];
 	readonly #byTarget = new Map<string, Set<Bid>>();
-	readonly #byOwner = new Map<string, number>();
+	readonly #byNetwork = new Map<string, number>();
 	#bytes = 0;
+	#restricted = 0;
 
 	constructor(options: AuctionBookOptions) {
 		this.#options = options;
@@ -61,6 +65,11 @@ export class AuctionBook {
 
 	get size(): number {
 		return this.#ranked.length;
+	}
+
+	/** Whether any bid is for some of the builders alone. */
+	get restricted(): boolean {
+		return this.#restricted > 0;
 	}
 
 	/** Whether there is a bid on `target`. */
@@ -78,24 +87,25 @@ export class AuctionBook {
 		return [...(this.#byTarget.get(target) ?? [])];
 	}
 
+	/** The bids on `target`, the dearest first. */
+	ranked(target: string): readonly Bid[] {
+		return [...(this.#byTarget.get(target) ?? [])].sort(compare);
+	}
+
 	/** Hashes of all targets that have bids. */
 	targets(): readonly string[] {
 		return [...this.#byTarget.keys()];
 	}
 
-	/**
-	 * What stands against one more bid of `owner` on `target` with a backrun of `bytes`, in the place of `freed` others;
-	 * or null.
-	 */
-	full(owner: string, target: string, bytes: number, freed: number): string | null {
-		const { maxTotal, maxPerOwner, maxOwnPerTarget, maxBytes } = this.#options;
-		if ((this.#byOwner.get(owner) ?? 0) - freed >= maxPerOwner) return `${maxPerOwner} bids of one searcher`;
-		const own = this.of(target).filter((bid) => bid.owner === owner).length;
-		if (own - freed >= maxOwnPerTarget) {
-			return `${maxOwnPerTarget} bids of one searcher on one transaction`;
+	/** What stands against one more bid of `client` on `target` in the place of `freed` others; or null. */
+	full(client: Pick<Bid, "owner" | "network">, target: string, freed: number): string | null {
+		const { maxPerNetwork, maxOwnPerTarget } = this.#options;
+		if ((this.#byNetwork.get(client.network) ?? 0) - freed >= maxPerNetwork) {
+			return `${maxPerNetwork} bids of one network`;
 		}
-		const isFull = this.size - freed >= maxTotal || this.#bytes + bytes > maxBytes;
-		return isFull ? "too many bids in all" : null;
+		const own = this.of(target).filter((bid) => bid.owner === client.owner).length;
+		if (own - freed < maxOwnPerTarget) return null;
+		return `${maxOwnPerTarget} bids of one searcher on one transaction`;
 	}
 
 	/**
@@ -110,13 +120,22 @@ export class AuctionBook {
 		return bids.reduce((low, bid) => (compare(bid, low) > 0 ? bid : low));
 	}
 
+	/** The bid that must give way where the whole book has no room for `bytes` more, else null: the fullest network's cheapest. */
+	cheapestIfFull(bytes: number): Bid | null {
+		const { maxTotal, maxBytes } = this.#options;
+		if (this.size < maxTotal && this.#bytes + bytes <= maxBytes) return null;
+		const [fullest] = [...this.#byNetwork].reduce((most, one) => (one[1] > most[1] ? one : most), ["", 0]);
+		return this.#ranked.findLast((bid) => bid.network === fullest) ?? null;
+	}
+
 	add(bid: Bid): void {
 		this.#ranked.splice(this.#place(bid), 0, bid);
 		const bids = this.#byTarget.get(bid.target);
 		if (bids === undefined) this.#byTarget.set(bid.target, new Set([bid]));
 		else bids.add(bid);
-		this.#byOwner.set(bid.owner, (this.#byOwner.get(bid.owner) ?? 0) + 1);
+		this.#byNetwork.set(bid.network, (this.#byNetwork.get(bid.network) ?? 0) + 1);
 		this.#bytes += bid.backrun.size;
+		if (bid.builders !== null) this.#restricted += 1;
 	}
 
 	/** Takes a bid out; answers false where it is not here any more. */
@@ -125,10 +144,11 @@ export class AuctionBook {
 		if (bids?.delete(bid) !== true) return false;
 		if (bids.size === 0) this.#byTarget.delete(bid.target);
 		this.#ranked.splice(this.#place(bid), 1);
-		const left = (this.#byOwner.get(bid.owner) ?? 1) - 1;
-		if (left === 0) this.#byOwner.delete(bid.owner);
-		else this.#byOwner.set(bid.owner, left);
+		const left = (this.#byNetwork.get(bid.network) ?? 1) - 1;
+		if (left === 0) this.#byNetwork.delete(bid.network);
+		else this.#byNetwork.set(bid.network, left);
 		this.#bytes -= bid.backrun.size;
+		if (bid.builders !== null) this.#restricted -= 1;
 		return true;
 	}
 
@@ -169,6 +189,11 @@ export class AuctionBook {
 		}
 		return low;
 	}
+}
+
+/** Whether a bid is for `block`. */
+export function isFor(bid: Bid, block: number): boolean {
+	return bid.firstBlock <= block && block <= bid.lastBlock;
 }
 
 /** Below zero where `a` goes before `b`. */

@@ -8,8 +8,8 @@ import type { BundleReader, Publisher } from "../domain/ports.ts";
 import { bundleTopic } from "../domain/topics.ts";
 
 /** Records at most; the one that changed longest ago goes first. */
-const MAX_RECORDS = 50_000;
-/** Deliveries kept for one block: a bid may go to a builder again and again as others come and go. */
+const MAX_RECORDS = 20_000;
+/** Deliveries kept of one bundle: a bid may go to a builder again and again as others come and go. */
 const MAX_DELIVERIES = 100;
 
 /** Blocks kept of one bundle: one that is bid with again and again loses its oldest. */
@@ -71,7 +71,8 @@ export class BundleRecords implements BundleReader {
 		if (record === undefined) return;
 		const status = statusOf(record, block, this.#deps.clock.now());
 		status.deliveries.push(delivery);
-		if (status.deliveries.length > MAX_DELIVERIES) status.deliveries.shift();
+		const kept = record.blocks.reduce((sum, one) => sum + one.deliveries.length, 0);
+		if (kept > MAX_DELIVERIES) record.blocks.find((one) => one.deliveries.length > 0)?.deliveries.shift();
 		this.#publish(key, record, status);
 	}
 

@@ -3,10 +3,12 @@
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { Block } from "../domain/chain.ts";
+import type { Range } from "./blockRange.ts";
 
 /** A bundle on its way through the blocks of its range. */
 export interface PlainBundle {
 	readonly owner: string;
+	readonly uuid: string | null;
 	readonly hash: string;
 	readonly outgoing: Omit<OutgoingBundle, "block">;
 	readonly hashes: readonly string[];
@@ -21,6 +23,13 @@ export interface PlainBundle {
 	landed: { readonly number: number; readonly hash: string } | null;
 	sentTo: readonly string[];
 	readonly release: () => void;
+}
+
+/** Whether `bundle` is a live one without a uuid of the same transactions, for blocks that touch those of `range`. */
+export function touches(bundle: PlainBundle, owner: string, hash: string, range: Range): boolean {
+	const isIt =
+		bundle.owner === owner && bundle.uuid === null && bundle.hash === hash && bundle.landed === null;
+	return isIt && range.first <= bundle.lastBlock + 1 && bundle.firstBlock <= range.last + 1;
 }
 
 /** Under which name it goes out: an owner's uuid, or without one itself. */

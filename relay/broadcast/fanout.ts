@@ -52,6 +52,8 @@ export class Fanout implements Broadcaster, BundleSender {
 	readonly #events: EventSink;
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
+	/** Bundles that have left for a builder, by both names, and their block: it may have to be told to forget them. */
+	readonly #left = new Map<string, number>();
 
 	constructor(
 		options: FanoutOptions,
@@ -134,6 +136,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
+		leaves: () => void = () => {},
 	): readonly string[] {
 		const { name, block, refund } = bundle;
 		const chosen = this.#chosen(builders).filter(
@@ -149,7 +152,11 @@ export class Fanout implements Broadcaster, BundleSender {
 				subject: name,
 				block,
 				urgent: false,
-				make: () => signed(DIALECTS[row.dialect].bundle(row, bundle, uuid)),
+				make: () => {
+					this.#left.set(leftKey(row, name), block);
+					leaves();
+					return signed(DIALECTS[row.dialect].bundle(row, bundle, uuid));
+				},
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
 			});
 		}
@@ -162,6 +169,8 @@ export class Fanout implements Broadcaster, BundleSender {
 		const signed = this.#identity.signing(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.withdraw(key, name);
+			// What only waited has never left: the builder knows nothing of it.
+			if (!this.#left.delete(leftKey(row, name))) continue;
 			for (const call of cancelBundleCalls(row, uuid, block)) {
 				lane.push({
 					key,
@@ -187,6 +196,7 @@ export class Fanout implements Broadcaster, BundleSender {
 
 	/** What waits for `head` or a block before it is no longer sent. */
 	setHead(head: number): void {
+		for (const [key, block] of this.#left) if (block <= head) this.#left.delete(key);
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 
@@ -236,4 +246,8 @@ export class Fanout implements Broadcaster, BundleSender {
 /** The lane key of a bundle, and what its identifier is made from: never a sender's address or a target's name. */
 function laneKey(name: string): string {
 	return `bundle ${name}`;
+}
+
+function leftKey(row: BuilderRow, name: string): string {
+	return `${row.name} ${name}`;
 }

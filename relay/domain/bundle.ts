@@ -17,6 +17,8 @@ export interface BlockRange {
 export interface BundleEnvelope {
 	/** Who sent it, and who owns its uuid: the signer's address, or the network address of one who did not sign. */
 	readonly owner: string;
+	/** The network that it came from: what its clients send together is bounded. */
+	readonly network: string;
 	readonly blocks: BlockRange;
 	/** Any text of the owner's; null: it can be neither replaced nor cancelled. */
 	readonly uuid: string | null;

@@ -16,6 +16,8 @@ export type NamedBlock = bigint | BlockTag;
 
 /** Shape A: signed transactions, run one after another in one block on the state after another block. */
 export interface TransactionsRequest {
+	/** Who asks, for its share of what may be under way. */
+	readonly client: string;
 	/** The transactions; a string is the hash of one that is shared with searchers. Never empty. */
 	readonly txs: readonly (DecodedTransaction | string)[];
 	readonly blockNumber: bigint;
@@ -61,6 +63,8 @@ export interface CallBundle {
 
 /** Shape B: unsigned calls, run one after another in a block of the chain, behind some or all of its transactions. */
 export interface CallsRequest {
+	/** Who asks, for its share of what may be under way. */
+	readonly client: string;
 	/** Never empty; each further one runs one block later. */
 	readonly bundles: readonly CallBundle[];
 	readonly block: NamedBlock;
@@ -83,7 +87,8 @@ export type CallResults = readonly (readonly CallResult[])[];
 export interface CallMany {
 	/**
 	 * Throws RpcError: `invalidParams` where a block can't be meant, `rejected` for a hash that is not shared or a
-	 * state that the node does not have, `limit` where too many are under way, `internal` where the node is out.
+	 * state that the node does not have, `limit` where too many are under way, of its client or in all, `internal` where
+	 * the node is out.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
 	/** Throws like {@link runTransactions}; `rejected` also where the node can't replay the block. */

@@ -144,6 +144,8 @@ export interface BundleSender {
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
+		/** Called when it leaves for a builder: one that is overtaken while it waits never does. */
+		leaves?: () => void,
 	): readonly string[];
 	/** Tells `builders` to forget what went out under `name`; returns at once. */
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void;

@@ -2,6 +2,7 @@
 // the status of its bundles are kept. It verifies nothing: the transport has done that.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
+import { networkOf } from "../../shared/http/clientIdentity.ts";
 
 /**
  * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket
@@ -11,6 +12,11 @@ import type { CallContext } from "../../shared/http/callContext.ts";
 export function bundleOwner({ transport, client, origin }: OwnerContext): string {
 	if (transport === "http" && client.signer !== null) return client.signer;
 	return isWebPage(origin) ? `web ${client.address}` : client.address;
+}
+
+/** Who sent a bundle: its owner, and the network by which bundles are bounded, whatever keys sign them. */
+export function bundleClient(context: OwnerContext): { readonly owner: string; readonly network: string } {
+	return { owner: bundleOwner(context), network: networkOf(context.client.address) };
 }
 
 /** Whether the request may cancel what its client has sent; unsigned from a web page, it counts as a stranger's. */

@@ -2,6 +2,7 @@
 // out. The relay's own rules come first, then the engines in their order. It does not queue, and keeps no state.
 
 import type { Clock } from "../../shared/clock.ts";
+import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Count } from "../../shared/metrics.ts";
@@ -17,14 +18,15 @@ import {
 	type Step,
 } from "./engines/engine.ts";
 import { readAnswer } from "./engines/verdicts.ts";
+import { drawnBalance } from "./feeRecipients.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
 const TIMEOUT_MS = 2_000;
 
 export interface SimulatorOptions {
 	/**
-	 * Whether the blocks' fee recipient is a known account. If not it is drawn at random and assumed to hold one wei:
-	 * the first transfer to an empty account costs 25,000 gas more (EIP-161), and a real coinbase is not empty.
+	 * Whether the blocks' fee recipient is a known account. If not it is drawn at random, and so is what it holds: the
+	 * first transfer to an empty account costs 25,000 gas more (EIP-161), and a real coinbase is not empty.
 	 */
 	readonly fixedFeeRecipient: boolean;
 	/** How long a simulation may take in all, in ms; behind it the outcome is NODE_UNAVAILABLE. */
@@ -62,7 +64,9 @@ export function createSimulator(options: SimulatorOptions, dependencies: Simulat
 			if (runnable === 0) return settle(request, [], 0, problem);
 			const chain = transactionsOf(request).slice(0, runnable);
 			const measured = backrun !== undefined && runnable > request.chain.length;
-			const overrides = options.fixedFeeRecipient ? {} : { [block.feeRecipient]: { balance: "0x1" } };
+			const overrides = options.fixedFeeRecipient
+				? {}
+				: { [block.feeRecipient]: { balance: toQuantity(drawnBalance()) } };
 			const ask = askWithin(node, clock, timeoutMs);
 			const steps = await runChain({ block, chain, measured, overrides }, ask, dependencies);
 			return settle(request, steps, runnable, problem);

@@ -89,12 +89,13 @@ function toEther(wei: string): number {
 
 /**
  * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time. Times are ISO 8601. Searchers know the
- * hashes of what is shared, so it tells nothing of what is not, and of bids only the one that was mined.
+ * hashes of what is shared, so of such a one it tells of bids only the one that was mined, and nothing by which those
+ * before and behind it could be told apart. `isPublic`: whether the transaction with a hash is shared or mined.
  */
-export function eventsReport(record: TransactionRecord): unknown {
+export function eventsReport(record: TransactionRecord, isPublic: (hash: string) => boolean): unknown {
 	const mined = record.events.findLast((event) => event.type === "refunded")?.backrun;
 	const events = record.events.map((event) => ({
-		...publicEvent(record, event, mined),
+		...publicEvent(record, event, mined, isPublic),
 		at: new Date(event.at).toISOString(),
 	}));
 	const deliveries = record.deliveries.map(({ at, ...rest }) => ({
@@ -107,14 +108,31 @@ export function eventsReport(record: TransactionRecord): unknown {
 }
 
 /** `mined`: the backrun behind it in its block, where it is in one with a backrun. */
-function publicEvent(record: TransactionRecord, event: LifeEvent, mined: string | undefined): object {
-	if (event.type === "bundled") {
-		const { bundle, backrun, bid, ...rest } = event;
-		return !isLive(record.stage) && backrun === mined ? event : rest;
+function publicEvent(
+	record: TransactionRecord,
+	event: LifeEvent,
+	mined: string | undefined,
+	isPublic: (hash: string) => boolean,
+): object {
+	switch (event.type) {
+		case "bundled": {
+			const { bundle, backrun, bid, ...rest } = event;
+			return !isLive(record.stage) && backrun === mined ? event : rest;
+		}
+		case "replaced": {
+			const { discreet, by, ...rest } = event;
+			const isNamed = isPublic(by) || (!record.shared && discreet !== true);
+			return isNamed ? { ...rest, by } : rest;
+		}
+		case "queued": {
+			const { reason, ...rest } = event;
+			return record.shared ? rest : event;
+		}
+		case "simulated": {
+			const { gasUsed, ...rest } = event;
+			return record.shared ? rest : event;
+		}
+		default:
+			return event;
 	}
-	if (event.type === "replaced") {
-		const { discreet, by, ...rest } = event;
-		return discreet === true ? rest : { ...rest, by };
-	}
-	return event;
 }

@@ -92,6 +92,7 @@ export function startCallMany(
 /** One transaction in the next block unless `fields` say otherwise. */
 export function signedRequest(fields: Partial<TransactionsRequest> = {}): TransactionsRequest {
 	return {
+		client: "me",
 		txs: [signedTransaction()],
 		blockNumber: BigInt(HEAD + 1),
 		stateBlock: "latest",
@@ -118,6 +119,7 @@ export function call(fields: Partial<UnsignedCall> = {}): UnsignedCall {
 /** One call behind all of the last block unless `fields` say otherwise. */
 export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
 	return {
+		client: "me",
 		bundles: [{ transactions: [call()], blockOverride: {} }],
 		block: "latest",
 		transactionIndex: null,

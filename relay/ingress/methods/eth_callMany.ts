@@ -19,6 +19,7 @@ import {
 	type TransactionsRequest,
 	type UnsignedCall,
 } from "../../domain/callMany.ts";
+import { bundleClient } from "../bundleOwner.ts";
 import { relayMethod } from "../needs.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
@@ -137,10 +138,12 @@ export const eth_callMany = relayMethod({
 	],
 	result: z.array(z.array(result)).describe("one inner list for each bundle"),
 	weight: 10,
-	handle([bundle, where], _context, { callMany }) {
+	handle([bundle, where], from, { callMany }) {
+		const client = bundleClient(from).network;
 		if (Array.isArray(bundle)) {
 			const index = where?.transactionIndex ?? -1;
 			return callMany.runCalls({
+				client,
 				bundles: bundle,
 				block: where?.blockNumber ?? "latest",
 				transactionIndex: index === -1 ? null : index,
@@ -153,6 +156,7 @@ export const eth_callMany = relayMethod({
 			);
 		}
 		return callMany.runTransactions({
+			client,
 			txs: bundle.txs.map(readElement),
 			blockNumber: bundle.blockNumber,
 			stateBlock: bundle.stateBlockNumber,

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../../shared/ethereum/keccak.ts";
 import { bundleHash } from "../bundleOutcome.ts";
-import { bundleOwner, mayCancel } from "../bundleOwner.ts";
+import { bundleClient, mayCancel } from "../bundleOwner.ts";
 import { sendBundle } from "../bundleSchemas.ts";
 import { relayMethod } from "../needs.ts";
 
@@ -20,14 +20,14 @@ export const eth_sendBundle = relayMethod({
 	result: z.string().describe("the bundle's hash"),
 	ordered: true,
 	async handle([bundle], context, { market, charge }) {
-		const owner = bundleOwner(context);
+		const client = bundleClient(context);
 		if (bundle.kind === "cancel") {
-			if (mayCancel(context)) market.cancel(owner, bundle.uuid);
+			if (mayCancel(context)) market.cancel(client.owner, bundle.uuid);
 			return NO_BUNDLE;
 		}
 		const { target, backrun, block, uuid } = bundle;
 		const blocks = { first: block, last: null };
-		const outcome = await market.bid({ owner, blocks, uuid, builders: null, target, backrun });
+		const outcome = await market.bid({ ...client, blocks, uuid, builders: null, target, backrun });
 		return bundleHash(outcome, context.client, charge);
 	},
 });

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";
 import { bundleHash } from "../bundleOutcome.ts";
-import { bundleOwner } from "../bundleOwner.ts";
+import { bundleClient } from "../bundleOwner.ts";
 import { type ShareBundle, shareBundle } from "../bundleSchemas.ts";
 import { relayMethod } from "../needs.ts";
 
@@ -20,7 +20,7 @@ export const mev_sendBundle = relayMethod({
 		const { blocks, builders, uuid, body } = bundle;
 		const unknown = builders?.findIndex((name) => !builderNames.includes(name)) ?? -1;
 		if (unknown >= 0) throw bad(`privacy.builders[${unknown}]`, "the name of a builder of this relay");
-		const envelope = { owner: bundleOwner(context), blocks, uuid, builders };
+		const envelope = { ...bundleClient(context), blocks, uuid, builders };
 		const [first, second] = body;
 		let outcome: Awaited<ReturnType<typeof market.bid>>;
 		if (first?.kind === "hash" && second?.kind === "tx") {

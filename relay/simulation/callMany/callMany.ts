@@ -3,6 +3,7 @@
 // node was seen to serve.
 
 import type { Clock } from "../../../shared/clock.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../../shared/log.ts";
@@ -17,10 +18,12 @@ import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
 import type { Ask, StateOverrides } from "../engines/engine.ts";
+import { drawnBalance } from "../feeRecipients.ts";
 import { type Asking, askWithin, type CallManyNode, nodeUnavailable } from "./asking.ts";
 import { type BaseState, type CallBlock, historyWrite, type NodeBlock, readBlock } from "./blocks.ts";
 import { askCallMany, isPlain, servesCallMany } from "./nodeCallMany.ts";
 import { REFUSED, type RoadAnswer } from "./outcome.ts";
+import { Places } from "./places.ts";
 import { stateWithin } from "./replay.ts";
 import { readSenders, stateUnavailable } from "./senders.ts";
 import type { SignedRun } from "./signedRun.ts";
@@ -32,13 +35,15 @@ import { type CallsRun, planBlocks } from "./unsignedRun.ts";
 export interface CallManyOptions extends ChainRules {
 	readonly slotSeconds: number;
 	/** The coinbase of blocks that are not there yet. */
-	readonly feeRecipientOf: (block: number) => string;
-	/** Whether that is a real address; if not, it holds one wei, as where bids are simulated. */
+	readonly feeRecipientOf: () => string;
+	/** Whether that is a real address; if not, it holds some ether, as where bids are simulated. */
 	readonly fixedFeeRecipient: boolean;
 	/** All that the node is asked for one request, in ms. Default 5,000. */
 	readonly timeoutMs?: number;
 	/** Requests at the same time; one more is refused. Default 16. */
 	readonly maxAtOnce?: number;
+	/** The same, of one client. Default 4. */
+	readonly maxPerClient?: number;
 }
 
 export interface CallManyDependencies {
@@ -53,6 +58,7 @@ export interface CallManyDependencies {
 const TIMEOUT_MS = 5_000;
 /** Each may keep a core of the node busy. */
 const MAX_AT_ONCE = 16;
+const MAX_PER_CLIENT = 4;
 
 /** One way to run a request; asked for in the order of a list. */
 interface Road {
@@ -64,20 +70,21 @@ interface Road {
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
 	const { node, clock, nextBlock } = dependencies;
 	const served = new Served();
-	let underWay = 0;
-	const bounded = async (run: (asking: Asking) => Promise<CallResults>): Promise<CallResults> => {
-		const most = options.maxAtOnce ?? MAX_AT_ONCE;
-		if (underWay >= most) throw new RpcError("limit", "limit exceeded: too many simulations at once");
-		underWay += 1;
+	const places = new Places(options.maxAtOnce ?? MAX_AT_ONCE, options.maxPerClient ?? MAX_PER_CLIENT);
+	const bounded = async (
+		client: string,
+		run: (asking: Asking) => Promise<CallResults>,
+	): Promise<CallResults> => {
+		places.take(client);
 		try {
 			return await run(askWithin(node, clock, options.timeoutMs ?? TIMEOUT_MS));
 		} finally {
-			underWay -= 1;
+			places.leave(client);
 		}
 	};
 	return {
 		runTransactions: (request) =>
-			bounded(async (asking) => {
+			bounded(request.client, async (asking) => {
 				const txs = resolve(request.txs, dependencies.shared);
 				const state = await readBlock(asking.ask, request.stateBlock);
 				if (state === null) throw noSuchBlock("bundle.stateBlockNumber");
@@ -92,7 +99,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				return results;
 			}),
 		runCalls: (request) =>
-			bounded(async (asking) => {
+			bounded(request.client, async (asking) => {
 				const within = await readBlock(asking.ask, request.block);
 				if (within === null) throw noSuchBlock("context.blockNumber");
 				const count = within.transactions.length;
@@ -224,7 +231,7 @@ async function blockAbove(
 		baseFee: next.baseFee,
 		blobBaseFee: next.blobBaseFee,
 		gasLimit: next.gasLimit,
-		feeRecipient: feeRecipientOf(number),
+		feeRecipient: feeRecipientOf(),
 		prevRandao: null,
 	};
 }
@@ -233,7 +240,7 @@ async function blockAbove(
 function atStart(block: CallBlock, parent: Header, fixedFeeRecipient: boolean): StateOverrides {
 	return {
 		...historyWrite(parent),
-		...(fixedFeeRecipient ? {} : { [block.feeRecipient]: { balance: "0x1" } }),
+		...(fixedFeeRecipient ? {} : { [block.feeRecipient]: { balance: toQuantity(drawnBalance()) } }),
 	};
 }
 

@@ -127,7 +127,9 @@ export class HandBundleSender implements BundleSender {
 		bundle: OutgoingBundle,
 		builders: readonly string[],
 		answered: BundleAnswered,
+		leaves: () => void = () => {},
 	): readonly string[] {
+		leaves();
 		const taking = builders.filter((name) => bundle.refund === null || this.refunding.includes(name));
 		const labels = bundle.transactions.map(({ tx }) => this.labelOf(tx.hash));
 		this.lines.push(`send ${labels.join(" ")} for ${bundle.block} to ${taking.join()}`);

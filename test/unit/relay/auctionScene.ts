@@ -3,8 +3,10 @@
 
 import { AuctionBook, type AuctionBookOptions, BOOK_LIMITS } from "../../../relay/auction/book.ts";
 import { BundleRecords } from "../../../relay/auction/bundleRecords.ts";
+import { LandedBids } from "../../../relay/auction/landedBids.ts";
 import { UuidSlots } from "../../../relay/auction/slots.ts";
 import { Auctioneer } from "../../../relay/auctioneer.ts";
+import { Awards } from "../../../relay/awards.ts";
 import { BidChecks } from "../../../relay/bidChecks.ts";
 import { Bidding } from "../../../relay/bidding.ts";
 import { BidSimulation } from "../../../relay/bidSimulation.ts";
@@ -104,15 +106,17 @@ export class AuctionScene {
 		simulations.names = names;
 		builders.labelOf = names;
 		this.simulation = new BidSimulation(
-			{ slotSeconds: 12, feeRecipientOf: (block) => `0xfee${block}` },
+			{ slotSeconds: 12, feeRecipientOf: () => `0xfee${this.head.number + 1}` },
 			{ pool, records: ledger, accounts, tip, simulations },
 		);
 		const { simulation } = this;
+		const awards = new Awards({ refunding: ["a", "b"] }, { pool, tip, book, simulation });
+		const landed = new LandedBids({ bundles });
 		const checks = new BidChecks({ tip, book, simulation, background, clock });
 		this.auctioneer = new Auctioneer(
 			{ refundPercent: 90 },
 			{
-				...{ pool, records: ledger, events: ledger, tip, book, bundles, simulation, checks, clock },
+				...{ pool, records: ledger, events: ledger, tip, book, bundles, awards, checks, landed, clock },
 				sender: builders,
 			},
 		);
@@ -123,7 +127,10 @@ export class AuctionScene {
 			{ ...rules, enabled: options.enabled ?? true, refunding: options.refunding ?? ["a", "b"] },
 			{ tip, book, bundles, slots, simulation, auctioneer, onOutcome },
 		);
-		this.plain = new PlainBundles(rules, { accounts, tip, bundles, slots, sender: builders, onOutcome });
+		this.plain = new PlainBundles(
+			{ ...rules, refunding: builders.refunding },
+			{ accounts, tip, bundles, slots, sender: builders, onOutcome },
+		);
 		ledger.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage)) auctioneer.gone(record.hash);
 		});
@@ -215,6 +222,7 @@ export class AuctionScene {
 		if (pays !== null) this.simulations.pays.set(label, pays);
 		const outcome = this.bidding.bid({
 			owner: options.owner ?? "me",
+			network: options.owner ?? "me",
 			blocks: {
 				first: options.first === undefined ? null : BigInt(options.first),
 				last: options.last === undefined ? null : BigInt(options.last),

@@ -164,7 +164,13 @@ test("builders named that all pay no refund: refused; one that does is enough", 
 test("bytes that are no transaction, or not one for this chain, are refused in the words of a submission", async () => {
 	const scene = new AuctionScene({ maxTxGas: 50_000n });
 	const target = scene.target("T");
-	const envelope = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	const envelope = {
+		owner: "me",
+		network: "me",
+		blocks: { first: null, last: null },
+		uuid: null,
+		builders: null,
+	};
 	for (const [backrun, words] of [
 		[Buffer.from("02", "hex"), /^rlp: |transaction/],
 		[rawTransaction({ chainId: 1n }), /^invalid chain id for signer: have 1 want 31337/],
@@ -206,7 +212,7 @@ test("targets that can't be bid on are all alike, and cost no simulation", async
 	for (const other of answers) assert.deepEqual(other, first);
 	assert.deepEqual(scene.simulations.take(), []);
 	// The same for every fault that comes behind the target: a hidden one answers before them.
-	const bad = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	const bad = { owner: "me", network: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
 	const backrun = rawTransaction({ chainId: 1n });
 	for (const target of [hidden, behind, never]) {
 		const outcome = await scene.bidding.bid({ ...bad, target: target.tx.hash, backrun });
@@ -217,7 +223,13 @@ test("targets that can't be bid on are all alike, and cost no simulation", async
 test("a transaction can't be its own backrun", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");
-	const envelope = { owner: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
+	const envelope = {
+		owner: "me",
+		network: "me",
+		blocks: { first: null, last: null },
+		uuid: null,
+		builders: null,
+	};
 	const outcome = await scene.bidding.bid({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND");
 });

@@ -191,7 +191,7 @@ test("a full target: a dearer bid puts out the cheapest one, which is told; an e
 });
 
 test("an owner's and everybody's limits: refused before anything is simulated", async () => {
-	const scene = new AuctionScene({ book: { maxPerOwner: 2, maxTotal: 3 } });
+	const scene = new AuctionScene({ book: { maxPerNetwork: 2, maxTotal: 3 } });
 	const target = scene.target("T");
 	for (const label of ["A", "B"]) await scene.accepted(label, target, 5n, { owner: "me" });
 	scene.simulations.take();
@@ -204,7 +204,7 @@ test("an owner's and everybody's limits: refused before anything is simulated", 
 });
 
 test("bids that are simulated at the same time do not pass an owner's limit together", async () => {
-	const scene = new AuctionScene({ book: { maxPerOwner: 2 } });
+	const scene = new AuctionScene({ book: { maxPerNetwork: 2 } });
 	const target = scene.target("T");
 	const labels = ["A", "B", "C", "D"];
 	for (const label of labels) scene.simulations.holding.add(label);
@@ -217,7 +217,7 @@ test("bids that are simulated at the same time do not pass an owner's limit toge
 });
 
 test("at his limit a searcher can still replace his own bid", async () => {
-	const scene = new AuctionScene({ book: { maxPerOwner: 1 } });
+	const scene = new AuctionScene({ book: { maxPerNetwork: 1 } });
 	const target = scene.target("T");
 	await scene.accepted("A", target, 5n, { uuid: "u" });
 	const b = await scene.accepted("B", target, 7n, { uuid: "u" });

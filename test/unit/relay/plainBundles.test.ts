@@ -29,7 +29,7 @@ function submit(
 		scene.label(signedTransaction(tx).hash, typeof one === "number" ? `t${one}` : "?");
 	});
 	return scene.plain.submit({
-		...{ owner: "me", uuid: null, builders: null, refund: null, ...rest },
+		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null, ...rest },
 		blocks: {
 			first: first === undefined ? null : BigInt(first),
 			last: last === undefined ? null : BigInt(last),
@@ -67,7 +67,7 @@ test("what may revert, its refund and its builders go with it; without a recipie
 	const scene = new AuctionScene();
 	scene.builders.refunding = ["b"];
 	const body = [1, 2].map((label, i) => ({ raw: rawTransaction(TX(label)), canRevert: i === 0 }));
-	const rest = { owner: "me", uuid: null, blocks: { first: null, last: null }, body };
+	const rest = { owner: "me", network: "me", uuid: null, blocks: { first: null, last: null }, body };
 	await scene.plain.submit({
 		...rest,
 		builders: ["b"],
@@ -124,7 +124,14 @@ test("bytes that are no transaction and a nonce that is used are refused; one th
 	assert.ok(used.outcome === "refused" && /^nonce too low: next nonce 4, tx nonce 3/.test(used.message));
 	assert.equal((await submit(scene, [TX(1, { nonce: 9 })])).outcome, "accepted");
 	const bytes = { raw: Buffer.from("02c0", "hex"), canRevert: false };
-	const rest = { owner: "me", uuid: null, builders: null, refund: null, blocks: { first: null, last: null } };
+	const rest = {
+		owner: "me",
+		network: "me",
+		uuid: null,
+		builders: null,
+		refund: null,
+		blocks: { first: null, last: null },
+	};
 	const outcome = await scene.plain.submit({ ...rest, body: [bytes] });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
 	assert.match(outcome.message, /\(body\[0\]\)$/);

@@ -20,7 +20,7 @@ function submit(
 ) {
 	scene.label(MINED(label).tx.hash, `t${label}`);
 	const request: PlainBundleRequest = {
-		...{ owner: "me", uuid, builders: null, refund: null },
+		...{ owner: "me", network: "me", uuid, builders: null, refund: null },
 		blocks: { first: first === null ? null : BigInt(first), last: last === null ? null : BigInt(last) },
 		body: [{ raw: rawTransaction(TX(label)), canRevert: false }],
 	};

@@ -145,7 +145,7 @@ export class StagesScene {
 			onOutcome: () => {},
 		});
 		const loopDependencies: BlockLoopDependencies = {
-			...{ ...shared, store, runner, inclusions: node, log },
+			...{ ...shared, store, runner, inclusions: node, background: this.background, log },
 			nextOf: () => nextOf(this.head),
 			onHead: () => {},
 		};

@@ -27,8 +27,15 @@ let seq = 0;
 export function bidOf(fields: Partial<Bid> = {}): Bid {
 	seq += 1;
 	return {
-		...{ owner: "me", hash: `0xbundle${seq}`, target: "0xt", backrun: backrunOf(seq % 50, 0) },
-		...{ firstBlock: 101, lastBlock: 101, builders: null, seq, value: 1n, basis: "now", checking: null },
+		...{
+			owner: "me",
+			network: fields.owner ?? "me",
+			hash: `0xbundle${seq}`,
+			target: "0xt",
+			backrun: backrunOf(seq % 50, 0),
+		},
+		...{ firstBlock: 101, lastBlock: 101, builders: null, seq, value: 1n },
+		...{ basis: "now", checking: null, tried: null },
 		release() {},
 		...fields,
 	};

@@ -9,7 +9,7 @@ import { backrunOf, bidOf } from "./bids.ts";
 const STEPS = 2_000;
 const LIMITS: AuctionBookOptions = {
 	maxTotal: 40,
-	maxPerOwner: 16,
+	maxPerNetwork: 16,
 	maxPerTarget: 12,
 	maxOwnPerTarget: 8,
 	maxBytes: 12_000,
@@ -25,7 +25,7 @@ class Model {
 		const own = this.bids.filter((bid) => bid.owner === owner);
 		const total = this.bids.reduce((sum, bid) => sum + bid.backrun.size, 0);
 		return (
-			own.length >= LIMITS.maxPerOwner ||
+			own.length >= LIMITS.maxPerNetwork ||
 			own.filter((bid) => bid.target === target).length >= LIMITS.maxOwnPerTarget ||
 			this.bids.length >= LIMITS.maxTotal ||
 			total + bytes > LIMITS.maxBytes
@@ -85,7 +85,7 @@ for (const seed of [11, 12, 13, 14]) {
 		}
 		for (const bid of [...model.bids]) assert.ok(book.remove(bid));
 		assert.deepEqual([book.size, book.targets()], [0, []]);
-		for (const owner of OWNERS) assert.equal(book.full(owner, "0xa", LIMITS.maxBytes, 0), null);
+		for (const owner of OWNERS) assert.equal(book.full({ owner, network: owner }, "0xa", 0), null);
 	});
 }
 
@@ -115,7 +115,7 @@ function add(random: SeededRandom, book: AuctionBook, model: Model): string {
 		value: weiOf(random),
 	});
 	const full = model.full(bid.owner, bid.target, backrun.size);
-	assert.equal(book.full(bid.owner, bid.target, backrun.size, 0) !== null, full);
+	assert.equal(book.full(bid, bid.target, 0) !== null, full);
 	if (full) return "full";
 	const last = book.lastIfFull(bid.target, 101);
 	const expected = model.last(bid.target, 101);

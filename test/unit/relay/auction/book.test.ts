@@ -96,38 +96,43 @@ test("what is removed is gone, once", () => {
 });
 
 test("an owner's room is his own, and comes back; what makes room itself may come", () => {
-	const book = new AuctionBook({ ...BOOK_LIMITS, maxPerOwner: 2 });
+	const book = new AuctionBook({ ...BOOK_LIMITS, maxPerNetwork: 2 });
 	const [a, b] = [bidOf(), bidOf({ target: "0xu" })];
 	book.add(a);
-	assert.equal(book.full("me", "0xt", 1, 0), null);
+	assert.equal(book.full({ owner: "me", network: "me" }, "0xt", 0), null);
 	book.add(b);
-	assert.match(book.full("me", "0xt", 1, 0) ?? "", /^2 bids of one searcher$/);
-	assert.equal(book.full("me", "0xt", 1, 1), null);
-	assert.equal(book.full("you", "0xt", 1, 0), null);
+	assert.match(book.full({ owner: "me", network: "me" }, "0xt", 0) ?? "", /^2 bids of one network$/);
+	assert.equal(book.full({ owner: "me", network: "me" }, "0xt", 1), null);
+	assert.equal(book.full({ owner: "you", network: "you" }, "0xt", 0), null);
 	book.remove(a);
-	assert.equal(book.full("me", "0xt", 1, 0), null);
+	assert.equal(book.full({ owner: "me", network: "me" }, "0xt", 0), null);
 });
 
 test("an owner's room on one target is smaller", () => {
 	const book = new AuctionBook({ ...BOOK_LIMITS, maxOwnPerTarget: 2 });
 	for (let i = 0; i < 2; i += 1) book.add(bidOf());
-	assert.match(book.full("me", "0xt", 1, 0) ?? "", /^2 bids of one searcher on one transaction$/);
-	assert.equal(book.full("me", "0xt", 1, 1), null);
-	assert.equal(book.full("you", "0xt", 1, 0), null);
-	assert.equal(book.full("me", "0xu", 1, 0), null);
+	assert.match(
+		book.full({ owner: "me", network: "me" }, "0xt", 0) ?? "",
+		/^2 bids of one searcher on one transaction$/,
+	);
+	assert.equal(book.full({ owner: "me", network: "me" }, "0xt", 1), null);
+	assert.equal(book.full({ owner: "you", network: "you" }, "0xt", 0), null);
+	assert.equal(book.full({ owner: "me", network: "me" }, "0xu", 0), null);
 });
 
-test("everybody's room: bids and bytes, to the last one", () => {
-	const book = new AuctionBook({ ...BOOK_LIMITS, maxTotal: 2, maxBytes: 1_000 });
-	const bid = bidOf({ backrun: backrunOf(1, 1, 300) });
-	book.add(bid);
-	const left = 1_000 - bid.backrun.size;
-	assert.equal(book.full("you", "0xt", left, 0), null);
-	assert.match(book.full("you", "0xt", left + 1, 0) ?? "", /in all/);
-	book.add(bidOf());
-	assert.match(book.full("you", "0xt", 1, 0) ?? "", /in all/);
-	book.remove(bid);
-	assert.equal(book.full("you", "0xt", 500, 0), null);
+test("everybody's room: where bids or bytes are out, the fullest network's cheapest gives way", () => {
+	const book = new AuctionBook({ ...BOOK_LIMITS, maxTotal: 3, maxBytes: 1_000 });
+	const [dear, cheap] = [bidOf({ owner: "a", value: 1n }), bidOf({ owner: "b", value: 2n })];
+	const large = bidOf({ owner: "b", value: 9n, backrun: backrunOf(1, 1, 300) });
+	book.add(dear);
+	book.add(large);
+	const left = 1_000 - dear.backrun.size - large.backrun.size;
+	assert.equal(book.cheapestIfFull(left), null);
+	assert.notEqual(book.cheapestIfFull(left + 1), null);
+	book.add(cheap);
+	assert.equal(book.cheapestIfFull(0), cheap);
+	book.remove(cheap);
+	assert.equal(book.cheapestIfFull(0), null);
 });
 
 test("a target is full by number; its cheapest bid is the one to go, of equals the latest", () => {

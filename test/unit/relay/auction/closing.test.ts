@@ -15,7 +15,7 @@ function blockWith(...hashes: readonly string[]): Block {
 
 /** Each bid's outcome: `INCLUDED`, or its reason and by how much it was outbid. */
 function told(block: Block, bids: readonly Bid[], best: Bid | null): unknown[] {
-	return closeBids(block, "0xt", bids, best).map(({ bid, change }, i) => {
+	return closeBids(block, "0xt", bids, new Set(best === null ? [] : [best])).map(({ bid, change }, i) => {
 		assert.equal(bid, bids[i]);
 		if (change === null) return "INCLUDED";
 		assert.equal(change.stage, "NOT_INCLUDED");

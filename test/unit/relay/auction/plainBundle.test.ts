@@ -17,7 +17,15 @@ const TX = backrunOf(1, 0);
 
 function bundleOf(fields: Partial<PlainBundle> = {}): PlainBundle {
 	return {
-		...{ owner: "me", hash: "0xb", hashes: ["0x1", "0x2"], bytes: 10, firstBlock: 101, lastBlock: 103 },
+		...{
+			uuid: "u",
+			owner: "me",
+			hash: "0xb",
+			hashes: ["0x1", "0x2"],
+			bytes: 10,
+			firstBlock: 101,
+			lastBlock: 103,
+		},
 		outgoing: { name: "it", refund: null, transactions: [{ tx: TX, mayRevert: false, mayDrop: false }] },
 		...{ builders: ["a"], outFor: null, landed: null, sentTo: [] },
 		release() {},

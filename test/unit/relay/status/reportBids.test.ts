@@ -51,12 +51,12 @@ function record(...more: readonly TxEvent[]): TransactionRecord {
 	return one;
 }
 
-const told = (one: TransactionRecord) => JSON.stringify(eventsReport(one));
+const told = (one: TransactionRecord) => JSON.stringify(eventsReport(one, () => false));
 
 test("while it may still be mined nothing is told of any bid but that there are some", () => {
 	const one = record();
 	for (const secret of ["bundle of", "backrun ", "wei of"]) assert.ok(!told(one).includes(secret), secret);
-	const { events } = eventsReport(one) as { events: { type: string; builders?: unknown }[] };
+	const { events } = eventsReport(one, () => false) as { events: { type: string; builders?: unknown }[] };
 	assert.deepEqual(events.filter(({ type }) => type === "bundled").length, 3);
 	assert.equal(statusReport(one).backruns, 0);
 });
@@ -78,7 +78,7 @@ for (const [name, end] of [
 test("mined with a backrun: that one is told with its bid and refund, the others are not", () => {
 	const one = record(included, refunded("4"));
 	assert.ok(!told(one).includes("L1") && !told(one).includes("L2"));
-	const { events } = eventsReport(one) as { events: Record<string, unknown>[] };
+	const { events } = eventsReport(one, () => false) as { events: Record<string, unknown>[] };
 	const at = "2026-02-03T00:00:00.000Z";
 	assert.deepEqual(
 		events.filter(({ type }) => type === "bundled"),
@@ -93,7 +93,7 @@ test("mined with a backrun: that one is told with its bid and refund, the others
 
 test("taken back by a reorganisation: it may be outbid again, and nothing is told", () => {
 	const one = record(included, refunded("4"), { type: "reorged", at, block: 102 });
-	const { events } = eventsReport(one) as { events: { type: string }[] };
+	const { events } = eventsReport(one, () => false) as { events: { type: string }[] };
 	const bids = events.filter(({ type }) => type === "bundled");
 	assert.ok(!JSON.stringify(bids).includes("wei of"));
 	assert.equal(statusReport(one).refund, 0);
