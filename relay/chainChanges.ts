@@ -133,6 +133,8 @@ export class ChainChanges {
 		// It is being admitted anew: the look behind its write finds that it was mined.
 		if (pooled?.durable === false) return;
 		if (pooled !== undefined) pool.remove(pooled);
+		const { from, nonce } = entry.transaction.tx;
+		pool.use(from, nonce, at.block);
 		this.#owed.delete(at.hash);
 		if (isMined(record.stage)) {
 			if (record.blockHash === at.blockHash) return;

@@ -196,6 +196,14 @@ export class Pool implements PendingReader {
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
 	}
 
+	/** Takes note that a nonce of the sender's was used in `block`: what stands behind it is next in line. */
+	use(sender: string, nonce: bigint, block: number): void {
+		const known = this.#bySender.get(sender);
+		if (known === undefined || block < known.asOf || nonce < known.nonce) return;
+		known.nonce = nonce + 1n;
+		known.asOf = block;
+	}
+
 	/** Forgets what blocks above `block` said: after a reorganisation an account's nonce may be lower again. */
 	rewind(block: number): void {
 		for (const sender of this.#bySender.values()) sender.asOf = Math.min(sender.asOf, block);
