@@ -60,12 +60,7 @@ export class Auctioneer {
 	add(bid: Bid): void {
 		const { book, events, clock, awards } = this.#deps;
 		const { target, hash } = bid;
-		const last = book.lastIfFull(target, bid.firstBlock);
-		if (last !== null) this.#end(last, "DROPPED", "outbid");
-		const { size } = bid.backrun;
-		for (let one = book.cheapestIfFull(size); one !== null; one = book.cheapestIfFull(size)) {
-			this.#end(one, "DROPPED", "outbid");
-		}
+		const freed = this.#makeRoom(bid);
 		book.add(bid);
 		const counted = this.#counted.get(target) ?? new Set();
 		this.#counted.set(target, counted);
@@ -74,10 +69,26 @@ export class Auctioneer {
 		const block = Math.max(bid.firstBlock, this.#nextBlock());
 		if (!awards.mayWin()(bid)) {
 			this.#note(bid, block, "ACCEPTED");
+			if (freed) this.award();
 			return;
 		}
-		if (!this.#loses(bid, block)) this.award();
+		if (freed || !this.#loses(bid, block)) this.award();
 		this.#note(bid, block, this.#isOut(bid) ? "BEST" : "OUTBID");
+	}
+
+	/** Ends what must give way to it where there is no room; answers whether anything of that was out. */
+	#makeRoom({ target, firstBlock, backrun }: Bid): boolean {
+		const { book } = this.#deps;
+		let wasOut = false;
+		const end = (bid: Bid): void => {
+			wasOut ||= this.#isOut(bid);
+			this.#end(bid, "DROPPED", "outbid");
+		};
+		const last = book.lastIfFull(target, firstBlock);
+		if (last !== null) end(last);
+		const { size } = backrun;
+		for (let one = book.cheapestIfFull(size); one !== null; one = book.cheapestIfFull(size)) end(one);
+		return wasOut;
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
@@ -183,12 +194,13 @@ export class Auctioneer {
 	}
 
 	#send(bid: Bid, names: readonly string[], block: number): void {
-		const { pool, sender, bundles, events, clock } = this.#deps;
+		const { pool, records, sender, bundles, events, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
 		let told = false;
 		const tell = () => {
-			if (told) return;
+			// Its block may be there by now.
+			if (told || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			told = true;
 			const { hash: bundle, backrun, value } = bid;
 			const what = { bundle, backrun: backrun.hash, bid: value.toString(), builders: names };

@@ -123,7 +123,7 @@ export class PlainBundles {
 		// Blocks may have come meanwhile; from here on nothing can come between.
 		const now = comingOf(request.blocks, range, tip.next()?.number ?? next.number);
 		if (!now.ok) return refusedBundle(now.code, now.message);
-		return this.#full(request.owner, txs) ?? this.#take(request, ticket, txs, now);
+		return this.#take(request, ticket, txs, now);
 	}
 
 	/** A nonce that is used already can't be in any block to come. */
@@ -137,12 +137,13 @@ export class PlainBundles {
 		return null;
 	}
 
-	#full(owner: string, txs: readonly DecodedTransaction[]): BundleOutcome | null {
+	/** The refusal where there is no room for one more in the place of `freed` others; else null. */
+	#full(owner: string, txs: readonly DecodedTransaction[], freed: number): BundleOutcome | null {
 		const live = [...this.#bundles.values()].filter((bundle) => bundle.landed === null);
 		const own = live.filter((bundle) => bundle.owner === owner).length;
-		if (own >= MAX_PER_OWNER)
+		if (own - freed >= MAX_PER_OWNER)
 			return refusedBundle("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
-		const isFull = this.#bundles.size >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
+		const isFull = this.#bundles.size - freed >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
 		return isFull ? refusedBundle("LIMIT", "limit exceeded: too many bundles in all") : null;
 	}
 
@@ -158,6 +159,8 @@ export class PlainBundles {
 		// Sent again for a range that moves on, as many do: it is one bundle for all of them.
 		const twin =
 			uuid === null ? [...this.#bundles.values()].find((one) => touches(one, owner, hash, range)) : undefined;
+		const full = this.#full(owner, txs, ticket.replaces() || twin !== undefined ? 1 : 0);
+		if (full !== null) return full;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const recipient = refund === null ? null : (refund.recipient ?? txs[refund.bodyIdx]?.from ?? null);

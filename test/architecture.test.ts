@@ -21,6 +21,7 @@ const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
 	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
 	...[
+		"type:relay/awards.ts",
 		"type:relay/bidSimulation.ts",
 		"type:relay/bidChecks.ts",
 		"relay/bundleEntrance.ts",

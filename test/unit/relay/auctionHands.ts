@@ -122,6 +122,9 @@ export class HandBundleSender implements BundleSender {
 	/** How they answer; not asked where null. */
 	answered: BundleAnswered | null = null;
 	last: BundleAnswered | null = null;
+	/** From now on: what is sent waits in the lanes, and leaves when one of {@link waiting} is called. */
+	holding = false;
+	readonly waiting: (() => void)[] = [];
 
 	sendBundle(
 		bundle: OutgoingBundle,
@@ -129,7 +132,8 @@ export class HandBundleSender implements BundleSender {
 		answered: BundleAnswered,
 		leaves: () => void = () => {},
 	): readonly string[] {
-		leaves();
+		if (this.holding) this.waiting.push(leaves);
+		else leaves();
 		const taking = builders.filter((name) => bundle.refund === null || this.refunding.includes(name));
 		const labels = bundle.transactions.map(({ tx }) => this.labelOf(tx.hash));
 		this.lines.push(`send ${labels.join(" ")} for ${bundle.block} to ${taking.join()}`);

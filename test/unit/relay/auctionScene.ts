@@ -77,6 +77,7 @@ export class AuctionScene {
 	readonly bundles: BundleRecords;
 	readonly slots = new UuidSlots();
 	readonly simulation: BidSimulation;
+	readonly awards: Awards;
 	readonly auctioneer: Auctioneer;
 	readonly bidding: Bidding;
 	readonly plain: PlainBundles;
@@ -110,7 +111,10 @@ export class AuctionScene {
 			{ pool, records: ledger, accounts, tip, simulations },
 		);
 		const { simulation } = this;
-		const awards = new Awards({ refunding: ["a", "b"] }, { pool, tip, book, simulation });
+		const refunding = options.refunding ?? ["a", "b"];
+		builders.refunding = refunding;
+		this.awards = new Awards({ refunding }, { pool, tip, book, simulation });
+		const { awards } = this;
 		const landed = new LandedBids({ bundles });
 		const checks = new BidChecks({ tip, book, simulation, background, clock });
 		this.auctioneer = new Auctioneer(
@@ -124,11 +128,11 @@ export class AuctionScene {
 		const rules = { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null };
 		const onOutcome = (outcome: string) => void this.outcomes.push(outcome);
 		this.bidding = new Bidding(
-			{ ...rules, enabled: options.enabled ?? true, refunding: options.refunding ?? ["a", "b"] },
+			{ ...rules, enabled: options.enabled ?? true, refunding },
 			{ tip, book, bundles, slots, simulation, auctioneer, onOutcome },
 		);
 		this.plain = new PlainBundles(
-			{ ...rules, refunding: builders.refunding },
+			{ ...rules, refunding },
 			{ accounts, tip, bundles, slots, sender: builders, onOutcome },
 		);
 		ledger.subscribe((record, before) => {
@@ -164,14 +168,8 @@ export class AuctionScene {
 		const transaction = privateTransaction({ by: testAccount(this.signer(label)), ...options });
 		const { hash, from } = transaction.tx;
 		this.label(hash, label);
-		const account = {
-			address: from,
-			block: this.head.number,
-			nonce: 0n,
-			balance: 10n ** 21n,
-			code: "none" as const,
-		};
-		const added = this.pool.add(transaction, account);
+		const account = { address: from, block: this.head.number, nonce: 0n, balance: 10n ** 21n };
+		const added = this.pool.add(transaction, { ...account, code: "none" });
 		if (added.outcome === "refused") throw new Error(added.rejection.message);
 		added.entry.durable = true;
 		const record = newRecord(transaction);
@@ -257,11 +255,8 @@ export class AuctionScene {
 		return block;
 	}
 
-	async came({
-		applied,
-		reverted,
-		gap = false,
-	}: Pick<ChainUpdate, "applied" | "reverted"> & { gap?: boolean }): Promise<void> {
+	async came(change: Pick<ChainUpdate, "applied" | "reverted">, gap = false): Promise<void> {
+		const { applied, reverted } = change;
 		for (const { transactions } of applied) {
 			for (const { hash } of transactions) {
 				const entry = this.pool.get(hash);

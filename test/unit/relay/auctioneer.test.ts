@@ -183,23 +183,8 @@ test("bids on a target that is not out yet wait for it; the best goes out with i
 	assert.deepEqual(scene.builders.take(), []);
 });
 
-test("a bid that names builders goes to those alone, and those that had the one before are told to forget it, once", async () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
-	await scene.accepted("A", target, 5n);
-	await scene.accepted("B", target, 6n, { builders: ["a"] });
-	assert.deepEqual(scene.builders.take(), [
-		"send T A for 101 to a,b",
-		"send T B for 101 to a",
-		"cancel backrun T for 101 at b",
-	]);
-	await scene.accepted("C", target, 7n, { builders: ["a"] });
-	assert.deepEqual(scene.builders.take(), ["send T C for 101 to a"]);
-});
-
 test("builders that pay no refunds get no backrun and no cancel of one", async () => {
-	const scene = new AuctionScene();
-	scene.builders.refunding = ["b"];
+	const scene = new AuctionScene({ refunding: ["b"] });
 	const target = scene.target("T");
 	await scene.accepted("A", target, 5n, { uuid: "a" });
 	assert.deepEqual(scene.events(target, "bundled")[0]?.builders, ["b"]);

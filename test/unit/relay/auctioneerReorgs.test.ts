@@ -46,7 +46,7 @@ test("blocks that were missed end their bids, and targets that went with them", 
 	for (let i = 0; i < 2; i += 1) scene.chain.make();
 	const last = scene.chain.make();
 	scene.pool.remove(scene.entry(two));
-	await scene.came({ applied: [last], reverted: [], gap: true });
+	await scene.came({ applied: [last], reverted: [] }, true);
 	assert.deepEqual(scene.status(a, 102), "NOT_INCLUDED notChosen");
 	assert.deepEqual([scene.status(b, 104), scene.status(c, 104)], ["ACCEPTED", "DROPPED targetGone"]);
 	scene.builders.take();

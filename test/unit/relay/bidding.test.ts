@@ -153,7 +153,6 @@ for (const [name, options, message] of [
 
 test("builders named that all pay no refund: refused; one that does is enough", async () => {
 	const scene = new AuctionScene({ refunding: ["b"] });
-	scene.builders.refunding = ["b"];
 	const target = scene.target("T");
 	const [code] = (await answer(scene, "A", target, 5n, { builders: ["a"] })) as string[];
 	assert.equal(code, "NO_BIDDING");

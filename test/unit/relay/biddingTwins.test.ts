@@ -92,17 +92,17 @@ test("under a uuid that held another bid: that one is replaced, and the bundle s
 	);
 });
 
-test("for other builders: it goes to those, and the others are told to forget it", async () => {
+test("for fewer builders: those have it already, and the others are told to forget it", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");
 	const hash = await scene.accepted("A", target, 9n);
 	await scene.accepted("A", target, 9n, { builders: ["b"] });
-	assert.deepEqual(scene.builders.take(), [
-		"send T A for 101 to a,b",
-		"send T A for 101 to b",
-		"cancel backrun T for 101 at a",
-	]);
+	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a,b", "cancel backrun T for 101 at a"]);
 	assert.deepEqual([scene.status(hash, 101), scene.book.size], ["BEST", 1]);
+	// And for more again: it goes to the one that has it not.
+	await scene.accepted("A", target, 9n);
+	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a"]);
+	assert.equal(scene.status(hash, 101), "BEST");
 });
 
 test("it comes to less than it did: the next best takes its place", async () => {

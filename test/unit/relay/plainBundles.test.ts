@@ -64,8 +64,7 @@ test("a bundle goes out for the next block at once, to all builders, under the h
 });
 
 test("what may revert, its refund and its builders go with it; without a recipient the entry's sender gets it", async () => {
-	const scene = new AuctionScene();
-	scene.builders.refunding = ["b"];
+	const scene = new AuctionScene({ refunding: ["b"] });
 	const body = [1, 2].map((label, i) => ({ raw: rawTransaction(TX(label)), canRevert: i === 0 }));
 	const rest = { owner: "me", network: "me", uuid: null, blocks: { first: null, last: null }, body };
 	await scene.plain.submit({

@@ -139,7 +139,7 @@ test("blocks that were missed: what it was out for is over, and told so", async 
 	scene.chain.make();
 	scene.chain.make();
 	const last = scene.chain.make();
-	await scene.came({ applied: [last], reverted: [], gap: true });
+	await scene.came({ applied: [last], reverted: [] }, true);
 	assert.equal(scene.status(hash, 101), "NOT_INCLUDED notChosen");
 	await scene.block();
 	assert.deepEqual(lines(scene), ["send t1 for 101 to a,b"]);

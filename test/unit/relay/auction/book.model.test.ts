@@ -8,7 +8,7 @@ import { backrunOf, bidOf } from "./bids.ts";
 
 const STEPS = 2_000;
 const LIMITS: AuctionBookOptions = {
-	maxTotal: 40,
+	maxTotal: 30,
 	maxPerNetwork: 16,
 	maxPerTarget: 12,
 	maxOwnPerTarget: 8,
@@ -16,20 +16,31 @@ const LIMITS: AuctionBookOptions = {
 };
 const TARGETS = ["0xa", "0xb", "0xc"];
 const OWNERS = ["me", "you", "her"];
+/** What one step may come to; "gave way" and "conflict" beside. */
+const CORNERS = ["evicted", "later", "cheap", "removed", "revalued", "gave way", "conflict"];
+const NETWORKS = ["n1", "n2", "n3", "n4"];
 
 /** The obvious way to say the same: one list, searched anew each time. */
 class Model {
 	bids: Bid[] = [];
 
-	full(owner: string, target: string, bytes: number): boolean {
-		const own = this.bids.filter((bid) => bid.owner === owner);
-		const total = this.bids.reduce((sum, bid) => sum + bid.backrun.size, 0);
-		return (
-			own.length >= LIMITS.maxPerNetwork ||
-			own.filter((bid) => bid.target === target).length >= LIMITS.maxOwnPerTarget ||
-			this.bids.length >= LIMITS.maxTotal ||
-			total + bytes > LIMITS.maxBytes
+	full({ owner, network, target }: Bid): boolean {
+		const ofNetwork = this.bids.filter((bid) => bid.network === network);
+		const own = this.of(target).filter((bid) => bid.owner === owner);
+		return ofNetwork.length >= LIMITS.maxPerNetwork || own.length >= LIMITS.maxOwnPerTarget;
+	}
+
+	/** Whether `bid` is one that may have to give way for `bytes` more: the cheapest of one of the fullest networks. */
+	mayGiveWay(bid: Bid | null, bytes: number): boolean {
+		const total = this.bids.reduce((sum, { backrun }) => sum + backrun.size, 0);
+		const isFull = this.bids.length >= LIMITS.maxTotal || total + bytes > LIMITS.maxBytes;
+		if (bid === null || !isFull) return bid === null && !isFull;
+		const sizes = NETWORKS.map((name) => this.bids.filter(({ network }) => network === name).length);
+		const own = this.bids.filter(({ network }) => network === bid.network);
+		const isCheapest = own.every(
+			(one) => one.value > bid.value || (one.value === bid.value && one.seq <= bid.seq),
 		);
+		return own.length === Math.max(...sizes) && isCheapest;
 	}
 
 	of(target: string): Bid[] {
@@ -76,21 +87,21 @@ for (const seed of [11, 12, 13, 14]) {
 		const model = new Model();
 		const seen = new Set<string>();
 		for (let i = 0; i < STEPS; i += 1) {
-			seen.add(step(random, book, model));
+			for (const what of step(random, book, model)) seen.add(what);
 			if (compare(random, book, model, `seed ${seed}, step ${i}`)) seen.add("conflict");
 		}
 		// A run that never came to a corner would prove nothing about it.
-		for (const corner of ["added", "full", "evicted", "later", "cheap", "removed", "revalued", "conflict"]) {
+		for (const corner of ["added", "full", ...CORNERS]) {
 			assert.ok(seen.has(corner), `never ${corner}`);
 		}
 		for (const bid of [...model.bids]) assert.ok(book.remove(bid));
 		assert.deepEqual([book.size, book.targets()], [0, []]);
-		for (const owner of OWNERS) assert.equal(book.full({ owner, network: owner }, "0xa", 0), null);
+		for (const network of NETWORKS) assert.equal(book.full({ owner: "me", network }, "0xa", 0), null);
 	});
 }
 
-/** One random step on both; answers what it was. */
-function step(random: SeededRandom, book: AuctionBook, model: Model): string {
+/** One random step on both; answers what it came to. */
+function step(random: SeededRandom, book: AuctionBook, model: Model): string[] {
 	const kind = random.weighted({ add: 12, remove: 3, revalue: 5 });
 	if (kind === "add" || model.bids.length === 0) return add(random, book, model);
 	const bid = random.pick(model.bids);
@@ -98,40 +109,49 @@ function step(random: SeededRandom, book: AuctionBook, model: Model): string {
 		assert.ok(book.remove(bid));
 		assert.ok(!book.remove(bid));
 		model.bids = model.bids.filter((one) => one !== bid);
-		return "removed";
+		return ["removed"];
 	}
 	book.revalue(bid, weiOf(random));
-	return "revalued";
+	return ["revalued"];
 }
 
-function add(random: SeededRandom, book: AuctionBook, model: Model): string {
+function add(random: SeededRandom, book: AuctionBook, model: Model): string[] {
 	const backrun = backrunOf(random.below(6), random.below(3), random.pick([0, 100, 600]));
 	const firstBlock = random.once(25) ? 102 + random.below(3) : 101;
 	const bid = bidOf({
 		firstBlock,
 		target: random.pick(TARGETS),
 		owner: random.pick(OWNERS),
+		network: random.pick(NETWORKS),
 		backrun,
 		value: weiOf(random),
 	});
-	const full = model.full(bid.owner, bid.target, backrun.size);
+	const full = model.full(bid);
 	assert.equal(book.full(bid, bid.target, 0) !== null, full);
-	if (full) return "full";
+	if (full) return ["full"];
 	const last = book.lastIfFull(bid.target, 101);
 	const expected = model.last(bid.target, 101);
 	assert.deepEqual([last?.firstBlock, last !== null], [expected?.firstBlock, expected !== null]);
 	if (last !== null && last.firstBlock <= 101) {
 		assert.equal(last, expected);
-		if (last.value >= bid.value) return "cheap";
+		if (last.value >= bid.value) return ["cheap"];
 	}
-	if (last !== null) {
-		book.remove(last);
-		model.bids = model.bids.filter((one) => one !== last);
+	const told = [last === null ? "added" : last.firstBlock > 101 ? "later" : "evicted"];
+	const remove = (gone: Bid) => {
+		book.remove(gone);
+		model.bids = model.bids.filter((one) => one !== gone);
+	};
+	if (last !== null) remove(last);
+	for (;;) {
+		const cheapest = book.cheapestIfFull(backrun.size);
+		assert.ok(model.mayGiveWay(cheapest, backrun.size));
+		if (cheapest === null) break;
+		remove(cheapest);
+		told.push("gave way");
 	}
 	book.add(bid);
 	model.bids.push(bid);
-	if (last === null) return "added";
-	return last.firstBlock > 101 ? "later" : "evicted";
+	return told;
 }
 
 /** Few values, so that many are equal; some large ones. */

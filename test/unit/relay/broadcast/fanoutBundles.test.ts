@@ -1,60 +1,17 @@
 // The fan-out of bundles against real servers: who gets one, under which identifier, that only the newest of a name
-// goes out, how it is cancelled, and who is told of the answers.
+// goes out, and who is told of the answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256, verifyMessage } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
-import type { BuilderRow } from "../../../../relay/domain/builder.ts";
-import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
-import type { BundleDelivery } from "../../../../relay/domain/bundleStatus.ts";
-import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
+import { testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
+import { bid, listener, nonces, quiet, REFUND, TARGET } from "./fanoutBids.ts";
 import { dispatch, fanoutScenes, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutScene.ts";
 
-const { startBuilder, scene } = fanoutScenes();
-
-const TARGET = privateTransaction();
-const REFUND = { percent: 90, recipient: testAccount(9).address, bodyIdx: 0, of: null };
-
-/** A bid on TARGET; `nonce` tells one backrun from another. */
-function bid(name: string, options: { nonce?: number; block?: number; refund?: null } = {}): OutgoingBundle {
-	const backrun = signedTransaction({ by: testAccount(8), nonce: options.nonce ?? 0 });
-	return {
-		name,
-		transactions: [
-			{ tx: TARGET.tx, mayRevert: true, mayDrop: false },
-			{ tx: backrun, mayRevert: false, mayDrop: true },
-		],
-		block: options.block ?? 101,
-		refund: options.refund === undefined ? REFUND : options.refund,
-	};
-}
-
-/** Keeps what it is told, as `builder kind answer`. */
-function listener() {
-	const told: string[] = [];
-	const answered = ({ builder, kind, answer, ms, at }: BundleDelivery) => {
-		assert.ok(Number.isInteger(ms) && ms >= 0 && at > 0);
-		told.push(`${builder} ${kind} ${answer}`);
-	};
-	return { told, answered };
-}
-
-const quiet = () => {};
-
-/** The raw backruns that the builder has seen, by the nonces that {@link bid} was given. */
-function nonces(builder: FakeBuilder, upTo: number): number[] {
-	const raws = Array.from({ length: upTo }, (_, nonce) =>
-		signedTransaction({ by: testAccount(8), nonce }).raw.toString("hex"),
-	);
-	return builder.seen.flatMap(({ body }) => {
-		const text = body.toString();
-		const found = raws.findIndex((raw) => text.includes(raw));
-		return found < 0 ? [] : [found];
-	});
-}
+const { startBuilder, scene, busy } = fanoutScenes();
 
 test("a bundle with a refund goes to builders that pay refunds alone, each as its row takes it", async () => {
 	const fakes = [await startBuilder(), await startBuilder(), await startBuilder(), await startBuilder()];
@@ -160,56 +117,6 @@ test("a searcher's words never leave", async () => {
 	for (const { body } of await seen(builder, 6)) assert.ok(!body.toString().includes("s3cret"));
 });
 
-const WAYS = {
-	endpoint: ["eth_cancelBundle"],
-	empty: ["eth_sendBundle"],
-	both: ["eth_cancelBundle", "eth_sendBundle"],
-	none: [],
-} as const satisfies Record<BuilderRow["cancel"], readonly string[]>;
-
-for (const [cancel, methods] of Object.entries(WAYS)) {
-	test(`a bundle is cancelled where the row says cancel ${cancel}`, async () => {
-		const builder = await startBuilder();
-		const { fanout, noted } = scene([builder.row("b", { cancel: cancel as BuilderRow["cancel"] })]);
-		const { told, answered } = listener();
-		fanout.cancelBundle("a", 257, ["b", "nobody"], answered);
-		// A bundle behind it shows that nothing more came.
-		fanout.sendBundle(bid("a", { block: 257 }), ["b"], quiet);
-		await until("all answers", () => noted.length === methods.length + 1);
-		const calls = builder.seen.map(({ call }) => call);
-		assert.deepEqual(
-			calls.slice(0, -1).map(({ method }) => method),
-			methods,
-		);
-		for (const [i, { method, params }] of calls.slice(0, -1).entries()) {
-			const uuid = uuidIn(builder, i);
-			const empty = { txs: [], blockNumber: "0x101", replacementUuid: uuid };
-			assert.deepEqual(params, [method === "eth_sendBundle" ? empty : { replacementUuid: uuid }]);
-			assert.equal(uuid, uuidIn(builder, calls.length - 1));
-		}
-		assert.deepEqual(
-			told,
-			methods.map(() => "b cancel accepted"),
-		);
-	});
-}
-
-/** A builder whose connections are all taken by other senders' transactions. */
-async function busy(capacity = 100) {
-	const builder = await startBuilder();
-	builder.answerWith(null);
-	const { fanout } = scene([builder.row("b")], { capacity });
-	for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i) })), ["b"]);
-	}
-	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
-	const finish = async (): Promise<void> => {
-		builder.release();
-		await until("an empty lane", () => fanout.depth === 0);
-	};
-	return { fanout, builder, finish };
-}
-
 test("of what waits under one name only the newest goes out; what it replaced is told as unsent", async () => {
 	const { fanout, builder, finish } = await busy();
 	const { told, answered } = listener();
@@ -235,37 +142,6 @@ test("a newer one waits until the one under way is answered, so that they arrive
 	builder.release();
 	await until("all answers", () => told.length === 3);
 	assert.deepEqual(nonces(builder, 3), [0, 2]);
-});
-
-test("what waits when it is cancelled is never sent; what comes under the name afterwards is", async () => {
-	const { fanout, builder, finish } = await busy();
-	const { told, answered } = listener();
-	fanout.sendBundle(bid("a", { nonce: 0 }), ["b"], answered);
-	fanout.sendBundle(bid("other", { nonce: 1 }), ["b"], quiet);
-	fanout.cancelBundle("a", 101, ["b"], quiet);
-	assert.deepEqual(told, ["b bundle unsent"]);
-	fanout.sendBundle(bid("a", { nonce: 2 }), ["b"], answered);
-	await finish();
-	assert.deepEqual(nonces(builder, 3).sort(), [1, 2]);
-	const calls = builder.seen.slice(BUILDER_CONNECTIONS).map(({ call }) => call);
-	assert.equal(calls[0]?.method, "eth_cancelBundle", "it is urgent");
-	const cancelledLast = calls.findLastIndex(({ params }) => JSON.stringify(params).includes('"txs":[]'));
-	const raw = signedTransaction({ by: testAccount(8), nonce: 2 }).raw.toString("hex");
-	const sentAgain = calls.findIndex(({ params }) => JSON.stringify(params).includes(raw));
-	assert.ok(cancelledLast >= 0 && cancelledLast < sentAgain, "and goes before what came afterwards");
-});
-
-test("what waits for a block that is there is not sent, its cancel is", async () => {
-	const { fanout, builder, finish } = await busy();
-	const { told, answered } = listener();
-	fanout.sendBundle(bid("a", { nonce: 0, block: 101 }), ["b"], answered);
-	fanout.sendBundle(bid("c", { nonce: 1, block: 102 }), ["b"], quiet);
-	fanout.cancelBundle("d", 101, ["b"], quiet);
-	fanout.setHead(101);
-	assert.deepEqual(told, ["b bundle unsent"]);
-	await finish();
-	assert.deepEqual(nonces(builder, 2), [1]);
-	assert.equal(builder.seen.filter(({ call }) => call.method === "eth_cancelBundle").length, 1);
 });
 
 test("a full or closed lane answers at once, and a newer bid takes its elder's place in a full one", async () => {

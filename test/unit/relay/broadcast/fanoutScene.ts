@@ -3,6 +3,7 @@
 
 import { after } from "node:test";
 import { computeAddress } from "ethers";
+import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
 import { Fanout } from "../../../../relay/broadcast/fanout.ts";
 import type { BuilderRow } from "../../../../relay/domain/builder.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
@@ -32,27 +33,44 @@ export function fanoutScenes() {
 		await Promise.all(fanouts.map((fanout) => fanout.close()));
 		await Promise.all(builders.map((builder) => builder.close()));
 	});
-	return {
-		async startBuilder(): Promise<FakeBuilder> {
-			const builder = await startFakeBuilder();
-			builders.push(builder);
-			return builder;
-		},
-		scene(rows: readonly BuilderRow[], options: { key?: string; capacity?: number } = {}): FanoutScene {
-			const events: [string, TxEvent][] = [];
-			const noted: string[] = [];
-			const fanout = new Fanout(
-				{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
-				{
-					events: { emit: (hash, event) => events.push([hash, event]) },
-					clock: systemClock,
-					onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
-				},
-			);
-			fanouts.push(fanout);
-			return { fanout, events, noted };
-		},
+	const startBuilder = async (): Promise<FakeBuilder> => {
+		const builder = await startFakeBuilder();
+		builders.push(builder);
+		return builder;
 	};
+	const scene = (
+		rows: readonly BuilderRow[],
+		options: { key?: string; capacity?: number } = {},
+	): FanoutScene => {
+		const events: [string, TxEvent][] = [];
+		const noted: string[] = [];
+		const fanout = new Fanout(
+			{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
+			{
+				events: { emit: (hash, event) => events.push([hash, event]) },
+				clock: systemClock,
+				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
+			},
+		);
+		fanouts.push(fanout);
+		return { fanout, events, noted };
+	};
+	/** The builder "b", whose connections are all taken by other senders' transactions until `finish`. */
+	const busy = async (capacity = 100) => {
+		const builder = await startBuilder();
+		builder.answerWith(null);
+		const { fanout } = scene([builder.row("b")], { capacity });
+		for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
+			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i) })), ["b"]);
+		}
+		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
+		const finish = async (): Promise<void> => {
+			builder.release();
+			await until("an empty lane", () => fanout.depth === 0);
+		};
+		return { fanout, builder, finish };
+	};
+	return { startBuilder, scene, busy };
 }
 
 /** A transaction for a block. */

@@ -144,14 +144,16 @@ describe("the relay's own rules", () => {
 		assert.deepEqual((await play({ request: { chain: [] }, engines: [null] })).told, []);
 	});
 
-	it("assume one wei at a coinbase that nobody has, and nothing of a known one", async () => {
-		for (const [fixedFeeRecipient, overrides] of [
-			[false, { [BLOCK.feeRecipient]: { balance: "0x1" } }],
-			[true, {}],
-		] as const) {
-			const { requests } = await play({ options: { fixedFeeRecipient }, engines: [ran(ok())] });
-			assert.deepEqual(requests[0]?.overrides, overrides);
-		}
+	it("assume some ether at a coinbase that nobody has, another amount each time, and nothing of a known one", async () => {
+		const overridesOf = async (fixedFeeRecipient: boolean) =>
+			(await play({ options: { fixedFeeRecipient }, engines: [ran(ok())] })).requests[0]?.overrides;
+		assert.deepEqual(await overridesOf(true), {});
+		const drawn = [await overridesOf(false), await overridesOf(false)].map((overrides) => {
+			assert.deepEqual(Object.keys(overrides ?? {}), [BLOCK.feeRecipient]);
+			return BigInt(overrides?.[BLOCK.feeRecipient]?.balance ?? 0);
+		});
+		for (const wei of drawn) assert.ok(wei >= 10n ** 16n && wei < 101n * 10n ** 18n, `${wei}`);
+		assert.notEqual(drawn[0], drawn[1]);
 	});
 });
 

@@ -7,12 +7,15 @@ import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../..
 import { eth_callMany } from "../../../../../relay/ingress/methods/eth_callMany.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
 import { askMethod } from "../../../../support/callManyScene.ts";
+import { CONTEXT } from "../../../../support/dispatching.ts";
 import { rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
 
 const RAW = `0x${rawTransaction().toString("hex")}`;
 const HASH = `0x${"Ab".repeat(32)}`;
 const TO = `0x${"Cd".repeat(20)}`;
 const ZERO = `0x${"0".repeat(40)}`;
+/** Whose places it takes. */
+const client = CONTEXT.client.address;
 
 function start() {
 	const asked: (TransactionsRequest | CallsRequest)[] = [];
@@ -33,9 +36,9 @@ test("signed transactions, and hashes", async () => {
 	await ask({ ...SIGNED, timestamp: null }, null);
 	const txs = [signedTransaction(), HASH.toLowerCase()];
 	assert.deepEqual(asked, [
-		{ txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
-		{ txs, blockNumber: 16n, stateBlock: 15n, timestamp: 1_800_000_000 },
-		{ txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
+		{ client, txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
+		{ client, txs, blockNumber: 16n, stateBlock: 15n, timestamp: 1_800_000_000 },
+		{ client, txs, blockNumber: 16n, stateBlock: "latest", timestamp: null },
 	]);
 });
 
@@ -54,7 +57,7 @@ test("calls, with all that may be left out left out", async () => {
 		accessList: [],
 	};
 	const bundles = [{ transactions: [call], blockOverride: {} }];
-	assert.deepEqual(asked, [{ bundles, block: "latest", transactionIndex: null }]);
+	assert.deepEqual(asked, [{ client, bundles, block: "latest", transactionIndex: null }]);
 });
 
 test("calls, with all that may be there", async () => {
@@ -85,6 +88,7 @@ test("calls, with all that may be there", async () => {
 	const fees = { maxFeePerGas: null, maxPriorityFeePerGas: null };
 	assert.deepEqual(asked, [
 		{
+			client,
 			bundles: [
 				{
 					transactions: [
@@ -106,7 +110,7 @@ test("calls, with all that may be there", async () => {
 			block: 31n,
 			transactionIndex: 234,
 		},
-		{ bundles: [{ transactions: [], blockOverride: {} }], block: "safe", transactionIndex: null },
+		{ client, bundles: [{ transactions: [], blockOverride: {} }], block: "safe", transactionIndex: null },
 	]);
 });
 

@@ -19,6 +19,7 @@ test("a bid on the next block", async () => {
 	assert.deepEqual(market.bids, [
 		{
 			owner: ADDRESS,
+			network: ADDRESS,
 			blocks: { first: null, last: null },
 			uuid: null,
 			builders: null,

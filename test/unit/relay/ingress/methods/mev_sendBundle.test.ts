@@ -18,7 +18,7 @@ const PLAIN = {
 	],
 };
 const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { tx: raw("cc") }] };
-const envelope = { owner: ADDRESS, uuid: null, builders: null };
+const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
 
 /** What the market is asked for `bundle`. */
 async function asked(bundle: object, caller = {}) {
