@@ -51,6 +51,21 @@ test("one that was out gives way to a better one of the same target: that one is
 	);
 });
 
+test("one that was out gives way to what goes out nowhere now: its builders are told to forget it", async () => {
+	const scene = new AuctionScene({ book: { maxTotal: 2 } });
+	const [one, two] = [scene.target("T"), scene.target("U")];
+	const a = await scene.accepted("A", two, 1n);
+	await scene.accepted("B", one, 9n);
+	scene.builders.take();
+	// It loses on its own target, and yet has pushed out the best of another one.
+	await scene.accepted("C", one, 5n, { owner: "you" });
+	assert.equal(scene.status(a, 101), "DROPPED outbid");
+	assert.deepEqual(scene.builders.take(), ["cancel backrun U for 101 at a,b"]);
+	// The same by one for a later block: what is left takes the place.
+	await scene.accepted("D", two, 1n, { owner: "her", first: 105 });
+	assert.deepEqual(scene.builders.take(), ["send T C for 101 to a,b"]);
+});
+
 test("a backrun counts as sent when it leaves for the first builder, once", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");

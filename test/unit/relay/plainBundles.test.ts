@@ -251,6 +251,8 @@ test("an owner has so many bundles at most", async () => {
 	const outcome = await submit(scene, [2]);
 	assert.ok(outcome.outcome === "refused" && outcome.code === "LIMIT");
 	assert.match(outcome.message, /^limit exceeded: 500 bundles of one searcher/);
+	// One of his own again takes no more room.
+	assert.equal((await submit(scene, [TX(1, { nonce: 7 })])).outcome, "accepted");
 	assert.equal((await submit(scene, [2], { owner: "you" })).outcome, "accepted");
 	await scene.block();
 	assert.equal((await submit(scene, [2])).outcome, "accepted");
