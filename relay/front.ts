@@ -19,7 +19,7 @@ import type { HeadTracker } from "./inclusion/heads.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
-import type { MarketParts } from "./market.ts";
+import type { MarketParts } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, type Pool } from "./pool/pool.ts";

@@ -25,7 +25,7 @@ import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
 import { bundleBlockView } from "./ingress/bundleView.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
-import { createMarket } from "./market.ts";
+import { createMarket } from "./market/market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
 import { POOL_LIMITS, Pool } from "./pool/pool.ts";

@@ -20,31 +20,21 @@ const PER_REQUEST_AND_BLOCK: Allowed = [
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
 	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
-	...[
-		"type:relay/awards.ts",
-		"type:relay/bidSimulation.ts",
-		"type:relay/bidChecks.ts",
-		"relay/bundleEntrance.ts",
-		"type:relay/auctioneer.ts",
-	],
 ];
 
 /** Who may import what, beside its own folder: the first row that fits a path counts. */
 const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^shared\//, ["shared/"]],
 	[/^relay\/domain\//, ["shared/"]],
+	// The searchers' side: its own folder, and what it stands on.
+	[/^relay\/market\//, PER_BUNDLE],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
-	[
-		/^relay\/(awards|bidding|bidChecks|bundleEntrance|bidSimulation|auctioneer|plainBundles|settlement)\.ts$/,
-		PER_BUNDLE,
-	],
-	[/^relay\/(market|front)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
-	[/^relay\/relay\.ts$/, ["relay/", "shared/"]],
+	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],
 	// What judges the relay must not be made of it; only the time is everybody's.

@@ -1,10 +1,10 @@
 // The way in that bids and plain bundles share: a bundle comes in, what its consideration comes to goes out. Meanwhile it
 // holds its place in the order of its uuid; how it ended is counted. It judges nothing.
 
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import { nodeUnavailable } from "./admission/admission.ts";
-import type { Ticket, UuidSlots } from "./auction/slots.ts";
-import type { BundleEnvelope, BundleOutcome, BundleRefusal } from "./domain/bundle.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { nodeUnavailable } from "../admission/admission.ts";
+import type { Ticket, UuidSlots } from "../auction/slots.ts";
+import type { BundleEnvelope, BundleOutcome, BundleRefusal } from "../domain/bundle.ts";
 
 export interface BundleEntranceDependencies {
 	readonly slots: UuidSlots;

@@ -2,12 +2,12 @@
 // them are simulated once more, as many as it takes to know the best and some in reserve, and what each comes to goes
 // out. One that the node gives no verdict on is tried again.
 
-import type { Background } from "../shared/background.ts";
-import type { Clock, Timer } from "../shared/clock.ts";
-import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import { type AuctionBook, type Bid, isFor } from "./auction/book.ts";
+import type { Background } from "../../shared/background.ts";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type AuctionBook, type Bid, isFor } from "../auction/book.ts";
+import type { Tip } from "../domain/ports.ts";
 import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
-import type { Tip } from "./domain/ports.ts";
 
 export interface BidChecksDependencies {
 	readonly tip: Tip;

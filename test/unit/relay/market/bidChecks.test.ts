@@ -3,14 +3,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AuctionBook, type Bid, BOOK_LIMITS } from "../../../relay/auction/book.ts";
-import { BidChecks, type Judged } from "../../../relay/bidChecks.ts";
-import type { BidSimulation, BidVerdict } from "../../../relay/bidSimulation.ts";
-import { Background } from "../../../shared/background.ts";
-import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../../shared/log.ts";
-import { ManualClock } from "../../support/manualClock.ts";
-import { backrunOf, bidOf } from "./auction/bids.ts";
+import { AuctionBook, type Bid, BOOK_LIMITS } from "../../../../relay/auction/book.ts";
+import { BidChecks, type Judged } from "../../../../relay/market/bidChecks.ts";
+import type { BidSimulation, BidVerdict } from "../../../../relay/market/bidSimulation.ts";
+import { Background } from "../../../../shared/background.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { backrunOf, bidOf } from "../auction/bids.ts";
 
 const TARGET = "0xt";
 

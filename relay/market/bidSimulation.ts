@@ -1,13 +1,13 @@
 // Bids behind their targets: a target's hash or a backrun comes in, what may be bid on, or what a backrun pays there,
 // goes out. It keeps nothing and decides nothing about bids.
 
-import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
-import type { Records } from "./chainActions.ts";
-import type { AccountState } from "./domain/chain.ts";
-import { policyOf } from "./domain/endpoints.ts";
-import type { Accounts, SharedTransactions, Simulations, Tip } from "./domain/ports.ts";
-import type { SimulationError } from "./domain/simulation.ts";
-import type { Pool, PoolEntry } from "./pool/pool.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Records } from "../chainActions.ts";
+import type { AccountState } from "../domain/chain.ts";
+import { policyOf } from "../domain/endpoints.ts";
+import type { Accounts, SharedTransactions, Simulations, Tip } from "../domain/ports.ts";
+import type { SimulationError } from "../domain/simulation.ts";
+import type { Pool, PoolEntry } from "../pool/pool.ts";
 
 /** A transaction that may be bid on, and what goes before it. */
 export interface BidTarget {

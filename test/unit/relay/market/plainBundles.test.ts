@@ -3,9 +3,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleOutcome, PlainBundleRequest } from "../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../shared/ethereum/keccak.ts";
-import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import type { BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
+import { keccak256 } from "../../../../shared/ethereum/keccak.ts";
+import {
+	rawTransaction,
+	signedTransaction,
+	type TxOptions,
+	testAccount,
+} from "../../../support/txFactory.ts";
 import { AuctionScene } from "./auctionScene.ts";
 
 type Options = Partial<Omit<PlainBundleRequest, "blocks" | "body">> & { first?: number; last?: number };

@@ -1,15 +1,15 @@
 // What the market's tests hold by hand: simulations that answer when they may, accounts, builders that write down what
 // they are told, and blocks. Answers come out as the test laid them down.
 
-import type { OutgoingBundle } from "../../../relay/domain/bundle.ts";
-import type { AccountState, Block, NextBlock } from "../../../relay/domain/chain.ts";
-import type { BundleAnswered, BundleSender, Simulations } from "../../../relay/domain/ports.ts";
+import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
+import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";
+import type { BundleAnswered, BundleSender, Simulations } from "../../../../relay/domain/ports.ts";
 import type {
 	SimulationErrorCode,
 	SimulationOutcome,
 	SimulationRequest,
-} from "../../../relay/domain/simulation.ts";
-import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
+} from "../../../../relay/domain/simulation.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 /** How a backrun fares: wei that it pays, why it fails, that its target fails, that the node is out, or that it throws. */
 export type Pays = bigint | SimulationErrorCode | "targetFails" | "blind" | "throws";

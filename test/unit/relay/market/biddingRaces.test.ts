@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { privateTransaction, testAccount } from "../../support/txFactory.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { AuctionScene } from "./auctionScene.ts";
 
 /** A scene with a target whose bids' simulations wait. */

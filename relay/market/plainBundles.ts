@@ -1,11 +1,11 @@
 // PER PLAIN BUNDLE: signed transactions and a range of blocks come in; they go out to the builders for each block of the
 // range until one holds them, or until their sender takes them back. They are kept in memory alone.
 
-import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { nodeUnavailable } from "./admission/admission.ts";
-import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
-import { bundleHash } from "./auction/bundleHash.ts";
-import type { BundleRecords } from "./auction/bundleRecords.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { nodeUnavailable } from "../admission/admission.ts";
+import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
+import { bundleHash } from "../auction/bundleHash.ts";
+import type { BundleRecords } from "../auction/bundleRecords.ts";
 import {
 	bytesOf,
 	holdsAll,
@@ -14,14 +14,14 @@ import {
 	nameOf,
 	type PlainBundle,
 	touches,
-} from "./auction/plainBundle.ts";
-import type { Ticket } from "./auction/slots.ts";
+} from "../auction/plainBundle.ts";
+import type { Ticket } from "../auction/slots.ts";
+import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
+import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
+import type { Block, ChainUpdate } from "../domain/chain.ts";
+import type { Accounts, BundleSender, Tip } from "../domain/ports.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
-import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "./domain/bundle.ts";
-import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
-import type { Block, ChainUpdate } from "./domain/chain.ts";
-import type { Accounts, BundleSender, Tip } from "./domain/ports.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 
 export interface PlainBundlesOptions extends ChainRules {
 	/** Names of the builders that pay refunds. */

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import { keccak256 } from "../../../../shared/ethereum/keccak.ts";
 import {
 	privateTransaction,
 	rawTransaction,
 	signedTransaction,
 	testAccount,
-} from "../../support/txFactory.ts";
+} from "../../../support/txFactory.ts";
 import { AuctionScene, type SceneOptions } from "./auctionScene.ts";
 
 /** The answer to a bid: `accepted`, or code, message and whether a simulation was spent. */

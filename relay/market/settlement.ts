@@ -1,15 +1,15 @@
 // PER BLOCK THAT HOLDS ONE OF OURS WITH A BACKRUN: the records of mined transactions come in; what the backruns brought,
 // and what was owed and paid for it, is read back from the chain and goes out as events.
 
-import type { Background } from "../shared/background.ts";
-import type { Clock } from "../shared/clock.ts";
-import { type Logger, safeError } from "../shared/log.ts";
-import type { Refund, TxEvent } from "./domain/events.ts";
-import { isMined } from "./domain/lifecycle.ts";
-import type { EventSink, PaidBlock, PaymentReader } from "./domain/ports.ts";
-import type { LifeEvent, TransactionRecord } from "./domain/record.ts";
-import { owedRefund, type RefundTerms } from "./domain/refund.ts";
-import type { Ledger } from "./status/ledger.ts";
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { Refund, TxEvent } from "../domain/events.ts";
+import { isMined } from "../domain/lifecycle.ts";
+import type { EventSink, PaidBlock, PaymentReader } from "../domain/ports.ts";
+import type { LifeEvent, TransactionRecord } from "../domain/record.ts";
+import { owedRefund, type RefundTerms } from "../domain/refund.ts";
+import type { Ledger } from "../status/ledger.ts";
 
 export interface SettlementDependencies {
 	readonly ledger: Pick<Ledger, "entries">;

@@ -1,22 +1,22 @@
 // PER TARGET: valid bids, looks at senders' chains and new blocks come in; the best bid of each target goes to the
 // builders behind it, and each bidder learns what became of his. What is out is always the best that is valid now.
 
-import type { Clock } from "../shared/clock.ts";
-import { backrunBundle, backrunName } from "./auction/backrunBundle.ts";
-import { type AuctionBook, type Bid, isFor } from "./auction/book.ts";
-import type { BundleRecords } from "./auction/bundleRecords.ts";
-import { closeBids } from "./auction/closing.ts";
-import type { LandedBids } from "./auction/landedBids.ts";
-import type { Overtaken } from "./auction/slots.ts";
+import type { Clock } from "../../shared/clock.ts";
+import { backrunBundle, backrunName } from "../auction/backrunBundle.ts";
+import { type AuctionBook, type Bid, isFor } from "../auction/book.ts";
+import type { BundleRecords } from "../auction/bundleRecords.ts";
+import { closeBids } from "../auction/closing.ts";
+import type { LandedBids } from "../auction/landedBids.ts";
+import type { Overtaken } from "../auction/slots.ts";
+import type { Records } from "../chainActions.ts";
+import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
+import type { Block, ChainUpdate } from "../domain/chain.ts";
+import type { BundleSender, EventSink, Tip } from "../domain/ports.ts";
+import { EXECUTION_FAILURES } from "../domain/simulation.ts";
+import type { Pool, SenderChain } from "../pool/pool.ts";
 import type { Awards } from "./awards.ts";
 import type { BidChecks, Judged } from "./bidChecks.ts";
 import type { BidVerdict } from "./bidSimulation.ts";
-import type { Records } from "./chainActions.ts";
-import type { BundleReason, BundleStage } from "./domain/bundleStatus.ts";
-import type { Block, ChainUpdate } from "./domain/chain.ts";
-import type { BundleSender, EventSink, Tip } from "./domain/ports.ts";
-import { EXECUTION_FAILURES } from "./domain/simulation.ts";
-import type { Pool, SenderChain } from "./pool/pool.ts";
 
 export interface AuctioneerDependencies {
 	readonly pool: Pool;

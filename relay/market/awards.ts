@@ -1,9 +1,9 @@
 // Who wins: the live bids and what is out come in, the best bid of each target at each builder goes out. It sends nothing.
 
-import { type AuctionBook, type Bid, isFor } from "./auction/book.ts";
+import { type AuctionBook, type Bid, isFor } from "../auction/book.ts";
+import type { Tip } from "../domain/ports.ts";
+import type { Pool } from "../pool/pool.ts";
 import type { BidSimulation } from "./bidSimulation.ts";
-import type { Tip } from "./domain/ports.ts";
-import type { Pool } from "./pool/pool.ts";
 
 export interface AwardsDependencies {
 	readonly pool: Pool;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { AuctionScene } from "./auctionScene.ts";
 
 /** What is awarded behind `target`, as `builder hash`. */

@@ -1,20 +1,20 @@
 // PER BID: a searcher's backrun and its target's hash come in, the bundle's hash or a refusal goes out, once it was
 // simulated. Decode, judge, simulate behind the target, and hand it to the auctioneer.
 
-import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { nodeUnavailable } from "./admission/admission.ts";
-import { blockRange, comingOf, type Range } from "./auction/blockRange.ts";
-import type { AuctionBook, Bid } from "./auction/book.ts";
-import { bundleHash } from "./auction/bundleHash.ts";
-import type { BundleRecords } from "./auction/bundleRecords.ts";
-import type { Ticket } from "./auction/slots.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { nodeUnavailable } from "../admission/admission.ts";
+import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
+import type { AuctionBook, Bid } from "../auction/book.ts";
+import { bundleHash } from "../auction/bundleHash.ts";
+import type { BundleRecords } from "../auction/bundleRecords.ts";
+import type { Ticket } from "../auction/slots.ts";
+import { type BidRequest, type BundleOutcome, refusedBundle } from "../domain/bundle.ts";
+import type { Tip } from "../domain/ports.ts";
+import { EXECUTION_FAILURES } from "../domain/simulation.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { Auctioneer } from "./auctioneer.ts";
 import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
 import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
-import { type BidRequest, type BundleOutcome, refusedBundle } from "./domain/bundle.ts";
-import type { Tip } from "./domain/ports.ts";
-import { EXECUTION_FAILURES } from "./domain/simulation.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 
 export interface BiddingOptions extends ChainRules {
 	/** Whether the node can simulate one transaction behind another. */

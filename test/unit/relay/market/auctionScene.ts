@@ -1,35 +1,35 @@
 // The market's own parts with real pool, ledger, book and records, around simulations, accounts and builders held by
 // hand. What comes in are targets, bids, bundles and blocks; what goes out can be looked at. Time stands still.
 
-import { AuctionBook, type AuctionBookOptions, BOOK_LIMITS } from "../../../relay/auction/book.ts";
-import { BundleRecords } from "../../../relay/auction/bundleRecords.ts";
-import { LandedBids } from "../../../relay/auction/landedBids.ts";
-import { UuidSlots } from "../../../relay/auction/slots.ts";
-import { Auctioneer } from "../../../relay/auctioneer.ts";
-import { Awards } from "../../../relay/awards.ts";
-import { BidChecks } from "../../../relay/bidChecks.ts";
-import { Bidding } from "../../../relay/bidding.ts";
-import { BidSimulation } from "../../../relay/bidSimulation.ts";
-import type { BundleOutcome } from "../../../relay/domain/bundle.ts";
-import type { BundleBlockStatus } from "../../../relay/domain/bundleStatus.ts";
-import type { Block, ChainUpdate } from "../../../relay/domain/chain.ts";
-import type { TxEvent } from "../../../relay/domain/events.ts";
-import { isLive, isMined } from "../../../relay/domain/lifecycle.ts";
-import { fold, newRecord } from "../../../relay/domain/record.ts";
-import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
-import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
-import { PlainBundles } from "../../../relay/plainBundles.ts";
-import { POOL_LIMITS, Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
-import { Ledger } from "../../../relay/status/ledger.ts";
-import { Background } from "../../../shared/background.ts";
-import { type Logger, silentLogger } from "../../../shared/log.ts";
-import { ManualClock } from "../../support/manualClock.ts";
+import { AuctionBook, type AuctionBookOptions, BOOK_LIMITS } from "../../../../relay/auction/book.ts";
+import { BundleRecords } from "../../../../relay/auction/bundleRecords.ts";
+import { LandedBids } from "../../../../relay/auction/landedBids.ts";
+import { UuidSlots } from "../../../../relay/auction/slots.ts";
+import type { BundleOutcome } from "../../../../relay/domain/bundle.ts";
+import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
+import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { isLive, isMined } from "../../../../relay/domain/lifecycle.ts";
+import { fold, newRecord } from "../../../../relay/domain/record.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { ChainTip } from "../../../../relay/inclusion/chainTip.ts";
+import { Auctioneer } from "../../../../relay/market/auctioneer.ts";
+import { Awards } from "../../../../relay/market/awards.ts";
+import { BidChecks } from "../../../../relay/market/bidChecks.ts";
+import { Bidding } from "../../../../relay/market/bidding.ts";
+import { BidSimulation } from "../../../../relay/market/bidSimulation.ts";
+import { PlainBundles } from "../../../../relay/market/plainBundles.ts";
+import { POOL_LIMITS, Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
+import { Ledger } from "../../../../relay/status/ledger.ts";
+import { Background } from "../../../../shared/background.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 import {
 	privateTransaction,
 	rawTransaction,
 	signedTransaction,
 	testAccount,
-} from "../../support/txFactory.ts";
+} from "../../../support/txFactory.ts";
 import {
 	HandAccounts,
 	HandBundleSender,

@@ -1,16 +1,16 @@
 // Mined transactions with backruns behind them, and the blocks that hold them, laid down by hand around the real
 // settlement and ledger. What was told can be read off the records.
 
-import type { PaidBlock, PaymentReader } from "../../../relay/domain/ports.ts";
-import { fold, newRecord, type TransactionRecord } from "../../../relay/domain/record.ts";
-import type { RefundTerms } from "../../../relay/domain/refund.ts";
-import { Settlement } from "../../../relay/settlement.ts";
-import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
-import { Background } from "../../../shared/background.ts";
-import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
-import { type Logger, silentLogger } from "../../../shared/log.ts";
-import { ManualClock } from "../../support/manualClock.ts";
-import { privateTransaction, testAccount } from "../../support/txFactory.ts";
+import type { PaidBlock, PaymentReader } from "../../../../relay/domain/ports.ts";
+import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import type { RefundTerms } from "../../../../relay/domain/refund.ts";
+import { Settlement } from "../../../../relay/market/settlement.ts";
+import { Ledger, type LedgerEntry } from "../../../../relay/status/ledger.ts";
+import { Background } from "../../../../shared/background.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 
 export const COINBASE = "0xc01";
 export const USER = `0x${"77".repeat(20)}`;

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleOutcome, PlainBundleRequest } from "../../../relay/domain/bundle.ts";
-import { rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
+import type { BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
+import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { AuctionScene } from "./auctionScene.ts";
 
 const TX = { by: testAccount(300), nonce: 0 };

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PlainBundleRequest } from "../../../relay/domain/bundle.ts";
-import { rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
+import type { PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
+import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { AuctionScene } from "./auctionScene.ts";
 
 const TX = (label: number) => ({ by: testAccount(300 + label), nonce: 0 });

@@ -1,23 +1,18 @@
 // The searchers' side, put together: the parts of the relay that it stands on come in, what takes bundles and what must
 // be told of chains, blocks and ends goes out. No rule of the market's is here.
 
-import type { Background } from "../shared/background.ts";
-import type { Clock } from "../shared/clock.ts";
-import type { Logger } from "../shared/log.ts";
-import { AuctionBook, BOOK_LIMITS } from "./auction/book.ts";
-import { BundleRecords, type BundleView } from "./auction/bundleRecords.ts";
-import { createFeed } from "./auction/feed.ts";
-import { LandedBids } from "./auction/landedBids.ts";
-import { UuidSlots } from "./auction/slots.ts";
-import { Auctioneer } from "./auctioneer.ts";
-import { Awards } from "./awards.ts";
-import { BidChecks } from "./bidChecks.ts";
-import { Bidding } from "./bidding.ts";
-import { BidSimulation } from "./bidSimulation.ts";
-import type { Searchers } from "./chainActions.ts";
-import type { BundleRefusal } from "./domain/bundle.ts";
-import type { ChainUpdate } from "./domain/chain.ts";
-import { isLive, isMined } from "./domain/lifecycle.ts";
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
+import type { Logger } from "../../shared/log.ts";
+import { AuctionBook, BOOK_LIMITS } from "../auction/book.ts";
+import { BundleRecords, type BundleView } from "../auction/bundleRecords.ts";
+import { createFeed } from "../auction/feed.ts";
+import { LandedBids } from "../auction/landedBids.ts";
+import { UuidSlots } from "../auction/slots.ts";
+import type { Searchers } from "../chainActions.ts";
+import type { BundleRefusal } from "../domain/bundle.ts";
+import type { ChainUpdate } from "../domain/chain.ts";
+import { isLive, isMined } from "../domain/lifecycle.ts";
 import type {
 	Accounts,
 	BundleReader,
@@ -28,13 +23,18 @@ import type {
 	SharedTransactions,
 	Simulations,
 	Tip,
-} from "./domain/ports.ts";
-import type { RefundTerms } from "./domain/refund.ts";
-import type { PrivateTransaction } from "./domain/transaction.ts";
+} from "../domain/ports.ts";
+import type { RefundTerms } from "../domain/refund.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { Ledger } from "../status/ledger.ts";
+import { Auctioneer } from "./auctioneer.ts";
+import { Awards } from "./awards.ts";
+import { BidChecks } from "./bidChecks.ts";
+import { Bidding } from "./bidding.ts";
+import { BidSimulation } from "./bidSimulation.ts";
 import { PlainBundles } from "./plainBundles.ts";
-import type { Pool } from "./pool/pool.ts";
 import { Settlement } from "./settlement.ts";
-import type { Ledger } from "./status/ledger.ts";
 
 export interface MarketOptions {
 	readonly chainId: bigint;
