@@ -1,10 +1,10 @@
 // Blocks of the node: the JSON of a block with its full transactions comes in, a Block goes out. It checks the shape
 // and trusts the contents: the node is the operator's own.
 
-import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
+import { address, hash, quantity, record } from "./nodeJson.ts";
 
 /** Who signed an EIP-7702 authorization: a lower-case address, or null where the signature is none. */
 export type AuthorityOf = (authorization: Authorization) => string | null;
@@ -84,28 +84,4 @@ function readAuthorization(entry: unknown): Authorization | null {
 	} catch {
 		return null;
 	}
-}
-
-function record(json: unknown): Record<string, unknown> {
-	if (typeof json !== "object" || json === null) throw new UpstreamError("notJsonRpc");
-	return json as Record<string, unknown>;
-}
-
-/** Not as strict as with clients: some nodes pad r and s with zeros. */
-function quantity(value: unknown): bigint {
-	const read = readQuantity(value);
-	if (read === null) throw new UpstreamError("notJsonRpc");
-	return read;
-}
-
-function hash(value: unknown): string {
-	const parsed = typeof value === "string" ? parseHash(value) : null;
-	if (parsed === null) throw new UpstreamError("notJsonRpc");
-	return parsed;
-}
-
-function address(value: unknown): string {
-	const parsed = typeof value === "string" ? parseAddress(value) : null;
-	if (parsed === null) throw new UpstreamError("notJsonRpc");
-	return parsed;
 }

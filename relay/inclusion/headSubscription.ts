@@ -5,6 +5,7 @@ import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { type Fields, fieldsOf } from "./nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
 	/** ws or wss; never printed, for it may hold a key. */
@@ -111,9 +112,9 @@ export class HeadSubscription {
 			else socket.terminate();
 			return;
 		}
-		const { subscription, result } = object(message.params) ?? {};
+		const { subscription, result } = fieldsOf(message.params) ?? {};
 		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
-		const { hash } = object(result) ?? {};
+		const { hash } = fieldsOf(result) ?? {};
 		const parsed = typeof hash === "string" ? parseHash(hash) : null;
 		if (parsed !== null) this.#deps.onHead(parsed);
 	}
@@ -158,14 +159,10 @@ export class HeadSubscription {
 	}
 }
 
-function parse(data: RawData): Record<string, unknown> | null {
+function parse(data: RawData): Fields | null {
 	try {
-		return object(JSON.parse(data.toString()));
+		return fieldsOf(JSON.parse(data.toString()));
 	} catch {
 		return null;
 	}
-}
-
-function object(value: unknown): Record<string, unknown> | null {
-	return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
 }

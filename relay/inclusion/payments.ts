@@ -1,9 +1,10 @@
 // What was paid in a block: its hash or a transaction's comes in, transfers and what reached the coinbase go out, read
 // from the node. It knows nothing of bids and refunds.
 
-import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseAddress, readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
+import { address, type Fields, fieldsOf, hash, quantity, record } from "./nodeJson.ts";
 
 const ASK_MS = 5_000;
 
@@ -44,36 +45,21 @@ export function paymentReader(dependencies: {
 	};
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-function fieldsOf(value: unknown): Fields | null {
-	return typeof value === "object" && value !== null ? (value as Fields) : null;
-}
-
 function readPaidBlock(block: Fields): PaidBlock {
 	const { transactions } = block;
 	if (!Array.isArray(transactions)) throw new UpstreamError("notJsonRpc");
 	return {
-		number: Number(known(readQuantity(block.number))),
-		coinbase: known(addressOf(block.miner)),
+		number: Number(quantity(block.number)),
+		coinbase: address(block.miner),
 		baseFee: readQuantity(block.baseFeePerGas) ?? 0n,
 		transactions: transactions.map((one: unknown) => {
-			const tx = fieldsOf(one) ?? {};
+			const tx = record(one);
 			return {
-				hash: known(typeof tx.hash === "string" ? parseHash(tx.hash) : null),
-				from: known(addressOf(tx.from)),
-				to: addressOf(tx.to),
-				value: known(readQuantity(tx.value)),
+				hash: hash(tx.hash),
+				from: address(tx.from),
+				to: typeof tx.to === "string" ? parseAddress(tx.to) : null,
+				value: quantity(tx.value),
 			};
 		}),
 	};
-}
-
-function addressOf(value: unknown): string | null {
-	return typeof value === "string" ? parseAddress(value) : null;
-}
-
-function known<T>(value: T | null): T {
-	if (value === null) throw new UpstreamError("notJsonRpc");
-	return value;
 }

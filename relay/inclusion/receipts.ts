@@ -1,10 +1,11 @@
 // Where transactions were mined: their hashes come in, block, place and outcome of each go out, read from the node's
 // receipts. "Not mined" is only said where the node says so.
 
-import { parseHash, toQuantity } from "../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Inclusion } from "../domain/chain.ts";
 import type { InclusionReader } from "../domain/ports.ts";
+import { hash as hashOf } from "./nodeJson.ts";
 
 /** Receipts asked for in one request: their logs can be large. */
 const BATCH_RECEIPTS = 100;
@@ -58,21 +59,15 @@ function readInclusion(hash: string, answer: RpcAnswer | undefined, maxBlock: nu
 	const mined = {
 		hash,
 		block,
-		blockHash: fixed(blockHash),
+		blockHash: hashOf(blockHash),
 		index: whole(transactionIndex),
 		reverted: status === toQuantity(0),
 	};
-	if (fixed(transactionHash) !== hash.toLowerCase()) throw new UpstreamError("notJsonRpc");
+	if (hashOf(transactionHash) !== hash.toLowerCase()) throw new UpstreamError("notJsonRpc");
 	return block > maxBlock ? null : mined;
 }
 
 function whole(value: unknown): number {
 	if (typeof value !== "string" || !QUANTITY.test(value)) throw new UpstreamError("notJsonRpc");
 	return Number(value);
-}
-
-function fixed(value: unknown): string {
-	const parsed = typeof value === "string" ? parseHash(value) : null;
-	if (parsed === null) throw new UpstreamError("notJsonRpc");
-	return parsed;
 }
