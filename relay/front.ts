@@ -92,7 +92,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			maxBodyBytes: config.MAX_BODY_BYTES,
 			maxBatch: config.MAX_BATCH,
 			rateLimitRps: config.RATE_LIMIT_RPS,
-			drainMs: drainMs,
+			drainMs,
 			about: { title: "Leeward relay", version },
 			info: infoReport(config, version, parts.rules.chainId, POOL_LIMITS.maxPerSender, market.open),
 		},

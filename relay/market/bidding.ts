@@ -90,8 +90,7 @@ export class Bidding {
 			const verdict = await simulation.simulate(target, tx, range.first);
 			// The chain went on, or its sender's links are others by now: what was found out is of no use.
 			if (!this.#stands(target, request.target, basis)) continue;
-			const fault = faultOf(verdict);
-			if (fault !== null || verdict.kind !== "valid") return fault ?? TARGET_NOT_FOUND;
+			if (verdict.kind !== "valid") return refusalOf(verdict);
 			return this.#accept(request, ticket, tx, range, verdict.value, basis);
 		}
 		throw nodeUnavailable();
@@ -173,11 +172,9 @@ export class Bidding {
 	}
 }
 
-/** The refusal that a verdict comes to; null where the bid is good. Throws where there was no verdict. */
-function faultOf(verdict: BidVerdict): BundleOutcome | null {
+/** The refusal that a verdict comes to. Throws where there was none. */
+function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" }>): BundleOutcome {
 	switch (verdict.kind) {
-		case "valid":
-			return null;
 		case "unavailable":
 			throw nodeUnavailable();
 		case "targetFails":

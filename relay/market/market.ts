@@ -26,6 +26,7 @@ import type {
 } from "../domain/ports.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
+import type { ChainRules } from "../domain/transactionRules.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Ledger } from "../status/ledger.ts";
 import { Auctioneer } from "./auctioneer.ts";
@@ -36,9 +37,7 @@ import { BidSimulation } from "./bidSimulation.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { Settlement } from "./settlement.ts";
 
-export interface MarketOptions {
-	readonly chainId: bigint;
-	readonly maxTxGas: bigint | null;
+export interface MarketOptions extends ChainRules {
 	readonly slotSeconds: number;
 	readonly refundPercent: number;
 	/** Whether bids can be simulated. */

@@ -51,7 +51,7 @@ export class Settlement {
 	/** Settles what is mined and not settled yet; what the node does not tell now is asked again with the next block. */
 	run(): void {
 		this.#due = true;
-		if (this.#running || this.#open().size === 0) return;
+		if (this.#running) return;
 		this.#running = true;
 		this.#deps.background.run("refunds", async () => {
 			// What comes meanwhile is settled behind it.
