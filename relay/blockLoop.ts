@@ -46,6 +46,8 @@ export class BlockLoop {
 	readonly #deps: BlockLoopDependencies;
 	readonly #changes: ChainChanges;
 	readonly #stop = new AbortController();
+	/** Whether a head was worked off since the start. */
+	#resumed = false;
 	#flushing: Timer | null = null;
 
 	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
@@ -57,7 +59,6 @@ export class BlockLoop {
 	/** Takes up what was live when the process last ran; before the first head. */
 	restore(entries: Iterable<LedgerEntry>): void {
 		for (const entry of entries) this.#changes.restore(entry);
-		this.#changes.cancelEnded(({ transaction }) => policyOf(transaction.path).form === "private");
 	}
 
 	/** Begins no further try. */
@@ -95,6 +96,8 @@ export class BlockLoop {
 		onHead(update);
 		// Behind the tip: what is found dropped from here on is judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#changes.reconsider();
+		if (!this.#resumed) this.#changes.cancelEnded(update.head.number);
+		this.#resumed = true;
 		this.#changes.heal();
 		this.#expire(update.head.number);
 	}

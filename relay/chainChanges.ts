@@ -6,6 +6,7 @@ import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
+import type { LifeEvent, UserEnd } from "./domain/record.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { Ledger, LedgerEntry } from "./status/ledger.ts";
 
@@ -165,7 +166,8 @@ export class ChainChanges {
 		if (other === undefined || other.tx.hash === record.hash) return;
 		const discreet = policyOf(other.path).shared === "never";
 		const block = record.block ?? 0;
-		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by: other.tx.hash, discreet });
+		const by = other.tx.hash;
+		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by, builders: [], discreet });
 	}
 
 	/** The builders that have had it, as far as it is known: answers of the last moments may not have been written. */
@@ -178,17 +180,25 @@ export class ChainChanges {
 	}
 
 	/**
-	 * Tells builders to forget what had ended before the process did, where no cancel of it was written down: a private
-	 * transaction, unlike a bundle, would stay with them.
+	 * Tells builders to forget what its user had ended before the process did, where they may have it still and it is not
+	 * known that they were told: a private transaction stays with them, a bundle until the block after `head`.
 	 */
-	cancelEnded(isPrivate: (entry: LedgerEntry) => boolean): void {
+	cancelEnded(head: number): void {
 		const { ledger, broadcaster } = this.#deps;
-		for (const entry of ledger.entries()) {
-			const { record, transaction } = entry;
-			const ended = !isLive(record.stage) && !isMined(record.stage) && record.stage !== "DROPPED";
-			if (!ended || !isPrivate(entry)) continue;
-			if (record.deliveries.some(({ kind }) => kind === "cancel")) continue;
-			broadcaster.cancel(transaction, [...this.#sentTo(entry)], (record.block ?? 0) + 1);
+		for (const { record, transaction } of ledger.entries()) {
+			const end = record.events.findLast(isEnd);
+			if (end === undefined || isLive(record.stage) || isMined(record.stage)) continue;
+			const isPrivate = policyOf(transaction.path).form === "private";
+			if (!isPrivate && (end.type === "expired" || end.block < head)) continue;
+			const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
+			const told = record.deliveries.filter(({ kind, at }) => kind === "cancel" && at >= end.at);
+			const untold = builders.filter((name) => !told.some(({ builder }) => builder === name));
+			broadcaster.cancel(transaction, untold, head + 1);
 		}
 	}
+}
+
+/** Whether by this event a transaction ended that a builder may have. */
+function isEnd(event: LifeEvent): event is UserEnd | Extract<LifeEvent, { type: "expired" }> {
+	return event.type === "cancelled" || event.type === "replaced" || event.type === "expired";
 }

@@ -17,6 +17,7 @@ import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
 import { LOG_LEVELS } from "../shared/log.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
+import { CANCEL_POLICIES } from "./domain/cancelPolicy.ts";
 import { SUBSCRIPTION_NAMES } from "./domain/subscriptionNames.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
@@ -89,6 +90,13 @@ export const RELAY_SETTINGS = {
 		"1",
 		integer(0, 10),
 		"0",
+	),
+	CANCEL_POLICY: row(
+		"who may cancel by hash: the network address that submitted it, or anyone; its sender's signature always",
+		`one of ${CANCEL_POLICIES.join(", ")}`,
+		"origin",
+		oneOf(CANCEL_POLICIES),
+		"origin",
 	),
 	BOOST_SECRET: {
 		...optional("shared with boost, which then names the client", "any text", "a long random text", text),

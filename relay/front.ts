@@ -7,6 +7,7 @@ import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
+import type { Cancellations } from "./cancellations.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
@@ -27,6 +28,7 @@ import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { feeRecipients } from "./simulation/feeRecipients.ts";
+import type { Followers } from "./status/followers.ts";
 import type { Ledger } from "./status/ledger.ts";
 import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
 import type { Transactions } from "./store/transactions.ts";
@@ -40,6 +42,8 @@ export interface FrontParts {
 	readonly heads: HeadTracker;
 	readonly deliveries: DeliveryHealth;
 	readonly pipeline: Pipeline;
+	readonly cancellations: Cancellations;
+	readonly followers: Followers;
 	readonly market: MarketParts;
 	readonly subscriptions: SubscriptionHub;
 	readonly registry: Metrics;
@@ -99,6 +103,8 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 		{
 			chainId: parts.rules.chainId,
 			submitter: parts.pipeline,
+			canceller: parts.cancellations,
+			following: parts.followers,
 			pending: parts.pool,
 			node: nodeReads(reads),
 			reads,

@@ -16,10 +16,17 @@ import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import type { Submission, SubmitOutcome } from "./domain/submission.ts";
-import type { PrivateTransaction } from "./domain/transaction.ts";
+import { type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
+import type { Writes } from "./writes.ts";
+
+/** Knows which transactions take back another one, and does what they want. */
+export interface SoftCancels {
+	/** What became of `tx` where it is one, else null. Throws where the store fails. */
+	soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null>;
+}
 
 export type PipelineStep = "decode" | "admission" | "store";
 
@@ -30,7 +37,10 @@ export interface PipelineDependencies {
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly broadcaster: Broadcaster;
-	readonly runner: ChainRunner;
+	readonly runner: Pick<ChainRunner, "run">;
+	/** Submissions whose write is under way: who sends the same bytes again meanwhile waits for the same write. */
+	readonly writes: Writes;
+	readonly cancellations: SoftCancels;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
@@ -40,14 +50,12 @@ export interface PipelineDependencies {
 }
 
 /** How a submission may end. */
-export type SubmissionOutcome = "accepted" | "known" | "failed" | RejectionCode;
+export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
 
 /** Takes submissions. */
 export class Pipeline implements Submitter {
 	readonly #chain: ChainRules;
 	readonly #deps: PipelineDependencies;
-	/** Writes under way by hash: who sends the same bytes again meanwhile waits for the same write. */
-	readonly #writes = new Map<string, Promise<SubmitOutcome>>();
 	/** What an entry took the place of, for when its write fails and a later one has its place. */
 	readonly #predecessors = new WeakMap<PoolEntry, PoolEntry>();
 
@@ -73,7 +81,7 @@ export class Pipeline implements Submitter {
 	}
 
 	async #submit(submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep } = this.#deps;
+		const { clock, onStep, cancellations } = this.#deps;
 		const begun = clock.monotonic();
 		const decoded = decodeTransaction(submission.raw);
 		const done = clock.monotonic();
@@ -82,19 +90,21 @@ export class Pipeline implements Submitter {
 		const { tx } = decoded;
 		const past = await this.#past(tx);
 		if (past !== null && past !== "anew") return past;
+		const cancel = await cancellations.soft(tx, submission);
+		if (cancel !== null) return cancel;
 		const verdict = await admit(tx, this.#chain, this.#deps);
 		onStep("admission", (clock.monotonic() - done) / 1000);
 		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
 		// The same bytes may have come in while the node was asked.
-		const twin = this.#writes.get(tx.hash) ?? (this.#deps.pool.get(tx.hash) && known(tx.hash));
+		const twin = this.#deps.writes.get(tx.hash) ?? (this.#deps.pool.get(tx.hash) && known(tx.hash));
 		if (twin !== undefined) return twin;
 		return this.#take(tx, submission, verdict.account, past === "anew");
 	}
 
 	/** What the relay knows of the hash: an answer, `anew` where it had ended and may come back, or null. */
 	async #past(tx: DecodedTransaction): Promise<SubmitOutcome | "anew" | null> {
-		const { ledger, store, accounts } = this.#deps;
-		const write = this.#writes.get(tx.hash);
+		const { ledger, store, accounts, writes } = this.#deps;
+		const write = writes.get(tx.hash);
 		if (write !== undefined) return write;
 		const record = ledger.get(tx.hash)?.record ?? (await store.settled(tx.hash));
 		if (record === null) return null;
@@ -113,24 +123,13 @@ export class Pipeline implements Submitter {
 		anew: boolean,
 	): Promise<SubmitOutcome> {
 		const { pool, clock } = this.#deps;
-		const { path, softCancellations, refundRecipient, referrer, origin } = submission;
-		const transaction: PrivateTransaction = {
-			tx,
-			path,
-			softCancellations,
-			refundRecipient,
-			referrer,
-			origin,
-			receivedAt: clock.now(),
-		};
+		const transaction = privateTransaction(tx, submission, clock.now());
 		const added = pool.add(transaction, account);
 		if (added.outcome === "refused")
 			return Promise.resolve({ outcome: "refused", rejection: added.rejection });
 		const old = added.outcome === "replaced" ? added.old : null;
 		if (old !== null) this.#predecessors.set(added.entry, old);
-		const written = this.#write(added.entry, old, anew).finally(() => this.#writes.delete(tx.hash));
-		this.#writes.set(tx.hash, written);
-		return written;
+		return this.#deps.writes.track(tx.hash, this.#write(added.entry, old, anew));
 	}
 
 	async #write(entry: PoolEntry, replacedEntry: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
@@ -146,7 +145,9 @@ export class Pipeline implements Submitter {
 			this.#giveBack(entry, old);
 			return known(hash);
 		}
-		const replaced = { type: "replaced", at, block, by: hash, discreet: isNeverShared(transaction) } as const;
+		const builders = [...(old?.sentTo ?? [])];
+		const discreet = policyOf(transaction.path).shared === "never";
+		const replaced = { type: "replaced", at, block, by: hash, builders, discreet } as const;
 		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
 		const begun = clock.monotonic();
 		try {
@@ -177,7 +178,7 @@ export class Pipeline implements Submitter {
 	 */
 	async #replaced(entry: PoolEntry | null): Promise<PoolEntry | null> {
 		if (entry === null) return null;
-		await this.#writes.get(entry.transaction.tx.hash)?.catch(() => {});
+		await this.#deps.writes.ended(entry.transaction.tx.hash);
 		return entry.durable ? entry : this.#replaced(this.#predecessors.get(entry) ?? null);
 	}
 
@@ -200,10 +201,6 @@ export class Pipeline implements Submitter {
 		const { events, deliveries, omitted, stage } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage };
 	}
-}
-
-function isNeverShared({ path }: PrivateTransaction): boolean {
-	return policyOf(path).shared === "never";
 }
 
 function known(hash: string): SubmitOutcome {

@@ -10,6 +10,7 @@ import { Metrics } from "../shared/metrics.ts";
 import { BlockLoop } from "./blockLoop.ts";
 import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
+import { Cancellations } from "./cancellations.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
 import { awaitNode } from "./chain/awaitNode.ts";
 import { createHeadFeed } from "./chain/headFeed.ts";
@@ -36,9 +37,11 @@ import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
+import { Followers } from "./status/followers.ts";
 import { Ledger } from "./status/ledger.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./store/transactions.ts";
+import { Writes } from "./writes.ts";
 
 /** What a caller may bring of its own. */
 export interface RelayOverrides {
@@ -189,8 +192,13 @@ async function connect(
 		},
 	);
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
+	const writes = new Writes();
+	const cancellations = new Cancellations(
+		{ policy: config.CANCEL_POLICY, rules },
+		{ pool, ledger, store, writes, accounts, broadcaster: fanout, runner, tip, clock },
+	);
 	const pipeline = new Pipeline(rules, {
-		...{ pool, ledger, store, accounts, tip, runner, clock, onStep, onOutcome },
+		...{ pool, ledger, store, writes, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
 		broadcaster: fanout,
 		share: market.share,
 	});
@@ -234,6 +242,8 @@ async function connect(
 		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 	});
+	const followers = new Followers({ log: log.child("followers") });
+	ledger.subscribe((record, _before, event) => followers.tell(record, event));
 	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
 		pending: () => pool.size,
@@ -250,7 +260,7 @@ async function connect(
 		{
 			rules,
 			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
-			readClient,
+			...{ cancellations, followers, readClient },
 		},
 	);
 

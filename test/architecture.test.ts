@@ -15,7 +15,7 @@ const MAX_LINES = 300;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts"],
+	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts", "type:relay/writes.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
@@ -30,8 +30,11 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/market\//, PER_BUNDLE],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
-	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
+	[
+		/^relay\/(pipeline|cancellations|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
+		PER_REQUEST_AND_BLOCK,
+	],
+	[/^relay\/(metrics|readiness|writes)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],

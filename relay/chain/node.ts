@@ -45,6 +45,7 @@ export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
 		},
 		transactionCount: (address, block) => passthrough.read("eth_getTransactionCount", [address, block]),
 		transactionByHash: (hash) => passthrough.read("eth_getTransactionByHash", [hash]),
+		receipt: (hash) => passthrough.read("eth_getTransactionReceipt", [hash]),
 	};
 }
 

@@ -95,10 +95,18 @@ export type TxEvent =
 			readonly at: number;
 			readonly block: number;
 			readonly by: string;
+			/** The builders that have had it, and are told to forget it. */
+			readonly builders: readonly string[];
 			/** Set where `by` came on a path that nothing is shared of: it is named to nobody who may be a searcher. */
 			readonly discreet?: boolean;
 	  }
-	| { readonly type: "cancelled"; readonly at: number; readonly block: number }
+	/** Its user took it back. `builders` have had it, and are told to forget it. */
+	| {
+			readonly type: "cancelled";
+			readonly at: number;
+			readonly block: number;
+			readonly builders: readonly string[];
+	  }
 	| { readonly type: "expired"; readonly at: number; readonly block: number }
 	/** Its nonce was used by another transaction, in `block` or before. */
 	| { readonly type: "dropped"; readonly at: number; readonly block: number };

@@ -64,7 +64,8 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[["DROPPED"], "PENDING"],
 	],
 	replaced: [[LIVE, "REPLACED"]],
-	cancelled: [[LIVE, "CANCELLED"]],
+	// What expired would come back with the same bytes: its user may end it for good.
+	cancelled: [[[...LIVE, "EXPIRED"], "CANCELLED"]],
 	expired: [[LIVE, "EXPIRED"]],
 	dropped: [[LIVE, "DROPPED"]],
 };

@@ -8,7 +8,7 @@ import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./c
 import type { TxEvent } from "./events.ts";
 import type { TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationPriority, SimulationRequest } from "./simulation.ts";
-import type { Submission, SubmitOutcome } from "./submission.ts";
+import type { CancelRequest, Submission, SubmitOutcome } from "./submission.ts";
 import type { PrivateTransaction } from "./transaction.ts";
 
 /** Account states at the tracked head, each asked of the node once per head however many want it. */
@@ -66,7 +66,7 @@ export interface StoredTransaction {
 
 /** The durable record of transactions. Every promise resolves when the change is on disk, and not before. */
 export interface TransactionStore {
-	/** A new submission with its record, and in the same commit the records of those that it ended. */
+	/** A new submission with its record, and in the same commit the records of those that it ended, settled or not. */
 	insert(
 		transaction: PrivateTransaction,
 		record: TransactionRecord,
@@ -78,6 +78,12 @@ export interface TransactionStore {
 	settle(records: readonly TransactionRecord[], now: number): Promise<void>;
 	/** The record of a settled transaction, or null. */
 	settled(hash: string): Promise<TransactionRecord | null>;
+}
+
+/** Who had a nonce, for cancels that come late. */
+export interface SoftHolders {
+	/** Hash of the last transaction with this sender and nonce that was submitted with soft cancellations, or null. */
+	softHolder(from: string, nonce: bigint): Promise<string | null>;
 }
 
 /** Takes what happened. */
@@ -110,6 +116,24 @@ export interface Submitter {
 	submit(submission: Submission): Promise<SubmitOutcome>;
 }
 
+/** Takes transactions back. */
+export interface Canceller {
+	/**
+	 * True once the transaction is cancelled and that is on disk, by this request or an earlier one. False where it is not
+	 * pending here, or is not the client's to cancel: which of these is not told. Throws where the store fails.
+	 */
+	cancel(request: CancelRequest): Promise<boolean>;
+}
+
+/** Follows single transactions. */
+export interface Following {
+	/**
+	 * Calls `listener` for each event of the transaction from now on, behind the change of its record, which must not be
+	 * kept; also of one that has not come yet. Answers what ends it.
+	 */
+	follow(hash: string, listener: (record: TransactionRecord, event: TxEvent) => void): () => void;
+}
+
 /** What the relay tells of its own pending transactions. */
 export interface PendingReader {
 	/** The pending transaction with this hash, or null. */
@@ -132,6 +156,8 @@ export interface NodeReads {
 	transactionCount(address: string, block: unknown): Promise<unknown>;
 	/** The node's transaction object, or null. */
 	transactionByHash(hash: string): Promise<unknown>;
+	/** The node's receipt, or null. */
+	receipt(hash: string): Promise<unknown>;
 }
 
 /** The builders, for bundles of more than one transaction. */

@@ -12,6 +12,9 @@ export type Delivery = Omit<Extract<TxEvent, { type: "delivered" }>, "type">;
 /** Everything but deliveries and bids, in order of time. */
 export type LifeEvent = Exclude<TxEvent, { type: "delivered" | "bid" }>;
 
+/** That its user took it back, or replaced it. */
+export type UserEnd = Extract<LifeEvent, { type: "cancelled" | "replaced" }>;
+
 /** The record of one transaction. Numbers fit JSON; wei, gas and nonce are decimal strings. */
 export interface TransactionRecord {
 	readonly hash: string;
@@ -107,6 +110,23 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	record.omitted += keep(record.events, event, MAX_EVENTS, () => true);
 	applyFields(record, event);
 	return true;
+}
+
+/** How its user ended it, the last time; null where nobody has. */
+export function userEnd(record: TransactionRecord): UserEnd | null {
+	const end = record.events.findLast((event) => event.type === "cancelled" || event.type === "replaced");
+	return (end as UserEnd | undefined) ?? null;
+}
+
+/** Names of those that had it then and have confirmed since that they forget it. */
+export function confirmedBy(record: TransactionRecord, end: UserEnd): readonly string[] {
+	// Those written before the builders were taken down lack them.
+	return (end.builders ?? []).filter((name) =>
+		record.deliveries.some(
+			({ kind, builder, answer, at }) =>
+				kind === "cancel" && builder === name && answer === "accepted" && at >= end.at,
+		),
+	);
 }
 
 /** Puts `item` at the end of `list`, taking one out of the middle where it is full; answers how many that were. */

@@ -11,7 +11,20 @@ export interface Submission extends SubmissionOptions {
 	readonly origin: string;
 }
 
-/** What became of a submission. `known`: it was here already, and nothing happened. */
+/**
+ * What became of a submission. `known`: it was here already, and nothing happened; `cancels`: it took back the one with
+ * its nonce, and goes nowhere itself.
+ */
 export type SubmitOutcome =
-	| { readonly outcome: "accepted" | "known"; readonly hash: string }
+	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
+
+/** Who wants a transaction taken back. */
+export interface CancelRequest {
+	/** Lower case. */
+	readonly hash: string;
+	/** The client's network address, or null where it does not speak for the client: from a web page, or unknown. */
+	readonly address: string | null;
+	/** Address whose key signed the request, lower case, or null. */
+	readonly signer: string | null;
+}

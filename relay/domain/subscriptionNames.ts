@@ -4,4 +4,9 @@
 export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
 
 /** Every name that has a meaning of its own. */
-export const SUBSCRIPTION_NAMES = [PARTIAL_PENDING_TRANSACTIONS, "newHeads", "service_bundleStatus"] as const;
+export const SUBSCRIPTION_NAMES = [
+	PARTIAL_PENDING_TRANSACTIONS,
+	"newHeads",
+	"service_transactionStatus",
+	"service_bundleStatus",
+] as const;

@@ -21,3 +21,13 @@ export interface PrivateTransaction extends SubmissionOptions {
 	/** When it came, in ms since the epoch. */
 	readonly receivedAt: number;
 }
+
+/** An admitted transaction of what its client asked for. */
+export function privateTransaction(
+	tx: DecodedTransaction,
+	options: SubmissionOptions & { readonly origin: string },
+	receivedAt: number,
+): PrivateTransaction {
+	const { path, softCancellations, refundRecipient, referrer, origin } = options;
+	return { tx, path, softCancellations, refundRecipient, referrer, origin, receivedAt };
+}

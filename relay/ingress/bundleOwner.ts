@@ -31,6 +31,6 @@ export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
  * Whether a web page has sent it. We serve none that bids, so each is a foreign one. A page in a sandboxed frame has
  * the origin "null"; extensions' origins have schemes of their own. https://fetch.spec.whatwg.org/#origin-header
  */
-function isWebPage(origin: string | null): boolean {
+export function isWebPage(origin: string | null): boolean {
 	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
 }

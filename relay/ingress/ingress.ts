@@ -1,7 +1,7 @@
 // The relay's door: settings and the ports of its stages come in, servers go out. HTTP and websocket share one port
 // unless a setting moves them; methods, routes and limits are put together here and live elsewhere.
 
-import { type Clock, pause } from "../../shared/clock.ts";
+import { pause } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
 import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/opsRoutes.ts";
@@ -17,7 +17,6 @@ import { type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/openRpc.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import type { RecordReader } from "../domain/ports.ts";
 import { METHODS } from "./methods/index.ts";
 import type { MethodNeeds } from "./needs.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
@@ -42,10 +41,9 @@ export interface IngressOptions {
 	readonly about: OpenRpcInfo;
 }
 
-export interface IngressDependencies extends Omit<MethodNeeds, "describe" | "charge"> {
+export interface IngressDependencies extends Omit<MethodNeeds, "describe" | "charge" | "statusView"> {
 	/** The reads that are passed to the node. */
 	readonly reads: Fallback<CallContext>;
-	readonly records: RecordReader;
 	readonly views: RecordViews;
 	readonly checks: readonly ReadinessCheck[];
 	/** False until the first head: nothing can be judged before. */
@@ -55,7 +53,6 @@ export interface IngressDependencies extends Omit<MethodNeeds, "describe" | "cha
 	readonly registry: Metrics;
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
 	readonly verifySignature: VerifySignature;
-	readonly clock: Clock;
 	readonly log: Logger;
 }
 
@@ -85,6 +82,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		{
 			methods: methodTable(METHODS, {
 				...dependencies,
+				statusView: dependencies.views.status,
 				charge: (client, weight) => limiter.charge(client, weight),
 				describe: () => openRpc(METHODS, options.about),
 			}),

@@ -1,16 +1,32 @@
 // What the relay's methods need of the process, and what they get of a request: two types, for the method files.
 
+import type { Clock } from "../../shared/clock.ts";
 import type { CallContext, Client } from "../../shared/http/callContext.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
-import type { BundleReader, Market, NodeReads, PendingReader, Submitter } from "../domain/ports.ts";
+import type {
+	BundleReader,
+	Canceller,
+	Following,
+	Market,
+	NodeReads,
+	PendingReader,
+	RecordReader,
+	Submitter,
+} from "../domain/ports.ts";
+import type { TransactionRecord } from "../domain/record.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
 export interface MethodNeeds {
 	readonly chainId: bigint;
 	readonly submitter: Submitter;
+	readonly canceller: Canceller;
 	readonly pending: PendingReader;
+	readonly records: RecordReader;
+	/** A record as `GET /tx/{hash}` shows it. */
+	readonly statusView: (record: TransactionRecord) => unknown;
+	readonly following: Following;
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;
@@ -24,6 +40,7 @@ export interface MethodNeeds {
 	readonly refundPercent: number;
 	/** Takes `weight` more of the client's rate limit, for a call that turned out dear. */
 	readonly charge: (client: Client, weight: number) => void;
+	readonly clock: Clock;
 	/** The OpenRPC document of all methods. */
 	readonly describe: () => unknown;
 }

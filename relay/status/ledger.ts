@@ -26,7 +26,7 @@ export class Ledger implements EventSink {
 	readonly #listeners: EventListener[] = [];
 	/** Changed since the last flush in a way that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
-	/** Changed by deliveries alone: written with the next real change, or at stop. */
+	/** Changed by deliveries other than cancels alone: written with the next real change, or at stop. */
 	readonly #annotated = new Set<TransactionRecord>();
 	readonly #log: Logger;
 
@@ -74,7 +74,8 @@ export class Ledger implements EventSink {
 			this.#log.error("illegal transition", { hash, stage: before, code: event.type });
 			return;
 		}
-		const real = record.stage !== before || KEPT.has(event.type);
+		const isCancel = event.type === "delivered" && event.kind === "cancel";
+		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
 		for (const listener of this.#listeners) listener(record, before, event);
 	}

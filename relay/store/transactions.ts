@@ -2,16 +2,18 @@
 // promise that they are on disk, and everything again at a start. It makes no decision about a transaction.
 
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
-import type { StoredTransaction, TransactionStore } from "../domain/ports.ts";
+import type { SoftHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./encoding.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
-// has a record alone, and an entry in the index by time, from which it is forgotten after a week.
+// has a record alone, and an entry in the index by time, from which it is forgotten after a week. Of those submitted
+// with soft cancellations the last one of each sender and nonce is found by these.
 const SUBMISSION = "p/";
 const RECORD = "s/";
 const SETTLED = "e/";
 const BY_TIME = "x/";
+const SOFT = "n/";
 const PROBE = "m/probe";
 
 /** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
@@ -20,7 +22,7 @@ export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
 const PURGE_BATCH = 1_000;
 
 /** The relay's transactions on a key-value store. */
-export class Transactions implements TransactionStore {
+export class Transactions implements TransactionStore, SoftHolders {
 	readonly #kv: KeyValueStore;
 	#failed = false;
 
@@ -42,8 +44,9 @@ export class Transactions implements TransactionStore {
 		const { hash } = transaction.tx;
 		const changes: Change[] = [
 			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
-			...ended.map(recordChange),
+			...ended.map((one) => (one.settledAt === undefined ? recordChange(one) : settledChange(one))),
 		];
+		if (transaction.softCancellations) changes.push({ key: softKey(record), value: Buffer.from(hash) });
 		// A fresh record can be made again from the submission; only one with a past is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
@@ -58,7 +61,7 @@ export class Transactions implements TransactionStore {
 			records.flatMap((record) => [
 				{ key: SUBMISSION + record.hash, value: null },
 				{ key: RECORD + record.hash, value: null },
-				{ key: SETTLED + record.hash, value: encodeRecord({ ...record, settledAt: now }) },
+				settledChange({ ...record, settledAt: now }),
 				{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
 			]),
 		);
@@ -67,6 +70,11 @@ export class Transactions implements TransactionStore {
 	async settled(hash: string): Promise<TransactionRecord | null> {
 		const bytes = await this.#kv.get(SETTLED + hash);
 		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
+	}
+
+	async softHolder(from: string, nonce: bigint): Promise<string | null> {
+		const bytes = await this.#kv.get(softKey({ from, nonce: nonce.toString() }));
+		return bytes === null ? null : bytes.toString("utf8");
 	}
 
 	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
@@ -96,6 +104,8 @@ export class Transactions implements TransactionStore {
 			const record = await this.settled(hash);
 			if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) continue;
 			changes.push({ key: SETTLED + hash, value: null });
+			const isHolder = (await this.softHolder(record.from, BigInt(record.nonce))) === hash;
+			if (isHolder) changes.push({ key: softKey(record), value: null });
 			purged += 1;
 		}
 		await this.#write(changes);
@@ -116,6 +126,14 @@ export class Transactions implements TransactionStore {
 
 function recordChange(record: TransactionRecord): Change {
 	return { key: RECORD + record.hash, value: encodeRecord(record) };
+}
+
+function settledChange(record: TransactionRecord): Change {
+	return { key: SETTLED + record.hash, value: encodeRecord(record) };
+}
+
+function softKey({ from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
+	return `${SOFT}${from}/${nonce}`;
 }
 
 function timeKey(ms: number, hash: string): string {

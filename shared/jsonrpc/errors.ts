@@ -20,6 +20,10 @@ export const RPC_ERRORS = {
 	tooLarge: { code: -32005, status: 413 },
 	rejected: { code: -32000, status: 200 },
 	reverted: { code: 3, status: 200 },
+	/** Taken, but not mined in the time that was given; the data is the hash. */
+	timedOut: { code: 4, status: 200 },
+	/** Taken, but it cannot be mined soon; the data is the hash. */
+	notSoon: { code: 5, status: 200 },
 } as const satisfies Record<string, { code: number; status: number }>;
 
 export type RpcErrorKind = keyof typeof RPC_ERRORS;

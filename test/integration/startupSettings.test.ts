@@ -63,6 +63,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	DATA_DIR: [],
 	DATABASE_URL: ["postgres://user:secretsecret@db.example/relay"],
 	TRUST_PROXY: ["true", "11"],
+	CANCEL_POLICY: ["anyone", "Origin"],
 	// Any text will do.
 	BOOST_SECRET: [],
 	MAX_BODY_BYTES: ["10", "2MiB"],

@@ -3,6 +3,7 @@
 
 import { eth_callMany } from "./eth_callMany.ts";
 import { eth_cancelBundle } from "./eth_cancelBundle.ts";
+import { eth_cancelTransaction } from "./eth_cancelTransaction.ts";
 import { eth_getTransactionByHash } from "./eth_getTransactionByHash.ts";
 import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendBundle } from "./eth_sendBundle.ts";
@@ -15,6 +16,7 @@ import { rpc_discover } from "./rpc_discover.ts";
 
 export const METHODS = [
 	eth_sendRawTransaction,
+	eth_cancelTransaction,
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
 	eth_callMany,

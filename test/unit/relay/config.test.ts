@@ -26,6 +26,7 @@ test("with nothing but what is required, everything else has its documented defa
 		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
 		...{ REFUND_PERCENT: 90, TX_TTL_BLOCKS: 25, DATA_DIR: "./data", DATABASE_URL: undefined },
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
+		CANCEL_POLICY: "origin",
 		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
 		...{ RATE_LIMIT_RPS: 100, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
 	});
@@ -50,7 +51,7 @@ test("every setting can be set", () => {
 		...{ FEE_RECIPIENT: `0x${"AB".repeat(20)}`, REFUND_PERCENT: "0", TX_TTL_BLOCKS: "1000", DATA_DIR: "/d" },
 		...{ TRUST_PROXY: "2", BOOST_SECRET: "s", MAX_BODY_BYTES: "67108864", MAX_BATCH: "1" },
 		...{ RATE_LIMIT_RPS: "0", MAX_HEAD_AGE_S: "86400", LOG_LEVEL: "trace" },
-		SUBSCRIPTION_ALIASES: "a_b-C9, second",
+		...{ SUBSCRIPTION_ALIASES: "a_b-C9, second", CANCEL_POLICY: "open" },
 	});
 	assert.deepEqual(config.SUBSCRIPTION_ALIASES, ["a_b-C9", "second"]);
 	assert.deepEqual(
@@ -58,8 +59,8 @@ test("every setting can be set", () => {
 		[31_337n, KEY, `0x${"ab".repeat(20)}`, 1],
 	);
 	assert.deepEqual(
-		[config.PORT, config.RATE_LIMIT_RPS, config.ETH_RPC_URL],
-		[0, 0, "https://u:p@node.example/key"],
+		[config.PORT, config.RATE_LIMIT_RPS, config.ETH_RPC_URL, config.CANCEL_POLICY],
+		[0, 0, "https://u:p@node.example/key", "open"],
 	);
 	assert.ok(Object.isFrozen(config));
 });
@@ -112,6 +113,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	],
 	DATABASE_URL: [`postgres://u:${MARK}@db/x`],
 	TRUST_PROXY: ["-1", "11", "true"],
+	CANCEL_POLICY: ["Origin", "anyone", `open${MARK}`],
 	MAX_BODY_BYTES: ["1023", "67108865", "2MiB"],
 	MAX_BATCH: ["0", "10001"],
 	RATE_LIMIT_RPS: ["-1", "1000001", "none"],

@@ -3,6 +3,7 @@
 
 import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
+import { Cancellations } from "../../../relay/cancellations.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
 import type { Block, Inclusion, NextBlock } from "../../../relay/domain/chain.ts";
 import type { TxEventType } from "../../../relay/domain/events.ts";
@@ -15,6 +16,7 @@ import { Pipeline } from "../../../relay/pipeline.ts";
 import { POOL_LIMITS, Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
 import { Transactions } from "../../../relay/store/transactions.ts";
+import { Writes } from "../../../relay/writes.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
@@ -98,6 +100,7 @@ export class StagesScene {
 	readonly background: Background;
 	readonly runner: ChainRunner;
 	readonly pipeline: Pipeline;
+	readonly cancellations: Cancellations;
 	readonly loop: BlockLoop;
 	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
 	readonly failing = new Set<string>();
@@ -136,11 +139,13 @@ export class StagesScene {
 		);
 		const { runner } = this;
 		const chain = { chainId: 31_337n, maxTxGas: null };
+		const writes = new Writes();
+		const cancelling = { ...shared, store, writes, runner };
+		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
+		const { cancellations } = this;
 		this.pipeline = new Pipeline(chain, {
 			...shared,
-			share,
-			store,
-			runner,
+			...{ share, store, runner, writes, cancellations },
 			onStep: () => {},
 			onOutcome: () => {},
 		});

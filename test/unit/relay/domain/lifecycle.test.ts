@@ -10,7 +10,10 @@ import {
 	nextStage,
 	STAGES,
 	type Stage,
+	TRANSITIONS,
 } from "../../../../relay/domain/lifecycle.ts";
+import { fold, newRecord } from "../../../../relay/domain/record.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
 
 const at = 1;
 const block = 100;
@@ -36,8 +39,8 @@ const EVENTS = {
 	included: { type: "included", ...inclusion, reverted: false },
 	includedReverted: { type: "included", ...inclusion, reverted: true },
 	reorged: { type: "reorged", at, block },
-	replaced: { type: "replaced", at, block, by: "0xc" },
-	cancelled: { type: "cancelled", at, block },
+	replaced: { type: "replaced", at, block, by: "0xc", builders: [] },
+	cancelled: { type: "cancelled", at, block, builders: ["b"] },
 	expired: { type: "expired", at, block },
 	dropped: { type: "dropped", at, block },
 } as const satisfies Record<string, TxEvent>;
@@ -80,7 +83,8 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	// The block of a dropped one is that of the transaction that used its nonce.
 	reorged: "         . . . . . P P . . . P",
 	replaced: "        R R R R R . . . . . .",
-	cancelled: "       C C C C C . . . . . .",
+	// One that expired would come back with its bytes: its user may end that.
+	cancelled: "       C C C C C . . . . C .",
 	expired: "         E E E E E . . . . . .",
 	dropped: "         D D D D D . . . . . .",
 };
@@ -102,6 +106,49 @@ test("every stage meets every event as the matrix says", () => {
 test("the matrix has a row for each type of event", () => {
 	const types = new Set(Object.values(EVENTS).map((event) => event.type));
 	assert.equal(types.size, Object.keys(EVENTS).length - 1);
+	assert.deepEqual([...types].sort(), Object.keys(TRANSITIONS).sort());
+});
+
+test("what is illegal changes nothing of a record, what is legal its stage as the matrix says", () => {
+	for (const name of Object.keys(EVENTS) as (keyof typeof EVENTS)[]) {
+		for (const stage of STAGES) {
+			const record = { ...newRecord(privateTransaction()), stage };
+			const before = structuredClone(record);
+			const next = nextStage(stage, EVENTS[name], null);
+			assert.equal(fold(record, EVENTS[name]), next !== null, `${name} at ${stage}`);
+			if (next === null) assert.deepEqual(record, before, `${name} at ${stage}`);
+			else assert.equal(record.stage, next, `${name} at ${stage}`);
+		}
+	}
+});
+
+test("what its user ended is never live again, whatever happens behind it", () => {
+	for (const end of [EVENTS.cancelled, EVENTS.replaced]) {
+		// Every stage that can be reached from there, with how it had ended.
+		const seen = new Set<Stage>();
+		const first = newRecord(privateTransaction());
+		assert.equal(fold(first, end), true);
+		const ways = [first];
+		for (let from = ways.shift(); from !== undefined; from = ways.shift()) {
+			seen.add(from.stage);
+			for (const event of Object.values(EVENTS)) {
+				const record = structuredClone(from);
+				if (fold(record, event) && !seen.has(record.stage)) ways.push(record);
+			}
+		}
+		const ended = end.type === "cancelled" ? "CANCELLED" : "REPLACED";
+		assert.deepEqual([...seen].sort(), [ended, "INCLUDED", "REVERTED"].sort());
+	}
+});
+
+test("what expired and was cancelled then goes back to that, not to expired", () => {
+	const record = newRecord(privateTransaction());
+	const { received, expired, cancelled, included, reorged } = EVENTS;
+	const stages = [received, expired, cancelled, included, reorged, received].map((event) => {
+		const legal = fold(record, event);
+		return legal ? record.stage : "illegal";
+	});
+	assert.deepEqual(stages, ["PENDING", "EXPIRED", "CANCELLED", "INCLUDED", "CANCELLED", "illegal"]);
 });
 
 test("a reorganisation takes back to how it had ended, never to life", () => {

@@ -31,8 +31,14 @@ const included = (block: number, reverted = false): TxEvent => ({
 	...{ type: "included", at: 1, block, blockHash: `0x${block}`, index: 0, reverted },
 });
 const reorged = (block: number): TxEvent => ({ type: "reorged", at: 1, block });
-const replaced = (block: number): TxEvent => ({ type: "replaced", at: 1, block, by: "0xother" });
-const cancelled = (block: number): TxEvent => ({ type: "cancelled", at: 1, block });
+const replaced = (block: number): TxEvent => ({
+	type: "replaced",
+	at: 1,
+	block,
+	by: "0xother",
+	builders: [],
+});
+const cancelled = (block: number): TxEvent => ({ type: "cancelled", at: 1, block, builders: [] });
 const expired = (block: number): TxEvent => ({ type: "expired", at: 1, block });
 const dropped = (block: number): TxEvent => ({ type: "dropped", at: 1, block });
 

@@ -44,7 +44,7 @@ test("bids are counted and not listed, however many", () => {
 });
 
 test("a bid is taken at every live stage and at no other", () => {
-	const ended = after(BROADCAST, bid("0x1"), { type: "cancelled", at: 1, block: 101 });
+	const ended = after(BROADCAST, bid("0x1"), { type: "cancelled", at: 1, block: 101, builders: [] });
 	assert.equal(fold(ended, bid("0x2")), false);
 	assert.equal(fold(after(BROADCAST, included(101)), bid("0x2")), false);
 	assert.equal(ended.backruns, 1);

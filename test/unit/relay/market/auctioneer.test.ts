@@ -105,7 +105,7 @@ test("a nonce that is free again is used at once: the dearer bid's target is can
 	);
 	scene.builders.take();
 	scene.pool.remove(scene.entry(one));
-	scene.emit(one, { type: "cancelled", at: 2, block: 100 });
+	scene.emit(one, { type: "cancelled", at: 2, block: 100, builders: [] });
 	assert.deepEqual(scene.builders.take(), ["cancel backrun T for 101 at a,b", "send U B for 101 to a,b"]);
 	assert.deepEqual([scene.status(a, 101), scene.status(b, 101)], ["DROPPED targetGone", "BEST"]);
 });
@@ -125,8 +125,8 @@ test("one that loses its nonce to another target's bid, with nothing to fall bac
 });
 
 for (const [type, event] of [
-	["cancelled", { type: "cancelled", at: 2, block: 100 }],
-	["replaced", { type: "replaced", at: 2, block: 100, by: "0xother" }],
+	["cancelled", { type: "cancelled", at: 2, block: 100, builders: [] }],
+	["replaced", { type: "replaced", at: 2, block: 100, by: "0xother", builders: [] }],
 	["expired", { type: "expired", at: 2, block: 100 }],
 	["dropped", { type: "dropped", at: 2, block: 100 }],
 ] as const) {

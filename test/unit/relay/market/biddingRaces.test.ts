@@ -60,8 +60,9 @@ test("the target is replaced, mined or cancelled while a bid is simulated: it is
 		await scene.turn();
 		if (end === "mined") await scene.block([target]);
 		else scene.pool.remove(scene.entry(target));
-		if (end === "cancelled") scene.emit(target, { type: "cancelled", at: 2, block: 100 });
-		if (end === "replaced") scene.emit(target, { type: "replaced", at: 2, block: 100, by: "0xother" });
+		if (end === "cancelled") scene.emit(target, { type: "cancelled", at: 2, block: 100, builders: [] });
+		if (end === "replaced")
+			scene.emit(target, { type: "replaced", at: 2, block: 100, by: "0xother", builders: [] });
 		scene.simulations.finish("A");
 		const outcome = await bid;
 		assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND", end);

@@ -189,7 +189,13 @@ test("a preview is the record as it would be, and changes nothing", () => {
 	const one = entry();
 	ledger.open(one);
 	const before = structuredClone(one.record);
-	const preview = ledger.preview(one.record.hash, { type: "replaced", at: 2, block: 100, by: "0xc" });
+	const preview = ledger.preview(one.record.hash, {
+		type: "replaced",
+		at: 2,
+		block: 100,
+		by: "0xc",
+		builders: [],
+	});
 	assert.deepEqual([preview?.stage, preview?.ended, preview?.events.length], ["REPLACED", "REPLACED", 2]);
 	assert.deepEqual(one.record, before);
 	assert.deepEqual([told, ledger.takeChanged(true)], [[], []]);

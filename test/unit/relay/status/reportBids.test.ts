@@ -62,8 +62,8 @@ test("while it may still be mined nothing is told of any bid but that there are 
 });
 
 for (const [name, end] of [
-	["cancelled", { type: "cancelled", at, block: 102 }],
-	["replaced", { type: "replaced", at, block: 102, by: "0xother" }],
+	["cancelled", { type: "cancelled", at, block: 102, builders: [] }],
+	["replaced", { type: "replaced", at, block: 102, by: "0xother", builders: [] }],
 	["expired", { type: "expired", at, block: 126 }],
 	["dropped", { type: "dropped", at, block: 102 }],
 	["mined without a backrun", included],

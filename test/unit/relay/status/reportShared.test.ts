@@ -59,9 +59,10 @@ for (const [name, shared, discreet, known, isNamed] of [
 			at,
 			block: 101,
 			by: OTHER,
+			builders: [],
 			...(discreet ? { discreet } : {}),
 		};
-		const expected = { type: "replaced", block: 101, ...(isNamed ? { by: OTHER } : {}) };
+		const expected = { type: "replaced", block: 101, builders: [], ...(isNamed ? { by: OTHER } : {}) };
 		assert.deepEqual(told(shared, [replaced], known ? [OTHER] : []), [expected]);
 	});
 }

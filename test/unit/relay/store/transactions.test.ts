@@ -105,7 +105,7 @@ test("a replacement and the end of what it replaced are one commit", async () =>
 	const fresh = privateTransaction({ maxFeePerGas: 2n ** 40n, maxPriorityFeePerGas: 2n ** 40n });
 	const oldRecord = recordOf(old);
 	await first.store.insert(old, oldRecord, []);
-	assert.ok(fold(oldRecord, { type: "replaced", at: 2, block: 100, by: fresh.tx.hash }));
+	assert.ok(fold(oldRecord, { type: "replaced", at: 2, block: 100, by: fresh.tx.hash, builders: [] }));
 	await first.store.insert(fresh, recordOf(fresh), [oldRecord]);
 	const again = await first.restart();
 	const stages = (await loaded(again)).map(({ record }) => [record.hash, record.stage]);

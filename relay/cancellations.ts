@@ -1,0 +1,173 @@
+// PER CANCEL: a hash and who asks, or a self-transfer that takes back what was sent with soft cancellations, come in;
+// the transaction is gone from the pool at once, its builders are told, and the answer goes out when that is on disk.
+
+import type { Clock } from "../shared/clock.ts";
+import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import type { ChainRunner } from "./chainRunner.ts";
+import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
+import type { Accounts, Broadcaster, Canceller, SoftHolders, Tip, TransactionStore } from "./domain/ports.ts";
+import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
+import type { CancelRequest, Submission, SubmitOutcome } from "./domain/submission.ts";
+import { privateTransaction } from "./domain/transaction.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import type { Pool, PoolEntry } from "./pool/pool.ts";
+import type { Ledger } from "./status/ledger.ts";
+import type { Writes } from "./writes.ts";
+
+export interface CancellationsOptions {
+	readonly policy: CancelPolicy;
+	readonly rules: ChainRules;
+}
+
+export interface CancellationsDependencies {
+	readonly pool: Pool;
+	readonly ledger: Ledger;
+	readonly store: TransactionStore & SoftHolders;
+	readonly writes: Writes;
+	readonly accounts: Accounts;
+	readonly broadcaster: Broadcaster;
+	readonly runner: Pick<ChainRunner, "run">;
+	readonly tip: Tip;
+	readonly clock: Clock;
+}
+
+/** Takes transactions back. */
+export class Cancellations implements Canceller {
+	readonly #options: CancellationsOptions;
+	readonly #deps: CancellationsDependencies;
+
+	constructor(options: CancellationsOptions, dependencies: CancellationsDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	async cancel(request: CancelRequest): Promise<boolean> {
+		const { pool, ledger, store, writes } = this.#deps;
+		const { hash } = request;
+		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
+		const settled = await store.settled(hash).catch(() => null);
+		const transaction = ledger.get(hash)?.transaction ?? pool.get(hash)?.transaction;
+		// Who submitted it is forgotten once it is settled.
+		const owner = transaction?.tx ?? settled;
+		if (owner === null) return false;
+		const origin = transaction?.origin ?? null;
+		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
+		if (transaction === undefined) return settled?.stage === "CANCELLED";
+		await writes.ended(hash);
+		await this.#placeIsWritten(transaction.tx);
+		const entry = pool.get(hash);
+		if (entry?.durable === true) this.#end(entry);
+		const record = ledger.get(hash)?.record;
+		if (record?.stage !== "CANCELLED") return false;
+		await store.update([record]);
+		return true;
+	}
+
+	/**
+	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. Throws where the
+	 * store fails: the earlier transaction is taken back even then.
+	 */
+	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
+		const { pool, accounts, writes, ledger } = this.#deps;
+		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
+		await this.#placeIsWritten(tx);
+		const holder = pool.at(tx.from, tx.nonce);
+		if (holder !== undefined) {
+			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
+		}
+		const earlier = await this.#earlier(tx);
+		if (earlier === null) return null;
+		const account = await accounts.get(tx.from).catch(() => null);
+		if (account === null || account.nonce > tx.nonce) return null;
+		// Somebody else may have come in while the node was asked.
+		if (pool.at(tx.from, tx.nonce) !== undefined) return this.soft(tx, submission);
+		const write = writes.get(tx.hash);
+		if (write !== undefined) return write;
+		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return { outcome: "known", hash: tx.hash };
+		return this.#endSoftly(tx, submission, earlier);
+	}
+
+	/** Whether it could be in a block as far as it alone goes. */
+	#isSound(tx: DecodedTransaction): boolean {
+		const next = this.#deps.tip.next();
+		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
+	}
+
+	/** Resolves when who has the nonce of `tx` in the pool is on disk. */
+	async #placeIsWritten({ from, nonce }: DecodedTransaction): Promise<void> {
+		const { pool, writes } = this.#deps;
+		for (;;) {
+			const holder = pool.at(from, nonce);
+			if (holder === undefined || holder.durable) return;
+			await writes.ended(holder.transaction.tx.hash);
+		}
+	}
+
+	/**
+	 * The last transaction with the nonce of `tx` that was submitted with soft cancellations, where it has ended so that
+	 * the nonce is free: cancelled, or expired, when its bytes could bring it back.
+	 */
+	async #earlier(tx: DecodedTransaction): Promise<TransactionRecord | null> {
+		const { store, ledger } = this.#deps;
+		const hash = await store.softHolder(tx.from, tx.nonce);
+		if (hash === null || hash === tx.hash) return null;
+		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
+		return record?.stage === "CANCELLED" || record?.stage === "EXPIRED" ? record : null;
+	}
+
+	/** Ends the earlier one and takes down that `tx` did it. Nothing is waited for before the earlier one has ended. */
+	#endSoftly(
+		tx: DecodedTransaction,
+		submission: Submission,
+		earlier: PoolEntry | TransactionRecord,
+	): Promise<SubmitOutcome> {
+		const { ledger, store, writes, clock } = this.#deps;
+		const transaction = privateTransaction(tx, submission, clock.now());
+		const record = newRecord(transaction);
+		fold(record, { type: "received", at: transaction.receivedAt, block: this.#head() });
+		fold(record, this.#cancelled([]));
+		const ended = "transaction" in earlier ? this.#end(earlier) : this.#endExpired(earlier);
+		const write = async (): Promise<SubmitOutcome> => {
+			await store.insert(transaction, record, ended);
+			ledger.open({ transaction, record });
+			return { outcome: "cancels", hash: tx.hash };
+		};
+		return writes.track(tx.hash, write());
+	}
+
+	/** Out of the pool, and its builders are told. Answers its record, to be written. */
+	#end(entry: PoolEntry): readonly TransactionRecord[] {
+		const { pool, ledger, broadcaster, runner } = this.#deps;
+		const { transaction, sentTo } = entry;
+		const { hash, from } = transaction.tx;
+		pool.remove(entry);
+		ledger.emit(hash, this.#cancelled([...sentTo]));
+		broadcaster.cancel(transaction, [...sentTo], this.#head() + 1);
+		runner.run(from, "new", false);
+		const record = ledger.get(hash)?.record;
+		return record === undefined ? [] : [record];
+	}
+
+	/** What expired can't come back any more. Answers what is to be written. */
+	#endExpired(record: TransactionRecord): readonly TransactionRecord[] {
+		if (record.stage !== "EXPIRED") return [];
+		const { ledger } = this.#deps;
+		const event = this.#cancelled([]);
+		if (ledger.get(record.hash)?.record === record) ledger.emit(record.hash, event);
+		else fold(record, event);
+		return [record];
+	}
+
+	#cancelled(builders: readonly string[]) {
+		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+	}
+
+	#head(): number {
+		return this.#deps.tip.head()?.number ?? 0;
+	}
+}
+
+/** A transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
+function isSelfTransfer({ type, from, to, data }: DecodedTransaction): boolean {
+	return to === from && data.length === 0 && type <= 2;
+}

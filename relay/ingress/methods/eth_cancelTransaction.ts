@@ -1,0 +1,36 @@
+// eth_cancelTransaction: a hash comes in, true goes out once the transaction is taken back and that is on disk. Best
+// effort: builders are told not to process it, and it may still be mined.
+
+import { z } from "zod";
+import type { CallContext } from "../../../shared/http/callContext.ts";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { hash } from "../../../shared/jsonrpc/schemas.ts";
+import type { CancelRequest } from "../../domain/submission.ts";
+import { isWebPage } from "../bundleOwner.ts";
+import { relayMethod } from "../needs.ts";
+
+/** The address of a client whose connection is gone. */
+const UNKNOWN = "unknown";
+
+export const eth_cancelTransaction = relayMethod({
+	name: "eth_cancelTransaction",
+	summary:
+		"Takes a pending transaction back: for who submitted it, by network address, or its sender, by X-Flashbots-Signature.",
+	params: [{ name: "hash", schema: hash }],
+	result: z.literal(true),
+	ordered: true,
+	async handle([wanted], context, { canceller }) {
+		if (await canceller.cancel(cancelRequest(wanted, context))) return true as const;
+		throw new RpcError("rejected", "transaction not found or no longer pending");
+	},
+});
+
+/** The network address of a visitor does not speak for him where a web page uses it. */
+function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
+	const speaks = !isWebPage(origin) && client.address !== UNKNOWN;
+	return {
+		hash,
+		address: speaks ? client.address : null,
+		signer: transport === "http" ? client.signer : null,
+	};
+}
