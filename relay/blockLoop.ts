@@ -96,7 +96,7 @@ export class BlockLoop {
 		onHead(update);
 		// Behind the tip: what is found dropped from here on is judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#changes.reconsider();
-		if (!this.#resumed) this.#changes.cancelEnded(update.head.number);
+		this.#changes.cancelAgain(update.head.number, !this.#resumed);
 		this.#resumed = true;
 		this.#changes.heal();
 		this.#expire(update.head.number);

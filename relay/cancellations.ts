@@ -8,7 +8,7 @@ import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.t
 import type { Accounts, Broadcaster, Canceller, SoftHolders, Tip, TransactionStore } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import type { CancelRequest, Submission, SubmitOutcome } from "./domain/submission.ts";
-import { privateTransaction } from "./domain/transaction.ts";
+import { isSelfTransfer, privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
@@ -126,7 +126,7 @@ export class Cancellations implements Canceller {
 		const record = newRecord(transaction);
 		fold(record, { type: "received", at: transaction.receivedAt, block: this.#head() });
 		fold(record, this.#cancelled([]));
-		const ended = "transaction" in earlier ? this.#end(earlier) : this.#endExpired(earlier);
+		const ended = "transaction" in earlier ? this.#end(earlier) : this.#endEarlier(earlier);
 		const write = async (): Promise<SubmitOutcome> => {
 			await store.insert(transaction, record, ended);
 			ledger.open({ transaction, record });
@@ -148,10 +148,13 @@ export class Cancellations implements Canceller {
 		return record === undefined ? [] : [record];
 	}
 
-	/** What expired can't come back any more. Answers what is to be written. */
-	#endExpired(record: TransactionRecord): readonly TransactionRecord[] {
-		if (record.stage !== "EXPIRED") return [];
+	/**
+	 * What expired can't come back any more. Answers the record, to be written: that of a cancelled one too, whose write
+	 * may have failed.
+	 */
+	#endEarlier(record: TransactionRecord): readonly TransactionRecord[] {
 		const { ledger } = this.#deps;
+		if (record.stage === "CANCELLED") return [record];
 		const event = this.#cancelled([]);
 		if (ledger.get(record.hash)?.record === record) ledger.emit(record.hash, event);
 		else fold(record, event);
@@ -165,9 +168,4 @@ export class Cancellations implements Canceller {
 	#head(): number {
 		return this.#deps.tip.head()?.number ?? 0;
 	}
-}
-
-/** A transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
-function isSelfTransfer({ type, from, to, data }: DecodedTransaction): boolean {
-	return to === from && data.length === 0 && type <= 2;
 }

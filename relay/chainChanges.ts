@@ -4,6 +4,7 @@
 import { type Clock, pause } from "../shared/clock.ts";
 import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
+import type { DeliveryAnswer } from "./domain/events.ts";
 import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import type { LifeEvent, UserEnd } from "./domain/record.ts";
@@ -15,6 +16,9 @@ export const WATCH_BLOCKS = 64;
 /** How often, and after how many ms, receipts that should be there are asked for again before the head is worked off. */
 const RECEIPT_TRIES = 3;
 const RECEIPT_RETRY_MS = 500;
+
+/** Answers by which a builder shows that it was told. */
+const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 
 export interface ChainChangesDependencies {
 	readonly pool: Pool;
@@ -41,7 +45,10 @@ export class ChainChanges {
 		if (isLive(entry.record.stage)) this.#revive(entry);
 	}
 
-	/** What was in blocks that are no longer in the chain is what it was before. May be called again for one update. */
+	/**
+	 * What was in blocks that are no longer in the chain is what it was before; what was dropped is looked at by
+	 * {@link reconsider}. May be called again for one update.
+	 */
 	takeBack({ head, reverted, gap }: ChainUpdate): void {
 		const { pool, ledger, clock } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
@@ -51,9 +58,7 @@ export class ChainChanges {
 		const gone = new Set(reverted.map((block) => block.hash));
 		for (const entry of ledger.entries()) {
 			const { record } = entry;
-			const wasIn = isMined(record.stage) && record.blockHash !== null && gone.has(record.blockHash);
-			const wasUsed = record.stage === "DROPPED" && record.block !== null && record.block > ancestor;
-			if (!wasIn && !wasUsed) continue;
+			if (!isMined(record.stage) || record.blockHash === null || !gone.has(record.blockHash)) continue;
 			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? ancestor + 1 });
 			if (isLive(record.stage)) this.#revive(entry);
 		}
@@ -180,20 +185,26 @@ export class ChainChanges {
 	}
 
 	/**
-	 * Tells builders to forget what its user had ended before the process did, where they may have it still and it is not
-	 * known that they were told: a private transaction stays with them, a bundle until the block after `head`.
+	 * Tells builders again to forget what has ended, where none of them answered: it could not be reached, or, `anew`
+	 * (at the first head), the process ended before. A private transaction stays with them, a bundle until the block
+	 * after `head`.
 	 */
-	cancelEnded(head: number): void {
+	cancelAgain(head: number, anew: boolean): void {
 		const { ledger, broadcaster } = this.#deps;
 		for (const { record, transaction } of ledger.entries()) {
+			if (isLive(record.stage) || isMined(record.stage)) continue;
 			const end = record.events.findLast(isEnd);
-			if (end === undefined || isLive(record.stage) || isMined(record.stage)) continue;
+			if (end === undefined) continue;
 			const isPrivate = policyOf(transaction.path).form === "private";
 			if (!isPrivate && (end.type === "expired" || end.block < head)) continue;
 			const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
-			const told = record.deliveries.filter(({ kind, at }) => kind === "cancel" && at >= end.at);
-			const untold = builders.filter((name) => !told.some(({ builder }) => builder === name));
-			broadcaster.cancel(transaction, untold, head + 1);
+			const answers = record.deliveries.filter(({ kind, at }) => kind === "cancel" && at >= end.at);
+			const untold = builders.filter((name) => {
+				const own = answers.filter(({ builder }) => builder === name);
+				// Without any answer it is on its way, unless the process has just begun.
+				return own.length === 0 ? anew : own.every(({ answer }) => !WAS_TOLD.has(answer));
+			});
+			if (untold.length > 0) broadcaster.cancel(transaction, untold, head + 1);
 		}
 	}
 }

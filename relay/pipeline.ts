@@ -16,7 +16,7 @@ import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import type { Submission, SubmitOutcome } from "./domain/submission.ts";
-import { type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
+import { isSelfTransfer, type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
@@ -95,7 +95,11 @@ export class Pipeline implements Submitter {
 		const verdict = await admit(tx, this.#chain, this.#deps);
 		onStep("admission", (clock.monotonic() - done) / 1000);
 		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
-		// The same bytes may have come in while the node was asked.
+		// What it takes back, or the same bytes, may have come in while the node was asked.
+		const holder = this.#deps.pool.at(tx.from, tx.nonce)?.transaction;
+		if (holder?.softCancellations && isSelfTransfer(tx) && holder.tx.hash !== tx.hash) {
+			return this.#submit(submission);
+		}
 		const twin = this.#deps.writes.get(tx.hash) ?? (this.#deps.pool.get(tx.hash) && known(tx.hash));
 		if (twin !== undefined) return twin;
 		return this.#take(tx, submission, verdict.account, past === "anew");

@@ -30,11 +30,12 @@ export class BuilderClient {
 
 	/**
 	 * Posts `body`, signed in X-Flashbots-Signature. Never throws. What failed as unreachable is sent a second time:
-	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice.
+	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice; but not
+	 * where it was withdrawn meanwhile.
 	 */
-	async send(body: Buffer, signature: string): Promise<DeliveryAnswer> {
+	async send(body: Buffer, signature: string, mayRepeat: () => boolean): Promise<DeliveryAnswer> {
 		const answer = await this.#post(body, signature);
-		const last = answer === "unreachable" ? await this.#post(body, signature) : answer;
+		const last = answer === "unreachable" && mayRepeat() ? await this.#post(body, signature) : answer;
 		return last === "unreachable" ? "failed" : last;
 	}
 

@@ -74,7 +74,7 @@ export class Fanout implements Broadcaster, BundleSender {
 				const client = new BuilderClient(row, dependencies);
 				const lane = new Lane(
 					{ capacity: options.laneCapacity, concurrency: BUILDER_CONNECTIONS },
-					{ send: (body, signature) => client.send(body, signature), clock: dependencies.clock },
+					{ send: client.send.bind(client), clock: dependencies.clock },
 				);
 				return [row.name, { row, client, lane }];
 			}),

@@ -29,7 +29,8 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
-	readonly send: (body: Buffer, signature: string) => Promise<DeliveryAnswer>;
+	/** `mayRepeat`: whether it may be sent a second time. */
+	readonly send: (body: Buffer, signature: string, mayRepeat: () => boolean) => Promise<DeliveryAnswer>;
 	readonly clock: Clock;
 }
 
@@ -37,7 +38,13 @@ export interface LaneDependencies {
 interface Queue {
 	urgent: LaneItem[];
 	waiting: LaneItem[];
-	busy: boolean;
+	underWay: UnderWay | null;
+}
+
+/** What is being sent; once it is withdrawn, it is not sent a second time. */
+interface UnderWay {
+	readonly item: LaneItem;
+	withdrawn: boolean;
 }
 
 /** Sends items, some at a time. */
@@ -71,7 +78,7 @@ export class Lane {
 			item.answered("unsent", 0);
 			return;
 		}
-		const queue = this.#queues.get(item.key) ?? { urgent: [], waiting: [], busy: false };
+		const queue = this.#queues.get(item.key) ?? { urgent: [], waiting: [], underWay: null };
 		this.#queues.set(item.key, queue);
 		(item.urgent ? queue.urgent : queue.waiting).push(item);
 		this.#waiting += 1;
@@ -79,10 +86,12 @@ export class Lane {
 		this.#pump();
 	}
 
-	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. */
+	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. What is under way ends as it may. */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);
 		if (queue === undefined) return;
+		const { underWay } = queue;
+		if (underWay?.item.subject === subject && !underWay.item.urgent) underWay.withdrawn = true;
 		const gone = queue.waiting.filter((item) => item.subject === subject);
 		queue.waiting = queue.waiting.filter((item) => item.subject !== subject);
 		this.#waiting -= gone.length;
@@ -116,14 +125,14 @@ export class Lane {
 	}
 
 	#queueUp(key: string, queue: Queue): void {
-		if (queue.busy) return;
+		if (queue.underWay !== null) return;
 		if (queue.urgent.length > 0) this.#urgentTurns.add(key);
 		else if (queue.waiting.length > 0) this.#turns.add(key);
 		else this.#queues.delete(key);
 	}
 
 	/** The next item whose turn it is; stale ones are answered on the way. */
-	#next(): LaneItem | undefined {
+	#next(): UnderWay | undefined {
 		for (const turns of [this.#urgentTurns, this.#turns]) {
 			for (const key of turns) {
 				this.#urgentTurns.delete(key);
@@ -135,8 +144,8 @@ export class Lane {
 					this.#queueUp(key, queue);
 					continue;
 				}
-				queue.busy = true;
-				return item;
+				queue.underWay = { item, withdrawn: false };
+				return queue.underWay;
 			}
 		}
 		return undefined;
@@ -158,23 +167,24 @@ export class Lane {
 
 	#pump(): void {
 		while (this.#underWay < this.#options.concurrency) {
-			const item = this.#next();
-			if (item === undefined) return;
+			const next = this.#next();
+			if (next === undefined) return;
 			this.#underWay += 1;
-			void this.#deliver(item);
+			void this.#deliver(next);
 		}
 	}
 
-	async #deliver(item: LaneItem): Promise<void> {
+	async #deliver(underWay: UnderWay): Promise<void> {
 		const { send, clock } = this.#deps;
+		const { item } = underWay;
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
-		const answer = await send(body, signature);
+		const answer = await send(body, signature, () => !underWay.withdrawn);
 		this.#underWay -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		const queue = this.#queues.get(item.key);
 		if (queue !== undefined) {
-			queue.busy = false;
+			queue.underWay = null;
 			this.#queueUp(item.key, queue);
 		}
 		this.#pump();

@@ -112,23 +112,6 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	return true;
 }
 
-/** How its user ended it, the last time; null where nobody has. */
-export function userEnd(record: TransactionRecord): UserEnd | null {
-	const end = record.events.findLast((event) => event.type === "cancelled" || event.type === "replaced");
-	return (end as UserEnd | undefined) ?? null;
-}
-
-/** Names of those that had it then and have confirmed since that they forget it. */
-export function confirmedBy(record: TransactionRecord, end: UserEnd): readonly string[] {
-	// Those written before the builders were taken down lack them.
-	return (end.builders ?? []).filter((name) =>
-		record.deliveries.some(
-			({ kind, builder, answer, at }) =>
-				kind === "cancel" && builder === name && answer === "accepted" && at >= end.at,
-		),
-	);
-}
-
 /** Puts `item` at the end of `list`, taking one out of the middle where it is full; answers how many that were. */
 function keep<T>(list: T[], item: T, most: number, mayGo: (item: T) => boolean): number {
 	list.push(item);
@@ -153,8 +136,8 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 			record.firstBlock = null;
 			break;
 		case "queued":
-			// Its life starts when the gap closes, also when it had begun and the gap opened again.
-			if (event.reason === "nonceGap") record.firstBlock = null;
+			// What waits is not sent: its life starts when its turn comes, also where it had begun before.
+			record.firstBlock = null;
 			break;
 		case "ready":
 			record.firstBlock ??= event.block;

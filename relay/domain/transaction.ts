@@ -31,3 +31,8 @@ export function privateTransaction(
 	const { path, softCancellations, refundRecipient, referrer, origin } = options;
 	return { tx, path, softCancellations, refundRecipient, referrer, origin, receivedAt };
 }
+
+/** Whether it is a transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
+export function isSelfTransfer({ type, from, to, data }: DecodedTransaction): boolean {
+	return to === from && data.length === 0 && type <= 2;
+}

@@ -39,6 +39,8 @@ interface Sender {
 	/** The account's nonce as of block `asOf`. */
 	nonce: bigint;
 	asOf: number;
+	/** No nonce below it is free in the chain as it stands; 0 where that is not known. */
+	floor: bigint;
 	/** Of the raw transactions. */
 	bytes: number;
 	/** In nonce order. */
@@ -122,6 +124,7 @@ export class Pool implements PendingReader {
 		};
 		if (sender === undefined || old === undefined) {
 			this.insert(entry, account.nonce, account.block);
+			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
 		sender.entries[sender.entries.indexOf(old)] = entry;
@@ -157,7 +160,7 @@ export class Pool implements PendingReader {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
-			sender = { nonce, asOf, bytes: 0, entries: [] };
+			sender = { nonce, asOf, floor: 0n, bytes: 0, entries: [] };
 			this.#bySender.set(tx.from, sender);
 		} else if (asOf >= sender.asOf) {
 			sender.nonce = nonce;
@@ -191,6 +194,7 @@ export class Pool implements PendingReader {
 		if (sender === undefined) return [];
 		if (account.block >= sender.asOf) {
 			sender.nonce = account.nonce;
+			sender.floor = account.nonce;
 			sender.asOf = account.block;
 		}
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
@@ -201,12 +205,16 @@ export class Pool implements PendingReader {
 		const known = this.#bySender.get(sender);
 		if (known === undefined || block < known.asOf || nonce < known.nonce) return;
 		known.nonce = nonce + 1n;
+		known.floor = known.nonce;
 		known.asOf = block;
 	}
 
 	/** Forgets what blocks above `block` said: after a reorganisation an account's nonce may be lower again. */
 	rewind(block: number): void {
-		for (const sender of this.#bySender.values()) sender.asOf = Math.min(sender.asOf, block);
+		for (const sender of this.#bySender.values()) {
+			if (sender.asOf > block) sender.floor = 0n;
+			sender.asOf = Math.min(sender.asOf, block);
+		}
 	}
 
 	/** The sender's transactions, split where the nonces stop following one another. */
@@ -226,10 +234,14 @@ export class Pool implements PendingReader {
 		return { ready, waiting };
 	}
 
-	/** `base` raised over the sender's nonces that follow it without a gap. */
+	/**
+	 * `base` raised over the sender's nonces that follow it without a gap. A node that is behind is not believed where
+	 * the chain is known to have used more.
+	 */
 	pendingNonce(address: string, base: bigint): bigint {
-		let next = base;
-		for (const entry of this.#bySender.get(address)?.entries ?? []) {
+		const sender = this.#bySender.get(address);
+		let next = base > (sender?.floor ?? 0n) ? base : (sender?.floor ?? 0n);
+		for (const entry of sender?.entries ?? []) {
 			if (entry.transaction.tx.nonce === next) next += 1n;
 		}
 		return next;

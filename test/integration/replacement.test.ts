@@ -62,8 +62,8 @@ describe("the ten percent", () => {
 		{
 			name: "the gas price of type 1 must grow, in whole wei of no round number",
 			held: { type: 1, gasPrice: 10_000_000_001n },
-			refused: [{ type: 1, gasPrice: 11_000_000_001n }],
-			taken: { type: 1, gasPrice: 11_000_000_002n },
+			refused: [{ type: 1, gasPrice: 11_000_000_000n }],
+			taken: { type: 1, gasPrice: 11_000_000_001n },
 		},
 		{
 			name: "type 2 in the place of type 0 must beat its price with both fees",

@@ -75,7 +75,7 @@ test("a body goes out byte for byte with its signature, and the same answers cou
 	for (const [status, text, expected] of TABLE) {
 		if (status === 204 && text !== "") continue;
 		builder.answerWith({ status, text });
-		assert.equal(await client.send(BODY, "0xaddress:0xsignature"), expected, `${status} ${text}`);
+		assert.equal(await client.send(BODY, "0xaddress:0xsignature", () => true), expected, `${status} ${text}`);
 	}
 	for (const request of builder.seen) {
 		assert.ok(request.body.equals(BODY));
@@ -91,9 +91,11 @@ test("a builder that does not answer is a timeout, and no sooner than its time i
 	const client = new BuilderClient(builder.row("b"), { clock });
 	builder.answerWith(null);
 	let answer: DeliveryAnswer | null = null;
-	const sending = client.send(BODY, "s").then((how) => {
-		answer = how;
-	});
+	const sending = client
+		.send(BODY, "s", () => true)
+		.then((how) => {
+			answer = how;
+		});
 	await until("the request", () => builder.held === 1);
 	await clock.advance(BUILDER_TIMEOUT_MS - 1);
 	assert.equal(answer, null);
@@ -108,7 +110,7 @@ test("a builder that is not there has failed", async () => {
 	const gone = await startFakeBuilder();
 	await gone.close();
 	const client = new BuilderClient(gone.row("b"), { clock: systemClock });
-	assert.equal(await client.send(BODY, "s"), "failed");
+	assert.equal(await client.send(BODY, "s", () => true), "failed");
 	await client.close();
 });
 
@@ -127,18 +129,18 @@ test("an answer without end has failed", async () => {
 	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
 		clock: systemClock,
 	});
-	assert.equal(await client.send(BODY, "s"), "failed");
+	assert.equal(await client.send(BODY, "s", () => true), "failed");
 	await client.close();
 	server.closeAllConnections();
 	await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
-test("a connection that the builder closed while it was idle costs no delivery", async () => {
+test("a connection that the builder closed while it was idle costs no delivery, unless it was withdrawn", async () => {
 	let requests = 0;
 	const server = createServer((request, response) => {
 		requests += 1;
 		// The second request on a connection finds it closed, as behind a balancer that has had enough of it.
-		if (requests === 2) {
+		if (requests === 2 || requests === 4) {
 			request.socket.destroy();
 			return;
 		}
@@ -150,9 +152,11 @@ test("a connection that the builder closed while it was idle costs no delivery",
 	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
 		clock: systemClock,
 	});
-	assert.equal(await client.send(BODY, "s"), "accepted");
-	assert.equal(await client.send(BODY, "s"), "accepted");
+	assert.equal(await client.send(BODY, "s", () => true), "accepted");
+	assert.equal(await client.send(BODY, "s", () => true), "accepted");
 	assert.equal(requests, 3);
+	assert.equal(await client.send(BODY, "s", () => false), "failed");
+	assert.equal(requests, 4);
 	await client.close();
 	server.closeAllConnections();
 	await new Promise<void>((resolve) => server.close(() => resolve()));

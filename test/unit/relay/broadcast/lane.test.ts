@@ -12,10 +12,12 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 	const sent: string[] = [];
 	const answers: [string, DeliveryAnswer, number][] = [];
 	const open = new Map<string, (answer: DeliveryAnswer) => void>();
+	const mayRepeat = new Map<string, () => boolean>();
 	let made = 0;
 	const lane = new Lane(options, {
 		clock,
-		send: (body, signature) => {
+		send: (body, signature, again) => {
+			mayRepeat.set(String(body), again);
 			assert.equal(signature, `signed ${body}`);
 			sent.push(String(body));
 			return new Promise((resolve) => open.set(String(body), resolve));
@@ -38,7 +40,8 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 		await clock.advance(0);
 	};
 	const unsent = () => answers.filter(([, how]) => how === "unsent").map(([name]) => name);
-	return { lane, push, answer, sent, answers, unsent, clock, made: () => made };
+	const repeats = (name: string) => mayRepeat.get(name)?.();
+	return { lane, push, answer, sent, answers, unsent, repeats, clock, made: () => made };
 }
 
 test("items go out in their order, and are answered with the time it took", async () => {
@@ -212,4 +215,19 @@ test("closing answers what waits, sends the cancels, waits for what is under way
 	await closing;
 	assert.deepEqual([sent, lane.depth], [["a1", "c1"], 0]);
 	await lane.close();
+});
+
+test("what is withdrawn while it is under way is not sent a second time; its cancel is", async () => {
+	const { lane, push, answer, repeats } = scene();
+	push("a1");
+	assert.equal(repeats("a1"), true);
+	lane.withdraw("a", "a2");
+	assert.equal(repeats("a1"), true);
+	lane.withdraw("a", "a1");
+	assert.equal(repeats("a1"), false);
+	push("a1", 101, true);
+	await answer("a1");
+	lane.withdraw("a", "a1");
+	assert.equal(repeats("a1"), true);
+	await answer("a1");
 });

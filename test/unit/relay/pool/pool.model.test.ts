@@ -24,6 +24,8 @@ const TRANSACTIONS: readonly PrivateTransaction[] = ACCOUNTS.flatMap((by) =>
 /** The obvious way to say the same: one list, searched anew each time. */
 class Model {
 	entries: PoolEntry[] = [];
+	/** Accounts whose nonce the pool was told while it had something of theirs. */
+	readonly told = new Set<string>();
 	/** What the chain says. */
 	readonly nonces = new Map(ACCOUNTS.map(({ address }) => [address, 0n]));
 
@@ -60,7 +62,9 @@ class Model {
 
 	pendingNonce(address: string, base: bigint): bigint {
 		const taken = new Set(this.of(address).map(({ transaction }) => transaction.tx.nonce));
-		let next = base;
+		// Nobody is told a nonce that is known to be used.
+		const known = this.told.has(address) ? this.nonce(address) : 0n;
+		let next = base > known ? base : known;
 		while (taken.has(next)) next += 1n;
 		return next;
 	}
@@ -107,6 +111,7 @@ function step(random: SeededRandom, pool: Pool, model: Model, block: number): st
 		const entry = random.pick(model.entries);
 		model.entries = model.entries.filter((other) => other !== entry);
 		pool.remove(entry);
+		if (model.of(entry.transaction.tx.from).length === 0) model.told.delete(entry.transaction.tx.from);
 		// Its write failed, or a reorganisation brings it back: only where nobody took the place.
 		if (random.below(2) === 0) {
 			const { from } = entry.transaction.tx;
@@ -123,6 +128,7 @@ function step(random: SeededRandom, pool: Pool, model: Model, block: number): st
 	model.nonces.set(address, next);
 	if (!forward) pool.rewind(block - 1);
 	const used = pool.setAccount(state(model, address, block));
+	if (model.of(address).length > 0) model.told.add(address);
 	const expected = model.of(address).filter(({ transaction }) => transaction.tx.nonce < next);
 	assert.deepEqual(hashes(used), hashes(expected));
 	for (const entry of used) pool.remove(entry);
@@ -144,6 +150,7 @@ function add(random: SeededRandom, pool: Pool, model: Model, block: number): str
 	assert.equal(outcome.outcome, expected);
 	if (outcome.outcome === "replaced") assert.equal(outcome.old, old);
 	model.entries = [...model.entries.filter((entry) => entry !== old), outcome.entry];
+	model.told.add(tx.from);
 	return expected;
 }
 
@@ -156,6 +163,7 @@ function hashes(entries: readonly PoolEntry[]): string[] {
 }
 
 function compare(pool: Pool, model: Model, where: string): void {
+	for (const { address } of ACCOUNTS) if (model.of(address).length === 0) model.told.delete(address);
 	assert.equal(pool.size, model.entries.length, where);
 	for (const entry of model.entries) assert.equal(pool.get(entry.transaction.tx.hash), entry, where);
 	const holders = ACCOUNTS.filter(({ address }) => model.of(address).length > 0);

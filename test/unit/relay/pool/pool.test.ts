@@ -197,11 +197,14 @@ test("the pending nonce counts without a gap from the base, writes under way inc
 	const pool = poolOf([3, 4, 6], account(3));
 	entryOf(pool.add(tx(5), account(3)));
 	assert.equal(pool.pendingNonce(SENDER, 3n), 7n);
-	// The node knows of more than the relay does, or of less.
+	// The node knows of more than the relay does; one that is behind would give a nonce that is used.
 	assert.equal(pool.pendingNonce(SENDER, 5n), 7n);
-	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 7n);
 	assert.equal(pool.pendingNonce(SENDER, 9n), 9n);
 	assert.equal(pool.pendingNonce(testAccount(9).address, 1n), 1n);
+	// Blocks have gone: what they used may be free again.
+	pool.rewind(account(3).block - 1);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
 });
 
 test("an entry can be put back, unless its place is taken", () => {
