@@ -129,7 +129,7 @@ export class Cancellations implements Canceller {
 		const ended = "transaction" in earlier ? this.#end(earlier) : this.#endEarlier(earlier);
 		const write = async (): Promise<SubmitOutcome> => {
 			await store.insert(transaction, record, ended);
-			ledger.open({ transaction, record });
+			ledger.receive({ transaction, record });
 			return { outcome: "cancels", hash: tx.hash };
 		};
 		return writes.track(tx.hash, write());

@@ -28,7 +28,9 @@ import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { feeRecipients } from "./simulation/feeRecipients.ts";
-import type { Followers } from "./status/followers.ts";
+import { createAnnouncer } from "./status/announcer.ts";
+import { eventHistory, eventNews } from "./status/eventMessages.ts";
+import { Followers } from "./status/followers.ts";
 import type { Ledger } from "./status/ledger.ts";
 import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
 import type { Transactions } from "./store/transactions.ts";
@@ -43,7 +45,6 @@ export interface FrontParts {
 	readonly deliveries: DeliveryHealth;
 	readonly pipeline: Pipeline;
 	readonly cancellations: Cancellations;
-	readonly followers: Followers;
 	readonly market: MarketParts;
 	readonly subscriptions: SubscriptionHub;
 	readonly registry: Metrics;
@@ -69,6 +70,9 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 		const record = ledger.get(hash)?.record;
 		return record !== undefined && (record.shared || isMined(record.stage));
 	};
+	const followers = new Followers({ log: log.child("followers") });
+	ledger.subscribe((record, _before, event) => followers.tell(record, event));
+	ledger.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
 	const callMany = createCallMany(
 		{
 			...parts.rules,
@@ -104,7 +108,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			chainId: parts.rules.chainId,
 			submitter: parts.pipeline,
 			canceller: parts.cancellations,
-			following: parts.followers,
+			following: followers,
 			pending: parts.pool,
 			node: nodeReads(reads),
 			reads,
@@ -122,6 +126,8 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				status: statusReport,
 				unknown: unknownReport,
 				events: (record) => eventsReport(record, isPublic),
+				history: (record) => eventHistory(record, isPublic),
+				news: (record, event) => eventNews(record, event, isPublic),
 			},
 			checks: readinessChecks({
 				isNodeWell: () => tip.head() !== null && !heads.isOut,

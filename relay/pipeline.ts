@@ -161,7 +161,7 @@ export class Pipeline implements Submitter {
 			throw thrown;
 		}
 		this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
-		ledger.open({ transaction, record });
+		ledger.receive({ transaction, record });
 		entry.durable = true;
 		if (old !== null) {
 			const { hash: oldHash } = old.transaction.tx;

@@ -37,7 +37,6 @@ import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
-import { Followers } from "./status/followers.ts";
 import { Ledger } from "./status/ledger.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./store/transactions.ts";
@@ -242,8 +241,6 @@ async function connect(
 		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
 	});
-	const followers = new Followers({ log: log.child("followers") });
-	ledger.subscribe((record, _before, event) => followers.tell(record, event));
 	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
 		pending: () => pool.size,
@@ -260,7 +257,7 @@ async function connect(
 		{
 			rules,
 			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
-			...{ cancellations, followers, readClient },
+			...{ cancellations, readClient },
 		},
 	);
 

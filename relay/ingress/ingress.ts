@@ -4,6 +4,7 @@
 import { pause } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { EventStreams } from "../../shared/http/eventStreams.ts";
 import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
@@ -19,6 +20,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { METHODS } from "./methods/index.ts";
 import type { MethodNeeds } from "./needs.ts";
+import { ReceiptWaits } from "./receiptWaits.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
 import { RPC_PATHS } from "./submissionOptions.ts";
 
@@ -41,7 +43,8 @@ export interface IngressOptions {
 	readonly about: OpenRpcInfo;
 }
 
-export interface IngressDependencies extends Omit<MethodNeeds, "describe" | "charge" | "statusView"> {
+export interface IngressDependencies
+	extends Omit<MethodNeeds, "describe" | "charge" | "statusView" | "receipts"> {
 	/** The reads that are passed to the node. */
 	readonly reads: Fallback<CallContext>;
 	readonly views: RecordViews;
@@ -77,12 +80,14 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
 		},
 	);
+	const receipts = new ReceiptWaits({}, dependencies);
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{
 			methods: methodTable(METHODS, {
 				...dependencies,
 				statusView: dependencies.views.status,
+				receipts,
 				charge: (client, weight) => limiter.charge(client, weight),
 				describe: () => openRpc(METHODS, options.about),
 			}),
@@ -111,6 +116,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
 	const metrics = metricsRoute(registry);
+	const streams = new EventStreams({}, dependencies);
+	registry.gauge(
+		"relay_event_streams",
+		"Clients that follow a transaction by server-sent events",
+		() => streams.size,
+	);
 	const common = { host, maxBodyBytes };
 	const deps = { readAddress, limiter, log, clock };
 	const main = createHttpServer(
@@ -120,7 +131,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			port,
 			rpcPaths: RPC_PATHS,
 			routes: [
-				...relayRoutes({ ...dependencies, info: () => options.info }),
+				...relayRoutes({
+					...dependencies,
+					isOpen: isOwn,
+					streams,
+					info: () => options.info,
+				}),
 				...ops,
 				...(metricsPort === undefined ? [metrics] : []),
 			],
@@ -151,6 +167,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		async stop() {
 			for (const server of servers) server.drain();
 			await pause(clock, options.drainMs);
+			receipts.close();
 			await Promise.all(servers.map((server) => server.stop()));
 		},
 	};

@@ -15,6 +15,7 @@ import type {
 	Submitter,
 } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
+import type { ReceiptWaits } from "./receiptWaits.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
@@ -27,6 +28,7 @@ export interface MethodNeeds {
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => unknown;
 	readonly following: Following;
+	readonly receipts: Pick<ReceiptWaits, "wait">;
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;

@@ -46,12 +46,21 @@ export class Ledger implements EventSink {
 		return this.#entries.values();
 	}
 
-	/** Takes over a record, which nobody else may change from now on. */
-	open(entry: LedgerEntry): void {
+	/** Takes over a record, which nobody else may change from now on; nobody is told. Answers the one it takes the place of. */
+	open(entry: LedgerEntry): TransactionRecord | undefined {
 		// One that is admitted anew has a record already, which must not be written over the new one later.
-		const past = this.#entries.get(entry.record.hash);
-		if (past !== undefined) this.close(past.record);
+		const past = this.#entries.get(entry.record.hash)?.record;
+		if (past !== undefined) this.close(past);
 		this.#entries.set(entry.record.hash, entry);
+		return past;
+	}
+
+	/** As {@link open}, and tells the last event of what has just come. */
+	receive(entry: LedgerEntry): void {
+		const past = this.open(entry);
+		const { record } = entry;
+		const last = record.events.at(-1);
+		if (last !== undefined) this.#tell(record, past?.stage ?? "PENDING", last);
 	}
 
 	/** Forgets a record that is settled; another one of the same hash, admitted anew meanwhile, stays. */
@@ -77,6 +86,10 @@ export class Ledger implements EventSink {
 		const isCancel = event.type === "delivered" && event.kind === "cancel";
 		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
+		this.#tell(record, before, event);
+	}
+
+	#tell(record: TransactionRecord, before: Stage, event: TxEvent): void {
 		for (const listener of this.#listeners) listener(record, before, event);
 	}
 

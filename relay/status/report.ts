@@ -2,8 +2,9 @@
 
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/lifecycle.ts";
-import type { LifeEvent, TransactionRecord } from "../domain/record.ts";
+import type { TransactionRecord } from "../domain/record.ts";
 import type { SimulationError } from "../domain/simulation.ts";
+import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 
 /** The transaction status record of the interface; `stage` only for what the relay holds. */
 export interface StatusReport {
@@ -88,51 +89,13 @@ function toEther(wei: string): number {
 }
 
 /**
- * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time. Times are ISO 8601. Searchers know the
- * hashes of what is shared, so of such a one it tells of bids only the one that was mined, and nothing by which those
- * before and behind it could be told apart. `isPublic`: whether the transaction with a hash is shared or mined.
+ * What `GET /tx/{hash}/events` says: the life of a transaction, in order of time, times in ISO 8601; where its user has
+ * ended it, how many builders have confirmed that (`cancels`). `omitted`: events that no longer fitted. What is told of
+ * bids, of hidden neighbours and of who took its place: see publicEvents.ts.
  */
-export function eventsReport(record: TransactionRecord, isPublic: (hash: string) => boolean): unknown {
-	const mined = record.events.findLast((event) => event.type === "refunded")?.backrun;
-	const events = record.events.map((event) => ({
-		...publicEvent(record, event, mined, isPublic),
-		at: new Date(event.at).toISOString(),
-	}));
-	const deliveries = record.deliveries.map(({ at, ...rest }) => ({
-		type: "delivered",
-		...rest,
-		at: new Date(at).toISOString(),
-	}));
-	const all = [...events, ...deliveries].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-	return { hash: record.hash, stage: record.stage, omitted: record.omitted, events: all };
-}
-
-/** `mined`: the backrun behind it in its block, where it is in one with a backrun. */
-function publicEvent(
-	record: TransactionRecord,
-	event: LifeEvent,
-	mined: string | undefined,
-	isPublic: (hash: string) => boolean,
-): object {
-	switch (event.type) {
-		case "bundled": {
-			const { bundle, backrun, bid, ...rest } = event;
-			return !isLive(record.stage) && backrun === mined ? event : rest;
-		}
-		case "replaced": {
-			const { discreet, by, ...rest } = event;
-			const isNamed = isPublic(by) || (!record.shared && discreet !== true);
-			return isNamed ? { ...rest, by } : rest;
-		}
-		case "queued": {
-			const { reason, ...rest } = event;
-			return record.shared ? rest : event;
-		}
-		case "simulated": {
-			const { gasUsed, ...rest } = event;
-			return record.shared ? rest : event;
-		}
-		default:
-			return event;
-	}
+export function eventsReport(record: TransactionRecord, isPublic: IsPublic): unknown {
+	const { hash, stage, omitted } = record;
+	const cancels = cancelsReport(record);
+	const events = publicEvents(record, isPublic).map(({ view }) => view);
+	return { hash, stage, omitted, ...(cancels === null ? {} : { cancels }), events };
 }

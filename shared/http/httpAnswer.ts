@@ -4,6 +4,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import type { AnswerStream } from "./answerStream.ts";
 
 /** An answer. */
 export interface HttpAnswer {
@@ -14,6 +15,8 @@ export interface HttpAnswer {
 	readonly contentType?: string;
 	/** More headers, names in lower case. */
 	readonly headers?: Readonly<Record<string, string>>;
+	/** Where set the answer goes on, and `body` is null: called once, when the head was written; never for HEAD. */
+	readonly open?: (stream: AnswerStream) => void;
 }
 
 /** An answer of JSON. */
@@ -44,10 +47,12 @@ export function writeHead(
 	close: boolean,
 	exposed: string,
 ): void {
-	const { status, body, headers } = answer;
+	const { status, body, headers, open } = answer;
 	const head: OutgoingHttpHeaders = {};
-	if (body !== null) {
+	if (body !== null || open !== undefined) {
 		head["content-type"] = answer.contentType ?? "application/json";
+	}
+	if (body !== null) {
 		head["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
 	}
 	head["access-control-allow-origin"] = "*";

@@ -1,11 +1,13 @@
 // The rules for HTTP requests: what comes in is a request, what goes out is the answer of the POST handler or of a
-// route, or a refusal (paths, verbs, sizes, content types, CORS). It knows no method and owns no connection.
+// route, whole or as a stream, or a refusal (paths, verbs, sizes, content types, CORS). It knows no method and owns no
+// connection.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
+import { ResponseStream } from "./answerStream.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer, writeHead } from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
@@ -71,6 +73,8 @@ export class RequestHandler {
 	readonly #exposed: string;
 	readonly #dependencies: RequestHandlerDependencies;
 	readonly #open = new Set<Exchange>();
+	/** Answers that go on: under way for minutes, they hold up no stop and leave room for requests. */
+	readonly #streams = new Map<Exchange, ResponseStream>();
 	#bufferedBytes = 0;
 	#draining = false;
 	#refusal: RpcError | null = null;
@@ -88,9 +92,10 @@ export class RequestHandler {
 		this.#dependencies = dependencies;
 	}
 
-	/** From now on each connection is closed behind its next answer. */
+	/** From now on each connection is closed behind its next answer, and streams end: their clients come back elsewhere. */
 	drain(): void {
 		this.#draining = true;
+		for (const stream of [...this.#streams.values()]) stream.end();
 	}
 
 	/** From now on requests are refused with 503. */
@@ -98,7 +103,7 @@ export class RequestHandler {
 		this.#refusal = new RpcError("unavailable", "internal error: shutting down");
 	}
 
-	/** Resolves when no request is under way. */
+	/** Resolves when no request is under way; streams don't count. */
 	idle(): Promise<void> {
 		if (this.#open.size === 0) return Promise.resolve();
 		return new Promise((resolve) => this.#onIdle.push(resolve));
@@ -109,6 +114,7 @@ export class RequestHandler {
 		for (const { request, response } of this.#open) {
 			if (request.socket === socket && (request.complete || response.headersSent)) return true;
 		}
+		for (const { request } of this.#streams.keys()) if (request.socket === socket) return true;
 		return false;
 	}
 
@@ -126,8 +132,10 @@ export class RequestHandler {
 	}
 
 	#end(exchange: Exchange): void {
+		this.#streams.delete(exchange);
 		this.#open.delete(exchange);
 		this.#bufferedBytes -= exchange.bytes;
+		exchange.bytes = 0;
 		if (this.#open.size > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
@@ -153,7 +161,7 @@ export class RequestHandler {
 		withDeadline(clock, route.path, ROUTE_LIMIT_MS, async () =>
 			route.handle({ path, params, query, headers, address }),
 		).then(
-			(answer) => this.#send(exchange, answer),
+			(answer) => this.#answer(exchange, answer),
 			(thrown: unknown) => {
 				log.error("a route failed", { path: route.path, fault: safeError(thrown) });
 				this.#send(exchange, jsonAnswer(500, { error: "internal error" }));
@@ -205,6 +213,30 @@ export class RequestHandler {
 		const { path } = exchange.target;
 		this.#dependencies.log.error("a request failed", { path, fault: safeError(thrown) });
 		this.#send(exchange, FAILED);
+	}
+
+	/** A route's answer: at once and whole, or from now on. */
+	#answer(exchange: Exchange, answer: HttpAnswer): void {
+		const { request, response } = exchange;
+		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {
+			this.#send(exchange, answer);
+			return;
+		}
+		writeHead(response, answer, this.#draining, this.#exposed);
+		response.flushHeaders();
+		this.#end(exchange);
+		const stream = new ResponseStream(response);
+		this.#streams.set(exchange, stream);
+		try {
+			answer.open(stream);
+		} catch (thrown) {
+			this.#dependencies.log.error("a stream failed", {
+				path: exchange.target.path,
+				fault: safeError(thrown),
+			});
+			stream.end();
+		}
+		if (this.#draining) stream.end();
 	}
 
 	#send({ response }: Exchange, answer: HttpAnswer): void {

@@ -15,7 +15,7 @@ import {
 import { DeadlineQueue } from "./deadlineQueue.ts";
 import { quotable, type RpcCall, readBody } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
-import type { MethodTable } from "./method.ts";
+import { AnswerLater, type MethodTable } from "./method.ts";
 
 /** Serves names that are not in the table: the reads that are passed on. */
 export interface Fallback<Context> {
@@ -66,6 +66,7 @@ const BATCH_CONCURRENCY = 16;
 const UNKNOWN = "unknown";
 /** For calls of a batch whose turn did not come in time; who sent them may send them again. */
 const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
+const NOBODY_WAITS = (): void => {};
 const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
 
 /** A dispatcher over a table of methods. */
@@ -81,6 +82,14 @@ export function methodNotFound(method: string, reason?: string): RpcError {
 	const tail = reason === undefined ? "" : `: ${reason}`;
 	const message = `the method ${quotable(method)} does not exist/is not available${tail}`;
 	return new RpcError("methodNotFound", message);
+}
+
+/** The place of a call in its request. */
+interface Turn {
+	/** When the request should be answered, in ms of the clock's monotonic reading. */
+	readonly until: number;
+	/** Lets what stands behind the call begin; may be called any number of times. */
+	readonly goOn: () => void;
 }
 
 class CallDispatcher<Context> implements Dispatcher<Context> {
@@ -105,25 +114,36 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		if (read.batch) return this.#runBatch(read.calls, context, refusal);
 		const call = read.calls[0] as RpcCall;
 		const limited = this.#limit(call, context);
-		return limited === null ? this.#run(call, context, refusal) : Promise.resolve(limited);
+		if (limited !== null) return Promise.resolve(limited);
+		return this.#run(call, context, refusal, { until: this.#now() + this.#limitMs, goOn: NOBODY_WAITS });
 	}
 
 	/**
-	 * In order as far as one can tell from outside: calls of ordered methods one after another, and what stands
-	 * behind one begins after it has ended. What stands between them runs side by side.
+	 * In order as far as one can tell from outside: calls of ordered methods one after another, and what stands behind
+	 * one begins after it has ended, or has only its result to wait for. What stands between them runs side by side.
+	 * Who only waits takes no place: a hundred waits cost no more time than one, and all fit the request's.
 	 */
 	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
 		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
 		const running = new Set<Promise<void>>();
+		const inTurn: Promise<void>[] = [];
 		const begun = this.#now();
+		const until = begun + this.#limitMs;
 		for (const [i, call] of calls.entries()) {
 			if (answers[i] !== null) continue;
-			const late = this.#now() - begun >= this.#limitMs ? TOO_LATE : null;
-			const answering = this.#run(call, context, refusal ?? late);
+			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);
 			if (this.#dependencies.methods.get(call.method)?.definition.ordered === true) {
-				answers[i] = await answering;
+				await new Promise<void>((goOn) => {
+					const answering = this.#run(call, context, refused, { until, goOn });
+					const place = answering.then((answer) => {
+						answers[i] = answer;
+						goOn();
+					});
+					inTurn.push(place);
+				});
 				continue;
 			}
+			const answering = this.#run(call, context, refused, { until, goOn: NOBODY_WAITS });
 			const place: Promise<void> = answering.then((answer) => {
 				answers[i] = answer;
 				running.delete(place);
@@ -131,12 +151,12 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 			running.add(place);
 			if (running.size >= BATCH_CONCURRENCY) await Promise.race(running);
 		}
-		await Promise.all(running);
+		await Promise.all([...running, ...inTurn]);
 		return batchAnswer(answers.filter((answer) => answer !== null));
 	}
 
 	/** Starts the call at once; the promise never rejects. */
-	#run(call: RpcCall, context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
+	#run(call: RpcCall, context: Context, refusal: RpcError | null, turn: Turn): Promise<RpcAnswer> {
 		const begun = this.#now();
 		const { methods, fallback } = this.#dependencies;
 		const row = methods.get(call.method);
@@ -155,28 +175,45 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		} catch (thrown) {
 			return Promise.resolve(this.#fail(call, name, begun, thrown));
 		}
-		if (running instanceof Promise) return this.#settle(call, name, begun, running);
+		if (running instanceof Promise || running instanceof AnswerLater) {
+			return this.#settle(call, name, begun, Promise.resolve(running), turn);
+		}
 		return Promise.resolve(this.#succeed(call, name, begun, running));
 	}
 
 	/** The answer when `running` has ended, or when its time is up. */
-	#settle(call: RpcCall, name: string, begun: number, running: Promise<unknown>): Promise<RpcAnswer> {
+	#settle(
+		call: RpcCall,
+		name: string,
+		begun: number,
+		running: Promise<unknown>,
+		turn: Turn,
+	): Promise<RpcAnswer> {
 		return new Promise((resolve) => {
 			let open = true;
 			const deadline = this.#deadlines.add(() => {
 				open = false;
 				resolve(this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs)));
 			});
-			running.then(
-				(result) => {
+			const failed = (thrown: unknown): void => {
+				this.#deadlines.cancel(deadline);
+				if (open) resolve(this.#fail(call, name, begun, thrown));
+			};
+			const done = (result: unknown): void => {
+				if (!(result instanceof AnswerLater)) {
 					this.#deadlines.cancel(deadline);
 					if (open) resolve(this.#succeed(call, name, begun, result));
-				},
-				(thrown: unknown) => {
-					this.#deadlines.cancel(deadline);
-					if (open) resolve(this.#fail(call, name, begun, thrown));
-				},
-			);
+					return;
+				}
+				turn.goOn();
+				if (!open) return;
+				if (call.id === undefined) done(null);
+				else {
+					const leftMs = Math.max(0, turn.until - this.#now());
+					new Promise((settle) => settle(result.finish(leftMs))).then(done, failed);
+				}
+			};
+			running.then(done, failed);
 		});
 	}
 

@@ -5,6 +5,18 @@ import type { z } from "zod";
 import { quotable } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 
+/**
+ * What a handler answers that has done what others may see, while its result is still to come: a batch goes on behind
+ * it. `finish` is called at once with the ms that are left of the request, and answers and throws like `handle`; for a
+ * notification it is not called, since nobody is told.
+ */
+export class AnswerLater {
+	readonly finish: (leftMs: number) => Promise<unknown>;
+	constructor(finish: (leftMs: number) => Promise<unknown>) {
+		this.finish = finish;
+	}
+}
+
 /** One positional parameter. One whose schema takes undefined may be left out, and only such may follow it. */
 export interface Param {
 	/** As named in errors and in the OpenRPC document. */
@@ -29,11 +41,15 @@ export interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 	readonly result: z.ZodType;
 	/** What a call weighs in the rate limit; 1 unless said. */
 	readonly weight?: number;
-	/** True where a batch must run its calls of this kind one after another, in the batch's order. */
+	/**
+	 * True where a batch must run its calls of this kind one after another, in the batch's order; what stands behind one
+	 * begins when it has ended, or has handed over an {@link AnswerLater}.
+	 */
 	readonly ordered?: boolean;
 	/**
 	 * Does it. `context` is of the request, `needs` of the process. Answers the result as JSON values (quantities in
-	 * hex: a bigint is a fault); throws an RpcError for what the client shall read, anything else is an own fault.
+	 * hex: a bigint is a fault), or an {@link AnswerLater}; throws an RpcError for what the client shall read, anything
+	 * else is an own fault.
 	 */
 	handle(params: ParamValues<P>, context: Context, needs: Needs): Promise<unknown> | unknown;
 }

@@ -1,12 +1,14 @@
 // The subscription methods behind a real websocket: what comes in is nothing, what goes out is a server on a free
-// port, the hub, the bundles that it knows, and a call that holds up its batch until the test lets it go.
+// port, the hub, the bundles and transactions that it knows, and a call that holds up its batch until the test lets it go.
 
 import { z } from "zod";
 import type { BundleRecord } from "../../relay/domain/bundleStatus.ts";
+import type { TransactionRecord } from "../../relay/domain/record.ts";
 import { eth_subscribe } from "../../relay/ingress/methods/eth_subscribe.ts";
 import { eth_unsubscribe } from "../../relay/ingress/methods/eth_unsubscribe.ts";
 import { type MethodNeeds, relayMethod } from "../../relay/ingress/needs.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
+import { Followers } from "../../relay/status/followers.ts";
 import { systemClock } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader } from "../../shared/http/clientIdentity.ts";
@@ -26,6 +28,11 @@ export interface SubscriptionServer {
 	readonly hub: SubscriptionHub;
 	/** What is known of bundles, by `owner hash`. */
 	readonly bundles: Map<string, BundleRecord>;
+	/** What is known of transactions, by hash; shown by their hash and stage. */
+	readonly records: Map<string, TransactionRecord>;
+	/** Awaited between a look at what is known of a transaction and the answer. */
+	reading: () => Promise<void>;
+	readonly followers: Followers;
 	/** How many calls of `test_wait` wait. */
 	readonly waiting: number;
 	/** Lets them go. */
@@ -39,6 +46,8 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const clock = systemClock;
 	const hub = new SubscriptionHub({ log });
 	const bundles = new Map<string, BundleRecord>();
+	const records = new Map<string, TransactionRecord>();
+	const followers = new Followers({ log });
 	const waiting: (() => void)[] = [];
 	const test_wait = relayMethod({
 		name: "test_wait",
@@ -47,10 +56,20 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 		result: z.unknown(),
 		handle: () => new Promise((resolve) => waiting.push(() => resolve("waited"))),
 	});
-	const needs: Pick<MethodNeeds, "subscriptions" | "subscriptionAliases" | "bundles"> = {
+	type Needed = "subscriptions" | "subscriptionAliases" | "bundles" | "records" | "following" | "statusView";
+	const needs: Pick<MethodNeeds, Needed> = {
 		subscriptions: hub,
 		subscriptionAliases: aliases,
 		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null },
+		records: {
+			async record(hash) {
+				const record = records.get(hash) ?? null;
+				await running.reading();
+				return record;
+			},
+		},
+		following: followers,
+		statusView: ({ hash, stage }) => ({ hash, stage }),
 	};
 	// These three methods need nothing else of the relay.
 	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodNeeds);
@@ -68,11 +87,12 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const release = (): void => {
 		for (const one of waiting.splice(0)) one();
 	};
-	return {
+	const running: SubscriptionServer = {
 		url: `http://127.0.0.1:${server.port}`,
 		wsUrl: `ws://127.0.0.1:${server.port}`,
 		hub,
-		bundles,
+		...{ bundles, records, followers },
+		reading: async () => {},
 		get waiting() {
 			return waiting.length;
 		},
@@ -82,4 +102,5 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 			await server.stop();
 		},
 	};
+	return running;
 }

@@ -1,5 +1,5 @@
-// eth_subscribe: a name comes in, with the hash for a bundle's status; the subscription's id goes out, and from then
-// on notifications. Over a websocket only.
+// eth_subscribe: a name comes in, with a hash for the status of a transaction or a bundle; the subscription's id goes
+// out, and from then on notifications. Over a websocket only.
 
 import { z } from "zod";
 import { parseHash } from "../../../shared/ethereum/hex.ts";
@@ -11,34 +11,47 @@ import { bundleTopic, NEW_HEADS, PENDING_TRANSACTIONS } from "../../domain/topic
 import { bundleOwner } from "../bundleOwner.ts";
 import { bundleBlockView } from "../bundleView.ts";
 import { type MethodNeeds, relayMethod } from "../needs.ts";
+import { subscribeToTransaction } from "../transactionSubscription.ts";
 
 export const eth_subscribe = relayMethod({
 	name: "eth_subscribe",
 	summary:
-		"Over a websocket: pending transactions without their signatures, new heads, or a bundle's status, as notifications.",
+		"Over a websocket: pending transactions without their signatures, new heads, or the status of a transaction or a bundle, as notifications.",
 	params: [
 		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
 		{ name: "name", schema: z.string().catch("") },
 		{
-			name: "bundleHash",
-			schema: z.unknown().optional().describe("for service_bundleStatus: the hash of 32 bytes as 0x hex"),
+			name: "hash",
+			schema: z
+				.unknown()
+				.optional()
+				.describe(
+					"of the transaction for service_transactionStatus, of the bundle for service_bundleStatus: 32 bytes as 0x hex",
+				),
 		},
 	],
 	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
-	handle([name, bundleHash], context, needs) {
+	handle([name, given], context, needs) {
 		const { connection, exchange } = context;
 		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
+		if (name === "service_transactionStatus") {
+			return subscribeToTransaction(connection, readHash(given, "hash"), context, needs);
+		}
 		if (name === "service_bundleStatus") {
-			const hash = typeof bundleHash === "string" ? parseHash(bundleHash) : null;
-			if (hash === null) throw invalid("bundleHash: expected a hash of 32 bytes as 0x hex");
-			return subscribeToBundle(connection, hash, context, needs);
+			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, needs);
 		}
 		const topic = topicOf(name, needs.subscriptionAliases);
-		if (bundleHash !== undefined)
-			throw invalid("bundleHash: expected nothing, this subscription has no such");
+		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
 		return needs.subscriptions.subscribe(connection, topic, exchange);
 	},
 });
+
+/** `name`: what the parameter is called where it is wrong. */
+function readHash(given: unknown, name: string): string {
+	const hash = typeof given === "string" ? parseHash(given) : null;
+	if (hash === null) throw invalid(`${name}: expected a hash of 32 bytes as 0x hex`);
+	return hash;
+}
 
 /** Tells how it stands in each of its blocks, at once. One that is unknown, or somebody else's, is silent alike. */
 function subscribeToBundle(

@@ -9,6 +9,7 @@ import { eth_getTransactionCount } from "./eth_getTransactionCount.ts";
 import { eth_sendBundle } from "./eth_sendBundle.ts";
 import { eth_sendPrivateTransaction } from "./eth_sendPrivateTransaction.ts";
 import { eth_sendRawTransaction } from "./eth_sendRawTransaction.ts";
+import { eth_sendRawTransactionSync } from "./eth_sendRawTransactionSync.ts";
 import { eth_subscribe } from "./eth_subscribe.ts";
 import { eth_unsubscribe } from "./eth_unsubscribe.ts";
 import { mev_sendBundle } from "./mev_sendBundle.ts";
@@ -16,6 +17,7 @@ import { rpc_discover } from "./rpc_discover.ts";
 
 export const METHODS = [
 	eth_sendRawTransaction,
+	eth_sendRawTransactionSync,
 	eth_cancelTransaction,
 	eth_getTransactionCount,
 	eth_getTransactionByHash,

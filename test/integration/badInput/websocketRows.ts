@@ -38,7 +38,8 @@ function refused(method: string, params: string): MessageRow {
 
 function noSubscription(params: string): MessageRow {
 	const names = [
-		...["service_partialPendingTransactions", "newHeads", "service_bundleStatus"],
+		...["service_partialPendingTransactions", "newHeads"],
+		...["service_transactionStatus", "service_bundleStatus"],
 		"mevblocker_partialPendingTransactions",
 	];
 	const message = `{"jsonrpc":"2.0","id":7,"method":"eth_subscribe","params":${params}}`;

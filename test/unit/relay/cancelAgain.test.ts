@@ -10,18 +10,29 @@ import { StagesScene } from "./stagesScene.ts";
 
 const WATCH_BLOCKS = 64;
 
-async function cancelled(path: PrivateTransaction["path"]): Promise<[StagesScene, PrivateTransaction]> {
-	const scene = new StagesScene();
+/** Cancelled before the first head that the process sees, as its restarts see it. */
+async function cancelled(
+	path: PrivateTransaction["path"],
+	scene = new StagesScene(),
+): Promise<[StagesScene, PrivateTransaction]> {
 	const tx = privateTransaction({ nonce: 0, path });
 	await scene.take(tx);
 	const request = { hash: tx.tx.hash, address: tx.origin, signer: null };
 	assert.equal(await scene.cancellations.cancel(request), true);
-	assert.deepEqual(scene.builders.take().slice(-1), ["cancel 0 for 101 at a,b"]);
+	const next = scene.head.number + 1;
+	assert.deepEqual(scene.builders.take().slice(-1), [`cancel 0 for ${next} at a,b`]);
 	return [scene, tx];
 }
 
+/** The same, in a process that has seen heads. */
+async function cancelledLater(path: PrivateTransaction["path"]): Promise<[StagesScene, PrivateTransaction]> {
+	const scene = new StagesScene();
+	await scene.block();
+	return cancelled(path, scene);
+}
+
 function answer(scene: StagesScene, { tx }: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
-	const told = { at: scene.clock.now(), block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
+	const told = { at: scene.clock.now(), block: 102, builder, kind: "cancel", answer: how, ms: 1 } as const;
 	scene.ledger.emit(tx.hash, { type: "delivered", ...told });
 }
 
@@ -29,14 +40,14 @@ const OUT_OF_REACH: readonly DeliveryAnswer[] = ["failed", "timeout", "unsent"];
 
 for (const how of OUT_OF_REACH) {
 	test(`a private transaction's cancel that ended as ${how} is sent again with each block until it is answered`, async () => {
-		const [scene, tx] = await cancelled("nochecks");
+		const [scene, tx] = await cancelledLater("nochecks");
 		answer(scene, tx, "a", "accepted");
 		answer(scene, tx, "b", how);
 		await scene.block();
-		assert.deepEqual(scene.builders.take(), ["cancel 0 for 102 at b"]);
+		assert.deepEqual(scene.builders.take(), ["cancel 0 for 103 at b"]);
 		answer(scene, tx, "b", how);
 		await scene.block();
-		assert.deepEqual(scene.builders.take(), ["cancel 0 for 103 at b"]);
+		assert.deepEqual(scene.builders.take(), ["cancel 0 for 104 at b"]);
 		answer(scene, tx, "b", "rejected");
 		await scene.block();
 		assert.deepEqual(scene.builders.take(), []);
@@ -44,7 +55,7 @@ for (const how of OUT_OF_REACH) {
 }
 
 test("one that is on its way is not sent twice, and nobody is told of what was settled", async () => {
-	const [scene, tx] = await cancelled("nochecks");
+	const [scene, tx] = await cancelledLater("nochecks");
 	await scene.block();
 	assert.deepEqual(scene.builders.take(), []);
 	answer(scene, tx, "a", "timeout");
@@ -57,7 +68,7 @@ test("one that is on its way is not sent twice, and nobody is told of what was s
 });
 
 test("a bundle lapses with its block, and is not cancelled after it", async () => {
-	const [scene, tx] = await cancelled("fast");
+	const [scene, tx] = await cancelledLater("fast");
 	answer(scene, tx, "b", "timeout");
 	await scene.block();
 	assert.deepEqual(scene.builders.take(), []);

@@ -202,3 +202,20 @@ test("a preview is the record as it would be, and changes nothing", () => {
 	assert.equal(ledger.preview(one.record.hash, { type: "reorged", at: 2, block: 1 }), null);
 	assert.equal(ledger.preview("0xnobody", ready), null);
 });
+
+test("what comes is told with the stage that it had before; what a start takes up is not", () => {
+	const { ledger } = scene();
+	const told: string[] = [];
+	ledger.subscribe((record, before, event) => told.push(`${event.type} ${before} ${record.stage}`));
+	const [one, restored] = [entry(0), entry(1)];
+	ledger.receive(one);
+	ledger.open(restored);
+	ledger.emit(one.record.hash, expired);
+	ledger.receive(anew(one));
+	assert.deepEqual(told, ["received PENDING PENDING", "expired PENDING EXPIRED", "received EXPIRED PENDING"]);
+	// A soft cancel comes ended.
+	const cancel = entry(2);
+	fold(cancel.record, { type: "cancelled", at: 2, block: 100, builders: [] });
+	ledger.receive(cancel);
+	assert.equal(told.at(-1), "cancelled PENDING CANCELLED");
+});

@@ -1,5 +1,6 @@
 // eth_subscribe and eth_unsubscribe over a real websocket: names and aliases, refusals, the order of id and
-// notifications on the wire, and a bundle's status for the one who sent it alone.
+// notifications on the wire, and a bundle's status for the one who sent it alone. A transaction's status has a file of its
+// own.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -78,7 +79,7 @@ describe("subscribing", () => {
 			assert.deepEqual([answer.id, ID.test(String(answer.result))], ["x", true]);
 		}));
 
-	const EXPECTED = `name: expected one of ${FEED}, newHeads, service_bundleStatus, ${ALIASES.join(", ")}`;
+	const EXPECTED = `name: expected one of ${FEED}, newHeads, service_transactionStatus, service_bundleStatus, ${ALIASES.join(", ")}`;
 	const REFUSED: readonly (readonly [string, readonly unknown[], string])[] = [
 		["no name", [], EXPECTED],
 		["a number for a name", [1], EXPECTED],
@@ -96,9 +97,17 @@ describe("subscribing", () => {
 			["service_bundleStatus", "0x12"],
 			"bundleHash: expected a hash of 32 bytes as 0x hex",
 		],
-		["a hash for heads", ["newHeads", HASH], "bundleHash: expected nothing, this subscription has no such"],
-		["a hash for the feed", [FEED, HASH], "bundleHash: expected nothing, this subscription has no such"],
-		["too many", [FEED, HASH, 1], "expected at most 2 (name, bundleHash)"],
+		...[[], ["0x12"], ["0x"], [7], [HASH.slice(2)], [`${HASH}00`], [[HASH]], [{ hash: HASH }], [null]].map(
+			(given) =>
+				[
+					`a transaction's status of ${JSON.stringify(given)}`,
+					["service_transactionStatus", ...given],
+					"hash: expected a hash of 32 bytes as 0x hex",
+				] as const,
+		),
+		["a hash for heads", ["newHeads", HASH], "hash: expected nothing, this subscription has no such"],
+		["a hash for the feed", [FEED, HASH], "hash: expected nothing, this subscription has no such"],
+		["too many", [FEED, HASH, 1], "expected at most 2 (name, hash)"],
 	];
 	for (const [name, params, message] of REFUSED) {
 		test(`${name} is refused in words`, () =>
@@ -132,6 +141,7 @@ describe("over HTTP", () => {
 		["eth_subscribe", []],
 		["eth_subscribe", ["nope", {}]],
 		["eth_subscribe", ["service_bundleStatus", HASH]],
+		["eth_subscribe", ["service_transactionStatus", HASH]],
 		["eth_unsubscribe", ["0x1"]],
 	] as const) {
 		test(`${method} ${params[0]} does not exist`, async () => {

@@ -1,0 +1,24 @@
+// The submission that the sending methods share: a raw transaction and its request come in, what became of it goes out.
+// A refusal is thrown in the words that clients know.
+
+import type { CallContext } from "../../shared/http/callContext.ts";
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Submitter } from "../domain/ports.ts";
+import type { SubmitOutcome } from "../domain/submission.ts";
+import { submissionOptions } from "./submissionOptions.ts";
+
+/** What became of a transaction that was not refused. */
+export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
+
+/**
+ * Submits `raw` as the path and query of its request say; resolves once it is on disk. Throws RpcError `rejected` for a
+ * refusal, `invalidParams` for a bad query, and whatever the submitter throws.
+ */
+export async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
+	const options = submissionOptions(context.path, context.query);
+	const outcome = await submitter.submit({ ...options, raw, origin: context.client.address });
+	if (outcome.outcome !== "refused") return outcome;
+	const { code, message, data } = outcome.rejection;
+	// The words are go-ethereum's; the data is for those who would rather not match words.
+	throw new RpcError("rejected", message, { reason: code, ...data });
+}

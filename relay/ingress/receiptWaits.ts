@@ -1,0 +1,242 @@
+// Who waits for the receipt of a transaction: a hash and a time come in, the node's receipt goes out, or the error that
+// tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
+
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { isMined, type Stage } from "../domain/lifecycle.ts";
+import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+
+export interface ReceiptWaitsOptions {
+	/** Who may wait at a time at most, and of one client: who comes then is told at once that the time is up. */
+	readonly maxWaits?: number;
+	readonly maxPerClient?: number;
+}
+
+export interface ReceiptWaitsDependencies {
+	readonly following: Following;
+	readonly records: RecordReader;
+	readonly node: Pick<NodeReads, "receipt">;
+	readonly clock: Clock;
+}
+
+/** What somebody waits for; times are in ms of the clock's monotonic reading. */
+export interface ReceiptRequest {
+	/** Of a transaction that was taken, lower case. */
+	readonly hash: string;
+	/** Whose wait it is, as limits count. */
+	readonly client: string;
+	/** When its call began. */
+	readonly begun: number;
+	/** When it must be answered. */
+	readonly until: number;
+}
+
+/** A wait holds its request, of up to 2 MiB: fewer than there may be requests, and no client alone has all of them. */
+const MAX_WAITS = 4_096;
+const MAX_PER_CLIENT = 256;
+/** How soon a node is asked again that has no receipt yet, or did not answer, in ms. */
+const RETRY_MS = 250;
+
+/** All waits of the process. */
+export class ReceiptWaits {
+	readonly #deps: ReceiptWaitsDependencies;
+	readonly #maxWaits: number;
+	readonly #maxPerClient: number;
+	readonly #open = new Set<Wait>();
+	readonly #byClient = new Map<string, number>();
+	#closed = false;
+
+	constructor(options: ReceiptWaitsOptions, dependencies: ReceiptWaitsDependencies) {
+		this.#deps = dependencies;
+		this.#maxWaits = options.maxWaits ?? MAX_WAITS;
+		this.#maxPerClient = options.maxPerClient ?? MAX_PER_CLIENT;
+	}
+
+	/** How many wait. */
+	get size(): number {
+		return this.#open.size;
+	}
+
+	/**
+	 * The node's receipt once the transaction is mined. Throws RpcError `timedOut` when the time is up or the relay
+	 * stops, and `notSoon` where it has ended, stands behind a nonce gap or fails its simulation: each with the hash as
+	 * data. Nobody waits longer than asked for, whatever the node does.
+	 */
+	wait(request: ReceiptRequest): Promise<unknown> {
+		const { hash, client, begun } = request;
+		const { clock } = this.#deps;
+		const ofClient = this.#byClient.get(client) ?? 0;
+		const full = this.#open.size >= this.#maxWaits || ofClient >= this.#maxPerClient;
+		if (this.#closed || full) {
+			const why = this.#closed ? STOPPING : "too many calls wait already, ask for its receipt";
+			return Promise.reject(timedOut(hash, clock.monotonic() - begun, why));
+		}
+		this.#byClient.set(client, ofClient + 1);
+		return new Promise((resolve, reject) => {
+			const wait = new Wait(request, this.#deps, (end) => {
+				this.#open.delete(wait);
+				this.#leave(client);
+				if (end.ok) resolve(end.receipt);
+				else reject(end.thrown);
+			});
+			this.#open.add(wait);
+			wait.begin();
+		});
+	}
+
+	/** Answers all that wait, and all that come later: the relay stops. What they wait for is on disk, and lives on. */
+	close(): void {
+		this.#closed = true;
+		for (const wait of [...this.#open]) wait.stop();
+	}
+
+	#leave(client: string): void {
+		const left = (this.#byClient.get(client) ?? 1) - 1;
+		if (left === 0) this.#byClient.delete(client);
+		else this.#byClient.set(client, left);
+	}
+}
+
+type End =
+	| { readonly ok: true; readonly receipt: unknown }
+	| { readonly ok: false; readonly thrown: unknown };
+
+const STOPPING = "the relay is shutting down, and keeps it";
+
+/** One wait. `begin` must be called once. */
+class Wait {
+	readonly #request: ReceiptRequest;
+	readonly #deps: ReceiptWaitsDependencies;
+	/** Called once. */
+	readonly #onEnd: (end: End) => void;
+	#unfollow: () => void = () => {};
+	#deadline: Timer | null = null;
+	#retry: Timer | null = null;
+	#asking = false;
+	/** In a block, as far as the relay knows. */
+	#mined = false;
+	#ended = false;
+
+	constructor(request: ReceiptRequest, dependencies: ReceiptWaitsDependencies, onEnd: (end: End) => void) {
+		this.#request = request;
+		this.#deps = dependencies;
+		this.#onEnd = onEnd;
+	}
+
+	/**
+	 * Follows first, and looks at the record then: what has happened since the submission is in the record, and what
+	 * happens from now on is told. So nothing is missed, and the hash need not be known before the submission.
+	 */
+	begin(): void {
+		const { following, records, clock } = this.#deps;
+		const { hash, begun, until } = this.#request;
+		this.#deadline = clock.after(Math.max(0, until - clock.monotonic()), () =>
+			this.#fail(timedOut(hash, until - begun)),
+		);
+		this.#unfollow = following.follow(hash, (record) => this.#look(record));
+		records.record(hash).then(
+			(record) => {
+				if (record !== null) this.#look(record);
+			},
+			(thrown: unknown) => this.#fail(thrown),
+		);
+	}
+
+	/** Answers it now, for the relay stops. */
+	stop(): void {
+		const { hash, begun } = this.#request;
+		this.#fail(timedOut(hash, this.#deps.clock.monotonic() - begun, STOPPING));
+	}
+
+	#look(record: TransactionRecord): void {
+		if (this.#ended) return;
+		const why = whyNotSoon(record);
+		if (why !== null) {
+			this.#fail(notSoon(record.hash, why));
+			return;
+		}
+		this.#mined = isMined(record.stage);
+		if (this.#mined && !this.#asking && this.#retry === null) this.#ask();
+	}
+
+	/** Asks for the receipt, and again until there is one: a reorganisation may take it away, and bring another one. */
+	#ask(): void {
+		this.#asking = true;
+		receiptOf(this.#request.hash, this.#deps.node).then(
+			(receipt) => {
+				this.#asking = false;
+				// Not mined any more: it is of a block that is gone.
+				if (this.#ended || !this.#mined) return;
+				if (receipt !== null) this.#end({ ok: true, receipt });
+				else this.#retry = this.#deps.clock.after(RETRY_MS, () => this.#askAgain());
+			},
+			(thrown: unknown) => this.#fail(thrown),
+		);
+	}
+
+	#askAgain(): void {
+		this.#retry = null;
+		if (this.#mined && !this.#ended) this.#ask();
+	}
+
+	#fail(thrown: unknown): void {
+		this.#end({ ok: false, thrown });
+	}
+
+	#end(end: End): void {
+		if (this.#ended) return;
+		this.#ended = true;
+		this.#unfollow();
+		this.#deadline?.cancel();
+		this.#retry?.cancel();
+		this.#onEnd(end);
+	}
+}
+
+/** The node's receipt, or null where it has none yet or does not answer: it may at the next try. */
+async function receiptOf(hash: string, node: Pick<NodeReads, "receipt">): Promise<unknown> {
+	try {
+		return (await node.receipt(hash)) ?? null;
+	} catch (thrown) {
+		if (thrown instanceof RpcError || thrown instanceof ForeignRpcError) return null;
+		throw thrown;
+	}
+}
+
+const ENDED: Readonly<Partial<Record<Stage, string>>> = {
+	REPLACED: "its replacement",
+	CANCELLED: "its cancellation",
+	EXPIRED: "its expiry",
+	DROPPED: "another one that used its nonce",
+};
+
+/** Why it can't be mined soon, or null: it is mined, or may be in the next block. */
+function whyNotSoon({ stage, simulationError, events }: TransactionRecord): string | null {
+	if (stage === "QUEUED") {
+		const last = events.findLast((event) => event.type === "queued");
+		const reason = last?.type === "queued" ? last.reason : null;
+		if (reason === "nonceGap") return "a missing nonce: it goes out when the gap before it closes";
+		// Behind one that is out unchecked its turn comes with the next block.
+		return reason === "behindHeld" ? "one before it that is held" : null;
+	}
+	if (stage === "SIMULATION_FAILED") {
+		// The node could not tell: it is asked again in a second.
+		if (simulationError === null || simulationError.code === "NODE_UNAVAILABLE") return null;
+		return `a failing simulation: ${simulationError.message}`;
+	}
+	return ENDED[stage] ?? null;
+}
+
+/** As EIP-7966 words it: clients look for the beginning. */
+const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
+
+function timedOut(hash: string, ms: number, why?: string): RpcError {
+	const tail = why === undefined ? "." : `: ${why}.`;
+	return new RpcError("timedOut", `${NOT_PROCESSED} in ${Math.round(ms) / 1000}s${tail}`, hash);
+}
+
+/** The error for a transaction that can't be mined soon. */
+export function notSoon(hash: string, why: string): RpcError {
+	return new RpcError("notSoon", `${NOT_PROCESSED} due to ${why}`, hash);
+}

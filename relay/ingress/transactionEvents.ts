@@ -1,0 +1,119 @@
+// `GET /tx/{hash}/events`: a hash comes in, the life of that transaction goes out, as one JSON page or, where the client
+// asks for `text/event-stream`, event by event as it happens. What is told of an event is the status stage's to say.
+
+import { parseHash } from "../../shared/ethereum/hex.ts";
+import { asksFor } from "../../shared/http/accept.ts";
+import {
+	EVENT_STREAM,
+	EVENTS_OVER,
+	type EventMessage,
+	type EventStreams,
+	wholeEventStream,
+} from "../../shared/http/eventStreams.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { TxEvent } from "../domain/events.ts";
+import type { Following, RecordReader } from "../domain/ports.ts";
+import type { TransactionRecord } from "../domain/record.ts";
+
+/** One thing that happened; `at` in ms since the epoch, `data` JSON values. */
+export interface EventNews {
+	readonly at: number;
+	readonly data: object;
+}
+
+/** How the events of a record are shown. */
+export interface EventViews {
+	/** The JSON page. */
+	readonly events: (record: TransactionRecord) => unknown;
+	/** What has happened so far, in order of time. */
+	readonly history: (record: TransactionRecord) => readonly EventNews[];
+	/** What the record has just been through; null where that is not told. */
+	readonly news: (record: TransactionRecord, event: TxEvent) => EventNews | null;
+}
+
+export interface TransactionEventsDependencies {
+	readonly records: RecordReader;
+	readonly following: Following;
+	readonly views: EventViews;
+	/** Whether anything can still happen to the transaction with a hash. */
+	readonly isOpen: (hash: string) => boolean;
+	readonly streams: EventStreams;
+}
+
+const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no transaction with this hash was seen here" });
+/** For a hash that is none. */
+export const NO_HASH: HttpAnswer = jsonAnswer(400, {
+	error: "expected a transaction hash of 32 bytes as 0x hex",
+});
+/** A cache must not give the one form to who asked for the other. */
+const VARY = { vary: "accept" };
+
+/**
+ * The route. As server-sent events: first what has happened, in order of time, then each further event as it happens, one
+ * message each and all of them for `onmessage`:
+ *
+ *     id: 1769900706007
+ *     data: {"type":"included","at":"2026-01-31T23:05:06.007Z","block":7,…,"stage":"INCLUDED"}
+ *
+ * `data` is the event as the JSON page lists it; with `stage`, where the transaction stands after it, and where its user
+ * has ended it `cancels`, how many builders have confirmed that. Of those that happened before the client came the last
+ * one alone has the two. What is told later of an earlier event, such as the bid that was mined, is in the JSON page only.
+ *
+ * `id` is the event's time in ms. A client that comes back with `Last-Event-ID` gets what happened at that time or
+ * after: what falls into that very millisecond may come twice. Where nothing more can happen the answer ends behind the
+ * last event, and a client that comes back then gets 204, by which an EventSource stops.
+ */
+export function transactionEventsRoute(dependencies: TransactionEventsDependencies): Route {
+	const { records, views } = dependencies;
+	return {
+		path: "/tx/{hash}/events",
+		async handle(request) {
+			const hash = parseHash(request.params.hash ?? "");
+			if (hash === null) return NO_HASH;
+			const record = await records.record(hash);
+			if (record === null) return NOT_FOUND;
+			if (asksFor(EVENT_STREAM, "application/json", request.headers.accept)) {
+				return eventStream(request, record, dependencies);
+			}
+			return jsonAnswer(200, views.events(record), VARY);
+		},
+	};
+}
+
+function eventStream(
+	{ headers, address }: RouteRequest,
+	record: TransactionRecord,
+	{ following, views, isOpen, streams }: TransactionEventsDependencies,
+): HttpAnswer {
+	const { hash } = record;
+	const since = readEventId(headers["last-event-id"]);
+	const past = (): EventMessage[] =>
+		views
+			.history(record)
+			.filter(({ at }) => at >= since)
+			.map(message);
+	if (!isOpen(hash)) {
+		const isTold = views.history(record).every(({ at }) => at <= since);
+		return isTold ? EVENTS_OVER : wholeEventStream(past());
+	}
+	return streams.answer(address, {
+		begin(send) {
+			send(past());
+			return following.follow(hash, (now, event) => {
+				const news = views.news(now, event);
+				if (news !== null) send([message(news)]);
+			});
+		},
+		isOver: () => !isOpen(hash),
+	});
+}
+
+function message({ at, data }: EventNews): EventMessage {
+	return { id: String(at), data };
+}
+
+/** The time that a client has been told everything before, in ms; before everything where it says none. */
+function readEventId(header: string | string[] | undefined): number {
+	return typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : Number.NEGATIVE_INFINITY;
+}

@@ -1,0 +1,104 @@
+// What may be told of the events of a transaction: a record comes in, JSON objects in order of time go out, one by one.
+// Searchers know the hashes of what is shared, so of such a one it tells of bids only the one that was mined, and nothing
+// by which those before and behind it could be told apart. Pure.
+
+import type { TxEvent } from "../domain/events.ts";
+import { isLive } from "../domain/lifecycle.ts";
+import type { Delivery, LifeEvent, TransactionRecord } from "../domain/record.ts";
+
+/** Whether the transaction with a hash is shared or mined. */
+export type IsPublic = (hash: string) => boolean;
+
+/** An event as it may be told. */
+export interface PublicEvent {
+	/** Ms since the epoch. */
+	readonly at: number;
+	/** `type`, `at` in ISO 8601, and what else belongs to it. */
+	readonly view: object;
+}
+
+/** How many of the builders that have had it have confirmed that they forget it. */
+export interface CancelsReport {
+	readonly builders: number;
+	readonly confirmed: number;
+	/** "5 of 7 builders confirmed" */
+	readonly summary: string;
+}
+
+/** All that is kept of its life, deliveries among the rest. */
+export function publicEvents(record: TransactionRecord, isPublic: IsPublic): readonly PublicEvent[] {
+	const mined = minedBackrun(record);
+	const events = record.events.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
+	return [...events, ...record.deliveries.map(deliveryView)].sort((a, b) => a.at - b.at);
+}
+
+/** The event that the record has just been through; null for one that is not listed. */
+export function publicEvent(
+	record: TransactionRecord,
+	event: TxEvent,
+	isPublic: IsPublic,
+): PublicEvent | null {
+	if (event.type === "bid") return null;
+	if (event.type === "delivered") return deliveryView(event);
+	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
+}
+
+/** How far its builders have taken it back; null where its user has not ended it. */
+export function cancelsReport(record: TransactionRecord): CancelsReport | null {
+	const end = record.events.findLast(({ type }) => type === "cancelled" || type === "replaced");
+	if (end?.type !== "cancelled" && end?.type !== "replaced") return null;
+	// Records that were stored before builders were noted have none.
+	const told = new Set((end.builders as readonly string[] | undefined) ?? []);
+	const confirmed = new Set(
+		record.deliveries
+			.filter(({ kind, answer, at }) => kind === "cancel" && answer === "accepted" && at >= end.at)
+			.map(({ builder }) => builder)
+			.filter((builder) => told.has(builder)),
+	).size;
+	const builders = told.size;
+	const summary = builders === 0 ? "no builder to tell" : `${confirmed} of ${builders} builders confirmed`;
+	return { builders, confirmed, summary };
+}
+
+/** The backrun behind it in its block, where it is in one with a backrun. */
+function minedBackrun(record: TransactionRecord): string | undefined {
+	const refunded = record.events.findLast(({ type }) => type === "refunded");
+	return refunded?.type === "refunded" ? refunded.backrun : undefined;
+}
+
+function deliveryView({ at, ...rest }: Delivery): PublicEvent {
+	return shown(at, { type: "delivered", ...rest });
+}
+
+function shown(at: number, view: object): PublicEvent {
+	return { at, view: { ...view, at: new Date(at).toISOString() } };
+}
+
+function lifeView(
+	record: TransactionRecord,
+	event: LifeEvent,
+	mined: string | undefined,
+	isPublic: IsPublic,
+): object {
+	switch (event.type) {
+		case "bundled": {
+			const { bundle, backrun, bid, ...rest } = event;
+			return !isLive(record.stage) && backrun === mined ? event : rest;
+		}
+		case "replaced": {
+			const { discreet, by, ...rest } = event;
+			const isNamed = isPublic(by) || (!record.shared && discreet !== true);
+			return isNamed ? { ...rest, by } : rest;
+		}
+		case "queued": {
+			const { reason, ...rest } = event;
+			return record.shared ? rest : event;
+		}
+		case "simulated": {
+			const { gasUsed, ...rest } = event;
+			return record.shared ? rest : event;
+		}
+		default:
+			return event;
+	}
+}

@@ -1,0 +1,59 @@
+// An answer that goes on after its head: texts go out as they come, until either side ends it. A reader that is too far
+// behind is cut, so that what waits for it stays bounded. It decides nothing about what is sent.
+
+import type { ServerResponse } from "node:http";
+
+/** An answer whose body is written bit by bit. */
+export interface AnswerStream {
+	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
+	write(text: string): void;
+	/** Ends the answer; what was written before is still sent. */
+	end(): void;
+	/** Calls `listener` once, when nothing more can be sent: at the end, or when the client has gone. */
+	onClose(listener: () => void): void;
+}
+
+/** Bytes that may wait for a reader when something more is written. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+
+/** The stream of a response whose head was written. */
+export class ResponseStream implements AnswerStream {
+	readonly #response: ServerResponse;
+	readonly #maxUnreadBytes: number;
+	readonly #onClose: (() => void)[] = [];
+	#open = true;
+
+	constructor(response: ServerResponse, maxUnreadBytes: number = MAX_UNREAD_BYTES) {
+		this.#response = response;
+		this.#maxUnreadBytes = maxUnreadBytes;
+		// A write that meets a connection that has just broken: the close follows.
+		response.on("error", () => {});
+		response.on("close", () => this.#close());
+	}
+
+	write(text: string): void {
+		const response = this.#response;
+		if (!this.#open || response.destroyed) return;
+		if (response.writableLength <= this.#maxUnreadBytes) response.write(text);
+		else {
+			this.#close();
+			response.destroy();
+		}
+	}
+
+	end(): void {
+		if (!this.#open) return;
+		this.#close();
+		if (!this.#response.destroyed) this.#response.end();
+	}
+
+	onClose(listener: () => void): void {
+		if (this.#open) this.#onClose.push(listener);
+		else listener();
+	}
+
+	#close(): void {
+		this.#open = false;
+		for (const listener of this.#onClose.splice(0)) listener();
+	}
+}

@@ -1,0 +1,178 @@
+// eth_sendRawTransactionSync behind a real dispatcher: what the submission came to and how long to wait come in, what
+// is waited for, in which order and how long, goes out.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Submission, SubmitOutcome } from "../../../../../relay/domain/submission.ts";
+import { eth_sendRawTransactionSync } from "../../../../../relay/ingress/methods/eth_sendRawTransactionSync.ts";
+import type { MethodNeeds } from "../../../../../relay/ingress/needs.ts";
+import type { ReceiptRequest } from "../../../../../relay/ingress/receiptWaits.ts";
+import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
+import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";
+import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
+import { silentLogger } from "../../../../../shared/log.ts";
+import { ManualClock } from "../../../../support/manualClock.ts";
+
+const ADDRESS = "2001:db8::7";
+const METHOD = "eth_sendRawTransactionSync";
+
+/** A submitter and waits that remember what they were asked; a submission takes `submitMs`, a wait a second. */
+function start(submitMs = 0) {
+	const clock = new ManualClock();
+	const submissions: Submission[] = [];
+	const waits: ReceiptRequest[] = [];
+	const scene = {
+		clock,
+		submissions,
+		waits,
+		outcome: (hash: string): SubmitOutcome => ({ outcome: "accepted", hash }),
+		send: async (body: unknown, path = "/fast", search = "") => {
+			const client = { address: ADDRESS, signer: null, vouched: false };
+			const context = callContext({ path, search }, client, null, null);
+			const { text } = await dispatcher.dispatch(JSON.stringify(body), context);
+			return text === null ? null : JSON.parse(text);
+		},
+	};
+	const later = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
+	const needs: Pick<MethodNeeds, "submitter" | "receipts" | "clock"> = {
+		submitter: {
+			async submit(submission) {
+				submissions.push(submission);
+				const hash = `0x${Buffer.from(submission.raw).toString("hex")}`;
+				if (submitMs > 0) await later(submitMs);
+				return scene.outcome(hash);
+			},
+		},
+		receipts: {
+			async wait(request) {
+				waits.push(request);
+				await later(1_000);
+				return { transactionHash: request.hash };
+			},
+		},
+		clock,
+	};
+	const dispatcher = createDispatcher<CallContext>(
+		{ maxBatch: 100 },
+		// The other needs are other methods'.
+		{ methods: methodTable([eth_sendRawTransactionSync], needs as MethodNeeds), log: silentLogger, clock },
+	);
+	return scene;
+}
+
+function call(id: number | undefined, ...params: unknown[]) {
+	return { jsonrpc: "2.0", ...(id === undefined ? {} : { id }), method: METHOD, params };
+}
+
+test("it submits like eth_sendRawTransaction, and answers the receipt", async () => {
+	const scene = start();
+	const answer = scene.send(call(1, "0x0a"), "/noreverts", "?softcancel=1&referrer=me");
+	await scene.clock.advance(1_000);
+	assert.deepEqual(await answer, { jsonrpc: "2.0", id: 1, result: { transactionHash: "0x0a" } });
+	const [{ raw, ...options } = {} as Submission] = scene.submissions;
+	assert.deepEqual(Buffer.from(raw).toString("hex"), "0a");
+	assert.deepEqual(options, {
+		path: "noreverts",
+		softCancellations: true,
+		refundRecipient: null,
+		referrer: "me",
+		origin: ADDRESS,
+	});
+	assert.deepEqual(scene.waits, [{ hash: "0x0a", client: "2001:db8:0:0::/64", begun: 0, until: 20_000 }]);
+});
+
+test("how long it waits is counted from the call, whatever the submission took", async () => {
+	for (const [timeout, ms] of [
+		[[], 20_000],
+		[[null], 20_000],
+		[[undefined], 20_000],
+		[[1], 1],
+		[[25_000], 25_000],
+		[["0x61a8"], 25_000],
+		[["0X1"], 1],
+		[[1e3], 1_000],
+	] as const) {
+		const scene = start(700);
+		await scene.clock.advance(50);
+		const answer = scene.send(call(1, "0x0a", ...timeout));
+		await scene.clock.advance(1_700);
+		await answer;
+		assert.deepEqual(
+			scene.waits.map(({ begun, until }) => [begun, until]),
+			[[50, 50 + ms]],
+		);
+	}
+});
+
+test("a bad time is refused before anything is submitted", async () => {
+	const expected = "expected 1 to 25000 milliseconds, as a number or as 0x hex";
+	for (const timeout of [0, -1, 25_001, 1.5, "1", "", "0x0", "0x61a9", "0x01", "0x", true, [], {}, 1e300]) {
+		const scene = start();
+		const { error } = await scene.send(call(1, "0x0a", timeout));
+		assert.deepEqual(
+			error,
+			{ code: -32602, message: `invalid params: timeoutMs: ${expected}` },
+			`${timeout}`,
+		);
+		assert.deepEqual(scene.submissions, []);
+	}
+});
+
+test("a refusal is that of eth_sendRawTransaction; a soft cancel is never waited for", async () => {
+	const scene = start();
+	const rejection = { code: "NONCE_TOO_LOW", message: "nonce too low: x", data: { next: "5" } } as const;
+	scene.outcome = () => ({ outcome: "refused", rejection });
+	assert.deepEqual((await scene.send(call(1, "0x0a"))).error, {
+		code: -32000,
+		message: "nonce too low: x",
+		data: { reason: "NONCE_TOO_LOW", next: "5" },
+	});
+	scene.outcome = (hash) => ({ outcome: "cancels", hash });
+	const { error } = await scene.send(call(1, "0x0a"));
+	assert.deepEqual([error.code, error.data], [5, "0x0a"]);
+	assert.match(error.message, /^The transaction was added to the mempool but wasn't processed due to .*soft/);
+	assert.deepEqual(scene.waits, []);
+});
+
+test("in a batch each is submitted when the one before it was, and all wait at the same time", async () => {
+	const scene = start(100);
+	const answer = scene.send([
+		call(1, "0x01"),
+		call(2, "0x02", 25_000),
+		call(undefined, "0x03"),
+		call(4, "0x04"),
+	]);
+	await scene.clock.advance(150);
+	assert.equal(scene.submissions.length, 2);
+	await scene.clock.advance(250);
+	assert.deepEqual(
+		scene.waits.map(({ hash, begun, until }) => [hash, begun, until]),
+		[
+			["0x01", 0, 20_000],
+			["0x02", 100, 25_100],
+			["0x04", 300, 20_300],
+		],
+		"a notification is submitted, and nobody waits for it",
+	);
+	await scene.clock.advance(1_000);
+	assert.deepEqual(
+		(await answer).map(({ id }: { id: number }) => id),
+		[1, 2, 4],
+	);
+	assert.equal(scene.clock.monotonic(), 1_400, "a second after the last submission");
+});
+
+test("no wait of a batch goes beyond the time of the whole batch", async () => {
+	const scene = start(9_000);
+	const answer = scene.send([call(1, "0x01"), call(2, "0x02"), call(3, "0x03", 5_000)]);
+	await scene.clock.advance(29_000);
+	assert.deepEqual(
+		scene.waits.map(({ begun, until }) => [begun, until]),
+		[
+			[0, 20_000],
+			[9_000, 28_000],
+			[18_000, 23_000],
+		],
+	);
+	assert.equal((await answer).length, 3);
+});

@@ -1,0 +1,241 @@
+// Event streams over a real server with the time moved by hand: what is sent, how long they live, how many there may be,
+// what becomes of readers that go or hang, and that nothing of them is left or holds up a stop.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { EVENTS_OVER, type EventMessage, EventStreams } from "../../../../shared/http/eventStreams.ts";
+import type { Route } from "../../../../shared/http/routes.ts";
+import { EventStreamReader } from "../../../support/eventStream.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { startTransport } from "../../../support/transportServer.ts";
+import { until } from "../../../support/until.ts";
+
+/** A server whose `/feed` tells what `send` is given; `/over` says that all is told. */
+async function scene(options: { maxPerClient?: number; maxStreams?: number } = {}) {
+	const clock = new ManualClock();
+	const streams = new EventStreams(options, { clock });
+	const senders = new Set<(messages: readonly EventMessage[]) => void>();
+	const state = { isOver: false, fault: false, begun: 0, stopped: 0 };
+	const routes: Route[] = [
+		{
+			path: "/feed",
+			handle: ({ address }) =>
+				streams.answer(address, {
+					begin(send) {
+						state.begun += 1;
+						if (state.fault) throw new Error("0xdeadbeef");
+						send([{ id: "1", data: { n: 1 } }]);
+						senders.add(send);
+						return () => {
+							state.stopped += 1;
+							senders.delete(send);
+						};
+					},
+					isOver: () => state.isOver,
+				}),
+		},
+		{ path: "/over", handle: () => EVENTS_OVER },
+	];
+	const transport = await startTransport({ clock, routes, trustProxy: 1 });
+	const url = `${transport.url}/feed`;
+	return {
+		...{ clock, streams, state, transport, url },
+		send(...messages: readonly EventMessage[]) {
+			for (const send of senders) send(messages);
+		},
+		open: (address = "192.0.2.1") => EventStreamReader.open(url, { "x-forwarded-for": address }),
+		async stop() {
+			const stopping = transport.stop();
+			await clock.advance(10_000);
+			await stopping;
+		},
+	};
+}
+
+test("the head, the first word, and each message as it comes", async () => {
+	const { open, send, streams, stop } = await scene();
+	const reader = await open();
+	assert.equal(reader.status, 200);
+	const { date, connection, ...headers } = reader.headers;
+	assert.deepEqual(headers, {
+		"content-type": "text/event-stream; charset=utf-8",
+		"cache-control": "no-store, no-transform",
+		"x-accel-buffering": "no",
+		"access-control-allow-origin": "*",
+		"transfer-encoding": "chunked",
+		vary: "accept",
+	});
+	await reader.come(1);
+	assert.equal(reader.text, 'retry: 3000\n\nid: 1\ndata: {"n":1}\n\n');
+	send({ id: "2", data: { text: "a\nb\r\u2028é" } }, { id: "3", data: [] });
+	await reader.come(3);
+	assert.deepEqual(reader.messages.slice(1), [
+		{ id: "2", data: { text: "a\nb\r\u2028é" } },
+		{ id: "3", data: [] },
+	]);
+	assert.equal(streams.size, 1);
+	await stop();
+	assert.equal(await reader.over(), "end");
+});
+
+test("a word every 15 s keeps it, and after half an hour it ends", async () => {
+	const { clock, open, streams, state, stop } = await scene();
+	const reader = await open();
+	await reader.come(1);
+	await clock.advance(14_999);
+	assert.equal(reader.comments, 0);
+	await clock.advance(1);
+	await until("a comment", () => reader.comments === 1);
+	assert.ok(reader.text.endsWith("\n\n:\n\n"), "a comment alone");
+	for (let minutes = 1; minutes < 30; minutes++) await clock.advance(60_000);
+	assert.equal(reader.ended, null);
+	assert.equal(streams.size, 1);
+	await clock.advance(60_000);
+	assert.equal(await reader.over(), "end");
+	assert.deepEqual([streams.size, state.stopped], [0, 1]);
+	assert.equal(clock.timers, 0, "no timer is left");
+	await stop();
+});
+
+test("where nothing can happen any more it ends with the next word", async () => {
+	const { clock, open, state, streams, stop } = await scene();
+	const reader = await open();
+	await clock.advance(15_000);
+	state.isOver = true;
+	assert.equal(reader.ended, null);
+	await clock.advance(15_000);
+	assert.equal(await reader.over(), "end");
+	assert.equal(streams.size, 0);
+	await stop();
+});
+
+test("a client that goes leaves nothing behind", async () => {
+	const { clock, open, send, streams, state, stop } = await scene();
+	const readers = await Promise.all(Array.from({ length: 10 }, () => open()));
+	assert.equal(streams.size, 10);
+	for (const reader of readers) reader.leave();
+	send({ id: "2", data: "into the void" });
+	await until("all are forgotten", () => streams.size === 0);
+	assert.deepEqual([state.begun, state.stopped, clock.timers], [10, 10, 0]);
+	await stop();
+});
+
+test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; one that goes makes room", async () => {
+	const { open, streams, stop } = await scene({ maxStreams: 20 });
+	const readers = await Promise.all(Array.from({ length: 16 }, (_, i) => open(`2001:db8::${i + 1}`)));
+	assert.ok(
+		readers.every(({ status }) => status === 200),
+		"16 are taken",
+	);
+	const refused = await open("2001:db8::ffff");
+	assert.deepEqual([refused.status, refused.headers["retry-after"]], [429, "3"]);
+	assert.equal(refused.headers["content-type"], "application/json");
+	assert.deepEqual(await refused.json(), { error: "limit exceeded: 16 event streams for each client" });
+	readers[0]?.leave();
+	await until("there is room", () => streams.size === 15);
+	assert.equal((await open("2001:db8::1")).status, 200);
+	for (let i = 0; i < 4; i++) assert.equal((await open(`192.0.2.${i}`)).status, 200);
+	const full = await open("192.0.2.9");
+	assert.deepEqual([full.status, full.headers["retry-after"]], [503, "3"]);
+	assert.deepEqual(await full.json(), { error: "limit exceeded: too many event streams" });
+	await stop();
+	assert.equal(streams.size, 0);
+});
+
+test("HEAD gets the head and no stream; 204 has nothing behind it", async () => {
+	const { transport, streams, state, stop } = await scene();
+	const connection = await RawConnection.open(transport.port);
+	connection.write(requestText("HEAD", "/feed"));
+	const head = await connection.answer(true);
+	assert.deepEqual([head.status, head.headers["content-type"]], [200, "text/event-stream; charset=utf-8"]);
+	// The next answer on the same connection comes right behind it.
+	connection.write(requestText("GET", "/over"));
+	const over = await connection.answer();
+	assert.deepEqual([over.status, over.body, over.headers["content-type"]], [204, "", undefined]);
+	assert.deepEqual([streams.size, state.begun], [0, 0]);
+	await stop();
+});
+
+test("a reader that hangs is cut once more than a MiB waits for it, and nobody else is", async () => {
+	const { open, send, streams, state, transport, stop } = await scene();
+	const good = await open();
+	const socket = connect(transport.port, "127.0.0.1");
+	socket.pause();
+	socket.write(requestText("GET", "/feed"));
+	await until("both are open", () => streams.size === 2);
+	const data = "x".repeat(256 * 1024);
+	let sent = 0;
+	await until("the one that hangs is cut", async () => {
+		sent += 1;
+		send({ id: String(sent), data });
+		await good.come(sent + 1);
+		return streams.size === 1;
+	});
+	// The system takes some megabytes off our hands before anything waits here.
+	assert.ok(sent > 4 && sent < 200, `cut after ${sent} messages`);
+	assert.equal(good.ended, null);
+	assert.equal(state.stopped, 1);
+	socket.destroy();
+	await stop();
+});
+
+test("a drain ends them all, and who comes meanwhile is told what there is and comes back elsewhere", async () => {
+	const { open, streams, transport, stop } = await scene();
+	const readers = await Promise.all([open(), open(), open()]);
+	transport.server.drain();
+	for (const reader of readers) assert.equal(await reader.over(), "end");
+	const late = await open();
+	assert.deepEqual([late.status, late.headers.connection], [200, "close"]);
+	assert.equal(await late.over(), "end");
+	assert.deepEqual(late.messages, [{ id: "1", data: { n: 1 } }]);
+	assert.equal(streams.size, 0);
+	await stop();
+});
+
+test("streams hold up no stop, also those that nobody reads", async () => {
+	const { clock, open, streams, transport } = await scene();
+	const readers = await Promise.all([open(), open()]);
+	const socket = connect(transport.port, "127.0.0.1");
+	socket.on("error", () => {});
+	socket.pause();
+	socket.write(requestText("GET", "/feed"));
+	await until("all are open", () => streams.size === 3);
+	let stopped = false;
+	const stopping = transport.server.stop().then(() => {
+		stopped = true;
+	});
+	// The grace for requests whose first bytes are on their way, far below the time that a stop waits for answers.
+	await clock.advance(100);
+	await until("it has stopped", () => stopped);
+	await stopping;
+	for (const reader of readers) assert.equal(await reader.over(), "end");
+	assert.equal(streams.size, 0);
+	socket.destroy();
+});
+
+test("behind a stream nothing else is answered on its connection, and an upgrade there is cut", async () => {
+	const { transport, streams, stop } = await scene();
+	const connection = await RawConnection.open(transport.port);
+	connection.write(requestText("GET", "/feed"));
+	await until("it is open", () => streams.size === 1);
+	connection.write(
+		requestText("GET", "/", { Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13" }),
+	);
+	const text = await connection.closed();
+	assert.ok(text.includes('data: {"n":1}') && !text.includes("101 Switching"), text);
+	await until("it is forgotten", () => streams.size === 0);
+	await stop();
+});
+
+test("a feed that fails ends its stream, and costs the server nothing", async () => {
+	const { open, state, streams, stop } = await scene();
+	state.fault = true;
+	const reader = await open();
+	assert.deepEqual([reader.status, await reader.over(), reader.text], [200, "end", "retry: 3000\n\n"]);
+	assert.equal(streams.size, 0);
+	state.fault = false;
+	await (await open()).come(1);
+	await stop();
+});
