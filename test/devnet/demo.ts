@@ -1,9 +1,10 @@
-// `npm run demo`: the market from nothing, told line by line. A user swaps by the relay, a searcher bids for the place
-// behind it, and the user is paid. Exit code 0 only if every claim held, 1 behind the line that did not.
+// `npm run demo`: the market from nothing, told line by line. A user takes a transaction back, swaps by the relay instead,
+// a searcher bids for the place behind that, and the user is paid. Exit code 0 only if every claim held, 1 behind the line that did not.
 
 import { formatEther, JsonRpcProvider, keccak256, Transaction, type Wallet } from "ethers";
-import { pause, systemClock, withDeadline } from "../../shared/clock.ts";
+import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { compileContracts } from "./compileContracts.ts";
+import { proveNeverMined, takeOneBack } from "./demo/changedMind.ts";
 import { Heard } from "./demo/heard.ts";
 import {
 	proveAccount,
@@ -16,6 +17,7 @@ import {
 import { refunded, submit } from "./demo/relayAccess.ts";
 import { Stops } from "./demo/stops.ts";
 import { amount, Story, StoryBroken } from "./demo/story.ts";
+import { STEP_MS, until } from "./demo/until.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
 import { type DevSystem, relaySettings, startDevSystem } from "./devSystem.ts";
 import { launchQuietRelay } from "./quietRelay.ts";
@@ -32,7 +34,6 @@ const REFUND_PERCENT = 90n;
 const SWAPPED = 10n * 10n ** 18n;
 /** Beyond this nothing is waited for. */
 const DEMO_MS = 60_000;
-const STEP_MS = 15_000;
 const GWEI = 1_000_000_000n;
 
 /** Everything that runs. */
@@ -85,9 +86,14 @@ async function play(story: Story, stops: Stops): Promise<void> {
 	);
 	stops.add(() => bot.stop());
 	story.tell(`searcher    ${bot.address}, listening on the relay's websocket`);
+	story.chapter("The user changes his mind");
+	const { chain, builder } = stage.system;
+	const regretted = await takeOneBack({ story, ...stage, chainId: chain.chainId, builder });
 	const signed = await userSwaps(story, stage);
 	const won = await searcherBids(story, stage, news, signed);
 	await userIsPaid(story, stage, news, won);
+	story.chapter("And what was taken back");
+	await proveNeverMined({ story, ...stage }, regretted, won.target);
 }
 
 async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
@@ -229,17 +235,6 @@ async function userIsPaid(
 		blockNumber === trio.target.block && bid === String(won.bid),
 		`block ${blockNumber}, bid ${bid}`,
 	);
-}
-
-/** Asks until there is an answer. */
-async function until<T>(what: string, question: () => Promise<T | null>): Promise<T> {
-	const end = systemClock.monotonic() + STEP_MS;
-	for (;;) {
-		const answer = await question();
-		if (answer !== null) return answer;
-		if (systemClock.monotonic() > end) throw new Error(`waited ${STEP_MS} ms in vain for ${what}`);
-		await pause(systemClock, 20);
-	}
 }
 
 process.exit(await staysUp(main()));

@@ -52,6 +52,13 @@ const STORY: readonly RegExp[] = [
 	/^The stage/,
 	/^ {7}relay {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}no round trip through both gains anything now$/,
+	/^The user changes his mind$/,
+	/^ {2}ok {3}the builder has it for the next block$/,
+	/^ {2}ok {3}the relay answers eth_cancelTransaction with true$/,
+	/^ {2}ok {3}GET \/tx\/\{hash\}\/events: 1 of 1 builders confirmed$/,
+	/^ {2}ok {3}the builder would not mine it any more$/,
+	/^ {2}ok {3}eth_getTransactionByHash says null$/,
+	/^ {2}ok {3}nonce \d+ is free again$/,
 	/^The user swaps, privately$/,
 	/^ {2}ok {3}the relay answers its hash 0x[0-9a-f]{64}$/,
 	/^ {2}ok {3}the chain's public mempool does not have it$/,
@@ -74,7 +81,10 @@ const STORY: readonly RegExp[] = [
 	/^ {2}ok {3}GET \/tx\/\{hash\} says INCLUDED$/,
 	/^ {2}ok {5}paid: \d+ wei \(0\.\d+ ETH\)$/,
 	/^ {2}ok {3}the searcher is told: bundle INCLUDED in block \d+, bid \d+ wei$/,
-	/^All of it held: 23 claims\.$/,
+	/^And what was taken back$/,
+	/^ {2}ok {3}nonce \d+ went to the swap$/,
+	/^ {2}ok {3}what was taken back is in no block$/,
+	/^All of it held: 33 claims\.$/,
 ];
 
 test("all of it holds, in order, and the amounts are those of one another", async () => {

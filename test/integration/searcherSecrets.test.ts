@@ -13,11 +13,14 @@ import {
 	overHttp,
 	probesNow,
 	SECRET_BUILDERS,
+	SECRET_ENV,
 	type Secrets,
 	UNKNOWN,
 } from "../support/secretScene.ts";
 import { until } from "../support/until.ts";
 
+/** What he is answered who cancels what is not his, whatever that is. */
+const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
 /** The bidder of all probes, who has sent nothing else. */
 const PROBER = 40;
 const NOT_FOUND = {
@@ -32,7 +35,7 @@ let secrets: Secrets;
 const guesses: string[] = [];
 
 before(async () => {
-	scene = await startBidding({ builders: SECRET_BUILDERS, proxied: true });
+	scene = await startBidding({ builders: SECRET_BUILDERS, proxied: true, env: SECRET_ENV });
 	await scene.system.nextBlock();
 	searcher = await FeedClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
 	await searcher.subscribe("service_partialPendingTransactions");
@@ -56,6 +59,7 @@ test("a bid of any form on any of them is answered as one on an unknown hash, to
 		assert.equal(status, 200);
 		const { error } = JSON.parse(body) as WireAnswer;
 		if (asksForTarget) assert.deepEqual(error, NOT_FOUND, name);
+		else if (name === "eth_cancelTransaction") assert.deepEqual(error, NOT_PENDING);
 		else assert.notDeepEqual(error, NOT_FOUND, name);
 	});
 	assert.ok(unknown.filter(({ asksForTarget }) => asksForTarget).length > 20);

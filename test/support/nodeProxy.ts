@@ -50,8 +50,11 @@ export interface NodeProxy {
 	/** Forgets the calls. */
 	reset(): void;
 	setFault(fault: NodeFault | null, when?: FaultWhen): void;
-	/** Requests wait from now on, until the function that is answered is called. */
-	hold(): () => void;
+	/**
+	 * Requests wait from now on, until the function that is answered is called; only those that hold one of `methods`,
+	 * where some are named.
+	 */
+	hold(methods?: readonly string[]): () => void;
 	/** Each request that comes from now on waits so many ms before it is served; 0 for none. */
 	setDelay(ms: number): void;
 	stop(): Promise<void>;
@@ -70,6 +73,7 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 	let fault: NodeFault | null = null;
 	let when: FaultWhen & { left: number } = { left: Infinity };
 	let gate: Promise<void> = Promise.resolve();
+	let gated: readonly string[] | undefined;
 	let delayMs = 0;
 
 	const faultFor = (list: readonly Call[]): NodeFault | null => {
@@ -88,7 +92,7 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 		const list = Array.isArray(parsed) ? parsed : [parsed];
 		requests += 1;
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
-		await gate;
+		if (gated === undefined || list.some(({ method }) => gated?.includes(method))) await gate;
 		if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
 		const met = faultFor(list);
 		if (met !== null) {
@@ -118,7 +122,8 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 			fault = next;
 			when = { ...options, left: options.times ?? Infinity };
 		},
-		hold() {
+		hold(methods) {
+			gated = methods;
 			let release = (): void => {};
 			gate = new Promise((resolve) => {
 				release = resolve;

@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
+import { AnswerLater, defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
 import { hash } from "../../shared/jsonrpc/schemas.ts";
 
 /** A secret that errors carry; it must never be seen in an answer. */
@@ -98,6 +98,28 @@ const METHODS = [
 		result,
 		ordered: true,
 		handle: ([text], _context, script) => script.wait(text),
+	}),
+	define({
+		name: "test_later",
+		summary: "Waits until it is released, in order within a batch; then, out of it, until its result is.",
+		params: [name],
+		result,
+		ordered: true,
+		async handle([text], _context, script) {
+			await script.wait(text);
+			return new AnswerLater((leftMs) => {
+				script.note(`left ${leftMs}`);
+				if (text === "throws") throw new RpcError("rejected", "thrown");
+				return script.wait(`${text}'s result`);
+			});
+		},
+	}),
+	define({
+		name: "test_laterAtOnce",
+		summary: "Has only its result to wait for, from the beginning.",
+		params: [name],
+		result,
+		handle: ([text], _context, script) => new AnswerLater(() => script.wait(text)),
 	}),
 	define({
 		name: "test_who",

@@ -10,6 +10,10 @@ import { WsClient } from "./wsClient.ts";
 
 /** Builders of a scene with secrets: the first one may have what is fully private. */
 export const SECRET_BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }] as const;
+/** Settings of a relay behind a proxy, so that users and searchers have network addresses of their own. */
+export const SECRET_ENV = { TRUST_PROXY: "1" } as const;
+/** The searcher who asks; the users are elsewhere. */
+const ASKER = { "X-Forwarded-For": "198.51.100.77" };
 /** A hash that nobody has ever seen. */
 export const UNKNOWN = `0x${"5e".repeat(32)}`;
 
@@ -86,7 +90,7 @@ export async function overHttp(
 	const connection = await RawConnection.open(scene.system.relay.port);
 	const answers: string[] = [];
 	for (const { method, params } of probes) {
-		connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }));
+		connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, ASKER));
 		const { status, headers, body } = await connection.answer();
 		const { date: _, ...rest } = headers;
 		answers.push(stripped(JSON.stringify([status, rest, body]), hash));
@@ -103,10 +107,10 @@ export async function inBatches(
 ): Promise<string[]> {
 	const batch = probes.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }));
 	const connection = await RawConnection.open(scene.system.relay.port);
-	connection.write(postText("/fast", batch));
+	connection.write(postText("/fast", batch, ASKER));
 	const { body } = await connection.answer();
 	connection.destroy();
-	const ws = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	const ws = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`, { headers: ASKER });
 	ws.send(batch);
 	const answer = JSON.stringify(await ws.next());
 	ws.terminate();

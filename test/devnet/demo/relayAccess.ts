@@ -5,6 +5,7 @@ import { systemClock, withDeadline } from "../../../shared/clock.ts";
 /** `GET /tx/{hash}`, as far as the demo reads it. */
 export interface StatusAnswer {
 	readonly status: string;
+	readonly stage?: string;
 	readonly shared: boolean;
 	readonly backruns: number;
 	/** ETH. */
@@ -26,14 +27,41 @@ export interface RefundedEvent {
 	readonly recipient: string;
 }
 
+/** How builders took a cancel, as `GET /tx/{hash}/events` says it. */
+export interface Confirmations {
+	/** That have had it. */
+	readonly builders: number;
+	readonly confirmed: number;
+	/** "5 of 7 builders confirmed" */
+	readonly summary: string;
+}
+
 const CALL_MS = 10_000;
 
 /** Submits a signed transaction on `path`; its hash, as the relay says it. Throws with the relay's refusal. */
 export async function submit(url: string, path: string, raw: string): Promise<string> {
-	const body = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] };
-	const answer = (await ask(`${url}${path}`, body)) as { result?: string; error?: { message: string } };
-	if (answer.result === undefined) throw new Error(`the relay refuses it: ${answer.error?.message}`);
-	return answer.result;
+	return (await call(`${url}${path}`, "eth_sendRawTransaction", [raw])) as string;
+}
+
+/** Takes a transaction back; whether the relay says true. Throws with the relay's refusal. */
+export async function takeBack(url: string, hash: string): Promise<boolean> {
+	return (await call(`${url}/fast`, "eth_cancelTransaction", [hash])) === true;
+}
+
+/** What builders have said to that; null where nobody took it back. */
+export async function confirmations(url: string, hash: string): Promise<Confirmations | null> {
+	const { cancels } = (await ask(`${url}/tx/${hash}/events`)) as { cancels?: Confirmations };
+	return cancels ?? null;
+}
+
+/** The next nonce of an account, with what is pending. */
+export async function pendingNonce(url: string, address: string): Promise<number> {
+	return Number(await call(`${url}/fast`, "eth_getTransactionCount", [address, "pending"]));
+}
+
+/** The transaction as wallets ask for it. */
+export function transactionByHash(url: string, hash: string): Promise<unknown> {
+	return call(`${url}/fast`, "eth_getTransactionByHash", [hash]);
 }
 
 /** The status of a transaction. */
@@ -46,6 +74,16 @@ export async function refunded(url: string, hash: string): Promise<RefundedEvent
 	const { events } = (await ask(`${url}/tx/${hash}/events`)) as { events: { readonly type: string }[] };
 	const event = events.find(({ type }) => type === "refunded");
 	return event === undefined ? null : (event as RefundedEvent);
+}
+
+/** One call's result. Throws with the relay's refusal. */
+async function call(url: string, method: string, params: readonly unknown[]): Promise<unknown> {
+	const answer = (await ask(url, { jsonrpc: "2.0", id: 1, method, params })) as {
+		readonly result?: unknown;
+		readonly error?: { readonly message: string };
+	};
+	if (answer.error !== undefined) throw new Error(`the relay refuses it: ${answer.error.message}`);
+	return answer.result;
 }
 
 function ask(url: string, body?: object): Promise<unknown> {

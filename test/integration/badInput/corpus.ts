@@ -42,6 +42,11 @@ const REFUSED = [
 	call(24, "debug_traceTransaction", HASH, {}),
 ];
 
+const CANCELS = [
+	call(25, "eth_cancelTransaction", HASH),
+	call("c", "eth_cancelTransaction", `0x${"CD".repeat(32)}`),
+];
+
 const BUNDLES = [
 	call(15, "eth_sendBundle", { txs: [HASH, RAW[2]], blockNumber: "0x1", replacementUuid: "u" }),
 	call(16, "eth_sendBundle", { txs: [], replacementUuid: "u" }),
@@ -64,7 +69,7 @@ const BATCHES = [
 
 /** Bodies that are answered well, or refused in good form. */
 export const CORPUS: readonly string[] = [
-	...[...SUBMISSIONS, ...SUBMISSIONS, ...READS, ...BUNDLES, ...REFUSED, ...BATCHES].map((one) =>
+	...[...SUBMISSIONS, ...SUBMISSIONS, ...READS, ...CANCELS, ...BUNDLES, ...REFUSED, ...BATCHES].map((one) =>
 		JSON.stringify(one),
 	),
 	JSON.stringify({ jsonrpc: "2.0", method: "eth_sendRawTransaction", params: RAW.slice(0, 1) }),

@@ -57,6 +57,42 @@ const SEND: readonly CallRow[] = [
 	decoded("capitals are taken", "0x02C0", "rlp: chainId: missing"),
 ];
 
+const waited = (name: string, params: readonly unknown[], message: string) =>
+	bad("eth_sendRawTransactionSync", name, params, message);
+const TIMEOUT = "invalid params: timeoutMs: expected 1 to 25000 milliseconds, as a number or as 0x hex";
+/** Taken as a time: what is wrong is told of the transaction then. */
+const timed = (name: string, ...timeout: readonly unknown[]): CallRow => ({
+	...{ name: `${name} is taken`, method: "eth_sendRawTransactionSync", params: ["0x", ...timeout] },
+	error: { code: -32000, message: "rlp: empty input", data: { reason: "UNDECODABLE", detail: "rlp" } },
+});
+
+const WAIT: readonly CallRow[] = [
+	waited("nothing", [], RAW),
+	waited("null", [null], RAW),
+	waited("half a byte", ["0x2", 1_000], RAW),
+	waited("0 ms", ["0x02", 0], TIMEOUT),
+	waited("less than 0 ms", ["0x02", -1], TIMEOUT),
+	waited("25001 ms", ["0x02", 25_001], TIMEOUT),
+	waited("a lot of ms", ["0x02", 1e21], TIMEOUT),
+	waited("a part of a ms", ["0x02", 1.5], TIMEOUT),
+	waited("a decimal number in a string", ["0x02", "1"], TIMEOUT),
+	waited("an empty string", ["0x02", ""], TIMEOUT),
+	waited("0 in hex", ["0x02", "0x0"], TIMEOUT),
+	waited("25001 in hex", ["0x02", "0x61a9"], TIMEOUT),
+	waited("a leading zero", ["0x02", "0x01"], TIMEOUT),
+	waited("257 bits", ["0x02", `0x1${"0".repeat(64)}`], TIMEOUT),
+	waited("true", ["0x02", true], TIMEOUT),
+	waited("an array", ["0x02", [1_000]], TIMEOUT),
+	waited("an object", ["0x02", { timeout: 1_000 }], TIMEOUT),
+	waited("three", ["0x02", 1, 1], "invalid params: expected at most 2 (raw, timeoutMs)"),
+	timed("no time"),
+	timed("null for the time", null),
+	timed("1 ms", 1),
+	timed("25 s", 25_000),
+	timed("25 s in hex", "0x61a8"),
+	timed("1 in capitals", "0X1"),
+];
+
 const count = (name: string, params: readonly unknown[], message: string) =>
 	bad("eth_getTransactionCount", name, params, message);
 const counted = (name: string, params: readonly unknown[]) =>
@@ -123,6 +159,41 @@ const FIND: readonly CallRow[] = [
 	found("0X", [`0X${ID.slice(2)}`]),
 ];
 
+const cancel = (name: string, params: readonly unknown[], message = HASH) =>
+	bad("eth_cancelTransaction", name, params, message);
+/** In good form, and of nothing that is pending. */
+const cancelled = (name: string, params: readonly unknown[]): CallRow => ({
+	...{ name, method: "eth_cancelTransaction", params },
+	error: { code: -32000, message: "transaction not found or no longer pending" },
+});
+
+const CANCEL: readonly CallRow[] = [
+	cancel("nothing", []),
+	cancel("null", [null]),
+	cancel("false", [false]),
+	cancel("a number", [7]),
+	cancel("an object", [{ txHash: ID }]),
+	cancel("an array of it", [[ID]]),
+	cancel("31 bytes", [ID.slice(0, -2)]),
+	cancel("33 bytes", [`${ID}ab`]),
+	cancel("an odd number of digits", [ID.slice(0, -1)]),
+	cancel("no 0x", [ID.slice(2)]),
+	cancel("a digit that is none", [`${ID.slice(0, -1)}g`]),
+	cancel("a space behind it", [`${ID} `]),
+	cancel("a line break behind it", [`${ID}\n`]),
+	cancel("an empty string", [""]),
+	cancel("0x alone", ["0x"]),
+	cancel("an address", [SOMEBODY]),
+	cancel("a transaction", [`0x02${"ab".repeat(120)}`]),
+	cancel("a hundred thousand digits", [`0x${"ab".repeat(50_000)}`]),
+	cancel("two", [ID, ID], "invalid params: expected at most 1 (hash)"),
+	cancel("null behind it", [ID, null], "invalid params: expected at most 1 (hash)"),
+	cancelled("an unknown hash", [ID]),
+	cancelled("an unknown hash in capitals", [ID.toUpperCase().replace("0X", "0x")]),
+	cancelled("an unknown hash with 0X", [`0X${ID.slice(2)}`]),
+	cancelled("a hash of zeros", [`0x${"00".repeat(32)}`]),
+];
+
 /** Nodes refuse to read these at all, which must not look as if the node were out. */
 const NOT_UNICODE = "invalid params: params: expected well-formed Unicode";
 
@@ -132,4 +203,11 @@ const PASSED: readonly CallRow[] = [
 	bad("eth_getLogs", "a surrogate pair the wrong way round", [{ topics: [["\udc00\ud800"]] }], NOT_UNICODE),
 ];
 
-export const METHOD_PARAM_ROWS: readonly CallRow[] = [...SEND, ...COUNT, ...FIND, ...PASSED];
+export const METHOD_PARAM_ROWS: readonly CallRow[] = [
+	...SEND,
+	...WAIT,
+	...COUNT,
+	...FIND,
+	...CANCEL,
+	...PASSED,
+];

@@ -1,0 +1,255 @@
+// Cancels by hash, with a disk, a node and builders held by hand: when the answer comes and what is true by then, at
+// every moment of a submission's, a replacement's or a simulation's life; and what a failing disk leaves.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { privateTransaction, testAccount } from "../../support/txFactory.ts";
+import { StagesScene } from "./stagesScene.ts";
+
+const SENDER = testAccount(0).address;
+const HERE = "127.0.0.1";
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+const WATCH_BLOCKS = 64;
+
+/** The same nonce, always dearer by ten percent and more than the one before. */
+function bid(step: number, options: { nonce?: number; path?: PrivateTransaction["path"] } = {}) {
+	const fee = 10n ** 10n * 2n ** BigInt(step);
+	return privateTransaction({ ...options, maxFeePerGas: fee, maxPriorityFeePerGas: fee });
+}
+
+function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
+	test(name, async () => {
+		const scene = new StagesScene();
+		await tell(scene);
+		assert.deepEqual(scene.faults, []);
+	});
+}
+
+function cancel(
+	scene: StagesScene,
+	{ tx }: PrivateTransaction,
+	who: { readonly address?: string | null; readonly signer?: string | null } = {},
+): Promise<boolean> {
+	return scene.cancellations.cancel({ hash: tx.hash, address: HERE, signer: null, ...who });
+}
+
+/** What a promise has come to so far. */
+function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
+	const seen: { now: T | "waits" | "failed" } = { now: "waits" };
+	promise.then(
+		(value) => {
+			seen.now = value;
+		},
+		() => {
+			seen.now = "failed";
+		},
+	);
+	return seen;
+}
+
+async function blocks(scene: StagesScene, count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await scene.block();
+}
+
+story("it is gone and builders are told at once, and true is answered when it is on disk", async (scene) => {
+	const tx = bid(0);
+	await scene.take(tx);
+	assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"]);
+	scene.disk.hold = true;
+	const answer = watch(cancel(scene, tx));
+	await scene.quiet();
+	assert.deepEqual([answer.now, scene.stage(tx), scene.pool.size], ["waits", "CANCELLED", 0]);
+	assert.equal(scene.pool.pending(tx.tx.hash), null);
+	assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
+	scene.disk.finish(true);
+	await scene.quiet();
+	assert.equal(answer.now, true);
+	const next = await scene.restart();
+	assert.deepEqual([next.stage(tx), next.pool.size], ["CANCELLED", 0]);
+	scene.disk.hold = false;
+	await blocks(scene, 3);
+	assert.deepEqual(scene.builders.take(), []);
+	assert.deepEqual(scene.ledger.get(tx.tx.hash)?.record.events.at(-1), {
+		...{ type: "cancelled", at: scene.clock.now(), block: 100, builders: ["a", "b"] },
+	});
+});
+
+story("what nobody has had is told to nobody", async (scene) => {
+	const tx = bid(0, { nonce: 2 });
+	await scene.take(tx);
+	assert.equal(scene.stage(tx), "QUEUED");
+	assert.equal(await cancel(scene, tx), true);
+	await scene.quiet();
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+story(
+	"a disk that fails is told; nothing is sent, and the next cancel is true once it is written",
+	async (scene) => {
+		const tx = bid(0);
+		await scene.take(tx);
+		scene.disk.broken = true;
+		await assert.rejects(cancel(scene, tx), { message: "disk" });
+		await scene.quiet();
+		assert.deepEqual([scene.stage(tx), scene.pool.size], ["CANCELLED", 0]);
+		await assert.rejects(cancel(scene, tx), { message: "disk" });
+		scene.disk.broken = false;
+		assert.equal(await cancel(scene, tx), true);
+		assert.equal((await scene.restart()).stage(tx), "CANCELLED");
+		assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b", "cancel 0 for 101 at a,b"]);
+	},
+);
+
+story("a disk that can't be read keeps nobody from cancelling what is pending", async (scene) => {
+	const tx = bid(0);
+	await scene.take(tx);
+	const { get } = scene.disk;
+	scene.disk.get = () => Promise.reject(new Error("disk"));
+	assert.equal(await cancel(scene, tx), true);
+	scene.disk.get = get;
+	assert.equal(scene.stage(tx), "CANCELLED");
+});
+
+for (const ok of [true, false]) {
+	story(
+		`while it is written it waits for that${ok ? "" : ", which fails"}, and nothing is sent`,
+		async (scene) => {
+			const tx = bid(0);
+			scene.disk.hold = true;
+			const submitting = watch(scene.submit(tx));
+			await scene.quiet();
+			const answer = watch(cancel(scene, tx));
+			await scene.quiet();
+			assert.deepEqual([submitting.now, answer.now], ["waits", "waits"]);
+			scene.disk.hold = false;
+			scene.disk.finish(ok);
+			await scene.quiet();
+			assert.equal(answer.now, ok);
+			assert.equal(submitting.now === "failed", !ok);
+			assert.deepEqual([scene.stage(tx), scene.pool.size], [ok ? "CANCELLED" : undefined, 0]);
+			await blocks(scene, 2);
+			const sent = scene.builders.take().filter((line) => line.startsWith("send"));
+			assert.ok(sent.length <= 1 && !sent.some((line) => line.includes(" 102 ")), sent.join());
+		},
+	);
+
+	story(`while its replacement is written it waits for that${ok ? "" : ", which fails"}`, async (scene) => {
+		const [old, fresh] = [bid(0), bid(1)];
+		await scene.take(old);
+		scene.disk.hold = true;
+		const submitting = watch(scene.submit(fresh));
+		await scene.quiet();
+		const answer = watch(cancel(scene, old));
+		await scene.quiet();
+		assert.equal(answer.now, "waits");
+		scene.disk.hold = false;
+		scene.disk.finish(ok);
+		await scene.quiet();
+		assert.equal(answer.now, !ok);
+		assert.equal(scene.stage(old), ok ? "REPLACED" : "CANCELLED");
+		assert.equal(scene.stage(fresh), ok ? "BROADCAST" : undefined);
+		assert.equal(submitting.now === "failed", !ok);
+		assert.equal(scene.pool.size, ok ? 1 : 0);
+	});
+}
+
+story("while it replaces another one, it ends behind that, which does not come back", async (scene) => {
+	const [old, fresh] = [bid(0), bid(1)];
+	await scene.take(old);
+	scene.disk.hold = true;
+	const submitting = watch(scene.submit(fresh));
+	await scene.quiet();
+	const answer = watch(cancel(scene, fresh));
+	await scene.quiet();
+	scene.disk.hold = false;
+	scene.disk.finish(true);
+	await scene.quiet();
+	assert.deepEqual([answer.now, typeof submitting.now], [true, "object"]);
+	assert.deepEqual([scene.stage(old), scene.stage(fresh), scene.pool.size], ["REPLACED", "CANCELLED", 0]);
+	scene.builders.take();
+	await blocks(scene, 2);
+	assert.deepEqual(scene.builders.take(), []);
+});
+
+story("while it is simulated: what comes of that changes nothing, and nothing is sent", async (scene) => {
+	const tx = bid(0);
+	let open = () => {};
+	scene.simulationGate = new Promise((resolve) => {
+		open = resolve;
+	});
+	await scene.submit(tx);
+	await scene.clock.advance(0);
+	assert.deepEqual([scene.simulated, scene.stage(tx)], [["0"], "PENDING"]);
+	assert.equal(await cancel(scene, tx), true);
+	open();
+	await scene.quiet();
+	await blocks(scene, 2);
+	assert.deepEqual([scene.stage(tx), scene.builders.take()], ["CANCELLED", []]);
+	assert.deepEqual(scene.life(tx), ["received", "cancelled"]);
+});
+
+story("a stranger is refused without a word of the node's or a write, whatever there is", async (scene) => {
+	const [tx, ended] = [bid(0), bid(0, { nonce: 1 })];
+	await scene.take(tx, ended);
+	assert.equal(await cancel(scene, ended), true);
+	scene.builders.take();
+	scene.disk.hold = true;
+	for (const one of [tx, ended, bid(5)]) {
+		for (const who of [
+			{ address: "127.0.0.2" },
+			{ address: null },
+			{ address: null, signer: testAccount(1).address },
+		]) {
+			assert.equal(await cancel(scene, one, who), false);
+		}
+	}
+	await scene.quiet();
+	assert.deepEqual([scene.disk.waiting, scene.builders.take(), scene.stage(tx)], [0, [], "BROADCAST"]);
+	scene.disk.hold = false;
+	assert.equal(await cancel(scene, tx, { address: null, signer: SENDER }), true);
+});
+
+story("each final stage but its own is refused, and stays", async (scene) => {
+	const finals = [bid(0), bid(0, { nonce: 1, path: "nochecks" }), bid(0, { nonce: 2 }), bid(0, { nonce: 3 })];
+	const [mined, reverted, replaced, dropped] = finals as [
+		PrivateTransaction,
+		PrivateTransaction,
+		PrivateTransaction,
+		PrivateTransaction,
+	];
+	await scene.take(mined, reverted, replaced, bid(1, { nonce: 2 }), dropped);
+	const expiring = bid(0, { nonce: 9 });
+	await scene.take(expiring);
+	await scene.block({ mined: [mined] });
+	await scene.block({ mined: [reverted], reverted: true });
+	await scene.block({ used: { [SENDER]: 4n } });
+	await scene.clock.advance(4 * 3600 * 1000);
+	await scene.block();
+	const stages = ["INCLUDED", "REVERTED", "REPLACED", "DROPPED", "EXPIRED"];
+	for (const [i, tx] of [mined, reverted, replaced, dropped, expiring].entries()) {
+		assert.equal(scene.stage(tx), stages[i]);
+		assert.equal(await cancel(scene, tx), false, stages[i]);
+		assert.equal(await cancel(scene, tx, { signer: SENDER }), false, stages[i]);
+		assert.equal(scene.stage(tx), stages[i]);
+	}
+});
+
+story("settled, it is true for the sender's key alone; its bytes are dead for seven days", async (scene) => {
+	const tx = bid(0);
+	await scene.take(tx);
+	assert.equal(await cancel(scene, tx), true);
+	await blocks(scene, WATCH_BLOCKS + 1);
+	assert.equal(scene.ledger.get(tx.tx.hash), undefined);
+	assert.equal(await cancel(scene, tx), false);
+	assert.equal(await cancel(scene, tx, { signer: SENDER }), true);
+	scene.builders.take();
+	await scene.clock.advance(WEEK_MS - 60_000);
+	await scene.block();
+	assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+	assert.deepEqual([scene.pool.size, scene.builders.take()], [0, []]);
+	await scene.clock.advance(120_000);
+	await scene.block();
+	assert.equal(await cancel(scene, tx, { signer: SENDER }), false);
+	assert.deepEqual(await scene.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
+});
