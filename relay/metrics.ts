@@ -12,7 +12,7 @@ export const STEPS = ["decode", "admission", "store", "account", "simulation", "
 export type Step = (typeof STEPS)[number];
 
 /** How a submission ended. */
-const SUBMISSION_OUTCOMES = ["accepted", "known", "failed", ...REJECTION_CODES] as const;
+const SUBMISSION_OUTCOMES = ["accepted", "known", "cancels", "failed", ...REJECTION_CODES] as const;
 
 export interface RelayMetrics {
 	/** A submission that was answered. */

@@ -2,6 +2,7 @@
 // tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
+import type { RequestLife } from "../../shared/http/requestLife.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { isMined, type Stage } from "../domain/lifecycle.ts";
 import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
@@ -11,6 +12,9 @@ export interface ReceiptWaitsOptions {
 	/** Who may wait at a time at most, and of one client: who comes then is told at once that the time is up. */
 	readonly maxWaits?: number;
 	readonly maxPerClient?: number;
+	/** Bytes of the requests that are held by waits at most, of all and of one client. */
+	readonly maxBytes?: number;
+	readonly maxBytesPerClient?: number;
 }
 
 export interface ReceiptWaitsDependencies {
@@ -26,31 +30,47 @@ export interface ReceiptRequest {
 	readonly hash: string;
 	/** Whose wait it is, as limits count. */
 	readonly client: string;
+	/** What it came with, which is held while it waits. A wait ends with it. */
+	readonly life: RequestLife;
 	/** When its call began. */
 	readonly begun: number;
 	/** When it must be answered. */
 	readonly until: number;
 }
 
-/** A wait holds its request, of up to 2 MiB: fewer than there may be requests, and no client alone has all of them. */
+/** Fewer than there may be requests, and no client alone has all of them. */
 const MAX_WAITS = 4_096;
 const MAX_PER_CLIENT = 256;
+/** A wait holds its request, of up to 2 MiB, for long: what servers take in at a time must not be full of such. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES_PER_CLIENT = 8 * 1024 * 1024;
 /** How soon a node is asked again that has no receipt yet, or did not answer, in ms. */
 const RETRY_MS = 250;
+
+/** Waits and what they hold. */
+interface Held {
+	waits: number;
+	bytes: number;
+}
 
 /** All waits of the process. */
 export class ReceiptWaits {
 	readonly #deps: ReceiptWaitsDependencies;
-	readonly #maxWaits: number;
-	readonly #maxPerClient: number;
+	readonly #limits: Held;
+	readonly #clientLimits: Held;
 	readonly #open = new Set<Wait>();
-	readonly #byClient = new Map<string, number>();
+	readonly #byClient = new Map<string, Held>();
+	/** Waits of each request: a batch is held once, however many of its calls wait. */
+	readonly #byRequest = new Map<RequestLife, number>();
+	#bytes = 0;
 	#closed = false;
 
 	constructor(options: ReceiptWaitsOptions, dependencies: ReceiptWaitsDependencies) {
+		const { maxWaits = MAX_WAITS, maxPerClient = MAX_PER_CLIENT } = options;
+		const { maxBytes = MAX_BYTES, maxBytesPerClient = MAX_BYTES_PER_CLIENT } = options;
 		this.#deps = dependencies;
-		this.#maxWaits = options.maxWaits ?? MAX_WAITS;
-		this.#maxPerClient = options.maxPerClient ?? MAX_PER_CLIENT;
+		this.#limits = { waits: maxWaits, bytes: maxBytes };
+		this.#clientLimits = { waits: maxPerClient, bytes: maxBytesPerClient };
 	}
 
 	/** How many wait. */
@@ -59,43 +79,66 @@ export class ReceiptWaits {
 	}
 
 	/**
-	 * The node's receipt once the transaction is mined. Throws RpcError `timedOut` when the time is up or the relay
-	 * stops, and `notSoon` where it has ended, stands behind a nonce gap or fails its simulation: each with the hash as
-	 * data. Nobody waits longer than asked for, whatever the node does.
+	 * The node's receipt once the transaction is mined. Throws RpcError `timedOut` when the time is up, the relay stops or
+	 * the client has gone, and `notSoon` where it has ended, stands behind a nonce gap or fails its simulation: each with
+	 * the hash as data. Nobody waits longer than asked for, whatever the node does.
 	 */
 	wait(request: ReceiptRequest): Promise<unknown> {
-		const { hash, client, begun } = request;
+		const { hash, begun, life } = request;
 		const { clock } = this.#deps;
-		const ofClient = this.#byClient.get(client) ?? 0;
-		const full = this.#open.size >= this.#maxWaits || ofClient >= this.#maxPerClient;
-		if (this.#closed || full) {
-			const why = this.#closed ? STOPPING : "too many calls wait already, ask for its receipt";
-			return Promise.reject(timedOut(hash, clock.monotonic() - begun, why));
-		}
-		this.#byClient.set(client, ofClient + 1);
+		const why = this.#closed ? STOPPING : this.#take(request) ? null : TOO_MANY;
+		if (why !== null) return Promise.reject(timedOut(hash, clock.monotonic() - begun, why));
 		return new Promise((resolve, reject) => {
 			const wait = new Wait(request, this.#deps, (end) => {
 				this.#open.delete(wait);
-				this.#leave(client);
+				this.#give(request);
 				if (end.ok) resolve(end.receipt);
 				else reject(end.thrown);
 			});
 			this.#open.add(wait);
 			wait.begin();
+			life.onGone(() => wait.stop("its client has gone"));
 		});
 	}
 
 	/** Answers all that wait, and all that come later: the relay stops. What they wait for is on disk, and lives on. */
 	close(): void {
 		this.#closed = true;
-		for (const wait of [...this.#open]) wait.stop();
+		for (const wait of [...this.#open]) wait.stop(STOPPING);
 	}
 
-	#leave(client: string): void {
-		const left = (this.#byClient.get(client) ?? 1) - 1;
-		if (left === 0) this.#byClient.delete(client);
-		else this.#byClient.set(client, left);
+	/** Takes room for one more; false where there is none. */
+	#take({ client, life }: ReceiptRequest): boolean {
+		const held = this.#byClient.get(client) ?? { waits: 0, bytes: 0 };
+		const ofRequest = this.#byRequest.get(life) ?? 0;
+		const bytes = ofRequest === 0 ? life.bytes : 0;
+		if (!fits({ waits: this.#open.size, bytes: this.#bytes }, bytes, this.#limits)) return false;
+		if (!fits(held, bytes, this.#clientLimits)) return false;
+		held.waits += 1;
+		held.bytes += bytes;
+		this.#bytes += bytes;
+		this.#byClient.set(client, held);
+		this.#byRequest.set(life, ofRequest + 1);
+		return true;
 	}
+
+	#give({ client, life }: ReceiptRequest): void {
+		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
+		const bytes = ofRequest === 0 ? life.bytes : 0;
+		if (ofRequest === 0) this.#byRequest.delete(life);
+		else this.#byRequest.set(life, ofRequest);
+		this.#bytes -= bytes;
+		const held = this.#byClient.get(client);
+		if (held === undefined) return;
+		held.waits -= 1;
+		held.bytes -= bytes;
+		if (held.waits === 0) this.#byClient.delete(client);
+	}
+}
+
+/** Whether one more wait that holds `bytes` more is within the limits. */
+function fits(held: Readonly<Held>, bytes: number, limits: Readonly<Held>): boolean {
+	return held.waits < limits.waits && held.bytes + bytes <= limits.bytes;
 }
 
 type End =
@@ -103,6 +146,7 @@ type End =
 	| { readonly ok: false; readonly thrown: unknown };
 
 const STOPPING = "the relay is shutting down, and keeps it";
+const TOO_MANY = "too many calls wait already, ask for its receipt";
 
 /** One wait. `begin` must be called once. */
 class Wait {
@@ -143,10 +187,10 @@ class Wait {
 		);
 	}
 
-	/** Answers it now, for the relay stops. */
-	stop(): void {
+	/** Answers it now. */
+	stop(why: string): void {
 		const { hash, begun } = this.#request;
-		this.#fail(timedOut(hash, this.#deps.clock.monotonic() - begun, STOPPING));
+		this.#fail(timedOut(hash, this.#deps.clock.monotonic() - begun, why));
 	}
 
 	#look(record: TransactionRecord): void {

@@ -1,6 +1,7 @@
 // What a method may know of the request it came with: the path and query that select its treatment, who sent it,
 // and over a websocket the connection. It holds no headers and no body: nothing here needs to be kept secret.
 
+import type { RequestLife } from "./requestLife.ts";
 import type { RequestTarget } from "./requestTarget.ts";
 
 /** Who sent a request. */
@@ -42,22 +43,28 @@ export interface CallContext {
 	readonly client: Client;
 	/** The `Origin` header: which web page or extension sent it; null where none was sent. */
 	readonly origin: string | null;
+	/** How long the request lasts that the call came with. */
+	readonly life: RequestLife;
 	/** Null over HTTP. */
 	readonly connection: Connection | null;
 	/** The message that the call came with; null over HTTP. */
 	readonly exchange: Exchange | null;
 }
 
-/** The context of a request to `target`. */
+/** The context of a request to `target`; over a websocket with its connection and the message. */
 export function callContext(
 	target: RequestTarget,
 	client: Client,
 	origin: string | null,
 	connection: Connection | null,
 	exchange: Exchange | null = null,
+	life: RequestLife = LASTING,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, exchange);
+	return new RequestContext(target, client, origin, connection, exchange, life);
 }
+
+/** Of a request that nobody leaves. */
+const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
 
 /** Parses the query when it is first asked for: most requests have none, and few methods ask. */
 class RequestContext implements CallContext {
@@ -65,6 +72,7 @@ class RequestContext implements CallContext {
 	readonly path: string;
 	readonly client: Client;
 	readonly origin: string | null;
+	readonly life: RequestLife;
 	readonly connection: Connection | null;
 	readonly exchange: Exchange | null;
 	readonly #search: string;
@@ -76,11 +84,13 @@ class RequestContext implements CallContext {
 		origin: string | null,
 		connection: Connection | null,
 		exchange: Exchange | null,
+		life: RequestLife,
 	) {
 		this.transport = connection === null ? "http" : "ws";
 		this.path = target.path;
 		this.client = client;
 		this.origin = origin;
+		this.life = life;
 		this.connection = connection;
 		this.exchange = exchange;
 		this.#search = target.search;

@@ -10,8 +10,10 @@ import { type Logger, safeError } from "../log.ts";
 import { ResponseStream } from "./answerStream.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer, writeHead } from "./httpAnswer.ts";
+import { type OpenRequest, OpenRequests } from "./openRequests.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { declaredBytes, hasBody, isJson, isPlain, readWhole } from "./requestBody.ts";
+import { ClientLife } from "./requestLife.ts";
 import { type RequestTarget, readTarget } from "./requestTarget.ts";
 import { createRouter, type Route, type RouteMatch, type Routing } from "./routes.ts";
 import type { PostHandler } from "./rpcOverHttp.ts";
@@ -52,14 +54,14 @@ const NOT_JSON = rpcErrorAnswer(
 const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
 
 /** A request and its response, with what it holds. */
-interface Exchange {
-	readonly request: IncomingMessage;
-	readonly response: ServerResponse;
+interface Exchange extends OpenRequest {
 	readonly target: RequestTarget;
 	/** True where the client waits for a word before it sends the body (`Expect: 100-continue`). */
 	readonly awaitsContinue: boolean;
 	/** Bytes of the body that are held for it. */
 	bytes: number;
+	/** Of a POST whose body was read. */
+	life: ClientLife | null;
 }
 
 /** Handles the requests of one server. */
@@ -72,9 +74,9 @@ export class RequestHandler {
 	readonly #maxOpen: number;
 	readonly #exposed: string;
 	readonly #dependencies: RequestHandlerDependencies;
-	readonly #open = new Set<Exchange>();
-	/** Answers that go on: under way for minutes, they hold up no stop and leave room for requests. */
-	readonly #streams = new Map<Exchange, ResponseStream>();
+	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
+	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
+	readonly #streams = new Map<Duplex, ResponseStream>();
 	#bufferedBytes = 0;
 	#draining = false;
 	#refusal: RpcError | null = null;
@@ -111,19 +113,20 @@ export class RequestHandler {
 
 	/** Whether a request that came whole on `socket` is not answered yet, or an answer is being written to it. */
 	isBusy(socket: Duplex): boolean {
-		for (const { request, response } of this.#open) {
-			if (request.socket === socket && (request.complete || response.headersSent)) return true;
-		}
-		for (const { request } of this.#streams.keys()) if (request.socket === socket) return true;
-		return false;
+		const isWhole = ({ request, response }: Exchange) => request.complete || response.headersSent;
+		return this.#streams.has(socket) || [...this.#open.of(socket)].some(isWhole);
 	}
 
 	/** Answers `request`. */
 	handle(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
+		// Behind an answer that goes on it would wait for that one's end, as long as its client likes.
+		if (this.#streams.has(request.socket)) {
+			request.socket.destroy();
+			return;
+		}
 		const target = readTarget(request.url ?? "/");
-		const exchange: Exchange = { request, response, target, awaitsContinue, bytes: 0 };
+		const exchange: Exchange = { request, response, target, awaitsContinue, bytes: 0, life: null };
 		this.#open.add(exchange);
-		response.on("close", () => this.#end(exchange));
 		const routing = this.#route(request.method ?? "", target.path);
 		if (this.#open.size > this.#maxOpen) this.#refuse(exchange, BUSY);
 		else if (routing.kind === "post") this.#post(exchange);
@@ -131,11 +134,9 @@ export class RequestHandler {
 		else this.#refuse(exchange, routing.answer);
 	}
 
-	#end(exchange: Exchange): void {
-		this.#streams.delete(exchange);
-		this.#open.delete(exchange);
+	#ended(exchange: Exchange): void {
 		this.#bufferedBytes -= exchange.bytes;
-		exchange.bytes = 0;
+		exchange.life?.end();
 		if (this.#open.size > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
@@ -185,7 +186,9 @@ export class RequestHandler {
 			else {
 				const socketAddress = request.socket.remoteAddress;
 				const refusal = this.#refusal;
-				this.#takePost({ target, headers, socketAddress, body, refusal }).then(
+				const life = new ClientLife(body.length);
+				exchange.life = life;
+				this.#takePost({ target, headers, socketAddress, body, refusal, life }).then(
 					(answer) => this.#send(exchange, answer),
 					(thrown: unknown) => this.#failed(exchange, thrown),
 				);
@@ -218,15 +221,21 @@ export class RequestHandler {
 	/** A route's answer: at once and whole, or from now on. */
 	#answer(exchange: Exchange, answer: HttpAnswer): void {
 		const { request, response } = exchange;
+		const { socket } = request;
 		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {
 			this.#send(exchange, answer);
 			return;
 		}
+		if (this.#open.of(socket).size > 1) {
+			socket.destroy();
+			return;
+		}
 		writeHead(response, answer, this.#draining, this.#exposed);
 		response.flushHeaders();
-		this.#end(exchange);
+		this.#open.end(exchange);
 		const stream = new ResponseStream(response);
-		this.#streams.set(exchange, stream);
+		this.#streams.set(socket, stream);
+		stream.onClose(() => this.#streams.delete(socket));
 		try {
 			answer.open(stream);
 		} catch (thrown) {

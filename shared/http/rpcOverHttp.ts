@@ -7,6 +7,7 @@ import { RpcError } from "../jsonrpc/errors.ts";
 import { type CallContext, callContext } from "./callContext.ts";
 import type { ReadAddress, VerifySignature } from "./clientIdentity.ts";
 import { type HttpAnswer, retryAfter } from "./httpAnswer.ts";
+import type { RequestLife } from "./requestLife.ts";
 import type { RequestTarget } from "./requestTarget.ts";
 
 /** A POST on one of the JSON-RPC paths. */
@@ -17,6 +18,7 @@ export interface PostRequest {
 	readonly socketAddress: string | undefined;
 	/** As it came, at most as long as the server reads. */
 	readonly body: Buffer;
+	readonly life: RequestLife;
 	/** Set while the server shuts down: the request shall be refused with it. */
 	readonly refusal: RpcError | null;
 }
@@ -38,7 +40,7 @@ const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 /** The handler of POSTs on the JSON-RPC paths. */
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
 	const { dispatcher, readAddress, verifySignature, unavailable } = dependencies;
-	return async ({ target, headers, socketAddress, body, refusal }) => {
+	return async ({ target, headers, socketAddress, body, life, refusal }) => {
 		const { address, vouched } = readAddress(headers, socketAddress);
 		const signature = headers["x-flashbots-signature"];
 		let signer: string | null = null;
@@ -49,7 +51,7 @@ export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler 
 			else refused = new RpcError("invalidRequest", `${UNVERIFIED}: ${check.reason}`);
 		}
 		const client = { address, signer, vouched };
-		const context = callContext(target, client, headers.origin ?? null, null);
+		const context = callContext(target, client, headers.origin ?? null, null, null, life);
 		const { status, text, retryMs } = await dispatcher.dispatch(body, context, refused);
 		if (status === 429 || status === 503) {
 			return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };

@@ -100,7 +100,7 @@ export class RpcWebsocket implements UpgradeHandler {
 			const client = { address, signer: null, vouched };
 			const connection = this.#connect(websocket, network);
 			const origin = request.headers.origin ?? null;
-			connection.begin((exchange) => callContext(target, client, origin, connection, exchange));
+			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
 		});
 	}
 

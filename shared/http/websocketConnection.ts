@@ -6,6 +6,7 @@ import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { ByteBudget } from "./byteBudget.ts";
 import type { CallContext, Connection, Exchange } from "./callContext.ts";
+import { ClientLife, type RequestLife } from "./requestLife.ts";
 
 export interface WebsocketConnectionOptions {
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
@@ -23,6 +24,8 @@ export interface WebsocketConnectionDependencies {
 	readonly budget: ByteBudget;
 }
 
+type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
+
 /** Codes of RFC 6455, section 7.4, and its registry. */
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
@@ -35,6 +38,8 @@ export class WebsocketConnection implements Connection {
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
 	readonly #onClose: (() => void)[] = [];
+	/** Of the messages under way. */
+	readonly #lives = new Set<ClientLife>();
 	readonly #budget: ByteBudget;
 	#again: () => void = () => {};
 	#underWay = 0;
@@ -51,7 +56,7 @@ export class WebsocketConnection implements Connection {
 	}
 
 	/** Serves the messages from now on, each with the context that `contextOf` makes for it. */
-	begin(contextOf: (exchange: Exchange) => CallContext): void {
+	begin(contextOf: ContextOf): void {
 		const socket = this.#socket;
 		this.#again = () => this.#work(contextOf);
 		socket.on("message", (data: Buffer) => {
@@ -69,6 +74,7 @@ export class WebsocketConnection implements Connection {
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#budget.forget(this.#again);
+			for (const life of this.#lives) life.end();
 			for (const listener of this.#onClose.splice(0)) listener();
 		});
 	}
@@ -112,7 +118,7 @@ export class WebsocketConnection implements Connection {
 		this.#socket.terminate();
 	}
 
-	#work(contextOf: (exchange: Exchange) => CallContext): void {
+	#work(contextOf: ContextOf): void {
 		const socket = this.#socket;
 		let full = false;
 		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
@@ -123,10 +129,12 @@ export class WebsocketConnection implements Connection {
 			const { length } = message;
 			this.#bytesUnderWay += length;
 			const exchange = new MessageExchange();
+			const life = new ClientLife(length);
+			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
 			this.#dispatcher
-				.dispatch(message, contextOf(exchange))
-				.then((answer) => this.#answered(answer, length, exchange), neverRejects);
+				.dispatch(message, contextOf(exchange, life))
+				.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
 		full ||= this.#underWay >= this.#options.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
@@ -141,10 +149,11 @@ export class WebsocketConnection implements Connection {
 		return this.#budget.take(bytes, this.#again);
 	}
 
-	#answered({ text }: RpcAnswer, bytes: number, exchange: MessageExchange): void {
+	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
 		this.#underWay--;
-		this.#bytesUnderWay -= bytes;
-		this.#budget.give(bytes);
+		this.#lives.delete(life);
+		this.#bytesUnderWay -= life.bytes;
+		this.#budget.give(life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
 		if (!this.#finishing) this.#again();

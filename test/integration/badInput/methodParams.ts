@@ -59,7 +59,7 @@ const SEND: readonly CallRow[] = [
 
 const waited = (name: string, params: readonly unknown[], message: string) =>
 	bad("eth_sendRawTransactionSync", name, params, message);
-const TIMEOUT = "invalid params: timeoutMs: expected 1 to 25000 milliseconds, as a number or as 0x hex";
+const TIMEOUT = "invalid params: timeoutMs: expected milliseconds, 1 or more, as a number or as 0x hex";
 /** Taken as a time: what is wrong is told of the transaction then. */
 const timed = (name: string, ...timeout: readonly unknown[]): CallRow => ({
 	...{ name: `${name} is taken`, method: "eth_sendRawTransactionSync", params: ["0x", ...timeout] },
@@ -72,13 +72,11 @@ const WAIT: readonly CallRow[] = [
 	waited("half a byte", ["0x2", 1_000], RAW),
 	waited("0 ms", ["0x02", 0], TIMEOUT),
 	waited("less than 0 ms", ["0x02", -1], TIMEOUT),
-	waited("25001 ms", ["0x02", 25_001], TIMEOUT),
 	waited("a lot of ms", ["0x02", 1e21], TIMEOUT),
 	waited("a part of a ms", ["0x02", 1.5], TIMEOUT),
 	waited("a decimal number in a string", ["0x02", "1"], TIMEOUT),
 	waited("an empty string", ["0x02", ""], TIMEOUT),
 	waited("0 in hex", ["0x02", "0x0"], TIMEOUT),
-	waited("25001 in hex", ["0x02", "0x61a9"], TIMEOUT),
 	waited("a leading zero", ["0x02", "0x01"], TIMEOUT),
 	waited("257 bits", ["0x02", `0x1${"0".repeat(64)}`], TIMEOUT),
 	waited("true", ["0x02", true], TIMEOUT),
@@ -90,6 +88,8 @@ const WAIT: readonly CallRow[] = [
 	timed("1 ms", 1),
 	timed("25 s", 25_000),
 	timed("25 s in hex", "0x61a8"),
+	timed("viem's 36 s", 36_000),
+	timed("a day", 86_400_000),
 	timed("1 in capitals", "0X1"),
 ];
 

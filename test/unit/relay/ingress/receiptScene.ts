@@ -11,6 +11,7 @@ import {
 } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/followers.ts";
 import { Ledger } from "../../../../relay/status/ledger.ts";
+import { ClientLife } from "../../../../shared/http/requestLife.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -75,7 +76,8 @@ export class ReceiptScene {
 	wait(ms: number, request: Partial<ReceiptRequest> = {}): Outcome {
 		const begun = this.clock.monotonic();
 		const outcome: Outcome = {};
-		this.waits.wait({ hash: HASH, client: "192.0.2.1", begun, until: begun + ms, ...request }).then(
+		const life = new ClientLife(0);
+		this.waits.wait({ hash: HASH, client: "192.0.2.1", life, begun, until: begun + ms, ...request }).then(
 			(receipt) => {
 				outcome.ended = receipt;
 			},
