@@ -7,7 +7,13 @@ import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
 import type { Accounts, Broadcaster, Canceller, SoftHolders, Tip, TransactionStore } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import type { CancelRequest, Submission, SubmitOutcome } from "./domain/submission.ts";
+import { tooManyTakenBack } from "./domain/rejection.ts";
+import {
+	type CancelRequest,
+	MAX_TAKEN_BACK,
+	type Submission,
+	type SubmitOutcome,
+} from "./domain/submission.ts";
 import { isSelfTransfer, privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
@@ -73,6 +79,7 @@ export class Cancellations implements Canceller {
 		await this.#placeIsWritten(tx);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
+			if (holder.transaction.tx.hash === tx.hash) return { outcome: "known", hash: tx.hash };
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		const earlier = await this.#earlier(tx);
@@ -84,6 +91,9 @@ export class Cancellations implements Canceller {
 		const write = writes.get(tx.hash);
 		if (write !== undefined) return write;
 		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return { outcome: "known", hash: tx.hash };
+		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
+			return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
+		}
 		return this.#endSoftly(tx, submission, earlier);
 	}
 
@@ -99,7 +109,9 @@ export class Cancellations implements Canceller {
 		for (;;) {
 			const holder = pool.at(from, nonce);
 			if (holder === undefined || holder.durable) return;
-			await writes.ended(holder.transaction.tx.hash);
+			const { hash } = holder.transaction.tx;
+			if (writes.get(hash) === undefined) return;
+			await writes.ended(hash);
 		}
 	}
 
@@ -149,12 +161,12 @@ export class Cancellations implements Canceller {
 	}
 
 	/**
-	 * What expired can't come back any more. Answers the record, to be written: that of a cancelled one too, whose write
-	 * may have failed.
+	 * What expired can't come back any more. Answers what is to be written: that of a cancelled one too, whose write may
+	 * have failed, until it is settled.
 	 */
 	#endEarlier(record: TransactionRecord): readonly TransactionRecord[] {
 		const { ledger } = this.#deps;
-		if (record.stage === "CANCELLED") return [record];
+		if (record.stage === "CANCELLED") return record.settledAt === undefined ? [record] : [];
 		const event = this.#cancelled([]);
 		if (ledger.get(record.hash)?.record === record) ledger.emit(record.hash, event);
 		else fold(record, event);

@@ -14,10 +14,10 @@ import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
-import type { Submission, SubmitOutcome } from "./domain/submission.ts";
+import { type Rejection, type RejectionCode, rejection, tooManyTakenBack } from "./domain/rejection.ts";
+import { MAX_TAKEN_BACK, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { isSelfTransfer, type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
-import type { ChainRules } from "./domain/transactionRules.ts";
+import { ACCOUNT_RULES, type ChainRules, firstRefusal } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -114,9 +114,11 @@ export class Pipeline implements Submitter {
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
 		if (!isEndedByUser(record.stage)) return "anew";
-		// Its user ended it: until its nonce is used, nothing happens. Then admission says so.
+		// Its user ended it: until its nonce is used, nothing happens. It is never admitted again.
 		const account = await accounts.get(tx.from).catch(() => null);
-		return account !== null && account.nonce > tx.nonce ? null : known(tx.hash);
+		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
+		const rejection = firstRefusal(ACCOUNT_RULES, tx, account);
+		return rejection === null ? known(tx.hash) : { outcome: "refused", rejection };
 	}
 
 	/** Into the pool and onto the disk. No other submission can come between the pool's rules and its entry. */
@@ -126,7 +128,10 @@ export class Pipeline implements Submitter {
 		account: AccountState,
 		anew: boolean,
 	): Promise<SubmitOutcome> {
-		const { pool, clock } = this.#deps;
+		const { pool, ledger, clock } = this.#deps;
+		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
+			return Promise.resolve({ outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) });
+		}
 		const transaction = privateTransaction(tx, submission, clock.now());
 		const added = pool.add(transaction, account);
 		if (added.outcome === "refused")
@@ -142,8 +147,11 @@ export class Pipeline implements Submitter {
 		const { hash, from } = transaction.tx;
 		const block = tip.head()?.number ?? 0;
 		const at = transaction.receivedAt;
-		const record = await this.#record(transaction, anew);
 		const old = await this.#replaced(replacedEntry);
+		const record = await this.#record(transaction, anew).catch((thrown: unknown) => {
+			this.#giveBack(entry, old);
+			throw thrown;
+		});
 		if (!fold(record, { type: "received", at, block })) {
 			// What came back had been mined all the same while this went on.
 			this.#giveBack(entry, old);

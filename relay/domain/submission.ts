@@ -19,6 +19,12 @@ export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
+/**
+ * Transactions that one sender may take back or replace within the blocks that they are watched for: each is remembered
+ * for long, and costs its sender nothing.
+ */
+export const MAX_TAKEN_BACK = 512;
+
 /** Who wants a transaction taken back. */
 export interface CancelRequest {
 	/** Lower case. */

@@ -36,3 +36,14 @@ export function privateTransaction(
 export function isSelfTransfer({ type, from, to, data }: DecodedTransaction): boolean {
 	return to === from && data.length === 0 && type <= 2;
 }
+
+/**
+ * The transaction without what can be large, for one that never goes out again: no raw bytes, data or lists. Its hash,
+ * sender and nonce stay.
+ */
+export function withoutBytes(transaction: PrivateTransaction): PrivateTransaction {
+	const tx = { ...transaction.tx, raw: NO_BYTES, data: NO_BYTES, accessList: [], authorizationList: [] };
+	return { ...transaction, tx };
+}
+
+const NO_BYTES = Buffer.alloc(0);

@@ -3,13 +3,14 @@
 
 import type { Logger } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Stage } from "../domain/lifecycle.ts";
+import { isEndedByUser, type Stage } from "../domain/lifecycle.ts";
 import type { EventSink } from "../domain/ports.ts";
 import { fold, type TransactionRecord } from "../domain/record.ts";
-import type { PrivateTransaction } from "../domain/transaction.ts";
+import { type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 
 /** A transaction and its record. */
 export interface LedgerEntry {
+	/** Without its bytes once it has ended by its user or expired. */
 	readonly transaction: PrivateTransaction;
 	readonly record: TransactionRecord;
 }
@@ -24,6 +25,8 @@ export type EventListener = (record: TransactionRecord, before: Stage, event: Tx
 export class Ledger implements EventSink {
 	readonly #entries = new Map<string, LedgerEntry>();
 	readonly #listeners: EventListener[] = [];
+	/** Ended by their users, by sender: how many, and which. */
+	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
 	/** Changed since the last flush in a way that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
 	/** Changed by deliveries other than cancels alone: written with the next real change, or at stop. */
@@ -52,6 +55,7 @@ export class Ledger implements EventSink {
 		const past = this.#entries.get(entry.record.hash)?.record;
 		if (past !== undefined) this.close(past);
 		this.#entries.set(entry.record.hash, entry);
+		this.#ended(entry);
 		return past;
 	}
 
@@ -65,9 +69,17 @@ export class Ledger implements EventSink {
 
 	/** Forgets a record that is settled; another one of the same hash, admitted anew meanwhile, stays. */
 	close(record: TransactionRecord): void {
+		const others = this.#takenBack.get(record.from);
+		others?.delete(record);
+		if (others?.size === 0) this.#takenBack.delete(record.from);
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
 		this.#changed.delete(record);
 		this.#annotated.delete(record);
+	}
+
+	/** How many of the sender's its user has ended, of those that are not settled. */
+	takenBack(sender: string): number {
+		return this.#takenBack.get(sender)?.size ?? 0;
 	}
 
 	subscribe(listener: EventListener): void {
@@ -75,9 +87,10 @@ export class Ledger implements EventSink {
 	}
 
 	emit(hash: string, event: TxEvent): void {
-		const record = this.#entries.get(hash)?.record;
+		const entry = this.#entries.get(hash);
 		// Settled: only answers of builders can come that late.
-		if (record === undefined) return;
+		if (entry === undefined) return;
+		const { record } = entry;
 		const before = record.stage;
 		if (!fold(record, event)) {
 			this.#log.error("illegal transition", { hash, stage: before, code: event.type });
@@ -86,7 +99,19 @@ export class Ledger implements EventSink {
 		const isCancel = event.type === "delivered" && event.kind === "cancel";
 		const real = record.stage !== before || isCancel || KEPT.has(event.type);
 		(real ? this.#changed : this.#annotated).add(record);
+		if (record.stage !== before) this.#ended(entry);
 		this.#tell(record, before, event);
+	}
+
+	/** Of what never goes out again its bytes are forgotten; what its user ended is counted. */
+	#ended({ transaction, record }: LedgerEntry): void {
+		const byUser = isEndedByUser(record.stage);
+		if (!byUser && record.stage !== "EXPIRED") return;
+		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
+		if (!byUser) return;
+		const others = this.#takenBack.get(record.from);
+		if (others === undefined) this.#takenBack.set(record.from, new Set([record]));
+		else others.add(record);
 	}
 
 	#tell(record: TransactionRecord, before: Stage, event: TxEvent): void {

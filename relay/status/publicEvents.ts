@@ -47,8 +47,7 @@ export function publicEvent(
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const end = record.events.findLast(({ type }) => type === "cancelled" || type === "replaced");
 	if (end?.type !== "cancelled" && end?.type !== "replaced") return null;
-	// Records that were stored before builders were noted have none.
-	const told = new Set((end.builders as readonly string[] | undefined) ?? []);
+	const told = new Set(end.builders);
 	const confirmed = new Set(
 		record.deliveries
 			.filter(({ kind, answer, at }) => kind === "cancel" && answer === "accepted" && at >= end.at)

@@ -71,8 +71,13 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as TransactionRecord | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	// Those written before there were bids lack these.
-	return { ...record, backruns: record.backruns ?? 0, refund: record.refund ?? "0" };
+	// Those written before there were bids, or before builders were noted at an end, lack these.
+	const events = record.events.map((event) =>
+		event.type === "cancelled" || event.type === "replaced"
+			? { ...event, builders: event.builders ?? [] }
+			: event,
+	);
+	return { ...record, events, backruns: record.backruns ?? 0, refund: record.refund ?? "0" };
 }
 
 function readable<T>(key: string, read: () => T): T {

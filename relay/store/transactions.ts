@@ -42,9 +42,10 @@ export class Transactions implements TransactionStore, SoftHolders {
 		ended: readonly TransactionRecord[],
 	): Promise<void> {
 		const { hash } = transaction.tx;
+		const now = transaction.receivedAt;
 		const changes: Change[] = [
 			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
-			...ended.map((one) => (one.settledAt === undefined ? recordChange(one) : settledChange(one))),
+			...ended.flatMap((one) => (one.settledAt === undefined ? recordChange(one) : settled(one, now))),
 		];
 		if (transaction.softCancellations) changes.push({ key: softKey(record), value: Buffer.from(hash) });
 		// A fresh record can be made again from the submission; only one with a past is written.
@@ -61,8 +62,7 @@ export class Transactions implements TransactionStore, SoftHolders {
 			records.flatMap((record) => [
 				{ key: SUBMISSION + record.hash, value: null },
 				{ key: RECORD + record.hash, value: null },
-				settledChange({ ...record, settledAt: now }),
-				{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
+				...settled(record, now),
 			]),
 		);
 	}
@@ -128,8 +128,12 @@ function recordChange(record: TransactionRecord): Change {
 	return { key: RECORD + record.hash, value: encodeRecord(record) };
 }
 
-function settledChange(record: TransactionRecord): Change {
-	return { key: SETTLED + record.hash, value: encodeRecord(record) };
+/** Kept for a week from `now` (ms) on. */
+function settled(record: TransactionRecord, now: number): Change[] {
+	return [
+		{ key: SETTLED + record.hash, value: encodeRecord({ ...record, settledAt: now }) },
+		{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
+	];
 }
 
 function softKey({ from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
