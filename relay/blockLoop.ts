@@ -9,7 +9,7 @@ import type { ChainRunner } from "./chainRunner.ts";
 import type { Block, ChainUpdate, NextBlock } from "./domain/chain.ts";
 import { mustPass } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import { isLive } from "./domain/lifecycle.ts";
+import { isLive, type Stage } from "./domain/lifecycle.ts";
 import type { TransactionStore } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import type { LedgerEntry } from "./status/ledger.ts";
@@ -133,7 +133,7 @@ export class BlockLoop {
 			if (entry === undefined || !entry.durable) continue;
 			const over =
 				record.firstBlock === null
-					? clock.now() - record.receivedAt > GAP_LIFE_MS
+					? clock.now() - waitsSince(record) > GAP_LIFE_MS
 					: head + 1 >= record.firstBlock + this.#options.txTtlBlocks;
 			if (!over) continue;
 			pool.remove(entry);
@@ -151,15 +151,19 @@ export class BlockLoop {
 	 */
 	async #settle(head: number): Promise<void> {
 		const { ledger, store, clock, pool, log } = this.#deps;
-		const settled: TransactionRecord[] = [];
+		const settled = new Map<TransactionRecord, Stage>();
 		for (const { record } of ledger.entries()) {
 			// In the pool: it is being admitted anew, and its bytes are needed.
 			if (isLive(record.stage) || record.block === null || pool.get(record.hash) !== undefined) continue;
-			if (record.block + WATCH_BLOCKS <= head) settled.push(record);
+			if (record.block + WATCH_BLOCKS <= head && !ledger.isEnding(record.hash))
+				settled.set(record, record.stage);
 		}
 		try {
-			if (settled.length > 0) await store.settle(settled, clock.now());
-			for (const record of settled) ledger.close(record);
+			if (settled.size > 0) await store.settle([...settled.keys()], clock.now());
+			// One that its user has ended meanwhile is settled with the next block.
+			for (const [record, stage] of settled) {
+				if (record.stage === stage && !ledger.isEnding(record.hash)) ledger.close(record);
+			}
 			await this.flush(false);
 			await store.purge(clock.now());
 		} catch (thrown) {
@@ -188,4 +192,9 @@ export class BlockLoop {
 			throw thrown;
 		}
 	}
+}
+
+/** Since when it has waited for its turn, in ms: not the while before, in which it was out. */
+function waitsSince({ events, receivedAt }: TransactionRecord): number {
+	return events.findLast(({ type }) => type === "queued")?.at ?? receivedAt;
 }

@@ -5,7 +5,15 @@ import type { Clock } from "../shared/clock.ts";
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
-import type { Accounts, Broadcaster, Canceller, SoftHolders, Tip, TransactionStore } from "./domain/ports.ts";
+import { isLive } from "./domain/lifecycle.ts";
+import type {
+	Accounts,
+	Broadcaster,
+	Canceller,
+	NonceHolders,
+	Tip,
+	TransactionStore,
+} from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { tooManyTakenBack } from "./domain/rejection.ts";
 import {
@@ -16,6 +24,7 @@ import {
 } from "./domain/submission.ts";
 import { isSelfTransfer, privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import { endedBy, expiredBefore } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -28,7 +37,7 @@ export interface CancellationsOptions {
 export interface CancellationsDependencies {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
-	readonly store: TransactionStore & SoftHolders;
+	readonly store: TransactionStore & NonceHolders;
 	readonly writes: Writes;
 	readonly accounts: Accounts;
 	readonly broadcaster: Broadcaster;
@@ -62,16 +71,13 @@ export class Cancellations implements Canceller {
 		await writes.ended(hash);
 		await this.#placeIsWritten(transaction.tx);
 		const entry = pool.get(hash);
-		if (entry?.durable === true) this.#end(entry);
-		const record = ledger.get(hash)?.record;
-		if (record?.stage !== "CANCELLED") return false;
-		await store.update([record]);
-		return true;
+		if (entry?.durable === true) await this.#end(entry, (ended) => store.update(ended));
+		return ledger.get(hash)?.record.stage === "CANCELLED";
 	}
 
 	/**
 	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. Throws where the
-	 * store fails: the earlier transaction is taken back even then.
+	 * store fails: then nothing is taken back.
 	 */
 	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
 		const { pool, accounts, writes, ledger } = this.#deps;
@@ -82,8 +88,7 @@ export class Cancellations implements Canceller {
 			if (holder.transaction.tx.hash === tx.hash) return { outcome: "known", hash: tx.hash };
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
-		const earlier = await this.#earlier(tx);
-		if (earlier === null) return null;
+		if (!(await this.#wasSoft(tx))) return null;
 		const account = await accounts.get(tx.from).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		// Somebody else may have come in while the node was asked.
@@ -94,7 +99,7 @@ export class Cancellations implements Canceller {
 		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
 			return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
 		}
-		return this.#endSoftly(tx, submission, earlier);
+		return this.#endSoftly(tx, submission, null);
 	}
 
 	/** Whether it could be in a block as far as it alone goes. */
@@ -116,61 +121,75 @@ export class Cancellations implements Canceller {
 	}
 
 	/**
-	 * The last transaction with the nonce of `tx` that was submitted with soft cancellations, where it has ended so that
-	 * the nonce is free: cancelled, or expired, when its bytes could bring it back.
+	 * Whether the last transaction with the nonce of `tx` that was submitted with soft cancellations has ended so that the
+	 * nonce is free: cancelled, or expired, when its bytes could bring it back.
 	 */
-	async #earlier(tx: DecodedTransaction): Promise<TransactionRecord | null> {
-		const { store, ledger } = this.#deps;
+	async #wasSoft(tx: DecodedTransaction): Promise<boolean> {
+		const { store, ledger, writes } = this.#deps;
 		const hash = await store.softHolder(tx.from, tx.nonce);
-		if (hash === null || hash === tx.hash) return null;
+		if (hash === null || hash === tx.hash) return false;
+		await writes.ended(hash);
 		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
-		return record?.stage === "CANCELLED" || record?.stage === "EXPIRED" ? record : null;
+		return record?.stage === "CANCELLED" || record?.stage === "EXPIRED";
 	}
 
-	/** Ends the earlier one and takes down that `tx` did it. Nothing is waited for before the earlier one has ended. */
+	/** Ends who has the nonce, or had it and could come back, and takes down that `tx` did it. */
 	#endSoftly(
 		tx: DecodedTransaction,
 		submission: Submission,
-		earlier: PoolEntry | TransactionRecord,
+		holder: PoolEntry | null,
 	): Promise<SubmitOutcome> {
 		const { ledger, store, writes, clock } = this.#deps;
 		const transaction = privateTransaction(tx, submission, clock.now());
 		const record = newRecord(transaction);
-		fold(record, { type: "received", at: transaction.receivedAt, block: this.#head() });
-		fold(record, this.#cancelled([]));
-		const ended = "transaction" in earlier ? this.#end(earlier) : this.#endEarlier(earlier);
-		const write = async (): Promise<SubmitOutcome> => {
-			await store.insert(transaction, record, ended);
+		const event = this.#cancelled([]);
+		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
+		fold(record, event);
+		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
+			const expired = await expiredBefore(tx, this.#deps);
+			await ledger.whileEnding(expired === null ? [] : [expired.hash], async () => {
+				await store.insert(transaction, record, [...ended, ...endedBy(event, expired, ledger)]);
+				if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, event);
+			});
 			ledger.receive({ transaction, record });
-			return { outcome: "cancels", hash: tx.hash };
 		};
-		return writes.track(tx.hash, write());
-	}
-
-	/** Out of the pool, and its builders are told. Answers its record, to be written. */
-	#end(entry: PoolEntry): readonly TransactionRecord[] {
-		const { pool, ledger, broadcaster, runner } = this.#deps;
-		const { transaction, sentTo } = entry;
-		const { hash, from } = transaction.tx;
-		pool.remove(entry);
-		ledger.emit(hash, this.#cancelled([...sentTo]));
-		broadcaster.cancel(transaction, [...sentTo], this.#head() + 1);
-		runner.run(from, "new", false);
-		const record = ledger.get(hash)?.record;
-		return record === undefined ? [] : [record];
+		const written = holder === null ? insert([]) : this.#end(holder, insert);
+		return writes.track(
+			tx.hash,
+			written.then(() => ({ outcome: "cancels", hash: tx.hash })),
+		);
 	}
 
 	/**
-	 * What expired can't come back any more. Answers what is to be written: that of a cancelled one too, whose write may
-	 * have failed, until it is settled.
+	 * Out of the pool at once, and its builders are told; that it has ended is told when `write` has it on disk. Where
+	 * that fails it is pending as before.
 	 */
-	#endEarlier(record: TransactionRecord): readonly TransactionRecord[] {
-		const { ledger } = this.#deps;
-		if (record.stage === "CANCELLED") return record.settledAt === undefined ? [record] : [];
-		const event = this.#cancelled([]);
-		if (ledger.get(record.hash)?.record === record) ledger.emit(record.hash, event);
-		else fold(record, event);
-		return [record];
+	#end(entry: PoolEntry, write: (ended: readonly TransactionRecord[]) => Promise<void>): Promise<void> {
+		const { pool, ledger, broadcaster, runner, writes } = this.#deps;
+		const { transaction, sentTo } = entry;
+		const { hash, from, nonce } = transaction.tx;
+		const event = this.#cancelled([...sentTo]);
+		const preview = ledger.preview(hash, event);
+		const isPending = () => isLive(ledger.get(hash)?.record.stage ?? "CANCELLED");
+		pool.remove(entry);
+		broadcaster.cancel(transaction, event.builders, event.block + 1);
+		runner.run(from, "new", false);
+		const ending = ledger.whileEnding([hash], async () => {
+			try {
+				await write(preview === null ? [] : [preview]);
+			} catch (thrown) {
+				entry.outFor = null;
+				// Where its place is taken by now, the next block settles who has it.
+				if (isPending() && pool.insert(entry, nonce, 0)) runner.run(from, "new", true);
+				throw thrown;
+			}
+			// A block may have come meanwhile.
+			if (isPending()) ledger.emit(hash, event);
+		});
+		// Who sends its bytes meanwhile is answered when that is through.
+		const known = ending.then((): SubmitOutcome => ({ outcome: "known", hash }));
+		writes.track(hash, known).catch(() => {});
+		return ending;
 	}
 
 	#cancelled(builders: readonly string[]) {

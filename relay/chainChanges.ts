@@ -10,6 +10,7 @@ import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import type { LifeEvent, UserEnd } from "./domain/record.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { Ledger, LedgerEntry } from "./status/ledger.ts";
+import type { Writes } from "./writes.ts";
 
 /** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
 export const WATCH_BLOCKS = 64;
@@ -23,6 +24,8 @@ const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 export interface ChainChangesDependencies {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
+	/** Submissions and cancels that are being written. */
+	readonly writes: Pick<Writes, "get">;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
@@ -42,7 +45,7 @@ export class ChainChanges {
 	/** Takes up what was live when the process last ran; before the first head. */
 	restore(entry: LedgerEntry): void {
 		this.#deps.ledger.open(entry);
-		if (isLive(entry.record.stage)) this.#revive(entry);
+		if (isLive(entry.record.stage)) this.#revive(entry, true);
 	}
 
 	/**
@@ -112,10 +115,12 @@ export class ChainChanges {
 
 	/** The rule that all else keeps, seen to once a block: what is pending is in the pool, or its place is taken. */
 	heal(): void {
-		const { ledger, pool } = this.#deps;
+		const { ledger, pool, writes } = this.#deps;
 		for (const entry of ledger.entries()) {
 			const { hash, stage } = entry.record;
 			if (!isLive(stage) || pool.get(hash) !== undefined || this.#owed.has(hash)) continue;
+			// It is being taken back.
+			if (writes.get(hash) !== undefined) continue;
 			const { from, nonce } = entry.transaction.tx;
 			// Its place is being taken: the write that is under way says so when it is done.
 			if (pool.at(from, nonce)?.durable === false) continue;
@@ -161,11 +166,11 @@ export class ChainChanges {
 	}
 
 	/** Back into the pool. Where its place is taken, it was replaced. */
-	#revive(entry: LedgerEntry): void {
+	#revive(entry: LedgerEntry, restored = false): void {
 		const { pool, ledger, clock } = this.#deps;
 		const { transaction, record } = entry;
 		const { from, nonce } = transaction.tx;
-		const sentTo = this.#sentTo(entry);
+		const sentTo = this.#sentTo(entry, restored);
 		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined || other.tx.hash === record.hash) return;
@@ -175,10 +180,14 @@ export class ChainChanges {
 		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by, builders: [], discreet });
 	}
 
-	/** The builders that have had it, as far as it is known: answers of the last moments may not have been written. */
-	#sentTo({ transaction, record }: LedgerEntry): ReadonlySet<string> {
+	/**
+	 * The builders that have had it, as far as it is known: what happened in the last moments before a restart may not have
+	 * been written, not even that it went out.
+	 */
+	#sentTo({ transaction, record }: LedgerEntry, restored = false): ReadonlySet<string> {
 		const sent = record.deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
-		const wasOut = record.events.some(({ type }) => type === "broadcast");
+		const mayBeOut = restored && record.stage !== "QUEUED";
+		const wasOut = mayBeOut || record.events.some(({ type }) => type === "broadcast");
 		if (record.deliveries.length === 0 && wasOut)
 			return new Set(this.#deps.broadcaster.eligible(transaction));
 		return new Set(sent.map(({ builder }) => builder));

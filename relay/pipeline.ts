@@ -12,12 +12,20 @@ import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
-import type { Accounts, Broadcaster, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
+import type {
+	Accounts,
+	Broadcaster,
+	NonceHolders,
+	Submitter,
+	Tip,
+	TransactionStore,
+} from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection, tooManyTakenBack } from "./domain/rejection.ts";
 import { MAX_TAKEN_BACK, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { isSelfTransfer, type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import { ACCOUNT_RULES, type ChainRules, firstRefusal } from "./domain/transactionRules.ts";
+import { endedBy, expiredBefore } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -33,7 +41,7 @@ export type PipelineStep = "decode" | "admission" | "store";
 export interface PipelineDependencies {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
-	readonly store: TransactionStore;
+	readonly store: TransactionStore & NonceHolders;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly broadcaster: Broadcaster;
@@ -129,7 +137,9 @@ export class Pipeline implements Submitter {
 		anew: boolean,
 	): Promise<SubmitOutcome> {
 		const { pool, ledger, clock } = this.#deps;
-		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
+		// A replacement costs its sender more each time; to submit and take back costs nothing.
+		const isFresh = pool.at(tx.from, tx.nonce) === undefined;
+		if (isFresh && ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
 			return Promise.resolve({ outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) });
 		}
 		const transaction = privateTransaction(tx, submission, clock.now());
@@ -148,7 +158,10 @@ export class Pipeline implements Submitter {
 		const block = tip.head()?.number ?? 0;
 		const at = transaction.receivedAt;
 		const old = await this.#replaced(replacedEntry);
-		const record = await this.#record(transaction, anew).catch((thrown: unknown) => {
+		const [record, expired] = await Promise.all([
+			this.#record(transaction, anew),
+			expiredBefore(transaction.tx, this.#deps),
+		]).catch((thrown: unknown) => {
 			this.#giveBack(entry, old);
 			throw thrown;
 		});
@@ -160,25 +173,29 @@ export class Pipeline implements Submitter {
 		const builders = [...(old?.sentTo ?? [])];
 		const discreet = policyOf(transaction.path).shared === "never";
 		const replaced = { type: "replaced", at, block, by: hash, builders, discreet } as const;
-		const ended = old === null ? null : ledger.preview(old.transaction.tx.hash, replaced);
-		const begun = clock.monotonic();
-		try {
-			await store.insert(transaction, record, ended === null ? [] : [ended]);
-		} catch (thrown) {
-			this.#giveBack(entry, old);
-			throw thrown;
-		}
-		this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
-		ledger.receive({ transaction, record });
-		entry.durable = true;
-		if (old !== null) {
-			const { hash: oldHash } = old.transaction.tx;
-			// It may have been mined while the new one was written: then the new one is dropped in its turn.
-			if (isLive(ledger.get(oldHash)?.record.stage ?? "REPLACED")) {
-				ledger.emit(oldHash, replaced);
+		const oldRecord = old === null ? null : (ledger.get(old.transaction.tx.hash)?.record ?? null);
+		const ended = [...endedBy(replaced, oldRecord, ledger), ...endedBy(replaced, expired, ledger)];
+		await ledger.whileEnding(
+			ended.map((one) => one.hash),
+			async () => {
+				const begun = clock.monotonic();
+				try {
+					await store.insert(transaction, record, ended);
+				} catch (thrown) {
+					this.#giveBack(entry, old);
+					throw thrown;
+				}
+				this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
+				ledger.receive({ transaction, record });
+				entry.durable = true;
+				const told = { ...replaced, at: clock.now() };
+				if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...told, builders: [] });
+				// It may have been mined while the new one was written: then the new one is dropped in its turn.
+				if (old === null || oldRecord === null || !isLive(oldRecord.stage)) return;
+				ledger.emit(oldRecord.hash, { ...told, builders: [...old.sentTo] });
 				broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
-			}
-		}
+			},
+		);
 		if (policyOf(transaction.path).shared === "always") share(transaction);
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };

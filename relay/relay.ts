@@ -216,8 +216,7 @@ async function connect(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS },
 		{
 			pool,
-			ledger,
-			store,
+			...{ ledger, store, writes },
 			accounts,
 			inclusions,
 			broadcaster: fanout,

@@ -15,7 +15,7 @@ const MAX_LINES = 300;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts", "type:relay/writes.ts"],
+	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts", "relay/endings.ts", "type:relay/writes.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
@@ -31,7 +31,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[
-		/^relay\/(pipeline|cancellations|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
+		/^relay\/(pipeline|cancellations|endings|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
 		PER_REQUEST_AND_BLOCK,
 	],
 	[/^relay\/(metrics|readiness|writes)\.ts$/, ["relay/domain/", "shared/"]],

@@ -63,8 +63,8 @@ export const TRANSITIONS: Readonly<Record<TxEventType, readonly (readonly [reado
 		[MINED, "back"],
 		[["DROPPED"], "PENDING"],
 	],
-	replaced: [[LIVE, "REPLACED"]],
 	// What expired would come back with the same bytes: its user may end it for good.
+	replaced: [[[...LIVE, "EXPIRED"], "REPLACED"]],
 	cancelled: [[[...LIVE, "EXPIRED"], "CANCELLED"]],
 	expired: [[LIVE, "EXPIRED"]],
 	dropped: [[LIVE, "DROPPED"]],

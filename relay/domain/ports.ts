@@ -80,10 +80,12 @@ export interface TransactionStore {
 	settled(hash: string): Promise<TransactionRecord | null>;
 }
 
-/** Who had a nonce, for cancels that come late. */
-export interface SoftHolders {
-	/** Hash of the last transaction with this sender and nonce that was submitted with soft cancellations, or null. */
+/** Who had a nonce: what came before with the sender and nonce of something new. */
+export interface NonceHolders {
+	/** Hash of the last one that was submitted with soft cancellations, or null. */
 	softHolder(from: string, nonce: bigint): Promise<string | null>;
+	/** The record of the settled one that has expired, and whose bytes could bring it back; or null. */
+	expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null>;
 }
 
 /** Takes what happened. */

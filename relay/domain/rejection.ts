@@ -34,7 +34,7 @@ export interface Rejection {
 
 /** The refusal of one more where the sender has taken back `most` lately. */
 export function tooManyTakenBack(most: number): Rejection {
-	const message = `txpool is full: ${most} transactions of this sender were taken back or replaced lately`;
+	const message = `txpool is full: ${most} transactions of this sender were taken back lately`;
 	return rejection("SENDER_FULL", message, { scope: "sender" });
 }
 

@@ -20,7 +20,7 @@ export type SubmitOutcome =
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
 
 /**
- * Transactions that one sender may take back or replace within the blocks that they are watched for: each is remembered
+ * Transactions that one sender may take back within the blocks that they are watched for: each is remembered
  * for long, and costs its sender nothing.
  */
 export const MAX_TAKEN_BACK = 512;

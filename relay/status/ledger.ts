@@ -25,8 +25,12 @@ export type EventListener = (record: TransactionRecord, before: Stage, event: Tx
 export class Ledger implements EventSink {
 	readonly #entries = new Map<string, LedgerEntry>();
 	readonly #listeners: EventListener[] = [];
-	/** Ended by their users, by sender: how many, and which. */
+	/** Taken back by their users, by sender. */
 	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
+	/** Expired ones by sender and nonce: at most one of each, since the next one with the nonce ends it. */
+	readonly #expired = new Map<string, TransactionRecord>();
+	/** Hashes whose end is being written: nothing older may be written behind it. */
+	readonly #ending = new Map<string, number>();
 	/** Changed since the last flush in a way that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
 	/** Changed by deliveries other than cancels alone: written with the next real change, or at stop. */
@@ -72,14 +76,20 @@ export class Ledger implements EventSink {
 		const others = this.#takenBack.get(record.from);
 		others?.delete(record);
 		if (others?.size === 0) this.#takenBack.delete(record.from);
+		if (this.#expired.get(placeOf(record)) === record) this.#expired.delete(placeOf(record));
 		if (this.#entries.get(record.hash)?.record === record) this.#entries.delete(record.hash);
 		this.#changed.delete(record);
 		this.#annotated.delete(record);
 	}
 
-	/** How many of the sender's its user has ended, of those that are not settled. */
+	/** How many of the sender's its user has taken back, of those that are not settled. */
 	takenBack(sender: string): number {
 		return this.#takenBack.get(sender)?.size ?? 0;
+	}
+
+	/** The one with this sender and nonce that has expired, and whose bytes could bring it back. */
+	expiredAt(from: string, nonce: bigint): TransactionRecord | undefined {
+		return this.#expired.get(placeOf({ from, nonce: nonce.toString() }));
 	}
 
 	subscribe(listener: EventListener): void {
@@ -103,12 +113,14 @@ export class Ledger implements EventSink {
 		this.#tell(record, before, event);
 	}
 
-	/** Of what never goes out again its bytes are forgotten; what its user ended is counted. */
+	/** Of what never goes out again its bytes are forgotten; what its user took back is counted. */
 	#ended({ transaction, record }: LedgerEntry): void {
-		const byUser = isEndedByUser(record.stage);
-		if (!byUser && record.stage !== "EXPIRED") return;
+		const place = placeOf(record);
+		if (record.stage === "EXPIRED") this.#expired.set(place, record);
+		else if (this.#expired.get(place) === record) this.#expired.delete(place);
+		if (!isEndedByUser(record.stage) && record.stage !== "EXPIRED") return;
 		this.#entries.set(record.hash, { transaction: withoutBytes(transaction), record });
-		if (!byUser) return;
+		if (record.stage !== "CANCELLED") return;
 		const others = this.#takenBack.get(record.from);
 		if (others === undefined) this.#takenBack.set(record.from, new Set([record]));
 		else others.add(record);
@@ -126,11 +138,37 @@ export class Ledger implements EventSink {
 		return fold(copy, event) ? copy : null;
 	}
 
+	/**
+	 * Runs `write`, which writes previews of `hashes` and then tells what they foresaw; until that has ended their records
+	 * as they are now are not given out to be written, which would undo it on disk.
+	 */
+	async whileEnding<T>(hashes: readonly string[], write: () => Promise<T>): Promise<T> {
+		for (const hash of hashes) this.#ending.set(hash, (this.#ending.get(hash) ?? 0) + 1);
+		try {
+			return await write();
+		} finally {
+			for (const hash of hashes) {
+				const left = (this.#ending.get(hash) ?? 1) - 1;
+				if (left === 0) this.#ending.delete(hash);
+				else this.#ending.set(hash, left);
+			}
+		}
+	}
+
+	/** Whether its end is being written. */
+	isEnding(hash: string): boolean {
+		return this.#ending.has(hash);
+	}
+
 	/** Records changed since the last call; `all`: those that only have new deliveries too. */
 	takeChanged(all: boolean): TransactionRecord[] {
-		const taken = [...this.#changed, ...(all ? this.#annotated : [])];
-		this.#changed.clear();
-		if (all) this.#annotated.clear();
+		const taken = [...this.#changed, ...(all ? this.#annotated : [])].filter(
+			({ hash }) => !this.#ending.has(hash),
+		);
+		for (const record of taken) {
+			this.#changed.delete(record);
+			this.#annotated.delete(record);
+		}
 		return [...new Set(taken)];
 	}
 
@@ -140,4 +178,8 @@ export class Ledger implements EventSink {
 			if (this.#entries.get(record.hash)?.record === record) this.#changed.add(record);
 		}
 	}
+}
+
+function placeOf({ from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
+	return `${from} ${nonce}`;
 }

@@ -2,18 +2,19 @@
 // promise that they are on disk, and everything again at a start. It makes no decision about a transaction.
 
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
-import type { SoftHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
+import type { NonceHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./encoding.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
-// has a record alone, and an entry in the index by time, from which it is forgotten after a week. Of those submitted
-// with soft cancellations the last one of each sender and nonce is found by these.
+// has a record alone, and an entry in the index by time, from which it is forgotten after a week. The last one of each
+// sender and nonce that was submitted with soft cancellations is found by these, and so is a settled one that expired.
 const SUBMISSION = "p/";
 const RECORD = "s/";
 const SETTLED = "e/";
 const BY_TIME = "x/";
 const SOFT = "n/";
+const EXPIRED = "g/";
 const PROBE = "m/probe";
 
 /** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
@@ -22,7 +23,7 @@ export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
 const PURGE_BATCH = 1_000;
 
 /** The relay's transactions on a key-value store. */
-export class Transactions implements TransactionStore, SoftHolders {
+export class Transactions implements TransactionStore, NonceHolders {
 	readonly #kv: KeyValueStore;
 	#failed = false;
 
@@ -47,7 +48,8 @@ export class Transactions implements TransactionStore, SoftHolders {
 			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
 			...ended.flatMap((one) => (one.settledAt === undefined ? recordChange(one) : settled(one, now))),
 		];
-		if (transaction.softCancellations) changes.push({ key: softKey(record), value: Buffer.from(hash) });
+		if (transaction.softCancellations)
+			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
 		// A fresh record can be made again from the submission; only one with a past is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
@@ -72,8 +74,18 @@ export class Transactions implements TransactionStore, SoftHolders {
 		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
 	}
 
-	async softHolder(from: string, nonce: bigint): Promise<string | null> {
-		const bytes = await this.#kv.get(softKey({ from, nonce: nonce.toString() }));
+	softHolder(from: string, nonce: bigint): Promise<string | null> {
+		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
+	}
+
+	async expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
+		const hash = await this.#holder(nonceKey(EXPIRED, { from, nonce: nonce.toString() }));
+		const record = hash === null ? null : await this.settled(hash);
+		return record?.stage === "EXPIRED" ? record : null;
+	}
+
+	async #holder(key: string): Promise<string | null> {
+		const bytes = await this.#kv.get(key);
 		return bytes === null ? null : bytes.toString("utf8");
 	}
 
@@ -104,8 +116,9 @@ export class Transactions implements TransactionStore, SoftHolders {
 			const record = await this.settled(hash);
 			if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) continue;
 			changes.push({ key: SETTLED + hash, value: null });
-			const isHolder = (await this.softHolder(record.from, BigInt(record.nonce))) === hash;
-			if (isHolder) changes.push({ key: softKey(record), value: null });
+			for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
+				if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
+			}
 			purged += 1;
 		}
 		await this.#write(changes);
@@ -133,11 +146,14 @@ function settled(record: TransactionRecord, now: number): Change[] {
 	return [
 		{ key: SETTLED + record.hash, value: encodeRecord({ ...record, settledAt: now }) },
 		{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
+		...(record.stage === "EXPIRED"
+			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]
+			: []),
 	];
 }
 
-function softKey({ from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
-	return `${SOFT}${from}/${nonce}`;
+function nonceKey(prefix: string, { from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
+	return `${prefix}${from}/${nonce}`;
 }
 
 function timeKey(ms: number, hash: string): string {

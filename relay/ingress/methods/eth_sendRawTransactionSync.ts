@@ -17,8 +17,8 @@ const MAX_MS = 25_000;
 
 const EXPECTED = "expected milliseconds, 1 or more, as a number or as 0x hex";
 /**
- * The EIP's table says QUANTITY, its examples and clients give a number: both are taken. viem asks for three slots by
- * itself, 36 s on mainnet: who would wait longer than is possible gets what is possible.
+ * The EIP's table says QUANTITY, its examples and clients give a number: both are taken. Clients reckon with three slots,
+ * 36 s on mainnet: who would wait longer than is possible waits as long as is possible.
  */
 const timeoutMs = z
 	.union([z.number(), z.string()], { error: EXPECTED })

@@ -66,7 +66,7 @@ story("it needs no node, no bump and no funds: answered when both are on disk", 
 		answer = outcome;
 	});
 	await scene.quiet();
-	assert.deepEqual([answer, scene.stage(tx), scene.pool.size], [null, "CANCELLED", 0]);
+	assert.deepEqual([answer, scene.stage(tx), scene.pool.size], [null, "BROADCAST", 0]);
 	assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
 	scene.disk.finish(true);
 	await submitting;
@@ -79,14 +79,14 @@ story("it needs no node, no bump and no funds: answered when both are on disk", 
 });
 
 story(
-	"a disk that fails is told; the earlier one is taken back even then, and the bytes may come again",
+	"a disk that fails is told; the earlier one is pending as before, and the bytes may come again",
 	async (scene) => {
 		const [tx, cancel] = [soft(), toSelf()];
 		await scene.take(tx);
 		scene.disk.broken = true;
 		await assert.rejects(scene.submit(cancel), { message: "disk" });
 		await scene.quiet();
-		assert.deepEqual([scene.stage(tx), scene.stage(cancel)], ["CANCELLED", undefined]);
+		assert.deepEqual([scene.stage(tx), scene.stage(cancel)], ["BROADCAST", undefined]);
 		scene.disk.broken = false;
 		assert.deepEqual(await scene.take(cancel), [cancels(cancel)]);
 		assertTakenBack(scene, tx, cancel);

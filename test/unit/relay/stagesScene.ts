@@ -150,7 +150,7 @@ export class StagesScene {
 			onOutcome: () => {},
 		});
 		const loopDependencies: BlockLoopDependencies = {
-			...{ ...shared, store, runner, inclusions: node, background: this.background, log },
+			...{ ...shared, store, writes, runner, inclusions: node, background: this.background, log },
 			nextOf: () => nextOf(this.head),
 			onHead: () => {},
 		};

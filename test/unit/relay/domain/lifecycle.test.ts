@@ -82,7 +82,7 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	includedReverted: "V V V V V . . V V V V",
 	// The block of a dropped one is that of the transaction that used its nonce.
 	reorged: "         . . . . . P P . . . P",
-	replaced: "        R R R R R . . . . . .",
+	replaced: "        R R R R R . . . . R .",
 	// One that expired would come back with its bytes: its user may end that.
 	cancelled: "       C C C C C . . . . C .",
 	expired: "         E E E E E . . . . . .",

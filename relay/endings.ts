@@ -1,0 +1,30 @@
+// What a submission or a cancel ends beside what is in the pool: an expired transaction with its sender and nonce, whose
+// bytes would bring it back otherwise. A sender and nonce come in, what is to be written and told goes out.
+
+import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import type { TxEvent } from "./domain/events.ts";
+import type { NonceHolders } from "./domain/ports.ts";
+import { fold, type TransactionRecord } from "./domain/record.ts";
+import type { Ledger } from "./status/ledger.ts";
+
+/** The expired one with the sender and nonce of `tx`, or null; `tx` itself is none. */
+export async function expiredBefore(
+	{ hash, from, nonce }: DecodedTransaction,
+	{ ledger, store }: { readonly ledger: Ledger; readonly store: NonceHolders },
+): Promise<TransactionRecord | null> {
+	const record = ledger.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
+	return record === null || record.hash === hash ? null : record;
+}
+
+/** The record, if there is one, as `event` leaves it, to be written before it is told; of what is settled it is told to nobody. */
+export function endedBy(
+	event: TxEvent,
+	record: TransactionRecord | null,
+	ledger: Ledger,
+): readonly TransactionRecord[] {
+	if (record === null) return [];
+	const preview = ledger.preview(record.hash, event);
+	if (preview !== null) return [preview];
+	const copy = structuredClone(record);
+	return record.settledAt !== undefined && fold(copy, event) ? [copy] : [];
+}
