@@ -45,8 +45,11 @@ export interface ChainLook extends SenderChain {
 	readonly next: NextBlock;
 }
 
-/** How much of a link searchers see: nothing, that it is there, or how it fares too. */
-type Sight = "hidden" | "discreet" | "open";
+/** What searchers see of a link, and whether one stands before it that they don't. */
+interface Sight {
+	readonly isSeen: boolean;
+	readonly behindHidden: boolean;
+}
 
 /** Carries out plans. */
 export class ChainActions {
@@ -71,12 +74,12 @@ export class ChainActions {
 		const { ready, outcomes, plans, next } = look;
 		const sights = this.#sights(look);
 		ready.forEach((entry, i) => {
-			this.#note(entry, outcomes[i], next, sights[i] === "discreet");
-			if (sights[i] !== "hidden") this.#deps.searchers.share(entry);
+			this.#note(entry, outcomes[i], next, isDiscreet(sights[i]));
+			if (sights[i]?.isSeen) this.#deps.searchers.share(entry);
 		});
 		ready.forEach((entry, i) => {
-			const plan = plans[i];
-			if (plan !== undefined) this.#apply(entry, plan, next, sights[i] === "discreet");
+			const [plan, sight] = [plans[i], sights[i]];
+			if (plan !== undefined && sight !== undefined) this.#apply(entry, plan, next, sight);
 		});
 		this.#deps.searchers.looked(look);
 	}
@@ -93,7 +96,7 @@ export class ChainActions {
 			const isLikely = shared === "likely" && outcome?.ok === true && outcome.emitsEvents === true;
 			const isKnown = shared === "always" || this.#deps.records.get(tx.hash)?.record.shared === true;
 			const isSeen = isKnown || (isLikely && !behindHidden);
-			const sight = !isSeen ? "hidden" : behindHidden ? "discreet" : "open";
+			const sight = { isSeen, behindHidden };
 			behindHidden ||= !isSeen;
 			return sight;
 		});
@@ -114,7 +117,7 @@ export class ChainActions {
 		events.emit(hash, { type: "simulated", at: clock.now(), block: next.number, gasUsed });
 	}
 
-	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, discreet: boolean): void {
+	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, sight: Sight): void {
 		const { events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
@@ -124,7 +127,7 @@ export class ChainActions {
 		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
-			const error = discreet ? withoutDetails(plan.error) : plan.error;
+			const error = isDiscreet(sight) ? withoutDetails(plan.error) : plan.error;
 			// It has passed for this block and is out: that the node can't say so again now changes nothing.
 			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
 			const record = records.get(hash)?.record;
@@ -145,7 +148,8 @@ export class ChainActions {
 		entry.outTo = new Set([...had, ...builders]);
 		entry.sentTo = new Set([...entry.sentTo, ...builders]);
 		const begun = clock.monotonic();
-		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number });
+		const { behindHidden } = sight;
+		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number, behindHidden });
 		const lastBlock = firstBlock + this.#options.txTtlBlocks - 1;
 		broadcaster.send({ transaction: entry.transaction, block: next.number, lastBlock }, builders);
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
@@ -172,6 +176,11 @@ export class ChainActions {
 		}
 		return record?.firstBlock ?? next.number;
 	}
+}
+
+/** Whether of a link only is told that it is there and whether it passes: how it fares tells of one before it. */
+function isDiscreet(sight: Sight | undefined): boolean {
+	return sight?.isSeen === true && sight.behindHidden;
 }
 
 /** Whether all of `builders` have been given it for `block`. */

@@ -68,8 +68,16 @@ export type TxEvent =
 	  }
 	/** What came of the backrun behind it in the block that holds both; amounts in wei. */
 	| ({ readonly type: "refunded"; readonly at: number; readonly block: number } & Refund)
-	/** Handed over to the builders' lanes for `block`. */
-	| { readonly type: "broadcast"; readonly at: number; readonly block: number }
+	/**
+	 * Handed over to the builders' lanes for `block`. `behindHidden`: behind one of its sender's that searchers don't see,
+	 * so that who gets it tells of that one.
+	 */
+	| {
+			readonly type: "broadcast";
+			readonly at: number;
+			readonly block: number;
+			readonly behindHidden?: boolean;
+	  }
 	| {
 			readonly type: "delivered";
 			readonly at: number;

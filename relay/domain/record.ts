@@ -32,6 +32,8 @@ export interface TransactionRecord {
 	/** How it ended before a builder mined it all the same: where a reorganisation takes it back to. */
 	ended: Stage | null;
 	shared: boolean;
+	/** Whether it has ever gone out behind one that searchers don't see. */
+	behindHidden: boolean;
 	/** Why its last simulation failed; null once it has passed. */
 	simulationError: SimulationError | null;
 	/** The block of its last event that was about one: when it was included, ended, or became ready. */
@@ -77,6 +79,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		stage: "PENDING",
 		ended: null,
 		shared: false,
+		behindHidden: false,
 		simulationError: null,
 		block: null,
 		blockHash: null,
@@ -151,6 +154,9 @@ function applyFields(record: TransactionRecord, event: LifeEvent): void {
 			break;
 		case "shared":
 			record.shared = true;
+			break;
+		case "broadcast":
+			record.behindHidden ||= event.behindHidden === true;
 			break;
 		case "included":
 			record.simulationError = null;

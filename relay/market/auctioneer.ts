@@ -9,7 +9,7 @@ import { closeBids } from "../auction/closing.ts";
 import type { LandedBids } from "../auction/landedBids.ts";
 import type { Overtaken } from "../auction/slots.ts";
 import type { Records } from "../chainActions.ts";
-import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
+import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import type { BundleSender, EventSink, Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
@@ -124,11 +124,14 @@ export class Auctioneer {
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
-		const { book } = this.#deps;
+		const { book, events } = this.#deps;
 		this.#counted.delete(target);
 		if (!book.has(target) && !this.#out.has(target)) return;
 		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
-		this.#settle(target, NOTHING);
+		// The target is in what is taken back: how builders take that belongs to its life too.
+		this.#settle(target, NOTHING, (block, { kind: _, ...answer }) =>
+			events.emit(target, { type: "delivered", kind: "cancel", block, ...answer }),
+		);
 		// A nonce that its best bid had is free for another target's.
 		this.award();
 	}
@@ -170,7 +173,11 @@ export class Auctioneer {
 	}
 
 	/** Makes what is out behind a target what it shall be. */
-	#settle(target: string, wanted: ReadonlyMap<string, Bid>): void {
+	#settle(
+		target: string,
+		wanted: ReadonlyMap<string, Bid>,
+		cancelled: (block: number, delivery: BundleDelivery) => void = () => {},
+	): void {
 		const { sender, bundles, book } = this.#deps;
 		const block = this.#nextBlock();
 		const out = this.#out.get(target);
@@ -182,9 +189,10 @@ export class Auctioneer {
 		if (news.length === 0 && left.length === 0) return;
 		for (const [bid, names] of byBid(news)) this.#send(bid, names, block);
 		for (const [bid, names] of byBid(left)) {
-			sender.cancelBundle(backrunName(target), block, names, (delivery) =>
-				bundles.delivered(bid, block, delivery),
-			);
+			sender.cancelBundle(backrunName(target), block, names, (delivery) => {
+				bundles.delivered(bid, block, delivery);
+				cancelled(block, delivery);
+			});
 		}
 		// Where nothing is out, those that are left wait for their target, or for the node's word.
 		const rest = wanted.size === 0 ? "ACCEPTED" : "OUTBID";

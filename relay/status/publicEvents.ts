@@ -29,7 +29,8 @@ export interface CancelsReport {
 export function publicEvents(record: TransactionRecord, isPublic: IsPublic): readonly PublicEvent[] {
 	const mined = minedBackrun(record);
 	const events = record.events.map((event) => shown(event.at, lifeView(record, event, mined, isPublic)));
-	return [...events, ...record.deliveries.map(deliveryView)].sort((a, b) => a.at - b.at);
+	const deliveries = hidesBuilders(record) ? [] : record.deliveries.map(deliveryView);
+	return [...events, ...deliveries].sort((a, b) => a.at - b.at);
 }
 
 /** The event that the record has just been through; null for one that is not listed. */
@@ -39,14 +40,14 @@ export function publicEvent(
 	isPublic: IsPublic,
 ): PublicEvent | null {
 	if (event.type === "bid") return null;
-	if (event.type === "delivered") return deliveryView(event);
+	if (event.type === "delivered") return hidesBuilders(record) ? null : deliveryView(event);
 	return shown(event.at, lifeView(record, event, minedBackrun(record), isPublic));
 }
 
-/** How far its builders have taken it back; null where its user has not ended it. */
+/** How far its builders have taken it back; null where its user has not ended it, or builders are not told of. */
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const end = record.events.findLast(({ type }) => type === "cancelled" || type === "replaced");
-	if (end?.type !== "cancelled" && end?.type !== "replaced") return null;
+	if ((end?.type !== "cancelled" && end?.type !== "replaced") || hidesBuilders(record)) return null;
 	const told = new Set(end.builders);
 	const confirmed = new Set(
 		record.deliveries
@@ -57,6 +58,11 @@ export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const builders = told.size;
 	const summary = builders === 0 ? "no builder to tell" : `${confirmed} of ${builders} builders confirmed`;
 	return { builders, confirmed, summary };
+}
+
+/** Whether searchers know it and could learn from who has it what stood before it: who may have one, and who may not. */
+function hidesBuilders({ shared, behindHidden }: TransactionRecord): boolean {
+	return shared && behindHidden;
 }
 
 /** The backrun behind it in its block, where it is in one with a backrun. */
@@ -84,10 +90,26 @@ function lifeView(
 			const { bundle, backrun, bid, ...rest } = event;
 			return !isLive(record.stage) && backrun === mined ? event : rest;
 		}
+		case "broadcast": {
+			const { behindHidden, ...rest } = event;
+			return rest;
+		}
+		case "cancelled": {
+			const { builders, ...rest } = event;
+			return hidesBuilders(record) ? rest : event;
+		}
 		case "replaced": {
-			const { discreet, by, ...rest } = event;
+			const { discreet, by, builders, ...rest } = event;
 			const isNamed = isPublic(by) || (!record.shared && discreet !== true);
-			return isNamed ? { ...rest, by } : rest;
+			return {
+				...rest,
+				...(hidesBuilders(record) ? {} : { builders }),
+				...(isNamed ? { by } : {}),
+			};
+		}
+		case "simulationFailed": {
+			const { error, ...rest } = event;
+			return hidesBuilders(record) ? { ...rest, error: { code: error.code } } : event;
 		}
 		case "queued": {
 			const { reason, ...rest } = event;

@@ -71,13 +71,14 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
 	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as TransactionRecord | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	// Those written before there were bids, or before builders were noted at an end, lack these.
+	// Those of earlier versions lack these.
 	const events = record.events.map((event) =>
 		event.type === "cancelled" || event.type === "replaced"
 			? { ...event, builders: event.builders ?? [] }
 			: event,
 	);
-	return { ...record, events, backruns: record.backruns ?? 0, refund: record.refund ?? "0" };
+	const { backruns = 0, refund = "0", behindHidden = false } = record;
+	return { ...record, events, backruns, refund, behindHidden };
 }
 
 function readable<T>(key: string, read: () => T): T {

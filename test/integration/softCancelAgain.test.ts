@@ -227,7 +227,7 @@ describe("what has expired", () => {
 		const ordinary = toSelf(actor);
 		await scene.submit(SOFT, ordinary);
 		await scene.sent(ordinary);
-		assert.equal((await scene.status(tx)).stage, "EXPIRED");
+		assert.equal((await scene.status(tx)).stage, "REPLACED", "its nonce is another one's now");
 		await scene.system.nextBlock();
 		await scene.reaches(ordinary, "INCLUDED");
 	});

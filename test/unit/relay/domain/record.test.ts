@@ -59,7 +59,8 @@ test("a new record tells the transaction's fields as text that fits JSON", () =>
 		...{ hash: transaction.tx.hash, receivedAt: 42, path: "noreverts", from: transaction.tx.from, to: null },
 		...{ gas: (2n ** 40n).toString(), nonce: "7", value: (2n ** 255n).toString() },
 		...{ referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}` },
-		...{ stage: "PENDING", ended: null, shared: false, simulationError: null, block: null },
+		...{ stage: "PENDING", ended: null, shared: false, behindHidden: false },
+		...{ simulationError: null, block: null },
 		...{ blockHash: null, firstBlock: null, passed: false, backruns: 0, refund: "0" },
 		...{ events: [], deliveries: [], omitted: 0 },
 	});

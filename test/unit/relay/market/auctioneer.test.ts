@@ -139,6 +139,11 @@ for (const [type, event] of [
 		scene.pool.remove(scene.entry(target));
 		scene.emit(target, event);
 		assert.deepEqual(scene.builders.take(), ["cancel backrun T for 101 at a,b"]);
+		// The target was in it: how builders take that is in its life too.
+		scene.builders.last?.({ at: 3, builder: "a", kind: "cancel", answer: "accepted", ms: 1 });
+		assert.deepEqual(scene.ledger.get(target.tx.hash)?.record.deliveries.at(-1), {
+			...{ at: 3, block: 101, builder: "a", kind: "cancel", answer: "accepted", ms: 1 },
+		});
 		assert.deepEqual(
 			[a, b].map((hash) => scene.status(hash, 101)),
 			["DROPPED targetGone", "DROPPED targetGone"],

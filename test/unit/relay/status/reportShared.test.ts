@@ -66,3 +66,54 @@ for (const [name, shared, discreet, known, isNamed] of [
 		assert.deepEqual(told(shared, [replaced], known ? [OTHER] : []), [expected]);
 	});
 }
+
+test("who has had it is told to nobody of one that searchers know and that went out behind a hidden one", () => {
+	const life = (behindHidden: boolean): TxEvent[] => [
+		{ type: "simulationFailed", at, block: 101, error },
+		{ type: "simulated", at, block: 101, gasUsed: 21_000 },
+		{ type: "broadcast", at, block: 101, behindHidden },
+		{ type: "delivered", at, block: 101, builder: "vault", kind: "bundle", answer: "accepted", ms: 1 },
+		{ type: "cancelled", at, block: 101, builders: ["vault"] },
+		{ type: "delivered", at, block: 101, builder: "vault", kind: "cancel", answer: "accepted", ms: 1 },
+	];
+	const failed = { type: "simulationFailed", block: 101 };
+	const out = [
+		{ type: "simulated", block: 101 },
+		{ type: "broadcast", block: 101 },
+	];
+	const { code } = error;
+	assert.deepEqual(told(true, life(true)), [
+		{ ...failed, error: { code } },
+		...out,
+		{ type: "cancelled", block: 101 },
+	]);
+	const [bundle, cancel] = ["bundle", "cancel"].map((kind) => ({
+		...{ type: "delivered", block: 101, builder: "vault", kind, answer: "accepted", ms: 1 },
+	}));
+	const all = [{ ...failed, error }, ...out, { type: "cancelled", block: 101, builders: ["vault"] }];
+	assert.deepEqual(told(true, life(false)), [...all, bundle, cancel]);
+	const gas = { type: "simulated", block: 101, gasUsed: 21_000 };
+	const untold = all.map((event) => (event.type === "simulated" ? gas : event));
+	assert.deepEqual(told(false, life(true)), [...untold, bundle, cancel]);
+});
+
+test("how many have confirmed is not told of such a one", () => {
+	for (const [shared, behindHidden, expected] of [
+		[true, true, undefined],
+		[true, false, "1 of 2 builders confirmed"],
+		[false, true, "1 of 2 builders confirmed"],
+	] as const) {
+		const record = newRecord(privateTransaction());
+		for (const event of [
+			{ type: "received", at, block: 100 },
+			{ type: "broadcast", at, block: 101, behindHidden },
+			{ type: "cancelled", at, block: 101, builders: ["a", "b"] },
+			{ type: "delivered", at, block: 101, builder: "b", kind: "cancel", answer: "accepted", ms: 1 },
+		] as const) {
+			assert.ok(fold(record, event), event.type);
+		}
+		record.shared = shared;
+		const { cancels } = eventsReport(record, () => false) as { cancels?: { summary: string } };
+		assert.equal(cancels?.summary, expected);
+	}
+});
