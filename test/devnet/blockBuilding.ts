@@ -77,20 +77,22 @@ export interface ChoosingOptions {
 	/** The coinbase's account at the head. */
 	readonly account: Readonly<CoinbaseAccount>;
 	readonly refundTerms: RefundTerms;
-	/** Mines the transactions on the head, and takes the block back. */
-	readonly tryBlock: (transactions: readonly Pushed[]) => Promise<TriedBlock>;
+	/** Mines the transactions on the head, in a block of this gas limit, and takes the block back. */
+	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
 }
 
 /** A sequence with its refunds: what is tried, and in the end pushed. */
 interface Plan {
 	readonly places: readonly { readonly placed: Placed; readonly refunds: readonly PlannedRefund[] }[];
-	readonly pushed: readonly Pushed[];
+	readonly pushed: readonly (Pushed & { readonly gasLimit?: bigint })[];
 }
 
 /** So many rounds an order's refund may change until it is left out: its gain depends on being refunded. */
 const MAX_REFUND_CHANGES = 5;
 /** So many rounds one order at a time is given up among those that failed in company; then all that fail. */
 const MAX_CHANCES = 12;
+/** No transaction uses less gas. */
+const LEAST_GAS = 21_000n;
 
 /** Puts a block together; every order in it went through in a trial of the very block that comes out. */
 export async function chooseBlock(options: ChoosingOptions): Promise<ChosenBlock> {
@@ -129,7 +131,7 @@ class BlockChooser {
 				.map((entry) => candidateOf(entry, this.#later.has(entry) ? 1 : 0, known, baseFee));
 			const { sequence, unplaced } = schedule(candidates, nonces);
 			const plan = await this.#plan(sequence);
-			const tried = await tryBlock(plan.pushed);
+			const tried = await tryBlock(this.#fitting(plan.pushed), gasLimit);
 			for (const [hash, outcome] of tried) known.set(hash, outcome);
 			if (this.#settle(plan, tried)) return this.#result(plan, tried, unplaced);
 		}
@@ -149,6 +151,22 @@ class BlockChooser {
 			...refunds.flatMap(toPush),
 		]);
 		return { places, pushed };
+	}
+
+	/**
+	 * Those for which there may be room: behind them the block is full, as far as their gas is known. Where they use less
+	 * than they did, those left out come into the next round.
+	 */
+	#fitting(pushed: Plan["pushed"]): Plan["pushed"] {
+		const { gasLimit } = this.#options;
+		let used = 0n;
+		const full = pushed.findIndex((tx) => {
+			if (used + LEAST_GAS > gasLimit) return true;
+			// What has no room is passed over.
+			if (used + (tx.gasLimit ?? 0n) <= gasLimit) used += this.#known.get(tx.hash)?.gasUsed ?? 0n;
+			return false;
+		});
+		return full < 0 ? pushed : pushed.slice(0, full);
 	}
 
 	/** True when the plan holds as it is. Otherwise what it learned is noted for the next one. */
@@ -253,9 +271,9 @@ function toPush({ raw, hash }: PlannedRefund): Pushed[] {
 /** The same block is tried once: where nothing pays by transfer, what was measured is what is built. */
 function remembering(tryBlock: ChoosingOptions["tryBlock"]): ChoosingOptions["tryBlock"] {
 	const outcomes = new Map<string, TriedBlock>();
-	return async (transactions) => {
-		const name = transactions.map(({ hash }) => hash).join();
-		const outcome = outcomes.get(name) ?? (await tryBlock(transactions));
+	return async (transactions, gasLimit) => {
+		const name = `${gasLimit} ${transactions.map(({ hash }) => hash).join()}`;
+		const outcome = outcomes.get(name) ?? (await tryBlock(transactions, gasLimit));
 		outcomes.set(name, outcome);
 		return outcome;
 	};

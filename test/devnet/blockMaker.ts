@@ -158,7 +158,7 @@ export class BlockMaker {
 				refundGas,
 				withCode: await withCode(chain, recipients, head.number),
 			},
-			tryBlock: (pushed) => trial.tryBlock(pushed),
+			tryBlock: (pushed, gasLimit) => trial.tryBlock(pushed, gasLimit),
 		});
 	}
 

@@ -38,7 +38,7 @@ export interface MeasuringOptions {
 	readonly nonces: ReadonlyMap<string, number>;
 	readonly baseFee: bigint;
 	readonly gasLimit: bigint;
-	readonly tryBlock: (transactions: readonly Pushed[]) => Promise<TriedBlock>;
+	readonly tryBlock: (transactions: readonly Pushed[], gasLimit: bigint) => Promise<TriedBlock>;
 	/** Filled with the last outcome of every transaction that was mined in a trial. */
 	readonly known: Map<string, TriedTransaction>;
 }
@@ -47,6 +47,8 @@ export interface MeasuringOptions {
 const RANK_SCALE = 1_000_000_000n;
 /** Each round measures one of the orders that exclude each other; so many competing ones are enough. */
 const MAX_ROUNDS = 200;
+/** Where there are more orders than a block holds, so many blocks' worth of them are measured in one round. */
+const MAX_ROOM = 4n;
 
 /** Tries all orders, as many together as do not exclude each other, until each has its pay or fails alone. */
 export async function measure(options: MeasuringOptions): Promise<void> {
@@ -134,12 +136,14 @@ async function tryTogether(
 		candidateOf(entry, fresh.has(entry) ? -entry.order.transactions.length : 1, known, baseFee),
 	);
 	const { sequence } = schedule(candidates, options.nonces);
-	const tried = await options.tryBlock(sequence.flatMap(({ transactions }) => transactions));
+	const transactions = sequence.flatMap((placed) => placed.transactions);
+	const room = roomFor(transactions, options.gasLimit);
+	const tried = await options.tryBlock(transactions, room);
 	for (const [hash, outcome] of tried) known.set(hash, outcome);
 	let gas = 0n;
 	for (const placed of sequence) {
 		const entry = byOrder.get(placed.candidate.order.id);
-		const verdict = verdictOf(placed, tried, gas, options.gasLimit);
+		const verdict = verdictOf(placed, tried, gas, room);
 		for (const { hash } of placed.transactions) gas += tried.get(hash)?.gasUsed ?? 0n;
 		if (entry === undefined || !fresh.has(entry)) continue;
 		verdicts.set(entry, verdict);
@@ -147,6 +151,13 @@ async function tryTogether(
 		if (verdict.kind === "drop") entry.dropped.add(verdict.hash);
 	}
 	return verdicts;
+}
+
+/** The gas limit of a block in which they are measured: what one transaction pays hardly ever depends on it. */
+function roomFor(transactions: readonly { readonly gasLimit: bigint }[], gasLimit: bigint): bigint {
+	const wanted = transactions.reduce((sum, tx) => sum + tx.gasLimit, 0n);
+	const most = MAX_ROOM * gasLimit;
+	return wanted <= gasLimit ? gasLimit : wanted < most ? wanted : most;
 }
 
 /** The pay of a single transaction that another order held in a trial: the target of a measured bundle. */

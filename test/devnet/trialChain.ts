@@ -88,18 +88,23 @@ export class TrialChain {
 		return warmKzg(this.#rpc);
 	}
 
-	/** Mines a block of `transactions`, reads how it came out, and takes it back. */
-	async tryBlock(transactions: readonly Pushed[]): Promise<TriedBlock> {
+	/**
+	 * Mines a block of `transactions`, reads how it came out, and takes it back. `gasLimit`: the block's own unless given.
+	 */
+	async tryBlock(transactions: readonly Pushed[], gasLimit?: bigint): Promise<TriedBlock> {
 		const terms = this.#terms;
 		if (terms === undefined) throw new Error("the trial chain has not been put on a head");
 		if (transactions.length === 0) return new Map();
 		const rpc = this.#rpc;
+		const { nextGasLimit } = terms.head;
+		const limitGas = (limit: bigint) => ({ method: "evm_setBlockGasLimit", params: [quantity(limit)] });
 		const balance = { method: "eth_getBalance", params: [terms.coinbase, "latest"] };
 		const [snapshot, , before] = await rpc.all([
 			{ method: "evm_snapshot", params: [] },
 			// evm_revert does not take the base fee back.
 			{ method: "anvil_setNextBlockBaseFeePerGas", params: [quantity(terms.head.nextBaseFee)] },
 			balance,
+			limitGas(gasLimit ?? nextGasLimit),
 		]);
 		await pushInOrder(rpc, transactions);
 		await rpc.call("evm_mine", [{ timestamp: terms.timestamp }]);
@@ -111,7 +116,7 @@ export class TrialChain {
 			balance,
 		])) as [Receipt[], BlockTrace[], string];
 		await rpc.call("anvil_dropAllTransactions");
-		await rpc.call("evm_revert", [snapshot]);
+		await rpc.all([{ method: "evm_revert", params: [snapshot] }, limitGas(nextGasLimit)]);
 		if (block.baseFeePerGas !== terms.head.nextBaseFee) throw new Error("the trial had another base fee");
 		const tried = readTrial(receipts, traces, terms);
 		checkGains(receipts, tried, BigInt(after) - BigInt(String(before)), terms);
