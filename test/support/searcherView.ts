@@ -1,0 +1,156 @@
+// All that a searcher can find out about one transaction whose hash the feed has told him: by its pages, its event
+// stream, the subscription to it, cancels that are not his, and bids. What he saw comes out as lines in which times,
+// hashes, addresses and ids have no values of their own any more, so that two runs can be compared.
+
+import type { AuctionScene, Bidder } from "./bidder.ts";
+import { EventStreamReader } from "./eventStream.ts";
+import type { FeedClient } from "./feedClient.ts";
+import { postText, RawConnection } from "./rawHttp.ts";
+import type { Signed } from "./relayScene.ts";
+import { until } from "./until.ts";
+
+/** One who looks at one transaction. */
+export class SearcherView {
+	readonly #scene: AuctionScene;
+	readonly #tx: Signed;
+	readonly #bidder: Bidder;
+	readonly #feed: FeedClient;
+	readonly #first: number;
+	readonly #lines: string[] = [];
+	readonly #subscriptions: string[] = [];
+	#stream: EventStreamReader | null = null;
+	#bundle = "";
+
+	private constructor(scene: AuctionScene, tx: Signed, bidder: Bidder, feed: FeedClient, first: number) {
+		this.#scene = scene;
+		this.#tx = tx;
+		this.#bidder = bidder;
+		this.#feed = feed;
+		this.#first = first;
+	}
+
+	/** Begins before `tx` is submitted: with the feed alone. */
+	static async open(scene: AuctionScene, tx: Signed): Promise<SearcherView> {
+		const bidder = await scene.bidder();
+		const feed = await bidder.connect();
+		const view = new SearcherView(scene, tx, bidder, feed, await scene.head());
+		view.#subscriptions.push(await feed.subscribe("service_partialPendingTransactions"));
+		return view;
+	}
+
+	/** Follows it from now on, by stream and by subscription. */
+	async follow(): Promise<void> {
+		const url = `${this.#scene.system.client.url}/tx/${this.#tx.hash}/events`;
+		this.#stream = await EventStreamReader.open(url, { "x-forwarded-for": this.#bidder.from });
+		this.#subscriptions.push(await this.#feed.subscribe("service_transactionStatus", this.#tx.hash));
+	}
+
+	/** Bids on it under a name of his, and follows that. */
+	async bid(value: bigint): Promise<void> {
+		const backrun = this.#bidder.backrun(value);
+		const answer = await this.#bidder.tryBid(this.#tx, backrun, { uuid: "view" });
+		this.#lines.push(`bid ${JSON.stringify(answer)}`);
+		if (!("hash" in answer)) return;
+		this.#bundle = answer.hash;
+		this.#subscriptions.push(await this.#feed.subscribe("service_bundleStatus", answer.hash));
+		await until("all builders have answered the bid", async () => {
+			const [block] = await this.#bidder.blocks(answer.hash);
+			return block?.builders.length === this.#scene.system.builders.length;
+		});
+	}
+
+	/** Looks at its pages, and tries to cancel it, to simulate behind it and to have it again. */
+	async look(what: string): Promise<void> {
+		const { hash } = this.#tx;
+		const head = await this.#scene.head();
+		const block = { blockNumber: `0x${(head + 1).toString(16)}`, stateBlockNumber: `0x${head.toString(16)}` };
+		const calls: readonly (readonly [string, readonly unknown[]])[] = [
+			["eth_cancelTransaction", [hash]],
+			["eth_getTransactionByHash", [hash]],
+			["eth_getTransactionReceipt", [hash]],
+			["eth_callMany", [{ txs: [hash, this.#bidder.backrun(9n).raw], ...block }]],
+		];
+		const from = { "X-Forwarded-For": this.#bidder.from };
+		for (const [method, params] of calls) {
+			const connection = await RawConnection.open(this.#scene.system.relay.port);
+			connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, from));
+			const { status, body } = await connection.answer();
+			connection.destroy();
+			this.#lines.push(`${what} ${method} ${status} ${body}`);
+		}
+		const url = this.#scene.system.client.url;
+		const status = await (await fetch(`${url}/tx/${hash}`)).text();
+		this.#lines.push(`${what} status ${status}`);
+		const page = (await (await fetch(`${url}/tx/${hash}/events`)).json()) as { events: object[] };
+		const { events, ...rest } = page;
+		this.#lines.push(`${what} page ${JSON.stringify(rest)}`, ...told(`${what} page`, events));
+		if (this.#bundle === "") return;
+		const bundle = await fetch(`${url}/bundle/${this.#bundle}`, { headers: from });
+		const { blocks, ...about } = (await bundle.json()) as { blocks: { builders: object[] }[] };
+		this.#lines.push(`${what} bundle ${JSON.stringify(about)}`);
+		for (const { builders, ...one } of blocks) {
+			this.#lines.push(`${what} bundle ${JSON.stringify(one)}`, ...told(`${what} bundle`, builders));
+		}
+	}
+
+	/** Ends, and answers all that was seen, comparable; `names` are what the runs call otherwise, by a common name. */
+	async end(names: Readonly<Record<string, string>>): Promise<readonly string[]> {
+		const { system } = this.#scene;
+		await until("the stream and the page are level", async () => {
+			const events = await system.client.events(this.#tx.hash);
+			return this.#stream === null || this.#stream.messages.length === events.length;
+		});
+		const stream = this.#stream?.messages.map(({ data }) => data) ?? [];
+		const heard = this.#subscriptions.flatMap((id, i) => {
+			const all = this.#feed.told(id).filter((one) => i > 0 || one.hash === this.#tx.hash);
+			// Of a bundle each builder's answer is told again, in the order in which they come.
+			const lines = all.map(({ builders: _, ...one }) => `subscription ${i} ${JSON.stringify(one)}`);
+			return lines.filter((line, k) => i < 2 || line !== lines[k - 1]);
+		});
+		this.#stream?.leave();
+		this.#bidder.close();
+		return [...this.#lines, ...told("stream", stream), ...heard].map((line) => this.#masked(line, names));
+	}
+
+	#masked(line: string, names: Readonly<Record<string, string>>): string {
+		let text = line.toLowerCase();
+		const own = { ...names, [this.#tx.hash]: "THIS", [this.#tx.from]: "SENDER", [this.#bundle]: "BUNDLE" };
+		for (const [value, name] of Object.entries(own)) {
+			const bare = value.replace("0x", "").toLowerCase();
+			if (bare !== "") text = text.replaceAll(bare, name);
+		}
+		return text
+			.replaceAll(/"(at|rpc_timestamp|receivedat|blocktimestamp)":"[^"]*"/g, '"$1":"TIME"')
+			.replaceAll(/"ms":\d+/g, '"ms":0')
+			.replaceAll(/"blocktimestamp":\d+/g, '"blocktimestamp":0')
+			.replaceAll(/"effectivegasprice":"0x[0-9a-f]+"/g, '"effectivegasprice":"PRICE"')
+			.replaceAll(/"(blockhash|result|stateroot)":"0x[0-9a-f]{64}"/g, '"$1":"HASH"')
+			.replaceAll(/"(block|blocknumber)":(\d+)/g, (_, key, n) => `"${key}":+${Number(n) - this.#first}`)
+			.replaceAll(
+				/"blocknumber":"0x([0-9a-f]+)"/g,
+				(_, n) => `"blocknumber":+${Number(`0x${n}`) - this.#first}`,
+			);
+	}
+}
+
+/** The first line in which two views differ, told with both; null where they are alike. */
+export function firstDifference(one: readonly string[], other: readonly string[]): string | null {
+	const length = Math.max(one.length, other.length);
+	for (let i = 0; i < length; i++) {
+		if (one[i] !== other[i]) return `line ${i}:\n${one[i] ?? "the end"}\nagainst\n${other[i] ?? "the end"}`;
+	}
+	return null;
+}
+
+/**
+ * Events as lines: those of builders, who answer in any order, behind the others, and without what depends on when they
+ * did (how many had confirmed, and where the transaction stood then).
+ */
+function told(what: string, events: readonly object[]): readonly string[] {
+	const isOfBuilder = (event: object): boolean => "builder" in event;
+	const own = events.filter((event) => !isOfBuilder(event));
+	const builders = events.filter(isOfBuilder).map((event) => ({ ...event, stage: undefined }));
+	const texts = (list: readonly object[]) =>
+		list.map((event) => JSON.stringify({ ...event, cancels: undefined }));
+	return [...texts(own), ...texts(builders).sort()].map((text) => `${what} ${text}`);
+}
