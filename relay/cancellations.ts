@@ -161,30 +161,30 @@ export class Cancellations implements Canceller {
 	}
 
 	/**
-	 * Out of the pool at once, and its builders are told; that it has ended is told when `write` has it on disk. Where
-	 * that fails it is pending as before.
+	 * Out of the pool at once; builders and listeners are told when `write` has it on disk. Where that fails it is pending
+	 * as before.
 	 */
 	#end(entry: PoolEntry, write: (ended: readonly TransactionRecord[]) => Promise<void>): Promise<void> {
 		const { pool, ledger, broadcaster, runner, writes } = this.#deps;
-		const { transaction, sentTo } = entry;
+		const { transaction } = entry;
 		const { hash, from, nonce } = transaction.tx;
-		const event = this.#cancelled([...sentTo]);
-		const preview = ledger.preview(hash, event);
-		const isPending = () => isLive(ledger.get(hash)?.record.stage ?? "CANCELLED");
+		const record = ledger.get(hash)?.record ?? null;
+		const isPending = () => record !== null && isLive(record.stage);
 		pool.remove(entry);
-		broadcaster.cancel(transaction, event.builders, event.block + 1);
 		runner.run(from, "new", false);
 		const ending = ledger.whileEnding([hash], async () => {
 			try {
-				await write(preview === null ? [] : [preview]);
+				await write(endedBy(this.#cancelled([...entry.sentTo]), record, ledger));
 			} catch (thrown) {
-				entry.outFor = null;
 				// Where its place is taken by now, the next block settles who has it.
 				if (isPending() && pool.insert(entry, nonce, 0)) runner.run(from, "new", true);
 				throw thrown;
 			}
 			// A block may have come meanwhile.
-			if (isPending()) ledger.emit(hash, event);
+			if (!isPending()) return;
+			const event = this.#cancelled([...entry.sentTo]);
+			ledger.emit(hash, event);
+			broadcaster.cancel(transaction, event.builders, event.block + 1);
 		});
 		// Who sends its bytes meanwhile is answered when that is through.
 		const known = ending.then((): SubmitOutcome => ({ outcome: "known", hash }));

@@ -52,39 +52,36 @@ async function blocks(scene: StagesScene, count: number): Promise<void> {
 	for (let i = 0; i < count; i += 1) await scene.block();
 }
 
-story(
-	"it is gone and builders are told at once, and it is told as cancelled when that is on disk",
-	async (scene) => {
-		const tx = bid(0);
-		await scene.take(tx);
-		assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"]);
-		scene.disk.hold = true;
-		const answer = watch(cancel(scene, tx));
-		await scene.quiet();
-		assert.deepEqual([answer.now, scene.stage(tx), scene.pool.size], ["waits", "BROADCAST", 0]);
-		assert.equal(scene.pool.pending(tx.tx.hash), null);
-		assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
-		// A block that comes meanwhile does not take it for lost.
-		const [again, working] = [watch(scene.submit(tx)), scene.block()];
-		await scene.quiet();
-		assert.deepEqual([again.now, scene.pool.size], ["waits", 0]);
-		scene.disk.finish(true);
-		await scene.quiet();
-		assert.deepEqual([answer.now, scene.stage(tx)], [true, "CANCELLED"]);
-		assert.deepEqual(again.now, { outcome: "known", hash: tx.tx.hash });
-		scene.disk.hold = false;
-		scene.disk.finish(true);
-		await working;
-		const next = await scene.restart();
-		assert.deepEqual([next.stage(tx), next.pool.size], ["CANCELLED", 0]);
-		scene.disk.hold = false;
-		await blocks(scene, 3);
-		assert.deepEqual(scene.builders.take(), []);
-		assert.deepEqual(scene.ledger.get(tx.tx.hash)?.record.events.at(-1), {
-			...{ type: "cancelled", at: scene.clock.now(), block: 100, builders: ["a", "b"] },
-		});
-	},
-);
+story("it is gone at once, and everybody is told when that is on disk", async (scene) => {
+	const tx = bid(0);
+	await scene.take(tx);
+	assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"]);
+	scene.disk.hold = true;
+	const answer = watch(cancel(scene, tx));
+	await scene.quiet();
+	assert.deepEqual([answer.now, scene.stage(tx), scene.pool.size], ["waits", "BROADCAST", 0]);
+	assert.equal(scene.pool.pending(tx.tx.hash), null);
+	assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
+	// A block that comes meanwhile does not take it for lost.
+	const [again, working] = [watch(scene.submit(tx)), scene.block()];
+	await scene.quiet();
+	assert.deepEqual([again.now, scene.pool.size], ["waits", 0]);
+	scene.disk.finish(true);
+	await scene.quiet();
+	assert.deepEqual([answer.now, scene.stage(tx)], [true, "CANCELLED"]);
+	assert.deepEqual(again.now, { outcome: "known", hash: tx.tx.hash });
+	scene.disk.hold = false;
+	scene.disk.finish(true);
+	await working;
+	const next = await scene.restart();
+	assert.deepEqual([next.stage(tx), next.pool.size], ["CANCELLED", 0]);
+	scene.disk.hold = false;
+	await blocks(scene, 3);
+	assert.deepEqual(scene.builders.take(), []);
+	assert.deepEqual(scene.ledger.get(tx.tx.hash)?.record.events.at(-1), {
+		...{ type: "cancelled", at: scene.clock.now(), block: 100, builders: ["a", "b"] },
+	});
+});
 
 story("what nobody has had is told to nobody", async (scene) => {
 	const tx = bid(0, { nonce: 2 });

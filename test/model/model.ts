@@ -1,0 +1,240 @@
+// The decisions about control, as a model simple enough to be believed: what users did and what the chain holds come
+// in; stages, answers, pending nonces and what goes to which builders come out. It is written from the specification,
+// shares no code with the relay, and does no I/O.
+
+import {
+	type Answer,
+	type ChainView,
+	isBump,
+	isNoRevert,
+	type Mined,
+	type ModelTx,
+	type Path,
+	type SignedTx,
+	type Stage,
+} from "./modelTransaction.ts";
+
+/** An account's next nonce may be so far away. */
+const MAX_GAP = 64;
+
+export class ControlModel {
+	readonly #lifeBlocks: number;
+	readonly #taken = new Map<string, ModelTx>();
+	chain: ChainView;
+	gateOpen = true;
+
+	constructor(options: { readonly lifeBlocks: number; readonly chain: ChainView }) {
+		this.#lifeBlocks = options.lifeBlocks;
+		this.chain = options.chain;
+	}
+
+	/** Another one in the same state, to be asked what would be. */
+	copy(): ControlModel {
+		const other = new ControlModel({ lifeBlocks: this.#lifeBlocks, chain: this.chain });
+		other.gateOpen = this.gateOpen;
+		for (const [hash, tx] of this.#taken) other.#taken.set(hash, { ...tx });
+		return other;
+	}
+
+	/** Everything taken, in the order in which it first came. */
+	all(): readonly ModelTx[] {
+		return [...this.#taken.values()];
+	}
+
+	get(hash: string): ModelTx | undefined {
+		return this.#taken.get(hash);
+	}
+
+	mined(tx: SignedTx): Mined | undefined {
+		return this.chain.mined.get(tx.hash);
+	}
+
+	/** It may still go out. */
+	isPending(tx: ModelTx): boolean {
+		return tx.end === null && this.mined(tx) === undefined && tx.nonce >= this.#nonce(tx.account);
+	}
+
+	/** The blocks of its life are over. */
+	isOver({ firstBlock }: ModelTx): boolean {
+		return firstBlock !== null && this.chain.head + 1 >= firstBlock + this.#lifeBlocks;
+	}
+
+	/** Ended by its user, whether or not a builder mined it all the same. */
+	isEndedByUser(tx: ModelTx): boolean {
+		return tx.end === "REPLACED" || tx.end === "CANCELLED";
+	}
+
+	stage(tx: ModelTx): Stage {
+		const mined = this.mined(tx);
+		if (mined !== undefined) return mined.reverted ? "REVERTED" : "INCLUDED";
+		if (tx.end !== null) return tx.end;
+		if (!this.isPending(tx)) return "DROPPED";
+		if (tx.now === "hold") return "SIMULATION_FAILED";
+		return tx.now === "wait" ? "QUEUED" : "BROADCAST";
+	}
+
+	status(tx: ModelTx): "INCLUDED" | "FAILED" | "UNKNOWN" {
+		if (this.mined(tx) !== undefined) return "INCLUDED";
+		return this.isPending(tx) && tx.now !== "hold" ? "UNKNOWN" : "FAILED";
+	}
+
+	/** Who has the nonce now. */
+	holder(account: number, nonce: number): ModelTx | undefined {
+		return this.all().find((tx) => tx.account === account && tx.nonce === nonce && this.isPending(tx));
+	}
+
+	/** An account's pending ones in nonce order. */
+	pendingOf(account: number): readonly ModelTx[] {
+		return this.all()
+			.filter((tx) => tx.account === account && this.isPending(tx))
+			.sort((a, b) => a.nonce - b.nonce);
+	}
+
+	/** `base` raised over the account's pending nonces. */
+	pendingNonce(account: number, base: number): number {
+		let next = base;
+		while (this.holder(account, next) !== undefined) next += 1;
+		return next;
+	}
+
+	/** A raw transaction comes in on `path`. */
+	submit(tx: SignedTx, path: Path, soft: boolean): Answer {
+		const answer = { hash: tx.hash };
+		const known = this.#taken.get(tx.hash);
+		const next = this.#nonce(tx.account);
+		if (known !== undefined) {
+			if (this.isPending(known) || this.mined(known) !== undefined) return answer;
+			if (this.isEndedByUser(known) && tx.nonce >= next) return answer;
+		}
+		const holder = this.holder(tx.account, tx.nonce);
+		if (tx.self && tx.nonce >= next && this.#endSoftly(tx, holder)) {
+			this.#take(tx, path, soft, true);
+			return answer;
+		}
+		if (tx.nonce < next) return { error: `nonce too low: next nonce ${next}, tx nonce ${tx.nonce}` };
+		if (tx.nonce > next + MAX_GAP)
+			return { error: `nonce too high: next nonce ${next}, tx nonce ${tx.nonce}` };
+		if (holder !== undefined) {
+			if (!isBump(tx, holder)) return { error: "replacement transaction underpriced" };
+			holder.end = "REPLACED";
+		}
+		for (const expired of this.#expiredBefore(tx)) expired.end = "REPLACED";
+		this.#take(tx, path, soft, false);
+		this.look();
+		return answer;
+	}
+
+	/** A request to cancel by hash; `may`: by who submitted it, or with its sender's signature. Answers whether it is true. */
+	cancel(hash: string, may: boolean): boolean {
+		const tx = this.#taken.get(hash);
+		if (tx === undefined || !may || this.mined(tx) !== undefined) return false;
+		if (this.isPending(tx)) tx.end = "CANCELLED";
+		this.look();
+		return tx.end === "CANCELLED";
+	}
+
+	/** The chain is this now, in one step for who follows it. */
+	moveTo(chain: ChainView): void {
+		this.chain = chain;
+		for (const tx of this.all()) {
+			if (!this.isOver(tx) || !this.isPending(tx)) continue;
+			tx.end = "EXPIRED";
+			tx.expired = true;
+		}
+		this.look();
+	}
+
+	/** What is done with each pending transaction for the next block, by its account's chain of nonces. */
+	look(): void {
+		for (const tx of this.all()) tx.now = null;
+		this.chain.nonces.forEach((_, account) => {
+			this.#lookAt(account);
+		});
+	}
+
+	#lookAt(account: number): void {
+		let next = this.#nonce(account);
+		let waits = false;
+		let unchecked = false;
+		// Whether all simulated so far pass in the state that the head leaves.
+		let passes = true;
+		let hidden = false;
+		for (const tx of this.pendingOf(account)) {
+			if (tx.nonce !== next) {
+				wait(tx);
+				continue;
+			}
+			next += 1;
+			const isChecked = tx.path !== "nochecks";
+			const mustPass = isChecked && (!tx.passed || isNoRevert(tx.path));
+			const passesNow = !tx.gated || this.gateOpen;
+			// Behind a link that is never simulated, or that is out though it fails by now, no state is known.
+			if (waits || (isChecked && unchecked) || (mustPass && !passes)) {
+				wait(tx);
+				waits = true;
+				continue;
+			}
+			tx.firstBlock ??= this.chain.head + 1;
+			if (mustPass && !passesNow) {
+				tx.now = "hold";
+				waits = true;
+				continue;
+			}
+			if (mustPass) tx.passed = true;
+			unchecked ||= !isChecked;
+			passes &&= passesNow;
+			// A builder that may not have one link gets none behind it.
+			hidden ||= tx.path === "fullprivacy";
+			tx.now = hidden ? "sendPrivately" : "send";
+		}
+	}
+
+	#nonce(account: number): number {
+		return this.chain.nonces[account] ?? 0;
+	}
+
+	/** Whether `fresh` is a soft cancel; what it takes back is ended. */
+	#endSoftly(fresh: SignedTx, holder: ModelTx | undefined): boolean {
+		const had = this.all().filter(
+			(one) => one.account === fresh.account && one.nonce === fresh.nonce && one.wasSoft,
+		);
+		// Where nobody has the nonce, the last one that had it softly counts, unless it was replaced.
+		const earlier = holder ?? had.findLast((one) => one.hash !== fresh.hash);
+		if (earlier === undefined || earlier.end === "REPLACED") return false;
+		if (holder !== undefined && !holder.soft) return false;
+		if (holder !== undefined) holder.end = "CANCELLED";
+		for (const tx of this.#expiredBefore(fresh)) tx.end = "CANCELLED";
+		this.look();
+		return true;
+	}
+
+	/** Those that expired with the nonce of another one that comes: their bytes are not to bring them back behind it. */
+	#expiredBefore({ hash, account, nonce }: SignedTx): readonly ModelTx[] {
+		const all = this.all().filter((tx) => tx.account === account && tx.nonce === nonce);
+		return all.filter((tx) => tx.end === "EXPIRED" && tx.hash !== hash);
+	}
+
+	#take(tx: SignedTx, path: Path, soft: boolean, cancels: boolean): void {
+		const isSoft = soft && isNoRevert(path);
+		const wasSoft = isSoft || this.#taken.get(tx.hash)?.wasSoft === true;
+		this.#taken.delete(tx.hash);
+		this.#taken.set(tx.hash, {
+			...tx,
+			path,
+			soft: isSoft,
+			wasSoft,
+			end: cancels ? "CANCELLED" : null,
+			cancels,
+			expired: false,
+			passed: false,
+			firstBlock: null,
+			now: null,
+		});
+	}
+}
+
+/** Its life starts, again, when its turn comes. */
+function wait(tx: ModelTx): void {
+	tx.now = "wait";
+	tx.firstBlock = null;
+}

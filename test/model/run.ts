@@ -1,0 +1,181 @@
+// Runs many sequences of steps: how many, how long and a seed come in; how it went, with the smallest sequence that
+// fails, goes out. Systems are shared by sequences one after another, and thrown away when one has failed on them.
+
+import { Wallet } from "ethers";
+import fc from "fast-check";
+import type { BuilderInput } from "../../relay/domain/builder.ts";
+import type { LogFields, Logger } from "../../shared/log.ts";
+import { RelayScene } from "../support/relayScene.ts";
+import { startSystem } from "../support/startSystem.ts";
+import { STEPS, type Step } from "./commands.ts";
+import { LongSequences } from "./longSequences.ts";
+import { RelayUser } from "./relayUser.ts";
+import { Sequence, type Stage } from "./sequence.ts";
+
+export interface RunOptions {
+	readonly sequences: number;
+	/** Steps of each. */
+	readonly steps: number;
+	readonly seed: number;
+	/** To replay one that failed: what the report said. */
+	readonly path?: string;
+	readonly replayPath?: string;
+	/** False: what fails is not made smaller, which takes minutes. Default true. */
+	readonly shrinks?: boolean;
+	/** Told when one fails for the first time: smaller ones are looked for from then on. */
+	readonly onFailure?: () => void;
+	/** Told after each sequence that did not. */
+	readonly onSequence?: (done: number, tally: ReadonlyMap<string, number>) => void;
+}
+
+export interface RunReport {
+	/** Null where all is well. */
+	readonly failure: string | null;
+	readonly sequences: number;
+	/** How often each kind of step ended in which way. */
+	readonly tally: ReadonlyMap<string, number>;
+}
+
+/** In blocks: short enough to be outlived in a sequence. */
+const LIFE_BLOCKS = 5;
+/** How long the relay may take to agree, in ms: until it fails for the first time, and while it is made smaller. */
+const SETTLE_MS = 15_000;
+const SHRINKING_SETTLE_MS = 4_000;
+/** A system serves so many sequences: what it has seen makes it slower. */
+const SEQUENCES_OF_A_SYSTEM = 25;
+/** The first one builds, and is the only one that may have transactions of /fullprivacy. */
+const BUILDERS = [
+	{ name: "vault", fullPrivacy: true, cancel: "both" },
+	{ name: "endpoint", cancel: "endpoint" },
+	{ name: "empty", cancel: "empty", dialect: "mev-share" },
+	{ name: "none", cancel: "none" },
+] as const satisfies readonly (Partial<BuilderInput> & { name: string })[];
+
+/** Runs them until one fails. */
+export async function runSequences(options: RunOptions): Promise<RunReport> {
+	const { sequences, steps, seed, path, replayPath, shrinks = true, onSequence, onFailure } = options;
+	const tally = new Map<string, number>();
+	const host = new Host(tally);
+	let done = 0;
+	const property = fc.asyncProperty(
+		new LongSequences(STEPS, { steps, ...(replayPath === undefined ? {} : { replayPath }) }),
+		async (commands) => {
+			const hadFailed = host.failed;
+			try {
+				await host.play(commands);
+			} catch (thrown) {
+				if (!hadFailed) onFailure?.();
+				throw thrown;
+			}
+			if (hadFailed) return;
+			done += 1;
+			onSequence?.(done, tally);
+		},
+	);
+	try {
+		const details = await fc.check(property, {
+			numRuns: sequences,
+			seed,
+			endOnFailure: !shrinks,
+			...(path === undefined ? {} : { path }),
+		});
+		const failure = details.failed ? told(details, host.story) : null;
+		return { failure, sequences: done, tally };
+	} finally {
+		await host.stop();
+	}
+}
+
+/** What failed, how to have it again, and what happened up to there. */
+function told(details: fc.RunDetails<[Iterable<Step>]>, story: string): string {
+	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
+	const message = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
+	const text = String(counterexample?.[0] ?? "");
+	const replayPath = /replayPath="([^"]*)"/.exec(text)?.[1] ?? "";
+	return [
+		`Failed, made smaller ${numShrinks} times. To have it again: --seed ${seed} --path ${counterexamplePath} --replay ${replayPath}`,
+		`Its story:\n${story}`,
+		`Its fault:\n${message}`,
+	].join("\n\n");
+}
+
+/** Starts systems and has sequences played on them. */
+class Host {
+	readonly #tally: Map<string, number>;
+	#on: { readonly stage: Stage; readonly scene: RelayScene } | null = null;
+	#played = 0;
+	/** One has failed. */
+	failed = false;
+	/** Of the last sequence that failed. */
+	story = "";
+
+	constructor(tally: Map<string, number>) {
+		this.#tally = tally;
+	}
+
+	async play(commands: Iterable<Step>): Promise<void> {
+		if (this.#played >= SEQUENCES_OF_A_SYSTEM) await this.stop();
+		this.#on ??= await this.#start();
+		this.#played += 1;
+		const { stage, scene } = this.#on;
+		const sequence = await Sequence.begin(stage, scene, this.failed ? undefined : this.#tally);
+		try {
+			await fc.asyncModelRun(async () => ({ model: sequence.model, real: sequence }), commands);
+			await sequence.end();
+		} catch (thrown) {
+			this.story = sequence.story.join("\n");
+			this.failed = true;
+			// What is left of it would disturb the next one.
+			await this.stop();
+			throw thrown;
+		}
+	}
+
+	async stop(): Promise<void> {
+		const on = this.#on;
+		this.#on = null;
+		this.#played = 0;
+		if (on === null) return;
+		await on.stage.user.close();
+		await on.stage.system.stop();
+	}
+
+	async #start(): Promise<{ stage: Stage; scene: RelayScene }> {
+		const complaints: string[] = [];
+		const system = await startSystem({
+			proxied: true,
+			builders: BUILDERS,
+			env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS), TRUST_PROXY: "1" },
+			log: complaining(complaints),
+		});
+		const stage: Stage = {
+			system,
+			user: new RelayUser(system.client.url),
+			stranger: STRANGER,
+			rows: BUILDERS,
+			lifeBlocks: LIFE_BLOCKS,
+			settleMs: this.failed ? SHRINKING_SETTLE_MS : SETTLE_MS,
+			complaints,
+		};
+		return { stage, scene: new RelayScene(system) };
+	}
+}
+
+const STRANGER = new Wallet(`0x${"57".repeat(32)}`);
+
+/** Takes down errors alone: nothing that is done here is the relay's fault. */
+function complaining(complaints: string[]): Logger {
+	const nothing = (): void => {};
+	const error = (message: string, fields?: LogFields): void => {
+		complaints.push(`the relay logged: ${message} ${JSON.stringify(fields ?? {})}`);
+	};
+	const logger: Logger = {
+		trace: nothing,
+		debug: nothing,
+		info: nothing,
+		warn: nothing,
+		error,
+		child: () => logger,
+	};
+	return logger;
+}

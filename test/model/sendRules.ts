@@ -1,0 +1,157 @@
+// What builders may be sent and must be told, as the model has it: watches of the builders come in, and what they lack
+// or have had too much goes out. The next block is the chain's head and one.
+
+import type { BuilderWatch } from "./builderWatch.ts";
+import type { ControlModel } from "./model.ts";
+import type { ModelTx } from "./modelTransaction.ts";
+
+/** By builder: the last request it had got at a moment. */
+export type Moment = ReadonlyMap<string, number>;
+
+export class SendRules {
+	readonly #watches: readonly BuilderWatch[];
+	readonly #mayHide: (builder: string) => boolean;
+	/** When a transaction was taken anew: what came before is of an earlier life. */
+	readonly #taken = new Map<string, Moment>();
+	/** What was sent before does not count as sent for the next block. */
+	#since: Moment = new Map();
+	/** As that, for private transactions. */
+	#moved: Moment = new Map();
+	/** Of the step under way. */
+	#begun: Moment = new Map();
+	#wantedBefore: ReadonlySet<string> = new Set();
+	/** From when on nothing of a transaction may be sent. */
+	readonly #quiet = new Map<string, Moment>();
+
+	/** `mayHide`: whether a builder may have transactions of /fullprivacy. */
+	constructor(watches: readonly BuilderWatch[], mayHide: (builder: string) => boolean) {
+		this.#watches = watches;
+		this.#mayHide = mayHide;
+	}
+
+	/** Reads what builders have got; the moment behind that. */
+	now(): Moment {
+		for (const watch of this.#watches) watch.read();
+		return new Map(this.#watches.map((watch) => [watch.name, watch.seq]));
+	}
+
+	/** A step begins: the moment, and who may be sent what by the model as it is before. */
+	begin(model: ControlModel): Moment {
+		this.#begun = this.now();
+		this.#wantedBefore = this.#wanted(model);
+		return this.#begun;
+	}
+
+	/** The head has another number than at `before`: private transactions too are sent again for each. */
+	moved(before: Moment): void {
+		this.#moved = before;
+	}
+
+	/** The relay forgot what it has sent: it sends what is pending again. */
+	restarted(): void {
+		this.#since = this.now();
+	}
+
+	/** Takes down what ended and what came back since `before`. */
+	note(model: ControlModel, before: Moment): void {
+		for (const tx of model.all()) {
+			if (tx.end !== null && !this.#quiet.has(tx.hash)) this.#quiet.set(tx.hash, before);
+			if (tx.end === null && this.#quiet.delete(tx.hash)) this.#taken.set(tx.hash, before);
+		}
+	}
+
+	/** What is not yet as it must become. */
+	lacks(model: ControlModel): readonly string[] {
+		return [...this.#books(model), ...model.all().flatMap((tx) => this.#untold(tx))];
+	}
+
+	/** What must never be. `inFlight`: the step had several parts, between which more may have been sent than at its ends. */
+	violations(model: ControlModel, inFlight: boolean): readonly string[] {
+		const wanted = this.#wanted(model);
+		const all = model.all();
+		const astray = inFlight ? [] : all.flatMap((tx) => this.#sentAstray(model, tx, wanted));
+		return [...all.flatMap((tx) => this.#sentLate(tx)), ...astray];
+	}
+
+	/** What was sent of one that had ended. */
+	#sentLate(tx: ModelTx): readonly string[] {
+		const quiet = this.#quiet.get(tx.hash);
+		if (quiet === undefined) return [];
+		return this.#watches.flatMap((watch) => {
+			const sent = watch.sent(tx.hash).filter(({ seq }) => seq > (quiet.get(watch.name) ?? 0));
+			return sent.map(
+				({ seq }) => `${tx.hash} was ${tx.end} and then sent to ${watch.name} (request ${seq})`,
+			);
+		});
+	}
+
+	/** What this step sent of one that waits, is held, or is not for that builder, neither before the step nor behind it. */
+	#sentAstray(model: ControlModel, tx: ModelTx, wanted: ReadonlySet<string>): readonly string[] {
+		if (tx.end !== null || model.mined(tx) !== undefined) return [];
+		return this.#watches.flatMap((watch) => {
+			const key = `${watch.name} ${tx.hash}`;
+			if (wanted.has(key) || this.#wantedBefore.has(key)) return [];
+			const begun = this.#begun.get(watch.name) ?? 0;
+			const isSent = watch.sent(tx.hash).some(({ seq }) => seq > begun);
+			return isSent ? [`${tx.hash} was sent to ${watch.name}, though it is ${model.stage(tx)}`] : [];
+		});
+	}
+
+	/** Which builder wants which transaction for the next block, as `name hash`. */
+	#wanted(model: ControlModel): ReadonlySet<string> {
+		const out = model.all().filter(({ now }) => now === "send" || now === "sendPrivately");
+		const names = (tx: ModelTx) =>
+			this.#watches.filter(({ name }) => tx.now === "send" || this.#mayHide(name));
+		return new Set(out.flatMap((tx) => names(tx).map(({ name }) => `${name} ${tx.hash}`)));
+	}
+
+	/** Whether the first builder would put it into the next block, by all that it was sent. */
+	mayBeBuilt(model: ControlModel, tx: ModelTx): boolean {
+		const [builds] = this.#watches;
+		return builds !== undefined && this.#mayHold(model, tx, builds);
+	}
+
+	/** What builders hold against what the model wants them to. */
+	#books(model: ControlModel): readonly string[] {
+		const block = model.chain.head + 1;
+		const all = this.#wanted(model);
+		return this.#watches.flatMap((watch) => {
+			const held = watch.holds(block);
+			return model.all().flatMap((tx) => {
+				if (model.mined(tx) !== undefined) return [];
+				const wanted = all.has(`${watch.name} ${tx.hash}`);
+				const moved = tx.path === "nochecks" ? (this.#moved.get(watch.name) ?? 0) : 0;
+				const since = Math.max(this.#since.get(watch.name) ?? 0, moved);
+				const isHeld = held.has(tx.hash) && watch.sent(tx.hash).some(({ seq }) => seq > since);
+				if (wanted && !isHeld) return [`${watch.name} lacks ${tx.hash} for block ${block}`];
+				if (!held.has(tx.hash) || wanted || this.#mayHold(model, tx, watch)) return [];
+				return [`${watch.name} holds ${tx.hash} for block ${block}, which is ${model.stage(tx)}`];
+			});
+		});
+	}
+
+	/**
+	 * What stopped going out may still be out where it was sent for this very block, or privately: to stop sending is to
+	 * stop. What has ended, or fails now, is withdrawn, where a builder knows how.
+	 */
+	#mayHold(model: ControlModel, tx: ModelTx, watch: BuilderWatch): boolean {
+		if ((tx.end !== null || tx.now === "hold") && watch.cancel !== "none") return false;
+		return watch.sent(tx.hash).some(({ block }) => block === null || block === model.chain.head + 1);
+	}
+
+	/** The builders that have had what has ended since, and were not told to forget it, behind all that they were sent. */
+	#untold(tx: ModelTx): readonly string[] {
+		const taken = this.#taken.get(tx.hash);
+		if (tx.end === null) return [];
+		return this.#watches.flatMap((watch) => {
+			const last = watch.sent(tx.hash).findLast(({ seq }) => seq > (taken?.get(watch.name) ?? 0));
+			if (last === undefined) return [];
+			// A bundle names its block: what expired lapses by itself.
+			if (last.block !== null && tx.expired) return [];
+			const told = watch.told(tx.hash).filter(({ seq }) => seq > last.seq);
+			const forms = watch.formsFor(last.block === null ? "private" : "bundle");
+			const missing = forms.filter((form) => !told.some((one) => one.form === form));
+			return missing.map((form) => `${watch.name} was not told to forget ${tx.hash} (${form})`);
+		});
+	}
+}

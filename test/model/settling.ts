@@ -1,0 +1,186 @@
+// Whether the relay is as the model has it: the model comes in; the relay, its builders and the node are asked until
+// they agree with it, and what still differs at the deadline is thrown. It changes nothing.
+
+import type { WireStatus } from "../support/relayClient.ts";
+import { until } from "../support/until.ts";
+import type { BuilderWatch } from "./builderWatch.ts";
+import type { ChainReader } from "./chainReader.ts";
+import type { ControlModel } from "./model.ts";
+import { type ModelTx, short } from "./modelTransaction.ts";
+import type { RelayUser } from "./relayUser.ts";
+import type { SendRules } from "./sendRules.ts";
+
+export interface SettlingDependencies {
+	readonly model: ControlModel;
+	readonly chain: ChainReader;
+	readonly sends: SendRules;
+	/** Of the accounts, by index. */
+	readonly addresses: readonly string[];
+}
+
+export class Settling {
+	readonly #user: RelayUser;
+	readonly #settleMs: number;
+	readonly #deps: SettlingDependencies;
+	readonly #described = new Map<string, string>();
+
+	constructor(
+		options: { readonly user: RelayUser; readonly settleMs: number },
+		dependencies: SettlingDependencies,
+	) {
+		this.#user = options.user;
+		this.#settleMs = options.settleMs;
+		this.#deps = dependencies;
+	}
+
+	/** Resolves once all agree. Throws what differs when the time is up. */
+	async agree(): Promise<void> {
+		let last: readonly string[] = [];
+		const isSettled = async (): Promise<boolean> => {
+			last = await this.#differences();
+			return last.length === 0;
+		};
+		try {
+			await until("agreement", isSettled, this.#settleMs);
+		} catch (thrown) {
+			throw last.length === 0 ? thrown : new Error([...last, ...(await this.#lives(last.join()))].join("\n"));
+		}
+	}
+
+	/** Resolves once the events of each that its user ended tell that the builders that were told have taken it. */
+	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
+		const { model } = this.#deps;
+		for (const { hash } of model.all().filter((tx) => model.isEndedByUser(tx) && !tx.expired)) {
+			const told = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
+			await until(`${told.join()} acknowledged that ${hash} is to be forgotten`, async () => {
+				const events = await this.#user.events(hash);
+				const acknowledged = events.filter(({ kind, answer }) => kind === "cancel" && answer === "accepted");
+				return told.every((name) => acknowledged.some(({ builder }) => builder === name));
+			});
+		}
+	}
+
+	/** The events of those that are named in `text`. */
+	async #lives(text: string): Promise<readonly string[]> {
+		const named = this.#deps.model.all().filter(({ hash }) => text.includes(hash));
+		return Promise.all(
+			named.map(async ({ hash }) => {
+				const events = await this.#user.events(hash);
+				const told = events.map(({ type, block, reason, builder, answer }) =>
+					[type, block, reason, builder, answer].filter((one) => one !== undefined).join(" "),
+				);
+				return `${hash} has lived through: ${told.join(", ")}`;
+			}),
+		);
+	}
+
+	/** What the model says has changed since it was last asked: in words, and as stages left for others. */
+	describe(): { readonly text: string; readonly changes: readonly string[] } {
+		const { model } = this.#deps;
+		const { head, nonces } = model.chain;
+		const changed = model.all().flatMap((tx) => {
+			const was = this.#described.get(tx.hash);
+			const stage = model.stage(tx);
+			this.#described.set(tx.hash, stage);
+			return was === stage
+				? []
+				: [{ text: `${short(tx)} /${tx.path} ${stage}`, change: `${was ?? "new"} -> ${stage}` }];
+		});
+		const text = changed.map((one) => one.text).join(", ");
+		return {
+			text: `head ${head}, nonces ${nonces.join(" ")}, gate ${model.gateOpen ? "open" : "shut"}; ${text}`,
+			changes: changed.map(({ change }) => change),
+		};
+	}
+
+	/** The cheap questions first: while these differ the others need not be asked. */
+	async #differences(): Promise<readonly string[]> {
+		const { model, sends } = this.#deps;
+		const { relay_head_number: head } = await this.#user.figures(["relay_head_number"]);
+		if (head < model.chain.head) return [`the relay is at head ${head}, the chain at ${model.chain.head}`];
+		const statuses = await Promise.all(
+			model.all().map(async (tx) => statusDifferences(model, tx, await this.#user.status(tx.hash))),
+		);
+		if (statuses.flat().length > 0) return statuses.flat();
+		// Asked behind the stages: what is told as out is in the lanes by then.
+		const { relay_lane_depth: depth } = await this.#user.figures(["relay_lane_depth"]);
+		if (depth > 0) return [`${depth} deliveries are under way`];
+		sends.now();
+		const lacks = sends.lacks(model);
+		return lacks.length > 0 ? lacks : this.#readDifferences();
+	}
+
+	/** What eth_getTransactionByHash and the pending nonces say. */
+	async #readDifferences(): Promise<readonly string[]> {
+		const { model, chain, addresses } = this.#deps;
+		const all = model.all();
+		const ended = all.filter((tx) => !model.isPending(tx) && model.mined(tx) === undefined);
+		const [results, counts, known] = await Promise.all([
+			this.#user.reads([
+				...all.map(({ hash }) => ({ method: "eth_getTransactionByHash", params: [hash] })),
+				...addresses.flatMap((address) => [
+					{ method: "eth_getTransactionCount", params: [address, "pending"] },
+					{ method: "eth_getTransactionCount", params: [address, "latest"] },
+				]),
+			]),
+			chain.pendingCounts(),
+			chain.knows(ended.map(({ hash }) => hash)),
+		]);
+		const byHash = all.flatMap((tx, i) => {
+			const shown = readBlockHash(results[i]);
+			// What ended may still stand in the node's own mempool, where somebody published it.
+			const expected = model.isPending(tx) || known.has(tx.hash) ? "pending" : "null";
+			const wanted = model.mined(tx)?.blockHash ?? expected;
+			return shown === wanted ? [] : [`${tx.hash} by its hash is ${shown}, expected ${wanted}`];
+		});
+		const nonces = addresses.flatMap((_, account) => {
+			const at = all.length + 2 * account;
+			const pending = model.pendingNonce(account, counts[account] ?? 0);
+			const latest = model.chain.nonces[account];
+			const shown = [Number(results[at]), Number(results[at + 1])];
+			if (shown[0] === pending && shown[1] === latest) return [];
+			return [`account ${account} has the nonces ${shown.join(", ")}, expected ${pending}, ${latest}`];
+		});
+		return [...byHash, ...nonces];
+	}
+}
+
+function statusDifferences(model: ControlModel, tx: ModelTx, shown: WireStatus): readonly string[] {
+	const status = model.status(tx);
+	const stage = stageOf(model, tx, shown);
+	const isTold = status !== "UNKNOWN";
+	const expected = {
+		status,
+		stage,
+		// A soft cancel goes nowhere, whatever its path.
+		shared: tx.path === "maxbackruns" && !tx.cancels,
+		fastMode: tx.path === "fast",
+		nonce: isTold ? String(tx.nonce) : "",
+		received: isTold,
+		...(stage === "SIMULATION_FAILED" ? { failure: "EXECUTION_REVERTED" } : {}),
+	};
+	const { transaction, rpc_timestamp, simulationError } = shown;
+	const found = {
+		status: shown.status,
+		stage: shown.stage,
+		shared: shown.shared,
+		fastMode: shown.fastMode,
+		nonce: transaction.nonce,
+		received: rpc_timestamp !== null,
+		...(stage === "SIMULATION_FAILED" ? { failure: simulationError?.code } : {}),
+	};
+	const [a, b] = [JSON.stringify(found), JSON.stringify(expected)];
+	return a === b ? [] : [`${tx.hash} on /${tx.path} is ${a}, expected ${b}`];
+}
+
+/** What has outlived its life and has its nonce used may have ended by either. */
+function stageOf(model: ControlModel, tx: ModelTx, { stage }: WireStatus): string {
+	const expected = model.stage(tx);
+	return expected === "DROPPED" && stage === "EXPIRED" && model.isOver(tx) ? stage : expected;
+}
+
+/** The block's hash, or whether it is pending or not there. */
+function readBlockHash(result: unknown): string {
+	if (result === null) return "null";
+	return String((result as { blockHash: string | null }).blockHash ?? "pending");
+}
