@@ -67,9 +67,10 @@ story("it needs no node, no bump and no funds: answered when both are on disk", 
 	});
 	await scene.quiet();
 	assert.deepEqual([answer, scene.stage(tx), scene.pool.size], [null, "BROADCAST", 0]);
-	assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
+	assert.deepEqual(scene.builders.take(), []);
 	scene.disk.finish(true);
 	await submitting;
+	assert.deepEqual(scene.builders.take(), ["cancel 0 for 101 at a,b"]);
 	assert.deepEqual(answer, cancels(cancel));
 	assertTakenBack(scene, tx, cancel);
 	const next = await scene.restart();
