@@ -15,7 +15,13 @@ const MAX_LINES = 300;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts", "relay/endings.ts", "type:relay/writes.ts"],
+	...[
+		"type:relay/chainRunner.ts",
+		"relay/chainActions.ts",
+		"relay/chainChanges.ts",
+		"relay/endings.ts",
+		"type:relay/writes.ts",
+	],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
