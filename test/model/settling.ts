@@ -50,12 +50,14 @@ export class Settling {
 	/** Resolves once the events of each that its user ended tell that the builders that were told have taken it. */
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#deps;
-		for (const { hash } of model.all().filter((tx) => model.isEndedByUser(tx) && !tx.expired)) {
-			const told = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
-			await until(`${told.join()} acknowledged that ${hash} is to be forgotten`, async () => {
+		// Of what searchers know, the events name no builder where something hidden stood before it.
+		const open = model.all().filter((tx) => tx.path !== "maxbackruns" && !tx.expired);
+		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
+			const names = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
+			await until(`${names.join()} acknowledged that ${hash} is to be forgotten`, async () => {
 				const events = await this.#user.events(hash);
 				const acknowledged = events.filter(({ kind, answer }) => kind === "cancel" && answer === "accepted");
-				return told.every((name) => acknowledged.some(({ builder }) => builder === name));
+				return names.every((name) => acknowledged.some(({ builder }) => builder === name));
 			});
 		}
 	}
