@@ -1,5 +1,5 @@
 // PER CANCEL: a hash and who asks, or a self-transfer that takes back what was sent with soft cancellations, come in;
-// the transaction is gone from the pool at once, its builders are told, and the answer goes out when that is on disk.
+// the transaction is gone from the pool at once, and when that is on disk its builders are told and the answer goes out.
 
 import type { Clock } from "../shared/clock.ts";
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";

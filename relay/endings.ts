@@ -16,7 +16,10 @@ export async function expiredBefore(
 	return record === null || record.hash === hash ? null : record;
 }
 
-/** The record, if there is one, as `event` leaves it, to be written before it is told; of what is settled it is told to nobody. */
+/**
+ * The record, if there is one, as `event` leaves it: to be written before that is told. What is settled has no one left
+ * to be told of it.
+ */
 export function endedBy(
 	event: TxEvent,
 	record: TransactionRecord | null,
