@@ -58,7 +58,9 @@ export class BlockLoop {
 
 	/** Takes up what was live when the process last ran; before the first head. */
 	restore(entries: Iterable<LedgerEntry>): void {
-		for (const entry of entries) this.#changes.restore(entry);
+		// Where two have one place, it is the later one's.
+		const latestFirst = [...entries].sort((a, b) => b.record.receivedAt - a.record.receivedAt);
+		for (const entry of latestFirst) this.#changes.restore(entry);
 	}
 
 	/** Begins no further try. */

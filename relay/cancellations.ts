@@ -72,6 +72,7 @@ export class Cancellations implements Canceller {
 		await this.#placeIsWritten(transaction.tx);
 		const entry = pool.get(hash);
 		if (entry?.durable === true) await this.#end(entry, (ended) => store.update(ended));
+		else await writes.ended(hash);
 		return ledger.get(hash)?.record.stage === "CANCELLED";
 	}
 
@@ -91,7 +92,8 @@ export class Cancellations implements Canceller {
 		if (!(await this.#wasSoft(tx))) return null;
 		const account = await accounts.get(tx.from).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		// Somebody else may have come in while the node was asked.
+		const expired = await expiredBefore(tx, this.#deps);
+		// Somebody else may have come in while node and disk were asked.
 		if (pool.at(tx.from, tx.nonce) !== undefined) return this.soft(tx, submission);
 		const write = writes.get(tx.hash);
 		if (write !== undefined) return write;
@@ -99,7 +101,7 @@ export class Cancellations implements Canceller {
 		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
 			return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
 		}
-		return this.#endSoftly(tx, submission, null);
+		return this.#endSoftly(tx, submission, expired);
 	}
 
 	/** Whether it could be in a block as far as it alone goes. */
@@ -133,11 +135,11 @@ export class Cancellations implements Canceller {
 		return record?.stage === "CANCELLED" || record?.stage === "EXPIRED";
 	}
 
-	/** Ends who has the nonce, or had it and could come back, and takes down that `tx` did it. */
+	/** Ends who has the nonce, or had it and expired, if there is such a one, and takes down that `tx` did it. */
 	#endSoftly(
 		tx: DecodedTransaction,
 		submission: Submission,
-		holder: PoolEntry | null,
+		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
 		const { ledger, store, writes, clock } = this.#deps;
 		const transaction = privateTransaction(tx, submission, clock.now());
@@ -146,14 +148,18 @@ export class Cancellations implements Canceller {
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
 		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			const expired = await expiredBefore(tx, this.#deps);
-			await ledger.whileEnding(expired === null ? [] : [expired.hash], async () => {
-				await store.insert(transaction, record, [...ended, ...endedBy(event, expired, ledger)]);
-				if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, event);
-			});
+			await store.insert(transaction, record, ended);
 			ledger.receive({ transaction, record });
 		};
-		const written = holder === null ? insert([]) : this.#end(holder, insert);
+		const written =
+			earlier === null
+				? insert([])
+				: "transaction" in earlier
+					? this.#end(earlier, insert)
+					: ledger.whileEnding([earlier.hash], async () => {
+							await insert(endedBy(event, earlier, ledger));
+							if (earlier.stage === "EXPIRED") ledger.emit(earlier.hash, event);
+						});
 		return writes.track(
 			tx.hash,
 			written.then(() => ({ outcome: "cancels", hash: tx.hash })),
@@ -185,6 +191,8 @@ export class Cancellations implements Canceller {
 			const event = this.#cancelled([...entry.sentTo]);
 			ledger.emit(hash, event);
 			broadcaster.cancel(transaction, event.builders, event.block + 1);
+			const again = pool.get(hash);
+			if (again !== undefined) pool.remove(again);
 		});
 		// Who sends its bytes meanwhile is answered when that is through.
 		const known = ending.then((): SubmitOutcome => ({ outcome: "known", hash }));

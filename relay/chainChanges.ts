@@ -167,7 +167,7 @@ export class ChainChanges {
 
 	/** Back into the pool. Where its place is taken, it was replaced. */
 	#revive(entry: LedgerEntry, restored = false): void {
-		const { pool, ledger, clock } = this.#deps;
+		const { pool, ledger, broadcaster, clock } = this.#deps;
 		const { transaction, record } = entry;
 		const { from, nonce } = transaction.tx;
 		const sentTo = this.#sentTo(entry, restored);
@@ -177,7 +177,9 @@ export class ChainChanges {
 		const discreet = policyOf(other.path).shared === "never";
 		const block = record.block ?? 0;
 		const by = other.tx.hash;
-		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by, builders: [], discreet });
+		const builders = [...sentTo];
+		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by, builders, discreet });
+		broadcaster.cancel(transaction, builders, block + 1);
 	}
 
 	/**
@@ -188,7 +190,7 @@ export class ChainChanges {
 		const sent = record.deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
 		const mayBeOut = restored && record.stage !== "QUEUED";
 		const wasOut = mayBeOut || record.events.some(({ type }) => type === "broadcast");
-		if (record.deliveries.length === 0 && wasOut)
+		if (record.deliveries.every(({ kind }) => kind === "cancel") && wasOut)
 			return new Set(this.#deps.broadcaster.eligible(transaction));
 		return new Set(sent.map(({ builder }) => builder));
 	}
@@ -202,12 +204,17 @@ export class ChainChanges {
 		const { ledger, broadcaster } = this.#deps;
 		for (const { record, transaction } of ledger.entries()) {
 			if (isLive(record.stage) || isMined(record.stage)) continue;
-			const end = record.events.findLast(isEnd);
-			if (end === undefined) continue;
+			const last = record.events.findLast(isEnd);
+			if (last === undefined) continue;
+			// One that had expired before its user ended it was with nobody then, unless they could not be told.
+			const isBare = last.type !== "expired" && last.builders.length === 0;
+			const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
 			const isPrivate = policyOf(transaction.path).form === "private";
 			if (!isPrivate && (end.type === "expired" || end.block < head)) continue;
 			const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
-			const answers = record.deliveries.filter(({ kind, at }) => kind === "cancel" && at >= end.at);
+			const answers = record.deliveries.filter(
+				({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
+			);
 			const untold = builders.filter((name) => {
 				const own = answers.filter(({ builder }) => builder === name);
 				// Without any answer it is on its way, unless the process has just begun.
@@ -218,7 +225,13 @@ export class ChainChanges {
 	}
 }
 
+type Expiry = Extract<LifeEvent, { type: "expired" }>;
+
+function isExpiry(event: LifeEvent): event is Expiry {
+	return event.type === "expired";
+}
+
 /** Whether by this event a transaction ended that a builder may have. */
-function isEnd(event: LifeEvent): event is UserEnd | Extract<LifeEvent, { type: "expired" }> {
+function isEnd(event: LifeEvent): event is UserEnd | Expiry {
 	return event.type === "cancelled" || event.type === "replaced" || event.type === "expired";
 }

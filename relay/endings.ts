@@ -12,8 +12,10 @@ export async function expiredBefore(
 	{ hash, from, nonce }: DecodedTransaction,
 	{ ledger, store }: { readonly ledger: Ledger; readonly store: NonceHolders },
 ): Promise<TransactionRecord | null> {
-	const record = ledger.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
-	return record === null || record.hash === hash ? null : record;
+	const old = ledger.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
+	if (old === null || old.hash === hash) return null;
+	const now = ledger.get(old.hash)?.record ?? old;
+	return now.stage === "EXPIRED" ? now : null;
 }
 
 /**
@@ -29,5 +31,5 @@ export function endedBy(
 	const preview = ledger.preview(record.hash, event);
 	if (preview !== null) return [preview];
 	const copy = structuredClone(record);
-	return record.settledAt !== undefined && fold(copy, event) ? [copy] : [];
+	return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
 }

@@ -165,7 +165,7 @@ export class Pipeline implements Submitter {
 			this.#giveBack(entry, old);
 			throw thrown;
 		});
-		if (!fold(record, { type: "received", at, block })) {
+		if (ledger.isEnding(hash) || !fold(record, { type: "received", at, block })) {
 			// What came back had been mined all the same while this went on.
 			this.#giveBack(entry, old);
 			return known(hash);
@@ -175,27 +175,25 @@ export class Pipeline implements Submitter {
 		const replaced = { type: "replaced", at, block, by: hash, builders, discreet } as const;
 		const oldRecord = old === null ? null : (ledger.get(old.transaction.tx.hash)?.record ?? null);
 		const ended = [...endedBy(replaced, oldRecord, ledger), ...endedBy(replaced, expired, ledger)];
-		await ledger.whileEnding(
-			ended.map((one) => one.hash),
-			async () => {
-				const begun = clock.monotonic();
-				try {
-					await store.insert(transaction, record, ended);
-				} catch (thrown) {
-					this.#giveBack(entry, old);
-					throw thrown;
-				}
-				this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
-				ledger.receive({ transaction, record });
-				entry.durable = true;
-				const told = { ...replaced, at: clock.now() };
-				if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...told, builders: [] });
-				// It may have been mined while the new one was written: then the new one is dropped in its turn.
-				if (old === null || oldRecord === null || !isLive(oldRecord.stage)) return;
-				ledger.emit(oldRecord.hash, { ...told, builders: [...old.sentTo] });
-				broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
-			},
-		);
+		await ledger.whileEnding([hash, ...ended.map((one) => one.hash)], async () => {
+			const begun = clock.monotonic();
+			try {
+				await store.insert(transaction, record, ended);
+			} catch (thrown) {
+				this.#giveBack(entry, old);
+				throw thrown;
+			}
+			this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
+			ledger.receive({ transaction, record });
+			entry.durable = true;
+			this.#predecessors.delete(entry);
+			const told = { ...replaced, at: clock.now() };
+			if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...told, builders: [] });
+			// It may have been mined while the new one was written: then the new one is dropped in its turn.
+			if (old === null || oldRecord === null || !isLive(oldRecord.stage)) return;
+			ledger.emit(oldRecord.hash, { ...told, builders: [...old.sentTo] });
+			broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
+		});
 		if (policyOf(transaction.path).shared === "always") share(transaction);
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
@@ -213,22 +211,23 @@ export class Pipeline implements Submitter {
 
 	/** The write failed: the place is the old one's again; where a later one has it, that replaces the old one. */
 	#giveBack(entry: PoolEntry, old: PoolEntry | null): void {
-		const { pool, runner } = this.#deps;
+		const { pool, ledger, runner } = this.#deps;
 		const { from, nonce } = entry.transaction.tx;
 		pool.remove(entry);
-		if (old !== null) pool.insert(old, nonce, 0);
+		// It may have been mined meanwhile.
+		const stage = ledger.get(old?.transaction.tx.hash ?? "")?.record.stage;
+		if (old !== null && stage !== undefined && isLive(stage)) pool.insert(old, nonce, 0);
 		runner.run(from, "new", true);
 	}
 
 	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
 	async #record(transaction: PrivateTransaction, anew: boolean): Promise<TransactionRecord> {
 		const { ledger, store } = this.#deps;
-		if (!anew) return newRecord(transaction);
 		const { hash } = transaction.tx;
-		const past = ledger.get(hash)?.record ?? (await store.settled(hash));
+		const past = ledger.get(hash)?.record ?? (anew ? await store.settled(hash) : null);
 		if (past === null) return newRecord(transaction);
-		const { events, deliveries, omitted, stage } = structuredClone(past);
-		return { ...newRecord(transaction), events, deliveries, omitted, stage };
+		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
+		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
 	}
 }
 

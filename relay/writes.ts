@@ -14,7 +14,9 @@ export class Writes {
 
 	/** Remembers a write until it ends; answers a promise like it. */
 	track(hash: string, write: Promise<SubmitOutcome>): Promise<SubmitOutcome> {
-		const tracked = write.finally(() => this.#byHash.delete(hash));
+		const tracked = write.finally(() => {
+			if (this.#byHash.get(hash) === tracked) this.#byHash.delete(hash);
+		});
 		this.#byHash.set(hash, tracked);
 		return tracked;
 	}

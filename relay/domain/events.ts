@@ -87,6 +87,8 @@ export type TxEvent =
 			readonly answer: DeliveryAnswer;
 			/** From sending to the answer, in ms. */
 			readonly ms: number;
+			/** Of a cancel: it was the one of the bundle with the best bid behind it. */
+			readonly backrun?: boolean;
 	  }
 	| {
 			readonly type: "included";

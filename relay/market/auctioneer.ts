@@ -130,7 +130,7 @@ export class Auctioneer {
 		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		// The target is in what is taken back: how builders take that belongs to its life too.
 		this.#settle(target, NOTHING, (block, { kind: _, ...answer }) =>
-			events.emit(target, { type: "delivered", kind: "cancel", block, ...answer }),
+			events.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true }),
 		);
 		// A nonce that its best bid had is free for another target's.
 		this.award();

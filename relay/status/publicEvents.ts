@@ -51,7 +51,8 @@ export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 	const told = new Set(end.builders);
 	const confirmed = new Set(
 		record.deliveries
-			.filter(({ kind, answer, at }) => kind === "cancel" && answer === "accepted" && at >= end.at)
+			.filter(({ kind, backrun }) => kind === "cancel" && backrun !== true)
+			.filter(({ answer, at }) => answer === "accepted" && at >= end.at)
 			.map(({ builder }) => builder)
 			.filter((builder) => told.has(builder)),
 	).size;
@@ -61,8 +62,13 @@ export function cancelsReport(record: TransactionRecord): CancelsReport | null {
 }
 
 /** Whether searchers know it and could learn from who has it what stood before it: who may have one, and who may not. */
-function hidesBuilders({ shared, behindHidden }: TransactionRecord): boolean {
-	return shared && behindHidden;
+function hidesBuilders(record: TransactionRecord): boolean {
+	return record.behindHidden && isKnown(record);
+}
+
+/** Whether searchers know its hash: also where they were shown it before it expired and came again. */
+function isKnown({ shared, events }: TransactionRecord): boolean {
+	return shared || events.some(({ type }) => type === "shared");
 }
 
 /** The backrun behind it in its block, where it is in one with a backrun. */
@@ -100,7 +106,7 @@ function lifeView(
 		}
 		case "replaced": {
 			const { discreet, by, builders, ...rest } = event;
-			const isNamed = isPublic(by) || (!record.shared && discreet !== true);
+			const isNamed = isPublic(by) || (!isKnown(record) && discreet !== true);
 			return {
 				...rest,
 				...(hidesBuilders(record) ? {} : { builders }),
@@ -113,11 +119,11 @@ function lifeView(
 		}
 		case "queued": {
 			const { reason, ...rest } = event;
-			return record.shared ? rest : event;
+			return isKnown(record) ? rest : event;
 		}
 		case "simulated": {
 			const { gasUsed, ...rest } = event;
-			return record.shared ? rest : event;
+			return isKnown(record) ? rest : event;
 		}
 		default:
 			return event;

@@ -46,7 +46,7 @@ export class Transactions implements TransactionStore, NonceHolders {
 		const now = transaction.receivedAt;
 		const changes: Change[] = [
 			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
-			...ended.flatMap((one) => (one.settledAt === undefined ? recordChange(one) : settled(one, now))),
+			...ended.flatMap((one) => endChanges(one, now)),
 		];
 		if (transaction.softCancellations)
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
@@ -116,6 +116,9 @@ export class Transactions implements TransactionStore, NonceHolders {
 			const record = await this.settled(hash);
 			if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) continue;
 			changes.push({ key: SETTLED + hash, value: null });
+			// It has come again: what is found by its nonce is this one.
+			if ((await this.#kv.get(SUBMISSION + hash)) !== null) continue;
+			changes.push({ key: RECORD + hash, value: null });
 			for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
 				if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
 			}
@@ -139,6 +142,18 @@ export class Transactions implements TransactionStore, NonceHolders {
 
 function recordChange(record: TransactionRecord): Change {
 	return { key: RECORD + record.hash, value: encodeRecord(record) };
+}
+
+/**
+ * What has ended is written where it is read from: beside its submission, or settled. One that had expired may be on its
+ * way from the one to the other: to both.
+ */
+function endChanges(record: TransactionRecord, now: number): readonly Change[] {
+	const hadExpired = record.events.some(({ type }) => type === "expired");
+	return [
+		...(record.settledAt === undefined ? [recordChange(record)] : []),
+		...(record.settledAt !== undefined || hadExpired ? settled(record, now) : []),
+	];
 }
 
 /** Kept for a week from `now` (ms) on. */

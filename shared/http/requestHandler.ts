@@ -53,6 +53,12 @@ const NOT_JSON = rpcErrorAnswer(
 );
 const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
 
+const BEHIND = jsonAnswer(
+	503,
+	{ error: "expected a connection on which no answer is due" },
+	{ "retry-after": "1" },
+);
+
 /** A request and its response, with what it holds. */
 interface Exchange extends OpenRequest {
 	readonly target: RequestTarget;
@@ -224,6 +230,11 @@ export class RequestHandler {
 		const { socket } = request;
 		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {
 			this.#send(exchange, answer);
+			return;
+		}
+		const [first] = this.#open.of(socket);
+		if (first !== exchange) {
+			this.#send(exchange, BEHIND);
 			return;
 		}
 		if (this.#open.of(socket).size > 1) {

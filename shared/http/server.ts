@@ -169,6 +169,10 @@ class NodeHttpServer implements HttpServer {
 		// Without a listener node closes it without a word.
 		server.on("connect", (_request, socket) => {
 			socket.on("error", () => socket.destroy());
+			if (this.#handler.isBusy(socket)) {
+				socket.destroy();
+				return;
+			}
 			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
 			socket.end(rawAnswer(405, body, ["allow: POST, OPTIONS"]), () => socket.destroy());
 		});

@@ -61,3 +61,28 @@ test("what comes behind an event stream ends the connection, whatever of it came
 	assert.equal(await status(), 200);
 	await stop();
 });
+
+test("an event stream asked for behind a request that is worked on is refused, and that one is answered", async () => {
+	const { port, script, streams, stop } = await scene();
+	const connection = await RawConnection.open(port);
+	const slow = postText("/", { jsonrpc: "2.0", id: 1, method: "test_wait", params: ["slow"] });
+	connection.write(Buffer.concat([slow, STREAM]));
+	await until("it is worked on", () => script.waiting.includes("slow"));
+	script.release("slow");
+	assert.match((await connection.answer()).body, /"result":"slow"/);
+	const refused = await connection.answer();
+	assert.deepEqual([refused.status, refused.headers["retry-after"], streams.size], [503, "1", 0]);
+	await stop();
+});
+
+test("CONNECT behind a request that is worked on is not taken for its answer", async () => {
+	const { port, script, stop } = await scene();
+	const connection = await RawConnection.open(port);
+	const slow = postText("/", { jsonrpc: "2.0", id: 1, method: "test_wait", params: ["slow"] });
+	connection.write(slow);
+	await until("it is worked on", () => script.waiting.includes("slow"));
+	connection.write("CONNECT relay.test:443 HTTP/1.1\r\nHost: relay.test\r\n\r\n");
+	assert.equal(await connection.closed(), "");
+	script.release("slow");
+	await stop();
+});

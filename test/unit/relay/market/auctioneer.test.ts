@@ -142,7 +142,7 @@ for (const [type, event] of [
 		// The target was in it: how builders take that is in its life too.
 		scene.builders.last?.({ at: 3, builder: "a", kind: "cancel", answer: "accepted", ms: 1 });
 		assert.deepEqual(scene.ledger.get(target.tx.hash)?.record.deliveries.at(-1), {
-			...{ at: 3, block: 101, builder: "a", kind: "cancel", answer: "accepted", ms: 1 },
+			...{ at: 3, block: 101, builder: "a", kind: "cancel", answer: "accepted", ms: 1, backrun: true },
 		});
 		assert.deepEqual(
 			[a, b].map((hash) => scene.status(hash, 101)),

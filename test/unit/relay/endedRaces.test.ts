@@ -1,0 +1,232 @@
+// Two things at once about one transaction that ends or comes again: which of them counts, that builders hear of it, and
+// that a kill at any moment leaves what was answered. Disk, node and builders are held by hand.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { StagesScene } from "./stagesScene.ts";
+
+const SENDER = testAccount(0).address;
+const GWEI = 10n ** 9n;
+const LIFE_BLOCKS = 25;
+const WEEK_MS = 7 * 24 * 3_600_000;
+const DEAR = { maxFeePerGas: 2_000n * GWEI, maxPriorityFeePerGas: 1_000n * GWEI };
+
+const soft = (more: Partial<TxOptions> & { path?: PrivateTransaction["path"] } = {}) =>
+	privateTransaction({ path: "noreverts", softCancellations: true, ...more });
+const toSelf = () =>
+	privateTransaction({ to: SENDER, gasLimit: 21_000, maxFeePerGas: 2n * GWEI, maxPriorityFeePerGas: 1n });
+
+function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
+	test(name, async () => {
+		const scene = new StagesScene();
+		await tell(scene);
+		assert.deepEqual(scene.faults, []);
+	});
+}
+
+async function blocks(scene: StagesScene, count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await scene.block();
+}
+
+const cancel = (scene: StagesScene, { tx, origin }: PrivateTransaction) =>
+	scene.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
+const outcome = async (scene: StagesScene, tx: PrivateTransaction) => (await scene.take(tx))[0]?.outcome;
+
+for (const [when, wait] of [
+	["is watched", 0],
+	["was settled", 65],
+] as const) {
+	story(`one that expired, ${when} and came again is taken back at its builders`, async (scene) => {
+		const tx = soft();
+		await scene.take(tx);
+		await blocks(scene, LIFE_BLOCKS + wait);
+		assert.equal(await outcome(scene, tx), "accepted");
+		scene.builders.take();
+		assert.equal(await outcome(scene, toSelf()), "cancels");
+		assert.equal(scene.stage(tx), "CANCELLED");
+		assert.match(scene.builders.take().join(), /^cancel 0 for \d+ at a,b$/);
+	});
+
+	story(`one that expired, ${when} and came again is replaced at its builders`, async (scene) => {
+		const tx = soft();
+		await scene.take(tx);
+		await blocks(scene, LIFE_BLOCKS + wait);
+		assert.equal(await outcome(scene, tx), "accepted");
+		scene.builders.take();
+		assert.equal(await outcome(scene, soft(DEAR)), "accepted");
+		assert.equal(scene.stage(tx), "REPLACED");
+		assert.match(scene.builders.take()[0] ?? "", /^cancel 0 for \d+ at a,b$/);
+	});
+
+	story(
+		`one that expired, ${when}, came again and was cancelled is left alone by the next`,
+		async (scene) => {
+			const tx = soft();
+			await scene.take(tx);
+			await blocks(scene, LIFE_BLOCKS + wait);
+			await scene.take(tx);
+			assert.equal(await cancel(scene, tx), true);
+			assert.equal(await outcome(scene, soft({ value: 1 })), "accepted");
+			assert.equal(scene.stage(tx), "CANCELLED");
+		},
+	);
+
+	story(`an expired one, ${when}, that comes while a self-transfer ends it stays ended`, async (scene) => {
+		const tx = soft();
+		await scene.take(tx);
+		await blocks(scene, LIFE_BLOCKS + wait);
+		scene.builders.take();
+		scene.disk.hold = true;
+		const ending = scene.submit(toSelf());
+		await scene.quiet();
+		const coming = scene.submit(tx);
+		await scene.quiet();
+		scene.disk.hold = false;
+		scene.disk.finish(true);
+		assert.deepEqual([(await ending).outcome, (await coming).outcome], ["cancels", "known"]);
+		await scene.quiet();
+		assert.deepEqual([scene.pool.size, scene.builders.take()], [0, []]);
+		const next = await scene.restart();
+		assert.equal(await outcome(next, tx), "known");
+	});
+}
+
+story("a twin that is still looked at does not bring back what was cancelled meanwhile", async (scene) => {
+	const tx = soft();
+	const get = scene.node.get.bind(scene.node);
+	let asked = 0;
+	let open = () => {};
+	const gate = new Promise<void>((resolve) => {
+		open = resolve;
+	});
+	scene.node.get = async (address) => {
+		asked += 1;
+		if (asked === 2) await gate;
+		return get(address);
+	};
+	const [first, second] = [scene.submit(tx), scene.submit(tx)];
+	assert.equal((await first).outcome, "accepted");
+	await scene.quiet();
+	assert.equal(await cancel(scene, tx), true);
+	scene.builders.take();
+	open();
+	assert.equal((await second).outcome, "known");
+	await scene.quiet();
+	assert.deepEqual([scene.stage(tx), scene.builders.take()], ["CANCELLED", []]);
+});
+
+story("what an expired one was is not written behind its coming again", async (scene) => {
+	const tx = privateTransaction({ path: "nochecks" });
+	await scene.take(tx);
+	await blocks(scene, LIFE_BLOCKS);
+	const told = { at: scene.clock.now(), block: 126, kind: "cancel", answer: "accepted", ms: 1 } as const;
+	scene.ledger.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
+	scene.disk.hold = true;
+	const coming = scene.submit(tx);
+	await scene.quiet();
+	const flushing = scene.loop.flush(false);
+	await scene.quiet();
+	scene.disk.hold = false;
+	scene.disk.finish(true);
+	assert.equal((await coming).outcome, "accepted");
+	await flushing;
+	await scene.quiet();
+	const next = await scene.restart();
+	assert.equal(next.pool.size, 1);
+});
+
+story("two cancels at once are both true, and so is one beside a soft one", async (scene) => {
+	const [one, two] = [soft(), soft({ nonce: 1 })];
+	await scene.take(one, two);
+	assert.deepEqual(await Promise.all([cancel(scene, two), cancel(scene, two)]), [true, true]);
+	const [hash, self] = await Promise.all([cancel(scene, one), scene.submit(toSelf())]);
+	assert.deepEqual([hash, self.outcome], [true, "cancels"]);
+	await scene.quiet();
+	assert.deepEqual([scene.stage(one), scene.pool.size], ["CANCELLED", 0]);
+});
+
+story(
+	"builders that could not be told of an expiry are told again behind the next of its nonce",
+	async (scene) => {
+		const tx = privateTransaction({ path: "nochecks" });
+		await scene.take(tx);
+		await blocks(scene, LIFE_BLOCKS);
+		for (const builder of ["a", "b"]) {
+			const failed = { at: scene.clock.now(), block: 126, kind: "cancel", answer: "failed", ms: 1 } as const;
+			scene.ledger.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
+		}
+		await scene.take(privateTransaction({ value: 1 }));
+		assert.equal(scene.stage(tx), "REPLACED");
+		scene.builders.take();
+		await scene.block();
+		assert.equal(scene.builders.take()[0], "cancel 0 for 127 at a,b");
+	},
+);
+
+story(
+	"a cancel that fails while another takes the nonce: the later one has it, and builders hear of it",
+	async (scene) => {
+		const tx = soft({ path: "nochecks" });
+		await scene.take(tx);
+		scene.disk.hold = true;
+		const cancelling = cancel(scene, tx).catch((thrown: Error) => thrown.message);
+		await scene.quiet();
+		await scene.clock.advance(1);
+	const later = soft({ value: 1, path: "nochecks" });
+		const submitting = scene.submit(later);
+		await scene.quiet();
+		scene.disk.finish(false, 1);
+		assert.equal(await cancelling, "disk");
+		scene.disk.hold = false;
+		scene.disk.finish(true);
+		assert.equal((await submitting).outcome, "accepted");
+		await scene.quiet();
+		const next = await scene.restart();
+		assert.deepEqual([next.stage(tx), next.pool.get(later.tx.hash)?.durable], ["REPLACED", true]);
+		scene.builders.take();
+		await scene.block();
+		assert.deepEqual([scene.stage(tx), scene.stage(later)], ["REPLACED", "BROADCAST"]);
+		assert.ok(
+			scene.builders.take().some((line) => line.startsWith("cancel 0 ")),
+			"a cancel",
+		);
+	},
+);
+
+story("what is found by its nonce is not forgotten while it is pending again", async (scene) => {
+	const tx = soft();
+	await scene.take(tx);
+	await blocks(scene, LIFE_BLOCKS + 65);
+	await scene.clock.advance(WEEK_MS - 1_000);
+	assert.equal(await outcome(scene, tx), "accepted");
+	await scene.clock.advance(3_000);
+	await scene.block();
+	assert.equal(await cancel(scene, tx), true);
+	assert.equal(await outcome(scene, toSelf()), "cancels");
+});
+
+story(
+	"a self-transfer in the very write that settles the expired one is kept, whatever is killed then",
+	async (scene) => {
+		const tx = soft();
+		await scene.take(tx);
+		await blocks(scene, LIFE_BLOCKS + 63);
+		scene.disk.hold = true;
+		const working = scene.block();
+		await scene.quiet();
+		const ending = scene.submit(toSelf());
+		await scene.quiet();
+		scene.disk.hold = false;
+		while (scene.disk.waiting > 0) {
+			scene.disk.finish(true);
+			await scene.quiet();
+		}
+		assert.equal((await ending).outcome, "cancels");
+		await working;
+		const next = await scene.restart();
+		await next.work([], [], true);
+		assert.equal(await outcome(next, tx), "known");
+	},
+);
