@@ -174,7 +174,7 @@ story(
 		const cancelling = cancel(scene, tx).catch((thrown: Error) => thrown.message);
 		await scene.quiet();
 		await scene.clock.advance(1);
-	const later = soft({ value: 1, path: "nochecks" });
+		const later = soft({ value: 1, path: "nochecks" });
 		const submitting = scene.submit(later);
 		await scene.quiet();
 		scene.disk.finish(false, 1);
