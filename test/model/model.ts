@@ -216,13 +216,16 @@ export class ControlModel {
 
 	#take(tx: SignedTx, path: Path, soft: boolean, cancels: boolean): void {
 		const isSoft = soft && isNoRevert(path);
-		const wasSoft = isSoft || this.#taken.get(tx.hash)?.wasSoft === true;
+		const before = this.#taken.get(tx.hash);
+		const wasSoft = isSoft || before?.wasSoft === true;
+		const wasShown = path === "maxbackruns" || before?.wasShown === true;
 		this.#taken.delete(tx.hash);
 		this.#taken.set(tx.hash, {
 			...tx,
 			path,
 			soft: isSoft,
 			wasSoft,
+			wasShown,
 			end: cancels ? "CANCELLED" : null,
 			cancels,
 			expired: false,

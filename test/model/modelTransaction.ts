@@ -40,6 +40,8 @@ export interface ModelTx extends SignedTx {
 	soft: boolean;
 	/** It was submitted so at any time, also where it expired and came again otherwise. */
 	wasSoft: boolean;
+	/** Searchers were shown it at any time, also where it expired and came again otherwise. */
+	wasShown: boolean;
 	/** How it ended, if not by the chain. Kept while it is mined all the same. */
 	end: "REPLACED" | "CANCELLED" | "EXPIRED" | null;
 	/** It took back another one, and is never sent itself. */

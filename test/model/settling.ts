@@ -51,7 +51,7 @@ export class Settling {
 	async acknowledged(watches: readonly BuilderWatch[]): Promise<void> {
 		const { model } = this.#deps;
 		// Of what searchers know, the events name no builder where something hidden stood before it.
-		const open = model.all().filter((tx) => tx.path !== "maxbackruns" && !tx.expired);
+		const open = model.all().filter((tx) => !tx.wasShown && !tx.expired);
 		for (const { hash } of open.filter((tx) => model.isEndedByUser(tx))) {
 			const names = watches.filter((watch) => watch.told(hash).length > 0).map(({ name }) => name);
 			await until(`${names.join()} acknowledged that ${hash} is to be forgotten`, async () => {
