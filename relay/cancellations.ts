@@ -15,16 +15,10 @@ import type {
 	TransactionStore,
 } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import { tooManyTakenBack } from "./domain/rejection.ts";
-import {
-	type CancelRequest,
-	MAX_TAKEN_BACK,
-	type Submission,
-	type SubmitOutcome,
-} from "./domain/submission.ts";
+import { type CancelRequest, known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { isSelfTransfer, privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
-import { endedBy, expiredBefore } from "./endings.ts";
+import { endedBy, expiredBefore, refusalOfMore } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -86,7 +80,7 @@ export class Cancellations implements Canceller {
 		await this.#placeIsWritten(tx);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
-			if (holder.transaction.tx.hash === tx.hash) return { outcome: "known", hash: tx.hash };
+			if (holder.transaction.tx.hash === tx.hash) return known(tx.hash);
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		if (!(await this.#wasSoft(tx))) return null;
@@ -97,11 +91,8 @@ export class Cancellations implements Canceller {
 		if (pool.at(tx.from, tx.nonce) !== undefined) return this.soft(tx, submission);
 		const write = writes.get(tx.hash);
 		if (write !== undefined) return write;
-		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return { outcome: "known", hash: tx.hash };
-		if (ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
-			return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
-		}
-		return this.#endSoftly(tx, submission, expired);
+		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
+		return refusalOfMore(tx.from, ledger) ?? this.#endSoftly(tx, submission, expired);
 	}
 
 	/** Whether it could be in a block as far as it alone goes. */
@@ -195,8 +186,12 @@ export class Cancellations implements Canceller {
 			if (again !== undefined) pool.remove(again);
 		});
 		// Who sends its bytes meanwhile is answered when that is through.
-		const known = ending.then((): SubmitOutcome => ({ outcome: "known", hash }));
-		writes.track(hash, known).catch(() => {});
+		writes
+			.track(
+				hash,
+				ending.then(() => known(hash)),
+			)
+			.catch(() => {});
 		return ending;
 	}
 

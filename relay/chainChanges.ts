@@ -7,7 +7,8 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
-import type { LifeEvent, UserEnd } from "./domain/record.ts";
+import { isUserEnd, type LifeEvent, type UserEnd } from "./domain/record.ts";
+import { replacedBy } from "./endings.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { Ledger, LedgerEntry } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -174,11 +175,9 @@ export class ChainChanges {
 		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined || other.tx.hash === record.hash) return;
-		const discreet = policyOf(other.path).shared === "never";
 		const block = record.block ?? 0;
-		const by = other.tx.hash;
 		const builders = [...sentTo];
-		ledger.emit(record.hash, { type: "replaced", at: clock.now(), block, by, builders, discreet });
+		ledger.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders }));
 		broadcaster.cancel(transaction, builders, block + 1);
 	}
 
@@ -233,5 +232,5 @@ function isExpiry(event: LifeEvent): event is Expiry {
 
 /** Whether by this event a transaction ended that a builder may have. */
 function isEnd(event: LifeEvent): event is UserEnd | Expiry {
-	return event.type === "cancelled" || event.type === "replaced" || event.type === "expired";
+	return isUserEnd(event) || isExpiry(event);
 }

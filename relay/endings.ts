@@ -1,10 +1,14 @@
-// What a submission or a cancel ends beside what is in the pool: an expired transaction with its sender and nonce, whose
-// bytes would bring it back otherwise. A sender and nonce come in, what is to be written and told goes out.
+// What submissions and cancels end, and how that is told: a sender and nonce, or records and events, come in; what is to
+// be written and told goes out. Beside what is in the pool that is an expired transaction, whose bytes would bring it back.
 
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import { policyOf } from "./domain/endpoints.ts";
 import type { TxEvent } from "./domain/events.ts";
 import type { NonceHolders } from "./domain/ports.ts";
 import { fold, type TransactionRecord } from "./domain/record.ts";
+import { tooManyTakenBack } from "./domain/rejection.ts";
+import { MAX_TAKEN_BACK, type SubmitOutcome } from "./domain/submission.ts";
+import type { PrivateTransaction } from "./domain/transaction.ts";
 import type { Ledger } from "./status/ledger.ts";
 
 /** The expired one with the sender and nonce of `tx`, or null; `tx` itself is none. */
@@ -32,4 +36,19 @@ export function endedBy(
 	if (preview !== null) return [preview];
 	const copy = structuredClone(record);
 	return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
+}
+
+/** That `other` has taken the place of a transaction; `builders` are told to forget that. */
+export function replacedBy(
+	other: PrivateTransaction,
+	about: { readonly at: number; readonly block: number; readonly builders: readonly string[] },
+) {
+	const discreet = policyOf(other.path).shared === "never";
+	return { type: "replaced", by: other.tx.hash, discreet, ...about } as const;
+}
+
+/** The refusal of one more from a sender who has taken back too many lately, else null. */
+export function refusalOfMore(from: string, ledger: Ledger): SubmitOutcome | null {
+	if (ledger.takenBack(from) < MAX_TAKEN_BACK) return null;
+	return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
 }

@@ -21,11 +21,11 @@ import type {
 	TransactionStore,
 } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import { type Rejection, type RejectionCode, rejection, tooManyTakenBack } from "./domain/rejection.ts";
-import { MAX_TAKEN_BACK, type Submission, type SubmitOutcome } from "./domain/submission.ts";
+import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
+import { known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { isSelfTransfer, type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import { ACCOUNT_RULES, type ChainRules, firstRefusal } from "./domain/transactionRules.ts";
-import { endedBy, expiredBefore } from "./endings.ts";
+import { endedBy, expiredBefore, refusalOfMore, replacedBy } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
 import type { Writes } from "./writes.ts";
@@ -139,9 +139,8 @@ export class Pipeline implements Submitter {
 		const { pool, ledger, clock } = this.#deps;
 		// A replacement costs its sender more each time; to submit and take back costs nothing.
 		const isFresh = pool.at(tx.from, tx.nonce) === undefined;
-		if (isFresh && ledger.takenBack(tx.from) >= MAX_TAKEN_BACK) {
-			return Promise.resolve({ outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) });
-		}
+		const refusal = isFresh ? refusalOfMore(tx.from, ledger) : null;
+		if (refusal !== null) return Promise.resolve(refusal);
 		const transaction = privateTransaction(tx, submission, clock.now());
 		const added = pool.add(transaction, account);
 		if (added.outcome === "refused")
@@ -171,8 +170,7 @@ export class Pipeline implements Submitter {
 			return known(hash);
 		}
 		const builders = [...(old?.sentTo ?? [])];
-		const discreet = policyOf(transaction.path).shared === "never";
-		const replaced = { type: "replaced", at, block, by: hash, builders, discreet } as const;
+		const replaced = replacedBy(transaction, { at, block, builders });
 		const oldRecord = old === null ? null : (ledger.get(old.transaction.tx.hash)?.record ?? null);
 		const ended = [...endedBy(replaced, oldRecord, ledger), ...endedBy(replaced, expired, ledger)];
 		await ledger.whileEnding([hash, ...ended.map((one) => one.hash)], async () => {
@@ -229,10 +227,6 @@ export class Pipeline implements Submitter {
 		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
 	}
-}
-
-function known(hash: string): SubmitOutcome {
-	return { outcome: "known", hash };
 }
 
 function undecodable(reason: DecodeReason, message: string): Rejection {

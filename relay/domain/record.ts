@@ -15,6 +15,11 @@ export type LifeEvent = Exclude<TxEvent, { type: "delivered" | "bid" }>;
 /** That its user took it back, or replaced it. */
 export type UserEnd = Extract<LifeEvent, { type: "cancelled" | "replaced" }>;
 
+/** Whether by this event its user ended it. */
+export function isUserEnd(event: LifeEvent): event is UserEnd {
+	return event.type === "cancelled" || event.type === "replaced";
+}
+
 /** The record of one transaction. Numbers fit JSON; wei, gas and nonce are decimal strings. */
 export interface TransactionRecord {
 	readonly hash: string;

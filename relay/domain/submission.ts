@@ -1,4 +1,4 @@
-// A submission as ingress hands it over, and what can become of it. Pure types.
+// A submission or a cancel as ingress hands it over, and what can become of it. Pure.
 
 import type { Rejection } from "./rejection.ts";
 import type { SubmissionOptions } from "./transaction.ts";
@@ -18,6 +18,11 @@ export interface Submission extends SubmissionOptions {
 export type SubmitOutcome =
 	| { readonly outcome: "accepted" | "known" | "cancels"; readonly hash: string }
 	| { readonly outcome: "refused"; readonly rejection: Rejection };
+
+/** The outcome for what was here already. */
+export function known(hash: string): SubmitOutcome {
+	return { outcome: "known", hash };
+}
 
 /**
  * Transactions that one sender may take back within the blocks that they are watched for: each is remembered

@@ -4,7 +4,7 @@
 
 import type { TxEvent } from "../domain/events.ts";
 import { isLive } from "../domain/lifecycle.ts";
-import type { Delivery, LifeEvent, TransactionRecord } from "../domain/record.ts";
+import { type Delivery, isUserEnd, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 
 /** Whether the transaction with a hash is shared or mined. */
 export type IsPublic = (hash: string) => boolean;
@@ -46,8 +46,8 @@ export function publicEvent(
 
 /** How far its builders have taken it back; null where its user has not ended it, or builders are not told of. */
 export function cancelsReport(record: TransactionRecord): CancelsReport | null {
-	const end = record.events.findLast(({ type }) => type === "cancelled" || type === "replaced");
-	if ((end?.type !== "cancelled" && end?.type !== "replaced") || hidesBuilders(record)) return null;
+	const end = record.events.findLast(isUserEnd);
+	if (end === undefined || hidesBuilders(record)) return null;
 	const told = new Set(end.builders);
 	const confirmed = new Set(
 		record.deliveries

@@ -3,7 +3,7 @@
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { isSubmissionPath, type SubmissionPath } from "../domain/endpoints.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import { isUserEnd, type TransactionRecord } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 /** What is kept beside the raw bytes. */
@@ -73,9 +73,7 @@ export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
 	// Those of earlier versions lack these.
 	const events = record.events.map((event) =>
-		event.type === "cancelled" || event.type === "replaced"
-			? { ...event, builders: event.builders ?? [] }
-			: event,
+		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
 	);
 	const { backruns = 0, refund = "0", behindHidden = false } = record;
 	return { ...record, events, backruns, refund, behindHidden };
