@@ -9,22 +9,11 @@ import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
 import { HandDisk } from "./handDisk.ts";
 import { StagesScene } from "./stagesScene.ts";
+import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const OTHER = testAccount(1);
 const at = (nonce: number, path: PrivateTransaction["path"] = "fast") => privateTransaction({ nonce, path });
-
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
-}
-
-async function blocks(scene: StagesScene, count: number): Promise<void> {
-	for (let i = 0; i < count; i += 1) await scene.block();
-}
 
 story("what is in a block is included, is sent no more, and is told with its place", async (scene) => {
 	const [one, two] = [at(0), at(1)];

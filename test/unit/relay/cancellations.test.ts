@@ -2,10 +2,10 @@
 // every moment of a submission's, a replacement's or a simulation's life; and what a failing disk leaves.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import type { StagesScene } from "./stagesScene.ts";
+import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const HERE = "127.0.0.1";
@@ -16,14 +16,6 @@ const WATCH_BLOCKS = 64;
 function bid(step: number, options: { nonce?: number; path?: PrivateTransaction["path"] } = {}) {
 	const fee = 10n ** 10n * 2n ** BigInt(step);
 	return privateTransaction({ ...options, maxFeePerGas: fee, maxPriorityFeePerGas: fee });
-}
-
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
 }
 
 function cancel(
@@ -46,10 +38,6 @@ function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
 		},
 	);
 	return seen;
-}
-
-async function blocks(scene: StagesScene, count: number): Promise<void> {
-	for (let i = 0; i < count; i += 1) await scene.block();
 }
 
 story("it is gone at once, and everybody is told when that is on disk", async (scene) => {

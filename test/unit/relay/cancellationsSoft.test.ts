@@ -2,12 +2,12 @@
 // with soft cancellations, what a failing disk leaves, and for how long. And how builders are told again.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
 import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import type { StagesScene } from "./stagesScene.ts";
+import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const WEEK_MS = 7 * 24 * 3600 * 1000;
@@ -28,24 +28,12 @@ const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "canc
 const known = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "known", hash: tx.hash });
 const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "accepted", hash: tx.hash });
 
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
-}
-
 function gate(): { readonly closed: Promise<void>; readonly open: () => void } {
 	let open = () => {};
 	const closed = new Promise<void>((resolve) => {
 		open = resolve;
 	});
 	return { closed, open };
-}
-
-async function blocks(scene: StagesScene, count: number): Promise<void> {
-	for (let i = 0; i < count; i += 1) await scene.block();
 }
 
 /** Both have ended so, the nonce is free, and of the cancelling one nobody has heard. */

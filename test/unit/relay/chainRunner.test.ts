@@ -2,11 +2,10 @@
 // links, and a node that is silent or overtaken by events.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { SubmissionPath } from "../../../relay/domain/endpoints.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import { story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 
@@ -17,14 +16,6 @@ function on(path: SubmissionPath, nonce = 0, options: TxOptions = {}): PrivateTr
 const DEARER = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 12n };
 
 /** A test on a fresh scene, in which nothing illegal may happen. */
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
-}
-
 /** Path; to whom; whether it is simulated at arrival and in the next block. */
 const PATHS = [
 	["fast", "a,b", true, false],

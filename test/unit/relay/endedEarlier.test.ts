@@ -2,10 +2,10 @@
 // is written while a block comes, one that a process before this had sent. None of them comes back or is forgotten.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import type { StagesScene } from "./stagesScene.ts";
+import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -16,18 +16,6 @@ const soft = (more: Partial<TxOptions> = {}) =>
 	privateTransaction({ path: "noreverts", softCancellations: true, ...more });
 const toSelf = () =>
 	privateTransaction({ to: SENDER, gasLimit: 21_000, maxFeePerGas: 2n * GWEI, maxPriorityFeePerGas: 1n });
-
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
-}
-
-async function blocks(scene: StagesScene, count: number): Promise<void> {
-	for (let i = 0; i < count; i += 1) await scene.block();
-}
 
 const outcomes = async (scene: StagesScene, ...transactions: readonly PrivateTransaction[]) =>
 	(await scene.take(...transactions)).map(({ outcome }) => outcome);

@@ -2,10 +2,9 @@
 // over, on a disk of an older version, and by the hundred. It never comes back, and costs the relay little.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { MAX_TAKEN_BACK } from "../../../relay/domain/submission.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -17,18 +16,6 @@ const UNTIL_SETTLED = 25 + 65;
 const soft = () => privateTransaction({ path: "noreverts", softCancellations: true });
 const toSelf = (value = 0, more: Partial<TxOptions> = {}) =>
 	privateTransaction({ to: SENDER, gasLimit: 21_000, value, maxFeePerGas: 2n * GWEI, ...more });
-
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
-}
-
-async function blocks(scene: StagesScene, count: number): Promise<void> {
-	for (let i = 0; i < count; i += 1) await scene.block();
-}
 
 story("a disk that can't be read when an expired one comes again leaves nothing behind", async (scene) => {
 	const tx = soft();

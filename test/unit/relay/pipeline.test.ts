@@ -2,11 +2,11 @@
 // that nothing is answered, sent or lost where the disk or the chain interferes.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { privateTransaction, rawTransaction, testAccount } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import type { StagesScene } from "./stagesScene.ts";
+import { story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const accepted = ({ tx }: PrivateTransaction) => ({ outcome: "accepted", hash: tx.hash });
@@ -16,14 +16,6 @@ const known = ({ tx }: PrivateTransaction) => ({ outcome: "known", hash: tx.hash
 function bid(step: number, nonce = 0): PrivateTransaction {
 	const fee = 10n ** 10n * 2n ** BigInt(step);
 	return privateTransaction({ nonce, maxFeePerGas: fee, maxPriorityFeePerGas: fee });
-}
-
-function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
-	test(name, async () => {
-		const scene = new StagesScene();
-		await tell(scene);
-		assert.deepEqual(scene.faults, []);
-	});
 }
 
 /** What a restart finds on the disk: stages by nonce and step. */

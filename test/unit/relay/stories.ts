@@ -1,0 +1,19 @@
+// A test of the stages as a story: what is told happens on a scene of its own, and no fault of ours may be logged in it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StagesScene } from "./stagesScene.ts";
+
+/** Tells a story; it fails too where a fault was logged. */
+export function story(name: string, tell: (scene: StagesScene) => Promise<void>): void {
+	test(name, async () => {
+		const scene = new StagesScene();
+		await tell(scene);
+		assert.deepEqual(scene.faults, []);
+	});
+}
+
+/** So many empty blocks come. */
+export async function blocks(scene: StagesScene, count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await scene.block();
+}
