@@ -1,0 +1,285 @@
+// What the parts of boost need of each other: each port names what its consumer uses. Types only.
+
+import type { RequestLife } from "../../shared/http/requestLife.ts";
+import type {
+	BoostPath,
+	Delivery,
+	ExchangeResult,
+	Fault,
+	Reading,
+	UpstreamName,
+	WireVerdict,
+} from "./delivery.ts";
+import type { EndedEntry, Ending, NewEntry, OpenEntry } from "./journalEntry.ts";
+
+/** Cuts attempts off; listeners are called once each. An AbortController's work at a fifth of its cost. */
+export interface Cut {
+	readonly isCut: boolean;
+	/** Calls `listener` once when it is cut, at once where it already is. Answers what takes the listener away. */
+	onCut(listener: () => void): () => void;
+}
+
+/** One POST to an upstream. */
+export interface Post {
+	/** Path and query behind the upstream's own: "/fast?refundRecipient=0x…". Absolute for `url`s taken as they are. */
+	readonly target: string;
+	readonly body: Buffer | string;
+	/** Beside content-type. Names in lower case. */
+	readonly headers: Readonly<Record<string, string>>;
+	/** Ms until it is a `timeout`. */
+	readonly deadlineMs: number;
+	readonly cut?: Cut;
+}
+
+/** A road to one upstream: warm connections. Never rejects. */
+export interface Road {
+	post(post: Post): Promise<ExchangeResult>;
+	/** GET of a path; for status pages. */
+	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
+	close(): Promise<void>;
+}
+
+export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
+export type BreakerState = (typeof BREAKER_STATES)[number];
+
+/** What opened a breaker. */
+export type TripReason =
+	| Fault
+	| "faults"
+	| "storm"
+	| "silence"
+	| "staleHead"
+	| "notReady"
+	| "probe"
+	| "forced";
+
+/** What an attempt says of itself to the breaker. */
+export interface Attempted {
+	/**
+	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: nobody's. A read's `timeout`
+	 * is never charged, it starts a probe.
+	 */
+	readonly outcome: "answered" | "cut" | Fault;
+	/** Of a submission: its sender, for the storm of −32603. */
+	readonly sender?: string;
+}
+
+/** The guard of one upstream. */
+export interface Breaker {
+	readonly upstream: UpstreamName;
+	readonly state: BreakerState;
+	/** False while it takes requests. Forced-closed ones always take them. */
+	readonly isOut: boolean;
+	/** When it might take requests again, in ms from now; for `Retry-After`. */
+	readonly retryMs: number;
+	/**
+	 * Runs `attempt` unless it is out, and counts what it says. While the upstream is silent, newcomers wait here for the
+	 * probe's word. `cut` is cut when the breaker opens. Answers null where it takes no requests: nothing was sent.
+	 */
+	run<T extends Attempted>(kind: "read" | "submission", attempt: (cut: Cut) => Promise<T>): Promise<T | null>;
+	/** Tells of a fault or an answer seen elsewhere (pass-through). */
+	note(attempted: Attempted): void;
+	/** Each change of state, and of `isOut`. */
+	onChange(listener: () => void): void;
+	status(): BreakerStatus;
+	/** Until `null` (auto) its state is this one. */
+	force(state: "open" | "closed" | null): void;
+}
+
+/** A row of `/status`. */
+export interface BreakerStatus {
+	readonly state: BreakerState;
+	readonly reason: TripReason | null;
+	/** ISO 8601: since when it has been in this state. */
+	readonly since: string;
+	/** ISO 8601, or null where none is due. */
+	readonly nextProbeAt: string | null;
+	readonly inFlight: number;
+	/** 0 where none is. */
+	readonly oldestInFlightMs: number;
+}
+
+/** Why a probe failed, or null: it would take a transaction. */
+export type ProbeWord = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
+
+/** Asks an upstream whether it would take a transaction now. Never rejects, and ends by its own deadline. */
+export type Probe = () => Promise<ProbeWord>;
+
+/** The acknowledged transactions. Changes are in memory at once; what they answer resolves when they are on disk. */
+export interface Journal {
+	/** Entries that are open, those under way too. */
+	readonly depth: number;
+	/** Whether the last write came through. */
+	readonly isDurable: boolean;
+	get(hash: string): OpenEntry | null;
+	/** The entry's bytes; null where it is not open any more. */
+	raw(hash: string): Promise<Buffer | null>;
+	ended(hash: string): EndedEntry | null;
+	/** Open entries of a sender by nonce. */
+	of(from: string): readonly OpenEntry[];
+	/** All open entries, those of a sender by nonce. */
+	open(): Iterable<OpenEntry>;
+	/** Ended ones of which somebody was not told yet. */
+	untold(): Iterable<EndedEntry>;
+	/**
+	 * Opens it, under way, with `holder` as the one who is given it first. Where there is no room (or it is open already)
+	 * nothing is kept and false comes at once. Rejects where the store fails; it is then kept in memory alone.
+	 */
+	add(entry: NewEntry, holder: UpstreamName): Promise<boolean>;
+	/** One more that was given it. */
+	held(hash: string, by: UpstreamName): Promise<void>;
+	/** It turned out that `by` does not have it, or has forgotten it. */
+	notHeld(hash: string, by: UpstreamName): Promise<void>;
+	/** `by`, which was owed it, has it now or will never have it. */
+	paid(hash: string, by: UpstreamName): Promise<void>;
+	/** The request that brought it is over. Not acknowledged and held by nobody: it is forgotten. */
+	settle(hash: string, acknowledged: boolean): Promise<void>;
+	/** The relay (or the node) says that it is still on its way: it lives on. */
+	alive(hash: string): void;
+	/** It is final. `untold`: who has it and must still hear of that. */
+	end(hash: string, ending: Ending, untold?: readonly UpstreamName[]): Promise<void>;
+	/** Marks a hash that was never an entry as ended by its user: a soft cancel's own. */
+	markEnded(entry: Omit<EndedEntry, "endedAt">): Promise<void>;
+	/** `by` was told. */
+	told(hash: string, by: UpstreamName): Promise<void>;
+	/** A mined one is not in the chain any more: it is open again. */
+	reopen(hash: string): Promise<void>;
+}
+
+/** How one kind of fallback spells things. Pure, but for reading its words. */
+export interface Dialect {
+	readonly name: DialectName;
+	/** Whether it takes arrays. */
+	readonly batches: boolean;
+	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
+	readonly knowsPrivate: boolean;
+	/** Whether a transaction whose nonce has a gap may go there. */
+	readonly takesGaps: boolean;
+	/** How a user's transaction is cancelled there by hash; null where it can't be. */
+	readonly cancelMethod: string | null;
+	/** Whether a self-transfer of a nonce that it holds is a cancel without cost there. */
+	readonly softCancels: boolean;
+	/** Path and query for a submission; what was dropped, by name. */
+	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
+	/** Where a transaction's status is told, behind the base URL; null where nowhere. */
+	statusPath(hash: string): string | null;
+	/** Whether a −32603 with these words is a verdict all the same. */
+	isVerdict(message: string): boolean;
+}
+
+export const DIALECTS = ["mevblocker", "flashbots", "plain"] as const;
+export type DialectName = (typeof DIALECTS)[number];
+
+/** What a request leaves behind for the headers of its answer. */
+export interface Trail {
+	/** Who answered, in the order of the entries of a batch. */
+	readonly answeredBy: Set<UpstreamName | "journal" | "boost">;
+	/** Requests that were sent to upstreams. */
+	attempts: number;
+	/** Query parameters that the fallback was not told. */
+	readonly dropped: Set<string>;
+}
+
+/** Who asks, as far as the relay may be told. */
+export interface Asker {
+	/** Network address. */
+	readonly address: string;
+	/** Verified signer of the body, or null. */
+	readonly signer: string | null;
+	/** The `Origin` header. */
+	readonly origin: string | null;
+	/** The signature's header, sent on where the body is sent on as it came. */
+	readonly signature: string | null;
+	/** The `User-Agent` and what else the relay may want is not sent on. */
+	readonly life: RequestLife;
+}
+
+/** What every call of one request shares. */
+export interface RequestState {
+	readonly asker: Asker;
+	readonly path: BoostPath;
+	/** As it came, without "?". */
+	readonly search: string;
+	/** The body as it came where it is one call with an id, else null: then calls are written anew. */
+	readonly whole: Buffer | null;
+	/** When the budget is over, in ms of the clock's monotonic reading. */
+	readonly until: number;
+	readonly trail: Trail;
+}
+
+/** A transaction as it is sent on. */
+export interface Sendable {
+	/** Lower case. */
+	readonly hash: string;
+	/** Sender, lower case. */
+	readonly from: string;
+	readonly raw: Buffer;
+	readonly path: BoostPath;
+	/** As it came, without "?". */
+	readonly search: string;
+}
+
+/** How a request is sent on. */
+export interface SendOptions {
+	/** Ms at most. */
+	readonly deadlineMs: number;
+	/** On whose behalf; null for boost's own. Only our relay is told of it. */
+	readonly asker: Asker | null;
+	/** Counted on it. */
+	readonly trail?: Trail;
+}
+
+/** The answer to one call. */
+export type CallResult =
+	| { readonly ok: true; readonly result: unknown }
+	| { readonly ok: false; readonly error: WireVerdict };
+
+/** One call to be made. */
+export interface Call {
+	readonly method: string;
+	readonly params: readonly unknown[];
+}
+
+/** One upstream with its guard. Nothing here rejects. */
+export interface Upstream {
+	readonly name: UpstreamName;
+	readonly breaker: Breaker;
+	/** Null for our relay, which speaks as we do. */
+	readonly dialect: Dialect | null;
+	/** Why it may never be given what came on `path`, in words for the client; null where it may. */
+	refusal(path: BoostPath): string | null;
+	/**
+	 * Sends a transaction, in its dialect. `whole`: the body as it came, sent on as it is to our relay. `nonce too low`
+	 * of a transaction that it then knows by hash is `acknowledged`. Null where its breaker is open: nothing was sent.
+	 */
+	deliver(tx: Sendable, options: SendOptions & { readonly whole: Buffer | null }): Promise<Delivery | null>;
+	/** Sends a body of reads as it is to `path`, and judges the answer. Null where its breaker is open. */
+	read(
+		body: Buffer | string,
+		options: SendOptions & { readonly path: BoostPath; readonly search: string },
+	): Promise<Reading | null>;
+	/** One call on `path` (fast unless said); null where it is out or no answer to the call came. */
+	call(call: Call, options: SendOptions & { readonly path?: BoostPath }): Promise<CallResult | null>;
+	/** Many calls, as one request where it takes those; null where it is out or any answer is missing. */
+	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;
+	/** The JSON of a status page; null where it is out, has none, or does not answer with JSON and 200. */
+	statusPage(hash: string, options: SendOptions): Promise<unknown>;
+}
+
+/** Both roads; `fallback` is null where there is none. */
+export interface Upstreams {
+	readonly relay: Upstream;
+	readonly fallback: Upstream | null;
+}
+
+/** What the chain says: the independent node where there is one, else the relay, else the fallback. */
+export interface ChainReads {
+	/** Null where nobody answered all. */
+	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
+}
+
+/** Sees to all that the journal holds beyond single requests: handing over, what is owed, who is to be told. */
+export interface Handover {
+	/** Something changed (a breaker, an entry): look again soon. Many calls make one look. */
+	wake(): void;
+}
