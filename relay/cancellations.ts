@@ -2,6 +2,7 @@
 // the transaction is gone from the pool at once, and when that is on disk its builders are told and the answer goes out.
 
 import type { Clock } from "../shared/clock.ts";
+import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
@@ -16,7 +17,7 @@ import type {
 } from "./domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type CancelRequest, known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
-import { isSelfTransfer, privateTransaction } from "./domain/transaction.ts";
+import { privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 import { endedBy, expiredBefore, refusalOfMore } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";

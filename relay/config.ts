@@ -5,16 +5,23 @@ import { readFileSync } from "node:fs";
 import {
 	integer,
 	oneOf,
+	optional,
 	readSettings,
-	type Setting,
+	row,
 	SettingError,
 	type Settings,
 	type SettingTable,
-	text,
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
-import { LOG_LEVELS } from "../shared/log.ts";
+import {
+	databaseUrlRow,
+	dataDirRow,
+	headerText,
+	port,
+	portRow,
+	SERVER_ROWS,
+} from "../shared/serverSettings.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 import { CANCEL_POLICIES } from "./domain/cancelPolicy.ts";
@@ -23,17 +30,19 @@ import { SUBSCRIPTION_NAMES } from "./domain/subscriptionNames.ts";
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 /** So that bots written for that relay work unchanged. */
 const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
-const port = integer(0, 65_535);
 
 /** Every setting of the relay. */
 export const RELAY_SETTINGS = {
-	PORT: row("port for HTTP and websocket", "a port, 0 to 65535 (0: any free one)", "8080", port, "8080"),
-	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
+	PORT: portRow("8080"),
+	HOST: SERVER_ROWS.HOST,
 	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 0 to 65535", "8090", port),
-	METRICS_PORT: optional("port of its own for /metrics", "a port, 0 to 65535", "9090", port),
-	ETH_RPC_URL: {
-		...row("the execution node", "an http or https URL", "http://127.0.0.1:8545", url("http:", "https:")),
-	},
+	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
+	ETH_RPC_URL: row(
+		"the execution node",
+		"an http or https URL",
+		"http://127.0.0.1:8545",
+		url("http:", "https:"),
+	),
 	ETH_WS_URL: optional(
 		"the node's websocket: heads by subscription instead of polling",
 		"a ws or wss URL",
@@ -48,7 +57,7 @@ export const RELAY_SETTINGS = {
 		"1000",
 	),
 	CHAIN_ID: optional("the chain the node must be on", "a chain id", "1", chainId),
-	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
+	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	BUILDERS: row(
 		"the block builders",
 		"rows as JSON, the path of a JSON file, or mainnet for the list that comes with it",
@@ -66,7 +75,7 @@ export const RELAY_SETTINGS = {
 		address,
 	),
 	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
-	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
+	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
 	SUBSCRIPTION_ALIASES: row(
 		"other names for the subscription to pending transactions",
 		"names of letters, digits, - and _, up to 80 each, with commas between",
@@ -74,23 +83,9 @@ export const RELAY_SETTINGS = {
 		aliases,
 		DEFAULT_ALIASES,
 	),
-	DATA_DIR: row("folder of the embedded store (in it: relay/)", "a folder", "./data", text, "./data"),
-	DATABASE_URL: {
-		...optional(
-			"PostgreSQL instead of the embedded store",
-			"not set: this version has no such engine",
-			"",
-			none,
-		),
-		secret: true,
-	},
-	TRUST_PROXY: row(
-		"proxies in front whose X-Forwarded-For entry is believed",
-		"a number, 0 to 10",
-		"1",
-		integer(0, 10),
-		"0",
-	),
+	DATA_DIR: dataDirRow("the embedded store", "relay"),
+	DATABASE_URL: databaseUrlRow("the embedded store"),
+	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	CANCEL_POLICY: row(
 		"who may cancel by hash: the network address that submitted it, or anyone; its sender's signature always",
 		`one of ${CANCEL_POLICIES.join(", ")}`,
@@ -99,31 +94,24 @@ export const RELAY_SETTINGS = {
 		"origin",
 	),
 	BOOST_SECRET: {
-		...optional("shared with boost, which then names the client", "any text", "a long random text", text),
+		...optional(
+			"shared with boost, which then names the client",
+			"any text of printable ASCII",
+			"a long random text",
+			headerText,
+		),
 		secret: true,
 	},
-	MAX_BODY_BYTES: row(
-		"size of a request at most",
-		"bytes, 1024 to 67108864",
-		"2097152",
-		integer(1024, 67_108_864),
-		"2097152",
-	),
-	MAX_BATCH: row("entries of a batch at most", "a number, 1 to 10000", "100", integer(1, 10_000), "100"),
-	RATE_LIMIT_RPS: row(
-		"requests a second of each client, with ten seconds' worth of burst",
-		"a number, 0 (no limit) to 1000000",
-		"100",
-		integer(0, 1_000_000),
-		"100",
-	),
+	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,
+	MAX_BATCH: SERVER_ROWS.MAX_BATCH,
+	RATE_LIMIT_RPS: SERVER_ROWS.RATE_LIMIT_RPS,
 	MAX_HEAD_AGE_S: optional(
 		"an older head makes /readyz 503; five slots unless set",
 		"seconds, 1 to 86400",
 		"60",
 		integer(1, 86_400),
 	),
-	LOG_LEVEL: row("what is logged", `one of ${LOG_LEVELS.join(", ")}`, "info", oneOf(LOG_LEVELS), "info"),
+	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 
 export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
@@ -131,31 +119,6 @@ export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 /** Reads the relay's settings. Throws SettingError for the first one that is missing or bad. */
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
 	return readSettings(RELAY_SETTINGS, env);
-}
-
-function row<T>(
-	help: string,
-	expects: string,
-	example: string,
-	parse: (value: string) => T | undefined,
-	fallback?: string,
-): Setting<T> {
-	return { help, expects, example, parse, ...(fallback === undefined ? {} : { default: fallback }) };
-}
-
-function optional<T>(
-	help: string,
-	expects: string,
-	example: string,
-	parse: (value: string) => T | undefined,
-): Setting<T | undefined> {
-	return {
-		help,
-		expects,
-		example,
-		optional: true,
-		parse: (value) => (value === "" ? undefined : parse(value)),
-	};
 }
 
 function chainId(value: string): bigint | undefined {
@@ -181,11 +144,6 @@ function aliases(value: string): readonly string[] | undefined {
 	const names = value.split(",").map((name) => name.trim());
 	const taken: readonly string[] = SUBSCRIPTION_NAMES;
 	return names.every((name) => /^[\w-]{1,80}$/.test(name) && !taken.includes(name)) ? names : undefined;
-}
-
-/** Nothing is valid: what the setting asks for does not exist, and must not look as if it did. */
-function none(): undefined {
-	return undefined;
 }
 
 function builders(value: string): readonly BuilderRow[] | undefined {

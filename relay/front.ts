@@ -3,6 +3,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
+import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -32,7 +33,7 @@ import { createAnnouncer } from "./status/announcer.ts";
 import { eventHistory, eventNews } from "./status/eventMessages.ts";
 import { Followers } from "./status/followers.ts";
 import type { Ledger } from "./status/ledger.ts";
-import { eventsReport, statusReport, unknownReport } from "./status/report.ts";
+import { eventsReport, statusReport } from "./status/report.ts";
 import type { Transactions } from "./store/transactions.ts";
 
 export interface FrontParts {
@@ -124,7 +125,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			},
 			views: {
 				status: statusReport,
-				unknown: unknownReport,
+				unknown: unknownStatus,
 				events: (record) => eventsReport(record, isPublic),
 				history: (record) => eventHistory(record, isPublic),
 				news: (record, event) => eventNews(record, event, isPublic),

@@ -2,6 +2,7 @@
 // refusal. Decode, admit, pool, write; then, behind the answer, the chain runner simulates, shares and broadcasts.
 
 import type { Clock } from "../shared/clock.ts";
+import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
 import {
 	type DecodedTransaction,
 	type DecodeReason,
@@ -23,7 +24,7 @@ import type {
 import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import { known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
-import { isSelfTransfer, type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
+import { type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import { ACCOUNT_RULES, type ChainRules, firstRefusal } from "./domain/transactionRules.ts";
 import { endedBy, expiredBefore, refusalOfMore, replacedBy } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";

@@ -53,6 +53,33 @@ export function readSettings<T extends SettingTable>(
 	return Object.freeze(values) as Settings<T>;
 }
 
+/** A row of a table: required, or with `fallback` as its default. `example` and `fallback` are as one would write them. */
+export function row<T>(
+	help: string,
+	expects: string,
+	example: string,
+	parse: (value: string) => T | undefined,
+	fallback?: string,
+): Setting<T> {
+	return { help, expects, example, parse, ...(fallback === undefined ? {} : { default: fallback }) };
+}
+
+/** A row that may be left out: its value is then undefined. */
+export function optional<T>(
+	help: string,
+	expects: string,
+	example: string,
+	parse: (value: string) => T | undefined,
+): Setting<T | undefined> {
+	return {
+		help,
+		expects,
+		example,
+		optional: true,
+		parse: (value) => (value === "" ? undefined : parse(value)),
+	};
+}
+
 /** The text of `--help`: every setting with what it expects and its default. */
 export function helpText(command: string, about: string, table: SettingTable): string {
 	const lines = [`${command}: ${about}`, "", "Settings (environment variables):"];

@@ -62,17 +62,36 @@ export function sequence(
 /** The whole stop must be done before the host's SIGKILL, 30 s after its SIGTERM. */
 export const STOP_LIMIT_MS = 28_000;
 
+interface StopDependencies {
+	readonly log: Logger;
+	readonly clock: Clock;
+	readonly exit: (code: number) => void;
+}
+
 /**
  * Stops `component` on the first SIGTERM or SIGINT and then calls `exit` with 0, or with 1 when the stop took
  * longer than {@link STOP_LIMIT_MS}. Further signals are ignored: hosts send several.
  */
-export function stopOnSignals(
-	component: Component,
-	dependencies: { log: Logger; clock: Clock; exit: (code: number) => void },
-): void {
+export function stopOnSignals(component: Component, dependencies: StopDependencies): void {
+	const stop = stopOnce(component, dependencies);
+	process.on("SIGTERM", stop);
+	process.on("SIGINT", stop);
+}
+
+/** The same when the channel to the parent process closes; signals are ignored: the parent gets them too. */
+export function stopOnParent(component: Component, dependencies: StopDependencies): void {
+	const stop = stopOnce(component, dependencies);
+	process.on("disconnect", () => stop("disconnect"));
+	process.on("SIGTERM", () => {});
+	process.on("SIGINT", () => {});
+	// The parent may have gone before there was anybody to hear of it.
+	if (!process.connected) stop("disconnect");
+}
+
+function stopOnce(component: Component, dependencies: StopDependencies): (signal: string) => void {
 	const { log, clock, exit } = dependencies;
 	let stopping = false;
-	const onSignal = (signal: NodeJS.Signals): void => {
+	return (signal) => {
 		if (stopping) return;
 		stopping = true;
 		log.info("stopping", { signal });
@@ -87,6 +106,4 @@ export function stopOnSignals(
 			},
 		);
 	};
-	process.on("SIGTERM", onSignal);
-	process.on("SIGINT", onSignal);
 }

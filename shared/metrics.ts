@@ -48,6 +48,24 @@ export class Metrics {
 		});
 	}
 
+	/** A gauge with a series for each of the `known` label sets, read when the metrics are asked for. */
+	gauges<L extends string>(
+		name: string,
+		help: string,
+		known: readonly Record<L, string>[],
+		read: (labels: Record<L, string>) => number,
+	): void {
+		new Gauge({
+			name,
+			help,
+			labelNames: Object.keys(known[0] ?? {}),
+			registers: [this.#registry],
+			collect() {
+				for (const labels of known) this.set(labels, read(labels));
+			},
+		});
+	}
+
 	/** All series as Prometheus text, version 0.0.4. */
 	text(): Promise<string> {
 		return this.#registry.metrics();

@@ -1,6 +1,7 @@
 // What the parts of boost need of each other: each port names what its consumer uses. Types only.
 
 import type { RequestLife } from "../../shared/http/requestLife.ts";
+import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type {
 	BoostPath,
 	Delivery,
@@ -132,6 +133,8 @@ export interface Journal {
 	notHeld(hash: string, by: UpstreamName): Promise<void>;
 	/** `by`, which was owed it, has it now or will never have it. */
 	paid(hash: string, by: UpstreamName): Promise<void>;
+	/** A request about it (a cancel) is under way, or over: meanwhile nobody else sees to it. In memory alone. */
+	setUnderWay(hash: string, underWay: boolean): void;
 	/** The request that brought it is over. Not acknowledged and held by nobody: it is forgotten. */
 	settle(hash: string, acknowledged: boolean): Promise<void>;
 	/** The relay (or the node) says that it is still on its way: it lives on. */
@@ -194,6 +197,12 @@ export interface Asker {
 	readonly life: RequestLife;
 }
 
+/** A body that is one call, as it came. */
+export interface WholeBody {
+	readonly body: Buffer;
+	readonly id: RpcId;
+}
+
 /** What every call of one request shares. */
 export interface RequestState {
 	readonly asker: Asker;
@@ -201,7 +210,7 @@ export interface RequestState {
 	/** As it came, without "?". */
 	readonly search: string;
 	/** The body as it came where it is one call with an id, else null: then calls are written anew. */
-	readonly whole: Buffer | null;
+	readonly whole: WholeBody | null;
 	/** When the budget is over, in ms of the clock's monotonic reading. */
 	readonly until: number;
 	readonly trail: Trail;
@@ -252,14 +261,30 @@ export interface Upstream {
 	 * Sends a transaction, in its dialect. `whole`: the body as it came, sent on as it is to our relay. `nonce too low`
 	 * of a transaction that it then knows by hash is `acknowledged`. Null where its breaker is open: nothing was sent.
 	 */
-	deliver(tx: Sendable, options: SendOptions & { readonly whole: Buffer | null }): Promise<Delivery | null>;
+	deliver(
+		tx: Sendable,
+		options: SendOptions & { readonly whole: WholeBody | null },
+	): Promise<Delivery | null>;
 	/** Sends a body of reads as it is to `path`, and judges the answer. Null where its breaker is open. */
 	read(
 		body: Buffer | string,
-		options: SendOptions & { readonly path: BoostPath; readonly search: string },
+		options: SendOptions & {
+			readonly path: BoostPath;
+			readonly search: string;
+			/** Of the calls, in their order; undefined for notifications. */
+			readonly ids: readonly (RpcId | undefined)[];
+			/** Whether the body is an array. */
+			readonly batch: boolean;
+		},
 	): Promise<Reading | null>;
-	/** One call on `path` (fast unless said); null where it is out or no answer to the call came. */
-	call(call: Call, options: SendOptions & { readonly path?: BoostPath }): Promise<CallResult | null>;
+	/**
+	 * One call on `path` (fast unless said); null where it is out or no answer to the call came. `whole`: sent on in its
+	 * place to our relay, so that the client's signature fits.
+	 */
+	call(
+		call: Call,
+		options: SendOptions & { readonly path?: BoostPath; readonly whole?: WholeBody | null },
+	): Promise<CallResult | null>;
 	/** Many calls, as one request where it takes those; null where it is out or any answer is missing. */
 	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;
 	/** The JSON of a status page; null where it is out, has none, or does not answer with JSON and 200. */

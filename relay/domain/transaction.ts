@@ -32,11 +32,6 @@ export function privateTransaction(
 	return { tx, path, softCancellations, refundRecipient, referrer, origin, receivedAt };
 }
 
-/** Whether it is a transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
-export function isSelfTransfer({ type, from, to, data }: DecodedTransaction): boolean {
-	return to === from && data.length === 0 && type <= 2;
-}
-
 /**
  * The transaction without what can be large, for one that never goes out again: no raw bytes, data or lists. Its hash,
  * sender and nonce stay.

@@ -3,6 +3,7 @@
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { networkOf } from "../../shared/http/clientIdentity.ts";
+import { isWebPage } from "../../shared/http/webPage.ts";
 
 /**
  * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket
@@ -26,11 +27,3 @@ export function mayCancel({ transport, client, origin }: OwnerContext): boolean 
 
 /** What it needs to know of a request. */
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
-
-/**
- * Whether a web page has sent it. We serve none that bids, so each is a foreign one. A page in a sandboxed frame has
- * the origin "null"; extensions' origins have schemes of their own. https://fetch.spec.whatwg.org/#origin-header
- */
-export function isWebPage(origin: string | null): boolean {
-	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
-}

@@ -1,6 +1,7 @@
 // What the relay's methods need of the process, and what they get of a request: two types, for the method files.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { CallContext, Client } from "../../shared/http/callContext.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
@@ -26,7 +27,7 @@ export interface MethodNeeds {
 	readonly pending: PendingReader;
 	readonly records: RecordReader;
 	/** A record as `GET /tx/{hash}` shows it. */
-	readonly statusView: (record: TransactionRecord) => unknown;
+	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly following: Following;
 	readonly receipts: Pick<ReceiptWaits, "wait">;
 	readonly node: NodeReads;

@@ -2,20 +2,15 @@
 // tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import type { RequestLife } from "../../shared/http/requestLife.ts";
+import { type Waiting, WaitingRoom, type WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { isMined, type Stage } from "../domain/lifecycle.ts";
+import { failingSimulation, notSoon, timedOut, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
+import { isMined } from "../domain/lifecycle.ts";
 import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 
-export interface ReceiptWaitsOptions {
-	/** Who may wait at a time at most, and of one client: who comes then is told at once that the time is up. */
-	readonly maxWaits?: number;
-	readonly maxPerClient?: number;
-	/** Bytes of the requests that are held by waits at most, of all and of one client. */
-	readonly maxBytes?: number;
-	readonly maxBytesPerClient?: number;
-}
+/** Who comes when there is no room is told at once that the time is up. */
+export type ReceiptWaitsOptions = Partial<WaitingRoomLimits>;
 
 export interface ReceiptWaitsDependencies {
 	readonly following: Following;
@@ -25,52 +20,35 @@ export interface ReceiptWaitsDependencies {
 }
 
 /** What somebody waits for; times are in ms of the clock's monotonic reading. */
-export interface ReceiptRequest {
+export interface ReceiptRequest extends Waiting {
 	/** Of a transaction that was taken, lower case. */
 	readonly hash: string;
-	/** Whose wait it is, as limits count. */
-	readonly client: string;
-	/** What it came with, which is held while it waits. A wait ends with it. */
-	readonly life: RequestLife;
 	/** When its call began. */
 	readonly begun: number;
 	/** When it must be answered. */
 	readonly until: number;
 }
 
-/** Fewer than there may be requests, and no client alone has all of them. */
-const MAX_WAITS = 4_096;
-const MAX_PER_CLIENT = 256;
 /** A wait holds its request, of up to 2 MiB, for long: what servers take in at a time must not be full of such. */
-const MAX_BYTES = 64 * 1024 * 1024;
-const MAX_BYTES_PER_CLIENT = 8 * 1024 * 1024;
+const LIMITS: WaitingRoomLimits = {
+	maxWaits: 4_096,
+	maxPerClient: 256,
+	maxBytes: 64 * 1024 * 1024,
+	maxBytesPerClient: 8 * 1024 * 1024,
+};
 /** How soon a node is asked again that has no receipt yet, or did not answer, in ms. */
 const RETRY_MS = 250;
-
-/** Waits and what they hold. */
-interface Held {
-	waits: number;
-	bytes: number;
-}
 
 /** All waits of the process. */
 export class ReceiptWaits {
 	readonly #deps: ReceiptWaitsDependencies;
-	readonly #limits: Held;
-	readonly #clientLimits: Held;
+	readonly #room: WaitingRoom;
 	readonly #open = new Set<Wait>();
-	readonly #byClient = new Map<string, Held>();
-	/** Waits of each request: a batch is held once, however many of its calls wait. */
-	readonly #byRequest = new Map<RequestLife, number>();
-	#bytes = 0;
 	#closed = false;
 
 	constructor(options: ReceiptWaitsOptions, dependencies: ReceiptWaitsDependencies) {
-		const { maxWaits = MAX_WAITS, maxPerClient = MAX_PER_CLIENT } = options;
-		const { maxBytes = MAX_BYTES, maxBytesPerClient = MAX_BYTES_PER_CLIENT } = options;
 		this.#deps = dependencies;
-		this.#limits = { waits: maxWaits, bytes: maxBytes };
-		this.#clientLimits = { waits: maxPerClient, bytes: maxBytesPerClient };
+		this.#room = new WaitingRoom({ ...LIMITS, ...options });
 	}
 
 	/** How many wait. */
@@ -86,12 +64,12 @@ export class ReceiptWaits {
 	wait(request: ReceiptRequest): Promise<unknown> {
 		const { hash, begun, life } = request;
 		const { clock } = this.#deps;
-		const why = this.#closed ? STOPPING : this.#take(request) ? null : TOO_MANY;
+		const why = this.#closed ? STOPPING : this.#room.enter(request) ? null : TOO_MANY;
 		if (why !== null) return Promise.reject(timedOut(hash, clock.monotonic() - begun, why));
 		return new Promise((resolve, reject) => {
 			const wait = new Wait(request, this.#deps, (end) => {
 				this.#open.delete(wait);
-				this.#give(request);
+				this.#room.leave(request);
 				if (end.ok) resolve(end.receipt);
 				else reject(end.thrown);
 			});
@@ -106,39 +84,6 @@ export class ReceiptWaits {
 		this.#closed = true;
 		for (const wait of [...this.#open]) wait.stop(STOPPING);
 	}
-
-	/** Takes room for one more; false where there is none. */
-	#take({ client, life }: ReceiptRequest): boolean {
-		const held = this.#byClient.get(client) ?? { waits: 0, bytes: 0 };
-		const ofRequest = this.#byRequest.get(life) ?? 0;
-		const bytes = ofRequest === 0 ? life.bytes : 0;
-		if (!fits({ waits: this.#open.size, bytes: this.#bytes }, bytes, this.#limits)) return false;
-		if (!fits(held, bytes, this.#clientLimits)) return false;
-		held.waits += 1;
-		held.bytes += bytes;
-		this.#bytes += bytes;
-		this.#byClient.set(client, held);
-		this.#byRequest.set(life, ofRequest + 1);
-		return true;
-	}
-
-	#give({ client, life }: ReceiptRequest): void {
-		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
-		const bytes = ofRequest === 0 ? life.bytes : 0;
-		if (ofRequest === 0) this.#byRequest.delete(life);
-		else this.#byRequest.set(life, ofRequest);
-		this.#bytes -= bytes;
-		const held = this.#byClient.get(client);
-		if (held === undefined) return;
-		held.waits -= 1;
-		held.bytes -= bytes;
-		if (held.waits === 0) this.#byClient.delete(client);
-	}
-}
-
-/** Whether one more wait that holds `bytes` more is within the limits. */
-function fits(held: Readonly<Held>, bytes: number, limits: Readonly<Held>): boolean {
-	return held.waits < limits.waits && held.bytes + bytes <= limits.bytes;
 }
 
 type End =
@@ -248,39 +193,19 @@ async function receiptOf(hash: string, node: Pick<NodeReads, "receipt">): Promis
 	}
 }
 
-const ENDED: Readonly<Partial<Record<Stage, string>>> = {
-	REPLACED: "its replacement",
-	CANCELLED: "its cancellation",
-	EXPIRED: "its expiry",
-	DROPPED: "another one that used its nonce",
-};
-
 /** Why it can't be mined soon, or null: it is mined, or may be in the next block. */
 function whyNotSoon({ stage, simulationError, events }: TransactionRecord): string | null {
 	if (stage === "QUEUED") {
 		const last = events.findLast((event) => event.type === "queued");
 		const reason = last?.type === "queued" ? last.reason : null;
-		if (reason === "nonceGap") return "a missing nonce: it goes out when the gap before it closes";
+		if (reason === "nonceGap") return WHY_NOT_SOON.nonceGap;
 		// Behind one that is out unchecked its turn comes with the next block.
-		return reason === "behindHeld" ? "one before it that is held" : null;
+		return reason === "behindHeld" ? WHY_NOT_SOON.behindHeld : null;
 	}
 	if (stage === "SIMULATION_FAILED") {
 		// The node could not tell: it is asked again in a second.
 		if (simulationError === null || simulationError.code === "NODE_UNAVAILABLE") return null;
-		return `a failing simulation: ${simulationError.message}`;
+		return failingSimulation(simulationError.message);
 	}
-	return ENDED[stage] ?? null;
-}
-
-/** As EIP-7966 words it: clients look for the beginning. */
-const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
-
-function timedOut(hash: string, ms: number, why?: string): RpcError {
-	const tail = why === undefined ? "." : `: ${why}.`;
-	return new RpcError("timedOut", `${NOT_PROCESSED} in ${Math.round(ms) / 1000}s${tail}`, hash);
-}
-
-/** The error for a transaction that can't be mined soon. */
-export function notSoon(hash: string, why: string): RpcError {
-	return new RpcError("notSoon", `${NOT_PROCESSED} due to ${why}`, hash);
+	return WHY_NOT_SOON.ended[stage] ?? null;
 }

@@ -2,6 +2,7 @@
 // JSON-RPC are not served here.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
+import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import { jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { TransactionRecord } from "../domain/record.ts";
@@ -15,7 +16,7 @@ import {
 
 /** How a record is shown: the status stage's views. */
 export interface RecordViews extends EventViews {
-	readonly status: (record: TransactionRecord) => unknown;
+	readonly status: (record: TransactionRecord) => StatusRecord;
 	readonly unknown: (hash: string) => unknown;
 }
 

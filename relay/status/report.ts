@@ -1,59 +1,17 @@
 // What the status pages say: a record comes in, the JSON of `GET /tx/{hash}` and of its events goes out. Pure.
 
+import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined } from "../domain/lifecycle.ts";
 import type { TransactionRecord } from "../domain/record.ts";
-import type { SimulationError } from "../domain/simulation.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 
-/** The transaction status record of the interface; `stage` only for what the relay holds. */
-export interface StatusReport {
-	readonly status: "INCLUDED" | "FAILED" | "UNKNOWN";
-	readonly hash: string;
-	/** ISO 8601, UTC, milliseconds. */
-	readonly rpc_timestamp: string | null;
-	/** `gas`, `nonce`, `value` (wei): decimal strings; `to` is empty for a creation. */
-	readonly transaction: {
-		readonly from: string;
-		readonly to: string;
-		readonly gas: string;
-		readonly nonce: string;
-		readonly value: string;
-	};
-	readonly fastMode: boolean;
-	readonly shared: boolean;
-	readonly simulationError: SimulationError | null;
-	readonly backruns: number;
-	readonly referrer: string | null;
-	readonly refundRecipient: string | null;
-	/** ETH. */
-	readonly refund: number;
-	readonly stage?: TransactionRecord["stage"];
-}
-
-/** The record of a hash that was never seen. */
-export function unknownReport(hash: string): StatusReport {
-	return {
-		status: "UNKNOWN",
-		hash,
-		rpc_timestamp: null,
-		transaction: { from: "", to: "", gas: "", nonce: "", value: "" },
-		fastMode: false,
-		shared: false,
-		simulationError: null,
-		backruns: 0,
-		referrer: null,
-		refundRecipient: null,
-		refund: 0,
-	};
-}
-
 /** What `GET /tx/{hash}` says of a transaction that the relay holds or held. */
-export function statusReport(record: TransactionRecord): StatusReport {
+export function statusReport(record: TransactionRecord): StatusRecord {
 	const { stage, shared } = record;
 	const { fastMode } = policyOf(record.path);
 	const status = statusOf(record);
-	if (status === "UNKNOWN") return { ...unknownReport(record.hash), fastMode, shared, stage };
+	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, stage };
 	return {
 		status,
 		hash: record.hash,
@@ -77,7 +35,7 @@ export function statusReport(record: TransactionRecord): StatusReport {
 }
 
 /** The given three: mined; fails now or has ended; else pending and healthy, which is told as unknown. */
-function statusOf({ stage }: TransactionRecord): StatusReport["status"] {
+function statusOf({ stage }: TransactionRecord): StatusRecord["status"] {
 	if (isMined(stage)) return "INCLUDED";
 	return isLive(stage) && stage !== "SIMULATION_FAILED" ? "UNKNOWN" : "FAILED";
 }

@@ -3,14 +3,18 @@
 
 import type { ServerResponse } from "node:http";
 
-/** An answer whose body is written bit by bit. */
-export interface AnswerStream {
-	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
-	write(text: string): void;
+/** An answer that is under way until either side ends it. */
+export interface OpenAnswer {
 	/** Ends the answer; what was written before is still sent. */
 	end(): void;
 	/** Calls `listener` once, when nothing more can be sent: at the end, or when the client has gone. */
 	onClose(listener: () => void): void;
+}
+
+/** An answer whose body is written bit by bit. */
+export interface AnswerStream extends OpenAnswer {
+	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
+	write(text: string): void;
 }
 
 /** Bytes that may wait for a reader when something more is written. */

@@ -18,15 +18,15 @@ export function rawAnswer(status: number, body: string, headers: readonly string
 	return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** The answer to what is no HTTP request; `code` is node's. */
-export function badRequestText(code: string | undefined): string {
+/** The answer to what is no HTTP request; `code` is node's, `headers` are lines of more headers. */
+export function badRequestText(code: string | undefined, headers: readonly string[] = []): string {
 	const [status, message] =
 		code === "HPE_HEADER_OVERFLOW"
 			? [431, "invalid request: the headers are too long"]
 			: code === "ERR_HTTP_REQUEST_TIMEOUT"
 				? [408, "invalid request: it took too long to arrive"]
 				: [400, "invalid request: not HTTP/1.1"];
-	return rawAnswer(status, errorText(null, RPC_ERRORS.invalidRequest.code, message));
+	return rawAnswer(status, errorText(null, RPC_ERRORS.invalidRequest.code, message), headers);
 }
 
 /** The bytes of `request` as if it had not asked for an upgrade, followed by `head`, what came behind it. */

@@ -8,7 +8,10 @@ import type { RequestTarget } from "./requestTarget.ts";
 export interface Client {
 	/** Network address in its shortest form, IPv4 where it is one; "unknown" where the connection is gone. */
 	readonly address: string;
-	/** Address whose key signed the body (`X-Flashbots-Signature`, verified), lower-case; null where none did. */
+	/**
+	 * Address whose key signed the body (`X-Flashbots-Signature`, verified here or by a proxy that vouches), lower-case;
+	 * null where none did.
+	 */
 	readonly signer: string | null;
 	/** True where the address was told by the proxy that knows the shared secret. */
 	readonly vouched: boolean;

@@ -1,9 +1,10 @@
 // Who sent a request: what comes in is a connection's address and the headers, what goes out is the address that
-// may be believed and, for a signed body, its signer. It limits nobody and refuses nobody.
+// may be believed and, where a proxy vouches for one, the signer. It limits nobody and refuses nobody.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
+import { parseAddress } from "../ethereum/hex.ts";
 
 export interface AddressOptions {
 	/**
@@ -57,6 +58,15 @@ export function addressReader(options: AddressOptions): ReadAddress {
 		const told = trustProxy === 0 ? undefined : normalAddress(entries[entries.length - trustProxy] ?? "");
 		return { address: told ?? direct, vouched: false };
 	};
+}
+
+/**
+ * The signer whom a vouching proxy names in `X-Boost-Signer`: it has verified the client's signature of a body that it
+ * may have written anew. Lower case; null where it names none, and where nobody vouches: then it is a client's own word.
+ */
+export function vouchedSigner(headers: IncomingHttpHeaders, vouched: boolean): string | null {
+	const named = headers["x-boost-signer"];
+	return vouched && typeof named === "string" ? parseAddress(named) : null;
 }
 
 /** The system gives addresses in their shortest form already, but IPv4 ones as mapped where it listens on both. */

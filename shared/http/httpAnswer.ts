@@ -40,12 +40,12 @@ export function retryAfter(ms: number): string {
 	return String(Math.max(1, Math.ceil(ms / 1000)));
 }
 
-/** Writes `answer`'s head; `withBody` false (HEAD) tells of a body that does not follow. */
+/** Writes `answer`'s head; `standing` are headers that every answer of the server has, unless it has them itself. */
 export function writeHead(
 	response: ServerResponse,
 	answer: HttpAnswer,
 	close: boolean,
-	exposed: string,
+	standing: Readonly<Record<string, string>>,
 ): void {
 	const { status, body, headers, open } = answer;
 	const head: OutgoingHttpHeaders = {};
@@ -56,7 +56,7 @@ export function writeHead(
 		head["content-length"] = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
 	}
 	head["access-control-allow-origin"] = "*";
-	if (exposed !== "") head["access-control-expose-headers"] = exposed;
+	Object.assign(head, standing);
 	if (close) head.connection = "close";
 	if (headers !== undefined) Object.assign(head, headers);
 	response.writeHead(status, head);

@@ -1,7 +1,8 @@
 // Reads the body of a request whole: what comes in is a request and a limit, what goes out is one Buffer, or why
 // there is none. It never holds more than the limit, in however many pieces the body comes.
 
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../clock.ts";
 
 /** Why there is no body: it is too long, or the process holds too much already. */
 export type BodyFault = "tooLarge" | "noRoom";
@@ -13,6 +14,8 @@ export interface BodyLimits {
 	readonly reserve: (bytes: number) => boolean;
 }
 
+/** How long the rest of a body that is not wanted is read and forgotten, so that its sender reads the answer. */
+const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
 const EMPTY = Buffer.alloc(0);
 
@@ -85,6 +88,26 @@ class Body {
 		}
 		chunk.copy(this.#bytes, this.#length);
 	}
+}
+
+/** Ends `response`, whose head was written, with `text`, although the rest of the request's body is not wanted. */
+export function endUnread(
+	request: IncomingMessage,
+	response: ServerResponse,
+	text: string | Uint8Array | null,
+	clock: Clock,
+): void {
+	// The answer is complete with this; ending it would close the connection while its sender is still writing, who
+	// would then see a reset instead of the answer.
+	response.write(text ?? "");
+	const end = (): void => {
+		timer.cancel();
+		if (!response.writableEnded) response.end();
+	};
+	const timer = clock.after(LINGER_MS, end);
+	request.on("end", end);
+	request.on("close", end);
+	request.resume();
 }
 
 /** Whether `request` has a body at all. */

@@ -1,63 +1,28 @@
-// The rules for HTTP requests: what comes in is a request, what goes out is the answer of the POST handler or of a
-// route, whole or as a stream, or a refusal (paths, verbs, sizes, content types, CORS). It knows no method and owns no
-// connection.
+// The rules for HTTP requests: what comes in is a request, what goes out is the answer of the POST handler, of a route,
+// whole or as a stream, or of whoever it is passed on to, or a refusal (paths, verbs, sizes, content types, CORS). It
+// knows no method and owns no connection.
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { type Clock, withDeadline } from "../clock.ts";
+import { withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
-import { type Logger, safeError } from "../log.ts";
-import { ResponseStream } from "./answerStream.ts";
-import type { ReadAddress } from "./clientIdentity.ts";
-import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer, writeHead } from "./httpAnswer.ts";
+import { safeError } from "../log.ts";
+import { type OpenAnswer, ResponseStream } from "./answerStream.ts";
+import { type HttpAnswer, jsonAnswer, writeHead } from "./httpAnswer.ts";
 import { type OpenRequest, OpenRequests } from "./openRequests.ts";
-import type { RateLimiter } from "./rateLimit.ts";
-import { declaredBytes, hasBody, isJson, isPlain, readWhole } from "./requestBody.ts";
+import { PassedStream, writePassedHead } from "./passThrough.ts";
+import { BEHIND, BUSY, FAILED, judgePost, limited, shuttingDown, tooLarge } from "./refusals.ts";
+import { declaredBytes, endUnread, hasBody, readWhole } from "./requestBody.ts";
 import { ClientLife } from "./requestLife.ts";
 import { type RequestTarget, readTarget } from "./requestTarget.ts";
-import { createRouter, type Route, type RouteMatch, type Routing } from "./routes.ts";
+import { createRouter, type RouteMatch, type Routing } from "./routes.ts";
 import type { PostHandler } from "./rpcOverHttp.ts";
-
-export interface RequestHandlerOptions {
-	readonly rpcPaths: readonly string[];
-	readonly routes: readonly Route[];
-	readonly maxBodyBytes: number;
-	readonly maxBufferedBytes?: number;
-	readonly maxOpenRequests?: number;
-	readonly exposedHeaders?: readonly string[];
-}
-
-export interface RequestHandlerDependencies {
-	readonly post?: PostHandler;
-	readonly readAddress: ReadAddress;
-	readonly limiter?: RateLimiter;
-	readonly log: Logger;
-	readonly clock: Clock;
-}
+import type { HttpServerDependencies, HttpServerOptions } from "./server.ts";
 
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
 const MAX_OPEN_REQUESTS = 10_000;
 /** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
 const ROUTE_LIMIT_MS = 28_000;
-/** How long the rest of a body that is not wanted is read and forgotten, so that its sender reads the answer. */
-const LINGER_MS = 1_000;
-
-const FAILED: HttpAnswer = rpcErrorAnswer("internal", 500, "internal error");
-const BUSY: HttpAnswer = rpcErrorAnswer("unavailable", 503, "internal error: too many requests under way", {
-	"retry-after": "1",
-});
-const NOT_JSON = rpcErrorAnswer(
-	"invalidRequest",
-	415,
-	"invalid request: content-type: expected application/json",
-);
-const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
-
-const BEHIND = jsonAnswer(
-	503,
-	{ error: "expected a connection on which no answer is due" },
-	{ "retry-after": "1" },
-);
 
 /** A request and its response, with what it holds. */
 interface Exchange extends OpenRequest {
@@ -66,7 +31,7 @@ interface Exchange extends OpenRequest {
 	readonly awaitsContinue: boolean;
 	/** Bytes of the body that are held for it. */
 	bytes: number;
-	/** Of a POST whose body was read. */
+	/** Of a POST whose body was read, and of what is passed on. */
 	life: ClientLife | null;
 }
 
@@ -79,24 +44,27 @@ export class RequestHandler {
 	readonly #maxBufferedBytes: number;
 	readonly #maxOpen: number;
 	readonly #exposed: string;
-	readonly #dependencies: RequestHandlerDependencies;
+	readonly #exposure: Readonly<Record<string, string>>;
+	readonly #headersFor: HttpServerOptions["headersFor"];
+	readonly #dependencies: HttpServerDependencies;
 	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
 	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
-	readonly #streams = new Map<Duplex, ResponseStream>();
+	readonly #streams = new Map<Duplex, OpenAnswer>();
 	#bufferedBytes = 0;
 	#draining = false;
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
 
-	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
-		this.#route = createRouter(options.rpcPaths, options.routes);
+	constructor(options: HttpServerOptions, dependencies: HttpServerDependencies) {
+		this.#route = createRouter(options.rpcPaths, options.routes, dependencies.pass !== undefined);
 		this.#maxBodyBytes = options.maxBodyBytes;
-		const limit = `limit exceeded: the body is longer than ${options.maxBodyBytes} bytes`;
-		this.#tooLarge = rpcErrorAnswer("tooLarge", 413, limit);
+		this.#tooLarge = tooLarge(options.maxBodyBytes);
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
 		this.#maxBufferedBytes = options.maxBufferedBytes ?? MAX_BUFFERED_BYTES;
 		this.#maxOpen = options.maxOpenRequests ?? MAX_OPEN_REQUESTS;
 		this.#exposed = (options.exposedHeaders ?? []).join(", ");
+		this.#exposure = this.#exposed === "" ? {} : { "access-control-expose-headers": this.#exposed };
+		this.#headersFor = options.headersFor;
 		this.#dependencies = dependencies;
 	}
 
@@ -136,7 +104,8 @@ export class RequestHandler {
 		const routing = this.#route(request.method ?? "", target.path);
 		if (this.#open.size > this.#maxOpen) this.#refuse(exchange, BUSY);
 		else if (routing.kind === "post") this.#post(exchange);
-		else if (routing.kind === "get") this.#get(exchange, routing);
+		else if (routing.kind === "route") this.#serve(exchange, routing);
+		else if (routing.kind === "pass") this.#pass(exchange);
 		else this.#refuse(exchange, routing.answer);
 	}
 
@@ -147,17 +116,14 @@ export class RequestHandler {
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
 
-	#get(exchange: Exchange, match: RouteMatch): void {
+	#serve(exchange: Exchange, match: RouteMatch): void {
 		const { readAddress, limiter } = this.#dependencies;
 		const { headers, socket } = exchange.request;
 		const { address } = readAddress(headers, socket.remoteAddress);
 		const { weight } = match.route;
 		const wait = weight === undefined ? 0 : (limiter?.takeFrom({ address, signer: null }, weight) ?? 0);
-		if (wait > 0) {
-			const seconds = retryAfter(wait);
-			const message = `limit exceeded: try again in ${seconds} s`;
-			this.#refuse(exchange, jsonAnswer(429, { error: message }, { "retry-after": seconds }));
-		} else this.#runRoute(exchange, match, address);
+		if (wait > 0) this.#refuse(exchange, limited(wait));
+		else this.#runRoute(exchange, match, address);
 	}
 
 	#runRoute(exchange: Exchange, { route, params }: RouteMatch, address: string): void {
@@ -171,15 +137,53 @@ export class RequestHandler {
 			(answer) => this.#answer(exchange, answer),
 			(thrown: unknown) => {
 				log.error("a route failed", { path: route.path, fault: safeError(thrown) });
-				this.#send(exchange, jsonAnswer(500, { error: "internal error" }));
+				this.#whole(exchange, jsonAnswer(500, { error: "internal error" }));
 			},
 		);
+	}
+
+	#pass(exchange: Exchange): void {
+		const { request, response, awaitsContinue } = exchange;
+		if (this.#refusal !== null) {
+			this.#refuse(exchange, shuttingDown(request.method));
+			return;
+		}
+		const life = new ClientLife(0);
+		exchange.life = life;
+		this.#dependencies.pass?.web(request, response, {
+			goAhead: () => {
+				if (awaitsContinue) response.writeContinue();
+			},
+			onGone: (listener) => life.onGone(listener),
+			refuse: (answer) => this.#refuse(exchange, answer),
+			begin: (status, headers, end) => this.#begin(exchange, status, headers, end),
+		});
+	}
+
+	/** The head of an answer from elsewhere: see Passing. */
+	#begin(
+		exchange: Exchange,
+		status: number,
+		headers: OutgoingHttpHeaders,
+		end: (() => void) | null,
+	): boolean {
+		const { request, response } = exchange;
+		if (response.headersSent || response.destroyed) return false;
+		if (end !== null && !this.#mayGoOn(exchange)) return false;
+		// What is left of the body is of no use to whoever has answered already.
+		const close = this.#draining || !request.complete;
+		writePassedHead(response, status, headers, close, this.#exposed);
+		if (end === null) return true;
+		const stream = new PassedStream(response, end);
+		this.#goesOn(exchange, stream);
+		if (this.#draining) stream.end();
+		return true;
 	}
 
 	#post(exchange: Exchange): void {
 		const { request, response, target, awaitsContinue } = exchange;
 		const { headers } = request;
-		const fault = this.#judge(request);
+		const fault = judgePost(request, this.#maxBodyBytes, this.#tooLarge);
 		if (fault !== null) {
 			this.#refuse(exchange, fault);
 			return;
@@ -202,14 +206,6 @@ export class RequestHandler {
 		});
 	}
 
-	/** What is wrong with a POST before its body is read, or null. */
-	#judge(request: IncomingMessage): HttpAnswer | null {
-		const { headers } = request;
-		if (!isJson(headers["content-type"])) return NOT_JSON;
-		if (!isPlain(headers["content-encoding"])) return ENCODED;
-		return (declaredBytes(request) ?? 0) > this.#maxBodyBytes ? this.#tooLarge : null;
-	}
-
 	#reserve(exchange: Exchange, bytes: number): boolean {
 		if (this.#bufferedBytes + bytes > this.#maxBufferedBytes) return false;
 		this.#bufferedBytes += bytes;
@@ -227,26 +223,14 @@ export class RequestHandler {
 	/** A route's answer: at once and whole, or from now on. */
 	#answer(exchange: Exchange, answer: HttpAnswer): void {
 		const { request, response } = exchange;
-		const { socket } = request;
 		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {
-			this.#send(exchange, answer);
+			this.#whole(exchange, answer);
 			return;
 		}
-		const [first] = this.#open.of(socket);
-		if (first !== exchange) {
-			this.#send(exchange, BEHIND);
-			return;
-		}
-		if (this.#open.of(socket).size > 1) {
-			socket.destroy();
-			return;
-		}
-		writeHead(response, answer, this.#draining, this.#exposed);
-		response.flushHeaders();
-		this.#open.end(exchange);
+		if (!this.#mayGoOn(exchange)) return;
+		this.#head(exchange, answer, this.#draining);
 		const stream = new ResponseStream(response);
-		this.#streams.set(socket, stream);
-		stream.onClose(() => this.#streams.delete(socket));
+		this.#goesOn(exchange, stream);
 		try {
 			answer.open(stream);
 		} catch (thrown) {
@@ -259,9 +243,41 @@ export class RequestHandler {
 		if (this.#draining) stream.end();
 	}
 
-	#send({ response }: Exchange, answer: HttpAnswer): void {
+	/** The answer of a route: nobody read the body that a POST may have. */
+	#whole(exchange: Exchange, answer: HttpAnswer): void {
+		if (exchange.request.method === "POST") this.#refuse(exchange, answer);
+		else this.#send(exchange, answer);
+	}
+
+	/** Whether nothing else is due on its connection; where something is, it is refused, or its client cut. */
+	#mayGoOn(exchange: Exchange): boolean {
+		const { socket } = exchange.request;
+		const [first] = this.#open.of(socket);
+		if (first !== exchange) this.#send(exchange, BEHIND);
+		else if (this.#open.of(socket).size > 1) socket.destroy();
+		else return true;
+		return false;
+	}
+
+	/** The head of an answer was written that goes on, until `stream` is ended or its client goes. */
+	#goesOn(exchange: Exchange, stream: OpenAnswer): void {
+		const { socket } = exchange.request;
+		exchange.response.flushHeaders();
+		exchange.life = null;
+		this.#open.end(exchange);
+		this.#streams.set(socket, stream);
+		stream.onClose(() => this.#streams.delete(socket));
+	}
+
+	#head({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
+		const more = request.method === "OPTIONS" ? undefined : this.#headersFor?.();
+		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
+	}
+
+	#send(exchange: Exchange, answer: HttpAnswer): void {
+		const { response } = exchange;
 		if (response.headersSent || response.destroyed) return;
-		writeHead(response, answer, this.#draining, this.#exposed);
+		this.#head(exchange, answer, this.#draining);
 		response.end(answer.body);
 	}
 
@@ -270,20 +286,10 @@ export class RequestHandler {
 		const { request, response, awaitsContinue } = exchange;
 		const bytes = declaredBytes(request) ?? Number.POSITIVE_INFINITY;
 		const small = !midway && !awaitsContinue && bytes <= this.#maxBodyBytes;
-		if (small || !hasBody(request)) this.#send(exchange, answer);
+		if (small || !hasBody(request) || (!midway && request.complete)) this.#send(exchange, answer);
 		else if (!response.headersSent && !response.destroyed) {
-			writeHead(response, answer, true, this.#exposed);
-			// The answer is complete with this; ending it would close the connection while its sender is still
-			// writing, who would then see a reset instead of the answer.
-			response.write(answer.body ?? "");
-			const end = (): void => {
-				timer.cancel();
-				if (!response.writableEnded) response.end();
-			};
-			const timer = this.#dependencies.clock.after(LINGER_MS, end);
-			request.on("end", end);
-			request.on("close", end);
-			request.resume();
+			this.#head(exchange, answer, true);
+			endUnread(request, response, answer.body, this.#dependencies.clock);
 		}
 	}
 }

@@ -1,10 +1,11 @@
 // What is served where: what comes in is a table of paths, what goes out is, for a verb and a path, the route with
-// the values of its {placeholders}, or the answer that refuses it. It reads no request and writes no answer.
+// the values of its {placeholders}, the answer that refuses it, or word to pass it on. It reads no request and writes no
+// answer.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { type HttpAnswer, jsonAnswer, rpcErrorAnswer } from "./httpAnswer.ts";
 
-/** A GET request (HEAD is answered like GET, without the body). */
+/** A GET request (HEAD is answered like GET, without the body), or a POST whose body nobody reads. */
 export interface RouteRequest {
 	/** As matched, without a slash at its end. */
 	readonly path: string;
@@ -20,6 +21,8 @@ export interface RouteRequest {
 export interface Route {
 	/** "/livez", or with placeholders that take one segment each: "/tx/{hash}". */
 	readonly path: string;
+	/** GET unless said, which takes HEAD too. What a POST brings as its body is not read. */
+	readonly verb?: "GET" | "POST";
 	/** What a request weighs in the rate limit; 0 unless said: not limited. */
 	readonly weight?: number;
 	/** Answers; a fault that it throws becomes a 500 without details. */
@@ -32,32 +35,47 @@ export interface RouteMatch {
 	readonly params: Readonly<Record<string, string>>;
 }
 
-/** What to do with a request: give it to the POST handler, to a route, or answer it at once. */
+/** What to do with a request: give it to the POST handler, to a route, pass it on, or answer it at once. */
 export type Routing =
 	| { readonly kind: "post" }
-	| ({ readonly kind: "get" } & RouteMatch)
+	| ({ readonly kind: "route" } & RouteMatch)
+	| { readonly kind: "pass" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
 const POST: Routing = { kind: "post" };
+const PASS: Routing = { kind: "pass" };
 const PREFLIGHT = {
 	"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin",
 	"access-control-max-age": "86400",
 };
 
-/** The router of a server that takes POST on `rpcPaths` and GET on `routes`. */
+/**
+ * The router of a server that takes POST on `rpcPaths`, and what its routes take. `passes`: all that is on no path of a
+ * route is passed on, but for preflights.
+ */
 export function createRouter(
 	rpcPaths: readonly string[],
 	routes: readonly Route[],
+	passes = false,
 ): (verb: string, path: string) => Routing {
 	const posts = new Set(rpcPaths);
 	const find = routeFinder(routes);
+	for (const { verb, path } of routes) {
+		if (verb === "POST" && posts.has(path)) throw new Error(`the path ${path} is served twice`);
+	}
 	return (verb, path) => {
-		const takesPost = posts.has(path);
-		if (takesPost && verb === "POST") return POST;
+		const takesRpc = posts.has(path);
+		if (takesRpc && verb === "POST") return POST;
 		const match = find(path);
-		if (match === undefined && !takesPost) return { kind: "answer", answer: unknownPath(verb) };
-		if (match !== undefined && (verb === "GET" || verb === "HEAD")) return { kind: "get", ...match };
-		const verbs = `${match === undefined ? "" : "GET, HEAD, "}${takesPost ? "POST, " : ""}OPTIONS`;
+		const takesPost = match?.route.verb === "POST";
+		if (match !== undefined && (takesPost ? verb === "POST" : verb === "GET" || verb === "HEAD")) {
+			return { kind: "route", ...match };
+		}
+		const isPassed = passes && match === undefined;
+		if (isPassed && verb !== "OPTIONS") return PASS;
+		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
+		const gets = isPassed || (match !== undefined && !takesPost);
+		const verbs = `${gets ? "GET, HEAD, " : ""}${takesRpc || takesPost || isPassed ? "POST, " : ""}OPTIONS`;
 		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(verbs) : wrongVerb(verbs) };
 	};
 }

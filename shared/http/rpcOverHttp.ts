@@ -4,8 +4,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
-import { type CallContext, callContext } from "./callContext.ts";
-import type { ReadAddress, VerifySignature } from "./clientIdentity.ts";
+import { type CallContext, type Client, callContext } from "./callContext.ts";
+import { type ReadAddress, type VerifySignature, vouchedSigner } from "./clientIdentity.ts";
 import { type HttpAnswer, retryAfter } from "./httpAnswer.ts";
 import type { RequestLife } from "./requestLife.ts";
 import type { RequestTarget } from "./requestTarget.ts";
@@ -37,25 +37,50 @@ export interface RpcOverHttpDependencies {
 
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
+/** Who sent a body, and why it is refused where its signature does not verify. */
+export interface Identified {
+	readonly client: Client;
+	readonly refused: RpcError | null;
+}
+
+/** Reads who sent `body`: by address, and by signature where one came with it. */
+export function identify(
+	headers: IncomingHttpHeaders,
+	socketAddress: string | undefined,
+	body: Uint8Array,
+	dependencies: Pick<RpcOverHttpDependencies, "readAddress" | "verifySignature">,
+): Identified {
+	const { readAddress, verifySignature } = dependencies;
+	const { address, vouched } = readAddress(headers, socketAddress);
+	const signature = headers["x-flashbots-signature"];
+	// What the body itself carries counts before what is said of it.
+	if (signature === undefined) {
+		return { client: { address, signer: vouchedSigner(headers, vouched), vouched }, refused: null };
+	}
+	const check = verifySignature?.(String(signature), body) ?? { ok: false, reason: "not taken here" };
+	return {
+		client: { address, signer: check.ok ? check.address : null, vouched },
+		refused: check.ok ? null : new RpcError("invalidRequest", `${UNVERIFIED}: ${check.reason}`),
+	};
+}
+
 /** The handler of POSTs on the JSON-RPC paths. */
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
-	const { dispatcher, readAddress, verifySignature, unavailable } = dependencies;
+	const { dispatcher, unavailable } = dependencies;
 	return async ({ target, headers, socketAddress, body, life, refusal }) => {
-		const { address, vouched } = readAddress(headers, socketAddress);
-		const signature = headers["x-flashbots-signature"];
-		let signer: string | null = null;
-		let refused = refusal ?? unavailable?.() ?? null;
-		if (signature !== undefined && refused === null) {
-			const check = verifySignature?.(String(signature), body) ?? { ok: false, reason: "not taken here" };
-			if (check.ok) signer = check.address;
-			else refused = new RpcError("invalidRequest", `${UNVERIFIED}: ${check.reason}`);
-		}
-		const client = { address, signer, vouched };
-		const context = callContext(target, client, headers.origin ?? null, null, null, life);
+		const identified = identify(headers, socketAddress, body, dependencies);
+		const refused = refusal ?? unavailable?.() ?? identified.refused;
+		const origin = headers.origin ?? null;
+		const context = callContext(target, identified.client, origin, null, null, life);
 		const { status, text, retryMs } = await dispatcher.dispatch(body, context, refused);
-		if (status === 429 || status === 503) {
-			return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
-		}
-		return { status: text === null && status === 200 ? 204 : status, body: text };
+		return httpAnswerOf(status, text, retryMs);
 	};
+}
+
+/** A call's answer as HTTP: without a text it has no body, and who shall come again is told when. */
+export function httpAnswerOf(status: number, text: string | null, retryMs: number): HttpAnswer {
+	if (status === 429 || status === 503) {
+		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
+	}
+	return { status: text === null && status === 200 ? 204 : status, body: text };
 }

@@ -9,6 +9,7 @@ import type { Component } from "../lifecycle.ts";
 import { type Logger, safeError } from "../log.ts";
 import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
+import type { PassThrough } from "./passThrough.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { RequestHandler } from "./requestHandler.ts";
 import type { Route } from "./routes.ts";
@@ -22,7 +23,7 @@ export interface HttpServerOptions {
 	readonly port: number;
 	/** Paths that take POST, without a slash at their end. */
 	readonly rpcPaths: readonly string[];
-	/** GET routes. */
+	/** What is served beside that, by path. */
 	readonly routes: readonly Route[];
 	/** Bytes of a body at most. */
 	readonly maxBodyBytes: number;
@@ -34,6 +35,8 @@ export interface HttpServerOptions {
 	readonly maxConnections?: number;
 	/** Headers of our own that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
+	/** Headers of every answer of the server's own but preflights, unless an answer has them itself. Lower case. */
+	readonly headersFor?: () => Readonly<Record<string, string>>;
 	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
 	readonly requestMs?: number;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
@@ -55,6 +58,8 @@ export interface HttpServerDependencies {
 	readonly post?: PostHandler;
 	/** Without one, upgrades are answered like any request. */
 	readonly websocket?: UpgradeHandler;
+	/** Takes what is on no path of a route, but for preflights; without one it is answered with 404. */
+	readonly pass?: PassThrough;
 	readonly readAddress: ReadAddress;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
@@ -174,7 +179,8 @@ class NodeHttpServer implements HttpServer {
 				return;
 			}
 			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
-			socket.end(rawAnswer(405, body, ["allow: POST, OPTIONS"]), () => socket.destroy());
+			const headers = ["allow: POST, OPTIONS", ...this.#standingLines()];
+			socket.end(rawAnswer(405, body, headers), () => socket.destroy());
 		});
 		if (websocket !== undefined) {
 			server.on("upgrade", (request, socket, head) => {
@@ -196,6 +202,11 @@ class NodeHttpServer implements HttpServer {
 	#badRequest(error: Error & { code?: string }, socket: Duplex): void {
 		// Behind a request that is not answered yet, the client would take ours for the answer to that one.
 		if (error.code === "ECONNRESET" || !socket.writable || this.#handler.isBusy(socket)) socket.destroy();
-		else socket.end(badRequestText(error.code), () => socket.destroy());
+		else socket.end(badRequestText(error.code, this.#standingLines()), () => socket.destroy());
+	}
+
+	#standingLines(): string[] {
+		const headers = this.#options.headersFor?.() ?? {};
+		return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 	}
 }

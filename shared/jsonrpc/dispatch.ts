@@ -13,7 +13,7 @@ import {
 	readError,
 } from "./answer.ts";
 import { DeadlineQueue } from "./deadlineQueue.ts";
-import { quotable, type RpcCall, readBody } from "./envelope.ts";
+import { quotable, type RpcBody, type RpcCall, readBody } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
 
@@ -54,10 +54,14 @@ export interface DispatcherDependencies<Context> {
 /** Answers bodies. */
 export interface Dispatcher<Context> {
 	/**
-	 * Answers a body; never rejects. The first call's handler is started before this returns, so bodies that are
+	 * Answers a body, as it came or as it was read; never rejects. The first call's handler is started before this returns, so bodies that are
 	 * given one after another start in that order. With `refusal` no call is made and each is answered with it.
 	 */
-	dispatch(body: Uint8Array | string, context: Context, refusal?: RpcError | null): Promise<RpcAnswer>;
+	dispatch(
+		body: Uint8Array | string | RpcBody | RpcError,
+		context: Context,
+		refusal?: RpcError | null,
+	): Promise<RpcAnswer>;
 }
 
 const CALL_LIMIT_MS = 28_000;
@@ -105,8 +109,13 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		this.#deadlines = new DeadlineQueue({ ms: this.#limitMs }, dependencies);
 	}
 
-	dispatch(body: Uint8Array | string, context: Context, refusal: RpcError | null = null): Promise<RpcAnswer> {
-		const read = readBody(body, this.#maxBatch);
+	dispatch(
+		body: Uint8Array | string | RpcBody | RpcError,
+		context: Context,
+		refusal: RpcError | null = null,
+	): Promise<RpcAnswer> {
+		const asCame = typeof body === "string" || body instanceof Uint8Array;
+		const read = asCame ? readBody(body, this.#maxBatch) : body;
 		if (read instanceof RpcError) {
 			const limited = this.#limit(null, context);
 			return Promise.resolve(limited ?? this.#fail(null, UNKNOWN, this.#now(), refusal ?? read));

@@ -1,11 +1,13 @@
 // `npm run demo`: the market from nothing, told line by line. A user takes a transaction back, swaps by the relay instead,
-// a searcher bids for the place behind that, and the user is paid. Exit code 0 only if every claim held, 1 behind the line that did not.
+// a searcher bids for the place behind that, and the user is paid; then the relay is killed, and boost carries on. Exit
+// code 0 only if every claim held, 1 behind the line that did not.
 
 import { formatEther, JsonRpcProvider, keccak256, Transaction, type Wallet } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { compileContracts } from "./compileContracts.ts";
 import { proveNeverMined, takeOneBack } from "./demo/changedMind.ts";
 import { Heard } from "./demo/heard.ts";
+import { surviveTheRelay } from "./demo/outage.ts";
 import {
 	proveAccount,
 	proveMoney,
@@ -18,9 +20,9 @@ import { refunded, submit } from "./demo/relayAccess.ts";
 import { Stops } from "./demo/stops.ts";
 import { amount, Story, StoryBroken } from "./demo/story.ts";
 import { STEP_MS, until } from "./demo/until.ts";
+import { type DemoServers, startServers } from "./demoServers.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
-import { type DevSystem, relaySettings, startDevSystem } from "./devSystem.ts";
-import { launchQuietRelay } from "./quietRelay.ts";
+import { type DevSystem, startDevSystem } from "./devSystem.ts";
 import { bestRoundTrip } from "./searcher/pools.ts";
 import type { SearcherNews } from "./searcher/searcher.ts";
 import { PAIR } from "./searcher/target.ts";
@@ -37,10 +39,8 @@ const DEMO_MS = 60_000;
 const GWEI = 1_000_000_000n;
 
 /** Everything that runs. */
-interface Stage {
+interface Stage extends DemoServers {
 	readonly system: DevSystem;
-	/** http */
-	readonly relayUrl: string;
 	readonly node: JsonRpcProvider;
 	readonly market: Market;
 	readonly user: Wallet;
@@ -94,6 +94,9 @@ async function play(story: Story, stops: Stops): Promise<void> {
 	await userIsPaid(story, stage, news, won);
 	story.chapter("And what was taken back");
 	await proveNeverMined({ story, ...stage }, regretted, won.target);
+	// It ends with its connection, which the next chapter cuts.
+	await bot.stop();
+	await surviveTheRelay({ story, ...stage, builder, chainId: chain.chainId });
 }
 
 async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
@@ -105,10 +108,7 @@ async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
 	story.tell(`dev builder ${builder.url}, coinbase ${builder.coinbase}`);
 	// The one setting that may be given: what a relay that refunds otherwise does to the story.
 	const percent = process.env.REFUND_PERCENT ?? String(REFUND_PERCENT);
-	const relay = launchQuietRelay({ ...relaySettings(system), REFUND_PERCENT: percent });
-	stops.add(() => relay.stop());
-	const relayUrl = await relay.ready();
-	story.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
+	const servers = await startServers({ system, percent, stops, story });
 	const [deployer, searcher, user] = [chain.wallet(0), chain.wallet(1), chain.wallet(2)];
 	const market = await deployMarket(chain.url, compileContracts(), { deployer, searcher, user });
 	const [poolA, poolB] = market.pairs;
@@ -117,7 +117,7 @@ async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
 	story.claim("no round trip through both gains anything now", bestRoundTrip(POOL, POOL, POOL.weth) === null);
 	const node = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true });
 	stops.add(async () => node.destroy());
-	return { system, relayUrl, node, market, user, searcherKey: searcher.privateKey };
+	return { system, ...servers, node, market, user, searcherKey: searcher.privateKey };
 }
 
 /** The signed swap, which the relay has taken. */

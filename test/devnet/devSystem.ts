@@ -1,5 +1,5 @@
-// What comes in: ports and the length of a slot. What goes out: a dev chain, a dev builder on it, and what a relay must
-// be told of both; and the relay as a child process. It knows no transaction.
+// What comes in: ports and the length of a slot. What goes out: a dev chain, a dev builder on it, and what relay and boost
+// must be told of both; and each of these as a child process. It knows no transaction.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,18 +22,24 @@ export interface DevSystemOptions {
 	readonly slotSeconds: number;
 }
 
-/** A chain whose blocks a builder builds, and a fresh folder for a relay's data. */
+/** What can be started as a process: a relay, or boost. */
+export type ServerName = "relay" | "boost";
+
+/** A chain whose blocks a builder builds, and a fresh folder for data. */
 export interface DevSystem {
 	readonly chain: DevChain;
 	readonly builder: DevBuilder;
 	readonly folder: string;
-	/** Stops both and removes the folder. Relays must have ended before. */
+	/** Stops both and removes the folder. Who has data in it must have ended before. */
 	stop(): Promise<void>;
 }
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const RELAY = ["--import", "tsx", "relay/main.ts"];
-/** How long the relay may take to become ready. */
+const ENTRIES: Readonly<Record<ServerName, string>> = {
+	relay: "relay/main.ts",
+	boost: "boost-proxy/main.ts",
+};
+/** How long one may take to become ready. */
 const READY_MS = 30_000;
 const ASK_AGAIN_MS = 100;
 
@@ -74,20 +80,49 @@ export function relaySettings({ chain, builder, folder }: DevSystem): Readonly<R
 	};
 }
 
-/** Starts a relay that prints to our own output. */
-export function startRelay(env: NodeJS.ProcessEnv): ChildProcess {
-	return spawn(process.execPath, RELAY, { cwd: ROOT, stdio: "inherit", env });
+/**
+ * What the relay that carries on is told beside PORT: another identity at the same builder, and data of its own. It is a
+ * stranger: nothing is shared with boost.
+ */
+export function fallbackSettings(system: DevSystem): Readonly<Record<string, string>> {
+	return { ...relaySettings(system), DATA_DIR: join(system.folder, "fallback") };
 }
 
-/** Starts a relay whose log is ours to read. */
-export function startQuietRelay(env: NodeJS.ProcessEnv): ChildProcessByStdio<null, Readable, Readable> {
-	return spawn(process.execPath, RELAY, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
+/** What boost is told beside PORT, where it stands before two such relays. */
+export function boostSettings(
+	{ chain, folder }: DevSystem,
+	urls: { readonly relay: string; readonly fallback: string },
+): Readonly<Record<string, string>> {
+	return {
+		RELAY_URL: urls.relay,
+		FALLBACK_URL: urls.fallback,
+		FALLBACK_DIALECT: "mevblocker",
+		ETH_RPC_URL: chain.url,
+		SLOT_SECONDS: String(chain.slotSeconds),
+		HOST: "127.0.0.1",
+		RATE_LIMIT_RPS: "0",
+		DATA_DIR: folder,
+	};
 }
 
-/** True as soon as the relay at `url` would serve well; false where it ends, or is not ready within 30 s. */
-export async function isReady(url: string, relay: ChildProcess): Promise<boolean> {
+/** Starts one that prints to our own output. */
+export function startServer(name: ServerName, env: NodeJS.ProcessEnv): ChildProcess {
+	return spawn(process.execPath, ["--import", "tsx", ENTRIES[name]], { cwd: ROOT, stdio: "inherit", env });
+}
+
+/** Starts one whose log is ours to read. */
+export function startQuietServer(
+	name: ServerName,
+	env: NodeJS.ProcessEnv,
+): ChildProcessByStdio<null, Readable, Readable> {
+	const args = ["--import", "tsx", ENTRIES[name]];
+	return spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
+}
+
+/** True as soon as what is at `url` would serve well; false where it ends, or is not ready within 30 s. */
+export async function isReady(url: string, server: ChildProcess): Promise<boolean> {
 	const until = systemClock.monotonic() + READY_MS;
-	while (systemClock.monotonic() < until && relay.exitCode === null) {
+	while (systemClock.monotonic() < until && !isGone(server)) {
 		const answer = await fetch(`${url}/readyz`).catch(() => null);
 		await answer?.arrayBuffer();
 		if (answer?.status === 200) return true;
@@ -96,11 +131,16 @@ export async function isReady(url: string, relay: ChildProcess): Promise<boolean
 	return false;
 }
 
-/** Asks the process to end, and waits until it has. */
-export function ended(child: ChildProcess): Promise<void> {
-	if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+/** Asks the process to end, or with SIGKILL ends it, and waits until it is gone. */
+export function ended(child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+	if (isGone(child)) return Promise.resolve();
 	return new Promise((resolve) => {
 		child.once("exit", () => resolve());
-		child.kill("SIGTERM");
+		child.kill(signal);
 	});
+}
+
+/** Whether the process has ended. */
+export function isGone(child: ChildProcess): boolean {
+	return child.exitCode !== null || child.signalCode !== null;
 }

@@ -1,66 +1,191 @@
-// `npm start`: the whole system on this machine. What comes in is the environment, what goes out are a dev chain, a
-// dev builder that builds its blocks for real, and the relay as a process of its own; with ETH_RPC_URL set, the
-// relay alone against that node.
+// `npm start`: the whole system on this machine. What comes in is the environment, what goes out are a dev chain, a dev
+// builder that builds its blocks for real, a relay, a second one as the fallback, and boost in front of both, each a
+// process of its own; with ETH_RPC_URL set, relay and boost alone against that node.
 
-import { type DevSystem, ended, isReady, relaySettings, startDevSystem, startRelay } from "./devSystem.ts";
+import type { ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { pause, systemClock } from "../../shared/clock.ts";
+import {
+	boostSettings,
+	type DevSystem,
+	ended,
+	fallbackSettings,
+	isReady,
+	relaySettings,
+	type ServerName,
+	startDevSystem,
+	startServer,
+} from "./devSystem.ts";
 
 const CHAIN_PORT = 8545;
+const RELAY_PORT = 8080;
+const BOOST_PORT = 8081;
+const FALLBACK_PORT = 8082;
 const BUILDER_PORT = 8083;
 /** Short, so that a first transaction is mined while one looks on. */
 const DEV_SLOT_SECONDS = "2";
+/** How long a relay that was killed stays away, so that one can look on how boost does without it. */
+const AWAY_MS = 15_000;
+
+/** What a process is started with. */
+interface Server {
+	readonly name: ServerName;
+	/** As it is called here. */
+	readonly title: string;
+	readonly port: number;
+	readonly env: NodeJS.ProcessEnv;
+	child: ChildProcess;
+}
 
 async function main(): Promise<void> {
-	const own = (process.env.ETH_RPC_URL ?? "") === "";
+	const own = !isSet("ETH_RPC_URL");
 	const slotSeconds = Number(process.env.SLOT_SECONDS ?? DEV_SLOT_SECONDS);
 	const system = own
 		? await startDevSystem({ chainPort: CHAIN_PORT, builderPort: BUILDER_PORT, slotSeconds })
 		: null;
-	const port = process.env.PORT ?? "8080";
-	const relay = startRelay({ ...process.env, ...(system === null ? {} : settingsFor(system)), PORT: port });
+	const servers = (system === null ? alone() : around(system)).map(start);
 	let stopping = false;
 	const stop = async (code: number): Promise<void> => {
 		if (stopping) return;
 		stopping = true;
-		await ended(relay);
+		// The one in front first, so that what it still does finds the others.
+		for (const { child } of [...servers].reverse()) await ended(child);
 		await system?.stop();
 		process.exit(code);
 	};
-	relay.on("exit", (code) => void stop(code ?? 1));
-	process.on("SIGINT", () => void stop(0));
-	process.on("SIGTERM", () => void stop(0));
-	const url = `http://127.0.0.1:${port}`;
-	if (await isReady(url, relay)) print(system === null ? `relay ${url}` : welcome(system, url));
-	else if (relay.exitCode === null) print(`the relay is not ready yet: see ${url}/readyz`);
+	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop(0));
+	for (const server of servers) void keep(server, () => stopping, stop);
+	const ready = await Promise.all(servers.map(({ port, child }) => isReady(urlOf(port), child)));
+	if (stopping) return;
+	print(system === null ? pairWelcome() : welcome(system, servers));
+	for (const [i, server] of servers.entries()) {
+		if (ready[i] !== true) print(`${server.title} is not ready yet: see ${urlOf(server.port)}/readyz`);
+	}
 }
 
-/** What the relay is told of the dev system; a setting that is set already stays as it is. */
-function settingsFor(system: DevSystem): NodeJS.ProcessEnv {
-	const settings = { LOG_LEVEL: "warn", ...relaySettings(system) };
-	const kept = Object.entries(settings).filter(([name]) => (process.env[name] ?? "") === "");
-	// Always the fresh folder: the chain is a new one at each start.
-	return { ...Object.fromEntries(kept), DATA_DIR: system.folder };
+/** The relays first, and boost last. */
+function around(system: DevSystem): Omit<Server, "child">[] {
+	const urls = { relay: urlOf(RELAY_PORT), fallback: urlOf(FALLBACK_PORT) };
+	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "warn" };
+	const [relay, fallback, boost] = [
+		relaySettings(system),
+		fallbackSettings(system),
+		boostSettings(system, urls),
+	];
+	// Always the fresh folders: the chain is a new one at each start.
+	const { RELAY_URL = "", FALLBACK_URL = "", FALLBACK_DIALECT = "", DATA_DIR = "" } = boost;
+	const joined = { ...NO_FALLBACK, RELAY_URL, FALLBACK_URL, FALLBACK_DIALECT };
+	return [
+		{ ...RELAY, env: environment({ ...usual, ...relay }, { DATA_DIR }) },
+		{
+			...FALLBACK,
+			env: environment(
+				{ ...usual, ...fallback },
+				{ ...NO_PORTS, DATA_DIR: fallback.DATA_DIR ?? "", BOOST_SECRET: "" },
+			),
+		},
+		{ ...BOOST, env: environment({ ...usual, ...boost }, { ...NO_PORTS, ...joined, DATA_DIR }) },
+	];
 }
 
-function welcome({ chain, builder }: DevSystem, url: string): string {
+/** Relay and boost against a node that was there already. */
+function alone(): Omit<Server, "child">[] {
+	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
+	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
+	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is out, boost can send nothing.");
+	return [
+		{ ...RELAY, env: environment(usual, {}) },
+		{
+			...BOOST,
+			env: environment(
+				{ ...usual, ...(hasFallback ? {} : { FALLBACK_URL: "none" }) },
+				{ ...NO_PORTS, RELAY_URL: urlOf(RELAY_PORT) },
+			),
+		},
+	];
+}
+
+const RELAY = { name: "relay", title: "the relay", port: RELAY_PORT } as const;
+const FALLBACK = { name: "relay", title: "the fallback", port: FALLBACK_PORT } as const;
+const BOOST = { name: "boost", title: "boost", port: BOOST_PORT } as const;
+/** An empty setting is none. */
+const NO_FALLBACK = { FALLBACK_URL: "", FALLBACK_FAST_URL: "", FALLBACK_NOREVERTS_URL: "" };
+/** Ports that one alone can have: the relay's. */
+const NO_PORTS = { METRICS_PORT: "", SEARCHER_PORT: "" };
+
+/** `usual`, under what is set already, under `joined`. */
+function environment(
+	usual: Readonly<Record<string, string>>,
+	joined: Readonly<Record<string, string>>,
+): NodeJS.ProcessEnv {
+	const unset = Object.entries(usual).filter(([name]) => !isSet(name));
+	return { ...process.env, ...Object.fromEntries(unset), ...joined };
+}
+
+function start(server: Omit<Server, "child">): Server {
+	const env = { ...server.env, PORT: String(server.port) };
+	return { ...server, child: startServer(server.name, env) };
+}
+
+/** Starts a relay again that was killed; everything else that ends is the end of all. */
+async function keep(
+	server: Server,
+	isStopping: () => boolean,
+	stop: (code: number) => Promise<void>,
+): Promise<void> {
+	for (;;) {
+		await new Promise((resolve) => server.child.once("exit", resolve));
+		const { exitCode, signalCode } = server.child;
+		if (isStopping()) return;
+		if (server.name === "boost" || signalCode === null) return stop(exitCode ?? 1);
+		print(`${server.title} has ended (${signalCode}); it is started again in ${AWAY_MS / 1000} s`);
+		await pause(systemClock, AWAY_MS);
+		if (isStopping()) return;
+		server.child = start(server).child;
+		print(`${server.title} is started again (pid ${server.child.pid})`);
+	}
+}
+
+function welcome({ chain, builder }: DevSystem, servers: readonly Server[]): string {
 	const account = chain.accounts[0];
+	const [relay, boost, fallback] = [RELAY_PORT, BOOST_PORT, FALLBACK_PORT].map(urlOf);
+	const pid = servers.find(({ port }) => port === RELAY_PORT)?.child.pid;
 	return `
 Leeward is running.
 
-  relay        ${url}          POST /fast /noreverts /fullprivacy /maxbackruns /nochecks
-  status       ${url}/tx/<hash>, ${url}/tx/<hash>/events
-  searchers    ${url.replace("http", "ws")}            eth_subscribe, eth_sendBundle
+  boost        ${boost}          POST /fast /noreverts: the relay, or the fallback while it is out
+  relay        ${relay}          POST /fast /noreverts /fullprivacy /maxbackruns /nochecks
+  fallback     ${fallback}          a second relay, for boost
+  status       ${boost}/tx/<hash>, ${boost}/tx/<hash>/events
+  searchers    ${relay?.replace("http", "ws")}            eth_subscribe, eth_sendBundle
   dev chain    ${chain.url}          chain id ${chain.chainId}, a block every ${chain.slotSeconds} s
   dev builder  ${builder.url}
 
 Send a first transaction, privately:
 
-  npx cast send --rpc-url ${url}/fast \\
+  npx cast send --rpc-url ${boost}/fast \\
     --private-key ${account?.privateKey} \\
     --value 1ether 0x000000000000000000000000000000000000dEaD
+
+Kill the relay and send another one: boost carries on. It is back after ${AWAY_MS / 1000} seconds.
+
+  kill -9 ${pid}
 
 The key is one of anvil's well-known ones (${account?.address}); the chain is gone when
 this ends. Stop with Ctrl-C.
 `;
+}
+
+function pairWelcome(): string {
+	return `boost ${urlOf(BOOST_PORT)}\nrelay ${urlOf(RELAY_PORT)}`;
+}
+
+function urlOf(port: number): string {
+	return `http://127.0.0.1:${port}`;
+}
+
+function isSet(name: string): boolean {
+	return (process.env[name] ?? "") !== "";
 }
 
 function print(text: string): void {

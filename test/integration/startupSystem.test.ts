@@ -7,8 +7,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { startDevChain } from "../devnet/devChain.ts";
+import { freePort } from "../devnet/freePort.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
-import { type Exit, freePort, type RelayProcess, readyStatus, runRelay } from "../support/relayProcess.ts";
+import { type Exit, type RelayProcess, readyStatus, runRelay } from "../support/relayProcess.ts";
 import { until } from "../support/until.ts";
 
 let system: ProcessSystem;

@@ -14,6 +14,8 @@ import { CANARY } from "../support/rpcMethods.ts";
 import { startTransport, type Transport, type TransportOptions } from "../support/transportServer.ts";
 import { WsClient } from "../support/wsClient.ts";
 
+const SIGNER = `0x${"ab".repeat(20)}`;
+
 async function within(
 	options: TransportOptions,
 	run: (transport: Transport) => Promise<void>,
@@ -46,6 +48,11 @@ test("a method is told where the request came, from whom, and what page sent it"
 		const length = JSON.stringify(who).length;
 		const plain = { transport: "http", path: "/", query: {}, client: null, origin: null };
 		const client = { address: "127.0.0.1", signer: null, vouched: false };
+		const vouched = { "x-forwarded-for": "9.9.9.9, 192.0.2.5", "x-boost-auth": "s3cret" };
+		const named = (signer: string | null) => ({
+			...plain,
+			client: { address: "9.9.9.9", signer, vouched: true },
+		});
 		const rows: [string, Record<string, string>, object][] = [
 			["", {}, { ...plain, client }],
 			["/fast/?a=%31&b", {}, { ...plain, path: "/fast", query: { a: "1", b: "" }, client }],
@@ -59,15 +66,25 @@ test("a method is told where the request came, from whom, and what page sent it"
 				{ "x-forwarded-for": "9.9.9.9, 192.0.2.5" },
 				{ ...plain, client: { ...client, address: "192.0.2.5" } },
 			],
-			[
-				"",
-				{ "x-forwarded-for": "9.9.9.9, 192.0.2.5", "x-boost-auth": "s3cret" },
-				{ ...plain, client: { address: "9.9.9.9", signer: null, vouched: true } },
-			],
+			["", vouched, named(null)],
 			[
 				"",
 				{ "x-flashbots-signature": `0xab:${length}` },
 				{ ...plain, client: { ...client, signer: "0xab" } },
+			],
+			["", { ...vouched, "x-boost-signer": SIGNER.toUpperCase().replace("X", "x") }, named(SIGNER)],
+			["", { ...vouched, "x-boost-signer": "0xab" }, named(null)],
+			[
+				"",
+				{ ...vouched, "x-boost-signer": SIGNER, "x-flashbots-signature": `0xab:${length}` },
+				named("0xab"),
+			],
+			["", { "x-boost-signer": SIGNER }, { ...plain, client }],
+			["", { "x-boost-signer": SIGNER, "x-boost-auth": "s3creT" }, { ...plain, client }],
+			[
+				"",
+				{ ...vouched, "x-boost-signer": SIGNER, "x-boost-auth": "guess" },
+				{ ...plain, client: { ...client, address: "192.0.2.5" } },
 			],
 		];
 		for (const [path, headers, expected] of rows) {

@@ -1,8 +1,7 @@
-// The relay as a process of its own, for what only a process can show: signals, exit codes, what it prints. What
-// comes in is its environment, what goes out is a handle on it. It cannot outlive the test that started it.
+// The relay (or boost, see boostProcess.ts) as a process of its own, for what only a process can show: signals, exit
+// codes, what it prints. What comes in is its environment, what goes out is a handle on it. It cannot outlive its test.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
@@ -13,6 +12,8 @@ export interface RelayProcessOptions {
 	/** All that it gets to see, beside PATH, HOME and TMPDIR. */
 	readonly env: Readonly<Record<string, string>>;
 	readonly args?: readonly string[];
+	/** What node runs; relay/main.ts unless said. */
+	readonly entry?: string;
 	/** A line for `sh -c` in the place of the relay's own command: one of the Procfile's. */
 	readonly line?: string;
 }
@@ -72,7 +73,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
 	const command =
 		options.line === undefined
-			? [process.execPath, "--import", "tsx", "relay/main.ts", ...(options.args ?? [])]
+			? [process.execPath, "--import", "tsx", options.entry ?? "relay/main.ts", ...(options.args ?? [])]
 			: ["/bin/sh", "-c", options.line];
 	const child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
 		cwd: ROOT,
@@ -98,7 +99,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	};
 	const ended = async (ms = END_MS): Promise<Exit> => {
 		try {
-			return await withDeadline(systemClock, "end of the relay's process", ms, () => exited);
+			return await withDeadline(systemClock, "end of the process", ms, () => exited);
 		} catch (thrown) {
 			killGroup();
 			throw thrown;
@@ -143,13 +144,13 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 	const alive = <T>(question: () => Promise<T> | T) => {
 		if (gone === undefined) return question();
 		const { code, stdout, stderr } = gone;
-		throw new Error(`the relay ended at its start with ${code}: ${stderr}${stdout.slice(-2000)}`);
+		throw new Error(`it ended at its start with ${code}: ${stderr}${stdout.slice(-2000)}`);
 	};
 	try {
 		const set = options.env.PORT ?? "0";
 		const port = await until("the log tells the port", () => alive(() => portOf(launched, set)), READY_MS);
 		const url = `http://127.0.0.1:${port}`;
-		await until("the relay is ready", () => alive(() => isReady(url)), READY_MS);
+		await until("it is ready", () => alive(() => isReady(url)), READY_MS);
 		return extended(launched, { port, url, client: new RelayClient(url) });
 	} catch (thrown) {
 		await launched.kill();
@@ -166,21 +167,6 @@ export async function readyStatus(url: string): Promise<number> {
 		return answer.status;
 	} catch {
 		return 0;
-	}
-}
-
-/** A port that nobody has. Below those that systems give out for port 0, so that no server of another test's gets it
- * between this answer and its use. */
-export async function freePort(): Promise<number> {
-	for (;;) {
-		const port = 12_000 + Math.floor(Math.random() * 18_000);
-		const server = createServer();
-		const free = await new Promise<boolean>((resolve) => {
-			server.once("error", () => resolve(false));
-			server.listen(port, "127.0.0.1", () => resolve(true));
-		});
-		await new Promise((resolve) => server.close(resolve));
-		if (free) return port;
 	}
 }
 

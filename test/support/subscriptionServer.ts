@@ -10,6 +10,7 @@ import { type MethodNeeds, relayMethod } from "../../relay/ingress/needs.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
 import { Followers } from "../../relay/status/followers.ts";
 import { systemClock } from "../../shared/clock.ts";
+import { unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader } from "../../shared/http/clientIdentity.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
@@ -69,7 +70,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 			},
 		},
 		following: followers,
-		statusView: ({ hash, stage }) => ({ hash, stage }),
+		statusView: ({ hash, stage }) => ({ ...unknownStatus(hash), stage }),
 	};
 	// These three methods need nothing else of the relay.
 	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodNeeds);

@@ -3,10 +3,10 @@
 
 import { z } from "zod";
 import type { CallContext } from "../../../shared/http/callContext.ts";
+import { isWebPage } from "../../../shared/http/webPage.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
 import type { CancelRequest } from "../../domain/submission.ts";
-import { isWebPage } from "../bundleOwner.ts";
 import { relayMethod } from "../needs.ts";
 
 /** The address of a client whose connection is gone. */

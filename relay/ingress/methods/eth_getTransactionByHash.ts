@@ -1,9 +1,13 @@
 // eth_getTransactionByHash: our own pending transactions first, else the node's; the signature is hidden in both.
 
 import { z } from "zod";
+import {
+	minedTransaction,
+	pendingTransaction,
+	type RpcTransaction,
+} from "../../../shared/ethereum/rpcTransaction.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
 import { relayMethod } from "../needs.ts";
-import { minedTransaction, pendingTransaction, type RpcTransaction } from "../rpcTransaction.ts";
 
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",

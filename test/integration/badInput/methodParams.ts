@@ -194,6 +194,33 @@ const CANCEL: readonly CallRow[] = [
 	cancelled("a hash of zeros", [`0x${"00".repeat(32)}`]),
 ];
 
+const HASHES = "invalid params: hashes: expected 1 to 1000 hashes";
+const asked = (name: string, params: readonly unknown[], message = HASHES) =>
+	bad("service_transactionStatuses", name, params, message);
+const UNKNOWN = { status: "UNKNOWN", stage: null };
+
+const STATUSES: readonly CallRow[] = [
+	asked("nothing", []),
+	asked("null", [null]),
+	asked("a hash", [ID]),
+	asked("an object", [{ 0: ID }]),
+	asked("no hashes", [[]]),
+	asked("1001 hashes", [Array(1_001).fill(ID)]),
+	asked("two lists", [[ID], [ID]], "invalid params: expected at most 1 (hashes)"),
+	asked(
+		"a second one that is none",
+		[[ID, ID.slice(0, -1)]],
+		"invalid params: hashes[1]: expected a hash of 32 bytes as 0x hex",
+	),
+	good("service_transactionStatuses", "an unknown hash", [[ID]], [{ hash: ID.toLowerCase(), ...UNKNOWN }]),
+	good(
+		"service_transactionStatuses",
+		"1000 hashes",
+		[Array(1_000).fill(ID)],
+		Array(1_000).fill({ hash: ID.toLowerCase(), ...UNKNOWN }),
+	),
+];
+
 /** Nodes refuse to read these at all, which must not look as if the node were out. */
 const NOT_UNICODE = "invalid params: params: expected well-formed Unicode";
 
@@ -209,5 +236,6 @@ export const METHOD_PARAM_ROWS: readonly CallRow[] = [
 	...COUNT,
 	...FIND,
 	...CANCEL,
+	...STATUSES,
 	...PASSED,
 ];

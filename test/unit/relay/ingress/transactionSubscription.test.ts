@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { transactionTopic } from "../../../../relay/domain/topics.ts";
+import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { type SubscriptionServer, startSubscriptionServer } from "../../../support/subscriptionServer.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
@@ -69,7 +70,7 @@ test("how it stands is told behind the id, and then each change", () =>
 		assert.deepEqual(await client.next(), {
 			jsonrpc: "2.0",
 			method: "eth_subscription",
-			params: { subscription: id, result: { hash: record.hash, stage: "SHARED" } },
+			params: { subscription: id, result: { ...unknownStatus(record.hash), stage: "SHARED" } },
 		});
 		move(record, "BROADCAST");
 		move(record, "INCLUDED");

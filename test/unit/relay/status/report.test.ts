@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { STAGES, type Stage } from "../../../../relay/domain/lifecycle.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
-import { eventsReport, statusReport, unknownReport } from "../../../../relay/status/report.ts";
+import { eventsReport, statusReport } from "../../../../relay/status/report.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
@@ -30,10 +30,6 @@ function recordAt(stage: Stage, transaction = TRANSACTION): TransactionRecord {
 	record.stage = stage;
 	return record;
 }
-
-test("a hash that was never seen has the given fields and no more", () => {
-	assert.deepEqual(unknownReport(hash), BLANK);
-});
 
 const STATUS: Readonly<Record<Stage, "INCLUDED" | "FAILED" | "UNKNOWN">> = {
 	...{ PENDING: "UNKNOWN", QUEUED: "UNKNOWN", SHARED: "UNKNOWN", BROADCAST: "UNKNOWN" },

@@ -2,7 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressReader, networkOf, normalAddress } from "../../../../shared/http/clientIdentity.ts";
+import {
+	addressReader,
+	networkOf,
+	normalAddress,
+	vouchedSigner,
+} from "../../../../shared/http/clientIdentity.ts";
 
 const SECRET = "s3cret";
 
@@ -156,4 +161,22 @@ test("one network is one client: IPv4 by address, IPv6 by its first 64 bits", ()
 		["1::", "1:0:0:0::/64"],
 	];
 	for (const [address, network] of rows) assert.equal(networkOf(address), network);
+});
+
+test("a signer is believed of who vouches for the client, and of nobody else", () => {
+	const signer = `0x${"Ab".repeat(20)}`;
+	const rows: [string | string[] | undefined, boolean, string | null][] = [
+		[signer, true, signer.toLowerCase()],
+		[signer, false, null],
+		[undefined, true, null],
+		["", true, null],
+		[signer.slice(0, -1), true, null],
+		// Of two such headers Node makes one text, which is no address.
+		[`${signer}, ${signer}`, true, null],
+		[[signer], true, null],
+	];
+	for (const [header, vouched, named] of rows) {
+		const headers = header === undefined ? {} : { "x-boost-signer": header };
+		assert.equal(vouchedSigner(headers, vouched), named, `${header} ${vouched}`);
+	}
 });

@@ -1,15 +1,15 @@
-// Transactions as `eth_getTransactionByHash` shows them: ours while they are pending, and the node's with the same
+// Transactions as `eth_getTransactionByHash` shows them: private ones while they are pending, and the node's with the same
 // fields hidden. The signature never leaves: `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type.
 
-import { toQuantity } from "../../shared/ethereum/hex.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { toQuantity } from "./hex.ts";
+import type { DecodedTransaction } from "./transaction.ts";
 
 /** JSON-RPC transaction object (interface section 2.2). */
 export type RpcTransaction = Readonly<Record<string, unknown>>;
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
 
-/** A pending transaction of ours. Blobs and authorizations, which are signatures too, are left out. */
+/** A pending private transaction. Blobs and authorizations, which are signatures too, are left out. */
 export function pendingTransaction(tx: DecodedTransaction): RpcTransaction {
 	return {
 		blockHash: null,

@@ -1,0 +1,110 @@
+// eth_cancelTransaction: a hash and who asks come in, true goes out once every holder that can be reached has taken it
+// back and the journal knows. Who may is our relay's to say while it is well, else the same rule with the journal's
+// address.
+
+import { isWebPage } from "../shared/http/webPage.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
+import type { OpenEntry } from "./domain/journalEntry.ts";
+import type { Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
+import { type Failover, unavailable } from "./failover.ts";
+import { notPending, type Told, takeBack } from "./takingBack.ts";
+
+export interface CancelsOptions {
+	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
+	readonly relayKnowsClient: boolean;
+}
+
+export interface CancelsDependencies {
+	readonly journal: Journal;
+	readonly upstreams: Upstreams;
+	readonly failover: Failover;
+}
+
+const METHOD = "eth_cancelTransaction";
+
+/** Takes transactions back by their hash. */
+export class Cancels {
+	readonly #relayKnowsClient: boolean;
+	readonly #dependencies: CancelsDependencies;
+
+	constructor(options: CancelsOptions, dependencies: CancelsDependencies) {
+		this.#relayKnowsClient = options.relayKnowsClient;
+		this.#dependencies = dependencies;
+	}
+
+	/**
+	 * Takes `hash` back. Throws RpcError `rejected` where it is not pending or the client may not, `unavailable` where no
+	 * holder can be reached.
+	 */
+	async cancel(hash: string, state: RequestState): Promise<true> {
+		const { journal, upstreams } = this.#dependencies;
+		const entry = journal.get(hash);
+		const may = mayCancel(entry ?? journal.ended(hash), state);
+		if (entry === null) {
+			if (journal.ended(hash)?.ending === "cancelled" && may) {
+				state.trail.answeredBy.add("journal");
+				return true;
+			}
+			return this.#unknown(hash, state);
+		}
+		const relayJudges = this.#relayKnowsClient && !upstreams.relay.breaker.isOut;
+		const relayHolds = entry.holders.includes("relay");
+		if (!may && !(relayJudges && relayHolds)) throw notPending();
+		await takeBack([entry], (upstream) => this.#tell(upstream, entry, state, may), this.#dependencies);
+		return true;
+	}
+
+	/** What the journal does not hold may be our relay's all the same: submitted there, or on another path. */
+	async #unknown(hash: string, state: RequestState): Promise<true> {
+		const { upstreams } = this.#dependencies;
+		if (!this.#relayKnowsClient && state.asker.signer === null) throw notPending();
+		const told = await this.#askRelay(upstreams.relay, hash, state);
+		if (told.kind === "told") return true;
+		if (told.kind === "rejected") throw new RpcError("rejected", told.error.message, told.error.data);
+		throw unavailable("the relay is out, and the journal does not hold it");
+	}
+
+	async #tell(upstream: Upstream, entry: OpenEntry, state: RequestState, may: boolean): Promise<Told> {
+		if (upstream.dialect === null) return this.#askRelay(upstream, entry.hash, state);
+		// Our relay has refused him, or does not hold it: a stranger gets no further.
+		if (!may) return { kind: "out" };
+		const { cancelMethod } = upstream.dialect;
+		if (cancelMethod === null) return { kind: "cannot", why: heldByFallback(entry) };
+		const call = { method: cancelMethod, params: [entry.hash] };
+		const { asker, trail } = state;
+		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
+		const answer = await upstream.call(call, { deadlineMs, asker, trail, path: entry.path });
+		if (answer === null) return { kind: "unsure" };
+		trail.answeredBy.add(upstream.name);
+		if (!answer.ok) return { kind: "rejected", error: answer.error };
+		return answer.result === true ? { kind: "told" } : { kind: "rejected", error: REFUSED };
+	}
+
+	async #askRelay(relay: Upstream, hash: string, state: RequestState): Promise<Told> {
+		if (relay.breaker.isOut) return { kind: "out" };
+		const { asker, trail, whole, path } = state;
+		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
+		const call = { method: METHOD, params: [hash] };
+		const answer = await relay.call(call, { deadlineMs, asker, trail, whole, path });
+		if (answer === null) return { kind: "unsure" };
+		trail.answeredBy.add("relay");
+		if (!answer.ok) return { kind: "rejected", error: answer.error };
+		return { kind: "told" };
+	}
+}
+
+const REFUSED = { code: -32000, message: "transaction not found or no longer pending" };
+
+/** The relay's own rule, by the network address in the journal or the sender's signature. */
+function mayCancel(
+	owner: { readonly from: string; readonly address: string } | null,
+	{ asker }: RequestState,
+): boolean {
+	if (owner === null) return false;
+	if (asker.signer === owner.from) return true;
+	return !isWebPage(asker.origin) && asker.address !== "unknown" && asker.address === owner.address;
+}
+
+function heldByFallback({ nonce }: OpenEntry): RpcError {
+	return new RpcError("rejected", `held by the fallback: send a self-transfer with nonce ${nonce}`);
+}

@@ -1,0 +1,206 @@
+// Boost's settings, one row each: what comes in is the environment, what goes out is a frozen typed object with the
+// fallback worked out. `--help`, `--print-config` and the README's table are made from the same rows.
+
+import {
+	integer,
+	oneOf,
+	optional,
+	readSettings,
+	row,
+	type Setting,
+	SettingError,
+	type Settings,
+	type SettingTable,
+	url,
+} from "../shared/config.ts";
+import { databaseUrlRow, dataDirRow, headerText, portRow, SERVER_ROWS } from "../shared/serverSettings.ts";
+import type { BoostPath } from "./domain/delivery.ts";
+import { DIALECTS, type DialectName } from "./domain/ports.ts";
+import { baseUrl, isSafeForThirdParty, wholeUrl } from "./fallbackUrls.ts";
+
+const NONE = "none";
+const SAFE_URL = "an https URL (http only on loopback, in private networks, and to .internal and .flycast)";
+
+/** Every setting of boost. */
+export const BOOST_SETTINGS = {
+	PORT: portRow("8081"),
+	HOST: SERVER_ROWS.HOST,
+	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
+	RELAY_URL: row(
+		"our relay",
+		"an http or https URL without a query, to which paths are added",
+		"http://127.0.0.1:8080",
+		baseUrl,
+	),
+	BOOST_SECRET: {
+		...optional(
+			"shared with the relay, which then takes boost's word for who the client is",
+			"any text of printable ASCII",
+			"a long random text",
+			headerText,
+		),
+		secret: true,
+	},
+	FALLBACK_URL: optional(
+		"another private relay, for while ours is out; paths are added",
+		`${SAFE_URL}, or none: nothing is forwarded then`,
+		"https://rpc.mevblocker.io",
+		(text) => (text === NONE ? NONE : safe(wholeUrl)(text)),
+	),
+	FALLBACK_FAST_URL: optional(
+		"where /fast goes instead, taken as it is",
+		SAFE_URL,
+		"https://rpc.flashbots.net/fast",
+		safe(wholeUrl),
+	),
+	FALLBACK_NOREVERTS_URL: optional(
+		"where /noreverts goes instead, taken as it is",
+		SAFE_URL,
+		"https://rpc.flashbots.net",
+		safe(wholeUrl),
+	),
+	FALLBACK_STATUS_URL: optional(
+		"where the fallback tells of a transaction, the hash being added; by the dialect unless set",
+		SAFE_URL,
+		"https://protect.flashbots.net/tx/",
+		safe(wholeUrl),
+	),
+	FALLBACK_DIALECT: row(
+		"how the fallback spells paths, cancels and answers",
+		`one of ${DIALECTS.join(", ")}`,
+		"flashbots",
+		oneOf(DIALECTS),
+		"mevblocker",
+	),
+	FALLBACK_PRIVATE: optional(
+		"whether the fallback keeps transactions from the public; false for plain unless set, else true",
+		"true or false",
+		"true",
+		flag,
+	),
+	FALLBACK_REVERT_PROTECTED: optional(
+		"whether the fallback lets no transaction of /noreverts revert on chain; false for plain unless set, else true",
+		"true or false",
+		"true",
+		flag,
+	),
+	ETH_RPC_URL: optional(
+		"an independent node, to see a stale relay and what was mined",
+		"an http or https URL",
+		"http://127.0.0.1:8545",
+		url("http:", "https:"),
+	),
+	DATA_DIR: dataDirRow("the journal", "boost"),
+	DATABASE_URL: databaseUrlRow("the embedded journal"),
+	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
+	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
+	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
+	ADMIN_TOKEN: {
+		...optional(
+			"opens POST /admin/open, /admin/close and /admin/auto; without it they are not there",
+			"any text of printable ASCII",
+			"a long random text",
+			headerText,
+		),
+		secret: true,
+	},
+	REQUEST_BUDGET_MS: duration("all the time that a request may take", 100, 60_000, "10000"),
+	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,
+	MAX_BATCH: SERVER_ROWS.MAX_BATCH,
+	RATE_LIMIT_RPS: SERVER_ROWS.RATE_LIMIT_RPS,
+	BREAKER_FAULTS: count("faults in a row that open a breaker", 100, "3"),
+	BREAKER_STORM: count("different senders answered with -32603 within 10 s that open a breaker", 1000, "5"),
+	BREAKER_HOLD_MS: duration("how long a breaker stays open at least, doubling", 5, 3_600_000, "2000"),
+	BREAKER_HOLD_MAX_MS: duration("and at most", 5, 86_400_000, "60000"),
+	PROBE_INTERVAL_MS: duration("how often an upstream is probed", 5, 3_600_000, "1000"),
+	PROBE_TIMEOUT_MS: duration("when a probe has failed", 5, 60_000, "500"),
+	PROBE_SUCCESSES: count("successful probes in a row that close a breaker", 100, "3"),
+	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
+	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
+} satisfies SettingTable;
+
+/** The fallback, with what its dialect implies. */
+export interface FallbackConfig {
+	readonly dialect: DialectName;
+	/** To which the dialect adds paths; null where only whole URLs are given. */
+	readonly baseUrl: string | null;
+	/** By path: taken as it is, instead of the base. */
+	readonly wholeUrls: Readonly<Record<BoostPath, string | null>>;
+	/** The hash is added; null: where the dialect says, behind the base. */
+	readonly statusUrl: string | null;
+	readonly isPrivate: boolean;
+	readonly isRevertProtected: boolean;
+}
+
+/** Settings in force; what was said of the fallback is worked out in `fallback`, null where there is none. */
+export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
+
+/** Reads boost's settings. Throws SettingError for the first one that is missing or bad, or contradicts another. */
+export function readBoostConfig(env: Readonly<Record<string, string | undefined>>): BoostConfig {
+	const settings = readSettings(BOOST_SETTINGS, env);
+	if (settings.BREAKER_HOLD_MAX_MS < settings.BREAKER_HOLD_MS) {
+		throw refusal("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS");
+	}
+	return Object.freeze({ ...settings, fallback: fallbackOf(settings) });
+}
+
+/** Why what came on a path may never go to the fallback, in words for clients; null where it may. */
+export function fallbackRefusals(
+	fallback: FallbackConfig | null,
+): Readonly<Record<BoostPath, string | null>> {
+	return { fast: refusalOf(fallback, "fast"), noreverts: refusalOf(fallback, "noreverts") };
+}
+
+function refusalOf(fallback: FallbackConfig | null, path: BoostPath): string | null {
+	if (fallback === null) return "there is no fallback";
+	if (fallback.baseUrl === null && fallback.wholeUrls[path] === null) {
+		return `the fallback has no address for /${path}`;
+	}
+	if (!fallback.isPrivate) return "the fallback is not private";
+	if (path === "noreverts" && !fallback.isRevertProtected)
+		return "the fallback does not protect from reverts";
+	return null;
+}
+
+function fallbackOf(settings: Settings<typeof BOOST_SETTINGS>): FallbackConfig | null {
+	const { FALLBACK_URL, FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL, FALLBACK_DIALECT: dialect } = settings;
+	const whole = FALLBACK_FAST_URL ?? FALLBACK_NOREVERTS_URL;
+	if (FALLBACK_URL === undefined && whole === undefined) throw refusal("FALLBACK_URL", "is missing");
+	if (FALLBACK_URL === NONE) {
+		if (whole === undefined) return null;
+		throw refusal("FALLBACK_URL", "is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL");
+	}
+	return Object.freeze({
+		dialect,
+		baseUrl: FALLBACK_URL ?? null,
+		wholeUrls: { fast: FALLBACK_FAST_URL ?? null, noreverts: FALLBACK_NOREVERTS_URL ?? null },
+		statusUrl: settings.FALLBACK_STATUS_URL ?? null,
+		isPrivate: settings.FALLBACK_PRIVATE ?? dialect !== "plain",
+		isRevertProtected: settings.FALLBACK_REVERT_PROTECTED ?? dialect !== "plain",
+	});
+}
+
+function refusal(name: keyof typeof BOOST_SETTINGS, problem: string): SettingError {
+	return new SettingError(name, problem, BOOST_SETTINGS[name]);
+}
+
+/** Milliseconds between `min` and `max`. */
+function duration(help: string, min: number, max: number, usual: string): Setting<number> {
+	return row(help, `milliseconds, ${min} to ${max}`, usual, integer(min, max), usual);
+}
+
+/** A number from 1 to `max`. */
+function count(help: string, max: number, usual: string): Setting<number> {
+	return row(help, `a number, 1 to ${max}`, usual, integer(1, max), usual);
+}
+
+function safe(parse: (text: string) => string | undefined): (text: string) => string | undefined {
+	return (text) => {
+		const parsed = parse(text);
+		return parsed !== undefined && isSafeForThirdParty(parsed) ? parsed : undefined;
+	};
+}
+
+function flag(text: string): boolean | undefined {
+	return text === "true" ? true : text === "false" ? false : undefined;
+}

@@ -1,0 +1,81 @@
+// The roads to a fallback: its addresses come in, what goes out is where submissions and reads of each path go, where
+// statuses are told, and the dialect that is spoken there. What may not go there is for the policy to say.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { BoostPath } from "../domain/delivery.ts";
+import type { Dialect, DialectName, Road } from "../domain/ports.ts";
+import { createRoad, type RoadOptions } from "../road.ts";
+import { dialectOf } from "./index.ts";
+
+/** Where a fallback is. One of the first three is set. */
+export interface FallbackAddresses {
+	readonly dialect: DialectName;
+	/** To which the dialect adds paths. */
+	readonly baseUrl: string | null;
+	/** Taken as they are, for one path each. */
+	readonly wholeUrls: Readonly<Record<BoostPath, string | null>>;
+	/** To which a hash is added. */
+	readonly statusUrl: string | null;
+}
+
+/** A road with how it is used: `asIs`, its path is there already and the dialect's query alone is added. */
+export interface PathRoad {
+	readonly road: Road;
+	readonly asIs: boolean;
+}
+
+export interface FallbackRoads {
+	readonly dialect: Dialect;
+	/**
+	 * Of a path without an address of its own this is the other path's: good for reads, which are the same everywhere.
+	 * Submissions are refused there by the policy.
+	 */
+	readonly roads: Readonly<Record<BoostPath, PathRoad>>;
+	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
+	readonly statusRoad: Road | null;
+	/** Ends all of them. */
+	close(): Promise<void>;
+}
+
+/** Where Protect tells of transactions. Nobody else is told of hashes there. */
+const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
+const PROTECT_HOST = /(^|\.)flashbots\.net$/;
+
+/** Roads for each address that is set. Throws TypeError where none is. */
+export function createFallbackRoads(
+	addresses: FallbackAddresses,
+	dependencies: { readonly clock: Clock },
+	options: Omit<RoadOptions, "url"> = {},
+): FallbackRoads {
+	const made = new Map<string, Road>();
+	const roadTo = (url: string): Road => {
+		const road = made.get(url) ?? createRoad({ ...options, url }, dependencies);
+		made.set(url, road);
+		return road;
+	};
+	const { baseUrl } = addresses;
+	const base = baseUrl === null ? null : { road: roadTo(baseUrl), asIs: false };
+	const own = (path: BoostPath): PathRoad | null => {
+		const url = addresses.wholeUrls[path];
+		return url === null ? base : { road: roadTo(url), asIs: true };
+	};
+	const fast = own("fast") ?? own("noreverts");
+	const noreverts = own("noreverts") ?? fast;
+	if (fast === null || noreverts === null) throw new TypeError("a fallback needs an address");
+	const statusUrl = statusUrlOf(addresses);
+	const dialect = dialectOf(addresses.dialect, { hasStatusUrl: statusUrl !== null });
+	return {
+		dialect,
+		roads: { fast, noreverts },
+		statusRoad: statusUrl === null ? (base?.road ?? null) : roadTo(statusUrl),
+		async close() {
+			await Promise.all([...made.values()].map((road) => road.close()));
+		},
+	};
+}
+
+function statusUrlOf({ dialect, baseUrl, wholeUrls, statusUrl }: FallbackAddresses): string | null {
+	if (statusUrl !== null || dialect !== "flashbots") return statusUrl;
+	const url = baseUrl ?? wholeUrls.fast ?? wholeUrls.noreverts;
+	return url !== null && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
+}

@@ -1,0 +1,161 @@
+// Boost's front, put together: its parts come in, the servers go out. Submissions, reads and operators' routes are its
+// own; everything else is streamed to the relay. No rule of boost's is here.
+
+import { type Clock, pause } from "../shared/clock.ts";
+import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
+import { parseHash } from "../shared/ethereum/hex.ts";
+import { addressReader } from "../shared/http/clientIdentity.ts";
+import { jsonAnswer } from "../shared/http/httpAnswer.ts";
+import { metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
+import { RateLimiter } from "../shared/http/rateLimit.ts";
+import type { Route } from "../shared/http/routes.ts";
+import { createHttpServer, type HttpServer } from "../shared/http/server.ts";
+import type { Component } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import type { Metrics } from "../shared/metrics.ts";
+import { Cancels } from "./cancels.ts";
+import type { BoostConfig } from "./config.ts";
+import type { ChainReads, Handover, Journal, Upstreams } from "./domain/ports.ts";
+import { Failover } from "./failover.ts";
+import type { Follower } from "./follower.ts";
+import { createBoostPost } from "./ingress.ts";
+import type { BoostMetrics } from "./metrics.ts";
+import { operatorRoutes, roadCheck } from "./operators.ts";
+import { createPassThrough } from "./passthrough.ts";
+import { SoftCancels } from "./softCancels.ts";
+import { Submissions } from "./submissions.ts";
+import { createSyncReads } from "./syncReads.ts";
+import { SyncWaits } from "./syncWait.ts";
+import { BOOST_HEADERS, ownHeaders } from "./trailHeaders.ts";
+import { createViews } from "./views.ts";
+
+export interface FrontParts {
+	readonly journal: Journal;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
+	readonly handover: Handover;
+	readonly follower: Follower;
+	readonly registry: Metrics;
+	readonly metrics: BoostMetrics;
+	/** Null until somebody told it. */
+	readonly chainId: () => bigint | null;
+}
+
+export interface FrontOptions {
+	readonly log: Logger;
+	readonly clock: Clock;
+	readonly version: string;
+	readonly drainMs: number;
+}
+
+/** The servers as one component. */
+export interface Front extends Component {
+	/** The port of HTTP, once started. */
+	readonly port: number;
+	/** Websockets that are passed through. */
+	readonly websockets: number;
+}
+
+/** Paths whose JSON-RPC boost understands itself. */
+const OWN_PATHS = ["/", "/fast", "/noreverts"];
+/** Polls of one's own transactions that are free once a second. */
+const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+
+/** Makes the servers; nothing listens yet. */
+export function createFront(config: BoostConfig, options: FrontOptions, parts: FrontParts): Front {
+	const { clock, log, drainMs } = options;
+	const { journal, upstreams, metrics } = parts;
+	const { relay } = upstreams;
+	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
+	const isOwn = (hash: string): boolean => journal.get(hash) !== null || journal.ended(hash) !== null;
+	const limiter = new RateLimiter(
+		{ rps: config.RATE_LIMIT_RPS },
+		{
+			clock,
+			freePoll: (method, [hash]) =>
+				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
+		},
+	);
+	const failover = new Failover({ budgetMs: config.REQUEST_BUDGET_MS }, { upstreams, clock });
+	const softCancels = new SoftCancels({ journal, upstreams, failover });
+	const submissions = new Submissions({
+		...{ journal, upstreams, failover, softCancels, handover: parts.handover, clock },
+		log: log.child("submissions"),
+		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
+	});
+	const cancels = new Cancels(
+		{ relayKnowsClient: config.BOOST_SECRET !== undefined },
+		{ journal, upstreams, failover },
+	);
+	const views = createViews({ ...parts, clock });
+	const syncWaits = new SyncWaits({}, { ...createSyncReads(parts), clock });
+	const post = createBoostPost(
+		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
+		{
+			...{ submissions, cancels, views, syncWaits, failover, upstreams, limiter, readAddress, clock },
+			verifySignature: verifyBody,
+			log: log.child("ingress"),
+			onCall: (method, outcome, seconds) => metrics.call(method, outcome, seconds),
+		},
+	);
+	const headers = () => ownHeaders(relay.breaker.state);
+	const pass = createPassThrough(
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
+		{
+			...{ breaker: relay.breaker, readAddress, clock, log: log.child("pass") },
+			onPassed: (kind, outcome) => metrics.passed({ kind, outcome }),
+		},
+	);
+	const draining = (): boolean => servers.some((server) => server.draining);
+	const status: Route = {
+		path: "/tx/{hash}",
+		async handle({ params }) {
+			const hash = parseHash(params.hash ?? "");
+			if (hash === null)
+				return jsonAnswer(400, { error: "expected a hash of 32 bytes as 0x hex" }, headers());
+			const { status, body, by } = await views.status(hash);
+			return jsonAnswer(status, body, { ...headers(), "x-boost-upstream": by });
+		},
+	};
+	const metricsOnly = metricsRoute(parts.registry);
+	const routes: readonly Route[] = [
+		status,
+		...operatorRoutes(
+			{ adminToken: config.ADMIN_TOKEN },
+			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, journal },
+		),
+		...opsRoutes({ checks: [roadCheck(upstreams)], draining }, { clock, log }),
+		...(config.METRICS_PORT === undefined ? [metricsOnly] : []),
+	];
+	const common = { host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS };
+	const deps = { readAddress, limiter, log, clock };
+	const main = createHttpServer(
+		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor: headers },
+		{ ...deps, post, pass, websocket: pass },
+	);
+	const servers: HttpServer[] = [main];
+	if (config.METRICS_PORT !== undefined) {
+		const port = config.METRICS_PORT;
+		servers.push(
+			createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: [metricsOnly] }, deps),
+		);
+	}
+	return {
+		name: "front",
+		get port() {
+			return main.port;
+		},
+		get websockets() {
+			return pass.websockets;
+		},
+		async start() {
+			for (const server of servers) await server.start();
+		},
+		async stop() {
+			for (const server of servers) server.drain();
+			await pause(clock, drainMs);
+			syncWaits.close();
+			await Promise.all(servers.map((server) => server.stop()));
+		},
+	};
+}

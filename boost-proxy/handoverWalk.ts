@@ -1,0 +1,275 @@
+// One account's open transactions, in the order of their nonces: what each upstream must still get comes out as
+// deliveries, what they said goes into the journal. When to look and at which accounts is handover.ts's.
+
+import { readQuantity } from "../shared/ethereum/hex.ts";
+import type { Logger } from "../shared/log.ts";
+import type { Delivery, UpstreamName } from "./domain/delivery.ts";
+import type { OpenEntry } from "./domain/journalEntry.ts";
+import type { Asker, ChainReads, Journal, Upstream, Upstreams } from "./domain/ports.ts";
+import type { HandoverMarks } from "./handoverMarks.ts";
+
+/** What became of a delivery of the handover's; `failed`: no verdict. */
+export const HANDOVER_OUTCOMES = ["acknowledged", "rejected", "failed"] as const;
+export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
+
+/** Why an upstream must get a transaction: nobody else has it, it holds an earlier one of the nonce, or it has lost it. */
+type Need = "handover" | "owed" | "lost";
+
+/**
+ * What there is to do for a nonce at an upstream. `there`: nothing, the nonce is there. `never`: nothing, and it won't be
+ * there. `wait`: not now, and what stands behind it waits too.
+ */
+type Choice =
+	| { readonly kind: "there" | "never" | "wait" }
+	| { readonly kind: "send"; readonly entry: OpenEntry; readonly need: Need };
+
+/** The way to an upstream for one account in one look. */
+interface Lane {
+	readonly upstream: Upstream;
+	/** The account's next nonce on chain, where it was asked for; null where nobody says. */
+	latest: bigint | null | undefined;
+}
+
+export interface WalkDependencies {
+	readonly journal: Journal;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
+	readonly marks: HandoverMarks;
+	readonly clock: { now(): number };
+	readonly log: Logger;
+	/** An upstream got what had ended meanwhile, and is to be told. */
+	readonly onLate: () => void;
+	readonly onHandover?: ((to: UpstreamName, outcome: HandoverOutcome) => void) | undefined;
+}
+
+/** −32005: too much at once. It says nothing about the transaction. */
+const LIMITED_CODE = -32005;
+
+/** Walks over accounts. */
+export class HandoverWalk {
+	readonly #deadlineMs: number;
+	readonly #with: WalkDependencies;
+	readonly #all: readonly Upstream[];
+	#stopped = false;
+
+	/** `deadlineMs`: of one delivery, and of one question to the chain. */
+	constructor(options: { readonly deadlineMs: number }, dependencies: WalkDependencies) {
+		this.#deadlineMs = options.deadlineMs;
+		this.#with = dependencies;
+		const { relay, fallback } = dependencies.upstreams;
+		this.#all = fallback === null ? [relay] : [relay, fallback];
+	}
+
+	/** Nothing more is sent. */
+	stop(): void {
+		this.#stopped = true;
+	}
+
+	/** Whether it isn't where it should be; whether it can be sent there now is not looked at. */
+	isWanting(entry: OpenEntry): boolean {
+		if (!entry.acknowledged) return false;
+		if (!this.#hasLiveHolder(entry)) return this.#with.clock.now() < entry.aliveUntil;
+		return this.#all.some((upstream) => {
+			const { name, breaker } = upstream;
+			if (breaker.isOut) return false;
+			const { marks } = this.#with;
+			return entry.owed.includes(name) || marks.isOwed(entry.hash, name) || marks.isLost(entry.hash, name);
+		});
+	}
+
+	/** Sends what is needed and possible, one after another. Answers whether something is still wanting. */
+	async walk(from: string): Promise<boolean> {
+		const { journal } = this.#with;
+		const nonces = new Set(journal.of(from).map(({ nonce }) => nonce));
+		const lanes = new Set<Lane>(this.#all.map((upstream) => ({ upstream, latest: undefined })));
+		for (const nonce of nonces) {
+			for (const lane of lanes) {
+				if (this.#stopped) return true;
+				if (lane.upstream.breaker.isOut || !(await this.#step(lane, from, nonce))) lanes.delete(lane);
+			}
+		}
+		return journal.of(from).some((entry) => this.isWanting(entry));
+	}
+
+	/** One nonce at one upstream. Answers whether what stands behind it may go there. */
+	async #step(lane: Lane, from: string, nonce: bigint): Promise<boolean> {
+		const { upstream } = lane;
+		const takesGaps = upstream.dialect?.takesGaps ?? true;
+		const choice = this.#choose(upstream, from, nonce);
+		if (choice.kind !== "send") return choice.kind === "there" || (choice.kind === "never" && takesGaps);
+		const { entry, need } = choice;
+		if (need === "owed" && upstream.refusal(entry.path) !== null) {
+			this.#with.marks.refuse(entry.hash, upstream.name, "forGood");
+			this.#keep(this.#with.journal.paid(entry.hash, upstream.name));
+			return takesGaps;
+		}
+		if (!takesGaps && need === "handover") {
+			lane.latest ??= await this.#latest(from);
+			if (lane.latest === null) return this.#waitFor(entry, upstream);
+			if (nonce < lane.latest) return !this.#waitFor(entry, upstream);
+			if (nonce !== this.#firstMissing(upstream, from, lane.latest)) return this.#waitFor(entry, upstream);
+		}
+		const raw = await this.#with.journal.raw(entry.hash).catch(() => null);
+		// It may have ended meanwhile, have been replaced, or be under way again.
+		const now = this.#choose(upstream, from, nonce);
+		if (this.#stopped || now.kind !== "send" || now.entry.hash !== entry.hash) return false;
+		if (raw === null) return this.#waitFor(entry, upstream);
+		return this.#send(upstream, now.entry, now.need, raw);
+	}
+
+	#choose(upstream: Upstream, from: string, nonce: bigint): Choice {
+		const { journal, marks } = this.#with;
+		const siblings = journal.of(from).filter((entry) => entry.nonce === nonce);
+		const there = siblings.some((entry) => this.#isAt(entry, upstream.name));
+		// What becomes of the nonce is being decided.
+		if (siblings.some(({ underWay }) => underWay)) return { kind: there ? "there" : "wait" };
+		// The last one counts: those before it have been replaced.
+		const entry = siblings.findLast(({ acknowledged }) => acknowledged);
+		const need = entry === undefined ? null : this.#need(entry, upstream);
+		if (entry === undefined || need === null) return { kind: there ? "there" : "never" };
+		if (marks.isDue(entry.hash, upstream.name)) return { kind: "send", entry, need };
+		return { kind: there ? "there" : "wait" };
+	}
+
+	#need(entry: OpenEntry, upstream: Upstream): Need | null {
+		const { name } = upstream;
+		const { marks, clock } = this.#with;
+		if (upstream.breaker.isOut) return null;
+		if (entry.owed.includes(name) || marks.isOwed(entry.hash, name)) return "owed";
+		if (marks.isLost(entry.hash, name)) return "lost";
+		if (this.#isAt(entry, name) || this.#hasLiveHolder(entry)) return null;
+		if (marks.isRefused(entry.hash, name) || upstream.refusal(entry.path) !== null) return null;
+		return clock.now() < entry.aliveUntil ? "handover" : null;
+	}
+
+	#isAt(entry: OpenEntry, by: UpstreamName): boolean {
+		return entry.holders.includes(by) && this.#with.marks.isSure(entry.hash, by);
+	}
+
+	#hasLiveHolder(entry: OpenEntry): boolean {
+		return this.#all.some(({ name, breaker }) => !breaker.isOut && this.#isAt(entry, name));
+	}
+
+	/** The first nonce from `latest` on that `upstream` does not have. */
+	#firstMissing(upstream: Upstream, from: string, latest: bigint): bigint {
+		let next = latest;
+		for (const entry of this.#with.journal.of(from)) {
+			if (entry.nonce === next && this.#isAt(entry, upstream.name)) next += 1n;
+		}
+		return next;
+	}
+
+	#waitFor(entry: OpenEntry, upstream: Upstream): false {
+		this.#with.marks.fault(entry.hash, upstream.name);
+		return false;
+	}
+
+	async #send(upstream: Upstream, entry: OpenEntry, need: Need, raw: Buffer): Promise<boolean> {
+		const { hash, from, path, search } = entry;
+		const asker = upstream.dialect === null ? onBehalfOf(entry) : null;
+		const options = { deadlineMs: this.#deadlineMs, asker, whole: null };
+		const delivery = await upstream.deliver({ hash, from, raw, path, search }, options);
+		if (delivery === null) return false;
+		if (delivery.kind === "acknowledged") {
+			this.#with.onHandover?.(upstream.name, "acknowledged");
+			this.#with.marks.clear(hash, upstream.name);
+			this.#reached(upstream, entry);
+			return true;
+		}
+		if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
+			this.#with.onHandover?.(upstream.name, "rejected");
+			const { code } = delivery.error;
+			this.#with.log.warn("what was handed over is refused", {
+				...{ upstream: upstream.name, hash, reason: need, code },
+			});
+			return this.#rejected(upstream, entry, need);
+		}
+		this.#with.onHandover?.(upstream.name, "failed");
+		this.#failed(upstream, entry, delivery);
+		return false;
+	}
+
+	#failed(upstream: Upstream, entry: OpenEntry, delivery: Delivery): void {
+		const { marks } = this.#with;
+		// The breaker opened: nothing is wrong with this one.
+		if (delivery.kind === "cut" && !delivery.sent) return;
+		if (mayHave(delivery)) {
+			marks.unsure(entry.hash, upstream.name);
+			this.#reached(upstream, entry);
+		}
+		const retryMs = delivery.kind === "failed" ? (delivery.retryAfterS ?? 0) * 1_000 : 0;
+		marks.fault(entry.hash, upstream.name, retryMs);
+		// A fallback's limit is about us, not about one client.
+		const limited = delivery.kind === "failed" && delivery.fault === "limited";
+		if (limited && upstream.dialect !== null) marks.pause(upstream.name, retryMs);
+	}
+
+	/** It is there, or may be. What its user did meanwhile must reach it there. */
+	#reached(upstream: Upstream, entry: OpenEntry): void {
+		const { journal, marks, onLate } = this.#with;
+		const { name } = upstream;
+		const ended = journal.get(entry.hash) === null ? journal.ended(entry.hash) : null;
+		if (ended === null) {
+			this.#keep(journal.held(entry.hash, name));
+			this.#keep(journal.paid(entry.hash, name));
+		} else if (ended.ending !== "mined") {
+			this.#keep(journal.end(entry.hash, ended.ending, [name]));
+			onLate();
+		}
+		for (const sibling of journal.of(entry.from)) {
+			const isLater = sibling.nonce === entry.nonce && sibling.receivedAt >= entry.receivedAt;
+			if (!isLater || sibling.hash === entry.hash || this.#isAt(sibling, name)) continue;
+			marks.owe(sibling.hash, name);
+			onLate();
+		}
+	}
+
+	async #rejected(upstream: Upstream, entry: OpenEntry, need: Need): Promise<boolean> {
+		const { journal, marks } = this.#with;
+		const { hash } = entry;
+		const { name, dialect } = upstream;
+		const others = entry.holders.some((holder) => holder !== name);
+		if (need === "lost" && !others) return this.#dropped(upstream, entry);
+		marks.refuse(hash, name, "untilTrip");
+		this.#keep(journal.paid(hash, name));
+		this.#keep(journal.notHeld(hash, name));
+		// The earlier one of its nonce is there still.
+		return need === "owed" || (dialect?.takesGaps ?? true);
+	}
+
+	/** Nobody has it, and who had it will not have it again: it is over, unless that is because it is mined. */
+	async #dropped(upstream: Upstream, entry: OpenEntry): Promise<boolean> {
+		const { journal, chain } = this.#with;
+		const { hash } = entry;
+		const call = { method: "eth_getTransactionReceipt", params: [hash] };
+		const [receipt] = (await chain.batch([call], this.#deadlineMs)) ?? [];
+		if (receipt?.ok !== true) return this.#waitFor(entry, upstream);
+		this.#keep(journal.end(hash, receipt.result === null ? "dropped" : "mined"));
+		return true;
+	}
+
+	/** The next nonce of an account on chain; null where nobody says. */
+	async #latest(from: string): Promise<bigint | null> {
+		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
+		const [count] = (await this.#with.chain.batch([call], this.#deadlineMs)) ?? [];
+		return count?.ok === true ? readQuantity(count.result) : null;
+	}
+
+	/** The journal says itself where it fails, and goes on in memory. */
+	#keep(write: Promise<unknown>): void {
+		write.catch(() => {});
+	}
+}
+
+/** Our relay is told whose it is: limits and the right to cancel are the client's. */
+export function onBehalfOf({ address }: { readonly address: string }): Asker {
+	const life = { bytes: 0, onGone() {} };
+	return { address, signer: null, origin: null, signature: null, life };
+}
+
+/** Who answered with an internal error or a limit keeps nothing. */
+function mayHave(delivery: Delivery): boolean {
+	if (delivery.kind === "cut") return delivery.sent;
+	if (delivery.kind !== "failed" || !delivery.sent) return false;
+	return delivery.fault !== "internal" && delivery.fault !== "limited";
+}

@@ -1,0 +1,187 @@
+// Boost's JSON-RPC over POST: a body that was read whole comes in, the answer goes out with the headers that say who gave
+// it. Reads are sent on as they came, whole; what boost understands itself goes to the dispatcher, entry by entry.
+
+import type { Clock } from "../shared/clock.ts";
+import { type CallContext, callContext } from "../shared/http/callContext.ts";
+import type { ReadAddress, VerifySignature } from "../shared/http/clientIdentity.ts";
+import type { HttpAnswer } from "../shared/http/httpAnswer.ts";
+import { httpAnswerOf, identify, type PostHandler, type PostRequest } from "../shared/http/rpcOverHttp.ts";
+import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
+import {
+	type CallLimiter,
+	createDispatcher,
+	type Dispatcher,
+	methodNotFound,
+} from "../shared/jsonrpc/dispatch.ts";
+import { type RpcBody, type RpcCall, readBody } from "../shared/jsonrpc/envelope.ts";
+import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
+import type { Logger } from "../shared/log.ts";
+import type { RequestState, Trail, Upstreams } from "./domain/ports.ts";
+import type { Failover } from "./failover.ts";
+import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
+import { kindOf, labelOf, RELAY_ONLY, weightOf } from "./policy.ts";
+import { trailHeaders } from "./trailHeaders.ts";
+
+export interface IngressOptions {
+	readonly maxBatch: number;
+	readonly budgetMs: number;
+}
+
+export interface IngressDependencies extends Omit<BoostMethodNeeds, "read"> {
+	readonly failover: Failover;
+	readonly upstreams: Upstreams;
+	readonly limiter: CallLimiter<CallContext>;
+	readonly readAddress: ReadAddress;
+	readonly verifySignature: VerifySignature;
+	readonly clock: Clock;
+	readonly log: Logger;
+	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
+}
+
+/** A call that can be sent on as it is. */
+type Passable = RpcCall & { readonly params: readonly unknown[] };
+
+/** The handler of POSTs on boost's own paths. */
+export function createBoostPost(options: IngressOptions, dependencies: IngressDependencies): PostHandler {
+	const ingress = new BoostIngress(options, dependencies);
+	return (request) => ingress.post(request);
+}
+
+class BoostIngress {
+	readonly #options: IngressOptions;
+	readonly #dependencies: IngressDependencies;
+	readonly #dispatcher: Dispatcher<BoostContext>;
+
+	constructor(options: IngressOptions, dependencies: IngressDependencies) {
+		this.#options = options;
+		this.#dependencies = dependencies;
+		const read = (method: string, params: readonly unknown[], state: RequestState) =>
+			this.#call(method, params, state);
+		const { limiter, log, clock, onCall } = dependencies;
+		this.#dispatcher = createDispatcher<BoostContext>(
+			{ maxBatch: options.maxBatch },
+			{
+				methods: boostMethods({ ...dependencies, read }),
+				fallback: {
+					weigh: weightOf,
+					call: (method, params, { state }) => read(method, params, state),
+				},
+				limiter: { take: ({ call }, entry, weight) => limiter.take(call, entry, weight) },
+				...{ log, clock },
+				onCall: (method, outcome, seconds) => onCall(labelOf(method), outcome, seconds),
+			},
+		);
+	}
+
+	async post(request: PostRequest): Promise<HttpAnswer> {
+		const { target, headers, socketAddress, body, life } = request;
+		const { client, refused } = identify(headers, socketAddress, body, this.#dependencies);
+		const refusal = request.refusal ?? refused;
+		const read = readBody(body, this.#options.maxBatch);
+		const call = callContext(target, client, headers.origin ?? null, null, null, life);
+		const trail: Trail = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
+		const signature = headers["x-flashbots-signature"];
+		const state: RequestState = {
+			asker: {
+				...{ address: client.address, signer: client.signer, origin: headers.origin ?? null, life },
+				signature: typeof signature === "string" ? signature : null,
+			},
+			path: target.path === "/noreverts" ? "noreverts" : "fast",
+			search: target.search,
+			whole: wholeOf(read, body),
+			until: this.#dependencies.clock.monotonic() + this.#options.budgetMs,
+			trail,
+		};
+		const answer =
+			(refusal === null ? await this.#passOn(read, body, call, state) : null) ??
+			(await this.#dispatch(read, call, state, refusal));
+		return { ...answer, headers: { ...answer.headers, ...this.#headers(trail) } };
+	}
+
+	async #dispatch(
+		read: RpcBody | RpcError,
+		call: CallContext,
+		state: RequestState,
+		refusal: RpcError | null,
+	): Promise<HttpAnswer> {
+		const own = state.whole === null ? { ...state, asker: { ...state.asker, signature: null } } : state;
+		const { status, text, retryMs } = await this.#dispatcher.dispatch(read, { call, state: own }, refusal);
+		const { breaker } = this.#dependencies.upstreams.relay;
+		return httpAnswerOf(status, text, status === 503 ? breaker.retryMs : retryMs);
+	}
+
+	/** Sends a body of reads on as it came. Null where it is not one, or where it needs more than that. */
+	async #passOn(
+		read: RpcBody | RpcError,
+		body: Buffer,
+		call: CallContext,
+		state: RequestState,
+	): Promise<HttpAnswer | null> {
+		if (read instanceof RpcError) return null;
+		const { clock, limiter, failover, onCall } = this.#dependencies;
+		const { calls, batch } = read;
+		if (!calls.every((one): one is Passable => this.#isPassable(one))) return null;
+		const ids = calls.map(({ id }) => id);
+		if (ids.every((id) => id === undefined)) return null;
+		for (const one of calls) if (limiter.take(call, one, weightOf(one.method)) > 0) return null;
+		const begun = clock.monotonic();
+		const relayOnly = calls.some(({ method }) => {
+			const kind = kindOf(method);
+			return kind === "relay" || kind === "byHash";
+		});
+		try {
+			const answer = await failover.read({ body, ids, batch, relayOnly }, state);
+			const seconds = (clock.monotonic() - begun) / 1000;
+			for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
+			return { status: answer.status, body: answer.body };
+		} catch (thrown) {
+			if (thrown instanceof RpcError) return null;
+			throw thrown;
+		}
+	}
+
+	/** Whether one upstream's answer is the whole answer. */
+	#isPassable({ fault, id, params, method }: RpcCall): boolean {
+		if (fault !== null || params === null || (id !== undefined && typeof id === "object" && id !== null))
+			return false;
+		const { views } = this.#dependencies;
+		const [first, second] = params;
+		switch (kindOf(method)) {
+			case "read":
+			case "relay":
+				return true;
+			case "nonce":
+				return (
+					second !== "pending" || (typeof first === "string" && !views.needsMerging(first.toLowerCase()))
+				);
+			case "byHash":
+				return typeof first === "string" && !views.needsMergingHash(first.toLowerCase());
+			default:
+				return false;
+		}
+	}
+
+	/** One call written anew: its result. Throws what the upstream said as ForeignRpcError. */
+	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
+		const { failover, upstreams } = this.#dependencies;
+		const relayOnly = kindOf(method) === "relay";
+		if (relayOnly && upstreams.relay.breaker.isOut && !RELAY_ONLY.has(method)) throw methodNotFound(method);
+		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+		const unsigned = { ...state, asker: { ...state.asker, signature: null } };
+		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned);
+		const { result, error } = JSON.parse(answer.body.toString("utf8"));
+		if (error === undefined || error === null) return result;
+		throw new ForeignRpcError(Number(error.code), String(error.message), error.data);
+	}
+
+	#headers(trail: Trail): Record<string, string> {
+		return trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
+	}
+}
+
+/** Where the body is one call with an id, it can be sent on as it came. */
+function wholeOf(read: RpcBody | RpcError, body: Buffer): RequestState["whole"] {
+	if (read instanceof RpcError || read.batch) return null;
+	const id = read.calls[0]?.id;
+	return id === undefined ? null : { body, id };
+}

@@ -1,0 +1,36 @@
+// Boost's process: the environment and arguments come in, a running proxy goes out, or one line that says what is wrong
+// with a setting, and warnings of what is valid but hardly meant. Everything else is made in proxy.ts.
+
+import { systemClock } from "../shared/clock.ts";
+import type { Component } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import { runProcess } from "../shared/process.ts";
+import { BOOST_SETTINGS, type BoostConfig, readBoostConfig } from "./config.ts";
+import { createProxy } from "./proxy.ts";
+import { sameUpstream } from "./sameUpstream.ts";
+import { sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
+
+await runProcess(
+	{
+		name: "boost",
+		about: "stands in front of the relay, and carries on by another one while that is out",
+		settings: BOOST_SETTINGS,
+		read: readBoostConfig,
+		create: (config, dependencies) => warning(createProxy(config, dependencies), config, dependencies.log),
+	},
+	{ args: process.argv.slice(2), env: process.env, exit: (code) => process.exit(code) },
+);
+
+/** The proxy, whose start also says what its operator should know; nothing waits for that. */
+function warning(proxy: Component, config: BoostConfig, log: Logger): Component {
+	return {
+		name: proxy.name,
+		async start() {
+			for (const text of startWarnings(config)) log.warn(text);
+			await proxy.start();
+			const same = await sameUpstream(config, { clock: systemClock });
+			if (same !== null) log.warn(sameUpstreamWarning(same));
+		},
+		stop: () => proxy.stop(),
+	};
+}

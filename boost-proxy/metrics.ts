@@ -1,0 +1,168 @@
+// Boost's metrics: each a function, all series there from the start. What is measured is decided by those who call them.
+
+import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
+import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
+import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
+import {
+	type Attempted,
+	BREAKER_STATES,
+	type Journal,
+	type ProbeWord,
+	type TripReason,
+	type Upstreams,
+} from "./domain/ports.ts";
+import { HANDOVER_OUTCOMES } from "./handoverWalk.ts";
+import { PASS_KINDS, PASS_OUTCOMES } from "./passOutcomes.ts";
+import { kindOf, METHOD_LABELS, type MethodKind } from "./policy.ts";
+import { SUBMISSION_OUTCOMES } from "./submissions.ts";
+
+/** Every reason for a trip, every outcome of an attempt, every word of a probe: a name that is missing does not compile. */
+const TRIP_REASONS = keys<TripReason>({
+	...all(FAULTS),
+	...{ faults: 0, storm: 0, silence: 0, staleHead: 0, notReady: 0, probe: 0, forced: 0 },
+});
+const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, cut: 0 });
+const PROBE_WORDS = keys<ProbeWord | "probe">({
+	...all(FAULTS),
+	...{ ok: 0, staleHead: 0, notReady: 0, probe: 0 },
+});
+const METHOD_KINDS = keys<MethodKind>({
+	...{ submission: 0, sync: 0, cancel: 0, nonce: 0, byHash: 0, read: 0, relay: 0 },
+});
+/** How a call ended, for the client: `refused` with an error about itself. */
+const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
+const TASKS = ["handover", "telling", "following the relay", "following the chain", "chain"] as const;
+
+export interface BoostMetrics {
+	/** A breaker opened. */
+	readonly trip: Count<"upstream" | "reason">;
+	/** A request to an upstream that ended. */
+	readonly attempt: Count<"upstream" | "kind" | "outcome">;
+	/** A client's call that ended, by the name that labelOf gives it, and the seconds that it took. */
+	readonly call: (method: string, outcome: CallOutcome, seconds: number) => void;
+	/** A submission that was answered. */
+	readonly submission: Count<"path" | "outcome">;
+	/** A delivery of what another one held. */
+	readonly handover: Count<"to" | "outcome">;
+	readonly journalFault: Count<never>;
+	/** A probe that ended. */
+	readonly probe: Count<"upstream" | "word">;
+	/** What was passed through to the relay. */
+	readonly passed: Count<"kind" | "outcome">;
+	/** A background task that failed. */
+	readonly taskFailed: Count<"task">;
+}
+
+/** Makes boost's series. */
+export function boostMetrics(metrics: Metrics): BoostMetrics {
+	const requests = metrics.counter(
+		"boost_requests_total",
+		"JSON-RPC calls by method",
+		labelSets({ method: METHOD_LABELS, outcome: REQUEST_OUTCOMES }),
+	);
+	const seconds = metrics.histogram(
+		"boost_request_seconds",
+		"Time of a JSON-RPC call by the kind of its method",
+		labelSets({ kind: METHOD_KINDS }),
+	);
+	return {
+		trip: metrics.counter(
+			"boost_trips_total",
+			"Openings of a breaker",
+			labelSets({ upstream: UPSTREAMS, reason: TRIP_REASONS }),
+		),
+		attempt: metrics.counter(
+			"boost_attempts_total",
+			"Requests to upstreams",
+			labelSets({ upstream: UPSTREAMS, kind: ["read", "submission"], outcome: ATTEMPT_OUTCOMES }),
+		),
+		call(method, outcome, took) {
+			requests({ method, outcome: requestOutcome(outcome) });
+			seconds({ kind: kindOf(method) }, took);
+		},
+		submission: metrics.counter(
+			"boost_submissions_total",
+			"Submissions by path and outcome",
+			labelSets({ path: BOOST_PATHS, outcome: SUBMISSION_OUTCOMES }),
+		),
+		handover: metrics.counter(
+			"boost_handovers_total",
+			"Deliveries of transactions that another upstream held",
+			labelSets({ to: UPSTREAMS, outcome: HANDOVER_OUTCOMES }),
+		),
+		journalFault: metrics.counter(
+			"boost_journal_faults_total",
+			"Writes of the journal that failed",
+			labelSets({}),
+		),
+		probe: metrics.counter(
+			"boost_probes_total",
+			"Probes by what they said",
+			labelSets({ upstream: UPSTREAMS, word: PROBE_WORDS }),
+		),
+		passed: metrics.counter(
+			"boost_passed_total",
+			"Requests and websockets that were passed through to the relay",
+			labelSets({ kind: PASS_KINDS, outcome: PASS_OUTCOMES }),
+		),
+		taskFailed: metrics.counter(
+			"boost_task_failures_total",
+			"Background tasks that failed",
+			labelSets({ task: TASKS }),
+		),
+	};
+}
+
+/** What is read when the metrics are asked for. */
+export interface BoostReadings {
+	readonly upstreams: Upstreams;
+	readonly journal: Journal;
+	/** Websockets that are passed through; 0 unless given. */
+	readonly websockets?: () => number;
+}
+
+/** Makes boost's gauges. Where there is no fallback its series stay 0. */
+export function watchBoost(metrics: Metrics, { upstreams, journal, websockets }: BoostReadings): void {
+	const breakerOf = (upstream: string) =>
+		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
+	metrics.gauges(
+		"boost_breaker_state",
+		"1 for the state in which a breaker is",
+		labelSets({ upstream: UPSTREAMS, state: BREAKER_STATES }),
+		({ upstream, state }) => (breakerOf(upstream)?.state === state ? 1 : 0),
+	);
+	metrics.gauges(
+		"boost_in_flight",
+		"Requests to an upstream that are not answered yet",
+		labelSets({ upstream: UPSTREAMS }),
+		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
+	);
+	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => journal.depth);
+	metrics.gauge("boost_journal_durable", "1 where the last write of the journal came through", () =>
+		journal.isDurable ? 1 : 0,
+	);
+	metrics.gauge("boost_websockets", "Websockets that are passed through", () => websockets?.() ?? 0);
+}
+
+function requestOutcome(outcome: CallOutcome): (typeof REQUEST_OUTCOMES)[number] {
+	switch (outcome) {
+		case "ok":
+		case "unavailable":
+		case "internal":
+			return outcome;
+		case "limit":
+		case "rateLimit":
+			return "limited";
+		default:
+			return "refused";
+	}
+}
+
+/** The names of a record that must have all of them. */
+function keys<K extends string>(names: Readonly<Record<K, 0>>): readonly K[] {
+	return Object.keys(names) as K[];
+}
+
+function all<K extends string>(names: readonly K[]): Record<K, 0> {
+	return Object.fromEntries(names.map((name) => [name, 0])) as Record<K, 0>;
+}

@@ -1,0 +1,118 @@
+// Relay and boost behind one port, as two processes of one: the environment of both comes in, an exit code goes out. Boost
+// stands in front, the relay listens on this machine alone and is started again when it ends.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../shared/clock.ts";
+import { readSettings } from "../shared/config.ts";
+import { createLogger, type LogLevel } from "../shared/log.ts";
+import { STARTED, SUPERVISED } from "../shared/process.ts";
+import { SERVER_ROWS } from "../shared/serverSettings.ts";
+import { pairEnvironments } from "./pairSettings.ts";
+import { type Child, type ChildExit, runPair } from "./supervisor.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const RELAY = fileURLToPath(new URL("../relay/main.ts", import.meta.url));
+const BOOST = fileURLToPath(new URL("./main.ts", import.meta.url));
+/** See the script `relay` of package.json. */
+const RELAY_FLAGS = ["--max-semi-space-size=32"];
+/** Below those that systems give out by themselves: nobody's own connection may have it when the relay starts again. */
+const FIRST_PORT = 12_000;
+const PORTS = 18_000;
+const PORT_TRIES = 100;
+
+async function main(args: readonly string[], env: Environment): Promise<number> {
+	const environments = pairEnvironments(env, {
+		relayPort: await freePort(),
+		secret: randomBytes(32).toString("hex"),
+	});
+	if (args.length > 0) return tell(args, environments);
+	const log = createLogger(logLevel(env), "pair");
+	for (const setting of environments.unused) log.warn("a setting has no effect behind one port", { setting });
+	const stop = new AbortController();
+	for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+	const code = await runPair(
+		{
+			relay: () => start(RELAY, environments.relay, RELAY_FLAGS),
+			boost: () => start(BOOST, environments.boost, []),
+		},
+		{ clock: systemClock, log, stop: stop.signal },
+	);
+	log.info("stopped", { code });
+	return code;
+}
+
+/** `--help` and the like: both tell it, one after the other. */
+async function tell(
+	args: readonly string[],
+	environments: { readonly relay: Environment; readonly boost: Environment },
+): Promise<number> {
+	const codes: number[] = [];
+	for (const [file, env] of [
+		[BOOST, environments.boost],
+		[RELAY, environments.relay],
+	] as const) {
+		const child = fork(file, args, { env, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+		codes.push((await ending(child)).code ?? 1);
+	}
+	return Math.max(...codes);
+}
+
+function start(file: string, env: Environment, flags: readonly string[]): Child {
+	const child = fork(file, [SUPERVISED], {
+		env,
+		execArgv: [...flags, ...process.execArgv],
+		stdio: ["ignore", "inherit", "inherit", "ipc"],
+	});
+	return {
+		started: new Promise((resolve) => {
+			child.on("message", (message) => {
+				if (message === STARTED) resolve();
+			});
+		}),
+		exited: ending(child),
+		stop() {
+			if (child.connected) child.disconnect();
+		},
+		kill: () => void child.kill("SIGKILL"),
+	};
+}
+
+function ending(child: ChildProcess): Promise<ChildExit> {
+	return new Promise((resolve) => {
+		child.once("exit", (code, signal) => resolve({ code, signal }));
+		// It could not even be started.
+		child.once("error", () => {
+			if (child.pid === undefined) resolve({ code: 1, signal: null });
+		});
+	});
+}
+
+/** A bad one is refused by both processes, by its name. */
+function logLevel(env: Environment): LogLevel {
+	try {
+		return readSettings({ LOG_LEVEL: SERVER_ROWS.LOG_LEVEL }, env).LOG_LEVEL;
+	} catch {
+		return "info";
+	}
+}
+
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+	for (let i = 0; i < PORT_TRIES; i++) {
+		const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+		const server = createServer();
+		const isFree = await new Promise<boolean>((resolve) => {
+			server.once("error", () => resolve(false));
+			server.listen(port, "127.0.0.1", () => resolve(true));
+		});
+		await new Promise((resolve) => server.close(resolve));
+		if (isFree) return port;
+	}
+	throw new Error("no port is free");
+}
+
+process.exit(await main(process.argv.slice(2), process.env));

@@ -1,0 +1,142 @@
+// COMPOSITION ROOT: settings come in, a proxy that can be started and stopped goes out. Every part is made here, in the
+// order in which a request flows back to front, and plugged into the ports of the others. No rule of boost's is here.
+
+import { Background } from "../shared/background.ts";
+import { type Clock, systemClock } from "../shared/clock.ts";
+import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import { dataFolder } from "../shared/kv/dataFolder.ts";
+import { openLmdb } from "../shared/kv/lmdb.ts";
+import type { KeyValueStore } from "../shared/kv/port.ts";
+import { type Component, sequence } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import { Metrics } from "../shared/metrics.ts";
+import { createChainReads } from "./chainReads.ts";
+import type { BoostConfig } from "./config.ts";
+import type { Handover } from "./domain/ports.ts";
+import { createFollower } from "./follower.ts";
+import { createFront, type Front } from "./front.ts";
+import { createHandover } from "./handover.ts";
+import { bindWhenKnown } from "./journal/binding.ts";
+import { openJournal } from "./journal/openJournal.ts";
+import { boostMetrics, watchBoost } from "./metrics.ts";
+import { createUpstreams } from "./upstreams.ts";
+
+/** What a caller may bring of its own. */
+export interface ProxyOverrides {
+	readonly log: Logger;
+	readonly version: string;
+	readonly clock?: Clock;
+	/** How long it goes on serving after /readyz has turned 503, in ms. */
+	readonly drainMs?: number;
+}
+
+/** Boost. `start` rejects when the journal or the port can't be had; upstreams need not be up. */
+export interface Proxy extends Component {
+	/** The port it listens on, once started. */
+	readonly port: number;
+}
+
+/** Balancers look at /readyz every second or two. */
+const DRAIN_MS = 1_500;
+/** Calls to the independent node, in ms. */
+const NODE_TIMEOUT_MS = 3_000;
+
+/** A proxy that is not started yet. */
+export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Proxy {
+	let running: Assembly | null = null;
+	return {
+		name: "boost",
+		get port() {
+			return running?.front.port ?? 0;
+		},
+		async start() {
+			running = await assemble(config, overrides);
+			await running.component.start();
+		},
+		async stop() {
+			await running?.component.stop();
+			running = null;
+		},
+	};
+}
+
+interface Assembly {
+	readonly component: Component;
+	readonly front: Front;
+}
+
+async function assemble(config: BoostConfig, overrides: ProxyOverrides): Promise<Assembly> {
+	const kv = await openLmdb(dataFolder(config.DATA_DIR, "boost"));
+	try {
+		return await connect(config, overrides, kv);
+	} catch (thrown) {
+		await kv.close();
+		throw thrown;
+	}
+}
+
+async function connect(
+	config: BoostConfig,
+	{ log, version, clock = systemClock, drainMs = DRAIN_MS }: ProxyOverrides,
+	kv: KeyValueStore,
+): Promise<Assembly> {
+	const registry = new Metrics();
+	const metrics = boostMetrics(registry);
+	const background = new Background(
+		{ onFault: (task) => metrics.taskFailed({ task }) },
+		{ log: log.child("background") },
+	);
+	const slotMs = config.SLOT_SECONDS * 1000;
+	const node =
+		config.ETH_RPC_URL === undefined
+			? null
+			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
+	const journal = await openJournal(
+		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
+		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
+	);
+	// The handover hears of breakers that are made before it.
+	let handover: Handover = { wake: () => {} };
+	const links = createUpstreams(config, {
+		...{ clock, node, metrics },
+		log: log.child("upstreams"),
+		onChange: () => handover.wake(),
+	});
+	const { upstreams } = links;
+	const chain = createChainReads({ node, upstreams });
+	const handing = createHandover(
+		{ deadlineMs: config.REQUEST_BUDGET_MS / 2 },
+		{
+			...{ journal, upstreams, chain, clock, background },
+			log: log.child("handover"),
+			onHandover: (to, outcome) => metrics.handover({ to, outcome }),
+		},
+	);
+	handover = handing;
+	const follower = createFollower(
+		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
+		{ ...{ journal, upstreams, chain, handover: handing, clock, background }, log: log.child("follower") },
+	);
+	const binding = bindWhenKnown({ journal, chain, clock, background, log: log.child("journal") });
+	const front = createFront(
+		config,
+		{ log, clock, version, drainMs },
+		{ journal, upstreams, chain, handover: handing, follower, registry, metrics, chainId: binding.chainId },
+	);
+	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
+	const parts: readonly Component[] = [
+		part("journal", () => journal.close()),
+		part("node", async () => node?.close()),
+		links.component,
+		{ name: "chain", start: () => binding.start(), stop: async () => binding.stop() },
+		part("work", () => background.join()),
+		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
+		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
+		front,
+	];
+	return { component: sequence("boost", parts, { log, clock }), front };
+}
+
+function part(name: string, stop: () => Promise<void>): Component {
+	return { name, start: async () => {}, stop };
+}

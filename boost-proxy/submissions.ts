@@ -1,0 +1,248 @@
+// What boost does with a signed transaction: the bytes and their request come in, the hash goes out once an upstream has
+// acknowledged it and the journal holds it. Which upstream is asked first, and what the transaction means for those
+// before it, is decided here; attempts are failover.ts's, soft cancels softCancels.ts's.
+
+import { type Clock, pause } from "../shared/clock.ts";
+import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
+import { readSubmissionQuery } from "../shared/http/submissionQuery.ts";
+import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
+import type { Logger } from "../shared/log.ts";
+import type { UpstreamName, WireVerdict } from "./domain/delivery.ts";
+import type { OpenEntry } from "./domain/journalEntry.ts";
+import type { Handover, Journal, RequestState, Sendable, Upstream, Upstreams } from "./domain/ports.ts";
+import { type Delivered, type Failover, unavailable } from "./failover.ts";
+import type { SoftCancels } from "./softCancels.ts";
+
+/** A transaction that was taken. */
+export interface Submitted {
+	readonly tx: DecodedTransaction;
+	/** True for a soft cancel: it is never mined itself. */
+	readonly cancels: boolean;
+}
+
+/** How a submission ended, for the metrics. */
+export const SUBMISSION_OUTCOMES = ["acknowledged", "known", "cancels", "rejected", "unavailable"] as const;
+export type SubmissionOutcome = (typeof SUBMISSION_OUTCOMES)[number];
+
+export interface SubmissionsDependencies {
+	readonly journal: Journal;
+	readonly upstreams: Upstreams;
+	readonly failover: Failover;
+	readonly softCancels: SoftCancels;
+	readonly handover: Handover;
+	readonly clock: Clock;
+	readonly log: Logger;
+	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
+}
+
+/** How long the journal may take beyond the relay's word before that is enough, in ms. */
+const JOURNAL_MS = 2_000;
+
+/** Takes transactions. */
+export class Submissions {
+	readonly #dependencies: SubmissionsDependencies;
+	/** By hash: the same bytes at the same time are one submission. */
+	readonly #running = new Map<string, Promise<Submitted>>();
+	/** By sender and nonce: two of one nonce go one after another. */
+	readonly #nonces = new Map<string, Promise<unknown>>();
+
+	constructor(dependencies: SubmissionsDependencies) {
+		this.#dependencies = dependencies;
+	}
+
+	/**
+	 * Takes `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query,
+	 * `unavailable` where no upstream can be had.
+	 */
+	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
+		const decoded = decodeTransaction(raw);
+		if (!decoded.ok) throw new RpcError("rejected", decoded.message, { reason: "UNDECODABLE" });
+		const { tx } = decoded;
+		const running = this.#running.get(tx.hash);
+		if (running !== undefined) {
+			state.trail.answeredBy.add("journal");
+			return running;
+		}
+		const submission = this.#submit(tx, state);
+		this.#running.set(tx.hash, submission);
+		try {
+			return await submission;
+		} finally {
+			this.#running.delete(tx.hash);
+		}
+	}
+
+	async #submit(tx: DecodedTransaction, state: RequestState): Promise<Submitted> {
+		const softCancellations = softCancellable(state);
+		const key = `${tx.from} ${tx.nonce}`;
+		// One nonce at a time: who comes second shall find the first one in the journal.
+		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {
+			await before;
+		}
+		const turn = this.#inTurn(tx, softCancellations, state);
+		const settled = turn.catch(() => {}).then(() => this.#nonces.delete(key));
+		this.#nonces.set(key, settled);
+		return turn;
+	}
+
+	async #inTurn(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
+		const { journal, softCancels } = this.#dependencies;
+		const ended = journal.ended(tx.hash);
+		// What the user ended is not revived by the same bytes, and what was mined is done.
+		if (ended !== null && ended.ending !== "expired" && ended.ending !== "dropped") {
+			state.trail.answeredBy.add("journal");
+			this.#note(state, "known");
+			return { tx, cancels: ended.ending === "cancelled" };
+		}
+		const siblings = journal.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
+		if (softCancels.isOne(tx, siblings)) {
+			await softCancels.take(tx, siblings, state);
+			this.#note(state, "cancels");
+			return { tx, cancels: true };
+		}
+		await this.#send(tx, siblings, softCancellations, state);
+		return { tx, cancels: false };
+	}
+
+	async #send(
+		tx: DecodedTransaction,
+		siblings: readonly OpenEntry[],
+		softCancellations: boolean,
+		state: RequestState,
+	): Promise<void> {
+		const { journal, failover, clock } = this.#dependencies;
+		const { path, search, asker } = state;
+		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
+		const order = this.#order(tx, siblings, state);
+		const [first] = order;
+		if (first === undefined) throw this.#nobody(state, null);
+		const before = journal.get(tx.hash);
+		const written = this.#dependencies.journal
+			.add(
+				{
+					...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
+					address: asker.address,
+					receivedAt: clock.now(),
+					owed: [...new Set(siblings.flatMap(({ holders }) => holders))],
+				},
+				first.name,
+			)
+			.catch(() => false);
+		// Nobody waits for it where the transaction is refused.
+		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
+			if (tried === "doubtful") this.#keep(journal.held(tx.hash, by));
+			else if (before?.holders.includes(by) !== true) this.#keep(journal.notHeld(tx.hash, by));
+		};
+		const bringLower = (upstream: Upstream) => this.#bringLower(tx, upstream, state);
+		let delivered: Delivered;
+		try {
+			delivered = await failover.deliver(sendable, order, state, tell, bringLower);
+		} catch (thrown) {
+			this.#keep(journal.settle(tx.hash, before !== null));
+			throw thrown;
+		}
+		if (delivered.kind === "acknowledged") {
+			await this.#acknowledged(tx, siblings, delivered.by, first.name, written);
+			this.#note(state, "acknowledged");
+			return;
+		}
+		if (delivered.kind === "rejected") {
+			if (before === null) this.#keep(journal.notHeld(tx.hash, delivered.by));
+			this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
+			this.#note(state, "rejected");
+			const { code, message, data } = delivered.error;
+			throw new ForeignRpcError(code, message, data);
+		}
+		this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
+		throw this.#nobody(state, delivered.error);
+	}
+
+	/** What must be on disk before its client hears of it. */
+	async #acknowledged(
+		tx: DecodedTransaction,
+		siblings: readonly OpenEntry[],
+		by: UpstreamName,
+		first: UpstreamName,
+		written: Promise<boolean>,
+	): Promise<void> {
+		const { journal, handover, clock, log } = this.#dependencies;
+		const writes: Promise<unknown>[] = [written];
+		if (by !== first) writes.push(journal.held(tx.hash, by));
+		if (siblings.length > 0) {
+			writes.push(journal.paid(tx.hash, by));
+			for (const { hash } of siblings) writes.push(journal.end(hash, "replaced"));
+		}
+		this.#keep(journal.settle(tx.hash, true));
+		// The relay's word is enough where the journal fails, or takes too long.
+		const kept = Promise.allSettled(writes).then(() => true);
+		const inTime = await Promise.race([kept, pause(clock, JOURNAL_MS).then(() => false)]);
+		if (!inTime || !journal.isDurable || journal.get(tx.hash) === null) {
+			log.error("acknowledged without the journal", { hash: tx.hash });
+		}
+		if (siblings.length > 0) handover.wake();
+	}
+
+	/**
+	 * Who is asked, in order: the relay first, unless the fallback alone has the account's nonce or what stands before
+	 * it, so that an account does not flip between the two.
+	 */
+	#order(tx: DecodedTransaction, siblings: readonly OpenEntry[], state: RequestState): readonly Upstream[] {
+		const { journal, upstreams } = this.#dependencies;
+		const { relay, fallback } = upstreams;
+		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
+		const only = (name: UpstreamName) => (entry: OpenEntry) =>
+			entry.holders.includes(name) && entry.holders.length === 1;
+		const known = siblings.length > 0 ? siblings : journal.of(tx.from);
+		const elsewhere = known.some(only("fallback")) && !known.some(only("relay"));
+		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
+	}
+
+	/** What stands before it must be at an upstream first that is not the account's own. */
+	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
+		const { journal, failover } = this.#dependencies;
+		if (upstream.name !== "fallback" || upstream.breaker.isOut) return;
+		for (const entry of journal.of(tx.from)) {
+			const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
+			if (!isBefore || entry.holders.includes(upstream.name) || upstream.refusal(entry.path) !== null)
+				continue;
+			if (!this.#dependencies.upstreams.relay.breaker.isOut) continue;
+			const raw = await journal.raw(entry.hash);
+			if (raw === null || journal.get(entry.hash) === null) continue;
+			const { hash, from, path, search } = entry;
+			const deadlineMs = failover.leftMs(state) / 2;
+			const sendable = { hash, from, raw, path, search };
+			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
+			if (delivery?.kind === "acknowledged") this.#keep(journal.held(hash, upstream.name));
+			else return;
+		}
+	}
+
+	#nobody(state: RequestState, error: WireVerdict | null): Error {
+		this.#note(state, "unavailable");
+		const { relay, fallback } = this.#dependencies.upstreams;
+		if (error !== null) return new ForeignRpcError(error.code, error.message, error.data);
+		const refusal = fallback?.refusal(state.path) ?? null;
+		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
+		if (refusal !== null) return unavailable(refusal);
+		return unavailable(
+			relay.breaker.isOut && fallback.breaker.isOut
+				? "the relay and the fallback are out"
+				: "neither the relay nor the fallback gave a verdict",
+		);
+	}
+
+	/** The journal says itself where it fails, and goes on in memory. */
+	#keep(write: Promise<unknown>): void {
+		write.catch(() => {});
+	}
+
+	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
+		this.#dependencies.onOutcome?.(path, outcome);
+	}
+}
+
+/** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */
+function softCancellable({ path, search }: RequestState): boolean {
+	if (search === "") return false;
+	return readSubmissionQuery(new URLSearchParams(search)).softCancellations && path === "noreverts";
+}

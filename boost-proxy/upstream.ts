@@ -1,0 +1,253 @@
+// One upstream with its guard: calls and transactions come in, what became of them goes out. It spells requests as that
+// upstream wants them and tells our relay, and nobody else, on whose behalf they are made. It chooses no upstream.
+
+import type { RpcId } from "../shared/jsonrpc/envelope.ts";
+import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "./domain/delivery.ts";
+import type {
+	Asker,
+	Attempted,
+	Breaker,
+	Call,
+	CallResult,
+	Dialect,
+	Road,
+	Sendable,
+	SendOptions,
+	Upstream,
+	WholeBody,
+} from "./domain/ports.ts";
+import { isNonceTooLow, judgeDelivery, judgeReading } from "./verdict.ts";
+
+export interface UpstreamOptions {
+	readonly name: UpstreamName;
+	/** Shared with our relay, which then believes who asks; never sent to anybody else. */
+	readonly boostSecret?: string | undefined;
+	/** Why what came on a path may not go there; null where it may. */
+	readonly refusals: Readonly<Record<BoostPath, string | null>>;
+}
+
+export interface UpstreamDependencies {
+	readonly breaker: Breaker;
+	/** Null for our relay. */
+	readonly dialect: Dialect | null;
+	/** Where submissions and reads of a path go, and the target behind that address. */
+	readonly roads: Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
+	/** Where a status page is; null where there is none. */
+	readonly statusRoad: Road | null;
+	readonly onAttempt?: (kind: "read" | "submission", outcome: Attempted["outcome"]) => void;
+}
+
+type ReadOptions = Parameters<Upstream["read"]>[1];
+
+/** The id of calls of our own. */
+const ID: RpcId = 1;
+
+/** An upstream over HTTP. */
+export class HttpUpstream implements Upstream {
+	readonly name: UpstreamName;
+	readonly breaker: Breaker;
+	readonly dialect: Dialect | null;
+	readonly #options: UpstreamOptions;
+	readonly #dependencies: UpstreamDependencies;
+	readonly #judge: { readonly name: UpstreamName; isVerdict(message: string): boolean };
+
+	constructor(options: UpstreamOptions, dependencies: UpstreamDependencies) {
+		const { breaker, dialect } = dependencies;
+		this.name = options.name;
+		this.breaker = breaker;
+		this.dialect = dialect;
+		this.#options = options;
+		this.#dependencies = dependencies;
+		this.#judge = { name: options.name, isVerdict: (message) => dialect?.isVerdict(message) ?? false };
+	}
+
+	refusal(path: BoostPath): string | null {
+		return this.#options.refusals[path];
+	}
+
+	async deliver(
+		tx: Sendable,
+		options: SendOptions & { readonly whole: WholeBody | null },
+	): Promise<Delivery | null> {
+		const delivery = await this.#deliverOnce(tx, options);
+		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
+		// Where it has the very transaction, that is why; a relay of ours says so itself.
+		const answer = await this.call({ method: "eth_getTransactionByHash", params: [tx.hash] }, options);
+		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
+		return known ? { kind: "acknowledged", known: true } : delivery;
+	}
+
+	async #deliverOnce(
+		tx: Sendable,
+		options: SendOptions & { readonly whole: WholeBody | null },
+	): Promise<Delivery | null> {
+		const { deadlineMs, asker, trail } = options;
+		const whole = this.dialect === null ? options.whole : null;
+		const id = whole?.id ?? ID;
+		const body =
+			whole?.body ??
+			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
+		const { road, target, dropped } = this.#place(tx.path, tx.search);
+		const headers = this.#headers(asker, whole !== null);
+		const ran = await this.breaker.run("submission", async (cut) => {
+			if (trail !== undefined) {
+				trail.attempts += 1;
+				for (const name of dropped) trail.dropped.add(name);
+			}
+			const exchange = await road.post({ target, body, headers, deadlineMs, cut });
+			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+			const outcome = deliveryOutcome(delivery);
+			this.#dependencies.onAttempt?.("submission", outcome);
+			return { outcome, sender: tx.from, delivery };
+		});
+		return ran?.delivery ?? null;
+	}
+
+	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
+		return this.#read(body, options, true);
+	}
+
+	/** `asCame`: the body is the client's own, so that a signature of it fits. */
+	async #read(body: Buffer | string, options: ReadOptions, asCame: boolean): Promise<Reading | null> {
+		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
+		const { road, target } = this.#place(path, search);
+		const headers = this.#headers(asker, asCame);
+		const ran = await this.breaker.run("read", async (cut) => {
+			if (trail !== undefined) trail.attempts += 1;
+			const exchange = await road.post({ target, body, headers, deadlineMs, cut });
+			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
+			const outcome = readingOutcome(reading);
+			this.#dependencies.onAttempt?.("read", outcome);
+			return { outcome, reading };
+		});
+		return ran?.reading ?? null;
+	}
+
+	async call(
+		call: Call,
+		options: SendOptions & { readonly path?: BoostPath; readonly whole?: WholeBody | null },
+	): Promise<CallResult | null> {
+		const whole = this.dialect === null ? (options.whole ?? null) : null;
+		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
+		const ids = [whole?.id ?? ID];
+		const { path = "fast" } = options;
+		const reading = await this.#read(
+			body,
+			{ ...options, path, search: "", ids, batch: false },
+			whole !== null,
+		);
+		return reading === null ? null : readOne(reading);
+	}
+
+	async batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+		if (calls.length === 0) return [];
+		if (this.dialect?.batches === false) return this.#oneByOne(calls, options);
+		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
+		const ids = calls.map((_, i) => i);
+		const reading = await this.#read(body, { ...options, path: "fast", search: "", ids, batch: true }, false);
+		if (reading?.kind !== "answered") return null;
+		const answers = JSON.parse(reading.body.toString("utf8")) as { readonly id: unknown }[];
+		const byId = new Map(answers.map((answer) => [answer.id, answer]));
+		const results = calls.map((_, i) => readResult(byId.get(i)));
+		return results.every((result) => result !== null) ? results : null;
+	}
+
+	async statusPage(hash: string, options: SendOptions): Promise<unknown> {
+		const { statusRoad } = this.#dependencies;
+		const path = this.dialect === null ? `/tx/${hash}` : this.dialect.statusPath(hash);
+		if (statusRoad === null || path === null) return null;
+		const ran = await this.breaker.run("read", async () => {
+			if (options.trail !== undefined) options.trail.attempts += 1;
+			const exchange = await statusRoad.get(path, options.deadlineMs);
+			return { outcome: pageOutcome(exchange), exchange };
+		});
+		return ran?.exchange.kind === "answered" ? readPage(ran.exchange) : null;
+	}
+
+	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+		const results: CallResult[] = [];
+		for (const call of calls) {
+			const result = await this.call(call, options);
+			if (result === null) return null;
+			results.push(result);
+		}
+		return results;
+	}
+
+	#place(path: BoostPath, search: string) {
+		const { road, asIs } = this.#dependencies.roads[path];
+		const { target, dropped } =
+			this.dialect === null
+				? { target: search === "" ? `/${path}` : `/${path}?${search}`, dropped: [] }
+				: this.dialect.target(path, search);
+		return { road, target: asIs ? queryOf(target) : target, dropped };
+	}
+
+	/** To a third party go body and content type alone. */
+	#headers(asker: Asker | null, asCame: boolean): Readonly<Record<string, string>> {
+		if (this.dialect !== null) return NONE;
+		const headers: Record<string, string> = {};
+		const { boostSecret } = this.#options;
+		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
+		if (asker === null) return headers;
+		if (asker.address !== "unknown") headers["x-forwarded-for"] = asker.address;
+		if (asker.origin !== null) headers.origin = asker.origin;
+		if (asCame && asker.signature !== null) headers["x-flashbots-signature"] = asker.signature;
+		else if (boostSecret !== undefined && asker.signer !== null) headers["x-boost-signer"] = asker.signer;
+		return headers;
+	}
+}
+
+const NONE: Readonly<Record<string, string>> = Object.freeze({});
+
+/** An address that is taken as it is has its path already. */
+function queryOf(target: string): string {
+	const mark = target.indexOf("?");
+	return mark === -1 ? "" : target.slice(mark);
+}
+
+function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
+	if (delivery.kind === "failed") return delivery.fault;
+	return delivery.kind === "cut" ? "cut" : "answered";
+}
+
+function readingOutcome(reading: Reading): Attempted["outcome"] {
+	return reading.kind === "failed" ? reading.fault : reading.kind;
+}
+
+function pageOutcome(exchange: Awaited<ReturnType<Road["get"]>>): Attempted["outcome"] {
+	if (exchange.kind === "failed") return exchange.fault;
+	if (exchange.kind === "cut") return "cut";
+	return exchange.status >= 500 ? "httpStatus" : "answered";
+}
+
+function readPage({ status, body }: Exchange): unknown {
+	if (status !== 200) return null;
+	try {
+		return JSON.parse(body.toString("utf8"));
+	} catch {
+		return null;
+	}
+}
+
+/** A −32603 is no answer: another upstream may have one. */
+function readOne(reading: Reading): CallResult | null {
+	if (reading.kind !== "answered") return null;
+	return readResult(JSON.parse(reading.body.toString("utf8")));
+}
+
+function readResult(answer: unknown): CallResult | null {
+	if (typeof answer !== "object" || answer === null) return null;
+	const { error, result } = answer as { error?: unknown; result?: unknown };
+	if (typeof error === "object" && error !== null) {
+		const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
+		if (typeof code !== "number" || typeof message !== "string") return null;
+		return { ok: false, error: { code, message, ...(data === undefined ? {} : { data }) } };
+	}
+	return result === undefined ? null : { ok: true, result };
+}
+
+function isTransaction(result: unknown, hash: string): boolean {
+	const found = (result as { hash?: unknown } | null)?.hash;
+	return typeof found === "string" && found.toLowerCase() === hash;
+}

@@ -1,0 +1,148 @@
+// Both roads, put together: settings come in, the relay and the fallback with their guards go out, and the life of what
+// watches them. No rule of boost's is here.
+
+import type { Clock } from "../shared/clock.ts";
+import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
+import { type Component, sequence } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import { createBreaker } from "./breaker.ts";
+import { submissionShareMs } from "./budget.ts";
+import { type BoostConfig, fallbackRefusals } from "./config.ts";
+import { createFallbackRoads } from "./dialects/fallbackRoads.ts";
+import { BOOST_PATHS, type UpstreamName } from "./domain/delivery.ts";
+import type { Probe, Upstreams } from "./domain/ports.ts";
+import type { BoostMetrics } from "./metrics.ts";
+import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./probes.ts";
+import { createRoad } from "./road.ts";
+import { HttpUpstream } from "./upstream.ts";
+
+export interface UpstreamsDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Independent of both; null where none is set. */
+	readonly node: JsonRpcClient | null;
+	readonly metrics: BoostMetrics;
+	/** A breaker has changed its state. */
+	readonly onChange: () => void;
+}
+
+/** The upstreams and what runs beside them. */
+export interface Links {
+	readonly upstreams: Upstreams;
+	readonly component: Component;
+}
+
+/** How often an idle road is kept warm, in ms: well within what keeps a connection. */
+const WARM_MS = 15_000;
+/** Connections of a probe's own. */
+const PROBE_CONNECTIONS = 2;
+const NO_REFUSALS = { fast: null, noreverts: null };
+
+/** Makes them; nothing is asked yet. */
+export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): Links {
+	const { clock, log, node, metrics, onChange } = dependencies;
+	const slotMs = config.SLOT_SECONDS * 1000;
+	const { fallback: fallbackConfig } = config;
+	const relayRoad = createRoad({ url: config.RELAY_URL }, { clock });
+	const relayProbeRoad = createRoad({ url: config.RELAY_URL, connections: PROBE_CONNECTIONS }, { clock });
+	const fallbackRoads = fallbackConfig === null ? null : createFallbackRoads(fallbackConfig, { clock });
+	const fallbackProbeRoads =
+		fallbackConfig === null
+			? null
+			: createFallbackRoads(fallbackConfig, { clock }, { connections: PROBE_CONNECTIONS });
+	const reference = createHeadReference(
+		{ slotMs },
+		{ node, fallback: fallbackProbeRoads?.roads.fast ?? null, clock, log },
+	);
+	const guard = (name: UpstreamName, probe: Probe, storm: number | null) => {
+		const breaker = createBreaker(
+			{
+				upstream: name,
+				faults: config.BREAKER_FAULTS,
+				storm,
+				probeIntervalMs: config.PROBE_INTERVAL_MS,
+				probeTimeoutMs: config.PROBE_TIMEOUT_MS,
+				probeSuccesses: config.PROBE_SUCCESSES,
+				holdMs: config.BREAKER_HOLD_MS,
+				holdMaxMs: config.BREAKER_HOLD_MAX_MS,
+				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
+			},
+			{
+				...{ probe, clock, log },
+				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
+				onProbe: (word) => metrics.probe({ upstream: name, word }),
+			},
+		);
+		breaker.onChange(onChange);
+		return breaker;
+	};
+	const onAttempt = (upstream: UpstreamName) => (kind: "read" | "submission", outcome: string) =>
+		metrics.attempt({ upstream, kind, outcome });
+	const relayBreaker = guard(
+		"relay",
+		relayProbe(
+			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
+			{ road: relayProbeRoad, reference, clock },
+		),
+		config.BREAKER_STORM,
+	);
+	const relay = new HttpUpstream(
+		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
+		{
+			breaker: relayBreaker,
+			dialect: null,
+			roads: { fast: { road: relayRoad, asIs: false }, noreverts: { road: relayRoad, asIs: false } },
+			statusRoad: relayRoad,
+			onAttempt: onAttempt("relay"),
+		},
+	);
+	const closing: (() => Promise<void>)[] = [
+		() => relayRoad.close(),
+		() => relayProbeRoad.close(),
+		async () => fallbackRoads?.close(),
+		async () => fallbackProbeRoads?.close(),
+	];
+	const parts: Component[] = [
+		{
+			name: "roads",
+			start: async () => {},
+			async stop() {
+				for (const close of closing) await close();
+			},
+		},
+		reference,
+		life("relay probe", relayBreaker),
+	];
+	if (fallbackRoads === null || fallbackProbeRoads === null) {
+		return {
+			upstreams: { relay, fallback: null },
+			component: sequence("upstreams", parts, { log, clock }),
+		};
+	}
+	const probeRoad = fallbackProbeRoads.roads.fast;
+	const fallbackBreaker = guard(
+		"fallback",
+		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS }, { place: probeRoad }),
+		null,
+	);
+	const fallback = new HttpUpstream(
+		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
+		{
+			breaker: fallbackBreaker,
+			dialect: fallbackRoads.dialect,
+			roads: fallbackRoads.roads,
+			statusRoad: fallbackRoads.statusRoad,
+			onAttempt: onAttempt("fallback"),
+		},
+	);
+	const warmed = BOOST_PATHS.map((path) => fallbackRoads.roads[path]);
+	parts.push(
+		life("fallback probe", fallbackBreaker),
+		keepWarm({ everyMs: WARM_MS }, { places: warmed, clock }),
+	);
+	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
+}
+
+function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {
+	return { name, start: async () => guarded.start(), stop: () => guarded.stop() };
+}

@@ -1,0 +1,39 @@
+// service_transactionStatuses: many hashes come in, the status and stage of each go out, in their order: for who has
+// sent many, and would rather not ask for each. What else there is to know of one is at GET /tx/{hash}.
+
+import { z } from "zod";
+import { hash } from "../../../shared/jsonrpc/schemas.ts";
+import { relayMethod } from "../needs.ts";
+
+/** As many as a journal of some minutes may hold; each may cost a read of the disk. */
+const MAX_HASHES = 1_000;
+const EXPECTED = `expected 1 to ${MAX_HASHES} hashes`;
+
+const status = z.object({
+	hash: z.string(),
+	status: z.enum(["INCLUDED", "FAILED", "UNKNOWN"]),
+	stage: z.string().nullable().describe("null where the relay has no record"),
+});
+
+export const service_transactionStatuses = relayMethod({
+	name: "service_transactionStatuses",
+	summary: `The status and stage of up to ${MAX_HASHES} transactions by their hashes; the stage is null where nothing is known.`,
+	params: [
+		{
+			name: "hashes",
+			schema: z.array(hash, { error: EXPECTED }).min(1, EXPECTED).max(MAX_HASHES, EXPECTED),
+		},
+	],
+	result: z.array(status).describe("one for each hash, in their order"),
+	weight: 10,
+	async handle([hashes], _context, { records, statusView }) {
+		const found: z.output<typeof status>[] = [];
+		// One after another: a thousand reads at once would be in everybody's way.
+		for (const wanted of hashes) {
+			const record = await records.record(wanted);
+			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
+			else found.push({ hash: wanted, status: statusView(record).status, stage: record.stage });
+		}
+		return found;
+	},
+});

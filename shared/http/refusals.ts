@@ -1,0 +1,60 @@
+// What a server says of its own accord: the answers that refuse a request before anybody served it, as constants, and
+// which of them fits the head of a POST. It writes nothing.
+
+import type { IncomingMessage } from "node:http";
+import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "./httpAnswer.ts";
+import { declaredBytes, isJson, isPlain } from "./requestBody.ts";
+
+/** A handler is at fault itself. */
+export const FAILED: HttpAnswer = rpcErrorAnswer("internal", 500, "internal error");
+
+/** There is no room. */
+export const BUSY: HttpAnswer = rpcErrorAnswer(
+	"unavailable",
+	503,
+	"internal error: too many requests under way",
+	{ "retry-after": "1" },
+);
+
+/** An answer that goes on may not stand behind another one. */
+export const BEHIND: HttpAnswer = jsonAnswer(
+	503,
+	{ error: "expected a connection on which no answer is due" },
+	{ "retry-after": "1" },
+);
+
+const NOT_JSON = rpcErrorAnswer(
+	"invalidRequest",
+	415,
+	"invalid request: content-type: expected application/json",
+);
+const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
+const AWAY = "shutting down";
+
+/** The body is longer than `maxBytes`. */
+export function tooLarge(maxBytes: number): HttpAnswer {
+	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
+}
+
+/** The rate limit's answer to a request for a page: it may come again in `waitMs`. */
+export function limited(waitMs: number): HttpAnswer {
+	const seconds = retryAfter(waitMs);
+	const message = `limit exceeded: try again in ${seconds} s`;
+	return jsonAnswer(429, { error: message }, { "retry-after": seconds });
+}
+
+/** The server goes away: in JSON-RPC where `verb` is that of JSON-RPC. */
+export function shuttingDown(verb: string | undefined): HttpAnswer {
+	const headers = { "retry-after": "1" };
+	return verb === "POST"
+		? rpcErrorAnswer("unavailable", 503, `internal error: ${AWAY}`, headers)
+		: jsonAnswer(503, { error: AWAY }, headers);
+}
+
+/** What is wrong with a POST of JSON before its body is read, or null; `long` is the answer to one that is too long. */
+export function judgePost(request: IncomingMessage, maxBytes: number, long: HttpAnswer): HttpAnswer | null {
+	const { headers } = request;
+	if (!isJson(headers["content-type"])) return NOT_JSON;
+	if (!isPlain(headers["content-encoding"])) return ENCODED;
+	return (declaredBytes(request) ?? 0) > maxBytes ? long : null;
+}

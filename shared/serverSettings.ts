@@ -1,0 +1,74 @@
+// Settings that relay and boost have alike: rows of their tables, each made here once. What a process has alone, and where
+// its words differ, is in its own table.
+
+import { integer, oneOf, optional, row, type Setting, text } from "./config.ts";
+import { LOG_LEVELS, type LogLevel } from "./log.ts";
+
+/** A port number. */
+export const port = integer(0, 65_535);
+
+/** The port that is served on; `usual` unless it is set. */
+export function portRow(usual: string): Setting<number> {
+	return row("port for HTTP and websocket", "a port, 0 to 65535 (0: any free one)", usual, port, usual);
+}
+
+/** The folder that `process` keeps its own folder in. */
+export function dataDirRow(what: string, process: string): Setting<string> {
+	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
+}
+
+/** PostgreSQL in the place of `what`, which is not built: refused, so that nothing looks durable that is not. */
+export function databaseUrlRow(what: string): Setting<undefined> {
+	const help = `PostgreSQL instead of ${what}`;
+	return {
+		...optional(help, "not set: this version has no such engine", "", none),
+		secret: true,
+	};
+}
+
+/** The rows that are the same in every word. */
+export const SERVER_ROWS = {
+	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
+	METRICS_PORT: optional("port of its own for /metrics", "a port, 0 to 65535", "9090", port),
+	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
+	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
+	TRUST_PROXY: row(
+		"proxies in front whose X-Forwarded-For entry is believed",
+		"a number, 0 to 10",
+		"1",
+		integer(0, 10),
+		"0",
+	),
+	MAX_BODY_BYTES: row(
+		"size of a request at most",
+		"bytes, 1024 to 67108864",
+		"2097152",
+		integer(1024, 67_108_864),
+		"2097152",
+	),
+	MAX_BATCH: row("entries of a batch at most", "a number, 1 to 10000", "100", integer(1, 10_000), "100"),
+	RATE_LIMIT_RPS: row(
+		"requests a second of each client, with ten seconds' worth of burst",
+		"a number, 0 (no limit) to 1000000",
+		"100",
+		integer(0, 1_000_000),
+		"100",
+	),
+	LOG_LEVEL: row<LogLevel>(
+		"what is logged",
+		`one of ${LOG_LEVELS.join(", ")}`,
+		"info",
+		oneOf(LOG_LEVELS),
+		"info",
+	),
+} as const;
+
+/** Text that may stand in a header of HTTP. */
+export function headerText(value: string): string | undefined {
+	return /^[\x20-\x7e]+$/.test(value) ? value : undefined;
+}
+
+/** Nothing is valid: what the setting asks for does not exist, and must not look as if it did. */
+function none(): undefined {
+	return undefined;
+}

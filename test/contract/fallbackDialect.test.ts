@@ -1,0 +1,191 @@
+// What every dialect of a fallback must do, and the table of section "Boost" row by row: nothing that was dropped is sent,
+// the two treatments never meet unless the operator vouches for it, and no query makes it throw.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { createFallbackRoads } from "../../boost-proxy/dialects/fallbackRoads.ts";
+import { dialectOf } from "../../boost-proxy/dialects/index.ts";
+import { BOOST_PATHS } from "../../boost-proxy/domain/delivery.ts";
+import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
+import { systemClock } from "../../shared/clock.ts";
+import { httpText, RawUpstream } from "../support/rawUpstream.ts";
+
+const A = `0x${"a1".repeat(20)}`;
+const HASH = `0x${"ab".repeat(32)}`;
+/** Those whose two treatments differ by themselves; for the others the operator has to vouch for revert protection. */
+const PROTECTS = { mevblocker: true, flashbots: true, plain: false };
+
+const GARBAGE = [
+	"&&==&",
+	"a=%zz&%=%&%80=1",
+	"refundRecipient=%zz&referrer=%",
+	`refundRecipient=${A}&refundRecipient=${A.replace("a", "b")}`,
+	"refundRecipient=0x1",
+	`refundRecipient=${A}:50%26refund%3D0xb0b:99`,
+	"referrer=&referrer=x&referrer=y",
+	"a[]=1&a[]=2&__proto__=x&constructor=y",
+	`x=${"y".repeat(10_000)}`,
+	`${"n".repeat(10_000)}=1`,
+	Array.from({ length: 1_000 }, (_, i) => `p${i}=${i}`).join("&"),
+	"referrer=\ud800&\udfff=1",
+	"na%0D%0Ax-injected: 1=v&a,b=c",
+	"#part",
+	"?again=1",
+];
+
+for (const name of DIALECTS) {
+	const dialect = dialectOf(name);
+
+	test(`${name}: is what it says, for statuses with and without an address of their own`, () => {
+		assert.equal(dialect.name, name);
+		assert.equal(dialectOf(name, { hasStatusUrl: true }).name, name);
+	});
+
+	test(`${name}: the two treatments differ, or /noreverts needs the operator's word`, () => {
+		const targets = BOOST_PATHS.map((path) => dialect.target(path, "").target);
+		assert.equal(new Set(targets).size === 2, PROTECTS[name]);
+	});
+
+	test(`${name}: a query of any kind neither throws nor gets out of its place`, () => {
+		for (const search of GARBAGE) holds(dialect, search);
+		const anything = fc.oneof(fc.string({ unit: "binary" }), fc.webQueryParameters(), fc.string());
+		fc.assert(fc.property(anything, (search) => holds(dialect, search)));
+	});
+
+	test(`${name}: what was dropped is not sent, and is told`, () => {
+		const search = `dropme1=x&softCancellations=true&refundRecipient=${A}&dropme2=%79&referrer=me`;
+		for (const path of BOOST_PATHS) {
+			const { target, dropped } = dialect.target(path, search);
+			for (const one of dropped) assert.ok(!target.includes(one), `${one} in ${target}`);
+			for (const one of ["dropme1", "softCancellations", "refundRecipient", "dropme2", "referrer"]) {
+				const isKept = target.includes(one === "refundRecipient" ? A : one === "referrer" ? "me" : one);
+				assert.equal(isKept, !dropped.includes(one), `${one} of ${target}`);
+			}
+		}
+	});
+
+	test(`${name}: its own words are verdicts, no others`, () => {
+		for (const words of ["internal error", "internal server error", "", "x".repeat(1_000_000)]) {
+			assert.equal(dialect.isVerdict(words), false, words.slice(0, 30));
+		}
+		assert.equal(dialect.isVerdict("invalid nonce"), name === "flashbots");
+	});
+}
+
+function holds(dialect: Dialect, search: string): void {
+	for (const path of BOOST_PATHS) {
+		const { target, dropped } = dialect.target(path, search);
+		assert.match(target, /^($|\/|\?)/, "behind the address");
+		assert.ok(target.startsWith(dialect.target(path, "").target), "the path does not depend on the query");
+		for (const name of dropped) assert.match(name, /^[\w.!~*'()%-]*$/, "a header can carry it");
+		assert.ok(dropped.join(", ").length < 16 * 1024, "and would");
+		assert.equal(new Set(dropped).size, dropped.length);
+	}
+}
+
+const QUERY = `refundRecipient=${A}&referrer=m%26e&softcancel=1`;
+const TABLE: Readonly<Record<string, readonly [string, string, readonly string[]]>> = {
+	mevblocker: [`/fast?${QUERY}`, `/noreverts?${QUERY}`, []],
+	flashbots: [
+		`/fast?refund=${encodeURIComponent(`${A}:90`)}&originId=m%26e`,
+		`/?refund=${encodeURIComponent(`${A}:90`)}&originId=m%26e`,
+		["softcancel"],
+	],
+	plain: ["", "", ["refundRecipient", "referrer", "softcancel"]],
+};
+
+test("paths and queries are those of the table", () => {
+	for (const name of DIALECTS) {
+		const dialect = dialectOf(name);
+		const [fast, noreverts, dropped] = TABLE[name] ?? [];
+		assert.deepEqual(dialect.target("fast", QUERY), { target: fast, dropped });
+		assert.deepEqual(dialect.target("noreverts", QUERY), { target: noreverts, dropped });
+	}
+	assert.deepEqual(dialectOf("flashbots").target("noreverts", ""), { target: "/", dropped: [] });
+	// As it came: what looks the same is not always the same to the other side.
+	const odd = "a=%zz&&b=%41&b=+&referrer=%6de";
+	assert.deepEqual(dialectOf("mevblocker").target("fast", odd), { target: `/fast?${odd}`, dropped: [] });
+});
+
+test("a refund goes to an address or nowhere, and nothing rides on it", () => {
+	const { target, dropped } = dialectOf("flashbots").target("fast", `refundRecipient=${A}%26builder%3Dx`);
+	assert.deepEqual([target, dropped], ["/fast", ["refundRecipient"]]);
+	const other = dialectOf("flashbots").target("fast", "refund=0xb0b:99&canRevert=true&useMempool=true");
+	assert.deepEqual([other.target, other.dropped], ["/fast", ["refund", "canRevert", "useMempool"]]);
+});
+
+test("the other rows of the table", () => {
+	const rows = DIALECTS.map((name) => {
+		const one = dialectOf(name);
+		const own = dialectOf(name, { hasStatusUrl: true }).statusPath(HASH);
+		const { batches, cancelMethod, softCancels, knowsPrivate, takesGaps } = one;
+		return [batches, cancelMethod, softCancels, knowsPrivate, takesGaps, one.statusPath(HASH), own];
+	});
+	assert.deepEqual(rows, [
+		[true, "eth_cancelTransaction", true, true, true, `/tx/${HASH}`, `/${HASH}`],
+		[false, null, true, false, false, null, `/${HASH}`],
+		[false, null, false, false, true, null, null],
+	]);
+});
+
+test("what Protect says of a transaction under -32603 is a verdict, what it says of itself is not", () => {
+	const { isVerdict } = dialectOf("flashbots");
+	const verdicts = [
+		"invalid nonce",
+		"Invalid nonce",
+		"nonce too low",
+		"invalid target for large tx",
+		"relay error: tx was already cancelled",
+		"tx has already expired",
+		"tx not found",
+		"insufficient funds for gas * price + value",
+	];
+	for (const words of verdicts) assert.ok(isVerdict(words), words);
+	for (const words of ["redis: tx not found", "invalid nonces", "no invalid nonce"]) {
+		assert.equal(isVerdict(words), false, words);
+	}
+});
+
+test("a base gets paths, a whole address keeps its own, statuses have theirs: seen on the wire", async () => {
+	const upstream = await RawUpstream.start(({ socket }) => void socket.write(httpText("{}")));
+	const addresses = {
+		dialect: "flashbots",
+		baseUrl: `${upstream.url}/base`,
+		wholeUrls: { fast: `${upstream.url}/mine?key=k`, noreverts: null },
+		statusUrl: `${upstream.url}/status/`,
+	} as const;
+	const { dialect, roads, statusRoad, close } = createFallbackRoads(addresses, { clock: systemClock });
+	for (const path of BOOST_PATHS) {
+		const { road, asIs } = roads[path];
+		const { target } = dialect.target(path, "referrer=me");
+		const query = target.slice(target.indexOf("?"));
+		await road.post({ target: asIs ? query : target, body: "{}", headers: {}, deadlineMs: 10_000 });
+	}
+	await statusRoad?.get(dialect.statusPath(HASH) ?? "", 10_000);
+	const lines = upstream.requests.map((request) => request.split(" HTTP/")[0]);
+	assert.deepEqual(lines, ["POST /mine?key=k&originId=me", "POST /base?originId=me", `GET /status/${HASH}`]);
+	await close();
+	await upstream.close();
+});
+
+test("without a base the other path's address serves reads; statuses are told where something is known", async () => {
+	const one = { dialect: "mevblocker", baseUrl: null, statusUrl: null } as const;
+	const whole = { fast: null, noreverts: "http://127.0.0.1:1/only" };
+	const alone = createFallbackRoads({ ...one, wholeUrls: whole }, { clock: systemClock });
+	assert.equal(alone.roads.fast.road, alone.roads.noreverts.road);
+	assert.deepEqual([alone.roads.fast.asIs, alone.statusRoad], [true, null]);
+	await alone.close();
+	const wholeUrls = { fast: null, noreverts: null };
+	const hosts = [
+		["https://rpc.flashbots.net", `/${HASH}`],
+		["https://rpc.flashbots.net.example", null],
+	] as const;
+	for (const [baseUrl, path] of hosts) {
+		const addresses = { dialect: "flashbots", baseUrl, wholeUrls, statusUrl: null } as const;
+		const roads = createFallbackRoads(addresses, { clock: systemClock });
+		assert.equal(roads.dialect.statusPath(HASH), path, baseUrl);
+		await roads.close();
+	}
+	assert.throws(() => createFallbackRoads({ ...one, wholeUrls }, { clock: systemClock }), TypeError);
+});

@@ -1,0 +1,202 @@
+// What boost's journal must do on every engine that it can lie on: what its promises said is there after a restart and
+// after a SIGKILL, in every kind of state, and the last word of each entry is the one that counts.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { type JournalOptions, openJournal } from "../../boost-proxy/journal/openJournal.ts";
+import { openLmdb } from "../../shared/kv/lmdb.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { ManualClock } from "../support/manualClock.ts";
+import {
+	contents,
+	hashOf,
+	newEntry,
+	rawOf,
+	senderOf,
+	TTL_MS,
+} from "../unit/boost-proxy/journal/journalScene.ts";
+import { HandDisk } from "../unit/relay/handDisk.ts";
+
+interface Engine {
+	readonly name: string;
+	open(place: string): Promise<KeyValueStore>;
+	/** How another process opens it, where it can: a module, and its name for it. */
+	readonly elsewhere?: { readonly module: URL; readonly opener: string };
+}
+
+const places: string[] = [];
+after(() => {
+	for (const place of places) rmSync(place, { recursive: true, force: true });
+});
+const disks = new Map<string, HandDisk>();
+
+const ENGINES: readonly Engine[] = [
+	{
+		name: "lmdb",
+		open: openLmdb,
+		elsewhere: { module: new URL("../../shared/kv/lmdb.ts", import.meta.url), opener: "openLmdb" },
+	},
+	{
+		name: "memory",
+		open: async (place) => {
+			const disk = disks.get(place) ?? new HandDisk();
+			disks.set(place, disk);
+			return disk;
+		},
+	},
+];
+
+function newPlace(): string {
+	const place = mkdtempSync(join(tmpdir(), "leeward-journal-"));
+	places.push(place);
+	return place;
+}
+
+for (const engine of ENGINES) {
+	const opened = async (place: string, options: Partial<JournalOptions> = {}) => {
+		const kv = await engine.open(place);
+		const dependencies = { kv, clock: new ManualClock(), log: silentLogger };
+		const journal = await openJournal({ ttlMs: TTL_MS, ...options }, dependencies);
+		const close = async () => {
+			await journal.close();
+			await kv.close();
+		};
+		return { journal, close };
+	};
+
+	test(`${engine.name}: every kind of state is there again after a restart`, async () => {
+		const place = newPlace();
+		const { journal, close } = await opened(place);
+		const hashes = Array.from({ length: 12 }, (_, i) => hashOf(i));
+		await journal.bindTo(1n);
+		for (let i = 0; i < 10; i += 1) {
+			const entry = newEntry(i, {
+				from: senderOf(i % 2),
+				nonce: BigInt(20 - i),
+				raw: rawOf(i, 100 + 13_000 * i),
+				path: i % 3 === 0 ? "noreverts" : "fast",
+				search: `refundRecipient=${senderOf(i)}`,
+				softCancellations: i % 2 === 0,
+				owed: i === 3 ? ["fallback"] : [],
+			});
+			assert.equal(await journal.add(entry, "relay"), true);
+			await journal.settle(hashOf(i), i !== 1);
+		}
+		await journal.held(hashOf(2), "fallback");
+		await journal.notHeld(hashOf(2), "relay");
+		await journal.paid(hashOf(3), "fallback");
+		await journal.end(hashOf(4), "cancelled", ["relay", "fallback"]);
+		await journal.told(hashOf(4), "relay");
+		await journal.end(hashOf(5), "replaced");
+		await journal.end(hashOf(6), "mined");
+		await journal.end(hashOf(7), "mined");
+		await journal.reopen(hashOf(7));
+		await journal.end(hashOf(8), "dropped");
+		await journal.add(newEntry(8, { search: "again" }), "fallback");
+		await journal.settle(hashOf(8), true);
+		await journal.end(hashOf(9), "expired");
+		const mark = { ...newEntry(10), ending: "cancelled", untold: [] } as const;
+		await journal.markEnded(mark);
+		const kept = await contents(journal, hashes);
+		await close();
+		// Twice: what was read is written again by nobody.
+		for (let start = 0; start < 2; start += 1) {
+			const again = await opened(place, { rawCacheBytes: 1 });
+			assert.deepEqual(await contents(again.journal, hashes), kept);
+			assert.equal(again.journal.depth, 6);
+			assert.deepEqual(
+				again.journal.of(senderOf(0)).map(({ nonce }) => nonce),
+				[18n, 20n],
+			);
+			assert.deepEqual(
+				[...again.journal.untold()].map(({ hash }) => hash),
+				[hashOf(4)],
+			);
+			await assert.rejects(again.journal.bindTo(2n), { code: "OTHER_CHAIN" });
+			await again.close();
+		}
+		const late = await opened(place);
+		await late.journal.reopen(hashOf(6));
+		assert.deepEqual(await late.journal.raw(hashOf(6)), rawOf(6, 100 + 13_000 * 6));
+		await late.close();
+	});
+
+	test(`${engine.name}: of words that nobody waits for the last one counts`, async () => {
+		const place = newPlace();
+		const { journal, close } = await opened(place);
+		const said: Promise<unknown>[] = [];
+		for (let i = 0; i < 100; i += 1) {
+			const hash = hashOf(i);
+			said.push(
+				journal.add(newEntry(i), "relay"),
+				journal.held(hash, "fallback"),
+				journal.settle(hash, true),
+			);
+			if (i % 4 > 0) said.push(journal.end(hash, i % 4 === 1 ? "mined" : "dropped"));
+			if (i % 4 === 1) said.push(journal.reopen(hash));
+			if (i % 4 === 2) said.push(journal.add(newEntry(i), "fallback"));
+		}
+		const closing = close();
+		await Promise.all(said);
+		await closing;
+		const again = await opened(place);
+		for (let i = 0; i < 100; i += 1) {
+			const holders = again.journal.get(hashOf(i))?.holders;
+			const expected = [["relay", "fallback"], ["relay", "fallback"], ["fallback"], undefined][i % 4];
+			assert.deepEqual(holders, expected, `entry ${i}`);
+			assert.deepEqual(await again.journal.raw(hashOf(i)), i % 4 === 3 ? null : rawOf(i), `bytes ${i}`);
+			assert.equal(again.journal.ended(hashOf(i))?.ending, i % 4 === 3 ? "dropped" : undefined, `end ${i}`);
+		}
+		await again.close();
+	});
+
+	const { elsewhere } = engine;
+	if (elsewhere === undefined) continue;
+	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
+		const place = newPlace();
+		const journal = new URL("../../boost-proxy/journal/openJournal.ts", import.meta.url);
+		const scene = new URL("../unit/boost-proxy/journal/journalScene.ts", import.meta.url);
+		const code = `
+			import { ${elsewhere.opener} as open } from ${JSON.stringify(elsewhere.module.href)};
+			import { openJournal } from ${JSON.stringify(journal.href)};
+			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(scene.href)};
+			import { silentLogger } from ${JSON.stringify(new URL("../../shared/log.ts", import.meta.url).href)};
+			import { systemClock } from ${JSON.stringify(new URL("../../shared/clock.ts", import.meta.url).href)};
+			const kv = await open(${JSON.stringify(place)});
+			const journal = await openJournal({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
+			const say = (line) => process.stdout.write(line + "\\n");
+			let told = 0;
+			for (let i = 0; ; i += 1) {
+				const hash = hashOf(i);
+				journal.add(newEntry(i), "relay").then(() => say("added " + i));
+				if (i % 3 === 1) journal.held(hash, "fallback").then(() => say("held " + i));
+				if (i % 3 === 2) journal.end(hash, "cancelled", ["relay"]).then(() => say("cancelled " + i));
+				if (i % 20 === 0) await journal.settle(hash, true);
+				if (i % 100 === 0) await journal.held(hash, "fallback");
+				if (i === 1_000) process.kill(process.pid, "SIGKILL");
+			}`;
+		const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", code], {
+			stdio: ["ignore", "pipe", "ignore"],
+		});
+		const said = new Set<string>();
+		for await (const line of createInterface({ input: child.stdout })) said.add(line);
+		assert.ok(said.size > 1_000, `only ${said.size} were told`);
+		const again = await opened(place);
+		for (const line of said) {
+			const [what, i = ""] = line.split(" ");
+			const hash = hashOf(Number(i));
+			const open = again.journal.get(hash);
+			const ending = again.journal.ended(hash)?.ending;
+			if (what === "cancelled") assert.equal(ending, "cancelled", line);
+			else if (ending === undefined) assert.deepEqual(await again.journal.raw(hash), rawOf(Number(i)), line);
+			if (what === "held") assert.deepEqual(open?.holders, ["relay", "fallback"], line);
+		}
+		await again.close();
+	});
+}

@@ -1,0 +1,149 @@
+// What comes in: a user of boost, and the relay behind it to be killed. What goes out: claims that what was acknowledged is
+// mined all the same, that nothing gets public, and that boost goes back to the relay when that is there again.
+
+import { keccak256, Wallet } from "ethers";
+import { type Boosted, boostStatus, submitBoosted } from "./boostAccess.ts";
+import { type Landed, landed } from "./chainEvidence.ts";
+import type { Scene } from "./proof.ts";
+import { pendingNonce, status } from "./relayAccess.ts";
+import { until } from "./until.ts";
+
+const GWEI = 1_000_000_000n;
+const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
+
+/** What it is played with, beside the scene. */
+export interface Outage extends Pick<Scene, "story" | "node" | "relayUrl"> {
+	readonly boostUrl: string;
+	readonly chainId: number;
+	readonly user: Wallet;
+	readonly relay: { readonly pid: number; kill(): Promise<void> };
+	/** Starts the relay again where it was, and waits until it is ready; its pid. */
+	restart(): Promise<number>;
+	readonly builder: {
+		orders(): readonly {
+			readonly signer: string | null;
+			readonly transactions: readonly { readonly hash: string }[];
+		}[];
+		outsideBurst<T>(fn: () => Promise<T>): Promise<T>;
+	};
+	/** Keys that the relay and the fallback sign their requests to the builder with. */
+	readonly keys: { readonly relay: string; readonly fallback: string };
+}
+
+/** Kills the relay between two transactions of one user. Their nonces are the next ones. */
+export async function surviveTheRelay(outage: Outage): Promise<void> {
+	const { story, node, boostUrl, user, relay, keys } = outage;
+	story.chapter("The relay is killed, and boost carries on");
+	const nonce = await node.getTransactionCount(user.address);
+	const [first, second] = [await transfer(outage, nonce), await transfer(outage, nonce + 1)];
+	const held = await submitted(outage, "/noreverts", second);
+	story.tell(`${user.address} signs two transactions; the later one,`);
+	story.tell(`nonce ${nonce + 1}, reaches ${boostUrl}/noreverts first`);
+	story.claim(`boost answers its hash ${held.hash}`, held.hash === keccak256(second), held.why);
+	story.claim("  X-Boost-Upstream: relay", held.by === "relay", held.by);
+	const hash = held.hash ?? "";
+	story.claim(
+		"it has to wait for the earlier one: no builder has seen it",
+		senders(outage, hash).length === 0,
+	);
+	await relay.kill();
+	story.tell(`kill -9 ${relay.pid}: the relay is gone, with what it had promised`);
+	const { reason } = await until("boost to notice", async () => {
+		const { relay: seen } = await boostStatus(boostUrl);
+		return seen.state === "open" ? seen : null;
+	});
+	story.claim(`boost has opened its breaker: ${reason}`, reason !== null);
+	const { stage = "none" } = await status(boostUrl, hash);
+	story.claim("GET /tx/{hash} says HELD", stage === "HELD", stage);
+	const fresh = await submitted(outage, "/fast", first);
+	story.tell(`the user sends the earlier one, nonce ${nonce}, to ${boostUrl}/fast`);
+	story.claim(`boost answers its hash ${fresh.hash}`, fresh.hash === keccak256(first), fresh.why);
+	story.claim("  X-Boost-Upstream: fallback", fresh.by === "fallback", fresh.by);
+	story.claim("  X-Boost-Breaker: open", fresh.breaker === "open", fresh.breaker);
+	const next = await pendingNonce(boostUrl, user.address);
+	story.claim(`his pending nonce is ${nonce + 2}`, next === nonce + 2, String(next));
+	const both = [fresh.hash ?? "", hash];
+	await provePrivate(outage, both);
+	const [one, other] = [await mined(outage, both[0] ?? ""), await mined(outage, hash)];
+	story.tell(`mined in the blocks ${one.block} and ${other.block}, while the relay is out`);
+	story.claim("both succeeded, in their order", one.succeeded && other.succeeded && isBefore(one, other));
+	const by = both.flatMap((each) => senders(outage, each));
+	story.claim(
+		"the builder has them from the fallback alone",
+		by.length > 0 && by.every((signer) => signer === addressOf(keys.fallback)),
+		by.join(" "),
+	);
+	await welcomeBack(outage, hash);
+}
+
+/** The relay returns; boost takes it again, and the relay tells the truth of what was mined without it. */
+async function welcomeBack(outage: Outage, hash: string): Promise<void> {
+	const { story, node, boostUrl, relayUrl, user, keys } = outage;
+	story.chapter("The relay returns");
+	story.tell(`a relay on the same port and data, a process of its own (${await outage.restart()})`);
+	const closed = await until("boost to take the relay again", async () => {
+		const { relay } = await boostStatus(boostUrl);
+		return relay.state === "closed" ? relay.state : null;
+	});
+	story.claim(`boost has closed its breaker by its own probes`, closed === "closed");
+	const told = await until("the relay to see what was mined", async () => {
+		const { status: word } = await status(relayUrl, hash);
+		return word === "INCLUDED" ? word : null;
+	});
+	story.claim(`the relay says of the one it had promised: ${told}`, told === "INCLUDED");
+	await until("boost to see it", async () =>
+		(await boostStatus(boostUrl)).journal.depth === 0 ? true : null,
+	);
+	story.claim("boost has nothing left to answer for", true);
+	const raw = await transfer(outage, await node.getTransactionCount(user.address));
+	const again = await submitted(outage, "/fast", raw);
+	story.claim(`boost answers the next one's hash ${again.hash}`, again.hash === keccak256(raw), again.why);
+	story.claim("  X-Boost-Upstream: relay", again.by === "relay", again.by);
+	story.claim("  X-Boost-Breaker: closed", again.breaker === "closed", again.breaker);
+	const { succeeded, block } = await mined(outage, again.hash ?? "");
+	const by = senders(outage, again.hash ?? "");
+	story.claim(
+		`it is mined in block ${block}; the builder has it from the relay alone`,
+		succeeded && by.length > 0 && by.every((signer) => signer === addressOf(keys.relay)),
+		by.join(" "),
+	);
+}
+
+/** That the chain's own pool has none of them, while the builder puts none there itself. */
+async function provePrivate({ story, node, builder }: Outage, hashes: readonly string[]): Promise<void> {
+	const found = await builder.outsideBurst(() =>
+		Promise.all(hashes.map((hash) => node.send("eth_getTransactionByHash", [hash]) as Promise<unknown>)),
+	);
+	const isPublic = (one: unknown): boolean =>
+		one !== null && (one as { blockHash: string | null }).blockHash === null;
+	story.claim("the chain's public mempool has neither", !found.some(isPublic));
+}
+
+function transfer({ chainId, user }: Outage, nonce: number): Promise<string> {
+	return user.signTransaction({
+		...{ type: 2, chainId, nonce, to: RECEIVER, value: 10n ** 18n, gasLimit: 21_000n },
+		...{ maxFeePerGas: 50n * GWEI, maxPriorityFeePerGas: 2n * GWEI },
+	});
+}
+
+function submitted({ boostUrl }: Outage, path: string, raw: string): Promise<Boosted> {
+	return submitBoosted(boostUrl, path, raw);
+}
+
+function mined({ node }: Outage, hash: string): Promise<Landed> {
+	return until(`${hash} to be mined`, () => landed(node, hash));
+}
+
+/** Who has sent it to the builder, each time. */
+function senders({ builder }: Outage, hash: string): string[] {
+	const orders = builder.orders().filter(({ transactions }) => transactions.some((one) => one.hash === hash));
+	return orders.map(({ signer }) => signer ?? "nobody");
+}
+
+function isBefore(one: Landed, other: Landed): boolean {
+	return one.block < other.block || (one.block === other.block && one.index < other.index);
+}
+
+function addressOf(key: string): string {
+	return new Wallet(key).address;
+}

@@ -1,0 +1,74 @@
+// What comes in: a dev system. What goes out: the demo's relay, its fallback and boost in front of both, each a process of
+// its own, and a way to have the relay back after it was killed.
+
+import { hexlify, randomBytes } from "ethers";
+import { AlreadyStopping, type Stops } from "./demo/stops.ts";
+import type { Story } from "./demo/story.ts";
+import { boostSettings, type DevSystem, fallbackSettings, relaySettings } from "./devSystem.ts";
+import { freePort } from "./freePort.ts";
+import { launchQuiet, type QuietServer } from "./quietServer.ts";
+
+/** All of them, ready. URLs are http. */
+export interface DemoServers {
+	readonly relayUrl: string;
+	readonly boostUrl: string;
+	readonly relay: QuietServer;
+	/** Starts the relay again, on the same port and data; its pid, once it is ready. */
+	readonly restart: () => Promise<number>;
+	/** Keys that requests to the builder are signed with. */
+	readonly keys: { readonly relay: string; readonly fallback: string };
+}
+
+/** Boost's own times are for production; one who looks on has less patience. */
+const IMPATIENT = { PROBE_INTERVAL_MS: "100", BREAKER_HOLD_MS: "200", BREAKER_HOLD_MAX_MS: "1000" };
+
+/** Starts them side by side, and tells where they are. `percent`: the relay's REFUND_PERCENT. */
+export async function startServers({
+	system,
+	percent,
+	stops,
+	story,
+}: {
+	readonly system: DevSystem;
+	readonly percent: string;
+	readonly stops: Stops;
+	readonly story: Story;
+}): Promise<DemoServers> {
+	const servers: QuietServer[] = [];
+	stops.add(async () => {
+		// At once: each goes on serving for a while.
+		await Promise.all(servers.map((server) => server.stop()));
+	});
+	const launch = (...args: Parameters<typeof launchQuiet>): QuietServer => {
+		if (stops.begun) throw new AlreadyStopping();
+		const server = launchQuiet(...args);
+		servers.push(server);
+		return server;
+	};
+	const BOOST_SECRET = hexlify(randomBytes(32));
+	const [relayPort, fallbackPort] = [await freePort(), await freePort()];
+	const ours = relaySettings(system);
+	const others = fallbackSettings(system);
+	const settings = { ...ours, REFUND_PERCENT: percent, BOOST_SECRET };
+	const urls = { relay: `http://127.0.0.1:${relayPort}`, fallback: `http://127.0.0.1:${fallbackPort}` };
+	const relay = launch("relay", settings, relayPort);
+	const fallback = launch("relay", others, fallbackPort);
+	const boost = launch("boost", { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET });
+	const [relayUrl, fallbackUrl, boostUrl] = await Promise.all([
+		relay.ready(),
+		fallback.ready(),
+		boost.ready(),
+	]);
+	story.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
+	story.tell(`fallback    ${fallbackUrl}, another relay, which knows nothing of this one`);
+	story.tell(`boost       ${boostUrl}, in front of both`);
+	return {
+		...{ relayUrl, boostUrl, relay },
+		async restart() {
+			const again = launch("relay", settings, relayPort);
+			await again.ready();
+			return again.pid;
+		},
+		keys: { relay: ours.SIGNING_KEY ?? "", fallback: others.SIGNING_KEY ?? "" },
+	};
+}

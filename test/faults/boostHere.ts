@@ -1,0 +1,74 @@
+// Boost in this process for the tests: settings come in, a running one goes out, with what its /status says. Its times
+// are the product's own divided, so that many cells fit into seconds.
+
+import { readBoostConfig } from "../../boost-proxy/config.ts";
+import type { UpstreamName } from "../../boost-proxy/domain/delivery.ts";
+import type { BreakerStatus } from "../../boost-proxy/domain/ports.ts";
+import { createProxy } from "../../boost-proxy/proxy.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { SLOT_SECONDS } from "./world.ts";
+
+/** `/status` as it is on the wire. */
+export interface BoostStatus {
+	readonly relay: BreakerStatus;
+	readonly fallback: BreakerStatus | null;
+	readonly journal: { readonly depth: number; readonly durable: boolean };
+}
+
+export interface BoostHere {
+	readonly port: number;
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	stop(): Promise<void>;
+}
+
+/** Where it sends and keeps things; the rest has values for tests. */
+export interface BoostPlaces {
+	readonly relayUrl: string;
+	readonly fallbackUrl: string;
+	/** For its journal. */
+	readonly folder: string;
+}
+
+export const BOOST_SECRET = "boost and relay of the fault matrix";
+
+/** The environment of a boost whose breaker is so many times faster than the default one; its probe is less so. */
+export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> {
+	return {
+		PORT: "0",
+		HOST: "127.0.0.1",
+		RELAY_URL: places.relayUrl,
+		FALLBACK_URL: places.fallbackUrl,
+		FALLBACK_DIALECT: "mevblocker",
+		BOOST_SECRET,
+		DATA_DIR: places.folder,
+		RATE_LIMIT_RPS: "0",
+		TX_TTL_BLOCKS: "1000",
+		SLOT_SECONDS: String(SLOT_SECONDS),
+		REQUEST_BUDGET_MS: "2500",
+		PROBE_INTERVAL_MS: "50",
+		// On a machine with two cores this process is busy with all the cells' parts.
+		PROBE_TIMEOUT_MS: "300",
+		BREAKER_HOLD_MS: "100",
+		BREAKER_HOLD_MAX_MS: "400",
+	};
+}
+
+/** Starts one. */
+export async function startBoostHere(env: Readonly<Record<string, string>>): Promise<BoostHere> {
+	const proxy = createProxy(readBoostConfig(env), { log: silentLogger, version: "0.0.0", drainMs: 0 });
+	await proxy.start();
+	const { port } = proxy;
+	return { port, url: `http://127.0.0.1:${port}`, stop: () => proxy.stop() };
+}
+
+/** What the boost at `url` says of itself. */
+export async function statusOf(url: string): Promise<BoostStatus> {
+	const answer = await fetch(`${url}/status`);
+	return (await answer.json()) as BoostStatus;
+}
+
+/** Whether the breaker of `upstream` lets requests through. */
+export async function isWell(url: string, upstream: UpstreamName = "relay"): Promise<boolean> {
+	return (await statusOf(url))[upstream]?.state === "closed";
+}

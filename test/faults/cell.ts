@@ -1,0 +1,188 @@
+// One cell of the fault matrix: a fault comes in, the cell is run through it under traffic, and what was measured goes
+// out with everything that was not as it must be. The order of events is here; what must hold is invariants.ts's.
+
+import { systemClock } from "../../shared/clock.ts";
+import { until } from "../support/until.ts";
+import { type BoostStatus, statusOf } from "./boostHere.ts";
+import { type CellParts, startCellParts } from "./cellParts.ts";
+import type { FaultCase } from "./faultCases.ts";
+import { type Figures, figuresOf } from "./figures.ts";
+import { violationsOf } from "./invariants.ts";
+import { type Sent, Traffic } from "./traffic.ts";
+import type { World } from "./world.ts";
+
+export interface CellOptions {
+	/** Transactions a second. */
+	readonly rate: number;
+	readonly paths: readonly string[];
+	/** Answers that are waited for while all is well, and while it is out. */
+	readonly answers: number;
+	/** Whether it fails again as soon as it is back. */
+	readonly relapses: boolean;
+	/** Whether the same is sent straight to the fallback meanwhile, to compare. */
+	readonly compares: boolean;
+	/** Boost's settings, over those of the fault. */
+	readonly boost?: Readonly<Record<string, string>>;
+}
+
+/** One time that the fault was there. Ms, monotonic; null where that never came. */
+export interface Outage {
+	readonly begunAt: number;
+	readonly trippedAt: number | null;
+	/** Why it opened. */
+	readonly reason: string | null;
+	readonly liftedAt: number;
+	readonly closedAt: number | null;
+}
+
+/** All that is known of a cell when its traffic has ended. */
+export interface CellStory {
+	readonly fault: FaultCase;
+	readonly parts: CellParts;
+	readonly sent: readonly Sent[];
+	/** What was sent straight to the fallback. */
+	readonly direct: readonly Sent[];
+	readonly outages: readonly Outage[];
+	readonly before: BoostStatus;
+	readonly after: BoostStatus;
+}
+
+export interface CellResult {
+	readonly figures: Figures;
+	/** In words; empty where all holds. */
+	readonly violations: readonly string[];
+}
+
+const DEADLINE_MS = 20_000;
+/** Of accounts that send only once, so many; then they send again. */
+const MOST_ACCOUNTS = 400;
+
+/** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
+export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
+	const { boost } = options;
+	const settings = boost === undefined ? fault.settings : { ...fault.settings, boost };
+	const parts = await startCellParts(
+		world,
+		`${fault.name.replace(/\W+/g, "-")}-${systemClock.now()}`,
+		settings,
+	);
+	const traffics: Traffic[] = [];
+	try {
+		const traffic = await trafficTo(world, parts.boost.url, {
+			...options,
+			retries: fault.cutsClients === true,
+		});
+		traffics.push(traffic);
+		const direct = await trafficTo(world, world.fallbackUrl, { ...options, retries: false });
+		const cell = new Cell(fault, parts, traffic, options.answers);
+		await cell.isWell();
+		const before = await statusOf(parts.boost.url);
+		for (const one of options.compares ? [traffic, direct] : [traffic]) one.start();
+		if (options.compares) traffics.push(direct);
+		await cell.answers("relay");
+		const outages = [await cell.outage(false)];
+		if (options.relapses) outages.push(await cell.outage(true));
+		await cell.answers("relay");
+		await Promise.all(traffics.map((one) => one.stop()));
+		await cell.isWell();
+		const after = await statusOf(parts.boost.url);
+		const story = { fault, parts, sent: traffic.sent, direct: direct.sent, outages, before, after };
+		return { figures: figuresOf(story), violations: await violationsOf(story) };
+	} finally {
+		await Promise.all(traffics.map((one) => one.stop()));
+		await parts.stop();
+	}
+}
+
+async function trafficTo(
+	world: World,
+	url: string,
+	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
+): Promise<Traffic> {
+	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 4));
+	if (poor === undefined) throw new Error("no accounts");
+	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
+	return new Traffic({ url, rate, paths, refusedEvery: 8, chainEvery: 3, retries, accounts, poor });
+}
+
+/** The steps of a cell. */
+class Cell {
+	readonly #fault: FaultCase;
+	readonly #parts: CellParts;
+	readonly #traffic: Traffic;
+	readonly #answers: number;
+
+	constructor(fault: FaultCase, parts: CellParts, traffic: Traffic, answers: number) {
+		this.#fault = fault;
+		this.#parts = parts;
+		this.#traffic = traffic;
+		this.#answers = answers;
+	}
+
+	/** Both breakers are closed. */
+	async isWell(): Promise<number> {
+		await this.#status("both closed", ({ relay, fallback }) => {
+			return relay.state === "closed" && fallback?.state === "closed";
+		});
+		return systemClock.monotonic();
+	}
+
+	/** Waits for answers to requests that were sent from now on; `by` an upstream, or by anybody. */
+	async answers(by: "relay" | "fallback" | null, count = this.#answers): Promise<void> {
+		const since = systemClock.monotonic();
+		const counts = ({ sentAt, upstream, kind }: Sent): boolean =>
+			sentAt >= since && (by === null || (kind === "sound" && upstream === by));
+		await this.#until(
+			`${count} answers by ${by ?? "anybody"}`,
+			() => this.#traffic.sent.filter(counts).length >= count,
+		);
+	}
+
+	/** The fault comes, and goes again when all has been seen of it. A relapse is a short one. */
+	async outage(isRelapse: boolean): Promise<Outage> {
+		const fault = this.#fault;
+		const begunAt = systemClock.monotonic();
+		await fault.begin(this.#parts);
+		if (fault.breaker === "never") {
+			await this.answers("relay");
+			const liftedAt = systemClock.monotonic();
+			await fault.lift(this.#parts);
+			return { begunAt, trippedAt: null, reason: null, liftedAt, closedAt: null };
+		}
+		const { relay } = await this.#status("open", (status) => status.relay.state !== "closed");
+		const trippedAt = systemClock.monotonic();
+		if (!isRelapse) await this.answers(fault.bothOut === true ? null : "fallback");
+		const liftedAt = systemClock.monotonic();
+		await fault.lift(this.#parts);
+		await this.isWell();
+		const closedAt = systemClock.monotonic();
+		// The next one, if there is one, is a relapse only while the breaker remembers this one.
+		await this.answers("relay", 1);
+		return { begunAt, trippedAt, reason: relay.reason, liftedAt, closedAt };
+	}
+
+	#status(what: string, is: (status: BoostStatus) => boolean): Promise<BoostStatus> {
+		return this.#until(what, async () => {
+			const status = await statusOf(this.#parts.boost.url).catch(() => null);
+			return status !== null && is(status) && status;
+		});
+	}
+
+	async #until<T>(what: string, question: () => Promise<T | false> | T | false): Promise<T> {
+		try {
+			return await until(`${this.#fault.name}: ${what}`, question, DEADLINE_MS);
+		} catch (thrown) {
+			const status = JSON.stringify(await statusOf(this.#parts.boost.url));
+			const last = JSON.stringify(this.#traffic.sent.slice(-3), [
+				"outcome",
+				"kind",
+				"code",
+				"message",
+				"upstream",
+			]);
+			throw new Error(
+				`${(thrown as Error).message}; ${status}; ${this.#traffic.inFlight} in flight; ${last}`,
+			);
+		}
+	}
+}

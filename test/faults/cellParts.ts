@@ -1,0 +1,104 @@
+// What one cell of the fault matrix is made of: a relay of its own between wires that can fail on each side, a boost of
+// its own, and the shared fallback behind another such wire. Everything can be broken and mended from outside.
+
+import type { BoostPath } from "../../boost-proxy/domain/delivery.ts";
+import { startBoostProcess } from "../support/boostProcess.ts";
+import { startRelayProcess } from "../support/relayProcess.ts";
+import { BOOST_SECRET, boostEnv, startBoostHere } from "./boostHere.ts";
+import { type FaultyWire, startFaultyWire } from "./faultyWire.ts";
+import { type Killable, startKillable } from "./killable.ts";
+import { startRelayHere, type World } from "./world.ts";
+
+export interface CellParts {
+	readonly world: World;
+	/** Between boost and its relay; a relay that is a process is reached without it. */
+	readonly wire: FaultyWire;
+	/** Between boost and the fallback. */
+	readonly fallbackWire: FaultyWire;
+	/** Between the relay and its builder. */
+	readonly builderWire: FaultyWire;
+	/** Between the relay and its node. */
+	readonly nodeWire: FaultyWire;
+	/** The relay itself, past the wire. */
+	readonly relay: { readonly url: string };
+	readonly boost: { readonly url: string };
+	/** Those that are processes. */
+	readonly processes: { readonly relay: Killable | null; readonly boost: Killable | null };
+	stop(): Promise<void>;
+}
+
+export interface CellSettings {
+	/** Of the relay, over the world's. */
+	readonly relay?: Readonly<Record<string, string>>;
+	/** Of boost, over the usual ones. */
+	readonly boost?: Readonly<Record<string, string>>;
+	/** Paths that the fallback may be given; both unless set. */
+	readonly fallbackTakes?: readonly BoostPath[];
+	/** Which are processes; in this one unless named. */
+	readonly processes?: readonly ("relay" | "boost")[];
+	/** The relay's builder, instead of the world's. */
+	readonly builderUrl?: string;
+}
+
+type Env = Readonly<Record<string, string>>;
+
+/** Starts a cell's parts in `world`; `name` is for its folder. */
+export async function startCellParts(
+	world: World,
+	name: string,
+	settings: CellSettings = {},
+): Promise<CellParts> {
+	const stops: (() => Promise<void>)[] = [];
+	const kept = <T extends { stop(): Promise<void> }>(part: T): T => {
+		stops.unshift(() => part.stop());
+		return part;
+	};
+	const wireTo = async (url: string) => kept(await startFaultyWire(url));
+	try {
+		const nodeWire = await wireTo(world.chain.url);
+		const builderWire = await wireTo(settings.builderUrl ?? world.builder.url);
+		const relay = await startRelay({
+			...world.relayEnv,
+			ETH_RPC_URL: nodeWire.url,
+			BUILDERS: JSON.stringify([{ name: "dev", url: builderWire.url }]),
+			DATA_DIR: world.folder(name),
+			BOOST_SECRET,
+			...settings.relay,
+		});
+		const wire = await wireTo(relay.url);
+		const fallbackWire = await wireTo(world.fallbackUrl);
+		const relayUrl = relay.process === null ? wire.url : relay.url;
+		const boost = await startBoost({
+			...boostEnv({ relayUrl, fallbackUrl: fallbackWire.url, folder: world.folder(name) }),
+			FALLBACK_REVERT_PROTECTED: String(settings.fallbackTakes?.includes("noreverts") ?? true),
+			...settings.boost,
+		});
+		const processes = { relay: relay.process, boost: boost.process };
+		return { world, wire, fallbackWire, builderWire, nodeWire, relay, boost, processes, stop };
+	} catch (thrown) {
+		await stop();
+		throw thrown;
+	}
+
+	async function startRelay(env: Env): Promise<{ readonly url: string; readonly process: Killable | null }> {
+		if (settings.processes?.includes("relay") === true) {
+			const process = kept(await startKillable(startRelayProcess, env));
+			return { url: process.url, process };
+		}
+		const here = kept(await startRelayHere(env));
+		return { url: `http://127.0.0.1:${here.port}`, process: null };
+	}
+
+	async function startBoost(env: Env): Promise<{ readonly url: string; readonly process: Killable | null }> {
+		if (settings.processes?.includes("boost") === true) {
+			const process = kept(await startKillable(startBoostProcess, env));
+			return { url: process.url, process };
+		}
+		return { url: kept(await startBoostHere(env)).url, process: null };
+	}
+
+	/** The last one first. */
+	async function stop(): Promise<void> {
+		for (const one of stops.splice(0)) await one();
+	}
+}

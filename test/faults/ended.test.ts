@@ -1,0 +1,128 @@
+// What its user ended, at the relay or by boost, is not brought to life by an outage: the relay is killed with SIGKILL,
+// what it still held goes to the fallback and is mined there, and nothing of the rest is ever at the fallback.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
+import { RelayClient } from "../support/relayClient.ts";
+import { signedTransaction, type TestAccount, type TxOptions } from "../support/txFactory.ts";
+import { until } from "../support/until.ts";
+import { statusOf } from "./boostHere.ts";
+import { type CellParts, startCellParts } from "./cellParts.ts";
+import { startWorld, type World } from "./world.ts";
+
+const GWEI = 1_000_000_000n;
+/** More than ten percent more. */
+const DEARER = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+
+interface Signed {
+	readonly raw: string;
+	readonly hash: string;
+}
+
+let world: World;
+let builder: PlainBuilder;
+let parts: CellParts;
+let boost: RelayClient;
+let relay: RelayClient;
+let accounts: TestAccount[];
+before(async () => {
+	world = await startWorld({ blockMs: 200 });
+	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
+	builder = await startPlainBuilder();
+	parts = await startCellParts(world, "ended", { processes: ["relay"], builderUrl: builder.url });
+	boost = new RelayClient(parts.boost.url);
+	relay = new RelayClient(parts.relay.url);
+	accounts = [...(await world.accounts(20))];
+});
+after(async () => {
+	await parts.stop();
+	await builder.stop();
+	await world.stop();
+});
+
+test("cancelled, replaced and soft-cancelled transactions stay ended when the relay is killed", async () => {
+	const kept: Signed[] = [];
+	const ended: Signed[] = [];
+
+	// Three that stay, two of them in a chain.
+	kept.push(await send(boost, "/fast", account()), await send(boost, "/noreverts", account()));
+	const chained = account();
+	kept.push(await send(boost, "/fast", chained), await send(boost, "/fast", chained, { nonce: 1 }));
+
+	for (const by of [relay, boost]) {
+		const cancelled = await send(boost, "/fast", account());
+		assert.equal(await by.call("eth_cancelTransaction", [cancelled.hash], "/fast"), true);
+		ended.push(cancelled);
+	}
+
+	const replacing = account();
+	ended.push(await send(boost, "/fast", replacing));
+	kept.push(await send(boost, "/fast", replacing, DEARER));
+	const elsewhere = account();
+	ended.push(await send(boost, "/fast", elsewhere));
+	await send(relay, "/fast", elsewhere, DEARER);
+
+	for (const by of [relay, boost]) {
+		const owner = account();
+		ended.push(await send(boost, "/noreverts?softCancellations=true", owner));
+		ended.push(await send(by, "/noreverts", owner, { to: owner.address, value: 0 }));
+	}
+
+	await until("boost holds what stays, and nothing else", async () => {
+		return (await statusOf(parts.boost.url)).journal.depth === kept.length;
+	});
+	await parts.processes.relay?.kill();
+
+	for (const { hash } of kept) {
+		await until(`${hash} is mined`, async () => {
+			return (await world.chain.rpc("eth_getTransactionReceipt", [hash])) !== null;
+		});
+	}
+	await until("the journal is empty", async () => (await statusOf(parts.boost.url)).journal.depth === 0);
+	const atFallback = parts.fallbackWire
+		.requests()
+		.flatMap(({ calls }) => calls.filter(({ method }) => method === "eth_sendRawTransaction"))
+		.map(({ params }) => String(params[0]));
+	assert.deepEqual(new Set(atFallback), new Set(kept.map(({ raw }) => raw)));
+	for (const { hash } of ended) {
+		assert.equal(await world.chain.rpc("eth_getTransactionReceipt", [hash]), null, hash);
+		assert.equal((await boost.status(hash)).status, "FAILED", hash);
+	}
+	assert.ok(
+		kept.every(({ hash }) => !world.publicHashes().has(hash)),
+		"nothing was public",
+	);
+});
+
+test("what was ended is not revived by its own bytes while the relay is out", async () => {
+	const before = parts.fallbackWire.requests().length;
+	const owner = account();
+	// Its fees are too low for a block, so that it is pending however long this takes.
+	const low = { maxFeePerGas: 1, maxPriorityFeePerGas: 1 };
+	const held = await send(boost, "/noreverts?softCancellations=true", owner, low);
+	assert.equal(await boost.call("eth_cancelTransaction", [held.hash], "/noreverts"), true);
+	assert.equal(await boost.send(held.raw, "/noreverts"), held.hash);
+	const sent = parts.fallbackWire.requests().slice(before);
+	const submissions = sent.flatMap(({ calls }) => calls.filter(({ params }) => params[0] === held.raw));
+	assert.equal(submissions.length, 1, "sent to the fallback once, before it was cancelled");
+});
+
+/** One that nobody has used. */
+function account(): TestAccount {
+	const next = accounts.pop();
+	if (next === undefined) throw new Error("no more accounts");
+	return next;
+}
+
+async function send(
+	to: RelayClient,
+	path: string,
+	by: TestAccount,
+	options: TxOptions = {},
+): Promise<Signed> {
+	const { raw, hash } = signedTransaction({ gasLimit: 21_000, value: 1, ...options, by });
+	const hex = `0x${Buffer.from(raw).toString("hex")}`;
+	assert.equal(await to.send(hex, path), hash);
+	return { raw: hex, hash };
+}

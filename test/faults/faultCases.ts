@@ -1,0 +1,155 @@
+// The rows of the fault matrix: what is broken and how it is mended, and what is expected of the breaker meanwhile. They
+// act on the parts of a cell and wait for nothing.
+
+import type { CellParts, CellSettings } from "./cellParts.ts";
+import type { WireFault } from "./wireFaults.ts";
+
+export interface FaultCase {
+	readonly name: string;
+	readonly settings?: CellSettings;
+	begin(parts: CellParts): Promise<void> | void;
+	lift(parts: CellParts): Promise<void> | void;
+	/**
+	 * `holds`: it opens and stays open until the fault is lifted. `returns`: it opens, but its probe sees nothing of the
+	 * fault, so that it closes and opens again. `never`: the relay is well.
+	 */
+	readonly breaker: "holds" | "returns" | "never";
+	/** Whether the fallback is out as well: clients see errors, and nothing is lost all the same. */
+	readonly bothOut?: boolean;
+	/** Whether it ends boost's own connections, so that its clients must send again. */
+	readonly cutsClients?: boolean;
+	/** Requests that may meet the fault before it opens; 16 unless said. */
+	readonly hole?: number;
+}
+
+/** One request: what a refusal may cost. */
+const ONE_REQUEST = 1;
+/** LMDB's two pages of its own: with these alone it is well, and no write to it comes through. */
+const FULL_BYTES = 8_192;
+
+function wireCase(name: string, fault: WireFault, more: Partial<FaultCase> = {}): FaultCase {
+	return {
+		name,
+		breaker: "holds",
+		begin: ({ wire }) => wire.set(fault),
+		lift: ({ wire }) => wire.set(null),
+		...more,
+	};
+}
+
+/** A fault that submissions alone meet: nothing of it reaches a probe. */
+function submissionCase(name: string, fault: WireFault): FaultCase {
+	return wireCase(name, fault, {
+		breaker: "returns",
+		begin: ({ wire }) => wire.set(fault, "submissions"),
+	});
+}
+
+/** A fault of the relay's node. */
+function nodeCase(name: string, fault: () => WireFault): FaultCase {
+	return {
+		name,
+		breaker: "holds",
+		begin: ({ nodeWire }) => nodeWire.set(fault()),
+		lift: ({ nodeWire }) => nodeWire.set(null),
+	};
+}
+
+/** Every fault, each once. */
+export const FAULT_CASES: readonly FaultCase[] = [
+	wireCase("refused connections", { kind: "refuse" }, { hole: ONE_REQUEST }),
+	wireCase("black hole", { kind: "blackHole" }),
+	wireCase("accept and hang", { kind: "acceptHang" }),
+	wireCase("reset on accept", { kind: "resetOnAccept" }),
+	wireCase("half-close", { kind: "halfClose" }),
+	wireCase("reset midway through the answer", { kind: "resetMidway" }),
+	wireCase("header drip", { kind: "headerDrip", everyMs: 20 }),
+	wireCase("body drip", { kind: "bodyDrip", everyMs: 20 }),
+	wireCase("truncated JSON", { kind: "truncated" }),
+	wireCase("HTML with 200", { kind: "html" }),
+	wireCase("404 without JSON-RPC", { kind: "status", status: 404 }),
+	wireCase("500", { kind: "status", status: 500 }),
+	wireCase("503 with a JSON-RPC body", {
+		kind: "status",
+		status: 503,
+		body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"overloaded"}}',
+	}),
+	wireCase("429", { kind: "status", status: 429 }),
+	wireCase("late acceptance", { kind: "late", ms: 1_500 }),
+	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),
+	submissionCase("submissions hang, all else is well", { kind: "late", ms: 60_000 }),
+	submissionCase("submissions get 502, all else is well", { kind: "status", status: 502 }),
+	wireCase(
+		"storm of -32603, /readyz is well",
+		{ kind: "internal" },
+		{ breaker: "returns", begin: ({ wire }) => wire.set({ kind: "internal" }, "submissions") },
+	),
+	nodeCase("stale head", () => ({ kind: "frozenHead", heads: new Map() })),
+	nodeCase("node of the relay down", () => ({ kind: "refuse" })),
+	nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })),
+	{
+		name: "all builders of the relay unreachable",
+		breaker: "holds",
+		begin: ({ builderWire }) => builderWire.set({ kind: "refuse" }),
+		lift: ({ builderWire }) => builderWire.set(null),
+	},
+	{
+		name: "store of the relay full",
+		settings: { processes: ["relay"] },
+		breaker: "holds",
+		begin: async ({ processes }) => processes.relay?.limitFiles(FULL_BYTES),
+		lift: async ({ processes }) => processes.relay?.limitFiles(null),
+	},
+	{
+		name: "SIGKILL of the relay",
+		settings: { processes: ["relay"] },
+		breaker: "holds",
+		begin: async ({ processes }) => processes.relay?.kill(),
+		lift: async ({ processes }) => processes.relay?.restart(),
+	},
+	{
+		name: "SIGKILL of boost",
+		settings: { processes: ["boost"] },
+		breaker: "never",
+		cutsClients: true,
+		async begin({ processes }) {
+			await processes.boost?.kill();
+			await processes.boost?.restart();
+		},
+		lift() {},
+	},
+	{
+		name: "restart of boost with its journal while the relay is out",
+		settings: { processes: ["boost"] },
+		breaker: "holds",
+		cutsClients: true,
+		async begin({ wire, processes }) {
+			await processes.boost?.kill();
+			await wire.set({ kind: "refuse" });
+			await processes.boost?.restart();
+		},
+		lift: ({ wire }) => wire.set(null),
+	},
+	{
+		name: "fallback down",
+		breaker: "never",
+		begin: ({ fallbackWire }) => fallbackWire.set({ kind: "refuse" }),
+		lift: ({ fallbackWire }) => fallbackWire.set(null),
+	},
+	{
+		name: "both down",
+		breaker: "holds",
+		bothOut: true,
+		async begin({ wire, fallbackWire }) {
+			await Promise.all([wire.set({ kind: "refuse" }), fallbackWire.set({ kind: "refuse" })]);
+		},
+		async lift({ wire, fallbackWire }) {
+			await Promise.all([wire.set(null), fallbackWire.set(null)]);
+		},
+	},
+	wireCase(
+		"out, and the fallback does not protect from reverts",
+		{ kind: "refuse" },
+		{ settings: { fallbackTakes: ["fast"] }, hole: ONE_REQUEST },
+	),
+];

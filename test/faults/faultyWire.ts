@@ -1,0 +1,174 @@
+// A man in the middle between two real parts: HTTP comes in on its port and goes on to a real server, and at any time
+// it can have one of the faults that networks and servers have. It keeps a record of what came; a well wire changes
+// nothing.
+
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type Server, type Socket } from "node:net";
+import { Pool } from "undici";
+import { systemClock } from "../../shared/clock.ts";
+import { freePort } from "../devnet/freePort.ts";
+import { type BlackHole, prepareBlackHole } from "./blackHole.ts";
+import {
+	callsIn,
+	happensToConnections,
+	pass,
+	type RealAnswer,
+	suffer,
+	swallows,
+	type WireCall,
+	type WireFault,
+} from "./wireFaults.ts";
+
+/** One HTTP request as it came. */
+export interface WireRequest {
+	/** Ms, monotonic. */
+	readonly at: number;
+	/** The HTTP method. */
+	readonly verb: string;
+	/** With the query. */
+	readonly target: string;
+	/** JSON-RPC calls in it. */
+	readonly calls: readonly WireCall[];
+	readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+	/** The fault it met. */
+	readonly met: WireFault["kind"] | null;
+}
+
+export interface FaultyWire {
+	readonly port: number;
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	/** What has come, oldest first; connections that were never made or read are not among it. */
+	requests(): readonly WireRequest[];
+	/** Connections that came, those of a refusing or swallowing wire not counted. */
+	readonly connections: number;
+	/**
+	 * From when this resolves on, everything meets `fault`; null: it is well again. `only`: what holds a submission
+	 * meets it and all else goes through (not for faults of connections).
+	 */
+	set(fault: WireFault | null, only?: "submissions"): Promise<void>;
+	stop(): Promise<void>;
+}
+
+const SUBMISSION = /"eth_sendRawTransaction/;
+const HOP = new Set(["host", "connection", "keep-alive", "transfer-encoding", "content-length", "expect"]);
+/** To the real server, so that the wire is never the narrow part. */
+const CONNECTIONS = 256;
+/** Requests kept. */
+const MAX_RECORD = 100_000;
+
+/** Starts one in front of `target` (http://host:port), on `port` or a free one. */
+export async function startFaultyWire(target: string, port?: number): Promise<FaultyWire> {
+	const pool = new Pool(target, { connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 });
+	const own = port ?? (await freePort());
+	const sockets = new Set<Socket>();
+	const record: WireRequest[] = [];
+	let connections = 0;
+	let fault: WireFault | null = null;
+	let since = 0;
+	let only: "submissions" | undefined;
+	let hole: BlackHole | null = null;
+
+	/** What is met now. */
+	const current = (): WireFault | null => {
+		if (fault?.kind !== "flapping") return fault;
+		const turns = Math.floor((systemClock.monotonic() - since) / fault.everyMs);
+		return turns % 2 === 0 ? { kind: "resetOnAccept" } : null;
+	};
+
+	const serve = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+		const chunks: Buffer[] = [];
+		for await (const chunk of incoming) chunks.push(chunk as Buffer);
+		const bytes = Buffer.concat(chunks);
+		const body = bytes.toString();
+		const spared = only === "submissions" && !SUBMISSION.test(body);
+		const met = spared ? null : current();
+		const { url = "/", method = "GET", headers } = incoming;
+		if (record.length < MAX_RECORD) {
+			const at = systemClock.monotonic();
+			record.push({ at, verb: method, target: url, calls: callsIn(body), headers, met: met?.kind ?? null });
+		}
+		const forward = () => ask(pool, incoming, bytes);
+		if (met === null) pass(await forward(), response);
+		else await suffer(met, { incoming, response, body }, forward);
+	};
+	const http = createHttpServer({ keepAliveTimeout: 95_000 }, (incoming, response) => {
+		serve(incoming, response).catch(() => incoming.socket.resetAndDestroy());
+	});
+	const onConnection = (socket: Socket): void => {
+		connections += 1;
+		sockets.add(socket);
+		socket.on("error", () => {});
+		socket.on("close", () => sockets.delete(socket));
+		const now = only === undefined ? current() : null;
+		if (now?.kind === "resetOnAccept" || now?.kind === "refuse") socket.resetAndDestroy();
+		// One that is never read stays like that when the wire is well again.
+		else if (now === null || !swallows(now)) http.emit("connection", socket);
+	};
+	let server: Server | null = await listening(own, onConnection);
+
+	const set = async (next: WireFault | null, which?: "submissions"): Promise<void> => {
+		if (which !== undefined && next !== null && happensToConnections(next))
+			throw new Error(`${next.kind} can't be met by submissions alone`);
+		const prepared = next?.kind === "blackHole" ? await prepareBlackHole(own) : null;
+		fault = next;
+		only = which;
+		since = systemClock.monotonic();
+		if (next?.kind === "refuse" || prepared !== null) {
+			const closing = server;
+			server = null;
+			closing?.close();
+		}
+		if (prepared !== null) hole = prepared.open();
+		if (next?.kind === "refuse" || next?.kind === "resetOnAccept" || next?.kind === "flapping")
+			for (const socket of sockets) socket.resetAndDestroy();
+		if (next?.kind !== "blackHole") {
+			await hole?.close();
+			hole = null;
+		}
+		if (next?.kind !== "refuse" && next?.kind !== "blackHole") server ??= await listening(own, onConnection);
+	};
+	return {
+		port: own,
+		url: `http://127.0.0.1:${own}`,
+		requests: () => record,
+		get connections() {
+			return connections;
+		},
+		set,
+		async stop() {
+			await hole?.close();
+			const closing = server;
+			const closed = closing === null ? null : new Promise((resolve) => closing.close(resolve));
+			for (const socket of sockets) socket.destroy();
+			await closed;
+			http.close();
+			await pool.destroy();
+		},
+	};
+}
+
+function listening(port: number, onConnection: (socket: Socket) => void): Promise<Server> {
+	const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection);
+	return new Promise((resolve, reject) => {
+		server.once("error", reject);
+		server.listen(port, "127.0.0.1", () => resolve(server));
+	});
+}
+
+async function ask(pool: Pool, incoming: IncomingMessage, bytes: Buffer): Promise<RealAnswer> {
+	const { url = "/", method = "GET" } = incoming;
+	const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !HOP.has(name)));
+	const verb = method as "GET" | "POST";
+	const answer = await pool.request({
+		path: url,
+		method: verb,
+		headers,
+		body: bytes.length === 0 ? null : bytes,
+	});
+	return {
+		status: answer.statusCode,
+		headers: answer.headers,
+		body: Buffer.from(await answer.body.arrayBuffer()),
+	};
+}

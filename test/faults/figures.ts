@@ -1,0 +1,103 @@
+// What a cell of the fault matrix measured, and the table of it: the story of a cell comes in, numbers and Markdown go
+// out. It asserts nothing.
+
+import type { CellStory, Outage } from "./cell.ts";
+import type { Sent } from "./traffic.ts";
+
+/** Times in ms; null where it was not to be had. */
+export interface Figures {
+	readonly name: string;
+	/** Requests that were sent to the failing relay before the breaker opened. */
+	readonly hole: number | null;
+	readonly tripMs: number | null;
+	readonly reason: string | null;
+	/** Median answer while open, beyond the median of the fallback itself where that was measured. */
+	readonly openMs: number | null;
+	readonly fallbackMs: number | null;
+	/** Requests that were sent to the failing relay when it failed again. */
+	readonly relapse: number | null;
+	/** From the end of the fault until the breaker was closed. */
+	readonly recoveryMs: number | null;
+	readonly acknowledged: number;
+	readonly sent: number;
+}
+
+export function figuresOf({ fault, sent, direct, outages }: CellStory): Figures {
+	const [first, second] = outages;
+	const while_ = (list: readonly Sent[]) =>
+		first?.trippedAt == null
+			? []
+			: list.filter(
+					({ sentAt, answeredAt }) => sentAt >= (first.trippedAt ?? 0) && answeredAt <= first.liftedAt,
+				);
+	const open = while_(sent).filter(({ upstream, attempts }) => upstream === "fallback" && attempts === 1);
+	return {
+		name: fault.name,
+		hole: first === undefined ? null : holeOf(sent, first).length,
+		tripMs: first?.trippedAt == null ? null : first.trippedAt - first.begunAt,
+		reason: first?.reason ?? null,
+		openMs: median(open.map(tookMs)),
+		fallbackMs: median(
+			while_(direct)
+				.filter(({ kind }) => kind === "sound")
+				.map(tookMs),
+		),
+		relapse: second === undefined ? null : holeOf(sent, second).length,
+		recoveryMs: first?.closedAt == null ? null : first.closedAt - first.liftedAt,
+		acknowledged: sent.filter(({ outcome }) => outcome.kind === "acknowledged").length,
+		sent: sent.length,
+	};
+}
+
+/** What was sent to the relay in vain before the breaker opened. */
+export function holeOf(sent: readonly Sent[], { begunAt, trippedAt }: Outage): readonly Sent[] {
+	if (trippedAt === null) return [];
+	return sent.filter(
+		({ sentAt, answeredAt, attempts, upstream }) =>
+			answeredAt >= begunAt &&
+			sentAt <= trippedAt &&
+			(attempts > 1 || (attempts === 1 && !/relay|fallback/.test(upstream))),
+	);
+}
+
+/** The table of the README; `rate` in requests a second. */
+export function figuresTable(rows: readonly Figures[]): string {
+	const head = [
+		"fault",
+		"requests in the hole",
+		"opened by",
+		"time to open",
+		"failed at a relapse",
+		"closed again after",
+	];
+	const ms = (value: number | null) => (value === null ? "–" : `${Math.round(value)} ms`);
+	const lines = rows.map(({ name, hole, reason, tripMs, relapse, recoveryMs }) => [
+		name,
+		String(hole ?? "–"),
+		reason === null ? "–" : `\`${reason}\``,
+		ms(tripMs),
+		String(relapse ?? "–"),
+		ms(recoveryMs),
+	]);
+	const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+	return [line(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(line)].join("\n");
+}
+
+/** A cell in one line, for the output of the tests. */
+export function figuresLine(row: Figures): string {
+	const ms = (value: number | null) => (value === null ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`);
+	const compared = row.fallbackMs === null ? "" : ` (fallback itself ${ms(row.fallbackMs)})`;
+	return (
+		`${row.name}: ${row.hole ?? "-"} in the hole, opened by ${row.reason ?? "-"} in ${ms(row.tripMs)}, ` +
+		`answers in ${ms(row.openMs)}${compared}, ${row.relapse ?? "-"} at the relapse, ` +
+		`back in ${ms(row.recoveryMs)}; ${row.acknowledged} of ${row.sent} acknowledged`
+	);
+}
+
+function tookMs({ sentAt, answeredAt }: Sent): number {
+	return answeredAt - sentAt;
+}
+
+export function median(values: readonly number[]): number | null {
+	return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? null;
+}

@@ -1,0 +1,173 @@
+// What must hold for every cell of the fault matrix: its story comes in, what does not hold goes out in words. It waits
+// for what was acknowledged to be mined, and asks the real parts: the chain, the builder, the fallback's wire.
+
+import { until } from "../support/until.ts";
+import { statusOf } from "./boostHere.ts";
+import type { CellStory, Outage } from "./cell.ts";
+import { holeOf } from "./figures.ts";
+import type { Sent } from "./traffic.ts";
+import type { World } from "./world.ts";
+
+const MINED_MS = 20_000;
+/** anvil mixes up longer batches. */
+const CHAIN_BATCH = 16;
+const MOST_SHOWN = 3;
+const HOLE = 16;
+
+/** Everything that does not hold; empty where all is well. */
+export async function violationsOf(story: CellStory): Promise<string[]> {
+	return [
+		...answersOf(story),
+		...routesOf(story),
+		...breakersOf(story),
+		...fallbackOf(story),
+		...(await minedOf(story.parts.world, story.sent)),
+		...revertsOf(story),
+		...publicOf(story.parts.world, story.sent),
+		...(await journalOf(story)),
+	].map((text) => `${story.fault.name}: ${text}`);
+}
+
+/** Clients of a healthy fallback see no error but verdicts; without one they are told so, and nothing else. */
+function answersOf({ fault, sent }: CellStory): string[] {
+	const unserved = ({ path }: Sent) =>
+		fault.bothOut === true || fault.settings?.fallbackTakes?.every((one) => `/${one}` !== path) === true;
+	return told("wrong answer", sent, (one) => {
+		const { kind, outcome } = one;
+		if (outcome.kind === "error" && unserved(one) && isUnavailable(outcome)) return false;
+		if (kind === "sound") return outcome.kind !== "acknowledged";
+		return outcome.kind !== "error" || outcome.code !== -32_000;
+	});
+}
+
+function isUnavailable({
+	code,
+	message,
+	status,
+}: {
+	code: number;
+	message: string;
+	status: number;
+}): boolean {
+	return code === -32_603 && message.startsWith("no relay available") && status === 503;
+}
+
+/** While it is open nothing is sent to the relay, and every request is sent once. */
+function routesOf({ fault, sent, outages }: CellStory): string[] {
+	if (fault.breaker !== "holds") return [];
+	const isOpen = ({ sentAt, answeredAt }: Sent, { trippedAt, liftedAt }: Outage) =>
+		trippedAt !== null && sentAt > trippedAt && answeredAt < liftedAt;
+	return told("sent to a relay that is out", sent, (one) => {
+		return outages.some((outage) => isOpen(one, outage)) && (one.attempts > 1 || /relay/.test(one.upstream));
+	});
+}
+
+/** A breaker opens for its fault alone: nothing that was refused opens one. */
+function breakersOf({ fault, sent, outages, before, after }: CellStory): string[] {
+	const found: string[] = [];
+	const [first] = outages;
+	// A boost that was killed begins anew.
+	const isSame = fault.cutsClients !== true;
+	if (isSame && fault.breaker === "never" && after.relay.since !== before.relay.since)
+		found.push("the relay's breaker opened");
+	if (
+		isSame &&
+		fault.bothOut !== true &&
+		fault.breaker !== "never" &&
+		after.fallback?.since !== before.fallback?.since
+	)
+		found.push("the fallback's breaker opened");
+	const most = fault.hole ?? HOLE;
+	const hole = first === undefined ? 0 : holeOf(sent, first).length;
+	if (hole > most) found.push(`${hole} requests met the fault before it opened, ${most} at most`);
+	if (after.relay.state !== "closed") found.push(`the breaker is ${after.relay.state} in the end`);
+	if (!sent.some(({ kind }) => kind !== "sound")) found.push("nothing was sent that must be refused");
+	return found;
+}
+
+/** The fallback gets each transaction on its own path, and none that it must not have. */
+function fallbackOf({ fault, parts, sent }: CellStory): string[] {
+	const paths = new Map(sent.map(({ raw, path }) => [raw, path]));
+	const takes = fault.settings?.fallbackTakes?.map((one) => `/${one}`) ?? ["/fast", "/noreverts"];
+	return parts.fallbackWire.requests().flatMap(({ target, calls }) =>
+		calls.flatMap(({ method, params }) => {
+			if (method !== "eth_sendRawTransaction") return [];
+			const [path = ""] = target.split("?");
+			const own = paths.get(String(params[0]));
+			const fits = own === path && takes.includes(path);
+			return fits ? [] : [`the fallback got a transaction of ${own ?? "nobody"} on ${path}`];
+		}),
+	);
+}
+
+/** What was acknowledged is mined. */
+async function minedOf(world: World, sent: readonly Sent[]): Promise<string[]> {
+	const acknowledged = sent.filter(({ outcome }) => outcome.kind === "acknowledged");
+	let open: readonly Sent[] = acknowledged;
+	await until(
+		"all is mined",
+		async () => {
+			open = await notMined(world, open);
+			return open.length === 0;
+		},
+		MINED_MS,
+	).catch(() => {});
+	return told(`acknowledged and not mined within ${MINED_MS} ms`, open, () => true);
+}
+
+async function notMined(world: World, list: readonly Sent[]): Promise<readonly Sent[]> {
+	const open: Sent[] = [];
+	for (let i = 0; i < list.length; i += CHAIN_BATCH) {
+		const part = list.slice(i, i + CHAIN_BATCH);
+		const calls = part.map(({ hash }) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
+		const receipts = await world.chain.batch(calls);
+		for (const [at, one] of part.entries()) {
+			const receipt = receipts[at];
+			if (receipt?.ok !== true || receipt.result === null) open.push(one);
+		}
+	}
+	return open;
+}
+
+/** No builder was ever told that a transaction of /noreverts may revert. */
+function revertsOf({ parts, sent }: CellStory): string[] {
+	const own = new Map(sent.filter(({ path }) => path === "/noreverts").map(({ raw, hash }) => [raw, hash]));
+	return parts.world.builder.requests().flatMap(({ method, params }) => {
+		const { txs, revertingTxHashes, tx } = (params[0] ?? {}) as Record<string, unknown>;
+		const raws = Array.isArray(txs) ? txs.map(String) : [String(tx ?? params[0])];
+		const hashes = raws.flatMap((raw) => own.get(raw) ?? []);
+		const may = Array.isArray(revertingTxHashes) ? revertingTxHashes.map(String) : [];
+		const isLoose = hashes.some((hash) => may.includes(hash)) || method !== "eth_sendBundle";
+		return hashes.length > 0 && isLoose ? [`${hashes[0]} of /noreverts may revert by ${method}`] : [];
+	});
+}
+
+/** Nothing of it was in a public mempool. */
+function publicOf(world: World, sent: readonly Sent[]): string[] {
+	const seen = world.publicHashes();
+	return told("in the public mempool", sent, ({ hash }) => seen.has(hash));
+}
+
+/** What is mined leaves the journal, which never failed. */
+async function journalOf({ parts }: CellStory): Promise<string[]> {
+	const { journal } = await until(
+		"the journal is empty",
+		async () => {
+			const status = await statusOf(parts.boost.url);
+			return status.journal.depth === 0 && status;
+		},
+		MINED_MS,
+	).catch(() => statusOf(parts.boost.url));
+	const found = journal.depth === 0 ? [] : [`${journal.depth} are still in the journal`];
+	return journal.durable ? found : [...found, "the journal failed"];
+}
+
+/** The first ones of those that are `wrong`, and their number. */
+function told(what: string, list: readonly Sent[], wrong: (one: Sent) => boolean): string[] {
+	const found = list.filter(wrong);
+	if (found.length === 0) return [];
+	const shown = found.slice(0, MOST_SHOWN).map(({ kind, path, hash, outcome, upstream, attempts }) => {
+		return `${kind} ${path} ${hash} ${JSON.stringify(outcome)} by ${upstream || "nobody"} in ${attempts}`;
+	});
+	return [`${found.length} × ${what}: ${shown.join("; ")}`];
+}

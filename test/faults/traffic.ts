@@ -1,0 +1,222 @@
+// Steady traffic of real signed transactions, as wallets make it: accounts come in, and what became of every
+// transaction goes out. Now and then one is sent that must be refused. It judges nothing: invariants.ts does.
+
+import { Pool } from "undici";
+import { pause, systemClock } from "../../shared/clock.ts";
+import { keccak256 } from "../../shared/ethereum/keccak.ts";
+import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
+
+/** Transactions that must be refused, whoever is asked. */
+export const REFUSABLE = ["badRlp", "poor", "wrongChain"] as const;
+export type SentKind = "sound" | (typeof REFUSABLE)[number];
+
+/** What a client was answered. */
+export type Outcome =
+	| { readonly kind: "acknowledged" }
+	| { readonly kind: "error"; readonly code: number; readonly message: string; readonly status: number }
+	/** Nothing that could be read. */
+	| { readonly kind: "nothing"; readonly why: string };
+
+/** A transaction that was sent. */
+export interface Sent {
+	readonly kind: SentKind;
+	readonly path: string;
+	readonly hash: string;
+	readonly raw: string;
+	readonly from: string;
+	readonly nonce: number;
+	/** Ms, monotonic. */
+	readonly sentAt: number;
+	readonly answeredAt: number;
+	readonly outcome: Outcome;
+	/** Boost's headers; "" and 0 where there were none. */
+	readonly upstream: string;
+	readonly breaker: string;
+	readonly attempts: number;
+	/** How often the client's connection broke. */
+	readonly broken: number;
+}
+
+export interface TrafficOptions {
+	/** Where it goes; a function is asked each time. */
+	readonly url: string;
+	/** Transactions a second. */
+	readonly rate: number;
+	readonly paths: readonly string[];
+	/** One in so many is one that must be refused; 0: none. */
+	readonly refusedEvery: number;
+	/** One in so many is a further one of an account that has sent before. */
+	readonly chainEvery: number;
+	/** Whether a connection that broke is made again with the same bytes, as after a SIGKILL of boost. */
+	readonly retries: boolean;
+	/** With money, at nonce 0. When they are used up, all are further ones. */
+	readonly accounts: readonly TestAccount[];
+	/** Without money. */
+	readonly poor: TestAccount;
+}
+
+interface Draft {
+	readonly kind: SentKind;
+	readonly path: string;
+	readonly from: string;
+	readonly nonce: number;
+	readonly raw: Buffer;
+	/** When it was acknowledged. */
+	readonly onAcknowledged: () => void;
+}
+
+const RETRY_MS = 20;
+const RETRIES = 1_500;
+const ANSWER_MS = 20_000;
+
+/** Traffic that can be begun and ended once. */
+export class Traffic {
+	readonly #options: TrafficOptions;
+	readonly #pool: Pool;
+	readonly #sent: Sent[] = [];
+	readonly #underWay = new Set<Promise<void>>();
+	readonly #fresh: TestAccount[];
+	/** Accounts whose last transaction was acknowledged, with the next nonce. */
+	readonly #used: { readonly account: TestAccount; readonly nonce: number }[] = [];
+	#count = 0;
+	#over = false;
+	#running: Promise<void> | null = null;
+
+	constructor(options: TrafficOptions) {
+		this.#options = options;
+		this.#fresh = [...options.accounts];
+		this.#pool = new Pool(options.url, { connections: 256, headersTimeout: 0, bodyTimeout: 0 });
+	}
+
+	/** What has been answered so far, in the order of the answers. */
+	get sent(): readonly Sent[] {
+		return this.#sent;
+	}
+
+	/** Requests that wait for their answer. */
+	get inFlight(): number {
+		return this.#underWay.size;
+	}
+
+	start(): void {
+		this.#running = this.#run();
+	}
+
+	/** Sends no more, and waits for the answers. */
+	async stop(): Promise<void> {
+		this.#over = true;
+		await this.#running;
+		await Promise.all(this.#underWay);
+		await this.#pool.destroy();
+	}
+
+	async #run(): Promise<void> {
+		const begun = systemClock.monotonic();
+		for (let i = 0; !this.#over; i++) {
+			const due = begun + (i * 1000) / this.#options.rate;
+			const early = due - systemClock.monotonic();
+			if (early > 0) await pause(systemClock, early);
+			const draft = this.#draft();
+			if (draft === null) continue;
+			const sending = this.#send(draft).finally(() => this.#underWay.delete(sending));
+			this.#underWay.add(sending);
+		}
+	}
+
+	/** The next one; null where every account waits for an answer. */
+	#draft(): Draft | null {
+		const { paths, refusedEvery, chainEvery, poor } = this.#options;
+		this.#count += 1;
+		const path = paths[this.#count % paths.length] ?? "/fast";
+		const isEvery = (every: number, shift: number) => every > 0 && this.#count % every === shift % every;
+		if (isEvery(refusedEvery, 3)) {
+			const kind = REFUSABLE[Math.floor(this.#count / refusedEvery) % REFUSABLE.length] ?? "badRlp";
+			return {
+				kind,
+				path,
+				from: poor.address,
+				nonce: 0,
+				raw: refusable(kind, poor, this.#count),
+				onAcknowledged() {},
+			};
+		}
+		const further = isEvery(chainEvery, 1) || this.#fresh.length === 0 ? this.#used.shift() : undefined;
+		const fresh = further === undefined ? this.#fresh.shift() : undefined;
+		const account = further?.account ?? fresh;
+		if (account === undefined) return null;
+		const nonce = further?.nonce ?? 0;
+		const raw = rawTransaction({ by: account, nonce, gasLimit: 21_000, value: 1 });
+		const onAcknowledged = () => void this.#used.push({ account, nonce: nonce + 1 });
+		return { kind: "sound", path, from: account.address, nonce, raw, onAcknowledged };
+	}
+
+	async #send({ kind, path, from, nonce, raw, onAcknowledged }: Draft): Promise<void> {
+		const hex = `0x${raw.toString("hex")}`;
+		const hash = `0x${keccak256(raw).toString("hex")}`;
+		const body = JSON.stringify({
+			jsonrpc: "2.0",
+			id: nonce,
+			method: "eth_sendRawTransaction",
+			params: [hex],
+		});
+		const sentAt = systemClock.monotonic();
+		let answer = await this.#ask(path, body, hash);
+		let broken = 0;
+		while (answer.outcome.kind === "nothing" && this.#options.retries && broken < RETRIES) {
+			broken += 1;
+			await pause(systemClock, RETRY_MS);
+			answer = await this.#ask(path, body, hash);
+		}
+		const answeredAt = systemClock.monotonic();
+		this.#sent.push({ kind, path, hash, raw: hex, from, nonce, sentAt, answeredAt, ...answer, broken });
+		if (answer.outcome.kind === "acknowledged") onAcknowledged();
+	}
+
+	async #ask(
+		path: string,
+		body: string,
+		hash: string,
+	): Promise<Pick<Sent, "outcome" | "upstream" | "breaker" | "attempts">> {
+		const nobody = { upstream: "", breaker: "", attempts: 0 };
+		try {
+			const {
+				statusCode,
+				headers,
+				body: answered,
+			} = await this.#pool.request({
+				method: "POST",
+				path,
+				headers: { "content-type": "application/json" },
+				body,
+				signal: AbortSignal.timeout(ANSWER_MS),
+			});
+			return {
+				outcome: outcomeOf(await answered.text(), statusCode, hash),
+				upstream: String(headers["x-boost-upstream"] ?? ""),
+				breaker: String(headers["x-boost-breaker"] ?? ""),
+				attempts: Number(headers["x-boost-attempts"] ?? 0),
+			};
+		} catch (thrown) {
+			const { code, name } = thrown as { code?: unknown; name: string };
+			return { outcome: { kind: "nothing", why: typeof code === "string" ? code : name }, ...nobody };
+		}
+	}
+}
+
+function outcomeOf(text: string, status: number, hash: string): Outcome {
+	let json: { result?: unknown; error?: { code: number; message: string } };
+	try {
+		json = JSON.parse(text) as typeof json;
+	} catch {
+		return { kind: "error", code: 0, message: `no JSON: ${text.slice(0, 60)}`, status };
+	}
+	if (json.error !== undefined) return { kind: "error", ...json.error, status };
+	if (json.result === hash) return { kind: "acknowledged" };
+	return { kind: "error", code: 0, message: `not its hash: ${String(json.result)}`, status };
+}
+
+function refusable(kind: SentKind, poor: TestAccount, count: number): Buffer {
+	if (kind === "badRlp") return Buffer.from(`02c0${count.toString(16).padStart(8, "0")}`, "hex");
+	const gasLimit = 21_000 + count;
+	return rawTransaction({ by: poor, gasLimit, value: 1, ...(kind === "wrongChain" ? { chainId: 5n } : {}) });
+}

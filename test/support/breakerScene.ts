@@ -1,0 +1,136 @@
+// A breaker on a clock that is moved by hand: what comes in is what its probe finds and what its attempts come to, what
+// goes out is what it did. Nothing here waits for real time.
+
+import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/breaker.ts";
+import type { Attempted, Cut, ProbeWord, TripReason } from "../../boost-proxy/domain/ports.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { ManualClock } from "./manualClock.ts";
+
+export type Outcome = Attempted["outcome"];
+
+/** As operators have them unless they say otherwise. */
+export const BREAKER_OPTIONS: BreakerOptions = {
+	upstream: "relay",
+	faults: 3,
+	storm: 5,
+	probeIntervalMs: 1_000,
+	probeTimeoutMs: 500,
+	probeSuccesses: 3,
+	holdMs: 2_000,
+	holdMaxMs: 60_000,
+	shareMs: 4_000,
+};
+
+/** One attempt that a test ends when it likes. */
+export class Attempt {
+	/** Undefined until it ended. */
+	result: Attempted | null | undefined;
+	thrown: unknown;
+	/** Undefined until it was begun: while it waits, and where it was not let in. */
+	cut: Cut | undefined;
+	#settle: ((attempted: Attempted) => void) | undefined;
+	#fail: ((thrown: unknown) => void) | undefined;
+	readonly #sender: string | undefined;
+
+	constructor(breaker: StartedBreaker, kind: "read" | "submission", sender: string | undefined) {
+		this.#sender = sender;
+		breaker
+			.run(kind, (cut) => {
+				this.cut = cut;
+				return new Promise<Attempted>((resolve, reject) => {
+					this.#settle = resolve;
+					this.#fail = reject;
+				});
+			})
+			.then(
+				(result) => {
+					this.result = result;
+				},
+				(thrown: unknown) => {
+					this.thrown = thrown;
+				},
+			);
+	}
+
+	get isBegun(): boolean {
+		return this.cut !== undefined;
+	}
+
+	end(outcome: Outcome): void {
+		this.#settle?.(this.#sender === undefined ? { outcome } : { outcome, sender: this.#sender });
+	}
+
+	fail(thrown: unknown): void {
+		this.#fail?.(thrown);
+	}
+}
+
+/** A breaker, its probe and its clock. */
+export class BreakerScene {
+	readonly clock = new ManualClock();
+	readonly options: BreakerOptions;
+	readonly breaker: StartedBreaker;
+	readonly trips: TripReason[] = [];
+	readonly words: string[] = [];
+	/** State after each change that listeners heard of. */
+	readonly changes: string[] = [];
+	/** Monotonic ms at which each probe began. */
+	readonly probedAt: number[] = [];
+	/** What the probe finds: a word, or nothing until its deadline. */
+	found: ProbeWord | "hang" = "ok";
+	/** How long it takes to find it, in ms. */
+	probeMs = 0;
+	/** The most probes that ran at a time. */
+	mostProbes = 0;
+	#probes = 0;
+
+	constructor(options: Partial<BreakerOptions> = {}, random: () => number = () => 0.5) {
+		this.options = { ...BREAKER_OPTIONS, ...options };
+		this.breaker = createBreaker(this.options, {
+			...{ clock: this.clock, log: silentLogger, random },
+			probe: () => this.#probe(),
+			onTrip: (reason) => this.trips.push(reason),
+			onProbe: (word) => this.words.push(word),
+		});
+		this.breaker.onChange(() => this.changes.push(this.breaker.state));
+	}
+
+	send(kind: "read" | "submission" = "submission", sender?: string): Attempt {
+		return new Attempt(this.breaker, kind, sender);
+	}
+
+	/** One attempt that comes to `outcome` at once, or `afterMs` later. Answers whether it was let in. */
+	async say(
+		outcome: Outcome,
+		kind: "read" | "submission" = "submission",
+		sender?: string,
+		afterMs = 0,
+	): Promise<boolean> {
+		const attempt = this.send(kind, sender);
+		await this.clock.advance(afterMs);
+		attempt.end(outcome);
+		await this.clock.advance(0);
+		return attempt.isBegun;
+	}
+
+	/** Opens it by a refusal, and lets its probe close it again. */
+	async openAndClose(): Promise<void> {
+		await this.say("refused");
+		this.found = "ok";
+		const { holdMaxMs, probeIntervalMs, probeSuccesses } = this.options;
+		for (let ms = 0; this.breaker.isOut && ms < holdMaxMs + probeSuccesses * probeIntervalMs; ms += 50) {
+			await this.clock.advance(50);
+		}
+	}
+
+	async #probe(): Promise<ProbeWord> {
+		this.probedAt.push(this.clock.monotonic());
+		this.#probes++;
+		this.mostProbes = Math.max(this.mostProbes, this.#probes);
+		const found = this.found;
+		const ms = found === "hang" ? this.options.probeTimeoutMs : this.probeMs;
+		if (ms > 0) await new Promise<void>((resolve) => this.clock.after(ms, resolve));
+		this.#probes--;
+		return found === "hang" ? "timeout" : found;
+	}
+}

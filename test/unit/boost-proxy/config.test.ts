@@ -1,0 +1,220 @@
+// Boost's settings: defaults as documented, every bad value and every contradiction refused by name, what a dialect
+// implies of a fallback, and no secret in any output.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BOOST_SETTINGS, fallbackRefusals, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
+
+type Name = keyof typeof BOOST_SETTINGS;
+
+const NEEDED = { RELAY_URL: "http://127.0.0.1:8080", FALLBACK_URL: "https://rpc.example" };
+
+test("with nothing but what is required, everything else has its documented default", () => {
+	assert.deepEqual(readBoostConfig(NEEDED), {
+		...{ PORT: 8081, HOST: "0.0.0.0", METRICS_PORT: undefined, RELAY_URL: "http://127.0.0.1:8080" },
+		...{ BOOST_SECRET: undefined, FALLBACK_URL: "https://rpc.example", FALLBACK_FAST_URL: undefined },
+		...{ FALLBACK_NOREVERTS_URL: undefined, FALLBACK_STATUS_URL: undefined, FALLBACK_DIALECT: "mevblocker" },
+		...{ FALLBACK_PRIVATE: undefined, FALLBACK_REVERT_PROTECTED: undefined, ETH_RPC_URL: undefined },
+		...{ DATA_DIR: "./data", DATABASE_URL: undefined, TX_TTL_BLOCKS: 25, SLOT_SECONDS: 12, TRUST_PROXY: 0 },
+		...{ ADMIN_TOKEN: undefined, REQUEST_BUDGET_MS: 10_000, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
+		...{ RATE_LIMIT_RPS: 100, BREAKER_FAULTS: 3, BREAKER_STORM: 5, BREAKER_HOLD_MS: 2_000 },
+		...{ BREAKER_HOLD_MAX_MS: 60_000, PROBE_INTERVAL_MS: 1_000, PROBE_TIMEOUT_MS: 500, PROBE_SUCCESSES: 3 },
+		...{ MAX_HEAD_LAG: 3, LOG_LEVEL: "info" },
+		fallback: {
+			...{ dialect: "mevblocker", baseUrl: "https://rpc.example", statusUrl: null },
+			...{ wholeUrls: { fast: null, noreverts: null }, isPrivate: true, isRevertProtected: true },
+		},
+	});
+});
+
+test("breaker times may be short, so that tests need not wait for them", () => {
+	const short = {
+		...{ PROBE_INTERVAL_MS: "5", PROBE_TIMEOUT_MS: "5", BREAKER_HOLD_MS: "5", BREAKER_HOLD_MAX_MS: "5" },
+		REQUEST_BUDGET_MS: "100",
+	};
+	const config = readBoostConfig({ ...NEEDED, ...short });
+	assert.deepEqual(
+		Object.keys(short).map((name) => String(config[name as keyof typeof short])),
+		Object.values(short),
+	);
+	assert.ok(Object.isFrozen(config) && Object.isFrozen(config.fallback));
+});
+
+const MARK = "s3cret";
+const UNSAFE = ["http://rpc.example", "http://127.0.0.1.rpc.example", "http://8.8.8.8", "http://fallback"];
+const BAD_URLS = ["rpc.example", "ws://rpc.example", "https://", `https://u:100%@${MARK}/`, MARK];
+const BAD: Readonly<Record<Name, readonly string[]>> = {
+	...{ PORT: ["65536", "-1", MARK], METRICS_PORT: ["65536", MARK] },
+	...{ HOST: [], DATA_DIR: [] },
+	RELAY_URL: [...BAD_URLS, `http://relay/?key=${MARK}`, `http://relay/#${MARK}`],
+	BOOST_SECRET: [`${MARK}\u00e9`, `${MARK}\nX-Other: 1`],
+	FALLBACK_URL: [...BAD_URLS, ...UNSAFE, "None", "null", `https://rpc.example/#${MARK}`],
+	FALLBACK_FAST_URL: [...BAD_URLS, ...UNSAFE, "none"],
+	FALLBACK_NOREVERTS_URL: [...BAD_URLS, ...UNSAFE, "none"],
+	FALLBACK_STATUS_URL: [...BAD_URLS, ...UNSAFE],
+	FALLBACK_DIALECT: ["Flashbots", "protect", MARK],
+	...{ FALLBACK_PRIVATE: ["yes", "1", "True", MARK], FALLBACK_REVERT_PROTECTED: ["no", "0", MARK] },
+	ETH_RPC_URL: ["ws://127.0.0.1", "127.0.0.1:8545", MARK],
+	DATABASE_URL: [`postgres://u:${MARK}@db/x`],
+	...{ TX_TTL_BLOCKS: ["0", "1001"], SLOT_SECONDS: ["0", "61"], TRUST_PROXY: ["true", "11"] },
+	ADMIN_TOKEN: [`${MARK}\u00e9`],
+	REQUEST_BUDGET_MS: ["99", "60001", "10s"],
+	...{ MAX_BODY_BYTES: ["1023", "2MiB"], MAX_BATCH: ["0"], RATE_LIMIT_RPS: ["-1"] },
+	...{ BREAKER_FAULTS: ["0", "101"], BREAKER_STORM: ["0", "1001"], PROBE_SUCCESSES: ["0", "101"] },
+	...{ BREAKER_HOLD_MS: ["4", "2s"], BREAKER_HOLD_MAX_MS: ["4", "2s"], MAX_HEAD_LAG: ["0", "1001"] },
+	...{ PROBE_INTERVAL_MS: ["4", "1s"], PROBE_TIMEOUT_MS: ["4", "60001"], LOG_LEVEL: ["Info", MARK] },
+};
+
+test("the table of bad values leaves no setting out", () => {
+	assert.deepEqual(Object.keys(BAD).sort(), Object.keys(BOOST_SETTINGS).sort());
+});
+
+for (const [name, values] of Object.entries(BAD)) {
+	for (const value of values) {
+		test(`${name}=${value.slice(0, 40)} is refused by name, with what was expected and an example`, () => {
+			assert.throws(
+				() => readBoostConfig({ ...NEEDED, [name]: value }),
+				refusing(name as Name, "is not valid"),
+			);
+		});
+	}
+}
+
+/** What is missing, or contradicts another setting. */
+const WRONG: readonly (readonly [Readonly<Record<string, string>>, Name, string])[] = [
+	[{}, "RELAY_URL", "is missing"],
+	[{ RELAY_URL: "http://r" }, "FALLBACK_URL", "is missing"],
+	[{ RELAY_URL: "http://r", FALLBACK_DIALECT: "plain" }, "FALLBACK_URL", "is missing"],
+	[
+		{ RELAY_URL: "http://r", FALLBACK_URL: "none", FALLBACK_FAST_URL: "https://f" },
+		"FALLBACK_URL",
+		"is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL",
+	],
+	[{ ...NEEDED, BREAKER_HOLD_MS: "60001" }, "BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS"],
+];
+for (const [env, name, problem] of WRONG) {
+	test(`${JSON.stringify(env)}: ${name} ${problem}`, () => {
+		assert.throws(() => readBoostConfig(env), refusing(name, problem));
+	});
+}
+
+test("http is taken where it can only be a private network, and to our own relay anywhere", () => {
+	for (const FALLBACK_URL of [
+		...[
+			"http://127.0.0.1:8082",
+			"http://localhost:1",
+			"http://[::1]:8082",
+			"http://10.1.2.3",
+			"http://172.16.0.1",
+		],
+		...[
+			"http://172.31.255.255",
+			"http://192.168.1.1",
+			"http://169.254.0.1",
+			"http://[fdaa::3]",
+			"http://[fe80::1]",
+		],
+		...["http://relay.process.my-app.internal:8080", "http://my-app.flycast", "http://a.localhost"],
+	]) {
+		assert.equal(readBoostConfig({ ...NEEDED, FALLBACK_URL }).fallback?.baseUrl, FALLBACK_URL, FALLBACK_URL);
+	}
+	for (const FALLBACK_URL of [
+		...[
+			"http://172.15.0.1",
+			"http://172.32.0.1",
+			"http://192.169.1.1",
+			"http://11.0.0.1",
+			"http://[2001:db8::1]",
+		],
+		...[
+			"http://[fe00::1]",
+			"http://xinternal",
+			"http://internal.example",
+			"http://fd00.example",
+			"http://100.64.0.1",
+		],
+	]) {
+		assert.throws(() => readBoostConfig({ ...NEEDED, FALLBACK_URL }), SettingError, FALLBACK_URL);
+	}
+	const { RELAY_URL } = readBoostConfig({ ...NEEDED, RELAY_URL: "http://relay.example/base//" });
+	assert.equal(RELAY_URL, "http://relay.example/base");
+});
+
+test("whole URLs are taken as they are, with or without a base", () => {
+	const FALLBACK_FAST_URL = "https://rpc.example/fast/?key=1";
+	const only = readBoostConfig({ RELAY_URL: "http://r", FALLBACK_FAST_URL, FALLBACK_DIALECT: "flashbots" });
+	assert.deepEqual(only.fallback, {
+		...{ dialect: "flashbots", baseUrl: null, statusUrl: null, isPrivate: true, isRevertProtected: true },
+		wholeUrls: { fast: FALLBACK_FAST_URL, noreverts: null },
+	});
+	const both = readBoostConfig({
+		...NEEDED,
+		...{ FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL: "https://n.example" },
+		FALLBACK_STATUS_URL: "https://s.example/tx/",
+	});
+	assert.deepEqual(both.fallback, {
+		...{ dialect: "mevblocker", baseUrl: NEEDED.FALLBACK_URL, statusUrl: "https://s.example/tx/" },
+		...{ isPrivate: true, isRevertProtected: true },
+		wholeUrls: { fast: FALLBACK_FAST_URL, noreverts: "https://n.example" },
+	});
+});
+
+/** Settings of a fallback, and why /fast and /noreverts may not go there. */
+const REFUSALS: readonly (readonly [Readonly<Record<string, string>>, string | null, string | null])[] = [
+	[{}, null, null],
+	[{ FALLBACK_URL: "none" }, "there is no fallback", "there is no fallback"],
+	[{ FALLBACK_DIALECT: "flashbots" }, null, null],
+	[{ FALLBACK_DIALECT: "plain" }, "the fallback is not private", "the fallback is not private"],
+	[
+		{ FALLBACK_DIALECT: "plain", FALLBACK_PRIVATE: "true" },
+		null,
+		"the fallback does not protect from reverts",
+	],
+	[{ FALLBACK_DIALECT: "plain", FALLBACK_PRIVATE: "true", FALLBACK_REVERT_PROTECTED: "true" }, null, null],
+	[{ FALLBACK_PRIVATE: "false" }, "the fallback is not private", "the fallback is not private"],
+	[{ FALLBACK_REVERT_PROTECTED: "false" }, null, "the fallback does not protect from reverts"],
+	[
+		{ FALLBACK_URL: "", FALLBACK_FAST_URL: "https://f.example" },
+		null,
+		"the fallback has no address for /noreverts",
+	],
+	[
+		{ FALLBACK_URL: "", FALLBACK_NOREVERTS_URL: "https://n.example" },
+		"the fallback has no address for /fast",
+		null,
+	],
+];
+for (const [env, fast, noreverts] of REFUSALS) {
+	test(`what ${JSON.stringify(env)} means for what may be forwarded`, () => {
+		assert.deepEqual(fallbackRefusals(readBoostConfig({ ...NEEDED, ...env }).fallback), { fast, noreverts });
+	});
+}
+
+test("--help tells every setting; --print-config what is in force, and no secret", () => {
+	const help = helpText("npm run boost", "about", BOOST_SETTINGS);
+	for (const name of Object.keys(BOOST_SETTINGS)) assert.ok(help.includes(`  ${name}\n`), name);
+	const printed = printedConfig(BOOST_SETTINGS, {
+		RELAY_URL: `http://u:${MARK}@relay.example/${MARK}`,
+		FALLBACK_URL: `https://rpc.example/v2/${MARK}?key=${MARK}`,
+		FALLBACK_FAST_URL: `https://fast.example/?key=${MARK}`,
+		FALLBACK_NOREVERTS_URL: `https://noreverts.example/${MARK}`,
+		FALLBACK_STATUS_URL: `https://status.example/${MARK}/`,
+		ETH_RPC_URL: `https://node.example/${MARK}`,
+		...{ BOOST_SECRET: MARK, ADMIN_TOKEN: MARK, DATABASE_URL: `postgres://u:${MARK}@db/x` },
+	});
+	assert.ok(!printed.includes(MARK), printed);
+	for (const host of ["relay", "rpc", "fast", "noreverts", "status", "node"])
+		assert.ok(printed.includes(`${host}.example`), host);
+	assert.match(printed, /^REQUEST_BUDGET_MS=10000$/m);
+});
+
+function refusing(name: Name, problem: string): (thrown: unknown) => true {
+	return (thrown) => {
+		assert.ok(thrown instanceof SettingError, String(thrown));
+		const { expects, example } = BOOST_SETTINGS[name];
+		assert.equal(thrown.message, `${name} ${problem}: expected ${expects}, for example ${name}=${example}`);
+		assert.ok(!thrown.message.includes(MARK), thrown.message);
+		return true;
+	};
+}

@@ -1,0 +1,129 @@
+// The journal as plainly as can be: what the words of its port mean, on maps, without a disk. It shares no code with
+// the real one.
+
+import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { EndedEntry, Ending, NewEntry, OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+
+export interface ModelLimits {
+	readonly ttlMs: number;
+	readonly reorgMs: number;
+	readonly maxEntries: number;
+	readonly maxEnded: number;
+}
+
+interface Known {
+	open: (OpenEntry & { readonly said: boolean }) | null;
+	ended: (EndedEntry & { readonly was: OpenEntry | null }) | null;
+}
+
+const BY_USER: readonly Ending[] = ["cancelled", "replaced"];
+
+export class JournalModel {
+	readonly #limits: ModelLimits;
+	known: Map<string, Known>;
+
+	constructor(limits: ModelLimits, known = new Map<string, Known>()) {
+		this.#limits = limits;
+		this.known = known;
+	}
+
+	of(hash: string): Known {
+		return this.known.get(hash) ?? { open: null, ended: null };
+	}
+
+	get opens(): readonly OpenEntry[] {
+		return [...this.known.values()].flatMap(({ open }) => open ?? []);
+	}
+
+	copy(): Map<string, Known> {
+		return structuredClone(this.known);
+	}
+
+	/** As after a start: nobody's request is under way, and what was not told is acknowledged. */
+	restart(): void {
+		for (const known of this.known.values()) {
+			if (known.open !== null) known.open = { ...known.open, underWay: false, said: true };
+		}
+	}
+
+	add({ raw: _, ...entry }: NewEntry, holder: UpstreamName): boolean {
+		if (this.of(entry.hash).open !== null || this.opens.length >= this.#limits.maxEntries) return false;
+		const aliveUntil = entry.receivedAt + this.#limits.ttlMs;
+		const kept = { ...entry, holders: [holder], underWay: true, acknowledged: true, aliveUntil, said: false };
+		this.known.set(entry.hash, { open: kept, ended: null });
+		return true;
+	}
+
+	change(hash: string, change: (entry: OpenEntry) => Partial<OpenEntry>): void {
+		const known = this.of(hash);
+		if (known.open !== null) known.open = { ...known.open, ...change(known.open) };
+	}
+
+	held(hash: string, by: UpstreamName): void {
+		this.change(hash, ({ holders }) => ({ holders: union(holders, [by]) }));
+		const { open, ended } = this.of(hash);
+		if (open === null && ended !== null && BY_USER.includes(ended.ending))
+			this.end(hash, ended.ending, [by], 0);
+	}
+
+	notHeld(hash: string, by: UpstreamName): void {
+		const held = this.of(hash).open?.holders.includes(by);
+		this.change(hash, ({ holders }) => ({ holders: holders.filter((one) => one !== by) }));
+		const { open } = this.of(hash);
+		if (held && open?.holders.length === 0 && !open.acknowledged) this.known.delete(hash);
+	}
+
+	settle(hash: string, acknowledged: boolean): void {
+		const known = this.of(hash);
+		if (known.open === null) return;
+		const { open } = known;
+		if (open.said && open.acknowledged) known.open = { ...open, underWay: false };
+		else if (!acknowledged && open.holders.length === 0) this.known.delete(hash);
+		else known.open = { ...open, underWay: false, acknowledged, said: true };
+	}
+
+	end(hash: string, ending: Ending, untold: readonly UpstreamName[], now: number): void {
+		const { open, ended } = this.of(hash);
+		if (open !== null) {
+			const { from, nonce, path, address } = open;
+			const was = ending === "mined" ? open : null;
+			this.#ends({ hash, from, nonce, path, address, ending, endedAt: now, untold: union([], untold), was });
+		} else if (ended !== null) {
+			const isOther = ["expired", "dropped"].includes(ended.ending) && ending !== ended.ending;
+			const later = isOther ? { ending, endedAt: now } : {};
+			this.#ends({ ...ended, untold: union(ended.untold, untold), ...later });
+		}
+	}
+
+	markEnded(mark: Omit<EndedEntry, "endedAt">, now: number): void {
+		const { open, ended } = this.of(mark.hash);
+		if (open !== null || ended !== null) this.end(mark.hash, mark.ending, mark.untold, now);
+		else this.#ends({ ...mark, endedAt: now, was: null });
+	}
+
+	told(hash: string, by: UpstreamName): void {
+		const known = this.of(hash);
+		if (known.ended === null) return;
+		known.ended = { ...known.ended, untold: known.ended.untold.filter((one) => one !== by) };
+	}
+
+	reopen(hash: string, now: number): void {
+		const { ended } = this.of(hash);
+		if (ended === null || ended.was === null || now - ended.endedAt > this.#limits.reorgMs) return;
+		const open = { ...ended.was, underWay: false, aliveUntil: now + this.#limits.ttlMs, said: true };
+		this.known.set(hash, { open, ended: null });
+	}
+
+	#ends(ended: NonNullable<Known["ended"]>): void {
+		this.known.set(ended.hash, { open: null, ended });
+		const all = [...this.known.values()].flatMap((known) => known.ended ?? []);
+		if (all.length <= this.#limits.maxEnded) return;
+		const rank = (one: EndedEntry) => (BY_USER.includes(one.ending) ? 1 : 0);
+		const [out] = all.sort((a, b) => rank(a) - rank(b) || a.endedAt - b.endedAt);
+		if (out !== undefined) this.known.delete(out.hash);
+	}
+}
+
+function union<T>(some: readonly T[], more: readonly T[]): readonly T[] {
+	return [...new Set([...some, ...more])];
+}

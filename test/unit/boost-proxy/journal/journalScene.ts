@@ -1,0 +1,83 @@
+// What the journal's tests share: entries by number, a journal on a disk in memory, and what of it can be seen.
+
+import type { NewEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { Journal } from "../../../../boost-proxy/domain/ports.ts";
+import { type JournalOptions, openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { HandDisk } from "../../relay/handDisk.ts";
+
+export const TTL_MS = 300_000;
+export const REORG_MS = 144_000;
+
+export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, "0")}`;
+export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "a")}`;
+
+/** Entry `n` of sender 1, unless said; its bytes are its own. */
+export function newEntry(n: number, changed: Partial<NewEntry> = {}): NewEntry {
+	return {
+		hash: hashOf(n),
+		from: senderOf(1),
+		nonce: BigInt(n),
+		raw: rawOf(n),
+		path: "fast",
+		search: "",
+		softCancellations: false,
+		address: "192.0.2.1",
+		receivedAt: Date.UTC(2026, 0, 1),
+		owed: [],
+		...changed,
+	};
+}
+
+export function rawOf(n: number, length = 120): Buffer {
+	return Buffer.alloc(length, `raw ${n} `);
+}
+
+/** A journal on `disk`; what is left out is new. */
+export async function scene(options: Partial<JournalOptions> = {}, disk = new HandDisk()) {
+	const clock = new ManualClock();
+	const faults = { count: 0 };
+	const onFault = () => {
+		faults.count += 1;
+	};
+	const journal = await openJournal(
+		{ ttlMs: TTL_MS, reorgMs: REORG_MS, ...options },
+		{ kv: disk, clock, log: silentLogger, onFault },
+	);
+	return { journal, disk, clock, faults };
+}
+
+/** A second journal on what lies in `disk` now, as after a SIGKILL. */
+export async function reopened(disk: HandDisk, options: Partial<JournalOptions> = {}) {
+	const copy = new HandDisk();
+	for (const [key, value] of disk.map) copy.map.set(key, value);
+	return scene(options, copy);
+}
+
+/** A store that counts reads of single keys. */
+export function countingReads(kv: KeyValueStore): { readonly kv: KeyValueStore; reads(): number } {
+	let reads = 0;
+	const counted: KeyValueStore = {
+		get(key) {
+			reads += 1;
+			return kv.get(key);
+		},
+		range: (start, end, limit) => kv.range(start, end, limit),
+		write: (changes) => kv.write(changes),
+		close: () => kv.close(),
+	};
+	return { kv: counted, reads: () => reads };
+}
+
+/** What a restart must bring back of some hashes. */
+export function contents(journal: Journal, hashes: readonly string[]): Promise<readonly unknown[]> {
+	return Promise.all(
+		hashes.map(async (hash) => {
+			const open = journal.get(hash);
+			const kept = open === null ? null : { ...open, underWay: null, isSettled: null };
+			return { hash, kept, raw: await journal.raw(hash), ended: journal.ended(hash) };
+		}),
+	);
+}

@@ -1,0 +1,171 @@
+// Opening a journal: records there and back again, damaged ones left out, other versions and other chains refused.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EndedEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import { openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import {
+	decodeBirth,
+	decodeState,
+	encodeBirth,
+	encodeState,
+	JournalRecordError,
+	type KeptEntry,
+	type KeptState,
+	rawOfBirth,
+} from "../../../../boost-proxy/journal/records.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { HandDisk } from "../../relay/handDisk.ts";
+import { hashOf, newEntry, rawOf, reopened, scene, TTL_MS } from "./journalScene.ts";
+
+const HASH = hashOf(1);
+const { raw: _, ...KNOWN } = newEntry(1, {
+	nonce: 2n ** 63n,
+	path: "noreverts",
+	search: 'refundRecipient=0x1&referrer="é"',
+	softCancellations: true,
+	owed: ["fallback"],
+});
+const ENTRY: KeptEntry = {
+	...KNOWN,
+	holders: ["relay"],
+	underWay: false,
+	acknowledged: false,
+	isSettled: true,
+	aliveUntil: 7,
+};
+const ENDED: EndedEntry = {
+	...{ hash: HASH, from: ENTRY.from, nonce: ENTRY.nonce, path: ENTRY.path, address: ENTRY.address },
+	...{ ending: "cancelled", endedAt: 9, untold: ["relay", "fallback"] },
+};
+const STATES: Readonly<Record<string, KeptState>> = {
+	"an open one": { kind: "open", entry: ENTRY },
+	"an acknowledged one": { kind: "open", entry: { ...ENTRY, acknowledged: true, owed: [], holders: [] } },
+	"an ended one": { kind: "ended", ended: ENDED, was: null },
+	"a mined one": { kind: "ended", ended: { ...ENDED, ending: "mined", untold: [] }, was: ENTRY },
+};
+
+for (const [name, state] of Object.entries(STATES)) {
+	test(`${name}: there and back again`, () => {
+		assert.deepEqual(decodeState(HASH, encodeState(state)), state);
+		const birth = encodeBirth(state, rawOf(1));
+		assert.deepEqual(decodeBirth(HASH, birth), state);
+		const raw = rawOfBirth(HASH, birth);
+		birth.fill(0);
+		assert.deepEqual(raw, rawOf(1), "bytes of its own");
+	});
+}
+
+const changed = (fields: Readonly<Record<string, unknown>>, open: Readonly<Record<string, unknown>> = {}) => {
+	const read: { open: object } = JSON.parse(encodeState({ kind: "open", entry: ENTRY }).toString());
+	return Buffer.from(JSON.stringify({ ...read, open: { ...read.open, ...open }, ...fields }));
+};
+
+const DAMAGED: Readonly<Record<string, Buffer>> = {
+	"no bytes": Buffer.alloc(0),
+	"no JSON": Buffer.from("{secret"),
+	null: Buffer.from("null"),
+	"an empty object": Buffer.from("{}"),
+	"neither open nor ended": changed({ open: undefined }),
+	"an open part that is none": changed({ open: null }),
+	"a nonce that is none": changed({ nonce: "one" }),
+	"a nonce that is a number": changed({ nonce: 1 }),
+	"a path that is none": changed({ path: "toString" }),
+	"a holder that is none": changed({}, { holders: ["relay", "nobody"] }),
+	"holders that are no list": changed({}, { holders: "relay" }),
+	"a time that is none": changed({}, { aliveUntil: null }),
+	"a flag that is none": changed({}, { soft: 1 }),
+	"an ending that is none": changed({ ending: "lost", endedAt: 1, untold: [] }),
+	"an end without a time": changed({ ending: "mined", untold: [] }),
+};
+
+for (const [name, bytes] of Object.entries(DAMAGED)) {
+	test(`refuses ${name}, and tells the key alone`, () => {
+		assert.throws(
+			() => decodeState(HASH, bytes),
+			(thrown: unknown) => {
+				assert.ok(thrown instanceof JournalRecordError, `${thrown}`);
+				assert.equal(thrown.message, `the journal's record s/${HASH} can't be read`);
+				return true;
+			},
+		);
+	});
+}
+
+test("refuses a birth that is cut, wherever it is", () => {
+	const birth = encodeBirth({ kind: "open", entry: ENTRY }, rawOf(1));
+	const start = 4 + birth.readUInt32BE(0);
+	for (const end of [0, 3, 4, 20, start - 1, start]) {
+		const cut = birth.subarray(0, end);
+		assert.throws(() => decodeBirth(HASH, cut), { code: "JOURNAL_RECORD" }, `${end} bytes`);
+		assert.throws(() => rawOfBirth(HASH, cut), { code: "JOURNAL_RECORD" }, `${end} bytes`);
+	}
+});
+
+test("damaged records are left out and told of; the others are there", async () => {
+	const { journal, disk } = await scene();
+	for (const n of [1, 2, 3, 4, 5]) await journal.add(newEntry(n), "relay");
+	await journal.held(hashOf(4), "fallback");
+	await journal.held(hashOf(5), "fallback");
+	await journal.close();
+	disk.map.set(`b/${hashOf(2)}`, Buffer.from("junk"));
+	disk.map.set(`s/${hashOf(3)}`, Buffer.from("junk"));
+	disk.map.delete(`b/${hashOf(4)}`);
+	const errors: string[] = [];
+	const log = {
+		...silentLogger,
+		error: (message: string, fields?: object) => errors.push(`${message} ${JSON.stringify(fields)}`),
+	};
+	const again = await openJournal({ ttlMs: TTL_MS }, { kv: disk, clock: new ManualClock(), log });
+	// What it was before the record that is damaged counts.
+	assert.deepEqual(
+		[...again.open()].map(({ hash }) => hash),
+		[1, 3, 5].map(hashOf),
+	);
+	assert.equal(errors.length, 4, errors.join("\n"));
+	assert.equal(errors.at(-1), 'records of the journal were left out {"count":3}');
+	assert.doesNotMatch(errors.join(""), /junk/);
+	// The bytes alone are damaged: told to who asks for them.
+	disk.map.set(`b/${hashOf(1)}`, Buffer.alloc(2));
+	await assert.rejects(again.raw(hashOf(1)), { code: "JOURNAL_RECORD" });
+	assert.equal(await again.add(newEntry(2), "relay"), true);
+	assert.deepEqual(await (await reopened(disk)).journal.raw(hashOf(2)), rawOf(2));
+	await again.close();
+});
+
+test("a journal of another version is refused, and left as it is", async () => {
+	const { journal, disk } = await scene();
+	await journal.close();
+	disk.map.set("m/format", Buffer.from("2"));
+	await assert.rejects(scene({}, disk), {
+		code: "JOURNAL_FORMAT",
+		message: "the journal was written by another version (expected format 1): set DATA_DIR to another folder",
+	});
+	assert.equal(disk.map.get("m/format")?.toString(), "2");
+});
+
+test("a store that can't be written is told of at the start", async () => {
+	const disk = new HandDisk();
+	disk.broken = true;
+	await assert.rejects(scene({}, disk), { message: "disk" });
+});
+
+test("a journal belongs to the chain that it was first bound to", async () => {
+	const { journal, disk } = await scene();
+	disk.broken = true;
+	await assert.rejects(journal.bindTo(1n), { message: "disk" });
+	disk.broken = false;
+	await journal.bindTo(1n);
+	await journal.bindTo(1n);
+	const again = (await reopened(disk)).journal;
+	for (const one of [journal, again]) {
+		await assert.rejects(one.bindTo(5n), {
+			code: "OTHER_CHAIN",
+			message:
+				"the journal belongs to another chain (chain id 1; the upstreams have 5): set DATA_DIR to another folder",
+		});
+		await one.bindTo(1n);
+		await one.close();
+	}
+});

@@ -1,0 +1,278 @@
+// Two processes behind one port: the relay is started again with growing pauses, boost's end is the end, settings that
+// one of them refuses end both, and a stop goes in order and within its time. Processes and time are moved by hand.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type Child, type ChildExit, runPair } from "../../../boost-proxy/supervisor.ts";
+import { silentLogger } from "../../../shared/log.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+
+class HandChild implements Child {
+	readonly started: Promise<void>;
+	readonly exited: Promise<ChildExit>;
+	readonly #name: string;
+	readonly #told: string[];
+	start = (): void => {};
+	exit = (_code: number | null, _signal: string | null = null): void => {};
+
+	constructor(name: string, told: string[]) {
+		this.#name = name;
+		this.#told = told;
+		told.push(`${name} begins`);
+		this.started = new Promise((resolve) => {
+			this.start = resolve;
+		});
+		this.exited = new Promise((resolve) => {
+			this.exit = (code, signal = null) => {
+				told.push(`${name} ends`);
+				resolve({ code, signal });
+			};
+		});
+	}
+
+	stop(): void {
+		this.#told.push(`${this.#name} is asked to stop`);
+	}
+
+	kill(): void {
+		this.#told.push(`${this.#name} is killed`);
+		this.exit(null, "SIGKILL");
+	}
+}
+
+function scene() {
+	const told: string[] = [];
+	const warned: unknown[] = [];
+	const relays: HandChild[] = [];
+	const boost = new HandChild("boost", told);
+	const clock = new ManualClock();
+	const stop = new AbortController();
+	let code: number | undefined;
+	const log = { ...silentLogger, error: (_message: string, fields?: object) => void warned.push(fields) };
+	const ending = runPair(
+		{
+			relay() {
+				const relay = new HandChild(`relay ${relays.length + 1}`, told);
+				relays.push(relay);
+				return relay;
+			},
+			boost: () => boost,
+		},
+		{ clock, log, stop: stop.signal },
+	).then((ended) => {
+		code = ended;
+	});
+	const relay = (): HandChild => {
+		const last = relays.at(-1);
+		if (last === undefined) throw new Error("no relay was started");
+		return last;
+	};
+	return {
+		...{ told, warned, relays, relay, boost, clock, ending },
+		ask: () => stop.abort(),
+		code: () => code,
+		/** What is told from now on. */
+		fresh: () => void told.splice(0),
+	};
+}
+
+test("asked to stop, boost goes first, the relay when boost has gone, and the code is 0", async () => {
+	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	relay().start();
+	boost.start();
+	await clock.advance(1_000);
+	fresh();
+	ask();
+	await clock.advance(3_000);
+	assert.deepEqual(told, ["boost is asked to stop"]);
+	boost.exit(0);
+	await clock.advance(0);
+	assert.deepEqual(told, ["boost is asked to stop", "boost ends", "relay 1 is asked to stop"]);
+	assert.equal(code(), undefined);
+	relay().exit(0);
+	await ending;
+	assert.equal(code(), 0);
+});
+
+test("asked to stop while they still start, it is the same", async () => {
+	const { told, relay, boost, clock, ending, ask, code } = scene();
+	ask();
+	await clock.advance(0);
+	boost.exit(0);
+	await clock.advance(0);
+	relay().exit(0);
+	await ending;
+	assert.equal(code(), 0);
+	assert.deepEqual(told.slice(2), [
+		"boost is asked to stop",
+		"boost ends",
+		"relay 1 is asked to stop",
+		"relay 1 ends",
+	]);
+});
+
+test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
+	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	relay().start();
+	boost.start();
+	await clock.advance(0);
+	fresh();
+	ask();
+	await clock.advance(16_999);
+	assert.deepEqual(told, ["boost is asked to stop"]);
+	await clock.advance(1);
+	assert.deepEqual(told, ["boost is asked to stop", "relay 1 is asked to stop"]);
+	await clock.advance(10_999);
+	assert.equal(told.length, 2);
+	await clock.advance(1);
+	await ending;
+	assert.deepEqual(told.slice(2), ["boost is killed", "boost ends", "relay 1 is killed", "relay 1 ends"]);
+	assert.equal(code(), 1);
+});
+
+for (const [who, boostCode, relayCode] of [
+	["boost", 1, 0],
+	["the relay", 0, 1],
+] as const) {
+	test(`where ${who} stops with a failure, the code says so`, async () => {
+		const { relay, boost, clock, ending, ask, code } = scene();
+		relay().start();
+		boost.start();
+		await clock.advance(0);
+		ask();
+		await clock.advance(0);
+		boost.exit(boostCode);
+		await clock.advance(0);
+		relay().exit(relayCode);
+		await ending;
+		assert.equal(code(), 1);
+	});
+}
+
+test("a relay that ends is started again, each time later, and sooner again when it was up for long", async () => {
+	const { warned, relays, relay, boost, clock, ending, ask, code } = scene();
+	boost.start();
+	relay().start();
+	await clock.advance(0);
+	const pauses: number[] = [];
+	for (let i = 0; i < 9; i++) {
+		const count = relays.length;
+		relay().exit(i % 2 === 0 ? null : 1, i % 2 === 0 ? "SIGKILL" : null);
+		let waited = 0;
+		for (await clock.advance(0); relays.length === count; waited += 250) await clock.advance(250);
+		pauses.push(waited);
+	}
+	assert.deepEqual(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+	assert.deepEqual(warned.slice(0, 2), [
+		{ signal: "SIGKILL", ms: 250 },
+		{ code: 1, ms: 500 },
+	]);
+	await clock.advance(60_000);
+	const count = relays.length;
+	relay().exit(1);
+	await clock.advance(250);
+	assert.equal(relays.length, count + 1);
+	assert.equal(code(), undefined);
+	ask();
+	boost.exit(0);
+	await clock.advance(0);
+	relay().exit(0);
+	await ending;
+	assert.equal(code(), 0);
+});
+
+test("asked to stop while the relay waits to be started again, none is started", async () => {
+	const { relays, relay, boost, clock, ending, ask, code } = scene();
+	boost.start();
+	relay().start();
+	await clock.advance(0);
+	relay().exit(null, "SIGSEGV");
+	await clock.advance(100);
+	ask();
+	await clock.advance(0);
+	boost.exit(0);
+	await clock.advance(0);
+	await ending;
+	assert.deepEqual([code(), relays.length], [0, 1]);
+	await clock.advance(60_000);
+	assert.equal(relays.length, 1);
+});
+
+test("a relay that ends by a signal before it ever served is started again; it is no refusal", async () => {
+	const { relays, relay, boost, clock, code } = scene();
+	boost.start();
+	relay().exit(null, "SIGKILL");
+	await clock.advance(250);
+	assert.deepEqual([relays.length, code()], [2, undefined]);
+});
+
+test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
+	const { told, relays, relay, boost, clock, ending, code, fresh } = scene();
+	fresh();
+	relay().exit(1);
+	await clock.advance(2_000);
+	assert.deepEqual(told, ["relay 1 ends"]);
+	boost.exit(1);
+	await ending;
+	assert.deepEqual([code(), relays.length], [1, 1]);
+});
+
+test("where boost's settings are good, it is stopped as soon as that is known, or after five seconds", async () => {
+	for (const known of [true, false]) {
+		const { told, relay, boost, clock, ending, code, fresh } = scene();
+		relay().exit(1);
+		await clock.advance(1_000);
+		fresh();
+		if (known) boost.start();
+		await clock.advance(known ? 0 : 3_999);
+		assert.deepEqual(told, known ? ["boost is asked to stop"] : []);
+		await clock.advance(1);
+		assert.deepEqual(told, ["boost is asked to stop"]);
+		boost.exit(0);
+		await ending;
+		assert.equal(code(), 1);
+	}
+});
+
+test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
+	const { told, relay, boost, clock, ending, code, fresh } = scene();
+	fresh();
+	boost.exit(1);
+	await clock.advance(1_000);
+	assert.deepEqual(told, ["boost ends"]);
+	relay().exit(1);
+	await ending;
+	assert.deepEqual(told, ["boost ends", "relay 1 ends", "boost is asked to stop"]);
+	assert.equal(code(), 1);
+});
+
+test("boost's end is the end of the relay, whatever its code", async () => {
+	for (const [code, signal, expected] of [
+		[3, null, 3],
+		[null, "SIGKILL", 1],
+	] as const) {
+		const { told, relay, boost, clock, ending, code: ended, fresh } = scene();
+		relay().start();
+		boost.start();
+		await clock.advance(0);
+		fresh();
+		boost.exit(code, signal);
+		await clock.advance(0);
+		assert.deepEqual(told, ["boost ends", "boost is asked to stop", "relay 1 is asked to stop"]);
+		relay().exit(0);
+		await ending;
+		assert.equal(ended(), expected);
+	}
+});
+
+test("a stop that is asked for while one waits for the other's word is not put off", async () => {
+	const { told, relay, boost, clock, ending, ask, code } = scene();
+	relay().exit(1);
+	await clock.advance(1_000);
+	ask();
+	await clock.advance(0);
+	assert.equal(told.at(-1), "boost is asked to stop");
+	boost.exit(0);
+	await ending;
+	assert.equal(code(), 1);
+});

@@ -1,0 +1,60 @@
+// service_transactionStatuses over records of every stage: the order of the answer, and what is said of each.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { STAGES } from "../../../../../relay/domain/lifecycle.ts";
+import { newRecord, type TransactionRecord } from "../../../../../relay/domain/record.ts";
+import { service_transactionStatuses } from "../../../../../relay/ingress/methods/service_transactionStatuses.ts";
+import type { MethodNeeds } from "../../../../../relay/ingress/needs.ts";
+import { statusReport } from "../../../../../relay/status/report.ts";
+import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
+import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
+import { privateTransaction } from "../../../../support/txFactory.ts";
+
+const CONTEXT = callContext(
+	{ path: "/", search: "" },
+	{ address: "192.0.2.1", signer: null, vouched: false },
+	null,
+	null,
+);
+const NEVER_SEEN = `0x${"Ab".repeat(32)}`;
+
+/** One record in each stage. */
+const RECORDS: readonly TransactionRecord[] = STAGES.map((stage, nonce) => {
+	const record = newRecord(privateTransaction({ nonce }));
+	record.stage = stage;
+	return record;
+});
+
+function ask(hashes: readonly string[]): Promise<unknown> {
+	const byHash = new Map(RECORDS.map((record) => [record.hash, record]));
+	const needs: Pick<MethodNeeds, "records" | "statusView"> = {
+		records: { record: async (hash) => byHash.get(hash) ?? null },
+		statusView: statusReport,
+	};
+	// The other needs are other methods'.
+	const table = methodTable<MethodNeeds, CallContext>([service_transactionStatuses], needs as MethodNeeds);
+	return Promise.resolve(table.get("service_transactionStatuses")?.call([hashes], CONTEXT));
+}
+
+test("each hash is answered in its place, with the status and stage of its record", async () => {
+	const expected = RECORDS.map((record) => ({
+		hash: record.hash,
+		status: statusReport(record).status,
+		stage: record.stage,
+	}));
+	assert.deepEqual(await ask(RECORDS.map(({ hash }) => hash)), expected);
+	assert.deepEqual(await ask(RECORDS.map(({ hash }) => hash).reverse()), [...expected].reverse());
+});
+
+test("what the relay does not know is unknown and has no stage, in lower case, and twice if asked twice", async () => {
+	const blank = { hash: NEVER_SEEN.toLowerCase(), status: "UNKNOWN", stage: null };
+	const hash = RECORDS[0]?.hash ?? "";
+	assert.deepEqual(await ask([NEVER_SEEN, hash, NEVER_SEEN]), [
+		blank,
+		{ hash, status: "UNKNOWN", stage: "PENDING" },
+		blank,
+	]);
+});
+
+test("it weighs ten", () => assert.equal(service_transactionStatuses.weight, 10));
