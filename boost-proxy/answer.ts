@@ -78,7 +78,7 @@ function idOf(head: string, tail: string): RpcId | undefined {
 	}
 	RESULT.lastIndex = at;
 	if (!RESULT.test(head)) return undefined;
-	return id ?? idFrom(TAIL_ID.exec(tail)?.[1]);
+	return id === undefined ? idFrom(TAIL_ID.exec(tail)?.[1]) : id;
 }
 
 function memberAt(text: string, at: number): RegExpExecArray | null {

@@ -107,7 +107,7 @@ export class HandoverWalk {
 			lane.latest ??= await this.#latest(from);
 			if (lane.latest === null) return this.#waitFor(entry, upstream);
 			if (nonce < lane.latest) return !this.#waitFor(entry, upstream);
-			if (nonce !== this.#firstMissing(upstream, from, lane.latest)) return this.#waitFor(entry, upstream);
+			if (nonce > this.#firstMissing(upstream, from, lane.latest)) return this.#waitFor(entry, upstream);
 		}
 		const raw = await this.#with.journal.raw(entry.hash).catch(() => null);
 		// It may have ended meanwhile, have been replaced, or be under way again.

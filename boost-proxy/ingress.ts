@@ -17,10 +17,11 @@ import { type RpcBody, type RpcCall, readBody } from "../shared/jsonrpc/envelope
 import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { RequestState, Trail, Upstreams } from "./domain/ports.ts";
-import type { Failover } from "./failover.ts";
+import { type Failover, unavailable } from "./failover.ts";
 import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
 import { kindOf, labelOf, RELAY_ONLY, weightOf } from "./policy.ts";
 import { trailHeaders } from "./trailHeaders.ts";
+import { readCalls } from "./verdict.ts";
 
 export interface IngressOptions {
 	readonly maxBatch: number;
@@ -169,9 +170,11 @@ class BoostIngress {
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 		const unsigned = { ...state, asker: { ...state.asker, signature: null } };
 		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned);
-		const { result, error } = JSON.parse(answer.body.toString("utf8"));
-		if (error === undefined || error === null) return result;
-		throw new ForeignRpcError(Number(error.code), String(error.message), error.data);
+		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
+		if (read === undefined) throw unavailable("no upstream answers");
+		if (read.ok) return read.result;
+		const { code, message: words, data } = read.error;
+		throw new ForeignRpcError(code, words, data);
 	}
 
 	#headers(trail: Trail): Record<string, string> {

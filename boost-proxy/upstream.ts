@@ -16,7 +16,7 @@ import type {
 	Upstream,
 	WholeBody,
 } from "./domain/ports.ts";
-import { isNonceTooLow, judgeDelivery, judgeReading } from "./verdict.ts";
+import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
 	readonly name: UpstreamName;
@@ -136,7 +136,7 @@ export class HttpUpstream implements Upstream {
 			{ ...options, path, search: "", ids, batch: false },
 			whole !== null,
 		);
-		return reading === null ? null : readOne(reading);
+		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
 
 	async batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
@@ -145,23 +145,18 @@ export class HttpUpstream implements Upstream {
 		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
 		const ids = calls.map((_, i) => i);
 		const reading = await this.#read(body, { ...options, path: "fast", search: "", ids, batch: true }, false);
-		if (reading?.kind !== "answered") return null;
-		const answers = JSON.parse(reading.body.toString("utf8")) as { readonly id: unknown }[];
-		const byId = new Map(answers.map((answer) => [answer.id, answer]));
-		const results = calls.map((_, i) => readResult(byId.get(i)));
-		return results.every((result) => result !== null) ? results : null;
+		return reading === null ? null : readCalls(reading, ids);
 	}
 
 	async statusPage(hash: string, options: SendOptions): Promise<unknown> {
-		const { statusRoad } = this.#dependencies;
+		const { statusRoad, roads } = this.#dependencies;
 		const path = this.dialect === null ? `/tx/${hash}` : this.dialect.statusPath(hash);
-		if (statusRoad === null || path === null) return null;
-		const ran = await this.breaker.run("read", async () => {
-			if (options.trail !== undefined) options.trail.attempts += 1;
-			const exchange = await statusRoad.get(path, options.deadlineMs);
-			return { outcome: pageOutcome(exchange), exchange };
-		});
-		return ran?.exchange.kind === "answered" ? readPage(ran.exchange) : null;
+		// A page may be on a host of its own: what becomes of it says nothing of the upstream.
+		if (statusRoad === null || path === null || (statusRoad === roads.fast.road && this.breaker.isOut))
+			return null;
+		if (options.trail !== undefined) options.trail.attempts += 1;
+		const exchange = await statusRoad.get(path, options.deadlineMs);
+		return exchange.kind === "answered" ? readPage(exchange) : null;
 	}
 
 	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
@@ -215,12 +210,6 @@ function readingOutcome(reading: Reading): Attempted["outcome"] {
 	return reading.kind === "failed" ? reading.fault : reading.kind;
 }
 
-function pageOutcome(exchange: Awaited<ReturnType<Road["get"]>>): Attempted["outcome"] {
-	if (exchange.kind === "failed") return exchange.fault;
-	if (exchange.kind === "cut") return "cut";
-	return exchange.status >= 500 ? "httpStatus" : "answered";
-}
-
 function readPage({ status, body }: Exchange): unknown {
 	if (status !== 200) return null;
 	try {
@@ -228,23 +217,6 @@ function readPage({ status, body }: Exchange): unknown {
 	} catch {
 		return null;
 	}
-}
-
-/** A −32603 is no answer: another upstream may have one. */
-function readOne(reading: Reading): CallResult | null {
-	if (reading.kind !== "answered") return null;
-	return readResult(JSON.parse(reading.body.toString("utf8")));
-}
-
-function readResult(answer: unknown): CallResult | null {
-	if (typeof answer !== "object" || answer === null) return null;
-	const { error, result } = answer as { error?: unknown; result?: unknown };
-	if (typeof error === "object" && error !== null) {
-		const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
-		if (typeof code !== "number" || typeof message !== "string") return null;
-		return { ok: false, error: { code, message, ...(data === undefined ? {} : { data }) } };
-	}
-	return result === undefined ? null : { ok: true, result };
 }
 
 function isTransaction(result: unknown, hash: string): boolean {

@@ -53,7 +53,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 ];
 
 /** Folders whose `index.ts` is a list of what is registered there. */
-const REGISTRIES = ["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"];
+const REGISTRIES = [
+	...["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"],
+	"boost-proxy/dialects",
+];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
 const MAIN = /^(relay|boost-proxy)\/main\.ts$/;

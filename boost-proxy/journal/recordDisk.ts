@@ -164,7 +164,7 @@ export class RecordDisk {
 
 	#failedFor(hash: string, write: number, thrown: unknown): void {
 		const unwritten = this.#unwritten.get(hash);
-		// Else a later write of it is under way, or came through.
+		// Else a later write of it is under way, and decides.
 		if (unwritten?.write === write) {
 			if (unwritten.state === null && this.#unwritten.size > this.#options.maxUnwritten) {
 				this.#isUntidy = true;
@@ -207,9 +207,10 @@ export class RecordDisk {
 		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
 			const writes: Promise<void>[] = [];
 			for (const hash of this.#failed) {
-				const { state, raw } = this.#unwritten.get(hash) ?? { state: null, raw: null };
+				const unwritten = this.#unwritten.get(hash);
+				if (unwritten === undefined) continue;
 				// It fails again at the end of the line: no record holds up the others.
-				writes.push(this.#write(hash, state, raw, false));
+				writes.push(this.#write(hash, unwritten.state, unwritten.raw, false));
 				if (writes.length >= count) break;
 			}
 			const results = await Promise.allSettled(writes);

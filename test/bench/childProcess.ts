@@ -12,9 +12,17 @@ const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export class MeasuredProcess {
 	readonly #child: ChildProcess;
 
-	/** `flags` are node's own. */
-	constructor(file: string, flags: readonly string[], env: Readonly<Record<string, string>>) {
-		this.#child = spawn(process.execPath, [...flags, "--import", "tsx", file], {
+	/** `flags` are node's own; `file` is of this repository. */
+	static node(
+		file: string,
+		flags: readonly string[] = [],
+		env: Readonly<Record<string, string>> = {},
+	): MeasuredProcess {
+		return new MeasuredProcess(process.execPath, [...flags, "--import", "tsx", file], env);
+	}
+
+	constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+		this.#child = spawn(command, args, {
 			cwd: ROOT,
 			env: { PATH: process.env.PATH, ...env },
 			stdio: ["ignore", "pipe", "inherit"],
@@ -59,4 +67,12 @@ export class MeasuredProcess {
 
 function ticksPerSecond(): number {
 	return Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }).trim());
+}
+
+/** The flags that node has for this process in the Procfile. */
+export function procfileFlags(name: "relay" | "boost"): readonly string[] {
+	const flags = new RegExp(`^${name}: exec node (.*) --import`, "m").exec(
+		readFileSync(`${ROOT}/Procfile`, "utf8"),
+	);
+	return flags?.[1]?.split(" ") ?? [];
 }

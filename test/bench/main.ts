@@ -1,8 +1,9 @@
 // `npm run bench`: nothing comes in, the benchmarks' figures go out, a line each. They are ratios of things measured
-// in one run: absolute times say more of the machine than of the relay.
+// in one run: absolute times say more of the machine than of our own code.
 
+import { benchBoost } from "./boost.ts";
 import { benchSubmissions } from "./submissions.ts";
 
-for (const { name, value } of await benchSubmissions()) {
-	process.stdout.write(`${name.padEnd(56)} ${value.padStart(10)}\n`);
+for (const { name, value } of [...(await benchSubmissions()), ...(await benchBoost())]) {
+	process.stdout.write(`${name.padEnd(64)} ${value.padStart(10)}\n`);
 }

@@ -1,14 +1,14 @@
 // Durable submissions: a relay process takes signed transactions on /nochecks, and beside it the parts of that work
 // are measured alone in the same run. CPU time counts: what one core could do, whatever else the machine does.
 
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import type { TestAccount } from "../support/txFactory.ts";
-import { MeasuredProcess } from "./childProcess.ts";
+import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { load } from "./load.ts";
 import { benchAccounts, benchTransaction } from "./transactions.ts";
 
@@ -78,7 +78,7 @@ export async function benchSubmissions(): Promise<readonly Figure[]> {
 }
 
 async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, number>>> {
-	const echo = new MeasuredProcess("test/bench/echoServer.ts", [], {});
+	const echo = MeasuredProcess.node("test/bench/echoServer.ts");
 	const [, port] = await echo.printed(/port (\d+)/);
 	const [account] = benchAccounts(1);
 	const body = bodyOf(benchTransaction(account, 0));
@@ -88,14 +88,14 @@ async function measureParts(sinkUrl: string): Promise<Readonly<Record<string, nu
 	await load(`http://127.0.0.1:${port}/`, bodies, CONNECTIONS);
 	const httpMicros = (echo.cpuMicros() - before) / bodies.length;
 	await echo.stop();
-	const alone = new MeasuredProcess("test/bench/parts.ts", [], { SINK_URL: sinkUrl });
+	const alone = MeasuredProcess.node("test/bench/parts.ts", [], { SINK_URL: sinkUrl });
 	const [, text] = await alone.printed(/parts (.*)\n/);
 	return { httpMicros, ...(JSON.parse(text ?? "{}") as Record<string, number>) };
 }
 
 async function startRelay(chain: DevChain, sinkUrl: string): Promise<Relay> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
-	const process = new MeasuredProcess("relay/main.ts", procfileFlags(), {
+	const process = MeasuredProcess.node("relay/main.ts", procfileFlags("relay"), {
 		PORT: "0",
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
@@ -157,12 +157,6 @@ async function measureMemory(chain: DevChain, sinkUrl: string): Promise<number> 
 	const bytes = (relay.process.residentBytes() - before) / count;
 	await relay.stop();
 	return bytes;
-}
-
-/** The flags that node has in the Procfile. */
-function procfileFlags(): readonly string[] {
-	const line = /^relay: exec node (.*) --import/m.exec(readFileSync("Procfile", "utf8"))?.[1];
-	return line?.split(" ") ?? [];
 }
 
 /** A builder that takes everything: its own speed must not be measured. */

@@ -45,10 +45,10 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 		RATE_LIMIT_RPS: "0",
 		TX_TTL_BLOCKS: "1000",
 		SLOT_SECONDS: String(SLOT_SECONDS),
-		REQUEST_BUDGET_MS: "2500",
+		REQUEST_BUDGET_MS: "5000",
 		PROBE_INTERVAL_MS: "50",
 		// On a machine with two cores this process is busy with all the cells' parts.
-		PROBE_TIMEOUT_MS: "300",
+		PROBE_TIMEOUT_MS: "1000",
 		BREAKER_HOLD_MS: "100",
 		BREAKER_HOLD_MAX_MS: "400",
 	};

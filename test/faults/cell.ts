@@ -55,7 +55,7 @@ export interface CellResult {
 
 const DEADLINE_MS = 20_000;
 /** Of accounts that send only once, so many; then they send again. */
-const MOST_ACCOUNTS = 400;
+const MOST_ACCOUNTS = 1_000;
 
 /** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
@@ -99,7 +99,7 @@ async function trafficTo(
 	url: string,
 	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
 ): Promise<Traffic> {
-	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 4));
+	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 10));
 	if (poor === undefined) throw new Error("no accounts");
 	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
 	return new Traffic({ url, rate, paths, refusedEvery: 8, chainEvery: 3, retries, accounts, poor });

@@ -75,7 +75,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"overloaded"}}',
 	}),
 	wireCase("429", { kind: "status", status: 429 }),
-	wireCase("late acceptance", { kind: "late", ms: 1_500 }),
+	wireCase("late acceptance", { kind: "late", ms: 3_000 }),
 	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),
 	submissionCase("submissions hang, all else is well", { kind: "late", ms: 60_000 }),
 	submissionCase("submissions get 502, all else is well", { kind: "status", status: 502 }),

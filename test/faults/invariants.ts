@@ -4,6 +4,7 @@
 import { until } from "../support/until.ts";
 import { statusOf } from "./boostHere.ts";
 import type { CellStory, Outage } from "./cell.ts";
+import type { CellParts } from "./cellParts.ts";
 import { holeOf } from "./figures.ts";
 import type { Sent } from "./traffic.ts";
 import type { World } from "./world.ts";
@@ -21,11 +22,18 @@ export async function violationsOf(story: CellStory): Promise<string[]> {
 		...routesOf(story),
 		...breakersOf(story),
 		...fallbackOf(story),
-		...(await minedOf(story.parts.world, story.sent)),
-		...revertsOf(story),
-		...publicOf(story.parts.world, story.sent),
-		...(await journalOf(story)),
+		...(await lostOf(story.parts, story.sent)),
 	].map((text) => `${story.fault.name}: ${text}`);
+}
+
+/** What holds whatever happens: nothing that was acknowledged is lost, public or loose. */
+export async function lostOf(parts: CellParts, sent: readonly Sent[]): Promise<string[]> {
+	return [
+		...(await minedOf(parts.world, sent)),
+		...revertsOf(parts, sent),
+		...publicOf(parts.world, sent),
+		...(await journalOf(parts, sent)),
+	];
 }
 
 /** Clients of a healthy fallback see no error but verdicts; without one they are told so, and nothing else. */
@@ -130,9 +138,9 @@ async function notMined(world: World, list: readonly Sent[]): Promise<readonly S
 }
 
 /** No builder was ever told that a transaction of /noreverts may revert. */
-function revertsOf({ parts, sent }: CellStory): string[] {
+function revertsOf(parts: CellParts, sent: readonly Sent[]): string[] {
 	const own = new Map(sent.filter(({ path }) => path === "/noreverts").map(({ raw, hash }) => [raw, hash]));
-	return parts.world.builder.requests().flatMap(({ method, params }) => {
+	return parts.world.builder.calls().flatMap(({ method, params }) => {
 		const { txs, revertingTxHashes, tx } = (params[0] ?? {}) as Record<string, unknown>;
 		const raws = Array.isArray(txs) ? txs.map(String) : [String(tx ?? params[0])];
 		const hashes = raws.flatMap((raw) => own.get(raw) ?? []);
@@ -148,18 +156,32 @@ function publicOf(world: World, sent: readonly Sent[]): string[] {
 	return told("in the public mempool", sent, ({ hash }) => seen.has(hash));
 }
 
-/** What is mined leaves the journal, which never failed. */
-async function journalOf({ parts }: CellStory): Promise<string[]> {
+/**
+ * What is mined leaves the journal, which never failed. What one upstream may have although another refused it is
+ * followed for a while longer.
+ */
+async function journalOf(parts: CellParts, sent: readonly Sent[]): Promise<string[]> {
+	const doubtful = sent.filter(({ kind, attempts }) => kind !== "sound" && attempts > 1).length;
 	const { journal } = await until(
 		"the journal is empty",
 		async () => {
 			const status = await statusOf(parts.boost.url);
-			return status.journal.depth === 0 && status;
+			return status.journal.depth <= doubtful && status;
 		},
 		MINED_MS,
 	).catch(() => statusOf(parts.boost.url));
-	const found = journal.depth === 0 ? [] : [`${journal.depth} are still in the journal`];
+	const found: string[] = [];
+	if (journal.depth > doubtful) {
+		const stages = await Promise.all(sent.map(({ hash }) => stageOf(parts.boost.url, hash)));
+		const open = sent.filter((_, i) => stages[i] !== "INCLUDED");
+		found.push(...told(`${journal.depth} are still in the journal of`, open, ({ kind }) => kind === "sound"));
+	}
 	return journal.durable ? found : [...found, "the journal failed"];
+}
+
+async function stageOf(url: string, hash: string): Promise<string | undefined> {
+	const answer = await fetch(`${url}/tx/${hash}`);
+	return ((await answer.json()) as { stage?: string }).stage;
 }
 
 /** The first ones of those that are `wrong`, and their number. */

@@ -14,13 +14,15 @@ const OPTIONS = { rate: 20, paths: ["/fast", "/noreverts"], answers: 8, relapses
 
 let world: World;
 before(async () => {
-	world = await startWorld({ blockMs: 400 });
+	world = await startWorld({ blockMs: 400, builder: "plain" });
 });
 after(() => world.stop());
 
-test("faults", { concurrency: CELLS }, async (t) => {
+test("faults", { concurrency: Number(process.env.CELLS ?? CELLS) }, async (t) => {
 	await Promise.all(
-		FAULT_CASES.filter(({name}) => (process.env.ONLY ?? "").split(",").some((one) => name.includes(one))).map((fault) =>
+		FAULT_CASES.filter(({ name }) =>
+			(process.env.ONLY ?? "").split(",").some((one) => name.includes(one)),
+		).map((fault) =>
 			t.test(fault.name, async (cell) => {
 				const { figures, violations } = await runCell(world, fault, OPTIONS);
 				cell.diagnostic(figuresLine(figures));

@@ -8,14 +8,26 @@ import { readRelayConfig } from "../../relay/config.ts";
 import { createRelay, type Relay } from "../../relay/relay.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { type DevBuilder, startDevBuilder } from "../devnet/devBuilder.ts";
+import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
+import { startPlainMiner } from "./plainMiner.ts";
+
+/** What the cells need of a builder. */
+export interface BuilderPart {
+	readonly url: string;
+	buildBlock(): Promise<unknown>;
+	/** Runs `look` while nothing private is in the node's pool. */
+	outsideBurst<T>(look: () => Promise<T>): Promise<T>;
+	/** All calls that it got. */
+	calls(): readonly { readonly method: string; readonly params: readonly unknown[] }[];
+	stop(): Promise<void>;
+}
 
 export interface World {
 	readonly chain: DevChain;
-	readonly builder: DevBuilder;
+	readonly builder: BuilderPart;
 	/** The second relay's URL, and that of the chain behind it. */
 	readonly fallbackUrl: string;
 	/** A folder for the data of a process, removed at the end. */
@@ -36,6 +48,8 @@ export interface World {
 export interface WorldOptions {
 	/** Between two blocks, in ms of real time. The chain's slots are of one second whatever it is. */
 	readonly blockMs: number;
+	/** `dev` unless said; `plain` leaves the machine to what is measured. */
+	readonly builder?: "dev" | "plain";
 }
 
 /** Chain time between blocks; also what relays and boosts are told. */
@@ -51,7 +65,7 @@ const FIRST_ACCOUNT = 1_000_000;
 export async function startWorld(options: WorldOptions): Promise<World> {
 	const root = mkdtempSync(join(tmpdir(), "leeward-faults-"));
 	const chain = await startDevChain({ slotSeconds: SLOT_SECONDS });
-	const builder = await startDevBuilder({ chain, manual: true, recordLimit: 500_000 });
+	const builder = options.builder === "plain" ? await startPlainMiner(chain) : await startDev(chain);
 	const relayEnv = {
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
@@ -114,6 +128,17 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 			await chain.stop();
 			rmSync(root, { recursive: true, force: true });
 		},
+	};
+}
+
+async function startDev(chain: DevChain): Promise<BuilderPart> {
+	const dev = await startDevBuilder({ chain, manual: true, recordLimit: 500_000 });
+	return {
+		url: dev.url,
+		buildBlock: () => dev.buildBlock(),
+		outsideBurst: (look) => dev.outsideBurst(look),
+		calls: () => dev.requests(),
+		stop: () => dev.stop(),
 	};
 }
 

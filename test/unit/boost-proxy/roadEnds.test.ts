@@ -3,12 +3,13 @@
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { CutSwitch } from "../../../boost-proxy/breakerCut.ts";
 import type { ExchangeResult } from "../../../boost-proxy/domain/delivery.ts";
-import { createRoad } from "../../../boost-proxy/road.ts";
-import { systemClock } from "../../../shared/clock.ts";
+import type { Road } from "../../../boost-proxy/domain/ports.ts";
+import { createRoad, type RoadOptions } from "../../../boost-proxy/road.ts";
+import { type Clock, systemClock } from "../../../shared/clock.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 import { httpText, type RawScript, RawUpstream } from "../../support/rawUpstream.ts";
 import { until } from "../../support/until.ts";
@@ -103,21 +104,19 @@ const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => v
 ];
 
 for (const [what, script, check] of ENDS) {
-	test(`an exchange ends by ${what}`, async () => {
-		const upstream = await RawUpstream.start(script);
-		const road = createRoad({ url: upstream.url, maxAnswerBytes: 1_024 }, { clock: new ManualClock() });
+	test(`an exchange ends by ${what}`, async (t) => {
+		const upstream = await upstreamOf(t, script);
+		const road = roadOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
 		check(await road.post(post()));
-		await road.close();
-		await upstream.close();
 	});
 }
 
-test("a deadline ends silence, slow headers and a slow body alike, and the connection with them", async () => {
+test("a deadline ends silence, slow headers and a slow body alike, and the connection with them", async (t) => {
 	const starts = ["", "HTTP/1.1 200 OK\r\nx-slow: ", 'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"id"'];
 	for (const start of starts) {
 		const clock = new ManualClock();
-		const upstream = await RawUpstream.start(({ socket }) => void socket.write(start));
-		const road = createRoad({ url: upstream.url }, { clock });
+		const upstream = await upstreamOf(t, ({ socket }) => void socket.write(start));
+		const road = roadOf(t, { url: upstream.url }, clock);
 		const pending = road.post(post(4_000));
 		await upstream.sawRequests(1);
 		const peer = upstream.peers[0];
@@ -129,59 +128,53 @@ test("a deadline ends silence, slow headers and a slow body alike, and the conne
 		assert.deepEqual(await pending, failed("timeout", true), `after ${JSON.stringify(start)}`);
 		await until("the connection is ended", () => peer?.closed);
 		assert.equal(clock.timers, 0, "no timer is left");
-		await road.close();
-		await upstream.close();
 	}
 });
 
-test("refused connections: no byte left, for those behind the limit as well", async () => {
-	const closed = await RawUpstream.start();
+test("refused connections: no byte left, for those behind the limit as well", async (t) => {
+	const closed = await upstreamOf(t);
 	const { url } = closed;
 	await closed.close();
-	const road = createRoad({ url, connections: 1 }, { clock: systemClock });
+	const road = roadOf(t, { url, connections: 1 });
 	const results = await Promise.all(Array.from({ length: 5 }, () => road.post(post())));
 	for (const result of results) assert.deepEqual(result, failed("refused", false));
-	await road.close();
 });
 
-test("a connection that never gets ready: no byte of the request leaves, by our deadline or by the pool's", async () => {
+test("a connection that never gets ready: no byte of the request leaves, by our deadline or by the pool's", async (t) => {
 	// TLS that is never answered: the connection is there, and not ready for requests.
-	const upstream = await RawUpstream.start();
+	const upstream = await upstreamOf(t);
 	const url = `https://127.0.0.1:${upstream.port}`;
 	const clock = new ManualClock();
-	const patient = createRoad({ url }, { clock });
+	const patient = roadOf(t, { url }, clock);
 	const pending = patient.post(post(1_000));
 	await until("a connection", () => upstream.peers.length === 1);
 	await clock.advance(1_000);
 	assert.deepEqual(await pending, failed("timeout", false));
-	const hasty = createRoad({ url, connectMs: 40 }, { clock });
+	const hasty = roadOf(t, { url, connectMs: 40 }, clock);
 	const refused = hasty.post(post());
 	await until("another connection", () => upstream.peers.length === 2);
 	await clock.advance(40);
 	assert.deepEqual(await refused, failed("refused", false));
 	await until("both are ended", () => upstream.peers[1]?.closed);
-	await Promise.all([patient.close(), hasty.close()]);
 	assert.doesNotMatch(upstream.received, /eth_sendRaw|POST/);
-	await upstream.close();
 });
 
-test("TLS that is refused counts as a refused connection", async () => {
+test("TLS that is refused counts as a refused connection", async (t) => {
 	const server = createServer((socket) => {
 		socket.on("error", () => {});
 		socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n");
 	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	t.after(() => server.close());
 	const { port } = server.address() as { port: number };
-	const road = createRoad({ url: `https://127.0.0.1:${port}` }, { clock: systemClock });
+	const road = roadOf(t, { url: `https://127.0.0.1:${port}` });
 	assert.deepEqual(await road.post(post()), failed("refused", false));
-	await road.close();
-	await new Promise<void>((resolve) => server.close(() => resolve()));
 });
 
-test("behind the limit: what was given up is never sent, though its turn comes", async () => {
+test("behind the limit: what was given up is never sent, though its turn comes", async (t) => {
 	const clock = new ManualClock();
-	const upstream = await RawUpstream.start();
-	const road = createRoad({ url: upstream.url, connections: 1 }, { clock });
+	const upstream = await upstreamOf(t);
+	const road = roadOf(t, { url: upstream.url, connections: 1 }, clock);
 	const first = road.post(post(LONG_MS, '"first"'));
 	await upstream.sawRequests(1);
 	const cut = new CutSwitch();
@@ -199,13 +192,11 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 	assert.equal((await last).kind, "answered");
 	assert.doesNotMatch(upstream.received, /late|unwanted/);
 	assert.equal(upstream.peers.length, 1, "the connection was kept");
-	await road.close();
-	await upstream.close();
 });
 
-test("given up before the connection is ready: nothing is written on it, and the next request is", async () => {
-	const upstream = await RawUpstream.start(({ socket }) => void socket.write(httpText("{}")));
-	const road = createRoad({ url: upstream.url, connections: 1 }, { clock: systemClock });
+test("given up before the connection is ready: nothing is written on it, and the next request is", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }) => void socket.write(httpText("{}")));
+	const road = roadOf(t, { url: upstream.url, connections: 1 });
 	const cut = new CutSwitch();
 	const pending = road.post({ ...post(LONG_MS, '"unwanted"'), cut });
 	cut.cut();
@@ -213,37 +204,33 @@ test("given up before the connection is ready: nothing is written on it, and the
 	assert.equal((await road.post(post())).kind, "answered");
 	assert.equal(upstream.peers.length, 1, "on the same connection");
 	assert.doesNotMatch(upstream.received, /unwanted/);
-	await road.close();
-	await upstream.close();
 });
 
-test("a reused connection that dies under a request is a reset, and may have had it", async () => {
-	const upstream = await RawUpstream.start(({ socket }, _, nth) => {
+test("a reused connection that dies under a request is a reset, and may have had it", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) socket.resetAndDestroy();
 		else socket.write(httpText("{}"));
 	});
-	const road = createRoad({ url: upstream.url }, { clock: systemClock });
+	const road = roadOf(t, { url: upstream.url });
 	assert.equal((await road.post(post())).kind, "answered");
 	assert.deepEqual(await road.post(post()), failed("reset", true));
 	assert.equal((await road.post(post())).kind, "answered", "by a new connection");
 	assert.equal(upstream.peers.length, 2);
 	assert.equal(upstream.requests.length, 3, "nothing was sent twice");
-	await road.close();
-	await upstream.close();
 });
 
-test("a cut ends a request under way, and one that was answered no more", async () => {
-	const upstream = await RawUpstream.start(({ socket }, _, nth) => {
+test("a cut ends a request under way, and one that was answered no more", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) socket.write(httpText("{}"));
 	});
 	const clock = new ManualClock();
-	const road = createRoad({ url: upstream.url }, { clock });
+	const road = roadOf(t, { url: upstream.url }, clock);
 	const cut = new CutSwitch();
 	const pending = road.post({ ...post(), cut });
 	await upstream.sawRequests(1);
-	const later = new CutSwitch();
+	const later = countingCut();
 	const done = await road.post({ ...post(), cut: later });
-	later.cut();
+	assert.equal(later.listeners, 0, "nobody listens for one that is over");
 	cut.cut();
 	assert.deepEqual(await pending, { kind: "cut", sent: true });
 	assert.equal(done.kind, "answered");
@@ -253,13 +240,11 @@ test("a cut ends a request under way, and one that was answered no more", async 
 	assert.deepEqual(await road.post(post(0)), failed("timeout", false));
 	assert.equal(clock.timers, 0, "no timer is left");
 	assert.equal(upstream.requests.length, 2);
-	await road.close();
-	await upstream.close();
 });
 
-test("closing ends what is under way and what waits as cut, and takes nothing more", async () => {
-	const upstream = await RawUpstream.start();
-	const road = createRoad({ url: upstream.url, connections: 1 }, { clock: systemClock });
+test("closing ends what is under way and what waits as cut, and takes nothing more", async (t) => {
+	const upstream = await upstreamOf(t);
+	const road = roadOf(t, { url: upstream.url, connections: 1 });
 	const pending = road.post(post());
 	const waiting = road.post(post());
 	await upstream.sawRequests(1);
@@ -267,9 +252,7 @@ test("closing ends what is under way and what waits as cut, and takes nothing mo
 	assert.deepEqual(await pending, { kind: "cut", sent: true });
 	assert.deepEqual(await waiting, { kind: "cut", sent: false });
 	assert.deepEqual(await road.get("/readyz", LONG_MS), { kind: "cut", sent: false });
-	await road.close();
 	assert.equal(upstream.requests.length, 1);
-	await upstream.close();
 });
 
 function is(fault: string): (result: ExchangeResult) => void {
@@ -283,4 +266,32 @@ function answered(status: number, text: string, retryAfterS: number | undefined)
 
 function reply(body: string, status: string, ...headers: string[]): RawScript {
 	return ({ socket }) => void socket.write(httpText(body, status, headers));
+}
+
+/** Closed behind the test, whatever became of it: a server that is left would keep the process. */
+async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstream> {
+	const upstream = await RawUpstream.start(script);
+	t.after(() => upstream.close());
+	return upstream;
+}
+
+function roadOf(t: TestContext, options: RoadOptions, clock: Clock = systemClock): Road {
+	const road = createRoad(options, { clock });
+	t.after(() => road.close());
+	return road;
+}
+
+/** A cut that is never made. */
+function countingCut() {
+	const cut = {
+		isCut: false,
+		listeners: 0,
+		onCut() {
+			cut.listeners += 1;
+			return () => {
+				cut.listeners -= 1;
+			};
+		},
+	};
+	return cut;
 }

@@ -18,7 +18,10 @@ import { createFollower } from "../../../boost-proxy/follower.ts";
 import { createHandover } from "../../../boost-proxy/handover.ts";
 import { Background } from "../../../shared/background.ts";
 import { silentLogger } from "../../../shared/log.ts";
-import { hashOf, scene as journalScene, newEntry, senderOf } from "./journal/journalScene.ts";
+import { hashOf, scene as journalScene, newEntry } from "./journal/journalScene.ts";
+
+/** Account `n`. */
+export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "0")}`;
 
 export const SLOT_MS = 12_000;
 export const INTERVAL_MS = 1_000;
@@ -252,7 +255,7 @@ export async function handoverScene(options: SceneOptions = {}) {
 		const { acknowledged = true, ...rest } = changed;
 		const hash = hashOf(n);
 		const [first = "relay", ...others] = holders;
-		const entry = newEntry(n, { receivedAt: clock.now(), ...rest });
+		const entry = newEntry(n, { from: senderOf(1), receivedAt: clock.now(), ...rest });
 		assert.equal(await journal.add(entry, first), true, "it is added");
 		for (const by of others) await journal.held(hash, by);
 		await journal.settle(hash, acknowledged);
@@ -286,4 +289,4 @@ export function entryOf({ journal }: HandoverScene, hash: string): OpenEntry {
 	return entry;
 }
 
-export { hashOf, senderOf };
+export { hashOf };

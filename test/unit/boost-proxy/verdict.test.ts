@@ -212,41 +212,6 @@ test("where nobody asked for an answer, any will do", () => {
 });
 
 const PAD = "x".repeat(70_000);
-const LONG: readonly (readonly [string, string, boolean, string])[] = [
-	["as go-ethereum writes it", `{"jsonrpc":"2.0","id":1,"result":{"a":"${PAD}"}}`, false, "answered"],
-	["with the id first", `{"id":1,"jsonrpc":"2.0","result":"${PAD}"}`, false, "answered"],
-	["with spaces and a line's end", `{ "jsonrpc": "2.0", "id": 1, "result": "${PAD}" }\n`, false, "answered"],
-	["as Nethermind writes it", `{"jsonrpc":"2.0","result":"${PAD}","id":1}`, false, "answered"],
-	["with the version last", `{"result":"${PAD}","id":1,"jsonrpc":"2.0"}`, false, "answered"],
-	["in an order that takes a parser", `{"x":{},"result":"${PAD}","id":1,"y":[]}`, false, "answered"],
-	["with another id", `{"jsonrpc":"2.0","id":2,"result":"${PAD}"}`, false, "notJsonRpc"],
-	["with another id at the end", `{"jsonrpc":"2.0","result":"${PAD}","id":2}`, false, "notJsonRpc"],
-	["with an id within the result alone", `{"result":{"a":"${PAD}","id":1}}`, false, "notJsonRpc"],
-	[
-		"with an error of that length",
-		`{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"${PAD}"}}`,
-		false,
-		"answered",
-	],
-	[
-		"with an internal error",
-		`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"${PAD}"}}`,
-		false,
-		"internal",
-	],
-	["that breaks off", `{"jsonrpc":"2.0","id":1,"result":{"a":"${PAD}`, false, "notJsonRpc"],
-	["a page", `<html>${PAD}</html>`, false, "notJsonRpc"],
-	["a page for a batch", `<html>${PAD}</html>`, true, "notJsonRpc"],
-	["a batch", `[{"jsonrpc":"2.0","id":1,"result":"${PAD}"}]`, true, "answered"],
-	["a batch that breaks off", `[{"jsonrpc":"2.0","id":1,"result":"${PAD}"},`, true, "notJsonRpc"],
-];
-
-test("of a long answer the ends are enough", () => {
-	for (const [what, text, batch, expected] of LONG) {
-		const reading = judgeReading(exchange(text), { ids: [1], batch }, RELAY);
-		assert.equal(reading.kind === "failed" ? reading.fault : reading.kind, expected, what);
-	}
-});
 
 test("answers to calls of our own come in the order of the calls", () => {
 	const expected = { ids: [0, 1, 2], batch: true };

@@ -192,10 +192,35 @@ test("more ended ones than are remembered: the oldest go first, those that their
 	await journal.markEnded({ ...MARK, hash: hashOf(6), ending: "mined", untold: [] });
 	assert.deepEqual(left(journal), [0, 3, 5], "no room but its own");
 	assert.deepEqual(left((await reopened(disk)).journal), [0, 3, 5]);
-	assert.deepEqual(left((await reopened(disk, { maxEnded: 1 })).journal), [5]);
+	const less = await reopened(disk, { maxEnded: 1 });
+	assert.deepEqual(left(less.journal), [5]);
+	assert.deepEqual([...less.disk.map.keys()], ["m/format", `s/${hashOf(5)}`]);
 	assert.deepEqual(
 		[...disk.map.keys()].filter((key) => !key.startsWith("s/")),
 		["m/format"],
 	);
+	await journal.close();
+});
+
+test("what ended again is as new, and the order of the ends holds over a restart", async () => {
+	const { journal, disk, clock } = await scene({ maxEnded: 3 });
+	const left = (one: typeof journal) => [1, 2, 3, 4, 5].filter((n) => one.ended(hashOf(n)) !== null);
+	const end = async (n: number, ending: "dropped" | "expired" | "cancelled") => {
+		await clock.advance(1);
+		await journal.markEnded({ ...MARK, hash: hashOf(n), ending, untold: [] });
+	};
+	await end(3, "dropped");
+	await end(2, "dropped");
+	await end(1, "dropped");
+	await end(3, "expired");
+	const again = (await reopened(disk, { maxEnded: 3 })).journal;
+	for (const one of [journal, again]) {
+		await one.markEnded({ ...MARK, hash: hashOf(4), ending: "dropped", untold: [] });
+		assert.deepEqual(left(one), [1, 3, 4]);
+	}
+	await end(1, "cancelled");
+	await end(5, "dropped");
+	assert.deepEqual(left(journal), [1, 4, 5]);
+	await again.close();
 	await journal.close();
 });

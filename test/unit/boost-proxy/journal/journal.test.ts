@@ -205,6 +205,9 @@ test("one that lives on is given up later, and after a restart has at least half
 		assert.equal(journal.get(hashOf(1))?.aliveUntil, clock.now() + TTL_MS);
 	}
 	assert.ok(writes >= 18 && writes <= 21, `${writes} writes in ten lives`);
+	await journal.add(newEntry(2, { receivedAt: clock.now() + 9 }), "relay");
+	journal.alive(hashOf(2));
+	assert.equal(journal.get(hashOf(2))?.aliveUntil, clock.now() + 9 + TTL_MS, "never less than before");
 	const left = ((await reopened(disk)).journal.get(hashOf(1))?.aliveUntil ?? 0) - clock.now();
 	assert.ok(left >= TTL_MS / 2, `${left} ms left`);
 	await journal.close();

@@ -158,7 +158,14 @@ test("a flood of what is forgotten at once does not pile up on a failing disk, a
 	}
 	assert.ok(refused > 30, `${refused} refused`);
 	disk.broken = false;
+	let writes = 0;
+	const write = disk.write.bind(disk);
+	disk.write = (changes) => {
+		writes += 1;
+		return write(changes);
+	};
 	await clock.advance(2_000);
+	assert.ok(writes < 20, `${writes} records were still to be written`);
 	assert.equal(journal.isDurable, true);
 	assert.equal(await journal.add(newEntry(0), "relay"), true);
 	const again = (await reopened(disk, { maxEnded: 4 })).journal;
@@ -184,6 +191,20 @@ test("closing waits for what is under way, and tries once more what failed", asy
 	await Promise.all([closing, adding]);
 	assert.equal(clock.timers, 0);
 	assert.equal((await reopened(disk)).journal.depth, 2);
+});
+
+test("closing waits for one write alone", async () => {
+	const { journal, disk, clock } = await scene();
+	disk.hold = true;
+	const adding = journal.add(newEntry(1), "relay");
+	let closed = false;
+	const closing = journal.close().then(() => {
+		closed = true;
+	});
+	await clock.advance(1_000);
+	assert.equal(closed, false);
+	disk.finish(true);
+	await Promise.all([adding, closing]);
 });
 
 test("closing ends on a disk that fails for good", async () => {

@@ -1,0 +1,192 @@
+// Boost beside bare proxies, in one run and before the same relay that does nothing: CPU time per read and per
+// submission, beside the parts of a submission alone, and how much later answers come.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Pool } from "undici";
+import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
+import { type BenchProxy, startInstalledProxies } from "./installedProxies.ts";
+import { load } from "./load.ts";
+import type { Figure } from "./submissions.ts";
+import { benchAccounts, benchTransaction } from "./transactions.ts";
+
+const CONNECTIONS = 64;
+/** The machine's speed drifts: all are measured in turn, so many times, and each one's best counts. */
+const ROUNDS = 4;
+const READS = 8_000;
+const SUBMISSIONS = 4_000;
+const SENDERS = 500;
+/** Requests one behind another, for the time that each takes. */
+const TIMED = 1_000;
+
+const READ = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_blockNumber", params: [] });
+
+/** Runs it; takes about half a minute. */
+export async function benchBoost(): Promise<readonly Figure[]> {
+	const stub = MeasuredProcess.node("test/bench/relayStub.ts");
+	const target = await addressOf(stub);
+	const proxies: BenchProxy[] = [];
+	try {
+		proxies.push(await startBoost(target));
+		proxies.push(await startProxy("http-proxy", "test/bench/bareProxy.ts", target));
+		proxies.push(await startProxy("undici", "test/bench/undiciProxy.ts", target));
+		proxies.push(...(await startInstalledProxies(target)));
+		const reads = await measure(proxies, () => new Array<string>(READS).fill(READ));
+		const submissions = await measure(proxies, nextSubmissions(0));
+		const parts = await measureParts();
+		const delays = await measureDelays(target, proxies[0]?.url ?? "");
+		return figures(reads, submissions, parts, delays);
+	} finally {
+		for (const proxy of proxies) await proxy.stop();
+		await stub.stop();
+	}
+}
+
+type Costs = ReadonlyMap<string, number>;
+
+function figures(
+	reads: Costs,
+	submissions: Costs,
+	parts: Readonly<Record<string, number>>,
+	delays: readonly Figure[],
+): readonly Figure[] {
+	const of = (costs: Costs, name: string) => costs.get(name) ?? Number.NaN;
+	const { decodeMicros = Number.NaN, putMicros = Number.NaN } = parts;
+	const sum = of(submissions, "undici") + decodeMicros + putMicros;
+	const rows = (costs: Costs, what: string) =>
+		[...costs].map(([name, value]) => ({ name: `  ${what} by ${name}`, value: micros(value) }));
+	return [
+		{
+			name: "boost: a read's CPU by bare http-proxy's (goal: 1.0 at most)",
+			value: ratio(of(reads, "boost") / of(reads, "http-proxy")),
+		},
+		...rows(reads, "a read"),
+		{
+			name: "boost: a submission's CPU by its parts' (goal: 1.3 at most)",
+			value: ratio(of(submissions, "boost") / sum),
+		},
+		{ name: "  the sum of: proxying by undici, decoding, journal", value: micros(sum) },
+		{ name: "  decoding and recovering", value: micros(decodeMicros) },
+		{ name: "  journal", value: micros(putMicros) },
+		...rows(submissions, "a submission"),
+		...delays,
+	];
+}
+
+/** CPU time of a request in µs by name: the least of all rounds. */
+async function measure(proxies: readonly BenchProxy[], make: () => readonly string[]): Promise<Costs> {
+	const costs = new Map<string, number>();
+	for (let round = 0; round <= ROUNDS; round++) {
+		for (const { name, process, url } of proxies) {
+			const bodies = make();
+			const before = process.cpuMicros();
+			const { answers } = await load(`${url}/fast`, bodies, CONNECTIONS);
+			const cost = (process.cpuMicros() - before) / bodies.length;
+			const refused = answers.find((answer) => !answer.includes('"result"'));
+			if (refused !== undefined) throw new Error(`${name} did not pass a request on`);
+			// The first round finds the code cold.
+			if (round > 0) costs.set(name, Math.min(cost, costs.get(name) ?? cost));
+		}
+	}
+	return costs;
+}
+
+/** Bodies that were never sent before, at each call. */
+function nextSubmissions(from: number): () => readonly string[] {
+	const accounts = benchAccounts(SENDERS);
+	let nonce = from;
+	return () => {
+		const bodies: string[] = [];
+		for (; bodies.length < SUBMISSIONS; nonce++) {
+			for (const account of accounts) bodies.push(bodyOf(benchTransaction(account, nonce)));
+		}
+		return bodies;
+	};
+}
+
+async function measureParts(): Promise<Readonly<Record<string, number>>> {
+	const alone = MeasuredProcess.node("test/bench/boostParts.ts");
+	const [, text] = await alone.printed(/parts (.*)\n/);
+	return JSON.parse(text ?? "{}") as Record<string, number>;
+}
+
+/** How much later the answer in the middle comes through boost than from the relay itself. */
+async function measureDelays(target: string, url: string): Promise<readonly Figure[]> {
+	const accounts = benchAccounts(TIMED * 2).slice(SENDERS);
+	const submissions = accounts.map((account) => bodyOf(benchTransaction(account, 0)));
+	const rows: Figure[] = [];
+	for (const [what, bodies] of [
+		["read", new Array<string>(TIMED).fill(READ)],
+		["submission", submissions.slice(0, TIMED)],
+	] as const) {
+		const direct = await medianMs(target, bodies);
+		const through = await medianMs(url, bodies);
+		rows.push({
+			name: `boost: a ${what} comes later, at the median (goal: under 1 ms)`,
+			value: `${(through - direct).toFixed(2)} ms`,
+		});
+	}
+	return rows;
+}
+
+/** One behind another over one connection. */
+async function medianMs(url: string, bodies: readonly string[]): Promise<number> {
+	const pool = new Pool(url, { connections: 1 });
+	const times: number[] = [];
+	for (const body of bodies) {
+		const begun = performance.now();
+		const headers = { "content-type": "application/json" };
+		const answer = await pool.request({ method: "POST", path: "/fast", headers, body });
+		await answer.body.text();
+		times.push(performance.now() - begun);
+	}
+	await pool.close();
+	return times.sort((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN;
+}
+
+async function startBoost(target: string): Promise<BenchProxy> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-bench-"));
+	const process = MeasuredProcess.node("boost-proxy/main.ts", procfileFlags("boost"), {
+		PORT: "0",
+		HOST: "127.0.0.1",
+		RELAY_URL: target,
+		FALLBACK_URL: "none",
+		BOOST_SECRET: "bench",
+		DATA_DIR: folder,
+		RATE_LIMIT_RPS: "0",
+		LOG_LEVEL: "info",
+	});
+	const [, port] = await process.printed(/"port":(\d+)/);
+	return {
+		name: "boost",
+		process,
+		url: `http://127.0.0.1:${port}`,
+		async stop() {
+			await process.stop();
+			rmSync(folder, { recursive: true, force: true });
+		},
+	};
+}
+
+async function startProxy(name: string, file: string, target: string): Promise<BenchProxy> {
+	const process = MeasuredProcess.node(file, procfileFlags("boost"), { TARGET_URL: target });
+	return { name, process, url: await addressOf(process), stop: () => process.stop() };
+}
+
+async function addressOf(process: MeasuredProcess): Promise<string> {
+	const [, port] = await process.printed(/port (\d+)/);
+	return `http://127.0.0.1:${port}`;
+}
+
+function bodyOf(raw: string): string {
+	return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
+}
+
+function micros(value: number): string {
+	return `${value.toFixed(0)} µs`;
+}
+
+function ratio(value: number): string {
+	return value.toFixed(2);
+}

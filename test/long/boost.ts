@@ -1,0 +1,117 @@
+// The long form of the fault matrix: what is going on goes out line by line, and in the end whether everything held. All
+// cells on each path at a hundred requests a second, one after the other, with the breaker's default times, so that the
+// figures are those of the product; then a relay that is killed and started again every few seconds for ten minutes.
+
+import { systemClock } from "../../shared/clock.ts";
+import { statusOf } from "../faults/boostHere.ts";
+import { runCell } from "../faults/cell.ts";
+import { startCellParts } from "../faults/cellParts.ts";
+import { FAULT_CASES } from "../faults/faultCases.ts";
+import { type Figures, figuresLine, figuresTable } from "../faults/figures.ts";
+import { lostOf } from "../faults/invariants.ts";
+import { Traffic } from "../faults/traffic.ts";
+import { startWorld, type World } from "../faults/world.ts";
+import { SeededRandom } from "../support/seededRandom.ts";
+import { until } from "../support/until.ts";
+
+export interface LongBoostOptions {
+	readonly seed: number;
+	/** Of kills and restarts. */
+	readonly minutes: number;
+	/** Takes each line. */
+	readonly say: (line: string) => void;
+}
+
+const PATHS = ["/fast", "/noreverts"];
+const CELL = { rate: 100, answers: 100, relapses: true, compares: true };
+/** As they are where nothing is set. */
+const DEFAULT_TIMES = {
+	REQUEST_BUDGET_MS: "10000",
+	PROBE_INTERVAL_MS: "1000",
+	PROBE_TIMEOUT_MS: "500",
+	BREAKER_HOLD_MS: "2000",
+	BREAKER_HOLD_MAX_MS: "60000",
+};
+const KILL_RATE = 50;
+const KILL_ACCOUNTS = 400;
+/** Between a start and the next kill, and between a kill and the next start, in ms. */
+const [LEAST_MS, MOST_MS] = [500, 5_000];
+
+/** Runs it; true where everything held. */
+export async function longBoost(options: LongBoostOptions): Promise<boolean> {
+	const { say } = options;
+	let fine = true;
+	for (const path of PATHS) {
+		const rows: Figures[] = [];
+		for (const fault of FAULT_CASES) {
+			const world = await startWorld({ blockMs: 500, builder: "plain" });
+			try {
+				const cell = { ...CELL, paths: [path], boost: DEFAULT_TIMES };
+				const { figures, violations } = await runCell(world, fault, cell);
+				rows.push(figures);
+				say(`boost: ${path} ${figuresLine(figures)}`);
+				for (const violation of violations) say(`boost: FAILED ${path} ${violation}`);
+				fine &&= violations.length === 0;
+			} catch (thrown) {
+				fine = false;
+				say(`boost: FAILED ${path} ${fault.name}: ${String(thrown)}`);
+			} finally {
+				await world.stop();
+			}
+		}
+		say(`boost: ${path} at ${CELL.rate} requests a second\n${figuresTable(rows)}`);
+	}
+	return (await killAndRestart(options)) && fine;
+}
+
+/** A relay that dies and comes back all the time; nothing that was acknowledged may be lost. */
+async function killAndRestart({ seed, minutes, say }: LongBoostOptions): Promise<boolean> {
+	const world = await startWorld({ blockMs: 500, builder: "plain" });
+	try {
+		return await killing(world, { seed, minutes, say });
+	} finally {
+		await world.stop();
+	}
+}
+
+async function killing(world: World, { seed, minutes, say }: LongBoostOptions): Promise<boolean> {
+	const random = new SeededRandom(seed);
+	const parts = await startCellParts(world, "killing", { processes: ["relay"] });
+	const [poor, ...accounts] = await world.accounts(KILL_ACCOUNTS + 1);
+	if (poor === undefined) throw new Error("no accounts");
+	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
+	const traffic = new Traffic({
+		...{ url: parts.boost.url, rate: KILL_RATE, paths: PATHS, accounts, poor },
+		...{ refusedEvery: 16, chainEvery: 2, retries: false },
+	});
+	const aWhile = async (): Promise<void> => {
+		const end = systemClock.monotonic() + LEAST_MS + random.below(MOST_MS - LEAST_MS);
+		await until("a while has passed", () => systemClock.monotonic() > end, 2 * MOST_MS);
+	};
+	traffic.start();
+	const end = systemClock.monotonic() + minutes * 60_000;
+	let kills = 0;
+	try {
+		while (systemClock.monotonic() < end) {
+			await aWhile();
+			await parts.processes.relay?.kill();
+			kills += 1;
+			await aWhile();
+			await parts.processes.relay?.restart();
+			if (kills % 10 === 0) say(`boost: killed ${kills} times, ${traffic.sent.length} transactions sent`);
+		}
+		await traffic.stop();
+		const well = async () => (await statusOf(parts.boost.url)).relay.state === "closed";
+		await until("boost is well again", well, 60_000);
+		const violations = await lostOf(parts, traffic.sent);
+		const acknowledged = traffic.sent.filter(({ outcome }) => outcome.kind === "acknowledged").length;
+		for (const violation of violations) say(`boost: FAILED ${violation}`);
+		say(
+			`boost: killed ${kills} times in ${minutes} minutes, --seed ${seed}: ${acknowledged} acknowledged, ${violations.length} faults`,
+		);
+		return violations.length === 0;
+	} finally {
+		await traffic.stop();
+		await parts.stop();
+	}
+}

@@ -1,0 +1,297 @@
+// Websockets that are passed through: they work as if the relay were asked itself, its refusals come as they are, and
+// however one ends, both connections do.
+
+import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { test } from "node:test";
+import { WebSocketServer } from "ws";
+import { ManualClock } from "../../support/manualClock.ts";
+import { RawConnection, requestText } from "../../support/rawHttp.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+import { type PassSceneOptions, startPassScene } from "./passScene.ts";
+
+const UPGRADE = {
+	Connection: "Upgrade",
+	Upgrade: "websocket",
+	"Sec-WebSocket-Version": "13",
+	"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+
+/** A relay that echoes, and what it saw of each upgrade. */
+function echo(seen: IncomingMessage[] = []): PassSceneOptions {
+	const server = new WebSocketServer({ noServer: true });
+	return {
+		upgrade: (request, socket, head) => {
+			seen.push(request);
+			server.handleUpgrade(request, socket, head, (websocket) => {
+				websocket.on("message", (data) => websocket.send(String(data)));
+			});
+		},
+	};
+}
+
+/** A relay that takes every upgrade and says no more. */
+function silentRelay(sockets: Socket[]): PassSceneOptions {
+	return {
+		upgrade: (_, socket) => {
+			sockets.push(socket);
+			socket.on("error", () => {}).resume();
+			socket.write(SWITCH);
+		},
+	};
+}
+
+test("messages go both ways, on behalf of the client", async () => {
+	const seen: IncomingMessage[] = [];
+	const scene = await startPassScene({ ...echo(seen), boostSecret: "sesame", base: "/base" });
+	const headers = { "x-boost-auth": "stolen", "x-forwarded-for": "6.6.6.6", origin: "https://app.test" };
+	const client = await WsClient.open(`ws://127.0.0.1:${scene.port}/noreverts?a=1`, { headers });
+	client.send({ id: 1, result: "hello" });
+	assert.deepEqual(await client.next(), { id: 1, result: "hello" });
+	client.send({ id: 2, result: "x".repeat(1_000_000) });
+	assert.equal(String((await client.next()).result).length, 1_000_000);
+	const [request] = seen;
+	assert.equal(request?.url, "/base/noreverts?a=1");
+	assert.deepEqual(
+		["host", "x-boost-auth", "x-forwarded-for", "origin", "connection", "upgrade"].map(
+			(name) => request?.headers[name],
+		),
+		[`127.0.0.1:${scene.relayPort}`, "sesame", "127.0.0.1", "https://app.test", "Upgrade", "websocket"],
+	);
+	assert.equal(scene.pass.websockets, 1);
+	client.socket.close(1000, "bye");
+	assert.deepEqual(await client.closed(), { code: 1000, reason: "bye" });
+	await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
+	assert.deepEqual(scene.passed, [["websocket", "answered"]]);
+	await scene.stop();
+});
+
+test("the answer to an upgrade says who gave it, and bytes sent along are not lost", async () => {
+	const scene = await startPassScene({
+		upgrade: (_, socket, head) => {
+			socket.write(SWITCH);
+			socket.write(`early:${head}`);
+			socket.on("data", (data) => socket.end(`got:${data}`));
+		},
+	});
+	const client = await RawConnection.open(scene.port);
+	client.write(Buffer.concat([requestText("GET", "/ws", UPGRADE), Buffer.from("first")]));
+	const answer = await client.answer(true);
+	assert.equal(answer.status, 101);
+	assert.deepEqual(
+		["upgrade", "connection", "x-boost-upstream", "x-boost-breaker", "x-boost-attempts"].map(
+			(name) => answer.headers[name],
+		),
+		["websocket", "Upgrade", "relay", "closed", "1"],
+	);
+	await until("the relay is done", () => scene.relaySockets.size === 0);
+	assert.match(await client.closed(), /^early:.*first$/);
+	await scene.stop();
+});
+
+test("what the relay says instead of an upgrade comes as it is", async () => {
+	for (const status of [400, 401, 429, 503]) {
+		const body = JSON.stringify({ error: `no, ${status}` });
+		const scene = await startPassScene({
+			upgrade: (_, socket) => {
+				socket.end(
+					`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nRetry-After: 7\r\n\r\n${body}`,
+				);
+			},
+		});
+		const client = await RawConnection.open(scene.port);
+		client.write(requestText("GET", "/ws", UPGRADE));
+		const answer = await client.answer();
+		assert.deepEqual(
+			[answer.status, answer.body, answer.headers["retry-after"], answer.headers["x-boost-upstream"]],
+			[status, body, "7", "relay"],
+		);
+		assert.equal(answer.headers.connection, "close");
+		await client.closed();
+		await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
+		await scene.stop();
+	}
+});
+
+test("a refusal that breaks off, and one of unknown length, end too", async () => {
+	for (const rest of ["Content-Length: 100\r\n\r\n{", "\r\n{}"]) {
+		const scene = await startPassScene({
+			upgrade: (_, socket) => {
+				socket.end(`HTTP/1.1 500 No\r\n${rest}`);
+			},
+		});
+		const client = await RawConnection.open(scene.port);
+		client.write(requestText("GET", "/ws", UPGRADE));
+		assert.match(await client.closed(), /^HTTP\/1\.1 500 /);
+		await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
+		await scene.stop();
+	}
+});
+
+test("while the relay is out, and where it can't be reached, upgrades get 503", async () => {
+	const scene = await startPassScene(echo());
+	const url = `ws://127.0.0.1:${scene.port}/`;
+	scene.breaker.state = "half-open";
+	scene.breaker.retryMs = 1_500;
+	const client = await RawConnection.open(scene.port);
+	client.write(requestText("GET", "/", UPGRADE));
+	const answer = await client.answer();
+	assert.deepEqual(JSON.parse(answer.body), {
+		jsonrpc: "2.0",
+		id: null,
+		error: { code: -32603, message: "no relay available: the relay is out" },
+	});
+	assert.deepEqual(
+		[
+			answer.status,
+			...["retry-after", "x-boost-upstream", "x-boost-breaker", "x-boost-attempts"].map(
+				(name) => answer.headers[name],
+			),
+		],
+		[503, "2", "boost", "half-open", "0"],
+	);
+	await client.closed();
+	assert.deepEqual(scene.breaker.notes, []);
+	scene.breaker.state = "closed";
+	await scene.killRelay();
+	const refused = await WsClient.refused(url);
+	assert.equal(refused.status, 503);
+	assert.match(refused.body, /no relay available: the relay cannot be reached/);
+	assert.deepEqual(scene.breaker.notes, [{ outcome: "refused" }]);
+	await until("nothing is left", () => scene.pass.websockets === 0);
+	assert.deepEqual(scene.passed, [
+		["websocket", "unavailable"],
+		["websocket", "unavailable"],
+	]);
+	await scene.server.stop();
+});
+
+test("no more than so many at a time", async () => {
+	const scene = await startPassScene({ ...echo(), maxWebsockets: 1 });
+	const url = `ws://127.0.0.1:${scene.port}/`;
+	const client = await WsClient.open(url);
+	const refused = await WsClient.refused(url);
+	assert.deepEqual([refused.status, /too many connections/.test(refused.body)], [503, true]);
+	client.terminate();
+	await until("there is room", () => scene.pass.websockets === 0);
+	(await WsClient.open(url)).terminate();
+	await scene.stop();
+});
+
+test("clients that go away leave nothing: before the answer, after it, by a reset, by an end", async () => {
+	let answers = false;
+	const clock = new ManualClock();
+	const scene = await startPassScene({
+		clock,
+		upgrade: (_, socket) => {
+			// Read, or the end of the connection would not be seen here.
+			socket.on("error", () => {}).resume();
+			if (answers) socket.write(SWITCH);
+		},
+	});
+	for (answers of [false, true]) {
+		const clients = await Promise.all(
+			Array.from({ length: 20 }, async () => {
+				const client = await RawConnection.open(scene.port);
+				client.write(requestText("GET", "/ws", UPGRADE));
+				return client;
+			}),
+		);
+		await until("the relay has all", () => scene.relaySockets.size === 20);
+		if (answers) for (const client of clients) assert.equal((await client.answer(true)).status, 101);
+		for (const client of clients) client.destroy();
+		// The relay does nothing about the end of those that were open: they are cut in a moment. The others are at once.
+		await until("nothing is left", async () => {
+			if (answers) await clock.advance(5_000);
+			return scene.relaySockets.size === 0 && scene.pass.websockets === 0;
+		});
+	}
+	assert.deepEqual(scene.passed.filter(([, outcome]) => outcome === "gone").length, 20);
+	await scene.stop();
+});
+
+test("a relay that ends, and a client that does not: cut in a moment", async () => {
+	const sockets: Socket[] = [];
+	const clock = new ManualClock();
+	const scene = await startPassScene({ ...silentRelay(sockets), clock });
+	const raw = await RawConnection.open(scene.port);
+	raw.write(requestText("GET", "/ws", UPGRADE));
+	await raw.answer(true);
+	sockets[0]?.end();
+	await until("nothing is left", async () => {
+		await clock.advance(5_000);
+		return scene.relaySockets.size === 0 && scene.pass.websockets === 0;
+	});
+	await raw.closed();
+	await scene.stop();
+});
+
+test("an upgrade that is never answered is given up", async () => {
+	const clock = new ManualClock();
+	const scene = await startPassScene({ clock, upgrade: (_, socket) => socket.resume() });
+	const asking = await RawConnection.open(scene.port);
+	asking.write(requestText("GET", "/ws", UPGRADE));
+	await until("it is asked", () => scene.relaySockets.size === 1);
+	await clock.advance(28_000);
+	const answer = await asking.answer();
+	assert.deepEqual([answer.status, scene.breaker.notes], [504, []]);
+	await asking.closed();
+	await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
+	assert.deepEqual(scene.passed, [["websocket", "failed"]]);
+	await scene.stop();
+});
+
+test("a relay that has fallen silent is cut off, one that pings is not", async () => {
+	const clock = new ManualClock();
+	const server = new WebSocketServer({ noServer: true });
+	const scene = await startPassScene({
+		clock,
+		upgrade: (request, socket, head) => server.handleUpgrade(request, socket, head, () => {}),
+	});
+	const client = await WsClient.open(`ws://127.0.0.1:${scene.port}/`);
+	const [relay] = server.clients;
+	for (let i = 1; i <= 6; i++) {
+		relay?.ping();
+		await client.pinged(i);
+		await clock.advance(25_000);
+	}
+	assert.equal(scene.pass.websockets, 1);
+	await clock.advance(90_000);
+	assert.equal((await client.closed()).code, 1006);
+	await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
+	await scene.stop();
+});
+
+test("a stop closes all of them, one that does not want to be closed too, and refuses new ones", async () => {
+	const clock = new ManualClock();
+	const scene = await startPassScene({ ...echo(), clock });
+	const url = `ws://127.0.0.1:${scene.port}/`;
+	const client = await WsClient.open(url);
+	scene.server.drain();
+	const refused = await WsClient.refused(url);
+	assert.deepEqual([refused.status, /shutting down/.test(refused.body)], [503, true]);
+	client.send({ id: 1, result: "still served" });
+	assert.equal((await client.next()).result, "still served");
+	const stopping = scene.server.stop();
+	assert.equal((await client.closed()).code, 1006);
+	await clock.advance(100);
+	await stopping;
+	assert.equal(scene.pass.websockets, 0);
+	await scene.killRelay();
+
+	const sockets: Socket[] = [];
+	const stubborn = await startPassScene({ ...silentRelay(sockets), clock });
+	const raw = await RawConnection.open(stubborn.port);
+	raw.write(requestText("GET", "/ws", UPGRADE));
+	await raw.answer(true);
+	const cutting = stubborn.server.stop();
+	await clock.advance(2_000);
+	await clock.advance(100);
+	await cutting;
+	assert.equal(stubborn.pass.websockets, 0);
+	await raw.closed();
+	await stubborn.killRelay();
+});
