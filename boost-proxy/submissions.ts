@@ -170,7 +170,10 @@ export class Submissions {
 		if (by !== first) writes.push(journal.held(tx.hash, by));
 		if (siblings.length > 0) {
 			writes.push(journal.paid(tx.hash, by));
-			for (const { hash } of siblings) writes.push(journal.end(hash, "replaced"));
+			for (const { hash, holders } of siblings) {
+				const others = holders.filter((name) => name !== by);
+				writes.push(journal.end(hash, "replaced", others));
+			}
 		}
 		this.#keep(journal.settle(tx.hash, true));
 		// The relay's word is enough where the journal fails, or takes too long.

@@ -218,6 +218,11 @@ test("a replacement ends what it replaces, and whoever else had that is owed it"
 	assert.equal(journal.ended(old.hash)?.ending, "replaced");
 	assert.deepEqual(HOLDERS(journal.get(next.hash)), ["relay"]);
 	assert.deepEqual(journal.get(next.hash)?.owed, ["fallback"]);
+	assert.deepEqual(
+		journal.ended(old.hash)?.untold,
+		["fallback"],
+		"a cancel of the next one must not revive it",
+	);
 	assert.deepEqual(fallback.hashes, [old.hash]);
 	assert.ok(wakes() > 0, "nobody sees to what is owed");
 });
