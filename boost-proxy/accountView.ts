@@ -90,11 +90,11 @@ async function countElsewhere(
 	const latest = { method: METHOD, params: [address, "latest"] };
 	const counts = left > 0 ? ((await chain.batch([pending, latest], left)) ?? []).map(countOf) : [];
 	// A node may be behind with the one, or refuse the other.
-	const known = counts.filter((count) => count !== null);
-	const [first] = known;
-	if (first === undefined) throw unavailable("nobody who could count the account's transactions answers");
+	let most: bigint | null = null;
+	for (const count of counts) if (count !== null && (most === null || count > most)) most = count;
+	if (most === null) throw unavailable("nobody who could count the account's transactions answers");
 	trail.answeredBy.add("boost");
-	return known.reduce((most, count) => (count > most ? count : most), first);
+	return most;
 }
 
 function countOf(answer: CallResult | null): bigint | null {

@@ -117,8 +117,8 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly journal: Journal;
-	/** Websockets that are passed through; 0 unless given. */
-	readonly websockets?: () => number;
+	/** Websockets that are passed through. */
+	readonly websockets: () => number;
 }
 
 /** Makes boost's gauges. Where there is no fallback its series stay 0. */
@@ -141,7 +141,7 @@ export function watchBoost(metrics: Metrics, { upstreams, journal, websockets }:
 	metrics.gauge("boost_journal_durable", "1 where the last write of the journal came through", () =>
 		journal.isDurable ? 1 : 0,
 	);
-	metrics.gauge("boost_websockets", "Websockets that are passed through", () => websockets?.() ?? 0);
+	metrics.gauge("boost_websockets", "Websockets that are passed through", websockets);
 }
 
 function requestOutcome(outcome: CallOutcome): (typeof REQUEST_OUTCOMES)[number] {

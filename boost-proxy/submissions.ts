@@ -2,7 +2,7 @@
 // acknowledged it and the journal holds it. Which upstream is asked first, and what the transaction means for those
 // before it, is decided here; attempts are failover.ts's, soft cancels softCancels.ts's.
 
-import { type Clock, pause } from "../shared/clock.ts";
+import type { Clock } from "../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { readSubmissionQuery } from "../shared/http/submissionQuery.ts";
 import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
@@ -138,11 +138,11 @@ export class Submissions {
 		try {
 			delivered = await failover.deliver(sendable, order, state, tell, bringLower);
 		} catch (thrown) {
-			this.#keep(journal.settle(tx.hash, before !== null));
+			this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
 			throw thrown;
 		}
 		if (delivered.kind === "acknowledged") {
-			await this.#acknowledged(tx, siblings, delivered.by, first.name, written);
+			await this.#acknowledged(tx, siblings, delivered.by, written);
 			this.#note(state, "acknowledged");
 			return;
 		}
@@ -162,12 +162,10 @@ export class Submissions {
 		tx: DecodedTransaction,
 		siblings: readonly OpenEntry[],
 		by: UpstreamName,
-		first: UpstreamName,
 		written: Promise<boolean>,
 	): Promise<void> {
-		const { journal, handover, clock, log } = this.#dependencies;
-		const writes: Promise<unknown>[] = [written];
-		if (by !== first) writes.push(journal.held(tx.hash, by));
+		const { journal, handover, log } = this.#dependencies;
+		const writes: Promise<unknown>[] = [written, journal.held(tx.hash, by)];
 		if (siblings.length > 0) {
 			writes.push(journal.paid(tx.hash, by));
 			for (const { hash, holders } of siblings) {
@@ -177,12 +175,22 @@ export class Submissions {
 		}
 		this.#keep(journal.settle(tx.hash, true));
 		// The relay's word is enough where the journal fails, or takes too long.
-		const kept = Promise.allSettled(writes).then(() => true);
-		const inTime = await Promise.race([kept, pause(clock, JOURNAL_MS).then(() => false)]);
+		const inTime = await this.#settled(writes);
 		if (!inTime || !journal.isDurable || journal.get(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
 		if (siblings.length > 0) handover.wake();
+	}
+
+	/** Whether all of them ended in time, well or not. */
+	#settled(writes: readonly Promise<unknown>[]): Promise<boolean> {
+		return new Promise((resolve) => {
+			const timer = this.#dependencies.clock.after(JOURNAL_MS, () => resolve(false));
+			Promise.allSettled(writes).then(() => {
+				timer.cancel();
+				resolve(true);
+			});
+		});
 	}
 
 	/**

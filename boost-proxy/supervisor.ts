@@ -33,6 +33,8 @@ const AGAIN_MS = 250;
 const AGAIN_MOST_MS = 30_000;
 /** Having been up so long, it starts from the shortest again. */
 const SETTLED_MS = 60_000;
+/** Boost waits so long for the relay's start: one that is not there yet would look like one that is down. */
+const RELAY_FIRST_MS = 5_000;
 /** When one refuses to start, the other gets so long to say what is wrong with its own settings. */
 const BOTH_TOLD_MS = 5_000;
 /** From the signal on, in ms: when the relay is stopped although boost has not ended, and when nothing is waited for. */
@@ -46,6 +48,8 @@ export async function runPair(
 ): Promise<number> {
 	const { clock, stop } = dependencies;
 	const relay = new RelayKeeper(start.relay, dependencies);
+	await within(clock, RELAY_FIRST_MS, Promise.race([relay.firstWord, aborted(stop)]));
+	if (stop.aborted) return stopBoth(NOT_STARTED, relay, clock);
 	const boost = start.boost();
 	const end = await Promise.race([
 		boost.exited,
@@ -59,6 +63,14 @@ export async function runPair(
 	await stopBoth(boost, relay, clock);
 	return end === "refused" ? 1 : (end.code ?? 1);
 }
+
+/** In the place of a boost that was not started any more. */
+const NOT_STARTED: Child = {
+	started: new Promise(() => {}),
+	exited: Promise.resolve({ code: 0, signal: null }),
+	stop() {},
+	kill() {},
+};
 
 /** Boost first, so that what it still does finds a relay. */
 async function stopBoth(boost: Child, relay: RelayKeeper, clock: Clock): Promise<number> {

@@ -47,6 +47,7 @@ const TOLD = new Set([
 	"OTHER_CHAIN",
 	"WRONG_NODE",
 	"STORE_FORMAT",
+	"JOURNAL_FORMAT",
 	"LISTEN",
 	"DATA_FOLDER",
 ]);

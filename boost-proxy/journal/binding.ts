@@ -28,6 +28,10 @@ export interface Binding {
 const ASK_MS = 1_000;
 const AGAIN_MS = 1_000;
 
+function isOtherChain(thrown: unknown): boolean {
+	return (thrown as { code?: unknown } | null)?.code === "OTHER_CHAIN";
+}
+
 /** Binds the journal as soon as the chain is known. */
 export function bindWhenKnown(dependencies: BindingDependencies): Binding {
 	const { journal, chain, clock, background, log } = dependencies;
@@ -39,8 +43,14 @@ export function bindWhenKnown(dependencies: BindingDependencies): Binding {
 		const told =
 			answer?.ok === true && typeof answer.result === "string" ? parseQuantity(answer.result) : null;
 		if (told === null) return false;
-		await journal.bindTo(told);
 		known = told;
+		try {
+			await journal.bindTo(told);
+		} catch (thrown) {
+			if (isOtherChain(thrown)) throw thrown;
+			// The disk, which is told of elsewhere: it is asked again.
+			return false;
+		}
 		return true;
 	};
 	const goOn = async (): Promise<void> => {

@@ -168,7 +168,7 @@ export class RequestHandler {
 		end: (() => void) | null,
 	): boolean {
 		const { request, response } = exchange;
-		if (response.headersSent || response.destroyed) return false;
+		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
 		if (end !== null && !this.#mayGoOn(exchange)) return false;
 		// What is left of the body is of no use to whoever has answered already.
 		const close = this.#draining || !request.complete;

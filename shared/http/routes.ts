@@ -74,7 +74,8 @@ export function createRouter(
 		const isPassed = passes && match === undefined;
 		if (isPassed && verb !== "OPTIONS") return PASS;
 		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
-		const gets = isPassed || (match !== undefined && !takesPost);
+		// Nobody has a page on a path of JSON-RPC: what is asked for there is refused by whoever it is passed to.
+		const gets = match === undefined ? isPassed && !takesRpc : !takesPost;
 		const verbs = `${gets ? "GET, HEAD, " : ""}${takesRpc || takesPost || isPassed ? "POST, " : ""}OPTIONS`;
 		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(verbs) : wrongVerb(verbs) };
 	};

@@ -43,19 +43,28 @@ async function main(): Promise<void> {
 	const system = own
 		? await startDevSystem({ chainPort: CHAIN_PORT, builderPort: BUILDER_PORT, slotSeconds })
 		: null;
-	const servers = (system === null ? alone() : around(system)).map(start);
+	const [front, ...behind] = system === null ? alone() : around(system);
+	const servers = behind.map(start);
 	let stopping = false;
 	const stop = async (code: number): Promise<void> => {
 		if (stopping) return;
 		stopping = true;
 		// The one in front first, so that what it still does finds the others.
-		for (const { child } of [...servers].reverse()) await ended(child);
+		const [last, ...others] = [...servers].reverse();
+		if (last !== undefined) await ended(last.child);
+		await Promise.all(others.map(({ child }) => ended(child)));
 		await system?.stop();
 		process.exit(code);
 	};
 	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop(0));
 	for (const server of servers) void keep(server, () => stopping, stop);
-	const ready = await Promise.all(servers.map(({ port, child }) => isReady(urlOf(port), child)));
+	const readyOnes = await Promise.all(servers.map(isUp));
+	if (stopping) return;
+	// Only now: boost would take a relay that is not there yet for one that is down.
+	const boost = start(front);
+	servers.push(boost);
+	void keep(boost, () => stopping, stop);
+	const ready = [...readyOnes, await isUp(boost)];
 	if (stopping) return;
 	print(system === null ? pairWelcome() : welcome(system, servers));
 	for (const [i, server] of servers.entries()) {
@@ -63,8 +72,10 @@ async function main(): Promise<void> {
 	}
 }
 
-/** The relays first, and boost last. */
-function around(system: DevSystem): Omit<Server, "child">[] {
+type Plan = Omit<Server, "child">;
+
+/** Boost, and what is behind it: the relay and the fallback. */
+function around(system: DevSystem): [Plan, ...Plan[]] {
 	const urls = { relay: urlOf(RELAY_PORT), fallback: urlOf(FALLBACK_PORT) };
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "warn" };
 	const [relay, fallback, boost] = [
@@ -76,6 +87,7 @@ function around(system: DevSystem): Omit<Server, "child">[] {
 	const { RELAY_URL = "", FALLBACK_URL = "", FALLBACK_DIALECT = "", DATA_DIR = "" } = boost;
 	const joined = { ...NO_FALLBACK, RELAY_URL, FALLBACK_URL, FALLBACK_DIALECT };
 	return [
+		{ ...BOOST, env: environment({ ...usual, ...boost }, { ...NO_PORTS, ...joined, DATA_DIR }) },
 		{ ...RELAY, env: environment({ ...usual, ...relay }, { DATA_DIR }) },
 		{
 			...FALLBACK,
@@ -84,17 +96,15 @@ function around(system: DevSystem): Omit<Server, "child">[] {
 				{ ...NO_PORTS, DATA_DIR: fallback.DATA_DIR ?? "", BOOST_SECRET: "" },
 			),
 		},
-		{ ...BOOST, env: environment({ ...usual, ...boost }, { ...NO_PORTS, ...joined, DATA_DIR }) },
 	];
 }
 
 /** Relay and boost against a node that was there already. */
-function alone(): Omit<Server, "child">[] {
+function alone(): [Plan, ...Plan[]] {
 	const usual = { BOOST_SECRET: randomBytes(32).toString("hex") };
 	const hasFallback = Object.keys(NO_FALLBACK).some(isSet);
 	if (!hasFallback) print("FALLBACK_URL is not set: while the relay is out, boost can send nothing.");
 	return [
-		{ ...RELAY, env: environment(usual, {}) },
 		{
 			...BOOST,
 			env: environment(
@@ -102,6 +112,7 @@ function alone(): Omit<Server, "child">[] {
 				{ ...NO_PORTS, RELAY_URL: urlOf(RELAY_PORT) },
 			),
 		},
+		{ ...RELAY, env: environment(usual, {}) },
 	];
 }
 
@@ -122,9 +133,13 @@ function environment(
 	return { ...process.env, ...Object.fromEntries(unset), ...joined };
 }
 
-function start(server: Omit<Server, "child">): Server {
+function start(server: Plan): Server {
 	const env = { ...server.env, PORT: String(server.port) };
 	return { ...server, child: startServer(server.name, env) };
+}
+
+function isUp({ port, child }: Server): Promise<boolean> {
+	return isReady(urlOf(port), child);
 }
 
 /** Starts a relay again that was killed; everything else that ends is the end of all. */

@@ -46,7 +46,7 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 		TX_TTL_BLOCKS: "1000",
 		SLOT_SECONDS: String(SLOT_SECONDS),
 		REQUEST_BUDGET_MS: "5000",
-		PROBE_INTERVAL_MS: "50",
+		PROBE_INTERVAL_MS: "100",
 		// On a machine with two cores this process is busy with all the cells' parts.
 		PROBE_TIMEOUT_MS: "1000",
 		BREAKER_HOLD_MS: "100",

@@ -15,10 +15,9 @@ export interface CellParts {
 	readonly wire: FaultyWire;
 	/** Between boost and the fallback. */
 	readonly fallbackWire: FaultyWire;
-	/** Between the relay and its builder. */
-	readonly builderWire: FaultyWire;
-	/** Between the relay and its node. */
-	readonly nodeWire: FaultyWire;
+	/** Between the relay and its node, and its builder, where the settings ask for one. */
+	readonly nodeWire: FaultyWire | null;
+	readonly builderWire: FaultyWire | null;
 	/** The relay itself, past the wire. */
 	readonly relay: { readonly url: string };
 	readonly boost: { readonly url: string };
@@ -36,6 +35,8 @@ export interface CellSettings {
 	readonly fallbackTakes?: readonly BoostPath[];
 	/** Which are processes; in this one unless named. */
 	readonly processes?: readonly ("relay" | "boost")[];
+	/** Wires on the relay's other sides; each costs its time. */
+	readonly wires?: readonly ("node" | "builder")[];
 	/** The relay's builder, instead of the world's. */
 	readonly builderUrl?: string;
 }
@@ -54,13 +55,16 @@ export async function startCellParts(
 		return part;
 	};
 	const wireTo = async (url: string) => kept(await startFaultyWire(url));
+	const sideWire = async (side: "node" | "builder", url: string) =>
+		settings.wires?.includes(side) === true ? kept(await startFaultyWire(url, { records: false })) : null;
 	try {
-		const nodeWire = await wireTo(world.chain.url);
-		const builderWire = await wireTo(settings.builderUrl ?? world.builder.url);
+		const builderUrl = settings.builderUrl ?? world.builder.url;
+		const nodeWire = await sideWire("node", world.chain.url);
+		const builderWire = await sideWire("builder", builderUrl);
 		const relay = await startRelay({
 			...world.relayEnv,
-			ETH_RPC_URL: nodeWire.url,
-			BUILDERS: JSON.stringify([{ name: "dev", url: builderWire.url }]),
+			ETH_RPC_URL: nodeWire?.url ?? world.chain.url,
+			BUILDERS: JSON.stringify([{ name: "dev", url: builderWire?.url ?? builderUrl }]),
 			DATA_DIR: world.folder(name),
 			BOOST_SECRET,
 			...settings.relay,

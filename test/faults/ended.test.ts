@@ -90,7 +90,7 @@ test("cancelled, replaced and soft-cancelled transactions stay ended when the re
 		assert.equal((await boost.status(hash)).status, "FAILED", hash);
 	}
 	assert.ok(
-		kept.every(({ hash }) => !world.publicHashes().has(hash)),
+		kept.every(({ hash }) => !world.publicHashes.has(hash)),
 		"nothing was public",
 	);
 });

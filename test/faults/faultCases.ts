@@ -50,8 +50,9 @@ function nodeCase(name: string, fault: () => WireFault): FaultCase {
 	return {
 		name,
 		breaker: "holds",
-		begin: ({ nodeWire }) => nodeWire.set(fault()),
-		lift: ({ nodeWire }) => nodeWire.set(null),
+		settings: { wires: ["node"] },
+		begin: ({ nodeWire }) => nodeWire?.set(fault()),
+		lift: ({ nodeWire }) => nodeWire?.set(null),
 	};
 }
 
@@ -90,8 +91,9 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	{
 		name: "all builders of the relay unreachable",
 		breaker: "holds",
-		begin: ({ builderWire }) => builderWire.set({ kind: "refuse" }),
-		lift: ({ builderWire }) => builderWire.set(null),
+		settings: { wires: ["builder"] },
+		begin: ({ builderWire }) => builderWire?.set({ kind: "refuse" }),
+		lift: ({ builderWire }) => builderWire?.set(null),
 	},
 	{
 		name: "store of the relay full",

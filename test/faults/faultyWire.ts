@@ -57,10 +57,13 @@ const CONNECTIONS = 256;
 /** Requests kept. */
 const MAX_RECORD = 100_000;
 
-/** Starts one in front of `target` (http://host:port), on `port` or a free one. */
-export async function startFaultyWire(target: string, port?: number): Promise<FaultyWire> {
+/** Starts one in front of `target` (http://host:port). Requests are recorded unless that is not wanted. */
+export async function startFaultyWire(
+	target: string,
+	options: { readonly records?: boolean } = {},
+): Promise<FaultyWire> {
 	const pool = new Pool(target, { connections: CONNECTIONS, headersTimeout: 0, bodyTimeout: 0 });
-	const own = port ?? (await freePort());
+	const own = await freePort();
 	const sockets = new Set<Socket>();
 	const record: WireRequest[] = [];
 	let connections = 0;
@@ -84,7 +87,7 @@ export async function startFaultyWire(target: string, port?: number): Promise<Fa
 		const spared = only === "submissions" && !SUBMISSION.test(body);
 		const met = spared ? null : current();
 		const { url = "/", method = "GET", headers } = incoming;
-		if (record.length < MAX_RECORD) {
+		if (options.records !== false && record.length < MAX_RECORD) {
 			const at = systemClock.monotonic();
 			record.push({ at, verb: method, target: url, calls: callsIn(body), headers, met: met?.kind ?? null });
 		}

@@ -10,8 +10,6 @@ import type { Sent } from "./traffic.ts";
 import type { World } from "./world.ts";
 
 const MINED_MS = 20_000;
-/** anvil mixes up longer batches. */
-const CHAIN_BATCH = 16;
 const MOST_SHOWN = 3;
 const HOLE = 16;
 
@@ -110,50 +108,21 @@ function fallbackOf({ fault, parts, sent }: CellStory): string[] {
 
 /** What was acknowledged is mined. */
 async function minedOf(world: World, sent: readonly Sent[]): Promise<string[]> {
-	const acknowledged = sent.filter(({ outcome }) => outcome.kind === "acknowledged");
-	let open: readonly Sent[] = acknowledged;
-	await until(
-		"all is mined",
-		async () => {
-			open = await notMined(world, open);
-			return open.length === 0;
-		},
-		MINED_MS,
-	).catch(() => {});
-	return told(`acknowledged and not mined within ${MINED_MS} ms`, open, () => true);
-}
-
-async function notMined(world: World, list: readonly Sent[]): Promise<readonly Sent[]> {
-	const open: Sent[] = [];
-	for (let i = 0; i < list.length; i += CHAIN_BATCH) {
-		const part = list.slice(i, i + CHAIN_BATCH);
-		const calls = part.map(({ hash }) => ({ method: "eth_getTransactionReceipt", params: [hash] }));
-		const receipts = await world.chain.batch(calls);
-		for (const [at, one] of part.entries()) {
-			const receipt = receipts[at];
-			if (receipt?.ok !== true || receipt.result === null) open.push(one);
-		}
-	}
-	return open;
+	const isOpen = ({ outcome, hash }: Sent) => outcome.kind === "acknowledged" && !world.mined.has(hash);
+	await until("all is mined", () => !sent.some(isOpen), MINED_MS).catch(() => {});
+	return told(`acknowledged and not mined within ${MINED_MS} ms`, sent, isOpen);
 }
 
 /** No builder was ever told that a transaction of /noreverts may revert. */
-function revertsOf(parts: CellParts, sent: readonly Sent[]): string[] {
-	const own = new Map(sent.filter(({ path }) => path === "/noreverts").map(({ raw, hash }) => [raw, hash]));
-	return parts.world.builder.calls().flatMap(({ method, params }) => {
-		const { txs, revertingTxHashes, tx } = (params[0] ?? {}) as Record<string, unknown>;
-		const raws = Array.isArray(txs) ? txs.map(String) : [String(tx ?? params[0])];
-		const hashes = raws.flatMap((raw) => own.get(raw) ?? []);
-		const may = Array.isArray(revertingTxHashes) ? revertingTxHashes.map(String) : [];
-		const isLoose = hashes.some((hash) => may.includes(hash)) || method !== "eth_sendBundle";
-		return hashes.length > 0 && isLoose ? [`${hashes[0]} of /noreverts may revert by ${method}`] : [];
+function revertsOf({ world: { mayRevert } }: CellParts, sent: readonly Sent[]): string[] {
+	return told("may revert", sent, ({ path, hash, raw }) => {
+		return path === "/noreverts" && (mayRevert.has(hash) || mayRevert.has(raw));
 	});
 }
 
 /** Nothing of it was in a public mempool. */
 function publicOf(world: World, sent: readonly Sent[]): string[] {
-	const seen = world.publicHashes();
-	return told("in the public mempool", sent, ({ hash }) => seen.has(hash));
+	return told("in the public mempool", sent, ({ hash }) => world.publicHashes.has(hash));
 }
 
 /**

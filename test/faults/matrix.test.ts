@@ -10,7 +10,7 @@ import { startWorld, type World } from "./world.ts";
 
 /** Cells at a time. */
 const CELLS = 6;
-const OPTIONS = { rate: 20, paths: ["/fast", "/noreverts"], answers: 8, relapses: true, compares: false };
+const OPTIONS = { rate: 12, paths: ["/fast", "/noreverts"], answers: 5, relapses: true, compares: false };
 
 let world: World;
 before(async () => {
@@ -30,8 +30,4 @@ test("faults", { concurrency: Number(process.env.CELLS ?? CELLS) }, async (t) =>
 			}),
 		),
 	);
-});
-
-test("the mempool was looked at all the time", () => {
-	assert.ok(world.looks > world.blocks, `${world.looks} looks in ${world.blocks} blocks`);
 });

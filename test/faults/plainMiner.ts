@@ -3,7 +3,7 @@
 
 import type { DevChain } from "../devnet/devChain.ts";
 import { startPlainBuilder } from "../support/plainBuilder.ts";
-import type { BuilderPart } from "./world.ts";
+import type { BuilderCall, BuilderPart } from "./world.ts";
 
 /** anvil mixes up longer batches. */
 const CHAIN_BATCH = 16;
@@ -12,7 +12,7 @@ const CHAIN_BATCH = 16;
 export async function startPlainMiner(chain: DevChain): Promise<BuilderPart> {
 	const builder = await startPlainBuilder();
 	const mined = new Set<string>();
-	const bodies: string[] = [];
+	const calls: BuilderCall[] = [];
 	let burst: Promise<unknown> = Promise.resolve();
 	const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
 		const done = burst.then(work);
@@ -21,7 +21,7 @@ export async function startPlainMiner(chain: DevChain): Promise<BuilderPart> {
 	};
 	const mine = async (): Promise<void> => {
 		const raws = [...builder.raws()].filter((raw) => !mined.has(raw));
-		bodies.push(...builder.bodies);
+		for (const body of builder.bodies) calls.push(...callsOf(body));
 		builder.reset();
 		for (let i = 0; i < raws.length; i += CHAIN_BATCH) {
 			const part = raws.slice(i, i + CHAIN_BATCH);
@@ -37,14 +37,12 @@ export async function startPlainMiner(chain: DevChain): Promise<BuilderPart> {
 		url: builder.url,
 		buildBlock: () => inTurn(mine),
 		outsideBurst: (look) => inTurn(look),
-		calls: () => [...bodies, ...builder.bodies].flatMap((body) => callsOf(body)),
+		calls: (count) => calls.slice(count),
 		stop: () => builder.stop(),
 	};
 }
 
-function callsOf(body: string): { readonly method: string; readonly params: readonly unknown[] }[] {
-	const json = JSON.parse(body) as
-		| { method: string; params: unknown[] }
-		| { method: string; params: unknown[] }[];
+function callsOf(body: string): readonly BuilderCall[] {
+	const json = JSON.parse(body) as BuilderCall | BuilderCall[];
 	return Array.isArray(json) ? json : [json];
 }

@@ -111,9 +111,11 @@ export class Traffic {
 	}
 
 	async #run(): Promise<void> {
-		const begun = systemClock.monotonic();
-		for (let i = 0; !this.#over; i++) {
-			const due = begun + (i * 1000) / this.#options.rate;
+		const everyMs = 1000 / this.#options.rate;
+		let due = systemClock.monotonic();
+		while (!this.#over) {
+			// What a busy machine has missed is not made up for: that would be a burst.
+			due = Math.max(due + everyMs, systemClock.monotonic() - everyMs);
 			const early = due - systemClock.monotonic();
 			if (early > 0) await pause(systemClock, early);
 			const draft = this.#draft();

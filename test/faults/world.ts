@@ -14,14 +14,20 @@ import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { startPlainMiner } from "./plainMiner.ts";
 
+/** A call to a builder. */
+export interface BuilderCall {
+	readonly method: string;
+	readonly params: readonly unknown[];
+}
+
 /** What the cells need of a builder. */
 export interface BuilderPart {
 	readonly url: string;
 	buildBlock(): Promise<unknown>;
 	/** Runs `look` while nothing private is in the node's pool. */
 	outsideBurst<T>(look: () => Promise<T>): Promise<T>;
-	/** All calls that it got. */
-	calls(): readonly { readonly method: string; readonly params: readonly unknown[] }[];
+	/** The calls that it got but for the first `count`. */
+	calls(count: number): readonly BuilderCall[];
 	stop(): Promise<void>;
 }
 
@@ -38,10 +44,12 @@ export interface World {
 	accounts(count: number): Promise<readonly TestAccount[]>;
 	/** Blocks that were built since its start. */
 	readonly blocks: number;
-	/** Hashes that were in the node's pool when no block was being built. */
-	publicHashes(): ReadonlySet<string>;
-	/** How often the pool was looked at. */
-	readonly looks: number;
+	/** Hashes of what is in a block. */
+	readonly mined: ReadonlySet<string>;
+	/** Hashes that were in the node's pool when no block was being built. It is looked at before each block at least. */
+	readonly publicHashes: ReadonlySet<string>;
+	/** What builders were told may revert: hashes of bundles' transactions, and others as raw bytes (0x hex). */
+	readonly mayRevert: ReadonlySet<string>;
 	stop(): Promise<void>;
 }
 
@@ -54,7 +62,6 @@ export interface WorldOptions {
 
 /** Chain time between blocks; also what relays and boosts are told. */
 export const SLOT_SECONDS = 1;
-const LOOK_MS = 25;
 const READY_MS = 20_000;
 /** anvil mixes up longer batches. */
 const CHAIN_BATCH = 16;
@@ -69,7 +76,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 	const relayEnv = {
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
-		HEAD_POLL_MS: "50",
+		HEAD_POLL_MS: "100",
 		SLOT_SECONDS: String(SLOT_SECONDS),
 		BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
 		RATE_LIMIT_RPS: "0",
@@ -77,21 +84,19 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 		TX_TTL_BLOCKS: "1000",
 	};
 	const fallback = await startRelayHere({ ...relayEnv, DATA_DIR: join(root, "fallback") });
-	const seen = new Set<string>();
-	let [blocks, looks, next] = [0, 0, FIRST_ACCOUNT];
+	const watch = new ChainWatch(chain, builder);
+	let next = FIRST_ACCOUNT;
+	let blocks = 0;
 	let over = false;
 	const building = (async () => {
 		while (!over) {
+			await watch.look();
 			await builder.buildBlock();
+			await watch.readBlock();
 			blocks += 1;
-			await pause(systemClock, options.blockMs);
-		}
-	})();
-	const looking = (async () => {
-		while (!over) {
-			for (const hash of await builder.outsideBurst(() => poolHashes(chain))) seen.add(hash);
-			looks += 1;
-			await pause(systemClock, LOOK_MS);
+			await pause(systemClock, options.blockMs / 2);
+			await watch.look();
+			await pause(systemClock, options.blockMs / 2);
 		}
 	})();
 	return {
@@ -116,13 +121,12 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 		get blocks() {
 			return blocks;
 		},
-		publicHashes: () => seen,
-		get looks() {
-			return looks;
-		},
+		mined: watch.mined,
+		publicHashes: watch.publicHashes,
+		mayRevert: watch.mayRevert,
 		async stop() {
 			over = true;
-			await Promise.all([building, looking]);
+			await building;
 			await fallback.stop();
 			await builder.stop();
 			await chain.stop();
@@ -137,7 +141,7 @@ async function startDev(chain: DevChain): Promise<BuilderPart> {
 		url: dev.url,
 		buildBlock: () => dev.buildBlock(),
 		outsideBurst: (look) => dev.outsideBurst(look),
-		calls: () => dev.requests(),
+		calls: (count) => dev.requests(({ seq }) => seq > count),
 		stop: () => dev.stop(),
 	};
 }
@@ -162,12 +166,42 @@ export async function isReady(url: string): Promise<boolean> {
 	}
 }
 
-async function poolHashes(chain: DevChain): Promise<string[]> {
-	const pool = (await chain.rpc("txpool_content")) as Record<
-		string,
-		Record<string, Record<string, { hash: string }>>
-	>;
-	return Object.values(pool).flatMap((part) =>
-		Object.values(part).flatMap((byNonce) => Object.values(byNonce).map(({ hash }) => hash)),
-	);
+/** What the chain and its builder show of transactions, taken down as it goes on. */
+class ChainWatch {
+	readonly mined = new Set<string>();
+	readonly publicHashes = new Set<string>();
+	readonly mayRevert = new Set<string>();
+	readonly #chain: DevChain;
+	readonly #builder: BuilderPart;
+	#calls = 0;
+
+	constructor(chain: DevChain, builder: BuilderPart) {
+		this.#chain = chain;
+		this.#builder = builder;
+	}
+
+	/** Looks into the node's pool, where nothing private is now. */
+	async look(): Promise<void> {
+		const content = await this.#builder.outsideBurst(() => this.#chain.rpc("txpool_content"));
+		for (const part of Object.values(
+			content as Record<string, Record<string, Record<string, { hash: string }>>>,
+		)) {
+			for (const byNonce of Object.values(part)) {
+				for (const { hash } of Object.values(byNonce)) this.publicHashes.add(hash);
+			}
+		}
+	}
+
+	async readBlock(): Promise<void> {
+		const block = await this.#chain.rpc("eth_getBlockByNumber", ["latest", false]);
+		for (const hash of (block as { transactions: string[] }).transactions) this.mined.add(hash);
+		const calls = this.#builder.calls(this.#calls);
+		this.#calls += calls.length;
+		for (const { method, params } of calls) {
+			const { revertingTxHashes, tx } = (params[0] ?? {}) as Record<string, unknown>;
+			if (Array.isArray(revertingTxHashes))
+				for (const hash of revertingTxHashes) this.mayRevert.add(String(hash));
+			if (/^eth_sendPrivate/.test(method)) this.mayRevert.add(String(tx ?? params[0]));
+		}
+	}
 }

@@ -98,7 +98,7 @@ test("each client sends and sees it mined before, during and after an outage", a
 		for (const hash of hashes.flat()) {
 			const answer = await fetch(`${parts.boost.url}/tx/${hash}`);
 			assert.equal(((await answer.json()) as { status: string }).status, "INCLUDED", `${what}: ${hash}`);
-			assert.ok(!world.publicHashes().has(hash), `${what}: ${hash} was public`);
+			assert.ok(!world.publicHashes.has(hash), `${what}: ${hash} was public`);
 		}
 	};
 	await round("before");

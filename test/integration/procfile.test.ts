@@ -2,19 +2,11 @@
 // The signal must reach node itself, and nothing may be left behind.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { freePort } from "../devnet/freePort.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
-import { freePort, readyStatus, runRelay, startRelayProcess } from "../support/relayProcess.ts";
-import { until } from "../support/until.ts";
-
-const LINES = new Map(
-	readFileSync(new URL("../../Procfile", import.meta.url), "utf8")
-		.trimEnd()
-		.split("\n")
-		.map((line) => /^(\w+): (.+)$/.exec(line)?.slice(1) as [string, string]),
-);
+import { groupGone, lineOf, PROCFILE } from "../support/procfileRunner.ts";
+import { type RelayProcess, readyStatus, runRelay, startRelayProcess } from "../support/relayProcess.ts";
 
 let system: ProcessSystem;
 before(async () => {
@@ -22,54 +14,44 @@ before(async () => {
 });
 after(() => system.stop());
 
-test("the Procfile has the lines relay and web", () => {
-	assert.deepEqual([...LINES.keys()], ["relay", "web"]);
+test("the Procfile has the lines relay, boost and web", () => {
+	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web"]);
 });
 
-for (const [name, env] of [
-	["relay", {}],
-	["web", {}],
-	["web", { PROCESS: "relay" }],
-] as const) {
-	const said = Object.entries(env).map(([key, value]) => `, ${key}=${value}`);
-	test(`the line ${name}${said.join("")} serves on PORT, and SIGTERM ends it in order`, async (t) => {
-		const port = await freePort();
-		const line = lineOf(name);
-		const DATA_DIR = join(system.folder, `${name}${said.join("")}`);
-		const relay = await startRelayProcess({
-			line,
-			env: { ...system.env, ...env, DATA_DIR, PORT: String(port) },
-		});
-		t.after(() => relay.kill());
-		assert.equal(await relay.client.call("eth_chainId", []), "0x7a69");
-		const exit = await relay.kill("SIGTERM");
+test("the line web has the commands of the others, by PROCESS", () => {
+	for (const name of ["relay", "boost"])
+		assert.ok(lineOf("web").includes(` ${name}) ${lineOf(name)} ;;`), name);
+});
+
+test("the lines relay and boost serve on PORT, and SIGTERM ends each in order", async (t) => {
+	const [port, front] = [await freePort(), await freePort()];
+	const start = async (name: string, env: Readonly<Record<string, string>>): Promise<RelayProcess> => {
+		const started = await startRelayProcess({ line: lineOf(name), env: { ...system.env, ...env } });
+		t.after(() => started.kill());
+		return started;
+	};
+	const relay = await start("relay", { PORT: String(port) });
+	const boost = await start("boost", { PORT: String(front), RELAY_URL: relay.url, FALLBACK_URL: "none" });
+	for (const one of [boost, relay]) assert.equal(await one.client.call("eth_chainId", []), "0x7a69");
+	const exits = await Promise.all([relay.kill("SIGTERM"), boost.kill("SIGTERM")]);
+	for (const exit of exits) {
 		assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);
 		assert.match(exit.stdout, /"msg":"stopped"/);
-		assert.equal(await readyStatus(relay.url), 0);
-		await until("nothing of its process group is left", () => isGone(relay.pid));
-	});
-}
+	}
+	for (const one of [boost, relay]) {
+		assert.equal(await readyStatus(one.url), 0);
+		await groupGone(one.pid);
+	}
+});
 
 test("the line web refuses a PROCESS that it does not know", async () => {
-	for (const PROCESS of ["boost", "relay; true", "Relay"]) {
+	for (const PROCESS of ["both", "relay; true", "Relay"]) {
 		const exit = await runRelay({ line: lineOf("web"), env: { ...system.env, PROCESS } });
 		assert.equal(exit.code, 1);
 		assert.equal(exit.stdout, "");
-		assert.match(exit.stderr, /^PROCESS is not valid: expected relay/);
+		assert.match(
+			exit.stderr,
+			/^PROCESS is not valid: expected relay, boost or pair, for example PROCESS=pair$/m,
+		);
 	}
 });
-
-function lineOf(name: string): string {
-	const line = LINES.get(name);
-	if (line === undefined) throw new Error(`the Procfile has no line ${name}`);
-	return line;
-}
-
-function isGone(group: number): boolean {
-	try {
-		process.kill(-group, 0);
-		return false;
-	} catch (thrown) {
-		return (thrown as { code?: string }).code === "ESRCH";
-	}
-}

@@ -1,6 +1,7 @@
 // A breaker on a clock that is moved by hand: what comes in is what its probe finds and what its attempts come to, what
 // goes out is what it did. Nothing here waits for real time.
 
+import type { TestContext } from "node:test";
 import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/breaker.ts";
 import type { Attempted, Cut, ProbeWord, TripReason } from "../../boost-proxy/domain/ports.ts";
 import { silentLogger } from "../../shared/log.ts";
@@ -28,19 +29,21 @@ export class Attempt {
 	thrown: unknown;
 	/** Undefined until it was begun: while it waits, and where it was not let in. */
 	cut: Cut | undefined;
-	#settle: ((attempted: Attempted) => void) | undefined;
-	#fail: ((thrown: unknown) => void) | undefined;
+	readonly #ending: Promise<Attempted>;
+	#settle: (attempted: Attempted) => void = () => {};
+	#fail: (thrown: unknown) => void = () => {};
 	readonly #sender: string | undefined;
 
 	constructor(breaker: StartedBreaker, kind: "read" | "submission", sender: string | undefined) {
 		this.#sender = sender;
+		this.#ending = new Promise((resolve, reject) => {
+			this.#settle = resolve;
+			this.#fail = reject;
+		});
 		breaker
 			.run(kind, (cut) => {
 				this.cut = cut;
-				return new Promise<Attempted>((resolve, reject) => {
-					this.#settle = resolve;
-					this.#fail = reject;
-				});
+				return this.#ending;
 			})
 			.then(
 				(result) => {
@@ -56,16 +59,17 @@ export class Attempt {
 		return this.cut !== undefined;
 	}
 
+	/** Of one that is not begun yet: it ends as soon as it is. */
 	end(outcome: Outcome): void {
-		this.#settle?.(this.#sender === undefined ? { outcome } : { outcome, sender: this.#sender });
+		this.#settle(this.#sender === undefined ? { outcome } : { outcome, sender: this.#sender });
 	}
 
 	fail(thrown: unknown): void {
-		this.#fail?.(thrown);
+		this.#fail(thrown);
 	}
 }
 
-/** A breaker, its probe and its clock. */
+/** A breaker, its probe and its clock. What a test leaves under way is ended with it. */
 export class BreakerScene {
 	readonly clock = new ManualClock();
 	readonly options: BreakerOptions;
@@ -80,11 +84,15 @@ export class BreakerScene {
 	found: ProbeWord | "hang" = "ok";
 	/** How long it takes to find it, in ms. */
 	probeMs = 0;
+	/** A probe in place of the scene's own. */
+	instead: (() => Promise<ProbeWord>) | null = null;
 	/** The most probes that ran at a time. */
 	mostProbes = 0;
 	#probes = 0;
+	readonly #attempts: Attempt[] = [];
 
-	constructor(options: Partial<BreakerOptions> = {}, random: () => number = () => 0.5) {
+	constructor(t: TestContext, options: Partial<BreakerOptions> = {}, random: () => number = () => 0.5) {
+		t.after(() => this.#endAll());
 		this.options = { ...BREAKER_OPTIONS, ...options };
 		this.breaker = createBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
@@ -96,7 +104,9 @@ export class BreakerScene {
 	}
 
 	send(kind: "read" | "submission" = "submission", sender?: string): Attempt {
-		return new Attempt(this.breaker, kind, sender);
+		const attempt = new Attempt(this.breaker, kind, sender);
+		this.#attempts.push(attempt);
+		return attempt;
 	}
 
 	/** One attempt that comes to `outcome` at once, or `afterMs` later. Answers whether it was let in. */
@@ -123,7 +133,22 @@ export class BreakerScene {
 		}
 	}
 
-	async #probe(): Promise<ProbeWord> {
+	/** Whoever waits is let go first, so that all have begun that will; opossum's timers keep a process up. */
+	async #endAll(): Promise<void> {
+		this.breaker.force("open");
+		await this.clock.advance(0);
+		for (const attempt of this.#attempts) attempt.end("cut");
+		await this.clock.advance(0);
+		const stopping = this.breaker.stop();
+		await this.clock.advance(this.options.probeTimeoutMs);
+		await stopping;
+	}
+
+	#probe(): Promise<ProbeWord> {
+		return this.instead === null ? this.#find() : this.instead();
+	}
+
+	async #find(): Promise<ProbeWord> {
 		this.probedAt.push(this.clock.monotonic());
 		this.#probes++;
 		this.mostProbes = Math.max(this.mostProbes, this.#probes);

@@ -12,8 +12,8 @@ const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash", "tooLarge"] a
 const now = ({ breaker, trips }: BreakerScene) =>
 	`${breaker.state} ${trips.join()} ${JSON.stringify(breaker.status())}`;
 
-test("once open it is left alone for its hold, then its probe closes it with successes in a row", async () => {
-	const scene = new BreakerScene();
+test("once open it is left alone for its hold, then its probe closes it with successes in a row", async (t) => {
+	const scene = new BreakerScene(t);
 	const { breaker, clock, probedAt } = scene;
 	await clock.advance(10_000);
 	await scene.say("refused");
@@ -56,8 +56,8 @@ test("once open it is left alone for its hold, then its probe closes it with suc
 	assert.equal(await scene.say("answered"), true);
 });
 
-test("during a long outage the recovery stays as quick as at its begin", async () => {
-	const scene = new BreakerScene();
+test("during a long outage the recovery stays as quick as at its begin", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.found = "hang";
 	await scene.say("refused");
 	await scene.clock.advance(3_600_000);
@@ -67,8 +67,8 @@ test("during a long outage the recovery stays as quick as at its begin", async (
 	assert.equal(scene.mostProbes, 1);
 });
 
-test("after it was closed one fault of any kind opens it again, for twice as long each time", async () => {
-	const scene = new BreakerScene({ holdMaxMs: 10_000 });
+test("after it was closed one fault of any kind opens it again, for twice as long each time", async (t) => {
+	const scene = new BreakerScene(t, { holdMaxMs: 10_000 });
 	const { breaker, clock } = scene;
 	const holds: number[] = [];
 	await scene.openAndClose();
@@ -88,8 +88,8 @@ test("after it was closed one fault of any kind opens it again, for twice as lon
 	assert.equal(Date.parse(breaker.status().nextProbeAt ?? "") - clock.now(), 2_000);
 });
 
-test("a read's time-out and -32603 are no relapse", async () => {
-	const scene = new BreakerScene();
+test("a read's time-out and -32603 are no relapse", async (t) => {
+	const scene = new BreakerScene(t);
 	await scene.openAndClose();
 	await scene.say("timeout", "read");
 	await scene.say("internal", "submission", "0xa");
@@ -97,9 +97,9 @@ test("a read's time-out and -32603 are no relapse", async () => {
 	assert.deepEqual(scene.trips, ["refused"]);
 });
 
-test("the hold is longer or shorter by a fifth at most, and never beyond its maximum", async () => {
+test("the hold is longer or shorter by a fifth at most, and never beyond its maximum", async (t) => {
 	const holdOf = async (random: number, holdMaxMs = 60_000) => {
-		const scene = new BreakerScene({ holdMaxMs }, () => random);
+		const scene = new BreakerScene(t, { holdMaxMs }, () => random);
 		await scene.say("refused");
 		return Math.round(Date.parse(scene.breaker.status().nextProbeAt ?? "") - scene.clock.now());
 	};
@@ -108,8 +108,8 @@ test("the hold is longer or shorter by a fifth at most, and never beyond its max
 	assert.equal(await holdOf(0.999_999, 2_000), 2_000);
 });
 
-test("opening cuts off all that is under way, and charges nobody for it", async () => {
-	const scene = new BreakerScene();
+test("opening cuts off all that is under way, and charges nobody for it", async (t) => {
+	const scene = new BreakerScene(t);
 	const hanging = [scene.send(), scene.send("read"), scene.send()];
 	await scene.clock.advance(70);
 	assert.equal(scene.breaker.status().inFlight, 3);
@@ -128,8 +128,8 @@ test("opening cuts off all that is under way, and charges nobody for it", async 
 	assert.deepEqual(scene.trips, ["refused"]);
 });
 
-test("stragglers of an older state neither close it, nor open it, nor end a row", async () => {
-	const scene = new BreakerScene();
+test("stragglers of an older state neither close it, nor open it, nor end a row", async (t) => {
+	const scene = new BreakerScene(t);
 	const [late, ...faulty] = [1, 2, 3, 4].map(() => scene.send());
 	await scene.say("refused");
 	late?.end("answered");
@@ -140,7 +140,7 @@ test("stragglers of an older state neither close it, nor open it, nor end a row"
 	await scene.clock.advance(0);
 	assert.deepEqual(scene.trips, ["refused"], "late faults open nothing, not even in the probation");
 
-	const row = new BreakerScene();
+	const row = new BreakerScene(t);
 	const [later] = [row.send()];
 	row.breaker.force("closed");
 	row.breaker.force(null);
@@ -150,8 +150,8 @@ test("stragglers of an older state neither close it, nor open it, nor end a row"
 	assert.deepEqual(row.trips, ["faults"]);
 });
 
-test("a probe that began before it opened does not count when it ends", async () => {
-	const scene = new BreakerScene({ holdMs: 100 });
+test("a probe that began before it opened does not count when it ends", async (t) => {
+	const scene = new BreakerScene(t, { holdMs: 100 });
 	scene.probeMs = 400;
 	scene.breaker.start();
 	await scene.clock.advance(50);
@@ -164,8 +164,8 @@ test("a probe that began before it opened does not count when it ends", async ()
 	assert.equal(scene.mostProbes, 1);
 });
 
-test("what an attempt throws is thrown on, and is nobody's fault", async () => {
-	const scene = new BreakerScene();
+test("what an attempt throws is thrown on, and is nobody's fault", async (t) => {
+	const scene = new BreakerScene(t);
 	for (let i = 0; i < 5; i++) {
 		const attempt = scene.send();
 		const fault = new Error("ours");
@@ -184,14 +184,14 @@ test("what an attempt throws is thrown on, and is nobody's fault", async () => {
 	assert.equal(scene.breaker.status().inFlight, 0);
 });
 
-test("answers keep all that an attempt says, faults too", async () => {
-	const { breaker } = new BreakerScene();
+test("answers keep all that an attempt says, faults too", async (t) => {
+	const { breaker } = new BreakerScene(t);
 	const said = { outcome: "httpStatus", body: Buffer.from("x") } as const;
 	assert.equal(await breaker.run("submission", async () => said), said);
 });
 
-test("what was noted elsewhere counts as a read", async () => {
-	const scene = new BreakerScene();
+test("what was noted elsewhere counts as a read", async (t) => {
+	const scene = new BreakerScene(t);
 	for (let i = 0; i < 10; i++) scene.breaker.note({ outcome: "timeout" });
 	for (const _ of [1, 2]) scene.breaker.note({ outcome: "httpStatus" });
 	scene.breaker.note({ outcome: "answered" });
@@ -205,8 +205,8 @@ test("what was noted elsewhere counts as a read", async () => {
 	assert.equal(scene.breaker.state, "open");
 });
 
-test("a listener that throws holds up nobody", async () => {
-	const scene = new BreakerScene();
+test("a listener that throws holds up nobody", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.breaker.onChange(() => {
 		throw new Error("a listener's");
 	});
@@ -223,8 +223,8 @@ test("a listener that throws holds up nobody", async () => {
 	assert.equal(scene.breaker.state, "closed");
 });
 
-test("stop joins the probe under way and leaves no timer; nothing is let in after it", async () => {
-	const scene = new BreakerScene();
+test("stop joins the probe under way and leaves no timer; nothing is let in after it", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.found = "hang";
 	scene.breaker.start();
 	const hanging = scene.send();

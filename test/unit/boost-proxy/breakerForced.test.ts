@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BreakerScene } from "../../support/breakerScene.ts";
 
-test("forced open it takes nothing and asks nothing until auto, and then begins anew", async () => {
-	const scene = new BreakerScene();
+test("forced open it takes nothing and asks nothing until auto, and then begins anew", async (t) => {
+	const scene = new BreakerScene(t);
 	const { breaker, clock } = scene;
 	breaker.start();
 	const hanging = scene.send();
@@ -29,8 +29,8 @@ test("forced open it takes nothing and asks nothing until auto, and then begins 
 	assert.deepEqual(scene.trips, ["forced"]);
 });
 
-test("forced closed it takes requests whatever happens", async () => {
-	const scene = new BreakerScene();
+test("forced closed it takes requests whatever happens", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.found = "refused";
 	await scene.say("refused");
 	scene.breaker.force("closed");
@@ -49,8 +49,8 @@ test("forced closed it takes requests whatever happens", async () => {
 	assert.equal(scene.breaker.state, "open", "its probe finds it out at once");
 });
 
-test("a probe that was under way when a state was forced changes nothing, and auto waits for its end", async () => {
-	const scene = new BreakerScene();
+test("a probe that was under way when a state was forced changes nothing, and auto waits for its end", async (t) => {
+	const scene = new BreakerScene(t);
 	const { breaker, clock } = scene;
 	scene.found = "hang";
 	breaker.start();
@@ -68,8 +68,8 @@ test("a probe that was under way when a state was forced changes nothing, and au
 	assert.equal(scene.mostProbes, 1);
 });
 
-test("auto without a forced state changes nothing: only the probe closes", async () => {
-	const scene = new BreakerScene();
+test("auto without a forced state changes nothing: only the probe closes", async (t) => {
+	const scene = new BreakerScene(t);
 	await scene.say("refused");
 	scene.breaker.force(null);
 	assert.equal(scene.breaker.state, "open");
@@ -78,8 +78,8 @@ test("auto without a forced state changes nothing: only the probe closes", async
 	assert.deepEqual(scene.changes, ["open", "open"]);
 });
 
-test("after auto the first fault is no relapse", async () => {
-	const scene = new BreakerScene();
+test("after auto the first fault is no relapse", async (t) => {
+	const scene = new BreakerScene(t);
 	await scene.openAndClose();
 	scene.breaker.force("closed");
 	scene.breaker.force(null);

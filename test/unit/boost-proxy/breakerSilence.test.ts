@@ -10,12 +10,12 @@ const many = (scene: BreakerScene, count: number): Attempt[] =>
 	Array.from({ length: count }, (_, i) => scene.send(i % 2 === 0 ? "submission" : "read"));
 const begun = (attempts: readonly Attempt[]) => attempts.filter(({ isBegun }) => isBegun).length;
 
-test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do not", async () => {
+test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do not", async (t) => {
 	for (const [count, probed] of [
 		[15, []],
 		[16, [250]],
 	] as const) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		many(scene, count);
 		await scene.clock.advance(249);
 		assert.deepEqual(scene.probedAt, []);
@@ -24,8 +24,8 @@ test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do n
 	}
 });
 
-test("newcomers wait for the probe's word; when it fails they are not sent, and what hangs is cut", async () => {
-	const scene = new BreakerScene();
+test("newcomers wait for the probe's word; when it fails they are not sent, and what hangs is cut", async (t) => {
+	const scene = new BreakerScene(t);
 	const hanging = many(scene, 16);
 	await scene.clock.advance(240);
 	scene.found = "hang";
@@ -45,8 +45,8 @@ test("newcomers wait for the probe's word; when it fails they are not sent, and 
 	);
 });
 
-test("when the probe's word is good they go on, and the silence begins anew", async () => {
-	const scene = new BreakerScene();
+test("when the probe's word is good they go on, and the silence begins anew", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.probeMs = 20;
 	many(scene, 16);
 	await scene.clock.advance(250);
@@ -62,9 +62,9 @@ test("when the probe's word is good they go on, and the silence begins anew", as
 	assert.deepEqual(scene.trips, ["httpStatus"], "the next silence has a probe of its own");
 });
 
-test("an answer ends the silence before the probe's word, and lets newcomers go on", async () => {
+test("an answer ends the silence before the probe's word, and lets newcomers go on", async (t) => {
 	for (const outcome of ["answered", "internal"] as const) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		scene.found = "hang";
 		const [first] = many(scene, 16);
 		await scene.clock.advance(250);
@@ -77,8 +77,8 @@ test("an answer ends the silence before the probe's word, and lets newcomers go 
 	}
 });
 
-test("a burst is not held back, however large; a fault without words is no answer", async () => {
-	const scene = new BreakerScene();
+test("a burst is not held back, however large; a fault without words is no answer", async (t) => {
+	const scene = new BreakerScene(t);
 	const burst = many(scene, 200);
 	assert.equal(begun(burst), 200);
 	await scene.clock.advance(30);
@@ -88,9 +88,9 @@ test("a burst is not held back, however large; a fault without words is no answe
 	assert.equal(begun(many(scene, 1)), 0);
 });
 
-test("a single read that hangs longer than a submission's share starts a probe, and opens it where that fails", async () => {
+test("a single read that hangs longer than a submission's share starts a probe, and opens it where that fails", async (t) => {
 	for (const found of ["ok", "hang"] as const) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		await scene.say("answered");
 		const slow = scene.send("read");
 		scene.found = found;
@@ -104,8 +104,8 @@ test("a single read that hangs longer than a submission's share starts a probe, 
 	}
 });
 
-test("a probe's time-out while newcomers wait is asked again at once where an answer came before, and they wait on", async () => {
-	const scene = new BreakerScene();
+test("a probe's time-out while newcomers wait is asked again at once where an answer came before, and they wait on", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.breaker.start();
 	scene.found = "hang";
 	await scene.clock.advance(1_000);
@@ -121,8 +121,8 @@ test("a probe's time-out while newcomers wait is asked again at once where an an
 	assert.equal(newcomer.result, null);
 });
 
-test("nobody waits where a state is forced, and who waited goes on when one is", async () => {
-	const scene = new BreakerScene();
+test("nobody waits where a state is forced, and who waited goes on when one is", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.found = "hang";
 	many(scene, 16);
 	await scene.clock.advance(250);
@@ -135,11 +135,11 @@ test("nobody waits where a state is forced, and who waited goes on when one is",
 	assert.deepEqual(scene.trips, []);
 });
 
-test("at a hundred requests a second no more than sixteen fall into a hole, and it opens within a share", async () => {
+test("at a hundred requests a second no more than sixteen fall into a hole, and it opens within a share", async (t) => {
 	const found: string[] = [];
 	for (const offset of [0, 130, 370, 510, 740, 990]) {
 		for (const latency of [2, 40, 110]) {
-			const scene = new BreakerScene();
+			const scene = new BreakerScene(t);
 			const { clock, breaker } = scene;
 			breaker.start();
 			const open: { attempt: Attempt; at: number }[] = [];
@@ -163,7 +163,8 @@ test("at a hundred requests a second no more than sixteen fall into a hole, and 
 			assert.ok(clock.monotonic() - hungAt <= BREAKER_OPTIONS.shareMs / 2, found.at(-1));
 		}
 	}
-	assert.equal(found.length, 18, found.join("\n"));
+	assert.equal(found.length, 18);
+	for (const figures of found) t.diagnostic(figures);
 });
 
 test("a cut calls each listener once, whoever throws, and at once where it was cut already", () => {

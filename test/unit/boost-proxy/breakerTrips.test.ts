@@ -15,9 +15,9 @@ const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash", "tooLarge"] a
 const now = ({ breaker, trips }: BreakerScene) =>
 	`${breaker.state} ${trips.join()} ${JSON.stringify(breaker.status())}`;
 
-test("one refused request opens it, of whatever kind", async () => {
+test("one refused request opens it, of whatever kind", async (t) => {
 	for (const kind of KINDS) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		await scene.say("refused", kind);
 		assert.deepEqual(scene.trips, ["refused"]);
 		assert.equal(scene.breaker.state, "open");
@@ -25,10 +25,10 @@ test("one refused request opens it, of whatever kind", async () => {
 	}
 });
 
-test("other faults open it when they come in a row", async () => {
+test("other faults open it when they come in a row", async (t) => {
 	for (const kind of KINDS) {
 		for (const fault of CHARGED) {
-			const scene = new BreakerScene();
+			const scene = new BreakerScene(t);
 			for (const _ of [1, 2]) await scene.say(fault, kind);
 			await scene.say("answered", kind);
 			for (const _ of [1, 2]) await scene.say(fault, kind);
@@ -39,9 +39,9 @@ test("other faults open it when they come in a row", async () => {
 	}
 });
 
-test("a read's answer does not end the row of submissions, nor the other way round", async () => {
+test("a read's answer does not end the row of submissions, nor the other way round", async (t) => {
 	for (const [kind, other] of [KINDS, [...KINDS].reverse()] as const) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		for (const _ of [1, 2, 3]) {
 			await scene.say("answered", other);
 			await scene.say("httpStatus", kind);
@@ -50,8 +50,8 @@ test("a read's answer does not end the row of submissions, nor the other way rou
 	}
 });
 
-test("a submission's time-out counts in the row where others were answered, and opens it where none was", async () => {
-	const answering = new BreakerScene();
+test("a submission's time-out counts in the row where others were answered, and opens it where none was", async (t) => {
+	const answering = new BreakerScene(t);
 	for (const _ of [1, 2, 3]) {
 		assert.equal(answering.breaker.isOut, false, now(answering));
 		const slow = answering.send();
@@ -62,14 +62,14 @@ test("a submission's time-out counts in the row where others were answered, and 
 	}
 	assert.deepEqual(answering.trips, ["faults"]);
 
-	const silent = new BreakerScene();
+	const silent = new BreakerScene(t);
 	await silent.say("answered", "read");
 	await silent.say("timeout", "submission", undefined, silent.options.shareMs);
 	assert.deepEqual(silent.trips, ["silence"]);
 });
 
-test("what is nobody's fault never opens it", async () => {
-	const scene = new BreakerScene();
+test("what is nobody's fault never opens it", async (t) => {
+	const scene = new BreakerScene(t);
 	const { shareMs } = scene.options;
 	for (let i = 0; i < 50; i++) {
 		await scene.say("answered");
@@ -85,15 +85,15 @@ test("what is nobody's fault never opens it", async () => {
 	assert.deepEqual(scene.trips, []);
 });
 
-test("a third party's limits are faults in the row", async () => {
-	const scene = new BreakerScene({ upstream: "fallback", storm: null });
+test("a third party's limits are faults in the row", async (t) => {
+	const scene = new BreakerScene(t, { upstream: "fallback", storm: null });
 	for (const _ of [1, 2, 3]) await scene.say("limited");
 	assert.deepEqual(scene.trips, ["faults"]);
 });
 
-test("a storm of -32603 opens it; without a limit for it nothing of them does", async () => {
+test("a storm of -32603 opens it; without a limit for it nothing of them does", async (t) => {
 	for (const storm of [5, null]) {
-		const scene = new BreakerScene({ storm });
+		const scene = new BreakerScene(t, { storm });
 		for (const sender of ["0xa", "0xb", "0xc", "0xd", "0xe"]) {
 			assert.deepEqual(scene.trips, []);
 			await scene.say("internal", "submission", sender);
@@ -102,9 +102,9 @@ test("a storm of -32603 opens it; without a limit for it nothing of them does", 
 	}
 });
 
-test("a fault starts a probe at once, but one that is no fault does not", async () => {
+test("a fault starts a probe at once, but one that is no fault does not", async (t) => {
 	for (const fault of FAULTS) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		scene.breaker.start();
 		await scene.clock.advance(300);
 		scene.found = "notReady";
@@ -118,8 +118,8 @@ test("a fault starts a probe at once, but one that is no fault does not", async 
 	}
 });
 
-test("a swarm of faults starts one probe after another, a moment apart", async () => {
-	const scene = new BreakerScene();
+test("a swarm of faults starts one probe after another, a moment apart", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.breaker.start();
 	await scene.clock.advance(200);
 	for (let i = 0; i < 100; i++) {
@@ -129,10 +129,10 @@ test("a swarm of faults starts one probe after another, a moment apart", async (
 	assert.deepEqual(scene.probedAt, [0, 200, 250, 300]);
 });
 
-test("it is probed while it is closed, and opens with the probe's reason", async () => {
+test("it is probed while it is closed, and opens with the probe's reason", async (t) => {
 	const words: readonly Exclude<ProbeWord, "ok">[] = [...FAULTS, "staleHead", "notReady"];
 	for (const word of words) {
-		const scene = new BreakerScene();
+		const scene = new BreakerScene(t);
 		scene.breaker.start();
 		await scene.clock.advance(2_500);
 		assert.deepEqual(scene.probedAt, [0, 1_000, 2_000]);
@@ -143,8 +143,8 @@ test("it is probed while it is closed, and opens with the probe's reason", async
 	}
 });
 
-test("a probe's time-out opens it where nobody was answered meanwhile; else the next one does", async () => {
-	const scene = new BreakerScene();
+test("a probe's time-out opens it where nobody was answered meanwhile; else the next one does", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.breaker.start();
 	scene.found = "hang";
 	await scene.clock.advance(1_250);
@@ -157,7 +157,7 @@ test("a probe's time-out opens it where nobody was answered meanwhile; else the 
 	await scene.clock.advance(250);
 	assert.deepEqual(scene.trips, ["timeout"]);
 
-	const quiet = new BreakerScene();
+	const quiet = new BreakerScene(t);
 	await quiet.say("answered");
 	quiet.found = "hang";
 	quiet.breaker.start();
@@ -165,8 +165,8 @@ test("a probe's time-out opens it where nobody was answered meanwhile; else the 
 	assert.deepEqual(quiet.trips, ["timeout"]);
 });
 
-test("a doubt of a probe is over with the next good word", async () => {
-	const scene = new BreakerScene();
+test("a doubt of a probe is over with the next good word", async (t) => {
+	const scene = new BreakerScene(t);
 	scene.breaker.start();
 	for (const _ of [1, 2, 3]) {
 		scene.found = "hang";
@@ -178,4 +178,3 @@ test("a doubt of a probe is over with the next good word", async () => {
 	assert.deepEqual(scene.trips, []);
 	assert.deepEqual(scene.words, ["ok", "timeout", "ok", "timeout", "ok", "timeout", "ok"]);
 });
-

@@ -103,6 +103,7 @@ export class Story {
 		}
 		return open.every((one) => {
 			if (one.nonce >= entry.nonce || !one.acknowledged || one.underWay) return true;
+			if (one.nonce < (chain.nonces.get(entry.from) ?? 0n)) return true;
 			const isLast = open.findLast(({ nonce, acknowledged }) => nonce === one.nonce && acknowledged) === one;
 			const elsewhere = this.#all.some(({ name, breaker }) => !breaker.isOut && one.holders.includes(name));
 			const refusedThere = this.#refusedAt.has(`${upstream.name} ${one.hash}`);
@@ -239,6 +240,8 @@ export class Story {
 		for (const { hash, from, path, acknowledged, nonce } of journal.open()) {
 			if (!acknowledged || live.refusal(path) !== null) continue;
 			if (this.#holds(live, hash) || this.#refusedAt.has(`${name} ${hash}`)) continue;
+			// A later one arrived there without a verdict: its client was told of an error, and it counts all the same.
+			if (name === "fallback" && live.stages.get(hash) === "REPLACED") continue;
 			if (live.dialect?.takesGaps === false && this.#hasGap(live, from, nonce)) continue;
 			this.faults.push(
 				`${hash.slice(-3)} is open and not at the ${name}; next nonce ${chain.nonces.get(from)}`,

@@ -44,7 +44,7 @@ function scene() {
 	const told: string[] = [];
 	const warned: unknown[] = [];
 	const relays: HandChild[] = [];
-	const boost = new HandChild("boost", told);
+	const boosts: HandChild[] = [];
 	const clock = new ManualClock();
 	const stop = new AbortController();
 	let code: number | undefined;
@@ -56,19 +56,32 @@ function scene() {
 				relays.push(relay);
 				return relay;
 			},
-			boost: () => boost,
+			boost() {
+				const boost = new HandChild("boost", told);
+				boosts.push(boost);
+				return boost;
+			},
 		},
 		{ clock, log, stop: stop.signal },
 	).then((ended) => {
 		code = ended;
 	});
-	const relay = (): HandChild => {
-		const last = relays.at(-1);
-		if (last === undefined) throw new Error("no relay was started");
-		return last;
+	const last = (children: readonly HandChild[]): HandChild => {
+		const child = children.at(-1);
+		if (child === undefined) throw new Error("it was not started");
+		return child;
 	};
+	const relay = (): HandChild => last(relays);
+	const boost = (): HandChild => last(boosts);
 	return {
-		...{ told, warned, relays, relay, boost, clock, ending },
+		...{ told, warned, relays, relay, boosts, boost, clock, ending },
+		/** Both serve. */
+		async up() {
+			relay().start();
+			await clock.advance(0);
+			boost().start();
+			await clock.advance(0);
+		},
 		ask: () => stop.abort(),
 		code: () => code,
 		/** What is told from now on. */
@@ -76,16 +89,29 @@ function scene() {
 	};
 }
 
+test("boost is started when the relay serves, when it has ended, or after five seconds", async () => {
+	for (const how of ["serves", "ends", "neither"]) {
+		const { boosts, relay, clock } = scene();
+		await clock.advance(1_000);
+		assert.equal(boosts.length, 0);
+		if (how === "serves") relay().start();
+		if (how === "ends") relay().exit(null, "SIGKILL");
+		await clock.advance(how === "neither" ? 3_999 : 0);
+		assert.equal(boosts.length, how === "neither" ? 0 : 1, how);
+		await clock.advance(1);
+		assert.equal(boosts.length, 1, how);
+	}
+});
+
 test("asked to stop, boost goes first, the relay when boost has gone, and the code is 0", async () => {
-	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
-	relay().start();
-	boost.start();
+	const { up, told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	await up();
 	await clock.advance(1_000);
 	fresh();
 	ask();
 	await clock.advance(3_000);
 	assert.deepEqual(told, ["boost is asked to stop"]);
-	boost.exit(0);
+	boost().exit(0);
 	await clock.advance(0);
 	assert.deepEqual(told, ["boost is asked to stop", "boost ends", "relay 1 is asked to stop"]);
 	assert.equal(code(), undefined);
@@ -94,28 +120,38 @@ test("asked to stop, boost goes first, the relay when boost has gone, and the co
 	assert.equal(code(), 0);
 });
 
-test("asked to stop while they still start, it is the same", async () => {
-	const { told, relay, boost, clock, ending, ask, code } = scene();
+test("asked to stop while the relay still starts, boost is not started at all", async () => {
+	const { told, boosts, relay, clock, ending, ask, code } = scene();
+	await clock.advance(100);
 	ask();
 	await clock.advance(0);
-	boost.exit(0);
+	relay().exit(0);
+	await ending;
+	assert.deepEqual([code(), boosts.length], [0, 0]);
+	assert.deepEqual(told, ["relay 1 begins", "relay 1 is asked to stop", "relay 1 ends"]);
+});
+
+test("asked to stop while boost still starts, it is the same as later", async () => {
+	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	relay().start();
+	await clock.advance(0);
+	fresh();
+	ask();
+	await clock.advance(0);
+	boost().exit(0);
 	await clock.advance(0);
 	relay().exit(0);
 	await ending;
 	assert.equal(code(), 0);
-	assert.deepEqual(told.slice(2), [
-		"boost is asked to stop",
-		"boost ends",
-		"relay 1 is asked to stop",
-		"relay 1 ends",
+	assert.deepEqual(told, [
+		...["boost is asked to stop", "boost ends"],
+		...["relay 1 is asked to stop", "relay 1 ends"],
 	]);
 });
 
 test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
-	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
-	relay().start();
-	boost.start();
-	await clock.advance(0);
+	const { up, told, clock, ending, ask, code, fresh } = scene();
+	await up();
 	fresh();
 	ask();
 	await clock.advance(16_999);
@@ -135,13 +171,11 @@ for (const [who, boostCode, relayCode] of [
 	["the relay", 0, 1],
 ] as const) {
 	test(`where ${who} stops with a failure, the code says so`, async () => {
-		const { relay, boost, clock, ending, ask, code } = scene();
-		relay().start();
-		boost.start();
-		await clock.advance(0);
+		const { up, relay, boost, clock, ending, ask, code } = scene();
+		await up();
 		ask();
 		await clock.advance(0);
-		boost.exit(boostCode);
+		boost().exit(boostCode);
 		await clock.advance(0);
 		relay().exit(relayCode);
 		await ending;
@@ -150,10 +184,8 @@ for (const [who, boostCode, relayCode] of [
 }
 
 test("a relay that ends is started again, each time later, and sooner again when it was up for long", async () => {
-	const { warned, relays, relay, boost, clock, ending, ask, code } = scene();
-	boost.start();
-	relay().start();
-	await clock.advance(0);
+	const { up, warned, relays, relay, boost, clock, ending, ask, code } = scene();
+	await up();
 	const pauses: number[] = [];
 	for (let i = 0; i < 9; i++) {
 		const count = relays.length;
@@ -174,7 +206,7 @@ test("a relay that ends is started again, each time later, and sooner again when
 	assert.equal(relays.length, count + 1);
 	assert.equal(code(), undefined);
 	ask();
-	boost.exit(0);
+	boost().exit(0);
 	await clock.advance(0);
 	relay().exit(0);
 	await ending;
@@ -182,15 +214,13 @@ test("a relay that ends is started again, each time later, and sooner again when
 });
 
 test("asked to stop while the relay waits to be started again, none is started", async () => {
-	const { relays, relay, boost, clock, ending, ask, code } = scene();
-	boost.start();
-	relay().start();
-	await clock.advance(0);
+	const { up, relays, relay, boost, clock, ending, ask, code } = scene();
+	await up();
 	relay().exit(null, "SIGSEGV");
 	await clock.advance(100);
 	ask();
 	await clock.advance(0);
-	boost.exit(0);
+	boost().exit(0);
 	await clock.advance(0);
 	await ending;
 	assert.deepEqual([code(), relays.length], [0, 1]);
@@ -199,22 +229,24 @@ test("asked to stop while the relay waits to be started again, none is started",
 });
 
 test("a relay that ends by a signal before it ever served is started again; it is no refusal", async () => {
-	const { relays, relay, boost, clock, code } = scene();
-	boost.start();
+	const { relays, relay, clock, code } = scene();
 	relay().exit(null, "SIGKILL");
 	await clock.advance(250);
 	assert.deepEqual([relays.length, code()], [2, undefined]);
+	relay().exit(1);
+	await clock.advance(5_000);
+	assert.equal(relays.length, 2);
 });
 
 test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
-	const { told, relays, relay, boost, clock, ending, code, fresh } = scene();
-	fresh();
+	const { told, relay, boost, clock, ending, code } = scene();
 	relay().exit(1);
 	await clock.advance(2_000);
-	assert.deepEqual(told, ["relay 1 ends"]);
-	boost.exit(1);
+	assert.deepEqual(told, ["relay 1 begins", "relay 1 ends", "boost begins"]);
+	boost().exit(1);
 	await ending;
-	assert.deepEqual([code(), relays.length], [1, 1]);
+	assert.deepEqual(told.slice(3), ["boost ends", "boost is asked to stop"]);
+	assert.equal(code(), 1);
 });
 
 test("where boost's settings are good, it is stopped as soon as that is known, or after five seconds", async () => {
@@ -223,12 +255,12 @@ test("where boost's settings are good, it is stopped as soon as that is known, o
 		relay().exit(1);
 		await clock.advance(1_000);
 		fresh();
-		if (known) boost.start();
+		if (known) boost().start();
 		await clock.advance(known ? 0 : 3_999);
 		assert.deepEqual(told, known ? ["boost is asked to stop"] : []);
 		await clock.advance(1);
 		assert.deepEqual(told, ["boost is asked to stop"]);
-		boost.exit(0);
+		boost().exit(0);
 		await ending;
 		assert.equal(code(), 1);
 	}
@@ -236,8 +268,9 @@ test("where boost's settings are good, it is stopped as soon as that is known, o
 
 test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
 	const { told, relay, boost, clock, ending, code, fresh } = scene();
+	await clock.advance(5_000);
 	fresh();
-	boost.exit(1);
+	boost().exit(1);
 	await clock.advance(1_000);
 	assert.deepEqual(told, ["boost ends"]);
 	relay().exit(1);
@@ -251,12 +284,10 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 		[3, null, 3],
 		[null, "SIGKILL", 1],
 	] as const) {
-		const { told, relay, boost, clock, ending, code: ended, fresh } = scene();
-		relay().start();
-		boost.start();
-		await clock.advance(0);
+		const { up, told, relay, boost, clock, ending, code: ended, fresh } = scene();
+		await up();
 		fresh();
-		boost.exit(code, signal);
+		boost().exit(code, signal);
 		await clock.advance(0);
 		assert.deepEqual(told, ["boost ends", "boost is asked to stop", "relay 1 is asked to stop"]);
 		relay().exit(0);
@@ -272,7 +303,7 @@ test("a stop that is asked for while one waits for the other's word is not put o
 	ask();
 	await clock.advance(0);
 	assert.equal(told.at(-1), "boost is asked to stop");
-	boost.exit(0);
+	boost().exit(0);
 	await ending;
 	assert.equal(code(), 1);
 });

@@ -33,7 +33,14 @@ function echo(seen: IncomingMessage[] = []): PassSceneOptions {
 	};
 }
 
-/** A relay that takes every upgrade and says no more. */
+/** Reads, or the end of the connection would not be seen, and ends in turn. */
+function readToEnd(socket: Socket): void {
+	socket.on("error", () => {});
+	socket.on("end", () => socket.end());
+	socket.resume();
+}
+
+/** A relay that takes every upgrade and says no more, not even goodbye. */
 function silentRelay(sockets: Socket[]): PassSceneOptions {
 	return {
 		upgrade: (_, socket) => {
@@ -181,14 +188,13 @@ test("no more than so many at a time", async () => {
 	await scene.stop();
 });
 
-test("clients that go away leave nothing: before the answer, after it, by a reset, by an end", async () => {
+test("clients that go away leave nothing, before the answer and after it", async () => {
 	let answers = false;
 	const clock = new ManualClock();
 	const scene = await startPassScene({
 		clock,
 		upgrade: (_, socket) => {
-			// Read, or the end of the connection would not be seen here.
-			socket.on("error", () => {}).resume();
+			readToEnd(socket);
 			if (answers) socket.write(SWITCH);
 		},
 	});
@@ -203,13 +209,23 @@ test("clients that go away leave nothing: before the answer, after it, by a rese
 		await until("the relay has all", () => scene.relaySockets.size === 20);
 		if (answers) for (const client of clients) assert.equal((await client.answer(true)).status, 101);
 		for (const client of clients) client.destroy();
-		// The relay does nothing about the end of those that were open: they are cut in a moment. The others are at once.
-		await until("nothing is left", async () => {
-			if (answers) await clock.advance(5_000);
-			return scene.relaySockets.size === 0 && scene.pass.websockets === 0;
-		});
+		await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
 	}
 	assert.deepEqual(scene.passed.filter(([, outcome]) => outcome === "gone").length, 20);
+	await scene.stop();
+});
+
+test("a client that ends, and a relay that does not: cut in a moment", async () => {
+	const clock = new ManualClock();
+	const scene = await startPassScene({ ...silentRelay([]), clock });
+	const client = await RawConnection.open(scene.port);
+	client.write(requestText("GET", "/ws", UPGRADE));
+	await client.answer(true);
+	client.destroy();
+	await until("boost is rid of both", async () => {
+		await clock.advance(5_000);
+		return scene.pass.websockets === 0;
+	});
 	await scene.stop();
 });
 
@@ -231,7 +247,7 @@ test("a relay that ends, and a client that does not: cut in a moment", async () 
 
 test("an upgrade that is never answered is given up", async () => {
 	const clock = new ManualClock();
-	const scene = await startPassScene({ clock, upgrade: (_, socket) => socket.resume() });
+	const scene = await startPassScene({ clock, upgrade: (_, socket) => readToEnd(socket) });
 	const asking = await RawConnection.open(scene.port);
 	asking.write(requestText("GET", "/ws", UPGRADE));
 	await until("it is asked", () => scene.relaySockets.size === 1);

@@ -58,6 +58,17 @@ test("a gauge is read when it is asked for", async () => {
 	assert.deepEqual(await lines(metrics), ["depth 7"]);
 });
 
+test("a gauge of many series is read for each of them", async () => {
+	const metrics = new Metrics();
+	let state = "open";
+	metrics.gauges("state", "State", labelSets({ state: ["open", "closed"] }), (labels) =>
+		labels.state === state ? 1 : 0,
+	);
+	assert.deepEqual(await lines(metrics), ['state{state="open"} 1', 'state{state="closed"} 0']);
+	state = "closed";
+	assert.deepEqual(await lines(metrics), ['state{state="open"} 0', 'state{state="closed"} 1']);
+});
+
 test("two processes' metrics in one test know nothing of each other, and one name is one series", async () => {
 	const [one, two] = [new Metrics(), new Metrics()];
 	one.counter("x_total", "X", [{}])({});

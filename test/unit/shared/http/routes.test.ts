@@ -66,3 +66,49 @@ test("two routes of one path are refused at once, whatever their placeholders ar
 	assert.throws(() => createRouter([], [route("/a"), route("/a")]), /the path \/a is served twice/);
 	assert.throws(() => createRouter([], [route("/a/{b}"), route("/a/{c}")]), /is served twice/);
 });
+
+test("routes of POST take nothing else, and no path is served twice", () => {
+	const admin: Route = { ...route("/admin/open"), verb: "POST" };
+	const routed = createRouter(["/fast"], [admin, route("/livez")]);
+	assert.equal(routed("POST", "/admin/open").kind, "route");
+	for (const [verb, status] of [
+		["GET", 405],
+		["HEAD", 405],
+		["PUT", 405],
+		["OPTIONS", 204],
+	] as const) {
+		const routing = routed(verb, "/admin/open");
+		assert.ok(routing.kind === "answer", verb);
+		assert.deepEqual([routing.answer.status, routing.answer.headers?.allow], [status, "POST, OPTIONS"], verb);
+	}
+	assert.throws(() => createRouter([], [admin, route("/admin/open")]), /served twice/);
+	assert.throws(() => createRouter(["/admin/open"], [admin]), /served twice/);
+});
+
+test("where there is somebody to pass to, everything on no path of a route goes there, but for preflights", () => {
+	const admin: Route = { ...route("/admin/open"), verb: "POST" };
+	const passing = createRouter(["/fast"], [route("/tx/{hash}"), admin], true);
+	const rows: [string, string, string][] = [
+		["POST", "/fast", "post"],
+		["GET", "/fast", "pass"],
+		["PUT", "/fast", "pass"],
+		["GET", "/tx/a", "route"],
+		["HEAD", "/tx/a", "route"],
+		["GET", "/tx/a/events", "pass"],
+		["POST", "/fullprivacy", "pass"],
+		["DELETE", "/", "pass"],
+		["POST", "/admin/open", "route"],
+		// A token on its way to a route of ours goes nowhere else.
+		["GET", "/admin/open", "405 POST, OPTIONS"],
+		["POST", "/tx/a", "405 GET, HEAD, OPTIONS"],
+		["OPTIONS", "/fast", "204 POST, OPTIONS"],
+		["OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
+		["OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
+	];
+	for (const [verb, path, expected] of rows) {
+		const routing = passing(verb, path);
+		const { kind } = routing;
+		const told = kind === "answer" ? `${routing.answer.status} ${routing.answer.headers?.allow}` : kind;
+		assert.equal(told, expected, `${verb} ${path}`);
+	}
+});

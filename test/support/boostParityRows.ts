@@ -1,0 +1,178 @@
+// What is asked of a relay and of the boost in front of it, to see that they answer the same: the tables of bad input,
+// and beside them reads of every kind and bundles. What differs by nature is named here with its reason.
+
+import { BUNDLE_PAGE_ROWS } from "../integration/badInput/bundlePages.ts";
+import { BUNDLE_ROWS } from "../integration/badInput/bundleRows.ts";
+import { ENVELOPE_ROWS } from "../integration/badInput/envelopes.ts";
+import { HTTP_ROWS } from "../integration/badInput/httpRows.ts";
+import { METHOD_PARAM_ROWS } from "../integration/badInput/methodParams.ts";
+import { QUERY_ROWS } from "../integration/badInput/queryParameters.ts";
+import { REFUSED_METHOD_ROWS, WEBSOCKET_ONLY_ROWS } from "../integration/badInput/refusedMethods.ts";
+import { REST_ROWS } from "../integration/badInput/restRows.ts";
+import type { CallRow } from "../integration/badInput/rows.ts";
+import { ENCODING_ROWS } from "../integration/badInput/transactionEncoding.ts";
+import type { WireRequest } from "../integration/badInput/wire.ts";
+
+/** A request that both are asked. */
+export interface ParityRow {
+	readonly name: string;
+	readonly send: WireRequest;
+}
+
+/** Longer bodies say nothing new, and cost a lot. */
+const MOST_BYTES = 50_000;
+/** But for these: the longest that is read, and what is longer. */
+const LONG = /^a (chunked )?body of (the longest length|one byte more)/;
+
+/** Why boost's answer is another one, by the row's name. */
+export const EXCEPTIONS: Readonly<Record<string, string>> = {
+	"OPTIONS on no path": "boost knows no path of the relay's, so it allows a page to ask on each",
+};
+
+function bytesOf({ body = "" }: WireRequest): number {
+	return typeof body === "string" ? body.length : body.byteLength;
+}
+
+function short<T extends ParityRow>(rows: readonly T[]): readonly ParityRow[] {
+	return rows.filter(({ name, send }) => LONG.test(name) || bytesOf(send) <= MOST_BYTES);
+}
+
+/** A call as a request; its id is its row's name, or a number where it has a batch to itself. */
+export function requestOf({ name, method, params, path = "/" }: Omit<CallRow, "error">): ParityRow {
+	const body = JSON.stringify({ jsonrpc: "2.0", id: name, method, params });
+	return { name: `${method.slice(0, 40)}: ${name}`, send: { path, body } };
+}
+
+const calls = (rows: readonly CallRow[]) => short(rows.map(requestOf));
+
+const NOBODY = `0x${"5a".repeat(20)}`;
+const HASH = `0x${"ab".repeat(32)}`;
+
+function reads(...rows: readonly (readonly [method: string, ...params: unknown[]])[]): readonly ParityRow[] {
+	return rows.map(([method, ...params]) => requestOf({ name: JSON.stringify(params), method, params }));
+}
+
+/** Of the chain, good and bad: what a node says passes through as it is. */
+const READS: readonly ParityRow[] = reads(
+	["eth_chainId"],
+	["eth_blockNumber"],
+	["eth_syncing"],
+	["eth_gasPrice"],
+	["eth_maxPriorityFeePerGas"],
+	["eth_feeHistory", "0x2", "latest", [50]],
+	["eth_feeHistory", "nonsense"],
+	["eth_blobBaseFee"],
+	["net_version"],
+	["net_listening"],
+	["web3_clientVersion"],
+	["web3_sha3", "0x1234"],
+	["eth_getBlockByNumber", "latest", false],
+	["eth_getBlockByNumber", "0x0", true],
+	["eth_getBlockByNumber", "0xffffff", true],
+	["eth_getBlockByNumber", "newest", true],
+	["eth_getBlockByHash", HASH, false],
+	["eth_getBlockReceipts", "0x0"],
+	["eth_getBalance", NOBODY, "latest"],
+	["eth_getBalance", NOBODY, "0xffffff"],
+	["eth_getBalance", NOBODY, "newest"],
+	["eth_getBalance"],
+	["eth_getCode", NOBODY, "latest"],
+	["eth_getStorageAt", NOBODY, "0x0", "latest"],
+	["eth_getProof", NOBODY, [], "latest"],
+	["eth_getLogs", { fromBlock: "0x0", toBlock: "latest" }],
+	["eth_getLogs", { fromBlock: "0x5", toBlock: "0x1" }],
+	["eth_call", { to: NOBODY, data: "0x1234" }, "latest"],
+	["eth_call", { data: "0x600080fd" }, "latest"],
+	["eth_estimateGas", { from: NOBODY, to: NOBODY, value: "0x1" }],
+	["eth_estimateGas", { from: NOBODY, to: NOBODY }],
+	["eth_simulateV1", { blockStateCalls: [{ calls: [{ to: NOBODY }] }] }, "latest"],
+	["eth_createAccessList", { to: NOBODY }, "latest"],
+	["eth_getTransactionReceipt", HASH],
+	["eth_getTransactionReceipt", "0x12"],
+	["eth_getRawTransactionByHash", HASH],
+	["eth_getTransactionByBlockNumberAndIndex", "latest", "0x0"],
+	["eth_getTransactionCount", NOBODY, "pending"],
+	["eth_getTransactionCount", NOBODY, "latest"],
+	["eth_getTransactionByHash", HASH],
+	["eth_callMany", [{ transactions: [{ to: NOBODY, data: "0x" }] }], { blockNumber: "latest" }],
+	["eth_callMany", { txs: [], blockNumber: "0x1", stateBlockNumber: "latest" }],
+	["eth_callMany", { txs: ["0x02"], blockNumber: "0x1", stateBlockNumber: "latest" }],
+	["eth_callMany", [{ transactions: [{ to: NOBODY }] }], { blockNumber: "0xffff" }],
+	["eth_sendBundle", { txs: [], replacementUuid: "none" }],
+	["eth_cancelBundle", { replacementUuid: "none" }],
+	["service_transactionStatuses", [HASH]],
+	["rpc.discover"],
+);
+
+const one = (id: unknown, method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id, method, params });
+const without = (method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", method, params });
+
+function posted(name: string, value: unknown, more: Partial<WireRequest> = {}): ParityRow {
+	return { name, send: { path: "/fast", body: JSON.stringify(value), ...more } };
+}
+
+/** What boost answers itself, among what it passes on. */
+const BATCHES: readonly ParityRow[] = [
+	posted("a batch of reads", [one(1, "eth_chainId"), one("1", "net_version"), one(null, "eth_gasPrice")]),
+	posted("a batch of reads and a notification", [one(1, "eth_chainId"), without("net_version")]),
+	posted("a batch of one", [one(1, "eth_chainId")]),
+	posted("a batch of one notification", [without("eth_cancelTransaction", HASH)]),
+	posted("reads, and what boost understands", [
+		one(1, "eth_getTransactionCount", NOBODY, "pending"),
+		one(2, "eth_getTransactionByHash", HASH),
+		one(3, "eth_cancelTransaction", HASH),
+		one(4, "eth_sendRawTransaction", "0x02"),
+		one(5, "eth_chainId"),
+		one(6, "nope"),
+		without("eth_sendRawTransaction", "0x02"),
+		one(7, "eth_sendRawTransactionSync", "0x02"),
+		one(8, "eth_getBalance", NOBODY),
+		one(9, "eth_getTransactionCount", NOBODY, "newest"),
+		one(10, "eth_subscribe", "newHeads"),
+		{ id: 11, method: "eth_chainId" },
+		{ jsonrpc: "2.0", id: 12, method: "eth_chainId", params: {} },
+		3,
+	]),
+	posted("equal ids of both kinds", [one(1, "eth_cancelTransaction", HASH), one(1, "eth_chainId")]),
+	posted("an error of the node among results", [one(1, "eth_getBalance"), one(2, "eth_chainId")]),
+	...["7", '""', '"\\u00e9\\ud83d\\ude00"', "-1.5", "null", "9007199254740991"].flatMap((id) =>
+		["eth_chainId", "eth_cancelTransaction", "eth_getTransactionByHash", "nope"].map((method) => ({
+			name: `${method} with the id ${id}`,
+			send: { path: "/fast", body: `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":[]}` },
+		})),
+	),
+	posted("spaces around a call", one(1, "eth_chainId"), { body: ' \n{"id":1,"method":"eth_chainId"}\t ' }),
+	posted("a call on a path with a query", one(1, "eth_chainId"), { path: "/noreverts?softcancel=maybe" }),
+	posted("a read on another path", one(1, "eth_chainId"), { path: "/fullprivacy?x=%zz" }),
+];
+
+const get = (path: string): ParityRow => ({ name: `GET ${path}`, send: { verb: "GET", path } });
+const preflight = (path: string): ParityRow => ({
+	name: `preflight of ${path}`,
+	send: {
+		verb: "OPTIONS",
+		path,
+		headers: { origin: "https://wallet.example", "access-control-request-method": "POST" },
+	},
+});
+
+/** Pages, and what web pages ask before they post. */
+const PAGES: readonly ParityRow[] = [
+	...["/info", "/livez", "/tx/0x", "/favicon.ico", "/bundle/0x"].map(get),
+	...["/", "/fast", "/noreverts?softCancellations=true", "/tx/x"].map(preflight),
+];
+
+/** By what they are about. */
+export const PARITY_TABLES: Readonly<Record<string, readonly ParityRow[]>> = {
+	HTTP: short(HTTP_ROWS),
+	envelopes: short(ENVELOPE_ROWS),
+	parameters: calls(METHOD_PARAM_ROWS),
+	"refused methods": calls([...REFUSED_METHOD_ROWS, ...WEBSOCKET_ONLY_ROWS]),
+	queries: calls(QUERY_ROWS),
+	"status pages": short([...REST_ROWS, ...BUNDLE_PAGE_ROWS]),
+	bundles: calls(BUNDLE_ROWS),
+	"transactions that cannot be decoded": calls(ENCODING_ROWS),
+	reads: READS,
+	batches: BATCHES,
+	pages: PAGES,
+};
