@@ -126,12 +126,19 @@ class UpstreamBreaker implements StartedBreaker {
 
 	async run<T extends Attempted>(kind: Judged["kind"], attempt: (cut: Cut) => Promise<T>): Promise<T | null> {
 		if (this.#circuit.isOpen) return null;
-		const word = this.#silence.wait(this.#clock.monotonic());
+		let sentAt = this.#clock.monotonic();
+		const word = this.#silence.wait(sentAt);
 		if (word !== null) {
 			await word;
 			if (this.#circuit.isOpen) return null;
+			sentAt = this.#clock.monotonic();
 		}
-		const flight: Flight = { ...this.#judged(kind), generation: this.#generation };
+		const flight: Flight = {
+			kind,
+			sentAt,
+			answersBefore: this.#rules.answers,
+			generation: this.#generation,
+		};
 		this.#flights.begin(flight);
 		this.#silence.watch();
 		const cut = this.#cut;
@@ -150,7 +157,9 @@ class UpstreamBreaker implements StartedBreaker {
 	}
 
 	note(attempted: Attempted): void {
-		if (!this.isOut) this.#judge(attempted, this.#judged("read"), this.#clock.monotonic());
+		if (this.isOut) return;
+		const now = this.#clock.monotonic();
+		this.#judge(attempted, { kind: "read", sentAt: now, answersBefore: this.#rules.answers }, now);
 	}
 
 	onChange(listener: () => void): void {
@@ -178,11 +187,6 @@ class UpstreamBreaker implements StartedBreaker {
 		this.#enter(state ?? "closed", state === null ? null : "forced");
 		if (state === null) this.#loop.atOnce();
 		if (state === "open") this.#tell(() => this.#dependencies.onTrip?.("forced"));
-	}
-
-	/** What an attempt that begins now is judged by. */
-	#judged(kind: Judged["kind"]): Judged {
-		return { kind, sentAt: this.#clock.monotonic(), answersBefore: this.#rules.answers };
 	}
 
 	/** Whether what attempts and probes say changes anything. */

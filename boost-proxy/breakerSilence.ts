@@ -40,6 +40,7 @@ export class Silence {
 	/** The last sign of life in monotonic ms: a real answer, or a probe's good word. */
 	#signAt = Number.NEGATIVE_INFINITY;
 	#gate: Gate | undefined;
+	#isStopped = false;
 
 	constructor(options: SilenceOptions, dependencies: SilenceDependencies) {
 		this.#options = options;
@@ -57,7 +58,7 @@ export class Silence {
 
 	/** To be called when an attempt begins. */
 	watch(): void {
-		this.#timer ??= this.#clock.after(this.#tickMs, () => this.#tick());
+		if (!this.#isStopped) this.#timer ??= this.#clock.after(this.#tickMs, () => this.#tick());
 	}
 
 	/** A sign of life: the silence is over, and who waited goes on. */
@@ -84,6 +85,7 @@ export class Silence {
 	}
 
 	stop(): void {
+		this.#isStopped = true;
 		this.#timer?.cancel();
 		this.#timer = undefined;
 		this.release();

@@ -5,7 +5,8 @@ import { type Clock, pause } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { addressReader } from "../shared/http/clientIdentity.ts";
-import { jsonAnswer } from "../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "../shared/http/httpAnswer.ts";
+import { startListening } from "../shared/http/listening.ts";
 import { metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
@@ -26,7 +27,7 @@ import { SoftCancels } from "./softCancels.ts";
 import { Submissions } from "./submissions.ts";
 import { createSyncReads } from "./syncReads.ts";
 import { SyncWaits } from "./syncWait.ts";
-import { BOOST_HEADERS, ownHeaders } from "./trailHeaders.ts";
+import { BOOST_HEADERS, hasTrail, ownHeaders } from "./trailHeaders.ts";
 import { createViews } from "./views.ts";
 
 export interface FrontParts {
@@ -99,6 +100,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		},
 	);
 	const headers = () => ownHeaders(relay.breaker.state);
+	const headersFor = (answer: HttpAnswer | null) => (hasTrail(answer) ? undefined : headers());
 	const pass = createPassThrough(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{
@@ -130,7 +132,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const common = { host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS };
 	const deps = { readAddress, limiter, log, clock };
 	const main = createHttpServer(
-		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor: headers },
+		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor },
 		{ ...deps, post, pass, websocket: pass },
 	);
 	const servers: HttpServer[] = [main];
@@ -148,9 +150,11 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		get websockets() {
 			return pass.websockets;
 		},
-		async start() {
-			for (const server of servers) await server.start();
-		},
+		start: () =>
+			startListening(servers, {
+				http: ["PORT", config.PORT],
+				metrics: ["METRICS_PORT", config.METRICS_PORT],
+			}),
 		async stop() {
 			for (const server of servers) server.drain();
 			await pause(clock, drainMs);

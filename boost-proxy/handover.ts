@@ -63,16 +63,13 @@ export function createHandover(options: HandoverOptions, dependencies: HandoverD
 
 	const noteChanges = (): void => {
 		let changed = false;
-		let tripped = false;
 		for (const upstream of [upstreams.relay, upstreams.fallback]) {
 			if (upstream === null) continue;
 			const { isOut } = upstream.breaker;
-			const was = observed.get(upstream.name) ?? false;
-			if (was !== isOut) changed = true;
-			if (!was && isOut) tripped = true;
+			if ((observed.get(upstream.name) ?? false) !== isOut) changed = true;
 			observed.set(upstream.name, isOut);
 		}
-		if (changed) marks.changed(tripped);
+		if (changed) marks.changed();
 	};
 
 	const look = async (): Promise<Look> => {

@@ -13,7 +13,7 @@ interface Mark {
 	standing: "sure" | "unsure" | "lost";
 	/** It holds an earlier one of the nonce, and got that while this one was under way. */
 	owed: boolean;
-	refused: "untilTrip" | "forGood" | null;
+	refused: "untilChange" | "forGood" | null;
 	faults: number;
 	/** Ms of the clock's monotonic reading. */
 	notBefore: number;
@@ -74,8 +74,8 @@ export class HandoverMarks {
 		this.#marks[by].delete(hash);
 	}
 
-	/** `by` does not have it. It is not asked again until something trips; `forGood`: never. */
-	refuse(hash: string, by: UpstreamName, refused: "untilTrip" | "forGood"): void {
+	/** `by` does not have it. It is not asked again until an upstream goes out or comes back; `forGood`: never. */
+	refuse(hash: string, by: UpstreamName, refused: "untilChange" | "forGood"): void {
 		const mark = this.#of(hash, by);
 		mark.standing = "sure";
 		mark.owed = false;
@@ -96,13 +96,13 @@ export class HandoverMarks {
 		this.#paused[by] = this.#clock.monotonic() + waitMs;
 	}
 
-	/** An upstream went out or came back: what failed is tried at once, what was refused only after a trip. */
-	changed(tripped: boolean): void {
+	/** An upstream went out or came back: what failed or was refused is tried once more, at once. */
+	changed(): void {
 		for (const by of UPSTREAMS) {
 			for (const mark of this.#marks[by].values()) {
 				mark.faults = 0;
 				mark.notBefore = 0;
-				if (tripped && mark.refused === "untilTrip") mark.refused = null;
+				if (mark.refused === "untilChange") mark.refused = null;
 			}
 		}
 	}

@@ -191,8 +191,6 @@ export class HandoverWalk {
 
 	#failed(upstream: Upstream, entry: OpenEntry, delivery: Delivery): void {
 		const { marks } = this.#with;
-		// The breaker opened: nothing is wrong with this one.
-		if (delivery.kind === "cut" && !delivery.sent) return;
 		if (mayHave(delivery)) {
 			marks.unsure(entry.hash, upstream.name);
 			this.#reached(upstream, entry);
@@ -230,7 +228,7 @@ export class HandoverWalk {
 		const { name, dialect } = upstream;
 		const others = entry.holders.some((holder) => holder !== name);
 		if (need === "lost" && !others) return this.#dropped(upstream, entry);
-		marks.refuse(hash, name, "untilTrip");
+		marks.refuse(hash, name, "untilChange");
 		this.#keep(journal.paid(hash, name));
 		this.#keep(journal.notHeld(hash, name));
 		// The earlier one of its nonce is there still.

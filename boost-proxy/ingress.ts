@@ -96,7 +96,8 @@ class BoostIngress {
 		const answer =
 			(refusal === null ? await this.#passOn(read, body, call, state) : null) ??
 			(await this.#dispatch(read, call, state, refusal));
-		return { ...answer, headers: { ...answer.headers, ...this.#headers(trail) } };
+		const told = trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
+		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
 	}
 
 	async #dispatch(
@@ -175,10 +176,6 @@ class BoostIngress {
 		if (read.ok) return read.result;
 		const { code, message: words, data } = read.error;
 		throw new ForeignRpcError(code, words, data);
-	}
-
-	#headers(trail: Trail): Record<string, string> {
-		return trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
 	}
 }
 

@@ -15,12 +15,18 @@ export const BOOST_HEADERS: readonly string[] = [
 /** The headers; where no upstream and no journal answered, boost did. */
 export function trailHeaders(trail: Trail, breaker: BreakerState): Record<string, string> {
 	const { answeredBy, attempts, dropped } = trail;
-	return {
+	const headers: Record<string, string> = {
 		"x-boost-upstream": answeredBy.size === 0 ? "boost" : [...answeredBy].join(", "),
 		"x-boost-breaker": breaker,
 		"x-boost-attempts": String(attempts),
-		...(dropped.size === 0 ? {} : { "x-boost-dropped-params": [...dropped].join(", ") }),
 	};
+	if (dropped.size > 0) headers["x-boost-dropped-params"] = [...dropped].join(", ");
+	return headers;
+}
+
+/** Whether an answer has these headers already. */
+export function hasTrail(answer: { readonly headers?: Readonly<Record<string, string>> } | null): boolean {
+	return answer?.headers !== undefined && "x-boost-upstream" in answer.headers;
 }
 
 /** Those of an answer that no request left boost for. */

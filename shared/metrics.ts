@@ -1,7 +1,7 @@
 // Metrics as functions: what comes in is what happened, what goes out is Prometheus text. Units are in the names,
 // every label value is there from the start, so that the first increase of a series is seen.
 
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "prom-client";
 
 /** Counts `labels` up by one, or by `by`. */
 export type Count<L extends string> = (labels: Record<L, string>, by?: number) => void;
@@ -16,24 +16,43 @@ export class Metrics {
 
 	/** A counter; the series of `known` label sets exist from the start, at 0. */
 	counter<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Count<L> {
-		const labelNames = Object.keys(known[0] ?? {});
-		const counter = new Counter({ name, help, labelNames, registers: [this.#registry] });
-		for (const labels of known) counter.inc(labels, 0);
-		return (labels, by = 1) => counter.inc(labels, by);
+		const names = Object.keys(known[0] ?? {});
+		const series = new SeriesTable(known, names, () => ({ value: 0 }));
+		new Counter({
+			name,
+			help,
+			labelNames: names,
+			registers: [this.#registry],
+			collect() {
+				this.reset();
+				for (const [labels, { value }] of series.all()) this.inc(labels, value);
+			},
+		});
+		return (labels, by = 1) => {
+			series.of(labels).value += by;
+		};
 	}
 
 	/** A histogram of seconds; the series of `known` label sets exist from the start. */
 	histogram<L extends string>(name: string, help: string, known: readonly Record<L, string>[]): Observe<L> {
-		const labelNames = Object.keys(known[0] ?? {});
-		const histogram = new Histogram({
+		const series = new SeriesTable(known, Object.keys(known[0] ?? {}), () => ({
+			buckets: new Array<number>(SECONDS.length + 1).fill(0),
+			sum: 0,
+		}));
+		const get = () => ({
 			name,
 			help,
-			labelNames,
-			buckets: SECONDS,
-			registers: [this.#registry],
+			type: "histogram",
+			values: [...series.all()].flatMap(([labels, one]) => histogramValues(name, labels, one)),
 		});
-		for (const labels of known) histogram.zero(labels);
-		return (labels, seconds) => histogram.observe(labels, seconds);
+		// The registry takes whatever can be read like one of its own.
+		this.#registry.registerMetric({ name, get } as unknown as Counter);
+		return (labels, seconds) => {
+			const one = series.of(labels);
+			const place = bucketOf(seconds);
+			one.buckets[place] = (one.buckets[place] ?? 0) + 1;
+			one.sum += seconds;
+		};
 	}
 
 	/** A gauge whose value is read when the metrics are asked for. */
@@ -74,6 +93,64 @@ export class Metrics {
 	get contentType(): string {
 		return this.#registry.contentType;
 	}
+}
+
+/**
+ * Series by their labels. Counting is on the path of every request, so it is done here: prom-client makes a sorted key of
+ * all labels each time, which costs more than a request's decoding. What is read is handed to it then.
+ */
+class SeriesTable<L extends string, S> {
+	readonly #names: readonly string[];
+	readonly #make: () => S;
+	readonly #series = new Map<string, { readonly labels: Record<L, string>; readonly value: S }>();
+
+	constructor(known: readonly Record<L, string>[], names: readonly string[], make: () => S) {
+		this.#names = names;
+		this.#make = make;
+		for (const labels of known) this.of(labels);
+	}
+
+	of(labels: Record<L, string>): S {
+		let key = "";
+		for (const name of this.#names) key += `${labels[name as L]}\u0000`;
+		const found = this.#series.get(key);
+		if (found !== undefined) return found.value;
+		const value = this.#make();
+		this.#series.set(key, { labels, value });
+		return value;
+	}
+
+	*all(): Iterable<readonly [Record<L, string>, S]> {
+		for (const { labels, value } of this.#series.values()) yield [labels, value];
+	}
+}
+
+function bucketOf(seconds: number): number {
+	let place = 0;
+	while (place < SECONDS.length && seconds > (SECONDS[place] ?? 0)) place++;
+	return place;
+}
+
+/** Prometheus counts into a bucket all that is not above its bound. */
+function histogramValues(
+	name: string,
+	labels: Readonly<Record<string, string>>,
+	{ buckets, sum }: { readonly buckets: readonly number[]; readonly sum: number },
+) {
+	let count = 0;
+	const values = buckets.map((inBucket, place) => {
+		count += inBucket;
+		return {
+			metricName: `${name}_bucket`,
+			labels: { le: SECONDS[place] ?? "+Inf", ...labels },
+			value: count,
+		};
+	});
+	return [
+		...values,
+		{ metricName: `${name}_sum`, labels, value: sum },
+		{ metricName: `${name}_count`, labels, value: count },
+	];
 }
 
 /** Every combination of label values: `labelSets({ a: ["x", "y"], b: ["z"] })`. */

@@ -59,16 +59,17 @@ const REGISTRIES = [
 ];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
-const MAIN = /^(relay|boost-proxy)\/main\.ts$/;
+/** What is run: the two processes, and the one that runs both behind one port. */
+const MAIN = /^(relay\/main|boost-proxy\/(main|pair))\.ts$/;
 
 /** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
 	[
 		/\bprocess\.(env|exit)\b/,
 		(path) => MAIN.test(path) || path.startsWith("test/"),
-		"only main.ts reads the environment or ends the process",
+		"only main.ts and pair.ts read the environment or end the process",
 	],
-	// relay/main.ts has one interval, which keeps the process up before it listens.
+	// shared/process.ts has one interval, which keeps the process up before it listens.
 	[
 		/(?<!\.)\bset(Timeout|Interval)\s*\(/,
 		(path) => TIMERS.test(path),
@@ -86,7 +87,7 @@ const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = 
 	[/:\s*any\b|\bas\s+any\b|<any>/, () => false, "no any"],
 ];
 const TIMERS =
-	/^(shared\/clock\.ts|relay\/main\.ts|test\/(support|bench)\/.*(?<!\.test)\.ts|test\/devnet\/main\.ts)$/;
+	/^(shared\/(clock|process)\.ts|test\/(support|bench)\/.*(?<!\.test)\.ts|test\/devnet\/main\.ts)$/;
 
 /** Every rule that the file at `path` (from the root, with slashes) breaks. */
 function violations(path: string, text: string): string[] {
@@ -218,6 +219,10 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/domain/types.ts", OPENING, /says nothing/],
 	["relay/pool/index.ts", OPENING, /for registries/],
 	["relay/relay.ts", `${OPENING}const url = process.env.URL;\n`, /only main\.ts/],
+	["relay/pair.ts", `${OPENING}const url = process.env.URL;\n`, /only main\.ts/],
+	["shared/process.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
+	["boost-proxy/supervisor.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
+	["relay/main.ts", `${OPENING}setInterval(f, 1);\n`, /through the Clock/],
 	["shared/a.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["relay/pool/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
 	["test/unit/a.test.ts", `${OPENING}await new Promise((r) => setTimeout(r, 5));\n`, /no test sleeps/],
@@ -246,6 +251,9 @@ const SOUND: readonly (readonly [string, string])[] = [
 	["relay/ingress/methods/a.ts", imports("../needs.ts", "./b.ts", "../../domain/ports.ts")],
 	["relay/relay.ts", imports("./pool/pool.ts", "./blockLoop.ts", "../shared/kv/lmdb.ts")],
 	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],
+	["boost-proxy/main.ts", `${imports("./proxy.ts", "../shared/process.ts")}process.exit(1);\n`],
+	["boost-proxy/pair.ts", `${imports("./supervisor.ts")}process.exit(Number(process.env.X));\n`],
+	["shared/process.ts", `${OPENING}setInterval(f, 1);\n`],
 	["shared/clock.ts", `${OPENING}setTimeout(f, 1); Date.now(); performance.now();\n`],
 	[
 		"relay/pool/a.ts",

@@ -5,6 +5,7 @@ import { pause } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
+import { startListening } from "../../shared/http/listening.ts";
 import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
@@ -157,13 +158,12 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		get port() {
 			return main.port;
 		},
-		async start() {
-			for (const server of servers) {
-				await server.start().catch((thrown: unknown) => {
-					throw listenError(server.name, options, thrown);
-				});
-			}
-		},
+		start: () =>
+			startListening(servers, {
+				http: ["PORT", port],
+				searchers: ["SEARCHER_PORT", searcherPort],
+				metrics: ["METRICS_PORT", metricsPort],
+			}),
 		async stop() {
 			for (const server of servers) server.drain();
 			await pause(clock, options.drainMs);
@@ -171,36 +171,4 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			await Promise.all(servers.map((server) => server.stop()));
 		},
 	};
-}
-
-/** A port or address of the settings can't be had. */
-export class ListenError extends Error {
-	readonly code = "LISTEN";
-	constructor(message: string) {
-		super(message);
-		this.name = "ListenError";
-	}
-}
-
-/** Says which setting it was and what was expected; anything that is not about an address stays as it was. */
-function listenError(server: string, options: IngressOptions, thrown: unknown): unknown {
-	const code = (thrown as { code?: unknown } | null)?.code;
-	const [setting, port] =
-		server === "metrics"
-			? ["METRICS_PORT", options.metricsPort]
-			: server === "searchers"
-				? ["SEARCHER_PORT", options.searcherPort]
-				: ["PORT", options.port];
-	if (code === "EADDRINUSE" || code === "EACCES") {
-		const problem = code === "EACCES" ? "may not be used" : "is taken";
-		return new ListenError(
-			`${setting} ${port} ${problem}: expected a free port, for example ${setting}=8090`,
-		);
-	}
-	if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EINVAL" || code === "EAI_AGAIN") {
-		return new ListenError(
-			"HOST is not valid: expected an address of this machine, for example HOST=127.0.0.1",
-		);
-	}
-	return thrown;
 }

@@ -24,6 +24,9 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
+/** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
+const SMALL_BYTES = 64 * 1024;
+
 /** A request and its response, with what it holds. */
 interface Exchange extends OpenRequest {
 	readonly target: RequestTarget;
@@ -270,7 +273,7 @@ export class RequestHandler {
 	}
 
 	#head({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
-		const more = request.method === "OPTIONS" ? undefined : this.#headersFor?.();
+		const more = request.method === "OPTIONS" ? undefined : this.#headersFor?.(answer);
 		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
 	}
 
@@ -278,7 +281,10 @@ export class RequestHandler {
 		const { response } = exchange;
 		if (response.headersSent || response.destroyed) return;
 		this.#head(exchange, answer, this.#draining);
-		response.end(answer.body);
+		const { body } = answer;
+		// Text goes out with the head in one piece, bytes would be a second one. Latin-1 is every byte as it is.
+		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) response.end(body.toString("latin1"), "latin1");
+		else response.end(body);
 	}
 
 	/** Answers though the body is not read. One that could be long is not waited for: the connection ends. */

@@ -9,6 +9,7 @@ import type { Component } from "../lifecycle.ts";
 import { type Logger, safeError } from "../log.ts";
 import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
+import type { HttpAnswer } from "./httpAnswer.ts";
 import type { PassThrough } from "./passThrough.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { RequestHandler } from "./requestHandler.ts";
@@ -35,8 +36,11 @@ export interface HttpServerOptions {
 	readonly maxConnections?: number;
 	/** Headers of our own that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
-	/** Headers of every answer of the server's own but preflights, unless an answer has them itself. Lower case. */
-	readonly headersFor?: () => Readonly<Record<string, string>>;
+	/**
+	 * Headers of every answer of the server's own but preflights, unless the answer has them itself; undefined where it
+	 * has them all. Null: of one that is not an answer to a request. Lower case.
+	 */
+	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
 	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
 	readonly requestMs?: number;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
@@ -206,7 +210,7 @@ class NodeHttpServer implements HttpServer {
 	}
 
 	#standingLines(): string[] {
-		const headers = this.#options.headersFor?.() ?? {};
+		const headers = this.#options.headersFor?.(null) ?? {};
 		return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 	}
 }

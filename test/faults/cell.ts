@@ -60,7 +60,7 @@ const MOST_ACCOUNTS = 1_000;
 /** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
 	const { boost } = options;
-	const settings = boost === undefined ? fault.settings : { ...fault.settings, boost };
+	const settings = { ...fault.settings, boost: { ...boost, ...fault.settings?.boost } };
 	const parts = await startCellParts(
 		world,
 		`${fault.name.replace(/\W+/g, "-")}-${systemClock.now()}`,
@@ -99,7 +99,7 @@ async function trafficTo(
 	url: string,
 	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
 ): Promise<Traffic> {
-	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 10));
+	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 40));
 	if (poor === undefined) throw new Error("no accounts");
 	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
 	return new Traffic({ url, rate, paths, refusedEvery: 8, chainEvery: 3, retries, accounts, poor });

@@ -83,9 +83,10 @@ function breakersOf({ fault, sent, outages, before, after }: CellStory): string[
 		after.fallback?.since !== before.fallback?.since
 	)
 		found.push("the fallback's breaker opened");
-	const most = fault.hole ?? HOLE;
+	const most = fault.hole === undefined ? HOLE : fault.hole;
 	const hole = first === undefined ? 0 : holeOf(sent, first).length;
-	if (hole > most) found.push(`${hole} requests met the fault before it opened, ${most} at most`);
+	if (most !== null && hole > most)
+		found.push(`${hole} requests met the fault before it opened, ${most} at most`);
 	if (after.relay.state !== "closed") found.push(`the breaker is ${after.relay.state} in the end`);
 	if (!sent.some(({ kind }) => kind !== "sound")) found.push("nothing was sent that must be refused");
 	return found;
@@ -130,7 +131,9 @@ function publicOf(world: World, sent: readonly Sent[]): string[] {
  * followed for a while longer.
  */
 async function journalOf(parts: CellParts, sent: readonly Sent[]): Promise<string[]> {
-	const doubtful = sent.filter(({ kind, attempts }) => kind !== "sound" && attempts > 1).length;
+	const doubtful = sent.filter(
+		({ outcome, attempts }) => outcome.kind !== "acknowledged" && attempts > 0,
+	).length;
 	const { journal } = await until(
 		"the journal is empty",
 		async () => {
@@ -143,7 +146,13 @@ async function journalOf(parts: CellParts, sent: readonly Sent[]): Promise<strin
 	if (journal.depth > doubtful) {
 		const stages = await Promise.all(sent.map(({ hash }) => stageOf(parts.boost.url, hash)));
 		const open = sent.filter((_, i) => stages[i] !== "INCLUDED");
-		found.push(...told(`${journal.depth} are still in the journal of`, open, ({ kind }) => kind === "sound"));
+		found.push(
+			...told(
+				`${journal.depth} are still in the journal of`,
+				open,
+				({ outcome }) => outcome.kind === "acknowledged",
+			),
+		);
 	}
 	return journal.durable ? found : [...found, "the journal failed"];
 }

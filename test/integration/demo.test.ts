@@ -51,6 +51,8 @@ function runDemo(env: NodeJS.ProcessEnv = {}): Demo {
 const STORY: readonly RegExp[] = [
 	/^The stage/,
 	/^ {7}relay {7}http:\/\/127\.0\.0\.1:\d+/,
+	/^ {7}fallback {4}http:\/\/127\.0\.0\.1:\d+/,
+	/^ {7}boost {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}no round trip through both gains anything now$/,
 	/^The user changes his mind$/,
 	/^ {2}ok {3}the builder has it for the next block$/,
@@ -84,7 +86,22 @@ const STORY: readonly RegExp[] = [
 	/^And what was taken back$/,
 	/^ {2}ok {3}nonce \d+ went to the swap$/,
 	/^ {2}ok {3}what was taken back is in no block$/,
-	/^All of it held: 33 claims\.$/,
+	/^The relay is killed, and boost carries on$/,
+	/^ {2}ok {3}boost answers its hash 0x[0-9a-f]{64}$/,
+	/^ {2}ok {5}X-Boost-Upstream: relay$/,
+	/^ {7}kill -9 \d+: the relay is gone/,
+	/^ {2}ok {3}boost has opened its breaker: \w+$/,
+	/^ {2}ok {3}GET \/tx\/\{hash\} says HELD$/,
+	/^ {2}ok {5}X-Boost-Upstream: fallback$/,
+	/^ {2}ok {3}the chain's public mempool has neither$/,
+	/^ {2}ok {3}both succeeded, in their order$/,
+	/^ {2}ok {3}the builder has them from the fallback alone$/,
+	/^The relay returns$/,
+	/^ {2}ok {3}boost has closed its breaker by its own probes$/,
+	/^ {2}ok {3}boost has nothing left to answer for$/,
+	/^ {2}ok {5}X-Boost-Upstream: relay$/,
+	/^ {2}ok {3}it is mined in block \d+; the builder has it from the relay alone$/,
+	/^All of it held: 52 claims\.$/,
 ];
 
 test("all of it holds, in order, and the amounts are those of one another", async () => {

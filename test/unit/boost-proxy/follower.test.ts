@@ -235,12 +235,12 @@ test("a word about an earlier life of the hash, or one that a request sees to no
 	const { relay, journal, clock } = scene;
 	const [again, busy] = [await scene.opened(1), await scene.opened(2)];
 	let once = true;
-	relay.answerCall = ({ method }) => {
+	relay.answerCall = async ({ method }) => {
 		if (method !== METHOD || !once) return undefined;
 		once = false;
 		const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
-		void journal.end(again, "expired");
-		void scene.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
+		await journal.end(again, "expired");
+		await scene.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
 		journal.setUnderWay(busy, true);
 		return { ok: true, result };
 	};
@@ -264,6 +264,22 @@ test("what a view has read counts as well", async () => {
 	follower.learn(hashOf(9), "CANCELLED");
 	assert.equal(endingOf(scene, gone), "cancelled");
 	assert.deepEqual([scene.holders(known), scene.holders(elsewhere)], [["relay"], ["fallback"]]);
+	await scene.stop();
+});
+
+test("where the relay has no record of what is mined, the chain says whether it is taken back", async () => {
+	const scene = await followed();
+	const { relay, chain, clock } = scene;
+	const hash = await scene.opened(1);
+	relay.stages.set(hash, "INCLUDED");
+	await clock.advance(INTERVAL_MS);
+	relay.stages.delete(hash);
+	chain.receipts.add(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.equal(endingOf(scene, hash), "mined");
+	chain.receipts.delete(hash);
+	await clock.advance(2 * SLOT_MS);
+	assert.deepEqual(scene.holders(hash), ["relay"]);
 	await scene.stop();
 });
 

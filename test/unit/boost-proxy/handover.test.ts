@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delivery } from "../../../boost-proxy/domain/delivery.ts";
+import { rawOf } from "./journal/journalScene.ts";
 import { ACKNOWLEDGED, endingOf, handoverScene, hashOf, senderOf } from "./sceneHandover.ts";
 
 test("what a relay held goes to the fallback when it is out, in the order of the nonces, as it came", async () => {
@@ -123,6 +124,29 @@ test("one that ends or is replaced while it waits for its bytes is not sent", as
 	assert.deepEqual(fallback.hashes, []);
 	assert.equal(endingOf(scene, cancelled), "cancelled");
 	assert.deepEqual(scene.holders(replaced), ["relay"]);
+	await scene.stop();
+});
+
+test("what replaced it meanwhile is sent with its own bytes", async () => {
+	const scene = await handoverScene();
+	const { journal, relay, fallback, clock } = scene;
+	const earlier = await scene.opened(1, ["relay"], { nonce: 1n });
+	const later = hashOf(2);
+	const read = journal.raw.bind(journal);
+	journal.raw = async (hash) => {
+		const raw = await read(hash);
+		if (hash === earlier && journal.get(later) === null) {
+			await scene.opened(2, ["relay"], { nonce: 1n });
+			await journal.end(earlier, "replaced");
+		}
+		return raw;
+	};
+	relay.breaker.set(true);
+	await clock.advance(3_000);
+	assert.deepEqual(
+		fallback.delivered.map(({ tx }) => [tx.hash, tx.raw.toString()]),
+		[[later, rawOf(2).toString()]],
+	);
 	await scene.stop();
 });
 

@@ -91,7 +91,8 @@ export class HandUpstream implements Upstream {
 	/** Its verdict on a delivery, before it keeps it. */
 	answer: (tx: Sendable) => Delivery | null | Promise<Delivery | null> = () => ACKNOWLEDGED;
 	/** Another answer to a call than its own. */
-	answerCall: (call: Call) => CallResult | null | undefined = () => undefined;
+	answerCall: (call: Call) => CallResult | null | undefined | Promise<CallResult | null | undefined> = () =>
+		undefined;
 	/** Status pages by hash. */
 	readonly pages = new Map<string, unknown>();
 	readonly pagesAsked: string[] = [];
@@ -127,7 +128,7 @@ export class HandUpstream implements Upstream {
 	async call(call: Call, options: SendOptions): Promise<CallResult | null> {
 		if (this.breaker.isOut) return null;
 		this.called.push({ call, options });
-		const answer = this.answerCall(call);
+		const answer = await this.answerCall(call);
 		if (answer !== undefined) return answer;
 		const [param] = call.params;
 		if (call.method === "service_transactionStatuses") {

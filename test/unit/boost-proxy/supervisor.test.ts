@@ -3,95 +3,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Child, type ChildExit, runPair } from "../../../boost-proxy/supervisor.ts";
-import { silentLogger } from "../../../shared/log.ts";
-import { ManualClock } from "../../support/manualClock.ts";
-
-class HandChild implements Child {
-	readonly started: Promise<void>;
-	readonly exited: Promise<ChildExit>;
-	readonly #name: string;
-	readonly #told: string[];
-	start = (): void => {};
-	exit = (_code: number | null, _signal: string | null = null): void => {};
-
-	constructor(name: string, told: string[]) {
-		this.#name = name;
-		this.#told = told;
-		told.push(`${name} begins`);
-		this.started = new Promise((resolve) => {
-			this.start = resolve;
-		});
-		this.exited = new Promise((resolve) => {
-			this.exit = (code, signal = null) => {
-				told.push(`${name} ends`);
-				resolve({ code, signal });
-			};
-		});
-	}
-
-	stop(): void {
-		this.#told.push(`${this.#name} is asked to stop`);
-	}
-
-	kill(): void {
-		this.#told.push(`${this.#name} is killed`);
-		this.exit(null, "SIGKILL");
-	}
-}
-
-function scene() {
-	const told: string[] = [];
-	const warned: unknown[] = [];
-	const relays: HandChild[] = [];
-	const boosts: HandChild[] = [];
-	const clock = new ManualClock();
-	const stop = new AbortController();
-	let code: number | undefined;
-	const log = { ...silentLogger, error: (_message: string, fields?: object) => void warned.push(fields) };
-	const ending = runPair(
-		{
-			relay() {
-				const relay = new HandChild(`relay ${relays.length + 1}`, told);
-				relays.push(relay);
-				return relay;
-			},
-			boost() {
-				const boost = new HandChild("boost", told);
-				boosts.push(boost);
-				return boost;
-			},
-		},
-		{ clock, log, stop: stop.signal },
-	).then((ended) => {
-		code = ended;
-	});
-	const last = (children: readonly HandChild[]): HandChild => {
-		const child = children.at(-1);
-		if (child === undefined) throw new Error("it was not started");
-		return child;
-	};
-	const relay = (): HandChild => last(relays);
-	const boost = (): HandChild => last(boosts);
-	return {
-		...{ told, warned, relays, relay, boosts, boost, clock, ending },
-		/** Both serve. */
-		async up() {
-			relay().start();
-			await clock.advance(0);
-			boost().start();
-			await clock.advance(0);
-		},
-		ask: () => stop.abort(),
-		code: () => code,
-		/** What is told from now on. */
-		fresh: () => void told.splice(0),
-	};
-}
+import { pairScene } from "./pairScene.ts";
 
 test("boost is started when the relay serves, when it has ended, or after five seconds", async () => {
 	for (const how of ["serves", "ends", "neither"]) {
-		const { boosts, relay, clock } = scene();
+		const { boosts, relay, clock } = pairScene();
 		await clock.advance(1_000);
 		assert.equal(boosts.length, 0);
 		if (how === "serves") relay().start();
@@ -104,7 +20,7 @@ test("boost is started when the relay serves, when it has ended, or after five s
 });
 
 test("asked to stop, boost goes first, the relay when boost has gone, and the code is 0", async () => {
-	const { up, told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	const { up, told, relay, boost, clock, ending, ask, code, fresh } = pairScene();
 	await up();
 	await clock.advance(1_000);
 	fresh();
@@ -121,7 +37,7 @@ test("asked to stop, boost goes first, the relay when boost has gone, and the co
 });
 
 test("asked to stop while the relay still starts, boost is not started at all", async () => {
-	const { told, boosts, relay, clock, ending, ask, code } = scene();
+	const { told, boosts, relay, clock, ending, ask, code } = pairScene();
 	await clock.advance(100);
 	ask();
 	await clock.advance(0);
@@ -132,7 +48,7 @@ test("asked to stop while the relay still starts, boost is not started at all", 
 });
 
 test("asked to stop while boost still starts, it is the same as later", async () => {
-	const { told, relay, boost, clock, ending, ask, code, fresh } = scene();
+	const { told, relay, boost, clock, ending, ask, code, fresh } = pairScene();
 	relay().start();
 	await clock.advance(0);
 	fresh();
@@ -150,7 +66,7 @@ test("asked to stop while boost still starts, it is the same as later", async ()
 });
 
 test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
-	const { up, told, clock, ending, ask, code, fresh } = scene();
+	const { up, told, clock, ending, ask, code, fresh } = pairScene();
 	await up();
 	fresh();
 	ask();
@@ -171,7 +87,7 @@ for (const [who, boostCode, relayCode] of [
 	["the relay", 0, 1],
 ] as const) {
 	test(`where ${who} stops with a failure, the code says so`, async () => {
-		const { up, relay, boost, clock, ending, ask, code } = scene();
+		const { up, relay, boost, clock, ending, ask, code } = pairScene();
 		await up();
 		ask();
 		await clock.advance(0);
@@ -184,7 +100,7 @@ for (const [who, boostCode, relayCode] of [
 }
 
 test("a relay that ends is started again, each time later, and sooner again when it was up for long", async () => {
-	const { up, warned, relays, relay, boost, clock, ending, ask, code } = scene();
+	const { up, warned, relays, relay, boost, clock, ending, ask, code } = pairScene();
 	await up();
 	const pauses: number[] = [];
 	for (let i = 0; i < 9; i++) {
@@ -214,7 +130,7 @@ test("a relay that ends is started again, each time later, and sooner again when
 });
 
 test("asked to stop while the relay waits to be started again, none is started", async () => {
-	const { up, relays, relay, boost, clock, ending, ask, code } = scene();
+	const { up, relays, relay, boost, clock, ending, ask, code } = pairScene();
 	await up();
 	relay().exit(null, "SIGSEGV");
 	await clock.advance(100);
@@ -229,7 +145,7 @@ test("asked to stop while the relay waits to be started again, none is started",
 });
 
 test("a relay that ends by a signal before it ever served is started again; it is no refusal", async () => {
-	const { relays, relay, clock, code } = scene();
+	const { relays, relay, clock, code } = pairScene();
 	relay().exit(null, "SIGKILL");
 	await clock.advance(250);
 	assert.deepEqual([relays.length, code()], [2, undefined]);
@@ -239,7 +155,7 @@ test("a relay that ends by a signal before it ever served is started again; it i
 });
 
 test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
-	const { told, relay, boost, clock, ending, code } = scene();
+	const { told, relay, boost, clock, ending, code } = pairScene();
 	relay().exit(1);
 	await clock.advance(2_000);
 	assert.deepEqual(told, ["relay 1 begins", "relay 1 ends", "boost begins"]);
@@ -251,7 +167,7 @@ test("a relay that refuses its settings is not started again: all ends with 1, o
 
 test("where boost's settings are good, it is stopped as soon as that is known, or after five seconds", async () => {
 	for (const known of [true, false]) {
-		const { told, relay, boost, clock, ending, code, fresh } = scene();
+		const { told, relay, boost, clock, ending, code, fresh } = pairScene();
 		relay().exit(1);
 		await clock.advance(1_000);
 		fresh();
@@ -267,7 +183,7 @@ test("where boost's settings are good, it is stopped as soon as that is known, o
 });
 
 test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
-	const { told, relay, boost, clock, ending, code, fresh } = scene();
+	const { told, relay, boost, clock, ending, code, fresh } = pairScene();
 	await clock.advance(5_000);
 	fresh();
 	boost().exit(1);
@@ -284,7 +200,7 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 		[3, null, 3],
 		[null, "SIGKILL", 1],
 	] as const) {
-		const { up, told, relay, boost, clock, ending, code: ended, fresh } = scene();
+		const { up, told, relay, boost, clock, ending, code: ended, fresh } = pairScene();
 		await up();
 		fresh();
 		boost().exit(code, signal);
@@ -297,7 +213,7 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 });
 
 test("a stop that is asked for while one waits for the other's word is not put off", async () => {
-	const { told, relay, boost, clock, ending, ask, code } = scene();
+	const { told, relay, boost, clock, ending, ask, code } = pairScene();
 	relay().exit(1);
 	await clock.advance(1_000);
 	ask();

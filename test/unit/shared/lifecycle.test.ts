@@ -2,7 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
+import {
+	type Component,
+	STOP_LIMIT_MS,
+	sequence,
+	stopOnParent,
+	stopOnSignals,
+} from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
@@ -116,27 +122,30 @@ test("stopped while it starts: nothing more is started, and all that was is stop
 	assert.ok(!calls.includes("start b"), "it went on starting");
 });
 
-/** Runs `stopOnSignals` on this process, and takes its listeners away again. */
+const ENDS = ["SIGTERM", "SIGINT", "disconnect"] as const;
+
+/** Runs `stopOnSignals` (or another) on this process, and takes its listeners away again. */
 async function withSignals(
 	stop: () => Promise<void>,
 	run: (scene: { exits: number[]; clock: ManualClock; stops: () => number }) => Promise<void>,
+	listen = stopOnSignals,
 ): Promise<void> {
 	const { clock, log, part } = scene();
 	const exits: number[] = [];
 	let stops = 0;
-	const before = (["SIGTERM", "SIGINT"] as const).map((name) => [name, process.listeners(name)] as const);
+	const before = ENDS.map((name) => [name, process.listeners(name as "SIGTERM")] as const);
 	const component = part("relay", {
 		stop: () => {
 			stops += 1;
 			return stop();
 		},
 	});
-	stopOnSignals(component, { log, clock, exit: (code) => exits.push(code) });
+	listen(component, { log, clock, exit: (code) => exits.push(code) });
 	try {
 		await run({ exits, clock, stops: () => stops });
 	} finally {
 		for (const [name, listeners] of before) {
-			for (const listener of process.listeners(name)) {
+			for (const listener of process.listeners(name as "SIGTERM")) {
 				if (!listeners.includes(listener)) process.off(name, listener);
 			}
 		}
@@ -176,4 +185,28 @@ test("a stop that fails ends with 1", async () => {
 			assert.deepEqual(exits, [1]);
 		},
 	);
+});
+
+test("under a parent it stops when the channel closes, or is closed already, and by no signal", async () => {
+	const { connected } = process;
+	for (const isThere of [true, false]) {
+		await withSignals(
+			() => Promise.resolve(),
+			async ({ exits, clock, stops }) => {
+				process.emit("SIGTERM", "SIGTERM");
+				process.emit("SIGINT", "SIGINT");
+				await clock.advance(0);
+				assert.deepEqual([exits, stops()], isThere ? [[], 0] : [[0], 1]);
+				process.emit("disconnect");
+				process.emit("disconnect");
+				await clock.advance(0);
+				assert.deepEqual([exits, stops()], [[0], 1]);
+			},
+			(...args) => {
+				process.connected = isThere;
+				stopOnParent(...args);
+				process.connected = connected;
+			},
+		);
+	}
 });
