@@ -9,26 +9,21 @@ import type { Journal, RequestState, Upstream, Upstreams } from "./domain/ports.
 import { type Failover, unavailable } from "./failover.ts";
 import { notPending, type Told, takeBack } from "./takingBack.ts";
 
-export interface CancelsOptions {
-	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
-	readonly relayKnowsClient: boolean;
-}
-
 export interface CancelsDependencies {
 	readonly journal: Journal;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
+	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
+	readonly relayKnowsClient: () => boolean;
 }
 
 const METHOD = "eth_cancelTransaction";
 
 /** Takes transactions back by their hash. */
 export class Cancels {
-	readonly #relayKnowsClient: boolean;
 	readonly #dependencies: CancelsDependencies;
 
-	constructor(options: CancelsOptions, dependencies: CancelsDependencies) {
-		this.#relayKnowsClient = options.relayKnowsClient;
+	constructor(dependencies: CancelsDependencies) {
 		this.#dependencies = dependencies;
 	}
 
@@ -37,7 +32,7 @@ export class Cancels {
 	 * holder can be reached.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
-		const { journal, upstreams } = this.#dependencies;
+		const { journal, upstreams, relayKnowsClient } = this.#dependencies;
 		const entry = journal.get(hash);
 		const may = mayCancel(entry ?? journal.ended(hash), state);
 		if (entry === null) {
@@ -47,7 +42,7 @@ export class Cancels {
 			}
 			return this.#unknown(hash, state);
 		}
-		const relayJudges = this.#relayKnowsClient && !upstreams.relay.breaker.isOut;
+		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isOut;
 		const relayHolds = entry.holders.includes("relay");
 		if (!may && !(relayJudges && relayHolds)) throw notPending();
 		await takeBack([entry], (upstream) => this.#tell(upstream, entry, state, may), this.#dependencies);
@@ -56,8 +51,9 @@ export class Cancels {
 
 	/** What the journal does not hold may be our relay's all the same: submitted there, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
-		const { upstreams } = this.#dependencies;
-		if (!this.#relayKnowsClient && state.asker.signer === null) throw notPending();
+		const { upstreams, relayKnowsClient } = this.#dependencies;
+		if (!relayKnowsClient() && !upstreams.relay.breaker.isOut && state.asker.signer === null)
+			throw notPending();
 		const told = await this.#askRelay(upstreams.relay, hash, state);
 		if (told.kind === "told") return true;
 		if (told.kind === "rejected") throw new RpcError("rejected", told.error.message, told.error.data);

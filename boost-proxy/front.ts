@@ -5,7 +5,7 @@ import { type Clock, pause } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { addressReader } from "../shared/http/clientIdentity.ts";
-import { type HttpAnswer, jsonAnswer } from "../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/httpAnswer.ts";
 import { startListening } from "../shared/http/listening.ts";
 import { metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
@@ -15,8 +15,9 @@ import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { Cancels } from "./cancels.ts";
+import type { ClientTrust } from "./clientTrust.ts";
 import type { BoostConfig } from "./config.ts";
-import type { ChainReads, Handover, Journal, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Handover, Journal, Trail, Upstreams } from "./domain/ports.ts";
 import { Failover } from "./failover.ts";
 import type { Follower } from "./follower.ts";
 import { createBoostPost } from "./ingress.ts";
@@ -27,7 +28,7 @@ import { SoftCancels } from "./softCancels.ts";
 import { Submissions } from "./submissions.ts";
 import { createSyncReads } from "./syncReads.ts";
 import { SyncWaits } from "./syncWait.ts";
-import { BOOST_HEADERS, hasTrail, ownHeaders } from "./trailHeaders.ts";
+import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./trailHeaders.ts";
 import { createViews } from "./views.ts";
 
 export interface FrontParts {
@@ -36,6 +37,7 @@ export interface FrontParts {
 	readonly chain: ChainReads;
 	readonly handover: Handover;
 	readonly follower: Follower;
+	readonly clientTrust: ClientTrust;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
 	/** Null until somebody told it. */
@@ -84,10 +86,13 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const cancels = new Cancels(
-		{ relayKnowsClient: config.BOOST_SECRET !== undefined },
-		{ journal, upstreams, failover },
-	);
+	const { clientTrust } = parts;
+	const cancels = new Cancels({
+		journal,
+		upstreams,
+		failover,
+		relayKnowsClient: () => clientTrust.isBelieved,
+	});
 	const views = createViews({ ...parts, clock });
 	const syncWaits = new SyncWaits({}, { ...createSyncReads(parts), clock });
 	const post = createBoostPost(
@@ -114,9 +119,14 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		async handle({ params }) {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null)
-				return jsonAnswer(400, { error: "expected a hash of 32 bytes as 0x hex" }, headers());
-			const { status, body, by } = await views.status(hash);
-			return jsonAnswer(status, body, { ...headers(), "x-boost-upstream": by });
+				return jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
+			const trail: Trail = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
+			const { status, body, by } = await views.status(hash, trail);
+			if (by !== "boost") trail.answeredBy.add(by);
+			return jsonAnswer(status, body, {
+				...trailHeaders(trail, relay.breaker.state),
+				...(status === 503 ? { "retry-after": retryAfter(relay.breaker.retryMs) } : {}),
+			});
 		},
 	};
 	const metricsOnly = metricsRoute(parts.registry);

@@ -31,7 +31,14 @@ const METHOD_KINDS = keys<MethodKind>({
 });
 /** How a call ended, for the client: `refused` with an error about itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
-const TASKS = ["handover", "telling", "following the relay", "following the chain", "chain"] as const;
+const TASKS = [
+	"handover",
+	"telling",
+	"following the relay",
+	"following the chain",
+	"chain",
+	"client trust",
+] as const;
 
 export interface BoostMetrics {
 	/** A breaker opened. */

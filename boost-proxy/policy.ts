@@ -73,6 +73,7 @@ export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 		eth_sendPrivateTransaction: LIGHT,
 		eth_subscribe: LIGHT,
 		eth_unsubscribe: LIGHT,
+		service_client: LIGHT,
 		service_transactionStatuses: HEAVY,
 		"rpc.discover": LIGHT,
 	}),

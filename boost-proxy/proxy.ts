@@ -11,6 +11,7 @@ import { type Component, sequence } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { createChainReads } from "./chainReads.ts";
+import { createClientTrust } from "./clientTrust.ts";
 import type { BoostConfig } from "./config.ts";
 import type { Handover } from "./domain/ports.ts";
 import { createFollower } from "./follower.ts";
@@ -118,18 +119,26 @@ async function connect(
 		{ ...{ journal, upstreams, chain, handover: handing, clock, background }, log: log.child("follower") },
 	);
 	const binding = bindWhenKnown({ journal, chain, clock, background, log: log.child("journal") });
+	const clientTrust = createClientTrust({
+		...{ relay: upstreams.relay, background, clock },
+		log: log.child("relay"),
+	});
 	const front = createFront(
 		config,
 		{ log, clock, version, drainMs },
-		{ journal, upstreams, chain, handover: handing, follower, registry, metrics, chainId: binding.chainId },
+		{
+			...{ journal, upstreams, chain, handover: handing, follower, clientTrust, registry, metrics },
+			chainId: binding.chainId,
+		},
 	);
 	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
 	const parts: readonly Component[] = [
 		part("journal", () => journal.close()),
 		part("node", async () => node?.close()),
 		links.component,
-		{ name: "chain", start: () => binding.start(), stop: async () => binding.stop() },
 		part("work", () => background.join()),
+		{ name: "chain", start: () => binding.start(), stop: async () => binding.stop() },
+		clientTrust,
 		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
 		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
 		front,

@@ -5,6 +5,7 @@ import { type StatusRecord, unknownStatus } from "../shared/ethereum/statusRecor
 import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
 import type { UpstreamName } from "./domain/delivery.ts";
 import type { EndedEntry, OpenEntry } from "./domain/journalEntry.ts";
+import type { Trail } from "./domain/ports.ts";
 import { readFallbackPage } from "./fallbackPages.ts";
 import { isUserEnding } from "./journal/endedEntries.ts";
 import { endedRecord, heldRecord, minedRecord } from "./statusRecords.ts";
@@ -22,28 +23,31 @@ const SOURCE_MS = 3_000;
 const NOBODY = "no relay available: nobody who could know the transaction answers";
 
 /** See `Views.status`. */
-export function statusReader(dependencies: ViewsDependencies): (hash: string) => Promise<StatusAnswer> {
+export function statusReader(
+	dependencies: ViewsDependencies,
+): (hash: string, trail?: Trail) => Promise<StatusAnswer> {
 	const { journal } = dependencies;
-	return async (hash) => {
-		const page = await relayPage(hash, dependencies);
+	return async (hash, trail) => {
+		const page = await relayPage(hash, trail, dependencies);
 		const entry = acknowledged(journal.get(hash));
 		const ended = journal.ended(hash);
 		if (page?.stage !== undefined && !isOverruled(page, entry, ended)) return told("relay", page);
 		if (entry !== null) return ofEntry(entry, dependencies);
 		if (ended !== null) return ofEnded(ended, page, dependencies);
 		if (page !== null) return told("relay", page);
-		return elsewhere(hash, dependencies);
+		return elsewhere(hash, trail, dependencies);
 	};
 }
 
 /** The relay's record; null where it is out or gave none. */
 async function relayPage(
 	hash: string,
+	trail: Trail | undefined,
 	{ upstreams, follower }: ViewsDependencies,
 ): Promise<StatusRecord | null> {
 	const { relay } = upstreams;
 	if (relay.breaker.isOut) return null;
-	const page = await relay.statusPage(hash, { deadlineMs: SOURCE_MS, asker: null });
+	const page = await relay.statusPage(hash, options(trail));
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
 	// It is our own relay's, and is shown as it came.
 	const record = page as unknown as StatusRecord;
@@ -86,9 +90,13 @@ async function ofEnded(
 }
 
 /** Of one that neither the relay nor the journal knows. */
-async function elsewhere(hash: string, { upstreams, chain }: ViewsDependencies): Promise<StatusAnswer> {
+async function elsewhere(
+	hash: string,
+	trail: Trail | undefined,
+	{ upstreams, chain }: ViewsDependencies,
+): Promise<StatusAnswer> {
 	const { fallback } = upstreams;
-	const page = await fallback?.statusPage(hash, { deadlineMs: SOURCE_MS, asker: null });
+	const page = await fallback?.statusPage(hash, options(trail));
 	const name = fallback?.dialect?.name ?? "plain";
 	const record = page === undefined || page === null ? null : readFallbackPage(name, page, hash);
 	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
@@ -99,6 +107,10 @@ async function elsewhere(hash: string, { upstreams, chain }: ViewsDependencies):
 	if (record !== null) return told("fallback", record);
 	if (mined === null) return told("boost", unknownStatus(hash));
 	return { status: 503, body: { error: NOBODY }, by: "boost" };
+}
+
+function options(trail: Trail | undefined) {
+	return { deadlineMs: SOURCE_MS, asker: null, ...(trail === undefined ? {} : { trail }) };
 }
 
 /** One whose client was told of an error is followed, and not shown. */

@@ -55,15 +55,19 @@ export class Submissions {
 	 * `unavailable` where no upstream can be had.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
+		const softCancellations = softCancellable(state);
 		const decoded = decodeTransaction(raw);
-		if (!decoded.ok) throw new RpcError("rejected", decoded.message, { reason: "UNDECODABLE" });
+		if (!decoded.ok) {
+			const { message, reason: detail } = decoded;
+			throw new RpcError("rejected", message, { reason: "UNDECODABLE", detail });
+		}
 		const { tx } = decoded;
 		const running = this.#running.get(tx.hash);
 		if (running !== undefined) {
 			state.trail.answeredBy.add("journal");
 			return running;
 		}
-		const submission = this.#submit(tx, state);
+		const submission = this.#submit(tx, softCancellations, state);
 		this.#running.set(tx.hash, submission);
 		try {
 			return await submission;
@@ -72,8 +76,7 @@ export class Submissions {
 		}
 	}
 
-	async #submit(tx: DecodedTransaction, state: RequestState): Promise<Submitted> {
-		const softCancellations = softCancellable(state);
+	async #submit(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
 		const key = `${tx.from} ${tx.nonce}`;
 		// One nonce at a time: who comes second shall find the first one in the journal.
 		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {

@@ -141,7 +141,8 @@ async function onChain(
 	if (left <= 0) return undefined;
 	const [answer] = (await chain.batch([{ method: METHOD, params: [hash] }], left)) ?? [];
 	const found = transactionOf(answer, hash);
-	if (found !== undefined) trail.answeredBy.add("boost");
+	// Where it knows nothing the journal may.
+	if (found !== undefined && found !== null) trail.answeredBy.add("boost");
 	return found;
 }
 

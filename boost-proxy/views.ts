@@ -5,7 +5,7 @@
 import type { Clock } from "../shared/clock.ts";
 import type { RpcTransaction } from "../shared/ethereum/rpcTransaction.ts";
 import { pendingNonceReader } from "./accountView.ts";
-import type { ChainReads, Journal, RequestState, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Journal, RequestState, Trail, Upstreams } from "./domain/ports.ts";
 import { type StatusAnswer, statusReader } from "./statusView.ts";
 import { transactionReader } from "./transactionView.ts";
 
@@ -40,8 +40,8 @@ export interface Views {
 	pendingNonce(address: string, state: RequestState): Promise<string>;
 	/** The transaction without its signature, or null. Throws like {@link pendingNonce}. */
 	byHash(hash: string, state: RequestState): Promise<RpcTransaction | null>;
-	/** What `GET /tx/{hash}` answers; `hash` in lower case. */
-	status(hash: string): Promise<StatusAnswer>;
+	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted on `trail`. */
+	status(hash: string, trail?: Trail): Promise<StatusAnswer>;
 }
 
 /** Makes the views. */

@@ -28,16 +28,17 @@ export interface Passing {
 	begin(status: number, headers: OutgoingHttpHeaders, end: (() => void) | null): boolean;
 }
 
-/** Writes the head of an answer from elsewhere; `exposed` are names of our own that web pages may read. */
+/** Writes the head of an answer from elsewhere; `exposure` has the names of our own that web pages may read. */
 export function writePassedHead(
 	response: ServerResponse,
 	status: number,
 	headers: OutgoingHttpHeaders,
 	close: boolean,
-	exposed: string,
+	exposure: Readonly<Record<string, string>>,
 ): void {
 	const head = { ...headers };
-	if (exposed !== "") {
+	const exposed = exposure["access-control-expose-headers"];
+	if (exposed !== undefined) {
 		const theirs = head["access-control-expose-headers"];
 		head["access-control-expose-headers"] =
 			theirs === undefined || theirs === "" ? exposed : `${theirs}, ${exposed}`;

@@ -46,7 +46,6 @@ export class RequestHandler {
 	readonly #takePost: PostHandler;
 	readonly #maxBufferedBytes: number;
 	readonly #maxOpen: number;
-	readonly #exposed: string;
 	readonly #exposure: Readonly<Record<string, string>>;
 	readonly #headersFor: HttpServerOptions["headersFor"];
 	readonly #dependencies: HttpServerDependencies;
@@ -65,8 +64,8 @@ export class RequestHandler {
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
 		this.#maxBufferedBytes = options.maxBufferedBytes ?? MAX_BUFFERED_BYTES;
 		this.#maxOpen = options.maxOpenRequests ?? MAX_OPEN_REQUESTS;
-		this.#exposed = (options.exposedHeaders ?? []).join(", ");
-		this.#exposure = this.#exposed === "" ? {} : { "access-control-expose-headers": this.#exposed };
+		const exposed = (options.exposedHeaders ?? []).join(", ");
+		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
 		this.#headersFor = options.headersFor;
 		this.#dependencies = dependencies;
 	}
@@ -175,7 +174,7 @@ export class RequestHandler {
 		if (end !== null && !this.#mayGoOn(exchange)) return false;
 		// What is left of the body is of no use to whoever has answered already.
 		const close = this.#draining || !request.complete;
-		writePassedHead(response, status, headers, close, this.#exposed);
+		writePassedHead(response, status, headers, close, this.#exposure);
 		if (end === null) return true;
 		const stream = new PassedStream(response, end);
 		this.#goesOn(exchange, stream);

@@ -35,7 +35,7 @@ const REFUND_PERCENT = 90n;
 /** What the user swaps, in wei of WETH. */
 const SWAPPED = 10n * 10n ** 18n;
 /** Beyond this nothing is waited for. */
-const DEMO_MS = 60_000;
+const DEMO_MS = 90_000;
 const GWEI = 1_000_000_000n;
 
 /** Everything that runs. */

@@ -8,21 +8,25 @@ import { boostSettings, type DevSystem, fallbackSettings, relaySettings } from "
 import { freePort } from "./freePort.ts";
 import { launchQuiet, type QuietServer } from "./quietServer.ts";
 
-/** All of them, ready. URLs are http. */
+/** The relay, ready, and what may be had of the others. URLs are http. */
 export interface DemoServers {
 	readonly relayUrl: string;
-	readonly boostUrl: string;
 	readonly relay: QuietServer;
+	/** Starts fallback and boost, side by side, and tells where they are; boost's URL, once it is ready. */
+	readonly startBoost: () => Promise<string>;
 	/** Starts the relay again, on the same port and data; its pid, once it is ready. */
 	readonly restart: () => Promise<number>;
 	/** Keys that requests to the builder are signed with. */
 	readonly keys: { readonly relay: string; readonly fallback: string };
 }
 
-/** Boost's own times are for production; one who looks on has less patience. */
-const IMPATIENT = { PROBE_INTERVAL_MS: "100", BREAKER_HOLD_MS: "200", BREAKER_HOLD_MAX_MS: "1000" };
+/** Boost's own times are for production; one who looks on has less patience, and a busy machine is no outage. */
+const IMPATIENT = {
+	...{ PROBE_INTERVAL_MS: "100", BREAKER_HOLD_MS: "200", BREAKER_HOLD_MAX_MS: "1000" },
+	PROBE_TIMEOUT_MS: "2000",
+};
 
-/** Starts them side by side, and tells where they are. `percent`: the relay's REFUND_PERCENT. */
+/** Starts the relay, and tells where it is. `percent`: its REFUND_PERCENT. */
 export async function startServers({
 	system,
 	percent,
@@ -52,18 +56,18 @@ export async function startServers({
 	const settings = { ...ours, REFUND_PERCENT: percent, BOOST_SECRET };
 	const urls = { relay: `http://127.0.0.1:${relayPort}`, fallback: `http://127.0.0.1:${fallbackPort}` };
 	const relay = launch("relay", settings, relayPort);
-	const fallback = launch("relay", others, fallbackPort);
-	const boost = launch("boost", { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET });
-	const [relayUrl, fallbackUrl, boostUrl] = await Promise.all([
-		relay.ready(),
-		fallback.ready(),
-		boost.ready(),
-	]);
+	const relayUrl = await relay.ready();
 	story.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
-	story.tell(`fallback    ${fallbackUrl}, another relay, which knows nothing of this one`);
-	story.tell(`boost       ${boostUrl}, in front of both`);
 	return {
-		...{ relayUrl, boostUrl, relay },
+		...{ relayUrl, relay },
+		async startBoost() {
+			const fallback = launch("relay", others, fallbackPort);
+			const boost = launch("boost", { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET });
+			const [fallbackUrl, boostUrl] = await Promise.all([fallback.ready(), boost.ready()]);
+			story.tell(`fallback    ${fallbackUrl}, another relay, which knows nothing of this one`);
+			story.tell(`boost       ${boostUrl}, in front of both`);
+			return boostUrl;
+		},
 		async restart() {
 			const again = launch("relay", settings, relayPort);
 			await again.ready();

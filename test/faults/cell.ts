@@ -15,6 +15,8 @@ export interface CellOptions {
 	/** Transactions a second. */
 	readonly rate: number;
 	readonly paths: readonly string[];
+	/** So many begin to send; when all have, they send again. */
+	readonly accounts: number;
 	/** Answers that are waited for while all is well, and while it is out. */
 	readonly answers: number;
 	/** Whether it fails again as soon as it is back. */
@@ -54,8 +56,6 @@ export interface CellResult {
 }
 
 const DEADLINE_MS = 20_000;
-/** Of accounts that send only once, so many; then they send again. */
-const MOST_ACCOUNTS = 1_000;
 
 /** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
@@ -68,12 +68,16 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 	);
 	const traffics: Traffic[] = [];
 	try {
-		const traffic = await trafficTo(world, parts.boost.url, {
+		const traffic = trafficTo(world, parts.boost.url, {
 			...options,
 			retries: fault.cutsClients === true,
 		});
 		traffics.push(traffic);
-		const direct = await trafficTo(world, world.fallbackUrl, { ...options, retries: false });
+		const direct = trafficTo(world, world.fallbackUrl, {
+			...options,
+			accounts: options.compares ? options.accounts : 0,
+			retries: false,
+		});
 		const cell = new Cell(fault, parts, traffic, options.answers);
 		await cell.isWell();
 		const before = await statusOf(parts.boost.url);
@@ -94,15 +98,14 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 	}
 }
 
-async function trafficTo(
+function trafficTo(
 	world: World,
 	url: string,
-	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
-): Promise<Traffic> {
-	const [poor, ...accounts] = await world.accounts(1 + Math.min(MOST_ACCOUNTS, rate * 40));
-	if (poor === undefined) throw new Error("no accounts");
-	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
-	return new Traffic({ url, rate, paths, refusedEvery: 8, chainEvery: 3, retries, accounts, poor });
+	{ rate, paths, accounts, retries }: Pick<CellOptions, "rate" | "paths" | "accounts"> & { retries: boolean },
+): Traffic {
+	const poor = world.poorAccount();
+	const every = { refusedEvery: 8, chainEvery: 3 };
+	return new Traffic({ url, rate, paths, ...every, retries, accounts: world.accounts(accounts), poor });
 }
 
 /** The steps of a cell. */

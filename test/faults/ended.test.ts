@@ -27,13 +27,13 @@ let boost: RelayClient;
 let relay: RelayClient;
 let accounts: TestAccount[];
 before(async () => {
-	world = await startWorld({ blockMs: 200 });
+	world = await startWorld({ blockMs: 200, accounts: 20 });
 	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
 	builder = await startPlainBuilder();
 	parts = await startCellParts(world, "ended", { processes: ["relay"], builderUrl: builder.url });
 	boost = new RelayClient(parts.boost.url);
 	relay = new RelayClient(parts.relay.url);
-	accounts = [...(await world.accounts(20))];
+	accounts = [...world.accounts(20)];
 });
 after(async () => {
 	await parts.stop();

@@ -10,11 +10,15 @@ import { startWorld, type World } from "./world.ts";
 
 /** Cells at a time. */
 const CELLS = 6;
-const OPTIONS = { rate: 12, paths: ["/fast", "/noreverts"], answers: 5, relapses: true, compares: false };
+const ACCOUNTS = 120;
+const OPTIONS = {
+	...{ rate: 12, paths: ["/fast", "/noreverts"], accounts: ACCOUNTS },
+	...{ answers: 5, relapses: true, compares: false },
+};
 
 let world: World;
 before(async () => {
-	world = await startWorld({ blockMs: 400, builder: "plain" });
+	world = await startWorld({ blockMs: 400, builder: "plain", accounts: FAULT_CASES.length * ACCOUNTS });
 });
 after(() => world.stop());
 

@@ -40,8 +40,10 @@ export interface World {
 	readonly folder: (name: string) => string;
 	/** What a relay is told of this world, beside its port and folder. */
 	readonly relayEnv: Readonly<Record<string, string>>;
-	/** `count` accounts that nobody else has; 1,000 Ether each, at nonce 0. */
-	accounts(count: number): Promise<readonly TestAccount[]>;
+	/** `count` accounts that nobody else has; 1,000 Ether each, at nonce 0. Throws where there are no more. */
+	accounts(count: number): readonly TestAccount[];
+	/** One that nobody else has, without money. */
+	poorAccount(): TestAccount;
 	/** Blocks that were built since its start. */
 	readonly blocks: number;
 	/** Hashes of what is in a block. */
@@ -56,6 +58,11 @@ export interface World {
 export interface WorldOptions {
 	/** Between two blocks, in ms of real time. The chain's slots are of one second whatever it is. */
 	readonly blockMs: number;
+	/**
+	 * How many accounts there are to be had. They get their money before any relay is started: one that is a block behind
+	 * the chain would not see it.
+	 */
+	readonly accounts: number;
 	/** `dev` unless said; `plain` leaves the machine to what is measured. */
 	readonly builder?: "dev" | "plain";
 }
@@ -67,11 +74,14 @@ const READY_MS = 20_000;
 const CHAIN_BATCH = 16;
 const BALANCE = `0x${(10n ** 21n).toString(16)}`;
 const FIRST_ACCOUNT = 1_000_000;
+const FIRST_POOR = 2_000_000;
 
 /** Starts it all; the caller stops it. */
 export async function startWorld(options: WorldOptions): Promise<World> {
 	const root = mkdtempSync(join(tmpdir(), "leeward-faults-"));
 	const chain = await startDevChain({ slotSeconds: SLOT_SECONDS });
+	const rich = await fundedAccounts(chain, options.accounts);
+	await chain.rpc("evm_mine", []);
 	const builder = options.builder === "plain" ? await startPlainMiner(chain) : await startDev(chain);
 	const relayEnv = {
 		HOST: "127.0.0.1",
@@ -85,8 +95,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 	};
 	const fallback = await startRelayHere({ ...relayEnv, DATA_DIR: join(root, "fallback") });
 	const watch = new ChainWatch(chain, builder);
-	let next = FIRST_ACCOUNT;
-	let blocks = 0;
+	let [blocks, poor] = [0, 0];
 	let over = false;
 	const building = (async () => {
 		while (!over) {
@@ -105,18 +114,13 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 		fallbackUrl: `http://127.0.0.1:${fallback.port}`,
 		folder: (name) => join(root, name),
 		relayEnv,
-		async accounts(count) {
-			const made = Array.from({ length: count }, (_, i) => testAccount(next + i));
-			next += count;
-			for (let i = 0; i < count; i += CHAIN_BATCH) {
-				const calls = made.slice(i, i + CHAIN_BATCH).map(({ address }) => ({
-					method: "anvil_setBalance",
-					params: [address, BALANCE],
-				}));
-				const failed = (await chain.batch(calls)).find(({ ok }) => !ok);
-				if (failed !== undefined) throw new Error("the chain gives no money");
-			}
-			return made;
+		accounts(count) {
+			if (count > rich.length) throw new Error("this world has no more accounts");
+			return rich.splice(0, count);
+		},
+		poorAccount() {
+			poor += 1;
+			return testAccount(FIRST_POOR + poor);
 		},
 		get blocks() {
 			return blocks;
@@ -133,6 +137,17 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 			rmSync(root, { recursive: true, force: true });
 		},
 	};
+}
+
+async function fundedAccounts(chain: DevChain, count: number): Promise<TestAccount[]> {
+	const made = Array.from({ length: count }, (_, i) => testAccount(FIRST_ACCOUNT + i));
+	for (let i = 0; i < count; i += CHAIN_BATCH) {
+		const part = made.slice(i, i + CHAIN_BATCH);
+		const calls = part.map(({ address }) => ({ method: "anvil_setBalance", params: [address, BALANCE] }));
+		const outcomes = await chain.batch(calls);
+		if (outcomes.some(({ ok }) => !ok)) throw new Error("the chain gives no money");
+	}
+	return made;
 }
 
 async function startDev(chain: DevChain): Promise<BuilderPart> {

@@ -25,8 +25,10 @@ function trail({ headers }: Reply): string {
 test("the headers say who answered while the relay is well", async () => {
 	const actor = await scene.users.actor();
 	const [first, second] = [actor.sign(), actor.sign({ nonce: 1 })];
-	const { raw: mined, hash } = (await scene.users.actor()).sign();
+	const done = (await scene.users.actor()).sign();
+	const { raw: mined, hash } = done;
 	await boost.result("eth_sendRawTransaction", [mined]);
+	await scene.users.sent(done);
 	await scene.system.nextBlock();
 	await boost.reaches("the journal has heard that it is mined", ({ journal }) => journal.depth === 0);
 	await boost.result("eth_sendRawTransaction", [second.raw]);

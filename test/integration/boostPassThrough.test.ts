@@ -32,6 +32,7 @@ test("a submission on a path that boost does not know is the relay's, and is min
 	);
 	const { journal } = await scene.boost.status();
 	assert.equal(journal.depth, 0, "boost does not answer for it");
+	await scene.users.sent(tx);
 	await scene.system.nextBlock();
 	const { json } = await until("it is mined", async () => {
 		const status = await scene.boost.get(`/tx/${tx.hash}`);
@@ -51,6 +52,7 @@ test("events of a transaction come as they happen, through boost", async () => {
 	);
 	await reader.message("it is known", ({ type }) => type === "received");
 	assert.equal(reader.ended, null);
+	await scene.users.sent(tx);
 	await scene.system.nextBlock();
 	await reader.message("it is mined", ({ type }) => type === "included");
 	reader.leave();

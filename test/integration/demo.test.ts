@@ -11,7 +11,7 @@ import { until } from "../support/until.ts";
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** The demo has a deadline of its own before that. */
-const END_MS = 90_000;
+const END_MS = 120_000;
 
 interface Demo {
 	readonly child: ChildProcess;
@@ -51,8 +51,6 @@ function runDemo(env: NodeJS.ProcessEnv = {}): Demo {
 const STORY: readonly RegExp[] = [
 	/^The stage/,
 	/^ {7}relay {7}http:\/\/127\.0\.0\.1:\d+/,
-	/^ {7}fallback {4}http:\/\/127\.0\.0\.1:\d+/,
-	/^ {7}boost {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}no round trip through both gains anything now$/,
 	/^The user changes his mind$/,
 	/^ {2}ok {3}the builder has it for the next block$/,
@@ -87,6 +85,8 @@ const STORY: readonly RegExp[] = [
 	/^ {2}ok {3}nonce \d+ went to the swap$/,
 	/^ {2}ok {3}what was taken back is in no block$/,
 	/^The relay is killed, and boost carries on$/,
+	/^ {7}fallback {4}http:\/\/127\.0\.0\.1:\d+/,
+	/^ {7}boost {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}boost answers its hash 0x[0-9a-f]{64}$/,
 	/^ {2}ok {5}X-Boost-Upstream: relay$/,
 	/^ {7}kill -9 \d+: the relay is gone/,

@@ -23,7 +23,7 @@ export interface LongBoostOptions {
 }
 
 const PATHS = ["/fast", "/noreverts"];
-const CELL = { rate: 100, answers: 100, relapses: true, compares: true };
+const CELL = { rate: 100, answers: 100, accounts: 1_500, relapses: true, compares: true };
 /** As they are where nothing is set. */
 const DEFAULT_TIMES = {
 	REQUEST_BUDGET_MS: "10000",
@@ -44,7 +44,7 @@ export async function longBoost(options: LongBoostOptions): Promise<boolean> {
 	for (const path of PATHS) {
 		const rows: Figures[] = [];
 		for (const fault of FAULT_CASES) {
-			const world = await startWorld({ blockMs: 500, builder: "plain" });
+			const world = await startWorld({ blockMs: 500, builder: "plain", accounts: 2 * CELL.accounts });
 			try {
 				const cell = { ...CELL, paths: [path], boost: DEFAULT_TIMES };
 				const { figures, violations } = await runCell(world, fault, cell);
@@ -66,7 +66,7 @@ export async function longBoost(options: LongBoostOptions): Promise<boolean> {
 
 /** A relay that dies and comes back all the time; nothing that was acknowledged may be lost. */
 async function killAndRestart({ seed, minutes, say }: LongBoostOptions): Promise<boolean> {
-	const world = await startWorld({ blockMs: 500, builder: "plain" });
+	const world = await startWorld({ blockMs: 500, builder: "plain", accounts: KILL_ACCOUNTS });
 	try {
 		return await killing(world, { seed, minutes, say });
 	} finally {
@@ -77,9 +77,7 @@ async function killAndRestart({ seed, minutes, say }: LongBoostOptions): Promise
 async function killing(world: World, { seed, minutes, say }: LongBoostOptions): Promise<boolean> {
 	const random = new SeededRandom(seed);
 	const parts = await startCellParts(world, "killing", { processes: ["relay"] });
-	const [poor, ...accounts] = await world.accounts(KILL_ACCOUNTS + 1);
-	if (poor === undefined) throw new Error("no accounts");
-	await world.chain.rpc("anvil_setBalance", [poor.address, "0x0"]);
+	const [accounts, poor] = [world.accounts(KILL_ACCOUNTS), world.poorAccount()];
 	const traffic = new Traffic({
 		...{ url: parts.boost.url, rate: KILL_RATE, paths: PATHS, accounts, poor },
 		...{ refusedEvery: 16, chainEvery: 2, retries: false },

@@ -31,8 +31,8 @@ export interface BoostSceneOptions {
 }
 
 export interface BoostOptions {
-	/** Over those of the scene. */
-	readonly env?: Env;
+	/** Over those of the scene; undefined takes one away. */
+	readonly env?: Readonly<Record<string, string | undefined>>;
 	readonly log?: Logger;
 }
 

@@ -14,6 +14,7 @@ import { eth_subscribe } from "./eth_subscribe.ts";
 import { eth_unsubscribe } from "./eth_unsubscribe.ts";
 import { mev_sendBundle } from "./mev_sendBundle.ts";
 import { rpc_discover } from "./rpc_discover.ts";
+import { service_client } from "./service_client.ts";
 import { service_transactionStatuses } from "./service_transactionStatuses.ts";
 
 export const METHODS = [
@@ -29,6 +30,7 @@ export const METHODS = [
 	eth_sendBundle,
 	eth_cancelBundle,
 	mev_sendBundle,
+	service_client,
 	service_transactionStatuses,
 	rpc_discover,
 ] as const;

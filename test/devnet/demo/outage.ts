@@ -13,7 +13,8 @@ const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
 
 /** What it is played with, beside the scene. */
 export interface Outage extends Pick<Scene, "story" | "node" | "relayUrl"> {
-	readonly boostUrl: string;
+	/** Puts boost in front of the relay, with a fallback behind it; boost's address, http. */
+	startBoost(): Promise<string>;
 	readonly chainId: number;
 	readonly user: Wallet;
 	readonly relay: { readonly pid: number; kill(): Promise<void> };
@@ -30,10 +31,18 @@ export interface Outage extends Pick<Scene, "story" | "node" | "relayUrl"> {
 	readonly keys: { readonly relay: string; readonly fallback: string };
 }
 
+interface Boosting extends Outage {
+	/** http */
+	readonly boostUrl: string;
+}
+
 /** Kills the relay between two transactions of one user. Their nonces are the next ones. */
-export async function surviveTheRelay(outage: Outage): Promise<void> {
-	const { story, node, boostUrl, user, relay, keys } = outage;
+export async function surviveTheRelay(scene: Outage): Promise<void> {
+	const { story, node, user, relay, keys } = scene;
 	story.chapter("The relay is killed, and boost carries on");
+	const boostUrl = await scene.startBoost();
+	const outage: Boosting = { ...scene, boostUrl };
+	await until("boost to be at rest", async () => ((await relayState(outage)) === "closed" ? true : null));
 	const nonce = await node.getTransactionCount(user.address);
 	const [first, second] = [await transfer(outage, nonce), await transfer(outage, nonce + 1)];
 	const held = await submitted(outage, "/noreverts", second);
@@ -77,15 +86,15 @@ export async function surviveTheRelay(outage: Outage): Promise<void> {
 }
 
 /** The relay returns; boost takes it again, and the relay tells the truth of what was mined without it. */
-async function welcomeBack(outage: Outage, hash: string): Promise<void> {
+async function welcomeBack(outage: Boosting, hash: string): Promise<void> {
 	const { story, node, boostUrl, relayUrl, user, keys } = outage;
 	story.chapter("The relay returns");
 	story.tell(`a relay on the same port and data, a process of its own (${await outage.restart()})`);
 	const closed = await until("boost to take the relay again", async () => {
-		const { relay } = await boostStatus(boostUrl);
-		return relay.state === "closed" ? relay.state : null;
+		const state = await relayState(outage);
+		return state === "closed" ? state : null;
 	});
-	story.claim(`boost has closed its breaker by its own probes`, closed === "closed");
+	story.claim("boost has closed its breaker by its own probes", closed === "closed");
 	const told = await until("the relay to see what was mined", async () => {
 		const { status: word } = await status(relayUrl, hash);
 		return word === "INCLUDED" ? word : null;
@@ -119,6 +128,10 @@ async function provePrivate({ story, node, builder }: Outage, hashes: readonly s
 	story.claim("the chain's public mempool has neither", !found.some(isPublic));
 }
 
+async function relayState({ boostUrl }: Boosting): Promise<string> {
+	return (await boostStatus(boostUrl)).relay.state;
+}
+
 function transfer({ chainId, user }: Outage, nonce: number): Promise<string> {
 	return user.signTransaction({
 		...{ type: 2, chainId, nonce, to: RECEIVER, value: 10n ** 18n, gasLimit: 21_000n },
@@ -126,7 +139,7 @@ function transfer({ chainId, user }: Outage, nonce: number): Promise<string> {
 	});
 }
 
-function submitted({ boostUrl }: Outage, path: string, raw: string): Promise<Boosted> {
+function submitted({ boostUrl }: Boosting, path: string, raw: string): Promise<Boosted> {
 	return submitBoosted(boostUrl, path, raw);
 }
 

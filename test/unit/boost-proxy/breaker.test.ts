@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ProbeWord } from "../../../boost-proxy/domain/ports.ts";
 import { BreakerScene } from "../../support/breakerScene.ts";
 
 /** Faults that count in a row wherever they come from; time-outs have their own tests. */
@@ -148,6 +149,46 @@ test("stragglers of an older state neither close it, nor open it, nor end a row"
 	later.end("answered");
 	await row.say("httpStatus");
 	assert.deepEqual(row.trips, ["faults"]);
+});
+
+test("what went before an opening counts no more once it is closed again", async (t) => {
+	const scene = new BreakerScene(t);
+	scene.breaker.start();
+	for (const _ of [1, 2]) await scene.say("reset");
+	await scene.clock.advance(100);
+	// A doubt of the probe.
+	scene.found = "hang";
+	await scene.clock.advance(1_000);
+	await scene.say("answered", "read");
+	await scene.clock.advance(450);
+	await scene.openAndClose();
+	assert.equal(scene.send().cut?.isCut, false, "the next attempts have a switch of their own");
+	scene.found = "hang";
+	await scene.clock.advance(1_100);
+	await scene.say("answered", "read");
+	scene.found = "ok";
+	await scene.clock.advance(10_000);
+	for (const _ of [1, 2]) await scene.say("reset");
+	assert.deepEqual(scene.trips, ["refused"]);
+});
+
+test("a probe's time-out is asked again where our own clock stood still", async (t) => {
+	const scene = new BreakerScene(t);
+	const { clock, options } = scene;
+	const monotonic = clock.monotonic.bind(clock);
+	let stoodMs = 0;
+	clock.monotonic = () => monotonic() + stoodMs;
+	const words: ProbeWord[] = ["timeout", "ok", "timeout", "timeout"];
+	scene.instead = async () => {
+		stoodMs += 1.6 * options.probeTimeoutMs;
+		return words.shift() ?? "ok";
+	};
+	scene.breaker.start();
+	await clock.advance(0);
+	assert.deepEqual(scene.words, ["timeout", "ok"]);
+	assert.deepEqual(scene.trips, []);
+	await clock.advance(1_000);
+	assert.deepEqual(scene.trips, ["timeout"], "but not twice in a row");
 });
 
 test("a probe that began before it opened does not count when it ends", async (t) => {

@@ -204,5 +204,6 @@ test("an upstream that flaps under load for two minutes is closed soon after it 
 	while (breaker.isOut) await clock.advance(10);
 	assert.ok(clock.monotonic() - stoppedAt <= BOUND_MS, `${clock.monotonic() - stoppedAt} ms`);
 	assert.equal(scene.mostProbes, 1);
-	assert.ok(scene.trips.length < 60 && passed > 0, `${scene.trips.length} openings, ${passed} let in`);
+	assert.ok(scene.trips.length <= 60, `${scene.trips.length} openings by 60 outages`);
+	assert.ok(passed > 0, "some were let in meanwhile");
 });

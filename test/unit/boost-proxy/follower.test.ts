@@ -266,38 +266,3 @@ test("what a view has read counts as well", async () => {
 	assert.deepEqual([scene.holders(known), scene.holders(elsewhere)], [["relay"], ["fallback"]]);
 	await scene.stop();
 });
-
-test("where the relay has no record of what is mined, the chain says whether it is taken back", async () => {
-	const scene = await followed();
-	const { relay, chain, clock } = scene;
-	const hash = await scene.opened(1);
-	relay.stages.set(hash, "INCLUDED");
-	await clock.advance(INTERVAL_MS);
-	relay.stages.delete(hash);
-	chain.receipts.add(hash);
-	await clock.advance(2 * SLOT_MS);
-	assert.equal(endingOf(scene, hash), "mined");
-	chain.receipts.delete(hash);
-	await clock.advance(2 * SLOT_MS);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
-	await scene.stop();
-});
-
-test("mined by the relay's word is taken back by it", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1);
-	relay.stages.set(hash, "INCLUDED");
-	await clock.advance(INTERVAL_MS);
-	assert.equal(endingOf(scene, hash), "mined");
-	relay.stages.set(hash, "BROADCAST");
-	await clock.advance(SLOT_MS);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
-	relay.stages.set(hash, "INCLUDED");
-	await clock.advance(INTERVAL_MS);
-	await clock.advance(12 * SLOT_MS);
-	const before = relay.called.length;
-	await clock.advance(SLOT_MS);
-	assert.equal(relay.called.length, before, "after twelve slots nobody asks");
-	await scene.stop();
-});

@@ -132,31 +132,6 @@ test("the chain is not asked while the relay speaks, and is where it has said no
 	await scene.stop();
 });
 
-test("a receipt that is gone in two looks running opens it again, within twelve slots", async () => {
-	for (const holder of ["relay", "fallback"] as const) {
-		const scene = await outage();
-		const { chain, clock } = scene;
-		if (holder === "fallback") scene.relay.breaker.set(false);
-		const hash = await scene.opened(1, [holder]);
-		chain.nonces.set(senderOf(1), 2n);
-		chain.receipts.add(hash);
-		await clock.advance(SLOT_MS / 2);
-		assert.equal(endingOf(scene, hash), "mined");
-		chain.receipts.delete(hash);
-		await clock.advance(SLOT_MS * 0.4);
-		assert.equal(endingOf(scene, hash), "mined", "once");
-		chain.receipts.add(hash);
-		await clock.advance(SLOT_MS * 0.5);
-		chain.receipts.delete(hash);
-		chain.nonces.set(senderOf(1), 1n);
-		await clock.advance(SLOT_MS * 0.4);
-		assert.equal(endingOf(scene, hash), "mined", "once more, but not in a row");
-		await clock.advance(SLOT_MS * 0.6);
-		assert.deepEqual(scene.holders(hash), [holder], "twice");
-		await scene.stop();
-	}
-});
-
 test("the fallback's pages tell who ended it: a few at a time, one after another, each once a slot", async () => {
 	const scene = await outage();
 	const { fallback, clock } = scene;

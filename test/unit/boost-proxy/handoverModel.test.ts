@@ -31,7 +31,7 @@ for (const dialect of ["mevblocker", "flashbots"] as const) {
 				assert.deepEqual(story.faults, []);
 				assert.equal(scene.clock.timers > 2, false, "no timer is left behind");
 			}),
-			{ numRuns: Number(process.env.RUNS ?? 25), includeErrorInReport: true },
+			{ numRuns: 25, includeErrorInReport: true },
 		);
 	});
 }

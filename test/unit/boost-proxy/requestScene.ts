@@ -139,7 +139,7 @@ export async function requestScene(options: RequestSceneOptions = {}) {
 			},
 		},
 	});
-	const cancels = new Cancels({ relayKnowsClient }, { journal, upstreams, failover });
+	const cancels = new Cancels({ journal, upstreams, failover, relayKnowsClient: () => relayKnowsClient });
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		asker: {
 			address: changed.address ?? "192.0.2.1",
