@@ -39,6 +39,9 @@ export interface Proxy extends Component {
 
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
+/** One delivery of the handover's, in ms: two of them fit into the time that a stop has. */
+const HANDOVER_MS = 3_500;
+const HANDOVER_TICK_MS = 1_000;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
@@ -106,7 +109,10 @@ async function connect(
 	const { upstreams } = links;
 	const chain = createChainReads({ node, upstreams });
 	const handing = createHandover(
-		{ deadlineMs: config.REQUEST_BUDGET_MS / 2 },
+		{
+			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, HANDOVER_MS),
+			tickMs: Math.min(config.PROBE_INTERVAL_MS, HANDOVER_TICK_MS),
+		},
 		{
 			...{ journal, upstreams, chain, clock, background },
 			log: log.child("handover"),

@@ -2,7 +2,6 @@
 // the other by more than a moment.
 
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { WebSocketServer } from "ws";
@@ -11,27 +10,7 @@ import { RawConnection, requestText } from "../../support/rawHttp.ts";
 import { until } from "../../support/until.ts";
 import { WsClient } from "../../support/wsClient.ts";
 import { type PassSceneOptions, startPassScene } from "./passScene.ts";
-
-const UPGRADE = {
-	Connection: "Upgrade",
-	Upgrade: "websocket",
-	"Sec-WebSocket-Version": "13",
-	"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-};
-const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-
-/** A relay that echoes, and what it saw of each upgrade. */
-function echo(seen: IncomingMessage[] = []): PassSceneOptions {
-	const server = new WebSocketServer({ noServer: true });
-	return {
-		upgrade: (request, socket, head) => {
-			seen.push(request);
-			server.handleUpgrade(request, socket, head, (websocket) => {
-				websocket.on("message", (data) => websocket.send(String(data)));
-			});
-		},
-	};
-}
+import { echo, SWITCH, UPGRADE } from "./tunnelScene.ts";
 
 /** Reads, or the end of the connection would not be seen, and ends in turn. */
 function readToEnd(socket: Socket): void {

@@ -1,55 +1,14 @@
-// Websockets that are passed through: they work as if the relay were asked itself, its refusals come as they are, and
-// however one ends, both connections do.
+// Websockets that are passed through: they work as if the relay were asked itself, and its refusals come as they
+// are.
 
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
 import { test } from "node:test";
-import { WebSocketServer } from "ws";
-import { ManualClock } from "../../support/manualClock.ts";
 import { RawConnection, requestText } from "../../support/rawHttp.ts";
 import { until } from "../../support/until.ts";
 import { WsClient } from "../../support/wsClient.ts";
-import { type PassSceneOptions, startPassScene } from "./passScene.ts";
-
-const UPGRADE = {
-	Connection: "Upgrade",
-	Upgrade: "websocket",
-	"Sec-WebSocket-Version": "13",
-	"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-};
-const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
-
-/** A relay that echoes, and what it saw of each upgrade. */
-function echo(seen: IncomingMessage[] = []): PassSceneOptions {
-	const server = new WebSocketServer({ noServer: true });
-	return {
-		upgrade: (request, socket, head) => {
-			seen.push(request);
-			server.handleUpgrade(request, socket, head, (websocket) => {
-				websocket.on("message", (data) => websocket.send(String(data)));
-			});
-		},
-	};
-}
-
-/** Reads, or the end of the connection would not be seen, and ends in turn. */
-function readToEnd(socket: Socket): void {
-	socket.on("error", () => {});
-	socket.on("end", () => socket.end());
-	socket.resume();
-}
-
-/** A relay that takes every upgrade and says no more, not even goodbye. */
-function silentRelay(sockets: Socket[]): PassSceneOptions {
-	return {
-		upgrade: (_, socket) => {
-			sockets.push(socket);
-			socket.on("error", () => {}).resume();
-			socket.write(SWITCH);
-		},
-	};
-}
+import { startPassScene } from "./passScene.ts";
+import { echo, SWITCH, UPGRADE } from "./tunnelScene.ts";
 
 test("messages go both ways, on behalf of the client", async () => {
 	const seen: IncomingMessage[] = [];
