@@ -3,6 +3,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
+import { Choke } from "./breakerChoke.ts";
 import { ChargedFault, Circuit } from "./breakerCircuit.ts";
 import { CutSwitch } from "./breakerCut.ts";
 import { type Flight, Flights } from "./breakerFlights.ts";
@@ -42,7 +43,7 @@ class UpstreamBreaker implements StartedBreaker {
 	readonly #circuit: Circuit;
 	readonly #rules: TripRules;
 	readonly #hold: Hold;
-	readonly #flights = new Flights();
+	readonly #flights: Flights;
 	readonly #silence: Silence;
 	readonly #loop: ProbeLoop<ProbeContext>;
 	readonly #listeners: (() => void)[] = [];
@@ -72,7 +73,7 @@ class UpstreamBreaker implements StartedBreaker {
 		this.#circuit = new Circuit(options.upstream);
 		this.#rules = new TripRules(options);
 		this.#hold = new Hold(
-			{ holdMs, holdMaxMs, recoveryMs: probeSuccesses * probeIntervalMs },
+			{ holdMs, holdMaxMs, startMs: probeIntervalMs, recoveryMs: probeSuccesses * probeIntervalMs },
 			dependencies.random ?? Math.random,
 		);
 		this.#loop = new ProbeLoop(
@@ -85,6 +86,7 @@ class UpstreamBreaker implements StartedBreaker {
 				heard: (word, context, tookMs) => this.#heard(word, context, tookMs),
 			},
 		);
+		this.#flights = new Flights(new Choke(silentRequests, silenceMs));
 		this.#silence = new Silence(
 			{ silentRequests, silenceMs, shareMs },
 			{
@@ -133,18 +135,17 @@ class UpstreamBreaker implements StartedBreaker {
 			if (this.#circuit.isOpen) return null;
 			sentAt = this.#clock.monotonic();
 		}
-		const flight: Flight = {
-			kind,
-			sentAt,
-			answersBefore: this.#rules.answers,
-			generation: this.#generation,
-		};
+		if (kind === "submission" && this.#isChoked(sentAt)) return null;
+		const { answers: answersBefore } = this.#rules;
+		const flight: Flight = { kind, sentAt, answersBefore, generation: this.#generation };
 		this.#flights.begin(flight);
 		this.#silence.watch();
 		const cut = this.#cut;
+		let outcome: Attempted["outcome"] | undefined;
 		try {
 			return await this.#circuit.fire(async () => {
 				const attempted = await attempt(cut);
+				outcome = attempted.outcome;
 				const now = this.#clock.monotonic();
 				if (flight.generation === this.#generation) this.#judge(attempted, flight, now);
 				// Thrown for opossum's sake; the circuit gives it back.
@@ -152,8 +153,13 @@ class UpstreamBreaker implements StartedBreaker {
 				return attempted;
 			});
 		} finally {
-			this.#flights.end(flight);
+			this.#flights.end(flight, outcome, this.#clock.monotonic());
 		}
+	}
+
+	/** Whether submissions hang here while another upstream could take them. */
+	#isChoked(now: number): boolean {
+		return this.#options.overflows === true && this.#isJudging && this.#flights.isChoked(now);
 	}
 
 	note(attempted: Attempted): void {
@@ -199,7 +205,10 @@ class UpstreamBreaker implements StartedBreaker {
 		if (!this.#isJudging || attempted.outcome === "cut") return;
 		const { answers } = this.#rules;
 		const reason = this.#rules.judge(attempted, judged, now, this.#hold.isProbation(now));
-		if (this.#rules.answers !== answers) this.#silence.heard(now);
+		if (this.#rules.answers !== answers) {
+			this.#hold.prove();
+			this.#silence.heard(now);
+		}
 		if (reason !== null) this.#trip(reason);
 		else if (attempted.outcome !== "answered") this.#loop.soon();
 	}
@@ -215,6 +224,7 @@ class UpstreamBreaker implements StartedBreaker {
 
 	#heardWhileClosed(word: HeardWord, { answers }: ProbeContext, tookMs: number): void {
 		if (word === "ok") {
+			this.#hold.prove();
 			this.#isDoubted = false;
 			this.#silence.heard(this.#clock.monotonic());
 			this.#loop.planNext();
@@ -233,7 +243,8 @@ class UpstreamBreaker implements StartedBreaker {
 	#heardWhileOut(word: HeardWord): void {
 		this.#loop.planNext();
 		this.#successes = word === "ok" ? this.#successes + 1 : 0;
-		if (this.#successes >= this.#options.probeSuccesses) this.#close();
+		const wanted = this.#hold.isProven ? this.#options.probeSuccesses : 1;
+		if (this.#successes >= wanted) this.#close();
 		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
 	}
 

@@ -1,6 +1,8 @@
 // The attempts that are under way at one upstream: what comes in is each one's begin and end, what goes out is how many
 // there are and how old the oldest is. It judges none of them.
 
+import type { Choke } from "./breakerChoke.ts";
+import type { Attempted } from "./domain/ports.ts";
 import type { Judged } from "./tripRules.ts";
 
 /** One attempt under way. */
@@ -14,6 +16,11 @@ export class Flights {
 	// Sets keep the order in which they were sent, so the oldest is the first.
 	#present = new Set<Flight>();
 	readonly #stragglers = new Set<Flight>();
+	readonly #choke: Choke;
+
+	constructor(choke: Choke) {
+		this.#choke = choke;
+	}
 
 	/** How many of the present generation are under way. */
 	get present(): number {
@@ -35,11 +42,19 @@ export class Flights {
 		return (first(this.#stragglers) ?? first(this.#present))?.sentAt ?? null;
 	}
 
-	begin(flight: Flight): void {
-		this.#present.add(flight);
+	/** Whether submissions alone get no answer: see {@link Choke}. */
+	isChoked(now: number): boolean {
+		return this.#choke.isChoked(now);
 	}
 
-	end(flight: Flight): void {
+	begin(flight: Flight): void {
+		this.#present.add(flight);
+		this.#choke.begin(flight);
+	}
+
+	/** `outcome`: what came of it, undefined where it threw; `now` in monotonic ms. */
+	end(flight: Flight, outcome: Attempted["outcome"] | undefined, now: number): void {
+		this.#choke.end(flight, outcome, now);
 		if (!this.#present.delete(flight)) this.#stragglers.delete(flight);
 	}
 
@@ -47,6 +62,7 @@ export class Flights {
 	straggle(): void {
 		for (const flight of this.#present) this.#stragglers.add(flight);
 		this.#present = new Set();
+		this.#choke.forget();
 	}
 }
 

@@ -6,6 +6,8 @@ export interface HoldOptions {
 	readonly holdMs: number;
 	/** Ms, never exceeded. */
 	readonly holdMaxMs: number;
+	/** Ms until the next probe of one that has never answered: it is only starting, and needs no hold. */
+	readonly startMs: number;
 	/** What a whole recovery takes at least, in ms: the probe's successes, one interval apart. */
 	readonly recoveryMs: number;
 }
@@ -23,11 +25,22 @@ export class Hold {
 	#level = 0;
 	#lastMs = 0;
 	#probationUntil = Number.NEGATIVE_INFINITY;
+	#isProven = false;
 
 	/** `random`: from 0 up to 1. */
 	constructor(options: HoldOptions, random: () => number) {
 		this.#options = options;
 		this.#random = random;
+	}
+
+	/** Whether it has ever answered: until then one good word closes it. */
+	get isProven(): boolean {
+		return this.#isProven;
+	}
+
+	/** It answers. */
+	prove(): void {
+		this.#isProven = true;
 	}
 
 	/** Whether it was closed so lately that an opening is a relapse. */
@@ -37,7 +50,8 @@ export class Hold {
 
 	/** It opens: for how long, in ms. */
 	opened(now: number): number {
-		const { holdMs, holdMaxMs } = this.#options;
+		const { holdMs, holdMaxMs, startMs } = this.#options;
+		if (!this.#isProven) return startMs;
 		this.#level = this.isProbation(now) ? Math.min(this.#level + 1, MAX_LEVEL) : 0;
 		this.#probationUntil = Number.NEGATIVE_INFINITY;
 		const jitter = 1 - JITTER + 2 * JITTER * this.#random();
@@ -47,7 +61,8 @@ export class Hold {
 
 	/** It is closed by its probe: the probation begins. */
 	closed(now: number): void {
-		this.#probationUntil = now + 2 * Math.max(this.#lastMs, this.#options.recoveryMs);
+		if (this.#isProven) this.#probationUntil = now + 2 * Math.max(this.#lastMs, this.#options.recoveryMs);
+		this.#isProven = true;
 	}
 
 	/** As if it had never opened. */

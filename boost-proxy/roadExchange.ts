@@ -48,7 +48,10 @@ export class RoadExchange implements Dispatcher.DispatchHandler {
 	constructor(limits: ExchangeLimits, dependencies: ExchangeDependencies) {
 		this.#limits = limits;
 		this.#dependencies = dependencies;
-		this.#timer = dependencies.clock.after(limits.deadlineMs, () => this.#fail("timeout"));
+		// Where our own loop stood still an answer may lie there unread: that comes first.
+		this.#timer = dependencies.clock.after(limits.deadlineMs, () =>
+			setImmediate(() => this.#fail("timeout")),
+		);
 		this.#unlisten = limits.cut?.onCut(() => this.#settle({ kind: "cut", sent: this.#sent }));
 	}
 

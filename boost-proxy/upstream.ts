@@ -1,6 +1,7 @@
 // One upstream with its guard: calls and transactions come in, what became of them goes out. It spells requests as that
 // upstream wants them and tells our relay, and nobody else, on whose behalf they are made. It chooses no upstream.
 
+import type { Clock } from "../shared/clock.ts";
 import type { RpcId } from "../shared/jsonrpc/envelope.ts";
 import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "./domain/delivery.ts";
 import type {
@@ -28,6 +29,7 @@ export interface UpstreamOptions {
 
 export interface UpstreamDependencies {
 	readonly breaker: Breaker;
+	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
 	/** Where submissions and reads of a path go, and the target behind that address. */
@@ -89,12 +91,13 @@ export class HttpUpstream implements Upstream {
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
 		const { road, target, dropped } = this.#place(tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
+		const left = this.#leftOf(deadlineMs);
 		const ran = await this.breaker.run("submission", async (cut) => {
 			if (trail !== undefined) {
 				trail.attempts += 1;
 				for (const name of dropped) trail.dropped.add(name);
 			}
-			const exchange = await road.post({ target, body, headers, deadlineMs, cut });
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
 			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
 			const outcome = deliveryOutcome(delivery);
 			this.#dependencies.onAttempt?.("submission", outcome);
@@ -112,9 +115,10 @@ export class HttpUpstream implements Upstream {
 		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
 		const { road, target } = this.#place(path, search);
 		const headers = this.#headers(asker, asCame);
+		const left = this.#leftOf(deadlineMs);
 		const ran = await this.breaker.run("read", async (cut) => {
 			if (trail !== undefined) trail.attempts += 1;
-			const exchange = await road.post({ target, body, headers, deadlineMs, cut });
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
@@ -167,6 +171,13 @@ export class HttpUpstream implements Upstream {
 			results.push(result);
 		}
 		return results;
+	}
+
+	/** What is left of `ms` when it is asked: who is held back by the breaker has less. */
+	#leftOf(ms: number): () => number {
+		const { clock } = this.#dependencies;
+		const until = clock.monotonic() + ms;
+		return () => until - clock.monotonic();
 	}
 
 	#place(path: BoostPath, search: string) {

@@ -34,6 +34,8 @@ export interface Links {
 
 /** How often an idle road is kept warm, in ms: well within what keeps a connection. */
 const WARM_MS = 15_000;
+/** The fallback is probed so many times less often than the relay. */
+const FALLBACK_PROBE_PART = 5;
 /** Connections of a probe's own. */
 const PROBE_CONNECTIONS = 2;
 const NO_REFUSALS = { fast: null, noreverts: null };
@@ -54,18 +56,21 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		{ slotMs },
 		{ node, fallback: fallbackProbeRoads?.roads.fast ?? null, clock, log },
 	);
-	const guard = (name: UpstreamName, probe: Probe, storm: number | null) => {
+	const guard = (name: UpstreamName, probe: Probe) => {
+		const isRelay = name === "relay";
 		const breaker = createBreaker(
 			{
 				upstream: name,
 				faults: config.BREAKER_FAULTS,
-				storm,
-				probeIntervalMs: config.PROBE_INTERVAL_MS,
+				storm: isRelay ? config.BREAKER_STORM : null,
+				// Third parties count what they are asked.
+				probeIntervalMs: config.PROBE_INTERVAL_MS * (isRelay ? 1 : FALLBACK_PROBE_PART),
 				probeTimeoutMs: config.PROBE_TIMEOUT_MS,
 				probeSuccesses: config.PROBE_SUCCESSES,
 				holdMs: config.BREAKER_HOLD_MS,
 				holdMaxMs: config.BREAKER_HOLD_MAX_MS,
 				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
+				overflows: isRelay && fallbackConfig !== null,
 			},
 			{
 				...{ probe, clock, log },
@@ -84,12 +89,11 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
 			{ road: relayProbeRoad, reference, clock },
 		),
-		config.BREAKER_STORM,
 	);
 	const relay = new HttpUpstream(
 		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
 		{
-			breaker: relayBreaker,
+			...{ breaker: relayBreaker, clock },
 			dialect: null,
 			roads: { fast: { road: relayRoad, asIs: false }, noreverts: { road: relayRoad, asIs: false } },
 			statusRoad: relayRoad,
@@ -123,12 +127,11 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const fallbackBreaker = guard(
 		"fallback",
 		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS }, { place: probeRoad }),
-		null,
 	);
 	const fallback = new HttpUpstream(
 		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
 		{
-			breaker: fallbackBreaker,
+			...{ breaker: fallbackBreaker, clock },
 			dialect: fallbackRoads.dialect,
 			roads: fallbackRoads.roads,
 			statusRoad: fallbackRoads.statusRoad,

@@ -112,5 +112,7 @@ export function productVersion(): string {
 }
 
 function print(text: string): void {
+	// Whoever reads it may have read enough: `--help | head`.
+	process.stdout.on("error", () => {});
 	process.stdout.write(`${text}\n`);
 }

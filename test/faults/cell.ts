@@ -86,7 +86,7 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 		await cell.answers("relay");
 		const outages = [await cell.outage(false)];
 		if (options.relapses) outages.push(await cell.outage(true));
-		await cell.answers("relay");
+		await cell.answers("relay", 2);
 		await Promise.all(traffics.map((one) => one.stop()));
 		await cell.isWell();
 		const after = await statusOf(parts.boost.url);
@@ -144,8 +144,10 @@ class Cell {
 	/** The fault comes, and goes again when all has been seen of it. A relapse is a short one. */
 	async outage(isRelapse: boolean): Promise<Outage> {
 		const fault = this.#fault;
-		const begunAt = systemClock.monotonic();
+		const calledAt = systemClock.monotonic();
 		await fault.begin(this.#parts);
+		// A boost that had to start first has seen nothing before.
+		const begunAt = fault.cutsClients === true ? systemClock.monotonic() : calledAt;
 		if (fault.breaker === "never") {
 			await this.answers("relay");
 			const liftedAt = systemClock.monotonic();

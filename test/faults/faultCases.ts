@@ -16,6 +16,8 @@ export interface FaultCase {
 	readonly breaker: "holds" | "returns" | "never";
 	/** Whether the fallback is out as well: clients see errors, and nothing is lost all the same. */
 	readonly bothOut?: boolean;
+	/** Whether it takes a deadline to see it: such a one is had once only where time is short. */
+	readonly slow?: boolean;
 	/** Whether it ends boost's own connections, so that its clients must send again. */
 	readonly cutsClients?: boolean;
 	/** Requests that may meet the fault before it opens; 16 unless said, null: it depends on their rate. */
@@ -36,10 +38,11 @@ function wireCase(name: string, fault: WireFault, more: Partial<FaultCase> = {})
 }
 
 /** A fault that submissions alone meet: nothing of it reaches a probe. */
-function submissionCase(name: string, fault: WireFault): FaultCase {
+function submissionCase(name: string, fault: WireFault, more: Partial<FaultCase> = {}): FaultCase {
 	return wireCase(name, fault, {
 		breaker: "returns",
 		begin: ({ wire }) => wire.set(fault, "submissions"),
+		...more,
 	});
 }
 
@@ -57,13 +60,13 @@ function nodeCase(name: string, fault: () => WireFault, boost: CellSettings["boo
 /** Every fault, each once. */
 export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase("refused connections", { kind: "refuse" }),
-	wireCase("black hole", { kind: "blackHole" }),
-	wireCase("accept and hang", { kind: "acceptHang" }),
+	wireCase("black hole", { kind: "blackHole" }, { slow: true }),
+	wireCase("accept and hang", { kind: "acceptHang" }, { slow: true }),
 	wireCase("reset on accept", { kind: "resetOnAccept" }),
 	wireCase("half-close", { kind: "halfClose" }),
 	wireCase("reset midway through the answer", { kind: "resetMidway" }),
-	wireCase("header drip", { kind: "headerDrip", everyMs: 20 }),
-	wireCase("body drip", { kind: "bodyDrip", everyMs: 20 }),
+	wireCase("header drip", { kind: "headerDrip", everyMs: 20 }, { slow: true }),
+	wireCase("body drip", { kind: "bodyDrip", everyMs: 20 }, { slow: true }),
 	wireCase("truncated JSON", { kind: "truncated" }),
 	wireCase("HTML with 200", { kind: "html" }),
 	wireCase("404 without JSON-RPC", { kind: "status", status: 404 }),
@@ -74,24 +77,30 @@ export const FAULT_CASES: readonly FaultCase[] = [
 		body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"overloaded"}}',
 	}),
 	wireCase("429", { kind: "status", status: 429 }),
-	wireCase("late acceptance", { kind: "late", ms: 3_000 }),
+	wireCase("late acceptance", { kind: "late", ms: 3_000 }, { slow: true }),
 	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),
-	submissionCase("submissions hang, all else is well", { kind: "late", ms: 60_000 }),
+	submissionCase("submissions hang, all else is well", { kind: "late", ms: 60_000 }, { slow: true }),
 	submissionCase("submissions get 502, all else is well", { kind: "status", status: 502 }),
 	wireCase(
 		"storm of -32603, /readyz is well",
 		{ kind: "internal" },
 		// By the rule: half of all answers in ten seconds.
-		{ breaker: "returns", hole: null, begin: ({ wire }) => wire.set({ kind: "internal" }, "submissions") },
+		{
+			breaker: "returns",
+			slow: true,
+			hole: null,
+			begin: ({ wire }) => wire.set({ kind: "internal" }, "submissions"),
+		},
 	),
 	// One block behind is enough here: three take a while.
 	nodeCase("stale head", () => ({ kind: "frozenHead", heads: new Map() }), { MAX_HEAD_LAG: "1" }),
 	nodeCase("node of the relay down", () => ({ kind: "refuse" })),
-	nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })),
+	{ ...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })), slow: true },
 	{
 		name: "all builders of the relay unreachable",
 		breaker: "holds",
 		settings: { wires: ["builder"] },
+		slow: true,
 		begin: ({ builderWire }) => builderWire?.set({ kind: "refuse" }),
 		lift: ({ builderWire }) => builderWire?.set(null),
 	},

@@ -1,37 +1,124 @@
 // Every fault once, side by side, under steady traffic of real transactions on both paths: nothing that was acknowledged
-// is lost, nothing is public, and clients see no error but verdicts. What was measured is printed.
+// is lost, nothing is public, and clients see no error but verdicts. What was measured is printed. Then counts that do
+// not depend on time: how many requests a fault may cost.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { until } from "../support/until.ts";
+import { isWell, statusOf } from "./boostHere.ts";
 import { runCell } from "./cell.ts";
-import { FAULT_CASES } from "./faultCases.ts";
+import { CellGate } from "./cellGate.ts";
+import { type CellSettings, startCellParts } from "./cellParts.ts";
+import { FAULT_CASES, type FaultCase } from "./faultCases.ts";
 import { figuresLine } from "./figures.ts";
+import { type Answered, sendOne } from "./oneByOne.ts";
+import type { WireFault } from "./wireFaults.ts";
 import { startWorld, type World } from "./world.ts";
 
 /** Cells at a time. */
-const CELLS = 6;
-const ACCOUNTS = 120;
+const CELLS = 8;
+const ACCOUNTS = 200;
 const OPTIONS = {
 	...{ rate: 12, paths: ["/fast", "/noreverts"], accounts: ACCOUNTS },
-	...{ answers: 5, relapses: true, compares: false },
+	...{ answers: 5, compares: false },
 };
+/** Accounts of the tests that count. */
+const COUNTING = 400;
 
 let world: World;
 before(async () => {
-	world = await startWorld({ blockMs: 400, builder: "plain", accounts: FAULT_CASES.length * ACCOUNTS });
+	const accounts = FAULT_CASES.length * ACCOUNTS + COUNTING;
+	world = await startWorld({ blockMs: 400, builder: "plain", accounts });
 });
 after(() => world.stop());
 
-test("faults", { concurrency: Number(process.env.CELLS ?? CELLS) }, async (t) => {
+test("faults", { concurrency: FAULT_CASES.length }, async (t) => {
+	const gate = new CellGate(CELLS);
+	// Those that take the longest first.
+	const cases = [...FAULT_CASES].sort((a, b) => costOf(b) - costOf(a));
 	await Promise.all(
-		FAULT_CASES.filter(({ name }) =>
-			(process.env.ONLY ?? "").split(",").some((one) => name.includes(one)),
-		).map((fault) =>
+		cases.map((fault) =>
 			t.test(fault.name, async (cell) => {
-				const { figures, violations } = await runCell(world, fault, OPTIONS);
+				const relapses = costOf(fault) === 0;
+				const run = () => runCell(world, fault, { ...OPTIONS, relapses });
+				const { figures, violations } = await gate.run(run);
 				cell.diagnostic(figuresLine(figures));
 				assert.deepEqual(violations, []);
 			}),
 		),
 	);
 });
+
+/** Default times, so that no probe comes in between. */
+const SLOW: CellSettings["boost"] = {
+	...{ REQUEST_BUDGET_MS: "10000", PROBE_INTERVAL_MS: "30000", PROBE_TIMEOUT_MS: "2000" },
+};
+
+/** One request after another; how many were sent to the relay in vain, of `count`. */
+async function inVain(url: string, count: number): Promise<number> {
+	let found = 0;
+	for (let i = 0; i < count; i++) {
+		const { attempts, upstream, outcome } = await sendOne(world, url);
+		assert.deepEqual(outcome, { kind: "acknowledged" });
+		if (upstream !== "relay" && attempts > 1) found += 1;
+	}
+	return found;
+}
+
+for (const [what, fault, most] of [
+	["a refused connection costs one request", { kind: "refuse" }, 1],
+	["an answer that is none costs three at most", { kind: "html" }, 3],
+] as readonly (readonly [string, WireFault, number])[]) {
+	test(what, async (t) => {
+		const parts = await startCellParts(world, `count-${fault.kind}`, { boost: SLOW });
+		t.after(() => parts.stop());
+		assert.equal(await inVain(parts.boost.url, 5), 0);
+		await parts.wire.set(fault);
+		const cost = await inVain(parts.boost.url, 10);
+		assert.ok(cost >= 1 && cost <= most, `${cost} requests`);
+		assert.equal((await statusOf(parts.boost.url)).relay.state, "open");
+	});
+}
+
+test("a relapse costs one request", async (t) => {
+	// Between the closing and the next look of the probe there is time for requests.
+	const boost = { PROBE_INTERVAL_MS: "700", PROBE_SUCCESSES: "1" };
+	const parts = await startCellParts(world, "count-relapse", { boost });
+	t.after(() => parts.stop());
+	const fault: WireFault = { kind: "status", status: 502 };
+	await parts.wire.set(fault);
+	await until("it is open", async () => !(await isWell(parts.boost.url)));
+	await parts.wire.set(null);
+	await until("it is closed", () => isWell(parts.boost.url));
+	assert.equal(await inVain(parts.boost.url, 1), 0);
+	await parts.wire.set(fault, "submissions");
+	assert.equal(await inVain(parts.boost.url, 5), 1);
+});
+
+test("a relay that hangs gets sixteen requests and no more", async (t) => {
+	const parts = await startCellParts(world, "count-hang", { boost: SLOW });
+	t.after(() => parts.stop());
+	assert.equal(await inVain(parts.boost.url, 5), 0);
+	await parts.wire.set({ kind: "acceptHang" });
+	const answers: Promise<Answered>[] = [];
+	const send = (count: number) => {
+		for (let i = 0; i < count; i++) answers.push(sendOne(world, parts.boost.url));
+	};
+	send(16);
+	await until("sixteen are under way", async () => {
+		const { inFlight, oldestInFlightMs, state } = (await statusOf(parts.boost.url)).relay;
+		return state !== "closed" || (inFlight === 16 && oldestInFlightMs > 100);
+	});
+	send(100);
+	const all = await Promise.all(answers);
+	assert.ok(
+		all.every(({ outcome, upstream }) => outcome.kind === "acknowledged" && upstream === "fallback"),
+		"the fallback took all of them",
+	);
+	assert.equal(all.filter(({ attempts }) => attempts > 1).length, 16);
+});
+
+/** How long it takes, compared with others. */
+function costOf({ settings, slow }: FaultCase): number {
+	return 2 * (settings?.processes?.length ?? 0) + (slow === true ? 1 : 0);
+}

@@ -1,7 +1,7 @@
 // Steady traffic of real signed transactions, as wallets make it: accounts come in, and what became of every
 // transaction goes out. Now and then one is sent that must be refused. It judges nothing: invariants.ts does.
 
-import { Pool } from "undici";
+import { type Dispatcher, Pool, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
@@ -17,8 +17,17 @@ export type Outcome =
 	/** Nothing that could be read. */
 	| { readonly kind: "nothing"; readonly why: string };
 
+/** An answer of boost's. */
+export interface Answered {
+	readonly outcome: Outcome;
+	/** Its headers; "" and 0 where there were none. */
+	readonly upstream: string;
+	readonly breaker: string;
+	readonly attempts: number;
+}
+
 /** A transaction that was sent. */
-export interface Sent {
+export interface Sent extends Answered {
 	readonly kind: SentKind;
 	readonly path: string;
 	readonly hash: string;
@@ -28,11 +37,6 @@ export interface Sent {
 	/** Ms, monotonic. */
 	readonly sentAt: number;
 	readonly answeredAt: number;
-	readonly outcome: Outcome;
-	/** Boost's headers; "" and 0 where there were none. */
-	readonly upstream: string;
-	readonly breaker: string;
-	readonly attempts: number;
 	/** How often the client's connection broke. */
 	readonly broken: number;
 }
@@ -153,55 +157,53 @@ export class Traffic {
 	}
 
 	async #send({ kind, path, from, nonce, raw, onAcknowledged }: Draft): Promise<void> {
-		const hex = `0x${raw.toString("hex")}`;
 		const hash = `0x${keccak256(raw).toString("hex")}`;
-		const body = JSON.stringify({
-			jsonrpc: "2.0",
-			id: nonce,
-			method: "eth_sendRawTransaction",
-			params: [hex],
-		});
+		const ask = () => this.#ask(path, raw, hash);
 		const sentAt = systemClock.monotonic();
-		let answer = await this.#ask(path, body, hash);
+		let answer = await ask();
 		let broken = 0;
 		while (answer.outcome.kind === "nothing" && this.#options.retries && broken < RETRIES) {
 			broken += 1;
 			await pause(systemClock, RETRY_MS);
-			answer = await this.#ask(path, body, hash);
+			answer = await ask();
 		}
 		const answeredAt = systemClock.monotonic();
+		const hex = `0x${raw.toString("hex")}`;
 		this.#sent.push({ kind, path, hash, raw: hex, from, nonce, sentAt, answeredAt, ...answer, broken });
 		if (answer.outcome.kind === "acknowledged") onAcknowledged();
 	}
 
-	async #ask(
-		path: string,
-		body: string,
-		hash: string,
-	): Promise<Pick<Sent, "outcome" | "upstream" | "breaker" | "attempts">> {
-		const nobody = { upstream: "", breaker: "", attempts: 0 };
-		try {
-			const {
-				statusCode,
-				headers,
-				body: answered,
-			} = await this.#pool.request({
-				method: "POST",
-				path,
-				headers: { "content-type": "application/json" },
-				body,
-				signal: AbortSignal.timeout(ANSWER_MS),
-			});
-			return {
-				outcome: outcomeOf(await answered.text(), statusCode, hash),
-				upstream: String(headers["x-boost-upstream"] ?? ""),
-				breaker: String(headers["x-boost-breaker"] ?? ""),
-				attempts: Number(headers["x-boost-attempts"] ?? 0),
-			};
-		} catch (thrown) {
-			const { code, name } = thrown as { code?: unknown; name: string };
-			return { outcome: { kind: "nothing", why: typeof code === "string" ? code : name }, ...nobody };
-		}
+	#ask(path: string, raw: Buffer, hash: string): Promise<Answered> {
+		return askBoost(this.#options.url + path, raw, hash, this.#pool);
+	}
+}
+
+/** Submits `raw` to `url` and answers what came. Never rejects. */
+export async function askBoost(
+	url: string,
+	raw: Buffer,
+	hash: string,
+	dispatcher?: Dispatcher,
+): Promise<Answered> {
+	const params = [`0x${raw.toString("hex")}`];
+	try {
+		const { statusCode, headers, body } = await request(url, {
+			method: "POST",
+			headers: { "content-type": "application/json" },
+			body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params }),
+			signal: AbortSignal.timeout(ANSWER_MS),
+			...(dispatcher === undefined ? {} : { dispatcher }),
+		});
+		return {
+			outcome: outcomeOf(await body.text(), statusCode, hash),
+			upstream: String(headers["x-boost-upstream"] ?? ""),
+			breaker: String(headers["x-boost-breaker"] ?? ""),
+			attempts: Number(headers["x-boost-attempts"] ?? 0),
+		};
+	} catch (thrown) {
+		const { code, name } = thrown as { code?: unknown; name: string };
+		const outcome = { kind: "nothing", why: typeof code === "string" ? code : name } as const;
+		return { outcome, upstream: "", breaker: "", attempts: 0 };
 	}
 }
 

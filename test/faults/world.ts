@@ -86,7 +86,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 	const relayEnv = {
 		HOST: "127.0.0.1",
 		ETH_RPC_URL: chain.url,
-		HEAD_POLL_MS: "100",
+		HEAD_POLL_MS: "150",
 		SLOT_SECONDS: String(SLOT_SECONDS),
 		BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
 		RATE_LIMIT_RPS: "0",

@@ -35,7 +35,11 @@ test("a relay that is killed comes back while boost stays; SIGTERM ends boost, t
 	process.kill(killed, "SIGKILL");
 	await pair.logged("the relay has ended: it is started again");
 	assert.equal((await fetch(`${url}/livez`)).status, 200);
-	await until("the relay is back", async () => (await relayState(url)) === "closed", READY_MS);
+	const starts = (): number =>
+		pair.logs().filter(({ name, msg, task }) => name === "relay" && msg === "listening" && task === "http")
+			.length;
+	await until("the relay listens again", () => starts() === 2, READY_MS);
+	await until("boost takes it again", async () => (await relayState(url)) === "closed", READY_MS);
 	assert.notEqual(processOf(pair.pid, "relay/main.ts"), killed);
 	const exit = await pair.kill("SIGTERM");
 	assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);

@@ -74,6 +74,11 @@ export class BoostScene {
 		return this.users.system;
 	}
 
+	/** For what a test keeps; removed at the end. */
+	get folder(): string {
+		return this.#parts.folder;
+	}
+
 	/** One more boost between the same upstreams; it ends with the scene. */
 	startBoost(options: BoostOptions = {}): Promise<BoostClient> {
 		return startBoost(this.#parts, options);
@@ -92,8 +97,8 @@ export class BoostScene {
 		await boost.isWell();
 	}
 
-	async stop(): Promise<void> {
-		for (const one of this.#parts.stops.splice(0).reverse()) await one();
+	stop(): Promise<void> {
+		return stopAll(this.#parts.stops);
 	}
 }
 
@@ -188,25 +193,38 @@ export async function startBoostScene(options: BoostSceneOptions = {}): Promise<
 		stops.push(() => part.stop());
 		return part;
 	};
-	const folder = mkdtempSync(join(tmpdir(), "leeward-boost-"));
-	stops.push(async () => rmSync(folder, { recursive: true, force: true }));
-	const { system: wanted, fallback } = options;
-	const system = kept(await startSystem({ ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
-	const { BOOST_SECRET: _, ...second } = system.env;
-	const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
-	const fallbackUrl = `http://127.0.0.1:${relay.port}`;
-	const wires = {
-		relay: kept(await startFaultyWire(system.client.url)),
-		fallback: kept(await startFaultyWire(fallbackUrl)),
-	};
-	const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
-	const env = {
-		...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
-		...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
-		...options.boost,
-	};
-	const parts = { users: new RelayScene(system), wires, fallbackUrl, env, folder, stops };
-	return new BoostScene(parts, await startBoost(parts, {}));
+	try {
+		return await start();
+	} catch (thrown) {
+		await stopAll(stops);
+		throw thrown;
+	}
+
+	async function start(): Promise<BoostScene> {
+		const folder = mkdtempSync(join(tmpdir(), "leeward-boost-"));
+		stops.push(async () => rmSync(folder, { recursive: true, force: true }));
+		const { system: wanted, fallback } = options;
+		const system = kept(await startSystem({ ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
+		const { BOOST_SECRET: _, ...second } = system.env;
+		const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
+		const fallbackUrl = `http://127.0.0.1:${relay.port}`;
+		const wires = {
+			relay: kept(await startFaultyWire(system.client.url)),
+			fallback: kept(await startFaultyWire(fallbackUrl)),
+		};
+		const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
+		const env = {
+			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
+			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			...options.boost,
+		};
+		const parts = { users: new RelayScene(system), wires, fallbackUrl, env, folder, stops };
+		return new BoostScene(parts, await startBoost(parts, {}));
+	}
+}
+
+async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
+	for (const one of stops.splice(0).reverse()) await one();
 }
 
 async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {

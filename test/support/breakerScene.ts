@@ -91,9 +91,15 @@ export class BreakerScene {
 	#probes = 0;
 	readonly #attempts: Attempt[] = [];
 
-	constructor(t: TestContext, options: Partial<BreakerOptions> = {}, random: () => number = () => 0.5) {
+	/** With `isNew` its upstream has never answered; it has once unless said. */
+	constructor(
+		t: TestContext,
+		options: Partial<BreakerOptions> & { readonly isNew?: boolean } = {},
+		random: () => number = () => 0.5,
+	) {
 		t.after(() => this.#endAll());
-		this.options = { ...BREAKER_OPTIONS, ...options };
+		const { isNew = false, ...given } = options;
+		this.options = { ...BREAKER_OPTIONS, ...given };
 		this.breaker = createBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
 			probe: () => this.#probe(),
@@ -101,6 +107,7 @@ export class BreakerScene {
 			onProbe: (word) => this.words.push(word),
 		});
 		this.breaker.onChange(() => this.changes.push(this.breaker.state));
+		if (!isNew) this.breaker.note({ outcome: "answered" });
 	}
 
 	send(kind: "read" | "submission" = "submission", sender?: string): Attempt {

@@ -1,13 +1,14 @@
 // The README's tables as the code has them: registries come in, Markdown goes out. The documentation test compares
 // them with the README, and writes them into it when it is asked to.
 
+import { BOOST_SETTINGS } from "../../boost-proxy/config.ts";
 import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";
 import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
 import { RELAY_SETTINGS } from "../../relay/config.ts";
 import { BUILDER_DOCS } from "../../relay/domain/builder.ts";
 import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts";
 import { METHODS } from "../../relay/ingress/methods/index.ts";
-import type { Setting } from "../../shared/config.ts";
+import type { SettingTable } from "../../shared/config.ts";
 
 /** Who of the searchers sees a transaction, in words. */
 const SHARED: Readonly<Record<EndpointPolicy["shared"], string>> = {
@@ -48,15 +49,8 @@ export function readmeTables(): Readonly<Record<string, string>> {
 			]),
 		),
 		reads: [...PASSED_METHODS.keys()].map((name) => `\`${name}\``).join(", "),
-		settings: table(
-			["setting", "what for", "expected", "default"],
-			Object.entries<Setting<unknown>>(RELAY_SETTINGS).map(([name, row]) => [
-				`\`${name}\``,
-				row.help,
-				row.expects,
-				row.default ?? (row.optional === true ? "" : "required"),
-			]),
-		),
+		settings: settingsTable(RELAY_SETTINGS),
+		boostSettings: settingsTable(BOOST_SETTINGS),
 		builders: table(
 			["field", "default", "what it says"],
 			BUILDER_DOCS.map(({ name, fallback, help }) => [`\`${name}\``, `\`${fallback}\``, help]),
@@ -71,6 +65,18 @@ export function withTables(text: string): string {
 		/<!-- table:(\w+) -->\n[\s\S]*?<!-- \/table -->/g,
 		(_whole, name: string) =>
 			`<!-- table:${name} -->\n${readmeTables()[name] ?? `no table ${name}`}\n<!-- /table -->`,
+	);
+}
+
+function settingsTable(settings: SettingTable): string {
+	return table(
+		["setting", "what for", "expected", "default"],
+		Object.entries(settings).map(([name, row]) => [
+			`\`${name}\``,
+			row.help,
+			row.expects,
+			row.default ?? (row.optional === true ? "" : "required"),
+		]),
 	);
 }
 

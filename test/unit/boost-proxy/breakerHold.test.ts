@@ -2,14 +2,21 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Hold } from "../../../boost-proxy/breakerHold.ts";
+import { Hold, type HoldOptions } from "../../../boost-proxy/breakerHold.ts";
+
+/** A hold of one that has answered before. */
+function proven(options: Omit<HoldOptions, "startMs">, random: () => number): Hold {
+	const hold = new Hold({ startMs: 1_000, ...options }, random);
+	hold.prove();
+	return hold;
+}
 
 test("the probation lasts twice the last hold, or twice a whole recovery where that is longer", () => {
 	for (const [recoveryMs, probationMs] of [
 		[3_000, 6_000],
 		[500, 4_000],
 	] as const) {
-		const hold = new Hold({ holdMs: 2_000, holdMaxMs: 60_000, recoveryMs }, () => 0.5);
+		const hold = proven({ holdMs: 2_000, holdMaxMs: 60_000, recoveryMs }, () => 0.5);
 		assert.equal(hold.isProbation(0), false);
 		assert.equal(hold.opened(0), 2_000);
 		assert.equal(hold.isProbation(1), false, "while it is open there is none");
@@ -20,7 +27,7 @@ test("the probation lasts twice the last hold, or twice a whole recovery where t
 });
 
 test("a relapse doubles the hold, up to its maximum, and one that comes after the probation does not", () => {
-	const hold = new Hold({ holdMs: 1_000, holdMaxMs: 5_000, recoveryMs: 100 }, () => 0.5);
+	const hold = proven({ holdMs: 1_000, holdMaxMs: 5_000, recoveryMs: 100 }, () => 0.5);
 	const holds = [hold.opened(0)];
 	let now = 10_000;
 	for (let i = 0; i < 40; i++) {
@@ -40,7 +47,14 @@ test("a relapse doubles the hold, up to its maximum, and one that comes after th
 
 test("the jitter is a fifth either way, within the maximum", () => {
 	const options = { holdMs: 1_000, holdMaxMs: 5_000, recoveryMs: 100 };
-	assert.equal(Math.round(new Hold(options, () => 0).opened(0)), 800);
-	assert.equal(Math.round(new Hold(options, () => 1).opened(0)), 1_200);
-	assert.equal(new Hold({ ...options, holdMaxMs: 1_000 }, () => 1).opened(0), 1_000);
+	assert.equal(Math.round(proven(options, () => 0).opened(0)), 800);
+	assert.equal(Math.round(proven(options, () => 1).opened(0)), 1_200);
+	assert.equal(proven({ ...options, holdMaxMs: 1_000 }, () => 1).opened(0), 1_000);
+});
+
+test("one that has never answered is asked again soon, and its first good word begins no probation", () => {
+	const hold = new Hold({ startMs: 700, holdMs: 2_000, holdMaxMs: 60_000, recoveryMs: 3_000 }, () => 0.5);
+	assert.deepEqual([hold.isProven, hold.opened(0), hold.opened(10)], [false, 700, 700]);
+	hold.closed(1_000);
+	assert.deepEqual([hold.isProven, hold.isProbation(1_001), hold.opened(2_000)], [true, false, 2_000]);
 });
