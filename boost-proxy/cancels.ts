@@ -5,7 +5,7 @@
 import { isWebPage } from "../shared/http/webPage.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { OpenEntry } from "./domain/journalEntry.ts";
-import type { Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
+import type { Handover, Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
 import { type Failover, unavailable } from "./failover.ts";
 import { notPending, type Told, takeBack } from "./takingBack.ts";
 
@@ -13,6 +13,7 @@ export interface CancelsDependencies {
 	readonly journal: Journal;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
+	readonly handover: Handover;
 	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
 	readonly relayKnowsClient: () => boolean;
 }
@@ -61,7 +62,11 @@ export class Cancels {
 	}
 
 	async #tell(upstream: Upstream, entry: OpenEntry, state: RequestState, may: boolean): Promise<Told> {
-		if (upstream.dialect === null) return this.#askRelay(upstream, entry.hash, state);
+		if (upstream.dialect === null) {
+			const told = await this.#askRelay(upstream, entry.hash, state);
+			// A stranger who may by the relay's word alone ends nothing without that word.
+			return told.kind === "unsure" && !may ? { kind: "out" } : told;
+		}
 		// Our relay has refused him, or does not hold it: a stranger gets no further.
 		if (!may) return { kind: "out" };
 		const { cancelMethod } = upstream.dialect;

@@ -18,6 +18,8 @@ export interface Tried {
 export type Delivered =
 	| { readonly kind: "acknowledged"; readonly by: UpstreamName }
 	| { readonly kind: "rejected"; readonly by: UpstreamName; readonly error: WireVerdict }
+	/** It was not to be sent any more. */
+	| { readonly kind: "stopped" }
 	/** Nobody gave a verdict. `error`: the −32603 of one that answered. */
 	| { readonly kind: "nobody"; readonly error: WireVerdict | null };
 
@@ -48,20 +50,20 @@ export class Failover {
 	}
 
 	/**
-	 * Offers a transaction to each of `order` until one gives a verdict; `tell` hears of each that gave none. Before it
-	 * goes to the second one `before` is awaited with that one.
+	 * Offers a transaction to each of `order` until one gives a verdict; `tell` hears of each that gave none. `before` each
+	 * attempt it is asked whether that may be made.
 	 */
 	async deliver(
 		tx: Sendable,
 		order: readonly Upstream[],
 		state: RequestState,
 		tell: (by: UpstreamName, tried: Tried["state"]) => void,
-		before?: (upstream: Upstream) => Promise<void>,
+		before: (upstream: Upstream) => Promise<boolean>,
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
 		for (const [i, upstream] of order.entries()) {
-			await before?.(upstream);
+			if (!(await before(upstream))) return { kind: "stopped" };
 			const others = order.slice(i + 1).some((one) => !one.breaker.isOut);
 			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), others);
 			if (deadlineMs === 0) break;

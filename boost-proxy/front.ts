@@ -80,17 +80,18 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		},
 	);
 	const failover = new Failover({ budgetMs: config.REQUEST_BUDGET_MS }, { upstreams, clock });
-	const softCancels = new SoftCancels({ journal, upstreams, failover });
+	const { clientTrust, handover } = parts;
+	const softCancels = new SoftCancels({ journal, upstreams, failover, handover });
 	const submissions = new Submissions({
-		...{ journal, upstreams, failover, softCancels, handover: parts.handover, clock },
+		...{ journal, upstreams, failover, softCancels, handover, clock },
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const { clientTrust } = parts;
 	const cancels = new Cancels({
 		journal,
 		upstreams,
 		failover,
+		handover,
 		relayKnowsClient: () => clientTrust.isBelieved,
 	});
 	const views = createViews({ ...parts, clock });

@@ -67,7 +67,9 @@ class BoostIngress {
 					weigh: weightOf,
 					call: (method, params, { state }) => read(method, params, state),
 				},
-				limiter: { take: ({ call }, entry, weight) => limiter.take(call, entry, weight) },
+				limiter: {
+					take: ({ call, isCharged }, entry, weight) => (isCharged ? 0 : limiter.take(call, entry, weight)),
+				},
 				...{ log, clock },
 				onCall: (method, outcome, seconds) => onCall(labelOf(method), outcome, seconds),
 			},
@@ -93,32 +95,37 @@ class BoostIngress {
 			until: this.#dependencies.clock.monotonic() + this.#options.budgetMs,
 			trail,
 		};
+		const passed = refusal === null ? await this.#passOn(read, body, call, state) : null;
 		const answer =
-			(refusal === null ? await this.#passOn(read, body, call, state) : null) ??
-			(await this.#dispatch(read, call, state, refusal));
+			passed === null || passed instanceof RpcError
+				? await this.#dispatch(read, { call, state, isCharged: passed !== null }, passed ?? refusal)
+				: passed;
 		const told = trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
 	}
 
 	async #dispatch(
 		read: RpcBody | RpcError,
-		call: CallContext,
-		state: RequestState,
+		context: BoostContext,
 		refusal: RpcError | null,
 	): Promise<HttpAnswer> {
-		const own = state.whole === null ? { ...state, asker: { ...state.asker, signature: null } } : state;
-		const { status, text, retryMs } = await this.#dispatcher.dispatch(read, { call, state: own }, refusal);
+		const { state: given } = context;
+		const state = given.whole === null ? { ...given, asker: { ...given.asker, signature: null } } : given;
+		const { status, text, retryMs } = await this.#dispatcher.dispatch(read, { ...context, state }, refusal);
 		const { breaker } = this.#dependencies.upstreams.relay;
 		return httpAnswerOf(status, text, status === 503 ? breaker.retryMs : retryMs);
 	}
 
-	/** Sends a body of reads on as it came. Null where it is not one, or where it needs more than that. */
+	/**
+	 * Sends a body of reads on as it came. Null where it is not one, or where it needs more than that; where nobody
+	 * answered, the error: what may have been done must not be done again.
+	 */
 	async #passOn(
 		read: RpcBody | RpcError,
 		body: Buffer,
 		call: CallContext,
 		state: RequestState,
-	): Promise<HttpAnswer | null> {
+	): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
 		const { clock, limiter, failover, onCall } = this.#dependencies;
 		const { calls, batch } = read;
@@ -127,18 +134,16 @@ class BoostIngress {
 		if (ids.every((id) => id === undefined)) return null;
 		for (const one of calls) if (limiter.take(call, one, weightOf(one.method)) > 0) return null;
 		const begun = clock.monotonic();
-		const relayOnly = calls.some(({ method }) => {
-			const kind = kindOf(method);
-			return kind === "relay" || kind === "byHash";
-		});
+		const kinds = new Set(calls.map(({ method }) => kindOf(method)));
+		const relayOnly = kinds.has("relay") || kinds.has("byHash");
 		try {
 			const answer = await failover.read({ body, ids, batch, relayOnly }, state);
 			const seconds = (clock.monotonic() - begun) / 1000;
 			for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
 			return { status: answer.status, body: answer.body };
 		} catch (thrown) {
-			if (thrown instanceof RpcError) return null;
-			throw thrown;
+			if (!(thrown instanceof RpcError)) throw thrown;
+			return kinds.has("byHash") && !kinds.has("relay") ? null : thrown;
 		}
 	}
 

@@ -18,6 +18,8 @@ import type { Views } from "./views.ts";
 export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
+	/** Whether its weight was taken from the client's allowance already. */
+	readonly isCharged: boolean;
 }
 
 /** What the methods use. */

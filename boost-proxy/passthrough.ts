@@ -155,7 +155,6 @@ class Passage {
 	#sent: ClientRequest | null = null;
 	#timer: Timer | null = null;
 	#connected = false;
-	#answered = false;
 	#over = false;
 	#again = false;
 
@@ -197,7 +196,6 @@ class Passage {
 			answer.destroy();
 			return;
 		}
-		this.#answered = true;
 		let isEnded = false;
 		const goesOn = isEventStream(answer) && request.method !== "HEAD";
 		const end = (): void => {
@@ -214,7 +212,6 @@ class Passage {
 			return;
 		}
 		this.#settle("answered");
-		if (isEnded) return;
 		answer.on("close", () => {
 			// A part of an answer must not look like the whole.
 			if (!answer.complete && !isEnded) response.destroy();
@@ -236,7 +233,7 @@ class Passage {
 	#broken(): void {
 		const { request, response } = this.#parts;
 		// What the relay did not want of the body after its answer is no fault of the answer.
-		if (this.#over || this.#answered) return;
+		if (this.#over) return;
 		if (request.socket.destroyed || response.destroyed) this.#gone();
 		else if (this.#mayGoAgain()) {
 			this.#again = true;

@@ -100,7 +100,7 @@ async function connect(
 		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
 	);
 	// The handover hears of breakers that are made before it.
-	let handover: Handover = { wake: () => {} };
+	let handover: Pick<Handover, "wake"> = { wake: () => {} };
 	const links = createUpstreams(config, {
 		...{ clock, node, metrics },
 		log: log.child("upstreams"),

@@ -4,7 +4,7 @@
 import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
 import type { OpenEntry } from "./domain/journalEntry.ts";
-import type { Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
+import type { Handover, Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
 import { type Failover, unavailable } from "./failover.ts";
 import { type Told, takeBack, toldBy } from "./takingBack.ts";
 
@@ -12,6 +12,7 @@ export interface SoftCancelsDependencies {
 	readonly journal: Journal;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
+	readonly handover: Handover;
 }
 
 /** Recognises and carries out soft cancels. */

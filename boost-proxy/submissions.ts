@@ -8,7 +8,7 @@ import { readSubmissionQuery } from "../shared/http/submissionQuery.ts";
 import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { UpstreamName, WireVerdict } from "./domain/delivery.ts";
-import type { OpenEntry } from "./domain/journalEntry.ts";
+import type { EndedEntry, OpenEntry } from "./domain/journalEntry.ts";
 import type { Handover, Journal, RequestState, Sendable, Upstream, Upstreams } from "./domain/ports.ts";
 import { type Delivered, type Failover, unavailable } from "./failover.ts";
 import type { SoftCancels } from "./softCancels.ts";
@@ -92,10 +92,10 @@ export class Submissions {
 		const { journal, softCancels } = this.#dependencies;
 		const ended = journal.ended(tx.hash);
 		// What the user ended is not revived by the same bytes, and what was mined is done.
-		if (ended !== null && ended.ending !== "expired" && ended.ending !== "dropped") {
+		if (isFinal(ended)) {
 			state.trail.answeredBy.add("journal");
 			this.#note(state, "known");
-			return { tx, cancels: ended.ending === "cancelled" };
+			return { tx, cancels: ended?.ending === "cancelled" };
 		}
 		const siblings = journal.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
 		if (softCancels.isOne(tx, siblings)) {
@@ -119,7 +119,7 @@ export class Submissions {
 		const order = this.#order(tx, siblings, state);
 		const [first] = order;
 		if (first === undefined) throw this.#nobody(state, null);
-		const before = journal.get(tx.hash);
+		const earlier = journal.get(tx.hash);
 		const written = this.#dependencies.journal
 			.add(
 				{
@@ -134,14 +134,18 @@ export class Submissions {
 		// Nobody waits for it where the transaction is refused.
 		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
 			if (tried === "doubtful") this.#keep(journal.held(tx.hash, by));
-			else if (before?.holders.includes(by) !== true) this.#keep(journal.notHeld(tx.hash, by));
+			else if (earlier?.holders.includes(by) !== true) this.#keep(journal.notHeld(tx.hash, by));
 		};
-		const bringLower = (upstream: Upstream) => this.#bringLower(tx, upstream, state);
+		const before = async (upstream: Upstream): Promise<boolean> => {
+			await this.#bringLower(tx, upstream, state);
+			// Its user may have ended it meanwhile: then it goes nowhere any more.
+			return !isFinal(journal.ended(tx.hash));
+		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, bringLower);
+			delivered = await failover.deliver(sendable, order, state, tell, before);
 		} catch (thrown) {
-			this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
+			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
 			throw thrown;
 		}
 		if (delivered.kind === "acknowledged") {
@@ -149,14 +153,18 @@ export class Submissions {
 			this.#note(state, "acknowledged");
 			return;
 		}
+		if (delivered.kind === "stopped") {
+			this.#note(state, "known");
+			return;
+		}
 		if (delivered.kind === "rejected") {
-			if (before === null) this.#keep(journal.notHeld(tx.hash, delivered.by));
-			this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
+			if (earlier === null) this.#keep(journal.notHeld(tx.hash, delivered.by));
+			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
 			this.#note(state, "rejected");
 			const { code, message, data } = delivered.error;
 			throw new ForeignRpcError(code, message, data);
 		}
-		this.#keep(journal.settle(tx.hash, before?.acknowledged ?? false));
+		this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
 		throw this.#nobody(state, delivered.error);
 	}
 
@@ -182,7 +190,7 @@ export class Submissions {
 		if (!inTime || !journal.isDurable || journal.get(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
-		if (siblings.length > 0) handover.wake();
+		if (siblings.length > 0 || journal.get(tx.hash) === null) handover.wake();
 	}
 
 	/** Whether all of them ended in time, well or not. */
@@ -226,8 +234,10 @@ export class Submissions {
 			const deadlineMs = failover.leftMs(state) / 2;
 			const sendable = { hash, from, raw, path, search };
 			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
-			if (delivery?.kind === "acknowledged") this.#keep(journal.held(hash, upstream.name));
-			else return;
+			if (delivery?.kind !== "acknowledged") return;
+			this.#keep(journal.held(hash, upstream.name));
+			// It may have ended meanwhile, and whoever has it now is to hear of that.
+			if (journal.get(hash) === null) this.#dependencies.handover.wake();
 		}
 	}
 
@@ -253,6 +263,11 @@ export class Submissions {
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
 		this.#dependencies.onOutcome?.(path, outcome);
 	}
+}
+
+/** What was mined or ended by its user: the same bytes mean nothing more. */
+function isFinal(ended: EndedEntry | null): boolean {
+	return ended !== null && ended.ending !== "expired" && ended.ending !== "dropped";
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */

@@ -4,7 +4,7 @@
 import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "./domain/delivery.ts";
 import type { OpenEntry } from "./domain/journalEntry.ts";
-import type { Journal, Upstream, Upstreams } from "./domain/ports.ts";
+import type { Handover, Journal, Upstream, Upstreams } from "./domain/ports.ts";
 import { unavailable } from "./failover.ts";
 
 /**
@@ -32,9 +32,14 @@ export function toldBy(delivery: Delivery | null): Told {
 export async function takeBack(
 	entries: readonly OpenEntry[],
 	tell: (upstream: Upstream) => Promise<Told>,
-	dependencies: { readonly journal: Journal; readonly upstreams: Upstreams },
+	dependencies: {
+		readonly journal: Journal;
+		readonly upstreams: Upstreams;
+		/** Sees to those that could not be told. */
+		readonly handover: Handover;
+	},
 ): Promise<void> {
-	const { journal, upstreams } = dependencies;
+	const { journal, upstreams, handover } = dependencies;
 	for (const { hash } of entries) journal.setUnderWay(hash, true);
 	try {
 		const words = new Map<UpstreamName, Told>();
@@ -45,9 +50,19 @@ export async function takeBack(
 		const named = (...kinds: readonly Told["kind"][]): readonly UpstreamName[] =>
 			[...words].flatMap(([name, told]) => (kinds.includes(told.kind) ? [name] : []));
 		const told = named("told");
-		if (told.length > 0 || named("unsure").length > 0) {
+		if (named("cannot").length > 0) {
+			// It lives on there alone: whoever has taken it back does not get it again.
+			for (const { hash } of entries) {
+				for (const name of told) {
+					handover.spent(hash, name);
+					journal.notHeld(hash, name).catch(() => {});
+				}
+			}
+		} else if (told.length > 0 || named("unsure").length > 0) {
 			const untold = named("out", "unsure");
-			await Promise.allSettled(entries.map(({ hash }) => journal.end(hash, "cancelled", untold)));
+			const ending = entries.map(({ hash }) => journal.end(hash, "cancelled", untold));
+			if (untold.length > 0) handover.wake();
+			await Promise.allSettled(ending);
 		}
 		const failure = failureOf([...words.values()], told.length > 0);
 		if (failure !== null) throw failure;

@@ -117,8 +117,7 @@ export class Tunnel {
 		const { connection, upgrade } = answer.headers;
 		this.#readdress(answer);
 		Object.assign(answer.headers, { connection, upgrade });
-		if (this.#client.destroyed) relay.destroy();
-		else this.#tell("answered");
+		this.#tell("answered");
 	}
 
 	/** The relay answers otherwise: as it is, and then the connection ends. */

@@ -32,14 +32,19 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
-	/** Where submissions and reads of a path go, and the target behind that address. */
-	readonly roads: Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
+	/** Where transactions and questions of our own go by path: roads that no client's reads can fill. */
+	readonly roads: PathRoads;
+	/** Where clients' reads go. */
+	readonly readRoads: PathRoads;
 	/** Where a status page is; null where there is none. */
 	readonly statusRoad: Road | null;
 	readonly onAttempt?: (kind: "read" | "submission", outcome: Attempted["outcome"]) => void;
 }
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
+
+/** By path a road, and whether its path is there already, so that the query alone is added. */
+type PathRoads = Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
 
 /** The id of calls of our own. */
 const ID: RpcId = 1;
@@ -71,10 +76,14 @@ export class HttpUpstream implements Upstream {
 		tx: Sendable,
 		options: SendOptions & { readonly whole: WholeBody | null },
 	): Promise<Delivery | null> {
+		const { asker, trail } = options;
+		const left = this.#leftOf(options.deadlineMs);
 		const delivery = await this.#deliverOnce(tx, options);
 		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
 		// Where it has the very transaction, that is why; a relay of ours says so itself.
-		const answer = await this.call({ method: "eth_getTransactionByHash", params: [tx.hash] }, options);
+		const question = { method: "eth_getTransactionByHash", params: [tx.hash] };
+		const more = trail === undefined ? {} : { trail };
+		const answer = await this.call(question, { deadlineMs: left(), asker, path: tx.path, ...more });
 		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
@@ -89,7 +98,7 @@ export class HttpUpstream implements Upstream {
 		const body =
 			whole?.body ??
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
-		const { road, target, dropped } = this.#place(tx.path, tx.search);
+		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
 		const ran = await this.breaker.run("submission", async (cut) => {
@@ -107,13 +116,18 @@ export class HttpUpstream implements Upstream {
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
-		return this.#read(body, options, true);
+		return this.#read(body, options, true, this.#dependencies.readRoads);
 	}
 
 	/** `asCame`: the body is the client's own, so that a signature of it fits. */
-	async #read(body: Buffer | string, options: ReadOptions, asCame: boolean): Promise<Reading | null> {
+	async #read(
+		body: Buffer | string,
+		options: ReadOptions,
+		asCame: boolean,
+		roads: PathRoads = this.#dependencies.roads,
+	): Promise<Reading | null> {
 		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
-		const { road, target } = this.#place(path, search);
+		const { road, target } = this.#place(roads, path, search);
 		const headers = this.#headers(asker, asCame);
 		const left = this.#leftOf(deadlineMs);
 		const ran = await this.breaker.run("read", async (cut) => {
@@ -180,8 +194,8 @@ export class HttpUpstream implements Upstream {
 		return () => until - clock.monotonic();
 	}
 
-	#place(path: BoostPath, search: string) {
-		const { road, asIs } = this.#dependencies.roads[path];
+	#place(roads: PathRoads, path: BoostPath, search: string) {
+		const { road, asIs } = roads[path];
 		const { target, dropped } =
 			this.dialect === null
 				? { target: search === "" ? `/${path}` : `/${path}?${search}`, dropped: [] }
@@ -213,7 +227,9 @@ function queryOf(target: string): string {
 }
 
 function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
-	if (delivery.kind === "failed") return delivery.fault;
+	// Without a connection of ours that was free: nobody's fault. One that can't be had is `refused` long before.
+	if (delivery.kind === "failed")
+		return delivery.fault === "timeout" && !delivery.sent ? "cut" : delivery.fault;
 	return delivery.kind === "cut" ? "cut" : "answered";
 }
 

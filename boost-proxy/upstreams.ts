@@ -10,7 +10,7 @@ import { submissionShareMs } from "./budget.ts";
 import { type BoostConfig, fallbackRefusals } from "./config.ts";
 import { createFallbackRoads } from "./dialects/fallbackRoads.ts";
 import { BOOST_PATHS, type UpstreamName } from "./domain/delivery.ts";
-import type { Probe, Upstreams } from "./domain/ports.ts";
+import type { Probe, Road, Upstreams } from "./domain/ports.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./probes.ts";
 import { createRoad } from "./road.ts";
@@ -36,6 +36,8 @@ export interface Links {
 const WARM_MS = 15_000;
 /** The fallback is probed so many times less often than the relay. */
 const FALLBACK_PROBE_PART = 5;
+/** Ms for a connection: a SYN that was lost is sent again after one second, which alone must not look like an outage. */
+const CONNECT_MS = 2_500;
 /** Connections of a probe's own. */
 const PROBE_CONNECTIONS = 2;
 const NO_REFUSALS = { fast: null, noreverts: null };
@@ -45,13 +47,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const { clock, log, node, metrics, onChange } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const { fallback: fallbackConfig } = config;
-	const relayRoad = createRoad({ url: config.RELAY_URL }, { clock });
+	// What can't be connected to must be known well within a submission's share.
+	const connectMs = Math.min(CONNECT_MS, submissionShareMs(config.REQUEST_BUDGET_MS) / 2);
+	const relayRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
+	const relayReadRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
 	const relayProbeRoad = createRoad({ url: config.RELAY_URL, connections: PROBE_CONNECTIONS }, { clock });
-	const fallbackRoads = fallbackConfig === null ? null : createFallbackRoads(fallbackConfig, { clock });
-	const fallbackProbeRoads =
+	const makeFallbackRoads = (options: { readonly connections?: number } = {}) =>
 		fallbackConfig === null
 			? null
-			: createFallbackRoads(fallbackConfig, { clock }, { connections: PROBE_CONNECTIONS });
+			: createFallbackRoads(fallbackConfig, { clock }, { connectMs, ...options });
+	const fallbackRoads = makeFallbackRoads();
+	const fallbackReadRoads = makeFallbackRoads();
+	const fallbackProbeRoads = makeFallbackRoads({ connections: PROBE_CONNECTIONS });
 	const reference = createHeadReference(
 		{ slotMs },
 		{ node, fallback: fallbackProbeRoads?.roads.fast ?? null, clock, log },
@@ -95,15 +102,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		{
 			...{ breaker: relayBreaker, clock },
 			dialect: null,
-			roads: { fast: { road: relayRoad, asIs: false }, noreverts: { road: relayRoad, asIs: false } },
+			roads: everyPath(relayRoad),
+			readRoads: everyPath(relayReadRoad),
 			statusRoad: relayRoad,
 			onAttempt: onAttempt("relay"),
 		},
 	);
 	const closing: (() => Promise<void>)[] = [
 		() => relayRoad.close(),
+		() => relayReadRoad.close(),
 		() => relayProbeRoad.close(),
 		async () => fallbackRoads?.close(),
+		async () => fallbackReadRoads?.close(),
 		async () => fallbackProbeRoads?.close(),
 	];
 	const parts: Component[] = [
@@ -117,7 +127,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		reference,
 		life("relay probe", relayBreaker),
 	];
-	if (fallbackRoads === null || fallbackProbeRoads === null) {
+	if (fallbackRoads === null || fallbackReadRoads === null || fallbackProbeRoads === null) {
 		return {
 			upstreams: { relay, fallback: null },
 			component: sequence("upstreams", parts, { log, clock }),
@@ -134,6 +144,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			...{ breaker: fallbackBreaker, clock },
 			dialect: fallbackRoads.dialect,
 			roads: fallbackRoads.roads,
+			readRoads: fallbackReadRoads.roads,
 			statusRoad: fallbackRoads.statusRoad,
 			onAttempt: onAttempt("fallback"),
 		},
@@ -144,6 +155,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		keepWarm({ everyMs: WARM_MS }, { places: warmed, clock }),
 	);
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
+}
+
+function everyPath(road: Road) {
+	return { fast: { road, asIs: false }, noreverts: { road, asIs: false } };
 }
 
 function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {

@@ -1,7 +1,13 @@
 // `npm run test:long [-- --seed N]`: nothing or a seed comes in, the tests that take minutes are run, and what they say
-// goes out; the exit code is 1 where one fails. `--path` and `--replay` have a failure again, as its report says.
+// goes out; the exit code is 1 where one fails. `--path` and `--replay` have a failure again, as its report says; `--only
+// control|boost` runs one of them, `--write` puts what boost's measured into the README.
 
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { type Figures, withFigures } from "./faults/figures.ts";
+import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
 
 /** Seeds are 31 bits. */
@@ -12,17 +18,31 @@ const { values } = parseArgs({
 		seed: { type: "string", default: String(Math.floor(Math.random() * SEEDS)) },
 		sequences: { type: "string", default: "300" },
 		steps: { type: "string", default: "30" },
+		minutes: { type: "string", default: "10" },
+		only: { type: "string" },
+		write: { type: "boolean", default: false },
 		path: { type: "string" },
 		replay: { type: "string" },
 	},
 });
-const { path, replay } = values;
-const fine = await longControl({
-	seed: Number(values.seed),
-	sequences: Number(values.sequences),
-	steps: Number(values.steps),
-	...(path === undefined ? {} : { path }),
-	...(replay === undefined ? {} : { replay }),
-	say: (line) => process.stdout.write(`${line}\n`),
-});
+const { path, replay, only } = values;
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const control = () =>
+	longControl({
+		seed: Number(values.seed),
+		sequences: Number(values.sequences),
+		steps: Number(values.steps),
+		...(path === undefined ? {} : { path }),
+		...(replay === undefined ? {} : { replay }),
+		say,
+	});
+const readme = join(dirname(dirname(fileURLToPath(import.meta.url))), "README.md");
+const write = (rows: readonly Figures[]): void => {
+	if (values.write) writeFileSync(readme, withFigures(readFileSync(readme, "utf8"), rows));
+};
+const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
+const parts = Object.entries({ control, boost }).filter(([name]) => only === undefined || name === only);
+if (parts.length === 0) throw new Error("--only is control or boost");
+let fine = true;
+for (const [, run] of parts) fine = (await run()) && fine;
 process.exitCode = fine ? 0 : 1;

@@ -307,4 +307,6 @@ export interface ChainReads {
 export interface Handover {
 	/** Something changed (a breaker, an entry): look again soon. Many calls make one look. */
 	wake(): void;
+	/** `by` has given it up, or has taken it back: it does not get it again. */
+	spent(hash: string, by: UpstreamName): void;
 }

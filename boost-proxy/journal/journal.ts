@@ -41,6 +41,8 @@ export class DiskJournal implements Journal {
 	readonly #disk: RecordDisk;
 	readonly #chain: JournalChain;
 	readonly #clock: Clock;
+	/** By hash: requests under way about it beside the one that brought it. */
+	readonly #requests = new Map<string, number>();
 
 	constructor(limits: JournalLimits, parts: JournalParts) {
 		this.#limits = limits;
@@ -146,8 +148,11 @@ export class DiskJournal implements Journal {
 	}
 
 	setUnderWay(hash: string, underWay: boolean): void {
+		const requests = (this.#requests.get(hash) ?? 0) + (underWay ? 1 : -1);
+		if (requests > 0) this.#requests.set(hash, requests);
+		else this.#requests.delete(hash);
 		const entry = this.#open.get(hash);
-		if (entry !== undefined) entry.underWay = underWay;
+		if (entry !== undefined) entry.underWay = requests > 0 || !entry.isSettled;
 	}
 
 	/**
@@ -157,7 +162,7 @@ export class DiskJournal implements Journal {
 	settle(hash: string, acknowledged: boolean): Promise<void> {
 		const entry = this.#open.get(hash);
 		if (entry === undefined) return DONE;
-		entry.underWay = false;
+		entry.underWay = this.#requests.has(hash);
 		if (entry.isSettled && entry.acknowledged) return DONE;
 		entry.isSettled = true;
 		if (!acknowledged && entry.holders.length === 0) return this.#forget(entry);

@@ -1,10 +1,12 @@
 // Boost in this process for the tests: settings come in, a running one goes out, with what its /status says. Its times
 // are the product's own divided, so that many cells fit into seconds.
 
+import { request } from "undici";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
 import type { UpstreamName } from "../../boost-proxy/domain/delivery.ts";
 import type { BreakerStatus } from "../../boost-proxy/domain/ports.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
+import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
@@ -32,6 +34,8 @@ export interface BoostPlaces {
 
 export const BOOST_SECRET = "boost and relay of the fault matrix";
 
+const LOOK_MS = 20;
+
 /** The environment of a boost whose breaker is so many times faster than the default one; its probe is less so. */
 export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> {
 	return {
@@ -46,7 +50,7 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 		TX_TTL_BLOCKS: "1000",
 		SLOT_SECONDS: String(SLOT_SECONDS),
 		REQUEST_BUDGET_MS: "5000",
-		PROBE_INTERVAL_MS: "100",
+		PROBE_INTERVAL_MS: "150",
 		// On a machine with two cores this process is busy with all the cells' parts.
 		PROBE_TIMEOUT_MS: "1000",
 		BREAKER_HOLD_MS: "100",
@@ -64,8 +68,25 @@ export async function startBoostHere(env: Readonly<Record<string, string>>): Pro
 
 /** What the boost at `url` says of itself. */
 export async function statusOf(url: string): Promise<BoostStatus> {
-	const answer = await fetch(`${url}/status`);
-	return (await answer.json()) as BoostStatus;
+	const { body } = await request(`${url}/status`);
+	return (await body.json()) as BoostStatus;
+}
+
+/** The first status that `is` what is waited for. Rejects after `ms`; a boost that does not answer is asked on. */
+export async function statusWhen(
+	what: string,
+	url: string,
+	is: (status: BoostStatus) => boolean,
+	ms: number,
+): Promise<BoostStatus> {
+	const end = systemClock.monotonic() + ms;
+	for (;;) {
+		const status = await statusOf(url).catch(() => null);
+		if (status !== null && is(status)) return status;
+		if (systemClock.monotonic() > end) throw new Error(`not seen within ${ms} ms: ${what}`);
+		// Not as often as a test waits elsewhere: many cells look at the same time.
+		await pause(systemClock, LOOK_MS);
+	}
 }
 
 /** Whether the breaker of `upstream` lets requests through. */

@@ -3,11 +3,11 @@
 
 import { systemClock } from "../../shared/clock.ts";
 import { until } from "../support/until.ts";
-import { type BoostStatus, statusOf } from "./boostHere.ts";
+import { type BoostStatus, statusOf, statusWhen } from "./boostHere.ts";
 import { type CellParts, startCellParts } from "./cellParts.ts";
 import type { FaultCase } from "./faultCases.ts";
 import { type Figures, figuresOf } from "./figures.ts";
-import { violationsOf } from "./invariants.ts";
+import { type Violations, violationsOf } from "./invariants.ts";
 import { type Sent, Traffic } from "./traffic.ts";
 import type { World } from "./world.ts";
 
@@ -15,8 +15,6 @@ export interface CellOptions {
 	/** Transactions a second. */
 	readonly rate: number;
 	readonly paths: readonly string[];
-	/** So many begin to send; when all have, they send again. */
-	readonly accounts: number;
 	/** Answers that are waited for while all is well, and while it is out. */
 	readonly answers: number;
 	/** Whether it fails again as soon as it is back. */
@@ -49,13 +47,13 @@ export interface CellStory {
 	readonly after: BoostStatus;
 }
 
-export interface CellResult {
+export interface CellResult extends Violations {
 	readonly figures: Figures;
-	/** In words; empty where all holds. */
-	readonly violations: readonly string[];
 }
 
 const DEADLINE_MS = 20_000;
+/** One in so many is sent straight to the fallback, to compare. */
+const COMPARED = 10;
 
 /** Runs `fault` in a cell of its own. Rejects where something that must happen does not within 20 s. */
 export async function runCell(world: World, fault: FaultCase, options: CellOptions): Promise<CellResult> {
@@ -73,11 +71,8 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 			retries: fault.cutsClients === true,
 		});
 		traffics.push(traffic);
-		const direct = trafficTo(world, world.fallbackUrl, {
-			...options,
-			accounts: options.compares ? options.accounts : 0,
-			retries: false,
-		});
+		const rate = options.rate / COMPARED;
+		const direct = trafficTo(world, world.fallbackUrl, { ...options, rate, retries: false });
 		const cell = new Cell(fault, parts, traffic, options.answers);
 		await cell.isWell();
 		const before = await statusOf(parts.boost.url);
@@ -91,7 +86,7 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 		await cell.isWell();
 		const after = await statusOf(parts.boost.url);
 		const story = { fault, parts, sent: traffic.sent, direct: direct.sent, outages, before, after };
-		return { figures: figuresOf(story), violations: await violationsOf(story) };
+		return { figures: figuresOf(story), ...(await violationsOf(story)) };
 	} finally {
 		await Promise.all(traffics.map((one) => one.stop()));
 		await parts.stop();
@@ -101,11 +96,11 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 function trafficTo(
 	world: World,
 	url: string,
-	{ rate, paths, accounts, retries }: Pick<CellOptions, "rate" | "paths" | "accounts"> & { retries: boolean },
+	{ rate, paths, retries }: Pick<CellOptions, "rate" | "paths"> & { readonly retries: boolean },
 ): Traffic {
-	const poor = world.poorAccount();
 	const every = { refusedEvery: 8, chainEvery: 3 };
-	return new Traffic({ url, rate, paths, ...every, retries, accounts: world.accounts(accounts), poor });
+	const accounts = { fresh: () => world.nextAccount(), poor: world.poorAccount() };
+	return new Traffic({ url, rate, paths, retries, ...every, ...accounts });
 }
 
 /** The steps of a cell. */
@@ -135,10 +130,9 @@ class Cell {
 		const since = systemClock.monotonic();
 		const counts = ({ sentAt, upstream, kind }: Sent): boolean =>
 			sentAt >= since && (by === null || (kind === "sound" && upstream === by));
-		await this.#until(
-			`${count} answers by ${by ?? "anybody"}`,
-			() => this.#traffic.sent.filter(counts).length >= count,
-		);
+		const what = `${count} answers by ${by ?? "anybody"}`;
+		const are = () => this.#traffic.sent.filter(counts).length >= count;
+		await this.#told(what, () => until(what, are, DEADLINE_MS));
 	}
 
 	/** The fault comes, and goes again when all has been seen of it. A relapse is a short one. */
@@ -167,27 +161,20 @@ class Cell {
 	}
 
 	#status(what: string, is: (status: BoostStatus) => boolean): Promise<BoostStatus> {
-		return this.#until(what, async () => {
-			const status = await statusOf(this.#parts.boost.url).catch(() => null);
-			return status !== null && is(status) && status;
-		});
+		return this.#told(what, () => statusWhen(what, this.#parts.boost.url, is, DEADLINE_MS));
 	}
 
-	async #until<T>(what: string, question: () => Promise<T | false> | T | false): Promise<T> {
+	/** `wait`, whose failure tells more. */
+	async #told<T>(what: string, wait: () => Promise<T>): Promise<T> {
 		try {
-			return await until(`${this.#fault.name}: ${what}`, question, DEADLINE_MS);
+			return await wait();
 		} catch (thrown) {
-			const status = JSON.stringify(await statusOf(this.#parts.boost.url));
-			const last = JSON.stringify(this.#traffic.sent.slice(-3), [
-				"outcome",
-				"kind",
-				"code",
-				"message",
-				"upstream",
-			]);
-			throw new Error(
-				`${(thrown as Error).message}; ${status}; ${this.#traffic.inFlight} in flight; ${last}`,
+			const status = JSON.stringify(await statusOf(this.#parts.boost.url).catch(() => null));
+			const last = JSON.stringify(
+				this.#traffic.sent.slice(-3).map(({ outcome, upstream }) => [outcome, upstream]),
 			);
+			const said = `${this.#fault.name}: ${what}: ${(thrown as Error).message}`;
+			throw new Error(`${said}; ${status}; ${this.#traffic.inFlight} in flight; ${last}`);
 		}
 	}
 }

@@ -95,7 +95,7 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	// One block behind is enough here: three take a while.
 	nodeCase("stale head", () => ({ kind: "frozenHead", heads: new Map() }), { MAX_HEAD_LAG: "1" }),
 	nodeCase("node of the relay down", () => ({ kind: "refuse" })),
-	{ ...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })), slow: true },
+	{ ...nodeCase("node of the relay hangs", () => ({ kind: "acceptHang" })), slow: true, hole: null },
 	{
 		name: "all builders of the relay unreachable",
 		breaker: "holds",

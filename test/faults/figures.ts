@@ -60,27 +60,55 @@ export function holeOf(sent: readonly Sent[], { begunAt, trippedAt }: Outage): r
 	);
 }
 
-/** The table of the README; `rate` in requests a second. */
+/** The worse of two cells of one fault, figure by figure. */
+export function worseOf(one: Figures, other: Figures): Figures {
+	const most = (a: number | null, b: number | null): number | null =>
+		a === null || b === null ? (a ?? b) : Math.max(a, b);
+	return {
+		name: one.name,
+		hole: most(one.hole, other.hole),
+		tripMs: most(one.tripMs, other.tripMs),
+		reason: one.reason ?? other.reason,
+		openMs: most(one.openMs, other.openMs),
+		fallbackMs: most(one.fallbackMs, other.fallbackMs),
+		relapse: most(one.relapse, other.relapse),
+		recoveryMs: most(one.recoveryMs, other.recoveryMs),
+		acknowledged: one.acknowledged + other.acknowledged,
+		sent: one.sent + other.sent,
+	};
+}
+
+/** The table of the README. */
 export function figuresTable(rows: readonly Figures[]): string {
 	const head = [
 		"fault",
 		"requests in the hole",
 		"opened by",
 		"time to open",
+		"answer while open, beyond the fallback's own",
 		"failed at a relapse",
 		"closed again after",
 	];
 	const ms = (value: number | null) => (value === null ? "–" : `${Math.round(value)} ms`);
-	const lines = rows.map(({ name, hole, reason, tripMs, relapse, recoveryMs }) => [
+	const lines = rows.map(({ name, hole, reason, tripMs, openMs, fallbackMs, relapse, recoveryMs }) => [
 		name,
 		String(hole ?? "–"),
 		reason === null ? "–" : `\`${reason}\``,
 		ms(tripMs),
+		openMs === null || fallbackMs === null ? "–" : `${Math.max(0, openMs - fallbackMs).toFixed(1)} ms`,
 		String(relapse ?? "–"),
 		ms(recoveryMs),
 	]);
 	const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 	return [line(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(line)].join("\n");
+}
+
+/** `text` with the table between its markers, `<!-- figures:faults -->` and `<!-- /figures -->`. */
+export function withFigures(text: string, rows: readonly Figures[]): string {
+	return text.replace(
+		/<!-- figures:faults -->\n[\s\S]*?<!-- \/figures -->/,
+		() => `<!-- figures:faults -->\n${figuresTable(rows)}\n<!-- /figures -->`,
+	);
 }
 
 /** A cell in one line, for the output of the tests. */

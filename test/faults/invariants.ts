@@ -2,7 +2,7 @@
 // for what was acknowledged to be mined, and asks the real parts: the chain, the builder, the fallback's wire.
 
 import { until } from "../support/until.ts";
-import { statusOf } from "./boostHere.ts";
+import { statusOf, statusWhen } from "./boostHere.ts";
 import type { CellStory, Outage } from "./cell.ts";
 import type { CellParts } from "./cellParts.ts";
 import { holeOf } from "./figures.ts";
@@ -13,24 +13,31 @@ const MINED_MS = 20_000;
 const MOST_SHOWN = 3;
 const HOLE = 16;
 
-/** Everything that does not hold; empty where all is well. */
-export async function violationsOf(story: CellStory): Promise<string[]> {
-	return [
-		...answersOf(story),
-		...routesOf(story),
-		...breakersOf(story),
-		...fallbackOf(story),
-		...(await lostOf(story.parts, story.sent)),
-	].map((text) => `${story.fault.name}: ${text}`);
+/** What does not hold, in words; empty where all is well. */
+export interface Violations {
+	/** Of what must hold on any machine and at any time. */
+	readonly lost: readonly string[];
+	/** Of what depends on answers in time. */
+	readonly timely: readonly string[];
+}
+
+/** `waitMs`: for what was acknowledged to be mined, and to leave the journal. */
+export async function violationsOf(story: CellStory, waitMs = MINED_MS): Promise<Violations> {
+	const named = (texts: readonly string[]) => texts.map((text) => `${story.fault.name}: ${text}`);
+	const timely = [...answersOf(story), ...routesOf(story), ...breakersOf(story)];
+	return {
+		lost: named([...fallbackOf(story), ...(await lostOf(story.parts, story.sent, waitMs))]),
+		timely: named(timely),
+	};
 }
 
 /** What holds whatever happens: nothing that was acknowledged is lost, public or loose. */
-export async function lostOf(parts: CellParts, sent: readonly Sent[]): Promise<string[]> {
+export async function lostOf(parts: CellParts, sent: readonly Sent[], waitMs = MINED_MS): Promise<string[]> {
 	return [
-		...(await minedOf(parts.world, sent)),
+		...(await minedOf(parts.world, sent, waitMs)),
 		...revertsOf(parts, sent),
 		...publicOf(parts.world, sent),
-		...(await journalOf(parts, sent)),
+		...(await journalOf(parts, sent, waitMs)),
 	];
 }
 
@@ -108,10 +115,10 @@ function fallbackOf({ fault, parts, sent }: CellStory): string[] {
 }
 
 /** What was acknowledged is mined. */
-async function minedOf(world: World, sent: readonly Sent[]): Promise<string[]> {
+async function minedOf(world: World, sent: readonly Sent[], waitMs: number): Promise<string[]> {
 	const isOpen = ({ outcome, hash }: Sent) => outcome.kind === "acknowledged" && !world.mined.has(hash);
-	await until("all is mined", () => !sent.some(isOpen), MINED_MS).catch(() => {});
-	return told(`acknowledged and not mined within ${MINED_MS} ms`, sent, isOpen);
+	await until("all is mined", () => !sent.some(isOpen), waitMs).catch(() => {});
+	return told(`acknowledged and not mined within ${waitMs} ms`, sent, isOpen);
 }
 
 /** No builder was ever told that a transaction of /noreverts may revert. */
@@ -130,17 +137,15 @@ function publicOf(world: World, sent: readonly Sent[]): string[] {
  * What is mined leaves the journal, which never failed. What one upstream may have although another refused it is
  * followed for a while longer.
  */
-async function journalOf(parts: CellParts, sent: readonly Sent[]): Promise<string[]> {
+async function journalOf(parts: CellParts, sent: readonly Sent[], waitMs: number): Promise<string[]> {
 	const doubtful = sent.filter(
 		({ outcome, attempts }) => outcome.kind !== "acknowledged" && attempts > 0,
 	).length;
-	const { journal } = await until(
+	const { journal } = await statusWhen(
 		"the journal is empty",
-		async () => {
-			const status = await statusOf(parts.boost.url);
-			return status.journal.depth <= doubtful && status;
-		},
-		MINED_MS,
+		parts.boost.url,
+		(status) => status.journal.depth <= doubtful,
+		waitMs,
 	).catch(() => statusOf(parts.boost.url));
 	const found: string[] = [];
 	if (journal.depth > doubtful) {

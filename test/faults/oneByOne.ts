@@ -9,7 +9,7 @@ export type { Answered } from "./traffic.ts";
 
 /** Sends one of an account of its own on /fast. */
 export function sendOne(world: World, url: string): Promise<Answered> {
-	const [by] = world.accounts(1);
+	const by = world.nextAccount();
 	if (by === undefined) throw new Error("no account");
 	const raw = rawTransaction({ by, gasLimit: 21_000, value: 1 });
 	return askBoost(`${url}/fast`, raw, `0x${keccak256(raw).toString("hex")}`);

@@ -53,8 +53,8 @@ export interface TrafficOptions {
 	readonly chainEvery: number;
 	/** Whether a connection that broke is made again with the same bytes, as after a SIGKILL of boost. */
 	readonly retries: boolean;
-	/** With money, at nonce 0. When they are used up, all are further ones. */
-	readonly accounts: readonly TestAccount[];
+	/** One with money, at nonce 0; when there is none left, all are further ones. */
+	readonly fresh: () => TestAccount | undefined;
 	/** Without money. */
 	readonly poor: TestAccount;
 }
@@ -79,7 +79,6 @@ export class Traffic {
 	readonly #pool: Pool;
 	readonly #sent: Sent[] = [];
 	readonly #underWay = new Set<Promise<void>>();
-	readonly #fresh: TestAccount[];
 	/** Accounts whose last transaction was acknowledged, with the next nonce. */
 	readonly #used: { readonly account: TestAccount; readonly nonce: number }[] = [];
 	#count = 0;
@@ -88,7 +87,6 @@ export class Traffic {
 
 	constructor(options: TrafficOptions) {
 		this.#options = options;
-		this.#fresh = [...options.accounts];
 		this.#pool = new Pool(options.url, { connections: 256, headersTimeout: 0, bodyTimeout: 0 });
 	}
 
@@ -131,7 +129,7 @@ export class Traffic {
 
 	/** The next one; null where every account waits for an answer. */
 	#draft(): Draft | null {
-		const { paths, refusedEvery, chainEvery, poor } = this.#options;
+		const { paths, refusedEvery, chainEvery, poor, fresh } = this.#options;
 		this.#count += 1;
 		const path = paths[this.#count % paths.length] ?? "/fast";
 		const isEvery = (every: number, shift: number) => every > 0 && this.#count % every === shift % every;
@@ -146,9 +144,10 @@ export class Traffic {
 				onAcknowledged() {},
 			};
 		}
-		const further = isEvery(chainEvery, 1) || this.#fresh.length === 0 ? this.#used.shift() : undefined;
-		const fresh = further === undefined ? this.#fresh.shift() : undefined;
-		const account = further?.account ?? fresh;
+		const early = isEvery(chainEvery, 1) ? this.#used.shift() : undefined;
+		const first = early === undefined ? fresh() : undefined;
+		const further = early ?? (first === undefined ? this.#used.shift() : undefined);
+		const account = further?.account ?? first;
 		if (account === undefined) return null;
 		const nonce = further?.nonce ?? 0;
 		const raw = rawTransaction({ by: account, nonce, gasLimit: 21_000, value: 1 });

@@ -40,7 +40,9 @@ export interface World {
 	readonly folder: (name: string) => string;
 	/** What a relay is told of this world, beside its port and folder. */
 	readonly relayEnv: Readonly<Record<string, string>>;
-	/** `count` accounts that nobody else has; 1,000 Ether each, at nonce 0. Throws where there are no more. */
+	/** One that nobody else has, with 1,000 Ether and at nonce 0; undefined where there are no more. */
+	nextAccount(): TestAccount | undefined;
+	/** As many as that. Throws where there are not enough. */
 	accounts(count: number): readonly TestAccount[];
 	/** One that nobody else has, without money. */
 	poorAccount(): TestAccount;
@@ -114,6 +116,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 		fallbackUrl: `http://127.0.0.1:${fallback.port}`,
 		folder: (name) => join(root, name),
 		relayEnv,
+		nextAccount: () => rich.pop(),
 		accounts(count) {
 			if (count > rich.length) throw new Error("this world has no more accounts");
 			return rich.splice(0, count);

@@ -254,7 +254,7 @@ describe("while the relay is out", () => {
 		await scene.fails();
 		txs = await Promise.all(WAYS.map(() => held()));
 		await boost.reaches("what the relay held was handed over", ({ journal }) => {
-			return (journal as unknown as { held: { fallback: number } }).held.fallback >= WAYS.length + 1;
+			return journal.held.fallback >= WAYS.length + 1;
 		});
 	});
 	after(() => scene.recovers());

@@ -76,7 +76,7 @@ test("the headers say who answered while the relay is well", async () => {
 		[
 			"a batch of two sources",
 			await boost.post([one(1, "eth_sendRawTransaction", mined), one(2, "eth_chainId")]),
-			"journal, relay | closed | 2",
+			"journal, relay | closed | 1",
 		],
 	];
 	for (const [what, reply, wanted] of expected) assert.equal(trail(reply), wanted, what);

@@ -5,9 +5,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
+import type { BoostStatus } from "../../boost-proxy/operators.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
-import { type BoostStatus, boostEnv, statusOf } from "../faults/boostHere.ts";
+import { boostEnv } from "../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
@@ -148,8 +149,8 @@ export class BoostClient {
 		return this.send({ verb: "GET", path });
 	}
 
-	status(): Promise<BoostStatus> {
-		return statusOf(this.url);
+	async status(): Promise<BoostStatus> {
+		return (await this.get("/status")).json as BoostStatus;
 	}
 
 	/** Waits for what `/status` says. */
@@ -204,7 +205,9 @@ export async function startBoostScene(options: BoostSceneOptions = {}): Promise<
 		const folder = mkdtempSync(join(tmpdir(), "leeward-boost-"));
 		stops.push(async () => rmSync(folder, { recursive: true, force: true }));
 		const { system: wanted, fallback } = options;
-		const system = kept(await startSystem({ ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
+		// What is asked once a slot shall not be waited for.
+		const chain = { slotSeconds: 1 };
+		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
 		const { BOOST_SECRET: _, ...second } = system.env;
 		const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
 		const fallbackUrl = `http://127.0.0.1:${relay.port}`;

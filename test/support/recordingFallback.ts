@@ -74,7 +74,7 @@ export function answered({ id, method, params }: WireCall): unknown {
 
 function answerTo({ calls, body }: RecordedPost): string {
 	const answers = calls.map(answered);
-	return JSON.stringify(body.startsWith("[") ? answers : answers[0]);
+	return JSON.stringify(body.startsWith("[") ? answers : (answers[0] ?? {}));
 }
 
 function hashOf(raw: string): string {

@@ -18,6 +18,7 @@ export interface Boosted {
 /** `GET /status`, as far as the demo reads it. */
 export interface BoostStatus {
 	readonly relay: { readonly state: string; readonly reason: string | null };
+	readonly fallback: { readonly state: string };
 	readonly journal: { readonly depth: number };
 }
 

@@ -42,7 +42,10 @@ export async function surviveTheRelay(scene: Outage): Promise<void> {
 	story.chapter("The relay is killed, and boost carries on");
 	const boostUrl = await scene.startBoost();
 	const outage: Boosting = { ...scene, boostUrl };
-	await until("boost to be at rest", async () => ((await relayState(outage)) === "closed" ? true : null));
+	await until("boost to have seen both", async () => {
+		const { relay: ours, fallback } = await boostStatus(boostUrl);
+		return ours.state === "closed" && fallback.state === "closed" ? true : null;
+	});
 	const nonce = await node.getTransactionCount(user.address);
 	const [first, second] = [await transfer(outage, nonce), await transfer(outage, nonce + 1)];
 	const held = await submitted(outage, "/noreverts", second);

@@ -64,6 +64,8 @@ export interface PassSceneOptions {
 	readonly clock?: Clock;
 	readonly stopMs?: number;
 	readonly maxWebsockets?: number;
+	/** 4096 unless said. */
+	readonly maxBodyBytes?: number;
 	readonly routes?: readonly Route[];
 }
 
@@ -124,7 +126,7 @@ export async function startPassScene(options: PassSceneOptions = {}): Promise<Pa
 			port: 0,
 			rpcPaths: ["/fast"],
 			routes: [{ path: "/own", handle: () => ({ status: 200, body: "{}" }) }, ...(options.routes ?? [])],
-			maxBodyBytes: 4096,
+			maxBodyBytes: options.maxBodyBytes ?? 4096,
 			exposedHeaders: BOOST_HEADERS,
 			headersFor: () => ownHeaders(breaker.state),
 			...(options.stopMs === undefined ? {} : { stopMs: options.stopMs }),

@@ -74,6 +74,42 @@ test("a relay that can't be reached is told to the breaker; one that hangs up or
 	await scene.server.stop();
 });
 
+test("a relay that hangs up in the middle of a body: its client is answered, and asks on", async () => {
+	const scene = await startPassScene({
+		maxBodyBytes: 1_000_000,
+		relay: (request, answer) => {
+			if (request.method === "GET") answer.writeHead(200, { "content-length": "2" }).end("{}");
+			else request.on("data", () => request.socket.destroy());
+		},
+	});
+	const client = await RawConnection.open(scene.port);
+	client.write(requestText("POST", "/fullprivacy", { "Content-Length": "900000" }, "x".repeat(1000)));
+	const failed = await client.answer();
+	assert.deepEqual([failed.status, failed.headers.connection], [502, "keep-alive"]);
+	client.write("x".repeat(899_000));
+	client.write(requestText("GET", "/info"));
+	assert.equal((await client.answer()).status, 200);
+	client.destroy();
+	await scene.stop();
+});
+
+test("a relay that answers and hangs up in the middle of a body: its answer comes through", async () => {
+	const scene = await startPassScene({
+		relay: (request, answer) => {
+			request.once("data", () => {
+				answer.writeHead(400, { "content-length": "2", connection: "close" }).end("{}");
+			});
+		},
+	});
+	const client = await RawConnection.open(scene.port);
+	client.write(requestText("POST", "/fullprivacy", { "Content-Length": "3000000" }, "x".repeat(100_000)));
+	const answer = await client.answer();
+	assert.deepEqual([answer.status, answer.body, answer.headers.connection], [400, "{}", "close"]);
+	await client.closed();
+	assert.deepEqual(scene.passed, [["http", "answered"]]);
+	await scene.stop();
+});
+
 test("a kept connection that the relay has just closed costs a read nothing", async () => {
 	let asked = 0;
 	const scene = await startPassScene({

@@ -129,17 +129,28 @@ export async function requestScene(options: RequestSceneOptions = {}) {
 	const fallback = new HandUpstream("fallback", dialect);
 	const upstreams = { relay, fallback };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
-	const softCancels = new SoftCancels({ journal, upstreams, failover });
 	let wakes = 0;
+	const spent: string[] = [];
+	const handover = {
+		wake: () => {
+			wakes += 1;
+		},
+		spent: (hash: string, by: UpstreamName) => {
+			spent.push(`${hash} ${by}`);
+		},
+	};
+	const softCancels = new SoftCancels({ journal, upstreams, failover, handover });
 	const submissions = new Submissions({
 		...{ journal, upstreams, failover, softCancels, clock, log: silentLogger },
-		handover: {
-			wake: () => {
-				wakes += 1;
-			},
-		},
+		handover,
 	});
-	const cancels = new Cancels({ journal, upstreams, failover, relayKnowsClient: () => relayKnowsClient });
+	const cancels = new Cancels({
+		journal,
+		upstreams,
+		failover,
+		handover,
+		relayKnowsClient: () => relayKnowsClient,
+	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		asker: {
 			address: changed.address ?? "192.0.2.1",
@@ -153,6 +164,7 @@ export async function requestScene(options: RequestSceneOptions = {}) {
 	});
 	return {
 		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
+		spent,
 		wakes: () => wakes,
 	};
 }

@@ -145,6 +145,19 @@ test("flashbots holds it: told how to take it back", async () => {
 	assert.notEqual(scene.journal.get(one.hash), null);
 });
 
+test("flashbots holds it too: the relay takes it back for good, and the self-transfer goes where it still is", async () => {
+	const scene = await requestScene({ dialect: "flashbots" });
+	const one = await heldByBoth(scene);
+	scene.relay.answers = [YES];
+	await assert.rejects(scene.cancels.cancel(one.hash, scene.request()), /send a self-transfer with nonce 0/);
+	assert.deepEqual(scene.journal.get(one.hash)?.holders, ["fallback"]);
+	assert.deepEqual(scene.spent, [`${one.hash} relay`], "it may not be handed back to the relay");
+	const before = scene.relay.sent.length;
+	await scene.submissions.submit(selfTransfer().raw, scene.request());
+	assert.equal(scene.relay.sent.length, before);
+	assert.equal(scene.fallback.hashes.at(-1), selfTransfer().hash);
+});
+
 test("a hash that the journal does not hold is the relay's to judge; while that is out it can't be said", async () => {
 	const scene = await requestScene();
 	scene.relay.answers = [YES];

@@ -2,7 +2,7 @@
 // the other by more than a moment.
 
 import assert from "node:assert/strict";
-import type { Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { WebSocketServer } from "ws";
 import { ManualClock } from "../../support/manualClock.ts";
@@ -57,34 +57,33 @@ test("clients that go away leave nothing, before the answer and after it", async
 	await scene.stop();
 });
 
-test("a client that ends, and a relay that does not: cut in a moment", async () => {
+/** Ends `one` of two that are joined while the other does nothing about it, and sees that both are cut in a moment. */
+async function oneEnds(end: (client: Socket, relay: Socket | undefined) => void): Promise<void> {
+	const relays: Socket[] = [];
 	const clock = new ManualClock();
-	const scene = await startPassScene({ ...silentRelay([]), clock });
-	const client = await RawConnection.open(scene.port);
+	const scene = await startPassScene({ ...silentRelay(relays), clock });
+	const client = connect({ port: scene.port, host: "127.0.0.1", allowHalfOpen: true });
+	client.on("error", () => {});
+	client.resume();
 	client.write(requestText("GET", "/ws", UPGRADE));
-	await client.answer(true);
+	await until("it is open", () => scene.passed.length === 1);
+	const { timers } = clock;
+	end(client, relays[0]);
+	await until("boost has seen it", () => clock.timers > timers || scene.pass.websockets === 0);
+	await clock.advance(5_000);
+	assert.equal(scene.pass.websockets, 0);
 	client.destroy();
-	await until("boost is rid of both", async () => {
-		await clock.advance(5_000);
-		return scene.pass.websockets === 0;
-	});
 	await scene.stop();
+}
+
+test("a client that ends, and a relay that does not: cut in a moment", async () => {
+	await oneEnds((client) => client.end());
+	await oneEnds((client) => client.resetAndDestroy());
 });
 
 test("a relay that ends, and a client that does not: cut in a moment", async () => {
-	const sockets: Socket[] = [];
-	const clock = new ManualClock();
-	const scene = await startPassScene({ ...silentRelay(sockets), clock });
-	const raw = await RawConnection.open(scene.port);
-	raw.write(requestText("GET", "/ws", UPGRADE));
-	await raw.answer(true);
-	sockets[0]?.end();
-	await until("nothing is left", async () => {
-		await clock.advance(5_000);
-		return scene.relaySockets.size === 0 && scene.pass.websockets === 0;
-	});
-	await raw.closed();
-	await scene.stop();
+	await oneEnds((_, relay) => relay?.end());
+	await oneEnds((_, relay) => relay?.resetAndDestroy());
 });
 
 test("an upgrade that is never answered is given up", async () => {
