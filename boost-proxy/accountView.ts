@@ -2,11 +2,10 @@
 // over what the journal holds, goes out.
 
 import { readQuantity, toQuantity } from "../shared/ethereum/hex.ts";
-import { ForeignRpcError } from "../shared/jsonrpc/errors.ts";
 import { attemptMs } from "./budget.ts";
 import type { OpenEntry } from "./domain/journalEntry.ts";
 import type { CallResult, RequestState } from "./domain/ports.ts";
-import { unavailable } from "./failover.ts";
+import { unavailable, verdictError } from "./failover.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
 const METHOD = "eth_getTransactionCount";
@@ -60,7 +59,7 @@ async function relayCount(
 	if (answer === null) return null;
 	if (!answer.ok) {
 		trail.answeredBy.add(relay.name);
-		throw new ForeignRpcError(answer.error.code, answer.error.message, answer.error.data);
+		throw verdictError(answer.error);
 	}
 	const count = countOf(answer);
 	if (count !== null) trail.answeredBy.add(relay.name);

@@ -92,6 +92,7 @@ class UpstreamBreaker implements StartedBreaker {
 			{
 				clock,
 				flights: this.#flights,
+				isStrict: () => this.#hold.isProbation(clock.monotonic()),
 				isWatched: () => this.#isJudging,
 				wantProbe: () => this.#loop.ensure(),
 			},
@@ -131,9 +132,8 @@ class UpstreamBreaker implements StartedBreaker {
 		let sentAt = this.#clock.monotonic();
 		const word = this.#silence.wait(sentAt);
 		if (word !== null) {
-			await word;
+			sentAt = await word.then(() => this.#clock.monotonic());
 			if (this.#circuit.isOpen) return null;
-			sentAt = this.#clock.monotonic();
 		}
 		if (kind === "submission" && this.#isChoked(sentAt)) return null;
 		const { answers: answersBefore } = this.#rules;
@@ -157,7 +157,7 @@ class UpstreamBreaker implements StartedBreaker {
 		}
 	}
 
-	/** Whether submissions hang here while another upstream could take them. */
+	/** Whether submissions hang here that another upstream could take. */
 	#isChoked(now: number): boolean {
 		return this.#options.overflows === true && this.#isJudging && this.#flights.isChoked(now);
 	}

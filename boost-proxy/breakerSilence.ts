@@ -16,6 +16,8 @@ export interface SilenceOptions {
 export interface SilenceDependencies {
 	readonly clock: Clock;
 	readonly flights: Flights;
+	/** Whether one alone is enough: the upstream has just come back. */
+	readonly isStrict: () => boolean;
 	/** Whether anything is to be done about it now: not while it is forced, or stopped. */
 	readonly isWatched: () => boolean;
 	/** Called when newcomers begin to wait: a probe's word is wanted now. */
@@ -33,6 +35,7 @@ export class Silence {
 	readonly #options: SilenceOptions;
 	readonly #clock: Clock;
 	readonly #flights: Flights;
+	readonly #isStrict: () => boolean;
 	readonly #isWatched: () => boolean;
 	readonly #wantProbe: () => void;
 	readonly #tickMs: number;
@@ -46,6 +49,7 @@ export class Silence {
 		this.#options = options;
 		this.#clock = dependencies.clock;
 		this.#flights = dependencies.flights;
+		this.#isStrict = dependencies.isStrict;
 		this.#isWatched = dependencies.isWatched;
 		this.#wantProbe = dependencies.wantProbe;
 		this.#tickMs = options.silenceMs / HOLD_BACK_PART;
@@ -70,7 +74,7 @@ export class Silence {
 	/** Null where a newcomer may go at once, else what resolves as soon as it may look again. `now`: monotonic ms. */
 	wait(now: number): Promise<void> | null {
 		if (this.#gate === undefined) {
-			if (this.#flights.present < this.#options.silentRequests) return null;
+			if (this.#flights.present < this.#silentRequests) return null;
 			if (this.#silentMs(now) < this.#tickMs) return null;
 			this.#hold();
 		}
@@ -95,11 +99,15 @@ export class Silence {
 		this.#timer = undefined;
 		// The next one that begins sets it again.
 		if (this.#flights.present === 0) return;
-		const { silentRequests, silenceMs, shareMs } = this.#options;
+		const { silenceMs, shareMs } = this.#options;
 		const silent = this.#silentMs(this.#clock.monotonic());
-		const limit = this.#flights.present >= silentRequests ? Math.min(silenceMs, shareMs) : shareMs;
+		const limit = this.#flights.present >= this.#silentRequests ? Math.min(silenceMs, shareMs) : shareMs;
 		if (silent >= limit) this.#hold();
 		this.watch();
+	}
+
+	get #silentRequests(): number {
+		return this.#isStrict() ? 1 : this.#options.silentRequests;
 	}
 
 	/** For how long those under way have heard nothing, in ms. */

@@ -37,16 +37,17 @@ export class Cancels {
 		const entry = journal.get(hash);
 		const may = mayCancel(entry ?? journal.ended(hash), state);
 		if (entry === null) {
-			if (journal.ended(hash)?.ending === "cancelled" && may) {
-				state.trail.answeredBy.add("journal");
-				return true;
-			}
-			return this.#unknown(hash, state);
+			const ended = journal.ended(hash);
+			if (ended === null || !may) return this.#unknown(hash, state);
+			state.trail.answeredBy.add("journal");
+			if (ended.ending === "cancelled") return true;
+			throw notPending();
 		}
 		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isOut;
 		const relayHolds = entry.holders.includes("relay");
 		if (!may && !(relayJudges && relayHolds)) throw notPending();
-		await takeBack([entry], (upstream) => this.#tell(upstream, entry, state, may), this.#dependencies);
+		const tell = (upstream: Upstream) => this.#tell(upstream, entry, state, may);
+		await takeBack([entry], tell, may, this.#dependencies);
 		return true;
 	}
 
@@ -64,6 +65,8 @@ export class Cancels {
 	async #tell(upstream: Upstream, entry: OpenEntry, state: RequestState, may: boolean): Promise<Told> {
 		if (upstream.dialect === null) {
 			const told = await this.#askRelay(upstream, entry.hash, state);
+			if (told.kind === "rejected" && may && (await this.#hasLost(upstream, entry, state)))
+				return { kind: "told" };
 			// A stranger who may by the relay's word alone ends nothing without that word.
 			return told.kind === "unsure" && !may ? { kind: "out" } : told;
 		}
@@ -73,26 +76,45 @@ export class Cancels {
 		if (cancelMethod === null) return { kind: "cannot", why: heldByFallback(entry) };
 		const call = { method: cancelMethod, params: [entry.hash] };
 		const { asker, trail } = state;
-		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
-		const answer = await upstream.call(call, { deadlineMs, asker, trail, path: entry.path });
-		if (answer === null) return { kind: "unsure" };
+		const options = { ...this.#reach(upstream, state), asker, trail, path: entry.path };
+		const answer = await upstream.call(call, options);
+		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
 		trail.answeredBy.add(upstream.name);
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
 		return answer.result === true ? { kind: "told" } : { kind: "rejected", error: REFUSED };
 	}
 
-	async #askRelay(relay: Upstream, hash: string, state: RequestState): Promise<Told> {
-		if (relay.breaker.isOut) return { kind: "out" };
-		const { asker, trail, whole, path } = state;
+	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
+	async #hasLost(relay: Upstream, { hash }: OpenEntry, state: RequestState): Promise<boolean> {
+		const { asker, trail } = state;
+		const call = { method: "service_transactionStatuses", params: [[hash]] };
+		const answer = await relay.call(call, { ...this.#reach(relay, state), asker, trail });
+		const rows = answer?.ok === true && Array.isArray(answer.result) ? answer.result : [];
+		return (rows[0] as { readonly stage?: unknown } | undefined)?.stage === null;
+	}
+
+	/** Open is not dead: what is out is tried once, past its breaker. */
+	#reach({ breaker }: Upstream, state: RequestState) {
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
+		return breaker.isOut
+			? { deadlineMs: Math.min(OUT_MS, deadlineMs), anyway: true }
+			: { deadlineMs, anyway: false };
+	}
+
+	async #askRelay(relay: Upstream, hash: string, state: RequestState): Promise<Told> {
+		const { asker, trail, whole, path } = state;
 		const call = { method: METHOD, params: [hash] };
-		const answer = await relay.call(call, { deadlineMs, asker, trail, whole, path });
-		if (answer === null) return { kind: "unsure" };
+		const options = { ...this.#reach(relay, state), asker, trail, whole, path };
+		const answer = await relay.call(call, options);
+		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
 		trail.answeredBy.add("relay");
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
 		return { kind: "told" };
 	}
 }
+
+/** One that is out may hear of it all the same, but is not waited for long, in ms. */
+const OUT_MS = 500;
 
 const REFUSED = { code: -32000, message: "transaction not found or no longer pending" };
 

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import type { RpcId } from "../shared/jsonrpc/envelope.ts";
-import { RpcError } from "../shared/jsonrpc/errors.ts";
+import { ForeignRpcError, RPC_ERRORS, RpcError } from "../shared/jsonrpc/errors.ts";
 import { attemptMs } from "./budget.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "./domain/delivery.ts";
 import type { RequestState, Sendable, Upstream, Upstreams } from "./domain/ports.ts";
@@ -126,13 +126,20 @@ export class Failover {
 	}
 }
 
+/** An upstream's verdict as our client gets it; a limit of the relay's is this client's own, and told by HTTP too. */
+export function verdictError({ code, message, data }: WireVerdict): Error {
+	return code === RPC_ERRORS.rateLimit.code
+		? new RpcError("rateLimit", message, data)
+		: new ForeignRpcError(code, message, data);
+}
+
 /** The answer where nobody can serve it now: −32603 under HTTP 503. */
 export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
 }
 
-/** Who answered with an internal error or with a limit keeps nothing. */
-function stateOf(delivery: Delivery | null): Tried["state"] {
+/** Whether an upstream may have what it gave no verdict on. Who answered with an internal error or a limit keeps nothing. */
+export function stateOf(delivery: Delivery | null): Tried["state"] {
 	if (delivery === null || delivery.kind === "acknowledged" || delivery.kind === "rejected") return "absent";
 	if (delivery.kind === "failed" && (delivery.fault === "internal" || delivery.fault === "limited")) {
 		return "absent";

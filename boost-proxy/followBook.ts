@@ -22,6 +22,10 @@ export interface Watch {
 	used: number;
 	/** The fallback's status page was asked; −∞ where it never was. */
 	pageAt: number;
+	/** How often in a row the fallback's page knew nothing of it. */
+	blanks: number;
+	/** How often it was lost there. */
+	pageLosses: number;
 }
 
 /** The watches of what is open. */
@@ -45,15 +49,21 @@ export class FollowBook {
 			receivedAt,
 			...{ askedAt: never, chainAt: never, pageAt: never },
 			heardAt: this.#clock.monotonic(),
-			...{ nulls: 0, losses: 0, used: 0 },
+			...{ nulls: 0, losses: 0, used: 0, blanks: 0, pageLosses: 0 },
 		};
 		this.#watches.set(hash, watch);
 		return watch;
 	}
 
-	/** Begins a watch for each open entry that has none. */
+	get size(): number {
+		return this.#watches.size;
+	}
+
+	/** Begins a watch for each open entry that has none, and ends those of what is not open any more. */
 	sync(): void {
 		for (const entry of this.#journal.open()) this.of(entry);
+		if (this.#watches.size <= this.#journal.depth) return;
+		for (const hash of this.#watches.keys()) if (this.#journal.get(hash) === null) this.#watches.delete(hash);
 	}
 
 	/** Up to `limit` entries that `isMeant`, those first that were not asked for the longest. They count as asked now. */

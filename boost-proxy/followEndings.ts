@@ -26,7 +26,7 @@ export class FollowEndings {
 	/** `untold`: who has it and must hear of that. */
 	end(entry: OpenEntry, ending: Ending, untold: readonly UpstreamName[] = []): void {
 		const { journal, mined, handover, log, onEnd } = this.#with;
-		if (ending === "mined") mined.add(entry, !entry.holders.includes("relay"));
+		if (ending === "mined") mined.add(entry);
 		// The journal says itself where it fails, and goes on in memory.
 		journal.end(entry.hash, ending, untold).catch(() => {});
 		log.debug("a transaction has ended", { hash: entry.hash, reason: ending });

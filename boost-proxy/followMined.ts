@@ -16,8 +16,8 @@ export interface Mined {
 	byChain: boolean;
 }
 
-/** As many as some minutes of a busy relay have; what is beyond is not watched. */
-const MAX_MINED = 20_000;
+/** As many as may be open at once; what is beyond is not watched. */
+const MAX_MINED = 100_000;
 
 /** In the order of their ends. */
 export class MinedEntries {
@@ -35,10 +35,11 @@ export class MinedEntries {
 		this.#clock = dependencies.clock;
 	}
 
-	/** `byChain`: the relay does not hold it. */
-	add(entry: OpenEntry, byChain: boolean): void {
+	/** `ageMs`: since it was mined. Those that were mined first are added first. */
+	add(entry: OpenEntry, ageMs = 0): void {
 		const { hash, from, nonce } = entry;
-		const at = this.#clock.monotonic();
+		const at = this.#clock.monotonic() - ageMs;
+		const byChain = !entry.holders.includes("relay");
 		this.delete(hash);
 		this.#byHash.set(hash, { hash, from, nonce, at, askedAt: at, gone: 0, byChain });
 		this.#byNonce.set(`${from} ${nonce}`, hash);

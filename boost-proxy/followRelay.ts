@@ -185,7 +185,7 @@ export class FollowRelay {
 		if (entry.acknowledged) {
 			watch.nulls = 0;
 			watch.losses += 1;
-			handover.lost(entry.hash);
+			handover.lost(entry.hash, "relay");
 		} else if (clock.now() - entry.receivedAt >= LATE_MS) {
 			journal.notHeld(entry.hash, "relay").catch(() => {});
 		}

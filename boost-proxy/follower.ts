@@ -66,7 +66,7 @@ export function createFollower(options: FollowerOptions, dependencies: FollowerD
 	const ofFallback =
 		fallback === null
 			? null
-			: new FollowPages({ slotMs, deadlineMs }, { journal, fallback, book, endings, clock });
+			: new FollowPages({ slotMs, deadlineMs }, { journal, fallback, handover, book, endings, clock });
 
 	// Something new may come at any time: there is always a next look.
 	const done: Look = { left: true, scanMs: 0 };
@@ -108,6 +108,10 @@ export function createFollower(options: FollowerOptions, dependencies: FollowerD
 	return {
 		name: "follower",
 		async start() {
+			// A process before this one saw them mined.
+			for (const { entry, endedAt } of journal.recentlyMined()) {
+				mined.add(entry, Math.max(0, clock.now() - endedAt));
+			}
 			everything = true;
 			relayLooks.wake();
 			otherLooks.wake();

@@ -61,6 +61,7 @@ export interface Front extends Component {
 
 /** Paths whose JSON-RPC boost understands itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
+const NO_METRICS: Route = { path: "/metrics", handle: () => jsonAnswer(404, { error: "unknown path" }) };
 /** Polls of one's own transactions that are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
@@ -117,6 +118,8 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
 		path: "/tx/{hash}",
+		// While the relay is out each may be questions to a third party, which counts them.
+		weight: 1,
 		async handle({ params }) {
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null)
@@ -138,7 +141,8 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, journal },
 		),
 		...opsRoutes({ checks: [roadCheck(upstreams)], draining }, { clock, log }),
-		...(config.METRICS_PORT === undefined ? [metricsOnly] : []),
+		// Where they have a port of their own, what is passed on must not show the relay's in their place.
+		config.METRICS_PORT === undefined ? metricsOnly : NO_METRICS,
 	];
 	const common = { host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS };
 	const deps = { readAddress, limiter, log, clock };

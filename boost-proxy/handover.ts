@@ -33,8 +33,11 @@ export interface HandoverDependencies {
 
 /** The handover as its owner and the follower see it. */
 export interface Handing extends Handover {
-	/** The relay, though well, has no record of what it acknowledged: it gets it again. */
-	lost(hash: string): void;
+	/**
+	 * `by`, though well, has no record of what it acknowledged. Our relay gets it again; a third party only where nobody
+	 * else has it, and nobody else takes it.
+	 */
+	lost(hash: string, by: UpstreamName): void;
 	/** `by` has given it up by its own rules, and does not get it again. */
 	spent(hash: string, by: UpstreamName): void;
 	/** Sends nothing more, and waits for what is under way. */
@@ -98,9 +101,9 @@ export function createHandover(options: HandoverOptions, dependencies: HandoverD
 	};
 	return {
 		wake,
-		lost(hash) {
+		lost(hash, by) {
 			if (journal.get(hash) === null) return;
-			marks.lost(hash, "relay");
+			marks.lost(hash, by);
 			looks.wake();
 		},
 		spent(hash, by) {

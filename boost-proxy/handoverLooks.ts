@@ -1,5 +1,6 @@
 // When to look: many wakes come in, one look at a time goes out, with a pause between two that keeps their share of the
-// processor small, and a tick while something is left to do. What is looked at is not known here.
+// processor small, a tick while something is left to do, and a slow one where nothing seems to be. What is looked at is
+// not known here.
 
 import type { Background } from "../shared/background.ts";
 import type { Clock, Timer } from "../shared/clock.ts";
@@ -15,12 +16,14 @@ export interface Look {
 export interface LooksOptions {
 	/** Name of the task in the log. */
 	readonly task: string;
-	/** Between the end of a look that left something and the next one, in ms. */
+	/** Between the end of a look that left something and the next one, in ms; ten times that where it left nothing. */
 	readonly tickMs: number;
 }
 
 /** Between two looks at least, in ms. */
 const PAUSE_MS = 20;
+/** Ticks between two looks where nobody wakes them and nothing seems to be left: a wake may have been forgotten. */
+const HEARTBEAT_TICKS = 10;
 /** Looking through a large journal may take one part in this many of the time. */
 const SHARE = 10;
 
@@ -101,7 +104,7 @@ export class Looks {
 			this.#notBefore = this.#dependencies.clock.monotonic() + Math.max(PAUSE_MS, SHARE * look.scanMs);
 			if (!this.#stopped) {
 				if (this.#again) this.wake();
-				else if (look.left) this.#after(this.#options.tickMs, true);
+				else this.#after(this.#options.tickMs * (look.left ? 1 : HEARTBEAT_TICKS), true);
 			}
 		}
 	}

@@ -8,12 +8,15 @@ import { UPSTREAMS, type UpstreamName } from "./domain/delivery.ts";
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 30_000;
 
+/** How long a refusal counts: until an upstream goes out or comes back, for a while (`notBefore`), or for ever. */
+export type Refused = "untilChange" | "forNow" | "forGood";
+
 interface Mark {
 	/** `unsure`: it may have it, no verdict came. `lost`: it had it and knows nothing of it any more. */
 	standing: "sure" | "unsure" | "lost";
 	/** It holds an earlier one of the nonce, and got that while this one was under way. */
 	owed: boolean;
-	refused: "untilChange" | "forGood" | null;
+	refused: Refused | null;
 	faults: number;
 	/** Ms of the clock's monotonic reading. */
 	notBefore: number;
@@ -48,7 +51,9 @@ export class HandoverMarks {
 	}
 
 	isRefused(hash: string, by: UpstreamName): boolean {
-		return (this.#marks[by].get(hash)?.refused ?? null) !== null;
+		const mark = this.#marks[by].get(hash);
+		if (mark?.refused === "forNow") return mark.notBefore > this.#clock.monotonic();
+		return (mark?.refused ?? null) !== null;
 	}
 
 	/** Whether it may be sent there now, as far as faults go. */
@@ -74,12 +79,13 @@ export class HandoverMarks {
 		this.#marks[by].delete(hash);
 	}
 
-	/** `by` does not have it. It is not asked again until an upstream goes out or comes back; `forGood`: never. */
-	refuse(hash: string, by: UpstreamName, refused: "untilChange" | "forGood"): void {
+	/** `by` does not have it, and is not asked again as long as that counts: `forNow` is longer each time. */
+	refuse(hash: string, by: UpstreamName, refused: Refused): void {
 		const mark = this.#of(hash, by);
 		mark.standing = "sure";
 		mark.owed = false;
 		if (mark.refused !== "forGood") mark.refused = refused;
+		if (refused === "forNow") this.fault(hash, by);
 	}
 
 	/** Waits longer after each fault, but at least `atLeastMs`. */
@@ -102,7 +108,7 @@ export class HandoverMarks {
 			for (const mark of this.#marks[by].values()) {
 				mark.faults = 0;
 				mark.notBefore = 0;
-				if (mark.refused === "untilChange") mark.refused = null;
+				if (mark.refused !== "forGood") mark.refused = null;
 			}
 		}
 	}

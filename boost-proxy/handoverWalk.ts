@@ -72,8 +72,7 @@ export class HandoverWalk {
 		return this.#all.some((upstream) => {
 			const { name, breaker } = upstream;
 			if (breaker.isOut) return false;
-			const { marks } = this.#with;
-			return entry.owed.includes(name) || marks.isOwed(entry.hash, name) || marks.isLost(entry.hash, name);
+			return this.#isOwed(entry, name) || this.#isLostAt(entry, upstream);
 		});
 	}
 
@@ -135,11 +134,21 @@ export class HandoverWalk {
 		const { name } = upstream;
 		const { marks, clock } = this.#with;
 		if (upstream.breaker.isOut) return null;
-		if (entry.owed.includes(name) || marks.isOwed(entry.hash, name)) return "owed";
-		if (marks.isLost(entry.hash, name)) return "lost";
+		if (this.#isOwed(entry, name)) return "owed";
+		if (this.#isLostAt(entry, upstream)) return "lost";
 		if (this.#isAt(entry, name) || this.#hasLiveHolder(entry)) return null;
 		if (marks.isRefused(entry.hash, name) || upstream.refusal(entry.path) !== null) return null;
 		return clock.now() < entry.aliveUntil ? "handover" : null;
+	}
+
+	#isOwed(entry: OpenEntry, by: UpstreamName): boolean {
+		return entry.owed.includes(by) || this.#with.marks.isOwed(entry.hash, by);
+	}
+
+	/** Whether it gets it again because it has lost it: a third party only where nobody else has it. */
+	#isLostAt(entry: OpenEntry, { name, dialect }: Upstream): boolean {
+		if (!this.#with.marks.isLost(entry.hash, name)) return false;
+		return dialect === null || !this.#hasLiveHolder(entry);
 	}
 
 	#isAt(entry: OpenEntry, by: UpstreamName): boolean {
@@ -222,28 +231,20 @@ export class HandoverWalk {
 		}
 	}
 
-	async #rejected(upstream: Upstream, entry: OpenEntry, need: Need): Promise<boolean> {
+	/**
+	 * Where somebody else has it still, that one may come back and this one is not asked again until it has. Where nobody
+	 * has it any more, everybody is asked again now and then, until its time is over or the chain says that its nonce is used.
+	 */
+	#rejected(upstream: Upstream, entry: OpenEntry, need: Need): boolean {
 		const { journal, marks } = this.#with;
 		const { hash } = entry;
 		const { name, dialect } = upstream;
-		const others = entry.holders.some((holder) => holder !== name);
-		if (need === "lost" && !others) return this.#dropped(upstream, entry);
-		marks.refuse(hash, name, "untilChange");
+		const others = entry.holders.some((holder) => holder !== name && !marks.isLost(hash, holder));
+		marks.refuse(hash, name, others ? "untilChange" : "forNow");
 		this.#keep(journal.paid(hash, name));
 		this.#keep(journal.notHeld(hash, name));
 		// The earlier one of its nonce is there still.
 		return need === "owed" || (dialect?.takesGaps ?? true);
-	}
-
-	/** Nobody has it, and who had it will not have it again: it is over, unless that is because it is mined. */
-	async #dropped(upstream: Upstream, entry: OpenEntry): Promise<boolean> {
-		const { journal, chain } = this.#with;
-		const { hash } = entry;
-		const call = { method: "eth_getTransactionReceipt", params: [hash] };
-		const [receipt] = (await chain.batch([call], this.#deadlineMs)) ?? [];
-		if (receipt?.ok !== true) return this.#waitFor(entry, upstream);
-		this.#keep(journal.end(hash, receipt.result === null ? "dropped" : "mined"));
-		return true;
 	}
 
 	/** The next nonce of an account on chain; null where nobody says. */

@@ -4,8 +4,9 @@
 import type { Clock } from "../shared/clock.ts";
 import { type CallContext, callContext } from "../shared/http/callContext.ts";
 import type { ReadAddress, VerifySignature } from "../shared/http/clientIdentity.ts";
-import type { HttpAnswer } from "../shared/http/httpAnswer.ts";
+import { type HttpAnswer, retryAfter } from "../shared/http/httpAnswer.ts";
 import { httpAnswerOf, identify, type PostHandler, type PostRequest } from "../shared/http/rpcOverHttp.ts";
+import { boundedQuery } from "../shared/http/submissionQuery.ts";
 import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
 import {
 	type CallLimiter,
@@ -14,10 +15,10 @@ import {
 	methodNotFound,
 } from "../shared/jsonrpc/dispatch.ts";
 import { type RpcBody, type RpcCall, readBody } from "../shared/jsonrpc/envelope.ts";
-import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { RequestState, Trail, Upstreams } from "./domain/ports.ts";
-import { type Failover, unavailable } from "./failover.ts";
+import { type Failover, unavailable, verdictError } from "./failover.ts";
 import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
 import { kindOf, labelOf, RELAY_ONLY, weightOf } from "./policy.ts";
 import { trailHeaders } from "./trailHeaders.ts";
@@ -68,7 +69,11 @@ class BoostIngress {
 					call: (method, params, { state }) => read(method, params, state),
 				},
 				limiter: {
-					take: ({ call, isCharged }, entry, weight) => (isCharged ? 0 : limiter.take(call, entry, weight)),
+					take(context, entry, weight) {
+						if (context.granted === 0) return limiter.take(context.call, entry, weight);
+						context.granted -= 1;
+						return 0;
+					},
 				},
 				...{ log, clock },
 				onCall: (method, outcome, seconds) => onCall(labelOf(method), outcome, seconds),
@@ -90,15 +95,16 @@ class BoostIngress {
 				signature: typeof signature === "string" ? signature : null,
 			},
 			path: target.path === "/noreverts" ? "noreverts" : "fast",
-			search: target.search,
+			search: boundedQuery(target.search),
 			whole: wholeOf(read, body),
 			until: this.#dependencies.clock.monotonic() + this.#options.budgetMs,
 			trail,
 		};
-		const passed = refusal === null ? await this.#passOn(read, body, call, state) : null;
+		const context: BoostContext = { call, state, granted: 0 };
+		const passed = refusal === null ? await this.#passOn(read, body, context) : null;
 		const answer =
 			passed === null || passed instanceof RpcError
-				? await this.#dispatch(read, { call, state, isCharged: passed !== null }, passed ?? refusal)
+				? await this.#dispatch(read, context, passed ?? refusal)
 				: passed;
 		const told = trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
@@ -123,24 +129,30 @@ class BoostIngress {
 	async #passOn(
 		read: RpcBody | RpcError,
 		body: Buffer,
-		call: CallContext,
-		state: RequestState,
+		context: BoostContext,
 	): Promise<HttpAnswer | RpcError | null> {
 		if (read instanceof RpcError) return null;
-		const { clock, limiter, failover, onCall } = this.#dependencies;
+		const { clock, limiter, failover, upstreams, onCall } = this.#dependencies;
+		const { state } = context;
 		const { calls, batch } = read;
 		if (!calls.every((one): one is Passable => this.#isPassable(one))) return null;
 		const ids = calls.map(({ id }) => id);
 		if (ids.every((id) => id === undefined)) return null;
-		for (const one of calls) if (limiter.take(call, one, weightOf(one.method)) > 0) return null;
-		const begun = clock.monotonic();
 		const kinds = new Set(calls.map(({ method }) => kindOf(method)));
 		const relayOnly = kinds.has("relay") || kinds.has("byHash");
+		if (relayOnly && upstreams.relay.breaker.isOut) return null;
+		for (const one of calls) {
+			if (limiter.take(context.call, one, weightOf(one.method)) > 0) return null;
+			context.granted += 1;
+		}
+		const begun = clock.monotonic();
 		try {
 			const answer = await failover.read({ body, ids, batch, relayOnly }, state);
 			const seconds = (clock.monotonic() - begun) / 1000;
 			for (const { method } of calls) onCall(labelOf(method), "ok", seconds);
-			return { status: answer.status, body: answer.body };
+			const { status } = answer;
+			if (status === 429) return { status, body: answer.body, headers: { "retry-after": retryAfter(1_000) } };
+			return { status, body: answer.body };
 		} catch (thrown) {
 			if (!(thrown instanceof RpcError)) throw thrown;
 			return kinds.has("byHash") && !kinds.has("relay") ? null : thrown;
@@ -179,8 +191,7 @@ class BoostIngress {
 		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");
 		if (read.ok) return read.result;
-		const { code, message: words, data } = read.error;
-		throw new ForeignRpcError(code, words, data);
+		throw verdictError(read.error);
 	}
 }
 

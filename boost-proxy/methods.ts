@@ -18,8 +18,8 @@ import type { Views } from "./views.ts";
 export interface BoostContext {
 	readonly call: CallContext;
 	readonly state: RequestState;
-	/** Whether its weight was taken from the client's allowance already. */
-	readonly isCharged: boolean;
+	/** For how many of its calls, from the first on, the weight was taken from the client's allowance already. */
+	granted: number;
 }
 
 /** What the methods use. */

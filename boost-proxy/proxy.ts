@@ -17,7 +17,7 @@ import type { Handover } from "./domain/ports.ts";
 import { createFollower } from "./follower.ts";
 import { createFront, type Front } from "./front.ts";
 import { createHandover } from "./handover.ts";
-import { bindWhenKnown } from "./journal/binding.ts";
+import { type Binding, bindWhenKnown } from "./journal/binding.ts";
 import { openJournal } from "./journal/openJournal.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createUpstreams } from "./upstreams.ts";
@@ -101,8 +101,10 @@ async function connect(
 	);
 	// The handover hears of breakers that are made before it.
 	let handover: Pick<Handover, "wake"> = { wake: () => {} };
+	let binding: Binding | null = null;
 	const links = createUpstreams(config, {
 		...{ clock, node, metrics },
+		chainId: () => binding?.chainId() ?? null,
 		log: log.child("upstreams"),
 		onChange: () => handover.wake(),
 	});
@@ -124,7 +126,10 @@ async function connect(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
 		{ ...{ journal, upstreams, chain, handover: handing, clock, background }, log: log.child("follower") },
 	);
-	const binding = bindWhenKnown({ journal, chain, clock, background, log: log.child("journal") });
+	// A fallback of another chain must not be the one to say which it is.
+	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
+	const bound = bindWhenKnown({ ...{ journal, chain: ours, clock, background }, log: log.child("journal") });
+	binding = bound;
 	const clientTrust = createClientTrust({
 		...{ relay: upstreams.relay, background, clock },
 		log: log.child("relay"),
@@ -134,16 +139,17 @@ async function connect(
 		{ log, clock, version, drainMs },
 		{
 			...{ journal, upstreams, chain, handover: handing, follower, clientTrust, registry, metrics },
-			chainId: binding.chainId,
+			chainId: bound.chainId,
 		},
 	);
 	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
 	const parts: readonly Component[] = [
+		part("store", () => kv.close()),
 		part("journal", () => journal.close()),
 		part("node", async () => node?.close()),
 		links.component,
 		part("work", () => background.join()),
-		{ name: "chain", start: () => binding.start(), stop: async () => binding.stop() },
+		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
 		clientTrust,
 		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
 		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },

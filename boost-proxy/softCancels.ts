@@ -33,7 +33,7 @@ export class SoftCancels {
 		const { journal } = this.#dependencies;
 		const tell = (upstream: Upstream) => this.#tell(tx, siblings, upstream, state);
 		try {
-			await takeBack(siblings, tell, this.#dependencies);
+			await takeBack(siblings, tell, true, this.#dependencies);
 		} finally {
 			// The same bytes again are answered with their hash, as long as they would mean nothing or a payment.
 			if (siblings.some(({ hash }) => journal.ended(hash)?.ending === "cancelled")) {
@@ -52,6 +52,7 @@ export class SoftCancels {
 		upstream: Upstream,
 		state: RequestState,
 	): Promise<Told> {
+		if (upstream.breaker.isOut) return { kind: "out" };
 		const { asker, trail, whole } = state;
 		if (upstream.dialect?.softCancels === false) {
 			return { kind: "cannot", why: unavailable("the fallback holds it and knows no cancel without cost") };

@@ -5,12 +5,12 @@
 import type { Clock } from "../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../shared/ethereum/transaction.ts";
 import { readSubmissionQuery } from "../shared/http/submissionQuery.ts";
-import { ForeignRpcError, RpcError } from "../shared/jsonrpc/errors.ts";
+import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { Logger } from "../shared/log.ts";
 import type { UpstreamName, WireVerdict } from "./domain/delivery.ts";
 import type { EndedEntry, OpenEntry } from "./domain/journalEntry.ts";
 import type { Handover, Journal, RequestState, Sendable, Upstream, Upstreams } from "./domain/ports.ts";
-import { type Delivered, type Failover, unavailable } from "./failover.ts";
+import { type Delivered, type Failover, stateOf, unavailable, verdictError } from "./failover.ts";
 import type { SoftCancels } from "./softCancels.ts";
 
 /** A transaction that was taken. */
@@ -80,7 +80,9 @@ export class Submissions {
 		const key = `${tx.from} ${tx.nonce}`;
 		// One nonce at a time: who comes second shall find the first one in the journal.
 		for (let before = this.#nonces.get(key); before !== undefined; before = this.#nonces.get(key)) {
-			await before;
+			if (!(await this.#ended(before, this.#dependencies.failover.leftMs(state)))) {
+				throw unavailable("another transaction of the same nonce is still under way");
+			}
 		}
 		const turn = this.#inTurn(tx, softCancellations, state);
 		const settled = turn.catch(() => {}).then(() => this.#nonces.delete(key));
@@ -159,12 +161,11 @@ export class Submissions {
 		}
 		if (delivered.kind === "rejected") {
 			if (earlier === null) this.#keep(journal.notHeld(tx.hash, delivered.by));
-			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
+			await this.#unwritten(tx.hash, earlier);
 			this.#note(state, "rejected");
-			const { code, message, data } = delivered.error;
-			throw new ForeignRpcError(code, message, data);
+			throw verdictError(delivered.error);
 		}
-		this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
+		await this.#unwritten(tx.hash, earlier);
 		throw this.#nobody(state, delivered.error);
 	}
 
@@ -186,18 +187,27 @@ export class Submissions {
 		}
 		this.#keep(journal.settle(tx.hash, true));
 		// The relay's word is enough where the journal fails, or takes too long.
-		const inTime = await this.#settled(writes);
+		const inTime = await this.#ended(Promise.allSettled(writes), JOURNAL_MS);
 		if (!inTime || !journal.isDurable || journal.get(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
 		if (siblings.length > 0 || journal.get(tx.hash) === null) handover.wake();
 	}
 
-	/** Whether all of them ended in time, well or not. */
-	#settled(writes: readonly Promise<unknown>[]): Promise<boolean> {
+	/** What was refused must not be on disk as taken when its client hears of that: a restart would send it again. */
+	async #unwritten(hash: string, earlier: OpenEntry | null): Promise<void> {
+		const settled = this.#dependencies.journal.settle(hash, earlier?.acknowledged ?? false);
+		await this.#ended(
+			settled.catch(() => {}),
+			JOURNAL_MS,
+		);
+	}
+
+	/** Whether `work`, which never rejects, ended within `ms`. */
+	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return new Promise((resolve) => {
-			const timer = this.#dependencies.clock.after(JOURNAL_MS, () => resolve(false));
-			Promise.allSettled(writes).then(() => {
+			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
+			work.then(() => {
 				timer.cancel();
 				resolve(true);
 			});
@@ -228,13 +238,15 @@ export class Submissions {
 			if (!isBefore || entry.holders.includes(upstream.name) || upstream.refusal(entry.path) !== null)
 				continue;
 			if (!this.#dependencies.upstreams.relay.breaker.isOut) continue;
-			const raw = await journal.raw(entry.hash);
+			const raw = await journal.raw(entry.hash).catch(() => null);
 			if (raw === null || journal.get(entry.hash) === null) continue;
 			const { hash, from, path, search } = entry;
-			const deadlineMs = failover.leftMs(state) / 2;
+			const deadlineMs = failover.leftMs(state) / 4;
 			const sendable = { hash, from, raw, path, search };
 			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
-			if (delivery?.kind !== "acknowledged") return;
+			const mayHave =
+				delivery?.kind === "acknowledged" || (delivery !== null && stateOf(delivery) === "doubtful");
+			if (!mayHave) return;
 			this.#keep(journal.held(hash, upstream.name));
 			// It may have ended meanwhile, and whoever has it now is to hear of that.
 			if (journal.get(hash) === null) this.#dependencies.handover.wake();
@@ -244,7 +256,7 @@ export class Submissions {
 	#nobody(state: RequestState, error: WireVerdict | null): Error {
 		this.#note(state, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
-		if (error !== null) return new ForeignRpcError(error.code, error.message, error.data);
+		if (error !== null) return verdictError(error);
 		const refusal = fallback?.refusal(state.path) ?? null;
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
 		if (refusal !== null) return unavailable(refusal);

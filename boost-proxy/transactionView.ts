@@ -7,11 +7,10 @@ import {
 	type RpcTransaction,
 } from "../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../shared/ethereum/transaction.ts";
-import { ForeignRpcError } from "../shared/jsonrpc/errors.ts";
 import { attemptMs } from "./budget.ts";
 import { isInBlock, isObject, transactionOf } from "./chainFacts.ts";
 import type { RequestState } from "./domain/ports.ts";
-import { unavailable } from "./failover.ts";
+import { unavailable, verdictError } from "./failover.ts";
 import { isUserEnding } from "./journal/endedEntries.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
@@ -59,7 +58,7 @@ async function ofRelay(
 	if (answer === null) return undefined;
 	if (!answer.ok) {
 		trail.answeredBy.add(relay.name);
-		throw new ForeignRpcError(answer.error.code, answer.error.message, answer.error.data);
+		throw verdictError(answer.error);
 	}
 	const found = transactionOf(answer, hash);
 	if (found !== undefined) trail.answeredBy.add(relay.name);
@@ -98,7 +97,7 @@ async function ofJournal(
 ): Promise<RpcTransaction | null> {
 	const entry = journal.get(hash);
 	if (entry === null || !entry.acknowledged) return null;
-	const raw = await journal.raw(hash);
+	const raw = await journal.raw(hash).catch(() => null);
 	// It may have ended meanwhile.
 	if (raw === null || journal.get(hash) === null) return null;
 	const decoded = decodeTransaction(raw);

@@ -50,6 +50,8 @@ export class TripRules {
 			case "answered":
 			case "cut":
 			case "internal":
+			// About that request's size, or its answer's.
+			case "tooLarge":
 				return false;
 			case "limited":
 				return this.#options.upstream === "fallback";

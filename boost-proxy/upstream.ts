@@ -10,6 +10,7 @@ import type {
 	Breaker,
 	Call,
 	CallResult,
+	Cut,
 	Dialect,
 	Road,
 	Sendable,
@@ -116,35 +117,37 @@ export class HttpUpstream implements Upstream {
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
-		return this.#read(body, options, true, this.#dependencies.readRoads);
+		return this.#read(body, options, { asCame: true, roads: this.#dependencies.readRoads, anyway: false });
 	}
 
-	/** `asCame`: the body is the client's own, so that a signature of it fits. */
+	/** `asCame`: the body is the client's own, so that a signature of it fits. `anyway`: see {@link Upstream.call}. */
 	async #read(
 		body: Buffer | string,
 		options: ReadOptions,
-		asCame: boolean,
-		roads: PathRoads = this.#dependencies.roads,
+		{
+			asCame,
+			roads,
+			anyway,
+		}: { readonly asCame: boolean; readonly roads: PathRoads; readonly anyway: boolean },
 	): Promise<Reading | null> {
 		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
 		const { road, target } = this.#place(roads, path, search);
 		const headers = this.#headers(asker, asCame);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run("read", async (cut) => {
+		const attempt = async (cut?: Cut) => {
 			if (trail !== undefined) trail.attempts += 1;
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
+			const more = cut === undefined ? {} : { cut };
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), ...more });
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
 			return { outcome, reading };
-		});
+		};
+		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
 		return ran?.reading ?? null;
 	}
 
-	async call(
-		call: Call,
-		options: SendOptions & { readonly path?: BoostPath; readonly whole?: WholeBody | null },
-	): Promise<CallResult | null> {
+	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
 		const whole = this.dialect === null ? (options.whole ?? null) : null;
 		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
 		const ids = [whole?.id ?? ID];
@@ -152,7 +155,7 @@ export class HttpUpstream implements Upstream {
 		const reading = await this.#read(
 			body,
 			{ ...options, path, search: "", ids, batch: false },
-			whole !== null,
+			{ asCame: whole !== null, roads: this.#dependencies.roads, anyway: options.anyway ?? false },
 		);
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
@@ -162,7 +165,11 @@ export class HttpUpstream implements Upstream {
 		if (this.dialect?.batches === false) return this.#oneByOne(calls, options);
 		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
 		const ids = calls.map((_, i) => i);
-		const reading = await this.#read(body, { ...options, path: "fast", search: "", ids, batch: true }, false);
+		const reading = await this.#read(
+			body,
+			{ ...options, path: "fast", search: "", ids, batch: true },
+			{ asCame: false, roads: this.#dependencies.roads, anyway: false },
+		);
 		return reading === null ? null : readCalls(reading, ids);
 	}
 

@@ -22,6 +22,8 @@ export interface UpstreamsDependencies {
 	/** Independent of both; null where none is set. */
 	readonly node: JsonRpcClient | null;
 	readonly metrics: BoostMetrics;
+	/** The relay's and the journal's; null until somebody told it. */
+	readonly chainId: () => bigint | null;
 	/** A breaker has changed its state. */
 	readonly onChange: () => void;
 }
@@ -44,7 +46,7 @@ const NO_REFUSALS = { fast: null, noreverts: null };
 
 /** Makes them; nothing is asked yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): Links {
-	const { clock, log, node, metrics, onChange } = dependencies;
+	const { clock, log, node, metrics, chainId, onChange } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const { fallback: fallbackConfig } = config;
 	// What can't be connected to must be known well within a submission's share.
@@ -136,7 +138,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const probeRoad = fallbackProbeRoads.roads.fast;
 	const fallbackBreaker = guard(
 		"fallback",
-		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS }, { place: probeRoad }),
+		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId }, { place: probeRoad }),
 	);
 	const fallback = new HttpUpstream(
 		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },

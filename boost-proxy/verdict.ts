@@ -32,6 +32,8 @@ const INTERNAL = -32603;
 const LIMIT = -32005;
 /** Unauthorized, payment required, forbidden: what providers say of a key or a bill. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
+/** Body, target and headers. */
+const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
 
 /**
  * What became of a transaction that was sent alone as the request `expected.id`. Its hash (any case) is success, and so
@@ -141,6 +143,8 @@ function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged
 
 function withoutAnswer({ status }: Exchange, upstream: Judged): Fault {
 	if (status === 429 && upstream.name === "fallback") return "limited";
+	// It was too long for whoever stands in front: that is about this request.
+	if (TOO_LONG_STATUS.has(status)) return "tooLarge";
 	return status >= 400 ? "httpStatus" : "notJsonRpc";
 }
 

@@ -122,9 +122,12 @@ export interface Journal {
 	open(): Iterable<OpenEntry>;
 	/** Ended ones of which somebody was not told yet. */
 	untold(): Iterable<EndedEntry>;
+	/** Mined ones that can be opened again, as they were, with their ends in ms since the epoch; in the order of the ends. */
+	recentlyMined(): Iterable<{ readonly entry: OpenEntry; readonly endedAt: number }>;
 	/**
-	 * Opens it, under way, with `holder` as the one who is given it first. Where there is no room (or it is open already)
-	 * nothing is kept and false comes at once. Rejects where the store fails; it is then kept in memory alone.
+	 * Opens it, under way, with `holder` as the one who is given it first. One that is open and was not acknowledged
+	 * becomes what this request asks for; who may have it, and is owed it, stays. Where there is no room, or it is open
+	 * otherwise, nothing is kept and false comes at once. Rejects where the store fails; it is then kept in memory alone.
 	 */
 	add(entry: NewEntry, holder: UpstreamName): Promise<boolean>;
 	/** One more that was given it. */
@@ -133,7 +136,10 @@ export interface Journal {
 	notHeld(hash: string, by: UpstreamName): Promise<void>;
 	/** `by`, which was owed it, has it now or will never have it. */
 	paid(hash: string, by: UpstreamName): Promise<void>;
-	/** A request about it (a cancel) is under way, or over: meanwhile nobody else sees to it. In memory alone. */
+	/**
+	 * One more request about it (a cancel) is under way, or one is over: they are counted, and until the last of them is
+	 * over, and the one that brought it, nobody else sees to it. In memory alone.
+	 */
 	setUnderWay(hash: string, underWay: boolean): void;
 	/** The request that brought it is over. Not acknowledged and held by nobody: it is forgotten. */
 	settle(hash: string, acknowledged: boolean): Promise<void>;
@@ -279,11 +285,16 @@ export interface Upstream {
 	): Promise<Reading | null>;
 	/**
 	 * One call on `path` (fast unless said); null where it is out or no answer to the call came. `whole`: sent on in its
-	 * place to our relay, so that the client's signature fits.
+	 * place to our relay, so that the client's signature fits. `anyway`: past its breaker, charged to nobody: open is not
+	 * dead, and what is taken back should be so wherever it is.
 	 */
 	call(
 		call: Call,
-		options: SendOptions & { readonly path?: BoostPath; readonly whole?: WholeBody | null },
+		options: SendOptions & {
+			readonly path?: BoostPath;
+			readonly whole?: WholeBody | null;
+			readonly anyway?: boolean;
+		},
 	): Promise<CallResult | null>;
 	/** Many calls, as one request where it takes those; null where it is out or any answer is missing. */
 	batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null>;

@@ -40,6 +40,14 @@ export class EndedEntries {
 		yield* this.#untold.values();
 	}
 
+	/** What can be open again, with its end in ms since the epoch; the first to end first. */
+	*mined(): Generator<{ readonly entry: KeptEntry; readonly endedAt: number }> {
+		for (const [hash, entry] of this.#mined) {
+			const ended = this.get(hash);
+			if (ended !== undefined) yield { entry, endedAt: ended.endedAt };
+		}
+	}
+
 	/** One more, or another state of one. Answers the hash that had to make room, or null. */
 	set(ended: EndedEntry, was: KeptEntry | null = null): string | null {
 		const { hash } = ended;

@@ -53,6 +53,11 @@ export class Endings {
 		return this.#entries.untold();
 	}
 
+	/** Mined ones that can be opened again, as they were, the first to end first. */
+	mined(): ReturnType<EndedEntries["mined"]> {
+		return this.#entries.mined();
+	}
+
 	/** Ends one; `was`: what it was, where it is mined. */
 	end(ended: Omit<EndedEntry, "endedAt">, was: KeptEntry | null): Promise<void> {
 		const { hash, from, nonce, path, address, ending, untold } = ended;

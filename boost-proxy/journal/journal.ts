@@ -18,7 +18,7 @@ const DONE = Promise.resolve();
 export interface JournalLimits {
 	/** Life of an entry from its arrival, or the last word that it is on its way, in ms. */
 	readonly ttlMs: number;
-	/** Open entries at most. */
+	/** Open entries at most. It bounds what stays in memory of each: requests come with a query of bounded length. */
 	readonly maxEntries: number;
 	/** Bytes of transactions at most that wait for the disk, or that it refused. */
 	readonly unwrittenBytes: number;
@@ -89,10 +89,18 @@ export class DiskJournal implements Journal {
 		return this.#endings.untold();
 	}
 
-	/** No room: `maxEntries` are open, or more than `unwrittenBytes` wait for the disk. */
+	recentlyMined(): ReturnType<Journal["recentlyMined"]> {
+		return this.#endings.mined();
+	}
+
+	/**
+	 * No room: `maxEntries` are open, or more than `unwrittenBytes` wait for the disk. One that was not acknowledged needs
+	 * none: its place and its bytes are there.
+	 */
 	async add(entry: NewEntry, holder: UpstreamName): Promise<boolean> {
 		const { hash } = entry;
-		if (this.#open.get(hash) !== undefined || !this.#hasRoom) return false;
+		const before = this.#open.get(hash);
+		if (before?.acknowledged ?? !this.#hasRoom) return false;
 		const kept: KeptEntry = {
 			hash,
 			from: entry.from,
@@ -102,16 +110,18 @@ export class DiskJournal implements Journal {
 			softCancellations: entry.softCancellations,
 			address: entry.address,
 			receivedAt: entry.receivedAt,
-			owed: entry.owed,
-			holders: [holder],
+			owed: union(before?.owed, entry.owed),
+			holders: union(before?.holders, [holder]),
 			underWay: true,
 			acknowledged: true,
 			isSettled: false,
 			aliveUntil: entry.receivedAt + this.#limits.ttlMs,
 		};
 		const state = { kind: "open", entry: kept } as const;
+		if (before !== undefined) this.#open.remove(before);
 		this.#open.add(kept);
-		if (this.#endings.get(hash) === undefined) await this.#disk.create(hash, state, entry.raw);
+		if (before !== undefined) await this.#saveOpen(kept);
+		else if (this.#endings.get(hash) === undefined) await this.#disk.create(hash, state, entry.raw);
 		else {
 			this.#endings.takeOut(hash);
 			await this.#disk.save(hash, state, entry.raw);
@@ -214,7 +224,8 @@ export class DiskJournal implements Journal {
 		const was = this.#endings.takeMined(hash);
 		if (was === null) return DONE;
 		const aliveUntil = this.#clock.now() + this.#limits.ttlMs;
-		const entry: KeptEntry = { ...was, underWay: false, isSettled: true, aliveUntil };
+		const underWay = this.#requests.has(hash);
+		const entry: KeptEntry = { ...was, underWay, isSettled: true, aliveUntil };
 		this.#open.add(entry);
 		return this.#saveOpen(entry);
 	}
@@ -247,4 +258,11 @@ export class DiskJournal implements Journal {
 		this.#open.remove(entry);
 		return this.#disk.save(entry.hash, null);
 	}
+}
+
+function union(
+	some: readonly UpstreamName[] | undefined,
+	more: readonly UpstreamName[],
+): readonly UpstreamName[] {
+	return some === undefined ? more : [...new Set([...some, ...more])];
 }

@@ -17,6 +17,20 @@ export interface SubmissionQuery {
 export const MAX_REFERRER_LENGTH = 64;
 /** Both spellings of the flag. */
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
+/** Queries that are longer hold nothing but noise beside what is known. */
+const MAX_QUERY_LENGTH = 1_024;
+
+/** The query as it came, or, where it is longer than any is that means something, what is known of it. */
+export function boundedQuery(search: string): string {
+	if (search.length <= MAX_QUERY_LENGTH) return search;
+	const known: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];
+	const kept = new URLSearchParams();
+	for (const [name, value] of new URLSearchParams(search)) {
+		if (known.includes(name) && kept.size <= known.length)
+			kept.append(name, value.slice(0, MAX_QUERY_LENGTH / 8));
+	}
+	return kept.toString();
+}
 
 /** Reads it. Throws RpcError `invalidParams` naming the parameter and what was expected. */
 export function readSubmissionQuery(query: URLSearchParams): SubmissionQuery {

@@ -79,7 +79,12 @@ export const FAULT_CASES: readonly FaultCase[] = [
 	wireCase("429", { kind: "status", status: 429 }),
 	wireCase("late acceptance", { kind: "late", ms: 3_000 }, { slow: true }),
 	wireCase("flapping", { kind: "flapping", everyMs: 120 }, { breaker: "returns" }),
-	submissionCase("submissions hang, all else is well", { kind: "late", ms: 60_000 }, { slow: true }),
+	// Sixteen, and one more for each time-out but the last of those that open it.
+	submissionCase(
+		"submissions hang, all else is well",
+		{ kind: "late", ms: 60_000 },
+		{ slow: true, hole: 18 },
+	),
 	submissionCase("submissions get 502, all else is well", { kind: "status", status: 502 }),
 	wireCase(
 		"storm of -32603, /readyz is well",

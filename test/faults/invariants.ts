@@ -9,7 +9,8 @@ import { holeOf } from "./figures.ts";
 import type { Sent } from "./traffic.ts";
 import type { World } from "./world.ts";
 
-const MINED_MS = 20_000;
+/** Long, for a machine that is busy: it is the loss that is looked for, not the time. */
+const MINED_MS = 60_000;
 const MOST_SHOWN = 3;
 const HOLE = 16;
 
@@ -34,7 +35,7 @@ export async function violationsOf(story: CellStory, waitMs = MINED_MS): Promise
 /** What holds whatever happens: nothing that was acknowledged is lost, public or loose. */
 export async function lostOf(parts: CellParts, sent: readonly Sent[], waitMs = MINED_MS): Promise<string[]> {
 	return [
-		...(await minedOf(parts.world, sent, waitMs)),
+		...(await minedOf(parts, sent, waitMs)),
 		...revertsOf(parts, sent),
 		...publicOf(parts.world, sent),
 		...(await journalOf(parts, sent, waitMs)),
@@ -115,10 +116,23 @@ function fallbackOf({ fault, parts, sent }: CellStory): string[] {
 }
 
 /** What was acknowledged is mined. */
-async function minedOf(world: World, sent: readonly Sent[], waitMs: number): Promise<string[]> {
+async function minedOf(
+	{ world, boost }: CellParts,
+	sent: readonly Sent[],
+	waitMs: number,
+): Promise<string[]> {
 	const isOpen = ({ outcome, hash }: Sent) => outcome.kind === "acknowledged" && !world.mined.has(hash);
 	await until("all is mined", () => !sent.some(isOpen), waitMs).catch(() => {});
-	return told(`acknowledged and not mined within ${waitMs} ms`, sent, isOpen);
+	const found = told(`acknowledged and not mined within ${waitMs} ms`, sent, isOpen);
+	const lost = sent.find(isOpen);
+	if (lost === undefined) return found;
+	const [atBoost, atFallback] = await Promise.all(
+		[boost.url, world.fallbackUrl].map((url) => stageOf(url, lost.hash).catch(() => "no answer")),
+	);
+	return [
+		...found,
+		`${lost.hash} of nonce ${lost.nonce} is ${atBoost} at boost, ${atFallback} at the fallback`,
+	];
 }
 
 /** No builder was ever told that a transaction of /noreverts may revert. */

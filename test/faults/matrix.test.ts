@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { TestAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { isWell, statusOf } from "./boostHere.ts";
 import { runCell } from "./cell.ts";
@@ -24,9 +25,14 @@ const OPTIONS = {
 /** A cell uses about fifty; on a busy machine, where each takes longer, more. */
 const ACCOUNTS = 4_000;
 
+/** Of the tests that count. */
+const COUNTING = 200;
+
 let world: World;
+let counting: TestAccount[];
 before(async () => {
-	world = await startWorld({ blockMs: 450, builder: "plain", accounts: ACCOUNTS });
+	world = await startWorld({ blockMs: 450, builder: "plain", accounts: ACCOUNTS + COUNTING });
+	counting = [...world.accounts(COUNTING)];
 });
 after(() => world.stop());
 
@@ -56,7 +62,7 @@ const SLOW: CellSettings["boost"] = {
 async function inVain(url: string, count: number): Promise<number> {
 	let found = 0;
 	for (let i = 0; i < count; i++) {
-		const { attempts, upstream, outcome } = await sendOne(world, url);
+		const { attempts, upstream, outcome } = await sendOne(counting.pop(), url);
 		assert.deepEqual(outcome, { kind: "acknowledged" });
 		if (upstream !== "relay" && attempts > 1) found += 1;
 	}
@@ -100,7 +106,7 @@ test("a relay that hangs gets sixteen requests and no more", async (t) => {
 	await parts.wire.set({ kind: "acceptHang" });
 	const answers: Promise<Answered>[] = [];
 	const send = (count: number) => {
-		for (let i = 0; i < count; i++) answers.push(sendOne(world, parts.boost.url));
+		for (let i = 0; i < count; i++) answers.push(sendOne(counting.pop(), parts.boost.url));
 	};
 	send(16);
 	await until("sixteen are under way", async () => {

@@ -1,15 +1,13 @@
 // Single transactions for tests that count: a boost's URL comes in, how it answered one goes out.
 
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
-import { rawTransaction } from "../support/txFactory.ts";
+import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
 import { type Answered, askBoost } from "./traffic.ts";
-import type { World } from "./world.ts";
 
 export type { Answered } from "./traffic.ts";
 
-/** Sends one of an account of its own on /fast. */
-export function sendOne(world: World, url: string): Promise<Answered> {
-	const by = world.nextAccount();
+/** Sends one transaction of `by`, which has sent none before, on /fast. */
+export function sendOne(by: TestAccount | undefined, url: string): Promise<Answered> {
 	if (by === undefined) throw new Error("no account");
 	const raw = rawTransaction({ by, gasLimit: 21_000, value: 1 });
 	return askBoost(`${url}/fast`, raw, `0x${keccak256(raw).toString("hex")}`);

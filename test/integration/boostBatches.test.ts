@@ -15,7 +15,8 @@ let recorder: RecordingFallback;
 let protect: BoostClient;
 before(async () => {
 	recorder = await startRecordingFallback();
-	scene = await startBoostScene();
+	// A hundred submissions share it, one after another.
+	scene = await startBoostScene({ boost: { REQUEST_BUDGET_MS: "25000" } });
 	boost = scene.boost;
 	const node = scene.system.chain.url;
 	const env = { FALLBACK_URL: recorder.url, FALLBACK_DIALECT: "flashbots", ETH_RPC_URL: node };

@@ -59,7 +59,7 @@ test("one whose client was told of an error does not count", async () => {
 test("the relay's refusal is passed on, in its words", async () => {
 	const scene = new ViewScene();
 	scene.relay.rows.set(COUNT, () => refusal(-32005, "limit exceeded"));
-	await assert.rejects(ask(scene), { name: "ForeignRpcError", code: -32005, message: "limit exceeded" });
+	await assert.rejects(ask(scene), { name: "RpcError", code: -32005, message: "limit exceeded" });
 	assert.deepEqual(scene.fallback.asked, []);
 });
 

@@ -59,3 +59,18 @@ test("time-outs of those that hang open it; without another upstream all are sen
 	await alone.say("answered", "read");
 	assert.equal(await alone.say("answered"), true);
 });
+
+test("one that hangs right after it came back costs a handful, not as many as the first time", async (t) => {
+	const scene = new BreakerScene(t);
+	scene.breaker.start();
+	await scene.openAndClose();
+	assert.equal(scene.breaker.isOut, false);
+	scene.found = "hang";
+	let sent = 0;
+	for (let i = 0; i < 200 && !scene.breaker.isOut; i++) {
+		if (scene.send().isBegun) sent += 1;
+		await scene.clock.advance(10);
+	}
+	assert.equal(scene.breaker.isOut, true);
+	assert.ok(sent <= 6, `${sent} requests fell into the hole at a relapse`);
+});

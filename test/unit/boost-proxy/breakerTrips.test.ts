@@ -9,7 +9,7 @@ import { BreakerScene } from "../../support/breakerScene.ts";
 
 const KINDS = ["submission", "read"] as const;
 /** Faults that count in a row wherever they come from; time-outs have their own tests. */
-const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash", "tooLarge"] as const;
+const CHARGED = ["reset", "httpStatus", "notJsonRpc", "wrongHash"] as const;
 
 /** What it is that brought it to this. */
 const now = ({ breaker, trips }: BreakerScene) =>

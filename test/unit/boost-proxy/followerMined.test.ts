@@ -76,3 +76,40 @@ test("a receipt that is gone in two looks running opens it again, within twelve 
 		await scene.stop();
 	}
 });
+
+test("what was mined before the start is watched for the rest of its time", async () => {
+	for (const holder of ["relay", "fallback"] as const) {
+		const scene = await handoverScene();
+		const { relay, chain, clock, journal } = scene;
+		const [early, late] = [
+			await scene.opened(1, [holder]),
+			await scene.opened(2, [holder], { from: senderOf(2) }),
+		];
+		for (const hash of [early, late]) {
+			relay.stages.set(hash, "INCLUDED");
+			chain.receipts.add(hash);
+		}
+		await journal.end(early, "mined");
+		await clock.advance(9 * SLOT_MS);
+		await journal.end(late, "mined");
+		await scene.follower.start();
+		await clock.advance(4 * SLOT_MS);
+		relay.called.length = 0;
+		for (const hash of [early, late]) {
+			relay.stages.set(hash, "BROADCAST");
+			chain.receipts.delete(hash);
+		}
+		await clock.advance(2 * SLOT_MS);
+		assert.deepEqual(
+			[scene.holders(early), scene.holders(late)],
+			[null, [holder]],
+			"a reorganisation is seen",
+		);
+		assert.equal(
+			relay.called.some(({ call }) => JSON.stringify(call.params).includes(early)),
+			false,
+			"twelve slots from its end, not from the start",
+		);
+		await scene.stop();
+	}
+});

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ACKNOWLEDGED, endingOf, failure, fault, handoverScene, hashOf, refused } from "./sceneHandover.ts";
+import { ACKNOWLEDGED, failure, fault, handoverScene, hashOf, refused } from "./sceneHandover.ts";
 
 /** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is out. */
 async function replacedInOutage(options: Parameters<typeof handoverScene>[0] = {}) {
@@ -81,7 +81,7 @@ test("while a replacement is under way the earlier one goes nowhere, and then on
 	relay.breaker.set(true);
 	await clock.advance(3_000);
 	assert.deepEqual(fallback.hashes, []);
-	await journal.settle(later, true);
+	journal.setUnderWay(later, false);
 	await clock.advance(3_000);
 	assert.deepEqual(fallback.hashes, [later, next]);
 	await scene.stop();
@@ -151,8 +151,8 @@ test("what the relay has lost it gets again", async () => {
 	const hash = await scene.opened(1);
 	const answers = [fault(false), ACKNOWLEDGED];
 	relay.answer = () => answers.shift() ?? refused();
-	handover.lost(hash);
-	handover.lost(hashOf(99));
+	handover.lost(hash, "relay");
+	handover.lost(hashOf(99), "relay");
 	await clock.advance(100);
 	assert.deepEqual(
 		[relay.hashes, fallback.hashes],
@@ -166,27 +166,17 @@ test("what the relay has lost it gets again", async () => {
 	await scene.stop();
 });
 
-test("what the relay has lost and refuses is over, unless somebody else holds it or it is mined", async () => {
+test("what the relay has lost and refuses is the other holder's alone", async () => {
 	const scene = await handoverScene();
-	const { relay, fallback, chain, clock, handover } = scene;
-	relay.answer = () => refused();
-	fallback.answer = () => refused();
+	const { relay, fallback, clock, handover } = scene;
 	handover.wake();
 	await clock.advance(100);
-	const [dropped, mined, held] = [
-		await scene.opened(1),
-		await scene.opened(2),
-		await scene.opened(3, ["relay", "fallback"]),
-	];
-	chain.receipts.add(mined);
-	chain.isDown = true;
-	for (const hash of [dropped, mined, held]) handover.lost(hash);
-	await clock.advance(100);
-	assert.deepEqual(scene.holders(dropped), ["relay"], "nobody says whether it is mined");
-	chain.isDown = false;
-	await clock.advance(5_000);
-	assert.deepEqual([endingOf(scene, dropped), endingOf(scene, mined)], ["dropped", "mined"]);
-	assert.deepEqual(scene.holders(held), ["fallback"]);
+	relay.answer = () => refused();
+	const hash = await scene.opened(1, ["relay", "fallback"]);
+	handover.lost(hash, "relay");
+	await clock.advance(60_000);
+	assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
+	assert.deepEqual(scene.holders(hash), ["fallback"]);
 	await scene.stop();
 });
 

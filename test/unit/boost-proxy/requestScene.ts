@@ -43,6 +43,8 @@ export class HandUpstream implements Upstream {
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
 	isOut = false;
+	/** Whether it answers although its breaker is open. */
+	isReachable = false;
 	readonly sent: {
 		readonly tx: Sendable;
 		readonly deadlineMs: number;
@@ -99,8 +101,8 @@ export class HandUpstream implements Upstream {
 		throw new Error("not read here");
 	}
 
-	async call(call: Call): Promise<CallResult | null> {
-		if (this.isOut) return null;
+	async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
+		if (this.isOut && !(options?.anyway === true && this.isReachable)) return null;
 		this.called.push(call);
 		return this.answers.shift() ?? null;
 	}

@@ -140,8 +140,11 @@ export class HandUpstream implements Upstream {
 			}));
 			return { ok: true, result };
 		}
-		assert.equal(call.method, "eth_cancelTransaction");
 		const hash = String(param);
+		if (call.method === "eth_getTransactionByHash") {
+			return { ok: true, result: this.stages.has(hash) ? { hash } : null };
+		}
+		assert.equal(call.method, "eth_cancelTransaction");
 		if (this.stages.get(hash) !== "BROADCAST") return failure("transaction not found or no longer pending");
 		this.stages.set(hash, "CANCELLED");
 		return { ok: true, result: true };

@@ -73,12 +73,29 @@ test("held by both: both are told; one that is out is told when it is back", asy
 	assert.deepEqual(half.journal.ended(one.hash)?.untold, ["relay"]);
 });
 
-test("the only holder is out: it can't be taken back now, which is said, and it stays as it was", async () => {
+test("the only holder is out: that is said, it goes to nobody else, and the holder is told when it is back", async () => {
 	const scene = await requestScene();
 	const one = await heldByRelay(scene);
 	scene.relay.isOut = true;
+	const stranger = scene.request({ address: "198.51.100.7" });
+	await assert.rejects(scene.cancels.cancel(one.hash, stranger), /not found or no longer pending/);
+	assert.notEqual(scene.journal.get(one.hash), null, "a stranger ended it");
 	await assert.rejects(scene.cancels.cancel(one.hash, scene.request()), /^RpcError: no relay available/);
-	assert.equal(scene.journal.get(one.hash)?.underWay, false);
+	assert.equal(scene.journal.ended(one.hash)?.ending, "cancelled");
+	assert.deepEqual(scene.journal.ended(one.hash)?.untold, ["relay"]);
+	assert.equal(await scene.cancels.cancel(one.hash, scene.request()), true, "again by one who may");
+});
+
+test("one that nobody holds is taken back at once; one that is mined is not pending any more", async () => {
+	const scene = await requestScene();
+	const one = await heldByRelay(scene);
+	await scene.journal.notHeld(one.hash, "relay");
+	assert.equal(await scene.cancels.cancel(one.hash, scene.request()), true);
+	const other = signedTransaction({ nonce: 1n, by: OWNER });
+	await scene.submissions.submit(other.raw, scene.request());
+	await scene.journal.end(other.hash, "mined");
+	scene.relay.isOut = true;
+	await assert.rejects(scene.cancels.cancel(other.hash, scene.request()), /not found or no longer pending/);
 });
 
 test("no verdict from who holds it: it may be taken back there, so it is ended and handed to no other", async () => {

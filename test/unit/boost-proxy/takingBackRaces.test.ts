@@ -85,6 +85,49 @@ test("a cancel that fails leaves a submission that is still under way to its own
 	assert.equal(journal.get(one.hash)?.underWay, false);
 });
 
+test("a relay that has lost it says that it is not pending: it is taken back all the same, and not sent again", async () => {
+	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const one = tx();
+	await submissions.submit(one.raw, request());
+	const notFound = { code: -32000, message: "transaction not found or no longer pending" };
+	relay.answers = [
+		{ ok: false, error: notFound },
+		{ ok: true, result: [{ hash: one.hash, status: "UNKNOWN", stage: null }] },
+	];
+	assert.equal(await cancels.cancel(one.hash, request()), true);
+	assert.equal(journal.ended(one.hash)?.ending, "cancelled");
+	const mined = signedTransaction({ nonce: 1n, by: testAccount(0) });
+	await submissions.submit(mined.raw, request());
+	relay.answers = [
+		{ ok: false, error: notFound },
+		{ ok: true, result: [{ hash: mined.hash, status: "INCLUDED", stage: "INCLUDED" }] },
+	];
+	await assert.rejects(cancels.cancel(mined.hash, request()), /no longer pending/);
+	assert.notEqual(journal.get(mined.hash), null);
+});
+
+test("a holder behind an open breaker hears of a cancel at once where it can", async () => {
+	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const one = tx();
+	await submissions.submit(one.raw, request());
+	relay.isOut = true;
+	relay.isReachable = true;
+	relay.answers = [YES];
+	assert.equal(await cancels.cancel(one.hash, request()), true);
+	assert.deepEqual(journal.ended(one.hash)?.untold, []);
+});
+
+test("what was refused is not on disk any more when its client hears of that", async () => {
+	const { submissions, relay, request, disk } = await requestScene();
+	const one = tx();
+	relay.deliveries = [rejected("insufficient funds")];
+	await assert.rejects(submissions.submit(one.raw, request()), /insufficient funds/);
+	assert.deepEqual(
+		[...disk.map.keys()].filter((key) => key.includes(one.hash)),
+		[],
+	);
+});
+
 test("two cancels at once: the entry is left alone until both are over", async () => {
 	const { submissions, journal, relay, request } = await requestScene();
 	const one = tx();

@@ -108,7 +108,7 @@ test("one whose client was told of an error is not shown as ours", async () => {
 	const scene = new ViewScene("plain");
 	scene.relay.isOut = true;
 	const tx = scene.holds(5, ["relay"], { acknowledged: false });
-	assert.deepEqual(await ask(scene, tx.hash), [null, "boost"]);
+	assert.deepEqual(await ask(scene, tx.hash), [null, ""]);
 });
 
 test("what nobody of ours knows: a fallback that knows private transactions, else the chain", async () => {
@@ -121,14 +121,14 @@ test("what nobody of ours knows: a fallback that knows private transactions, els
 	assert.deepEqual(await ask(scene, tx.hash), [null, "fallback"]);
 	assert.deepEqual(scene.chainAsked, []);
 	scene.fallback.rows.clear();
-	assert.deepEqual(await ask(scene, tx.hash), [null, "boost"]);
+	assert.deepEqual(await ask(scene, tx.hash), [null, ""]);
 	scene.mines(tx);
 	assert.deepEqual(await ask(scene, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "boost"]);
 	for (const name of ["plain", "flashbots"] as const) {
 		const other = new ViewScene(name);
 		other.relay.isOut = true;
 		other.fallback.answers(METHOD, minedObject(tx));
-		assert.deepEqual(await ask(other, tx.hash), [null, "boost"], name);
+		assert.deepEqual(await ask(other, tx.hash), [null, ""], name);
 		assert.deepEqual(other.fallback.asked, [], name);
 	}
 });
@@ -146,7 +146,7 @@ test("where nobody can tell it is an error, never null; the relay's refusal is p
 	await assert.rejects(ask(scene, hash), unavailable);
 	scene.relay.isOut = false;
 	scene.relay.rows.set(METHOD, () => refusal(-32005, "limit exceeded"));
-	await assert.rejects(ask(scene, hash), { name: "ForeignRpcError", code: -32005 });
+	await assert.rejects(ask(scene, hash), { name: "RpcError", code: -32005 });
 });
 
 test("merging is needed while the relay is out, and of what the journal knows", () => {

@@ -32,7 +32,7 @@ test("what is charged depends on whose it is and on what was asked", () => {
 	for (const outcome of ["answered", "cut", "internal"] as const) {
 		assert.equal(relay.isCharged(outcome, submission, 0), false, outcome);
 	}
-	for (const outcome of ["refused", "reset", "httpStatus", "notJsonRpc", "wrongHash", "tooLarge"] as const) {
+	for (const outcome of ["refused", "reset", "httpStatus", "notJsonRpc", "wrongHash"] as const) {
 		assert.equal(relay.isCharged(outcome, read, 0), true, outcome);
 	}
 	assert.equal(relay.isCharged("limited", submission, 0), false);

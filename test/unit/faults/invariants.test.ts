@@ -63,6 +63,7 @@ function story(wrong: Wrong): CellStory {
 	const calls = [{ id: 1, method: "eth_sendRawTransaction", params: ["raw of 0x5"] }];
 	const world = {
 		mined: new Set(list.map(({ hash }) => hash).filter((hash) => hash !== wrong.notMined)),
+		fallbackUrl: "http://127.0.0.1:1",
 		publicHashes: new Set(wrong.publicHashes ?? []),
 		mayRevert: new Set(wrong.mayRevert ?? ["0x1"]),
 	};

@@ -29,7 +29,7 @@ const command = fc.oneof(
 	{ weight: 3, arbitrary: fc.record({ do: fc.constant("end"), n, ending, some }) },
 	{ weight: 1, arbitrary: fc.record({ do: fc.constant("markEnded"), n, ending, some }) },
 	{ weight: 3, arbitrary: fc.record({ do: fc.constantFrom("reopen", "alive"), n }) },
-	{ weight: 1, arbitrary: fc.record({ do: fc.constant("setUnderWay"), n, yes: fc.boolean() }) },
+	{ weight: 2, arbitrary: fc.record({ do: fc.constant("setUnderWay"), n, yes: fc.boolean() }) },
 	{ weight: 3, arbitrary: fc.record({ do: fc.constantFrom("break", "heal", "restart", "kill") }) },
 	{ weight: 2, arbitrary: fc.record({ do: fc.constant("wait"), ms: fc.integer({ min: 1, max: 200_000 }) }) },
 );
@@ -90,7 +90,7 @@ class Pair {
 				model.settle(hash, one.yes);
 				return journal.settle(hash, one.yes);
 			}
-			model.change(hash, () => ({ underWay: one.yes }));
+			model.setUnderWay(hash, one.yes);
 			return void journal.setUnderWay(hash, one.yes);
 		}
 		if ("ending" in one) {
@@ -159,11 +159,19 @@ class Pair {
 		assert.equal(journal.depth, model.opens.length);
 		for (let i = 0; i < HASHES; i += 1) {
 			const hash = hashOf(i);
-			const { open, ended } = model.of(hash);
+			const { ended } = model.of(hash);
+			const open = model.openOf(hash);
 			assert.deepEqual(plain(journal.get(hash)), plain(open));
 			assert.deepEqual(plain(journal.ended(hash)), plain(ended));
 			assert.deepEqual(await journal.raw(hash), open === null ? null : rawOf(i));
 		}
+		const now = this.clock.now();
+		const mined = [...journal.recentlyMined()].map(({ entry }) => entry.hash);
+		const mayBeGone = (hash: string) => now - (model.of(hash).ended?.endedAt ?? 0) >= LIMITS.reorgMs;
+		assert.deepEqual(
+			mined.filter((hash) => !mayBeGone(hash)),
+			model.mined.filter((hash) => !mayBeGone(hash)),
+		);
 		const untold = [...model.known.values()].flatMap(({ ended }) => (ended?.untold.length ? ended.hash : []));
 		assert.deepEqual([...journal.untold()].map(({ hash }) => hash).sort(), untold.sort());
 		const sorted = [...model.opens].sort((a, b) => Number(a.nonce - b.nonce) || a.receivedAt - b.receivedAt);
@@ -178,9 +186,14 @@ class Pair {
 	}
 }
 
-/** Two senders, with two transactions of one nonce each. */
+/** Two senders, with two transactions of one nonce each; what comes later is asked for otherwise. */
 function newEntryOf(i: number, now: number) {
-	return newEntry(i, { from: senderOf(i % 2), nonce: BigInt(Math.floor(i / 4)), receivedAt: now });
+	const asked = {
+		path: now % 2 === 0 ? "fast" : "noreverts",
+		search: `at=${now}`,
+		address: `${now}`,
+	} as const;
+	return newEntry(i, { from: senderOf(i % 2), nonce: BigInt(Math.floor(i / 4)), receivedAt: now, ...asked });
 }
 
 /** Without what each of the two has for itself. */

@@ -11,9 +11,12 @@ export interface ModelLimits {
 	readonly maxEnded: number;
 }
 
+/** Whether it is under way follows from the rest. */
+type ModelEntry = Omit<OpenEntry, "underWay"> & { readonly said: boolean };
+
 interface Known {
-	open: (OpenEntry & { readonly said: boolean }) | null;
-	ended: (EndedEntry & { readonly was: OpenEntry | null }) | null;
+	open: ModelEntry | null;
+	ended: (EndedEntry & { readonly was: ModelEntry | null }) | null;
 }
 
 const BY_USER: readonly Ending[] = ["cancelled", "replaced"];
@@ -21,6 +24,8 @@ const BY_USER: readonly Ending[] = ["cancelled", "replaced"];
 export class JournalModel {
 	readonly #limits: ModelLimits;
 	known: Map<string, Known>;
+	/** By hash: the requests under way beside the one that brought it. A start knows of none. */
+	readonly #requests = new Map<string, number>();
 
 	constructor(limits: ModelLimits, known = new Map<string, Known>()) {
 		this.#limits = limits;
@@ -31,8 +36,23 @@ export class JournalModel {
 		return this.known.get(hash) ?? { open: null, ended: null };
 	}
 
+	/** As the port has it. */
+	openOf(hash: string): OpenEntry | null {
+		const { open } = this.of(hash);
+		return open === null ? null : { ...open, underWay: !open.said || this.#requestsOf(hash) > 0 };
+	}
+
 	get opens(): readonly OpenEntry[] {
-		return [...this.known.values()].flatMap(({ open }) => open ?? []);
+		return [...this.known.keys()].flatMap((hash) => this.openOf(hash) ?? []);
+	}
+
+	/** What can still be opened again, the first to end first. */
+	get mined(): readonly string[] {
+		const ended = [...this.known.values()].flatMap((known) => known.ended ?? []);
+		return ended
+			.filter(({ was }) => was !== null)
+			.sort((a, b) => a.endedAt - b.endedAt)
+			.map(({ hash }) => hash);
 	}
 
 	copy(): Map<string, Known> {
@@ -41,20 +61,29 @@ export class JournalModel {
 
 	/** As after a start: nobody's request is under way, and what was not told is acknowledged. */
 	restart(): void {
+		this.#requests.clear();
 		for (const known of this.known.values()) {
-			if (known.open !== null) known.open = { ...known.open, underWay: false, said: true };
+			if (known.open !== null) known.open = { ...known.open, said: true };
 		}
 	}
 
+	/** No more ends than begins count. */
+	setUnderWay(hash: string, underWay: boolean): void {
+		this.#requests.set(hash, Math.max(0, this.#requestsOf(hash) + (underWay ? 1 : -1)));
+	}
+
 	add({ raw: _, ...entry }: NewEntry, holder: UpstreamName): boolean {
-		if (this.of(entry.hash).open !== null || this.opens.length >= this.#limits.maxEntries) return false;
+		const { open } = this.of(entry.hash);
+		if (open?.acknowledged ?? this.opens.length >= this.#limits.maxEntries) return false;
 		const aliveUntil = entry.receivedAt + this.#limits.ttlMs;
-		const kept = { ...entry, holders: [holder], underWay: true, acknowledged: true, aliveUntil, said: false };
+		const holders = union(open?.holders ?? [], [holder]);
+		const owed = union(open?.owed ?? [], entry.owed);
+		const kept = { ...entry, owed, holders, acknowledged: true, aliveUntil, said: false };
 		this.known.set(entry.hash, { open: kept, ended: null });
 		return true;
 	}
 
-	change(hash: string, change: (entry: OpenEntry) => Partial<OpenEntry>): void {
+	change(hash: string, change: (entry: ModelEntry) => Partial<ModelEntry>): void {
 		const known = this.of(hash);
 		if (known.open !== null) known.open = { ...known.open, ...change(known.open) };
 	}
@@ -77,9 +106,9 @@ export class JournalModel {
 		const known = this.of(hash);
 		if (known.open === null) return;
 		const { open } = known;
-		if (open.said && open.acknowledged) known.open = { ...open, underWay: false };
-		else if (!acknowledged && open.holders.length === 0) this.known.delete(hash);
-		else known.open = { ...open, underWay: false, acknowledged, said: true };
+		if (open.said && open.acknowledged) return;
+		if (!acknowledged && open.holders.length === 0) this.known.delete(hash);
+		else known.open = { ...open, acknowledged, said: true };
 	}
 
 	end(hash: string, ending: Ending, untold: readonly UpstreamName[], now: number): void {
@@ -110,8 +139,12 @@ export class JournalModel {
 	reopen(hash: string, now: number): void {
 		const { ended } = this.of(hash);
 		if (ended === null || ended.was === null || now - ended.endedAt > this.#limits.reorgMs) return;
-		const open = { ...ended.was, underWay: false, aliveUntil: now + this.#limits.ttlMs, said: true };
+		const open = { ...ended.was, aliveUntil: now + this.#limits.ttlMs, said: true };
 		this.known.set(hash, { open, ended: null });
+	}
+
+	#requestsOf(hash: string): number {
+		return this.#requests.get(hash) ?? 0;
 	}
 
 	#ends(ended: NonNullable<Known["ended"]>): void {
