@@ -227,11 +227,12 @@ class UpstreamBreaker implements StartedBreaker {
 			this.#hold.prove();
 			this.#isDoubted = false;
 			this.#silence.heard(this.#clock.monotonic());
-			this.#loop.planNext();
+			this.#loop.planNext(this.#options.calmIntervalMs);
 			return;
 		}
 		// Answers that came meanwhile say the contrary, and of a clock that stood still nobody knows whose fault it was.
-		const isDoubtful = answers !== this.#rules.answers || tookMs > 1.5 * this.#options.probeTimeoutMs;
+		const { probeTimeoutMs, isPatient = false } = this.#options;
+		const isDoubtful = isPatient || answers !== this.#rules.answers || tookMs > 1.5 * probeTimeoutMs;
 		if (word === "timeout" && isDoubtful && !this.#isDoubted) {
 			this.#isDoubted = true;
 			this.#loop.atOnce();

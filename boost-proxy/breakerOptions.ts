@@ -14,6 +14,10 @@ export interface BreakerOptions {
 	/** BREAKER_STORM: senders that get −32603 within 10 s; null: never. */
 	readonly storm: number | null;
 	readonly probeIntervalMs: number;
+	/** While it is closed, where that is less often; a third party counts what it is asked. */
+	readonly calmIntervalMs?: number;
+	/** Whether a probe's time-out is asked again before it counts: a third party is far away. */
+	readonly isPatient?: boolean;
 	/** The probe's own deadline. */
 	readonly probeTimeoutMs: number;
 	/** In a row, to close it. */

@@ -90,7 +90,7 @@ export class FollowPages {
 		const watch = book.of(entry);
 		if (word === "blank") {
 			// It comes first in the next look where there is no question left for it.
-			if ((await this.#isLost(asked, watch)) === null) watch.pageAt = pageAt;
+			if (!(await this.#blank(entry, watch))) watch.pageAt = pageAt;
 			return;
 		}
 		watch.blanks = 0;
@@ -105,31 +105,28 @@ export class FollowPages {
 		handover.wake();
 	}
 
-	/** Whether its page was blank often enough and its hash is not known either; null where that can't be asked now. */
-	async #isLost(asked: OpenEntry, watch: Watch): Promise<boolean | null> {
+	/** It is lost where its page was blank often enough and its hash is not known either. False: that can't be asked now. */
+	async #blank(asked: OpenEntry, watch: Watch): Promise<boolean> {
 		const { journal, fallback, handover, clock } = this.#with;
 		const blanks = watch.blanks + 1;
 		if (blanks < BLANKS * 2 ** Math.min(watch.pageLosses, MAX_DOUBLINGS)) {
 			watch.blanks = blanks;
-			return false;
+			return true;
 		}
-		if (this.#questions === 0) return null;
+		if (this.#stopped || this.#questions === 0) return false;
 		this.#questions -= 1;
 		const call = { method: "eth_getTransactionByHash", params: [asked.hash] };
 		const known = await fallback.call(call, this.#asking);
 		const entry = this.#still(asked);
-		if (entry === null || !isItsAlone(entry) || known?.ok !== true || fallback.breaker.isOut) return false;
-		if (known.result !== null) {
+		if (entry === null || !isItsAlone(entry) || known?.ok !== true || fallback.breaker.isOut) return true;
+		if (known.result !== null) watch.blanks = 0;
+		else if (entry.acknowledged) {
 			watch.blanks = 0;
-			return false;
+			watch.pageLosses += 1;
+			handover.lost(entry.hash, HOLDER);
+		} else if (clock.now() - entry.receivedAt >= LATE_MS) {
+			journal.notHeld(entry.hash, HOLDER).catch(() => {});
 		}
-		if (!entry.acknowledged) {
-			if (clock.now() - entry.receivedAt >= LATE_MS) journal.notHeld(entry.hash, HOLDER).catch(() => {});
-			return true;
-		}
-		watch.blanks = 0;
-		watch.pageLosses += 1;
-		handover.lost(entry.hash, HOLDER);
 		return true;
 	}
 

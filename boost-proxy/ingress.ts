@@ -40,6 +40,10 @@ export interface IngressDependencies extends Omit<BoostMethodNeeds, "read"> {
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
 }
 
+/** What each entry of a batch adds, as a part of the budget; and what a batch has at most, in ms: routers give 30 s. */
+const BATCH_PART = 0.02;
+const BATCH_MS = 25_000;
+
 /** A call that can be sent on as it is. */
 type Passable = RpcCall & { readonly params: readonly unknown[] };
 
@@ -97,7 +101,7 @@ class BoostIngress {
 			path: target.path === "/noreverts" ? "noreverts" : "fast",
 			search: boundedQuery(target.search),
 			whole: wholeOf(read, body),
-			until: this.#dependencies.clock.monotonic() + this.#options.budgetMs,
+			until: this.#dependencies.clock.monotonic() + this.#budgetMs(read),
 			trail,
 		};
 		const context: BoostContext = { call, state, granted: 0 };
@@ -108,6 +112,13 @@ class BoostIngress {
 				: passed;
 		const told = trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
+	}
+
+	/** A batch's submissions go one after another: the more there are, the longer it may take. */
+	#budgetMs(read: RpcBody | RpcError): number {
+		const { budgetMs } = this.#options;
+		const entries = read instanceof RpcError || !read.batch ? 0 : read.calls.length;
+		return Math.max(budgetMs, Math.min(BATCH_MS, budgetMs * (1 + entries * BATCH_PART)));
 	}
 
 	async #dispatch(

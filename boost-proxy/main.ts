@@ -28,8 +28,9 @@ function warning(proxy: Component, config: BoostConfig, log: Logger): Component 
 		async start() {
 			for (const text of startWarnings(config)) log.warn(text);
 			await proxy.start();
-			const same = await sameUpstream(config, { clock: systemClock });
-			if (same !== null) log.warn(sameUpstreamWarning(same));
+			void sameUpstream(config, { clock: systemClock }).then((same) => {
+				if (same !== null) log.warn(sameUpstreamWarning(same));
+			});
 		},
 		stop: () => proxy.stop(),
 	};

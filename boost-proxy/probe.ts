@@ -67,8 +67,8 @@ export class ProbeLoop<Context> {
 	}
 
 	/** The next one begins an interval after the last. */
-	planNext(): void {
-		this.plan(Math.max(0, this.#startedAt + this.#options.intervalMs - this.#clock.monotonic()));
+	planNext(intervalMs = this.#options.intervalMs): void {
+		this.plan(Math.max(0, this.#startedAt + intervalMs - this.#clock.monotonic()));
 	}
 
 	/** One begins now, or when the one under way ends. */

@@ -207,7 +207,7 @@ export class Submissions {
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return new Promise((resolve) => {
 			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			work.then(() => {
+			void work.then(() => {
 				timer.cancel();
 				resolve(true);
 			});

@@ -36,7 +36,7 @@ export interface Links {
 
 /** How often an idle road is kept warm, in ms: well within what keeps a connection. */
 const WARM_MS = 15_000;
-/** The fallback is probed so many times less often than the relay. */
+/** While all is well the fallback is probed so many times less often than the relay. */
 const FALLBACK_PROBE_PART = 5;
 /** Ms for a connection: a SYN that was lost is sent again after one second, which alone must not look like an outage. */
 const CONNECT_MS = 2_500;
@@ -72,8 +72,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 				upstream: name,
 				faults: config.BREAKER_FAULTS,
 				storm: isRelay ? config.BREAKER_STORM : null,
-				// Third parties count what they are asked.
-				probeIntervalMs: config.PROBE_INTERVAL_MS * (isRelay ? 1 : FALLBACK_PROBE_PART),
+				probeIntervalMs: config.PROBE_INTERVAL_MS,
+				...(isRelay
+					? {}
+					: { calmIntervalMs: config.PROBE_INTERVAL_MS * FALLBACK_PROBE_PART, isPatient: true }),
 				probeTimeoutMs: config.PROBE_TIMEOUT_MS,
 				probeSuccesses: config.PROBE_SUCCESSES,
 				holdMs: config.BREAKER_HOLD_MS,

@@ -101,6 +101,11 @@ for (const engine of ENGINES) {
 		await journal.add(newEntry(8, { search: "again" }), "fallback");
 		await journal.settle(hashOf(8), true);
 		await journal.end(hashOf(9), "expired");
+		const twice = { from: senderOf(2), path: "noreverts", address: "192.0.2.2" } as const;
+		await journal.add(newEntry(11, { from: senderOf(2) }), "relay");
+		await journal.settle(hashOf(11), false);
+		await journal.add(newEntry(11, twice), "fallback");
+		await journal.settle(hashOf(11), true);
 		const mark = { ...newEntry(10), ending: "cancelled", untold: [] } as const;
 		await journal.markEnded(mark);
 		const kept = await contents(journal, hashes);
@@ -109,7 +114,11 @@ for (const engine of ENGINES) {
 		for (let start = 0; start < 2; start += 1) {
 			const again = await opened(place, { rawCacheBytes: 1 });
 			assert.deepEqual(await contents(again.journal, hashes), kept);
-			assert.equal(again.journal.depth, 6);
+			assert.equal(again.journal.depth, 7);
+			assert.deepEqual(
+				[...again.journal.recentlyMined()].map(({ entry }) => entry.hash),
+				[hashOf(6)],
+			);
 			assert.deepEqual(
 				again.journal.of(senderOf(0)).map(({ nonce }) => nonce),
 				[18n, 20n],

@@ -21,6 +21,8 @@ export const STEPS = [
 	...["submit", "submit", "submit", "replace", "ambiguous"],
 	...["trip", "return", "cancel", "cancelAtRelay", "mine", "lose", "fail", "heal", "wait"],
 ] as const;
+const FAILINGS = ["refused", "sent", "kept", "full"] as const;
+const FULL = refused("txpool is full");
 /** `n` picks what it is about; `ms` pass after it. */
 export interface Step {
 	readonly kind: (typeof STEPS)[number];
@@ -40,8 +42,10 @@ export class Story {
 	readonly #scene: HandoverScene;
 	readonly #known = new Map<string, Known>();
 	readonly #next = new Map<string, bigint>();
-	readonly #failing = new Map<UpstreamName, "refused" | "sent" | "kept">();
+	readonly #failing = new Map<UpstreamName, (typeof FAILINGS)[number]>();
 	readonly #refusedAt = new Set<string>();
+	/** Refused because an upstream was full: who asks again later is not. */
+	readonly #refusedForNow = new Set<string>();
 	readonly faults: string[] = [];
 
 	constructor(scene: HandoverScene) {
@@ -65,6 +69,7 @@ export class Story {
 		if (failing === "refused") return fault(false);
 		if (failing === "sent") return fault(true);
 		if (!upstream.isOver(hash)) return { kind: "acknowledged", known: true };
+		if (failing === "full") return FULL;
 		if (tx.nonce < (this.#scene.chain.nonces.get(tx.from) ?? 0n)) return refused("nonce too low");
 		for (const [other, one] of this.#known) {
 			if (one.from !== tx.from || one.nonce !== tx.nonce || !this.#holds(upstream, other)) continue;
@@ -87,7 +92,8 @@ export class Story {
 			if (!this.#isInTurn(upstream, entry)) fail("not in its turn");
 		}
 		const verdict = this.#judge(upstream, hash);
-		if (verdict.kind === "rejected") this.#refusedAt.add(`${upstream.name} ${hash}`);
+		const refusedAt = verdict === FULL ? this.#refusedForNow : this.#refusedAt;
+		if (verdict.kind === "rejected") refusedAt.add(`${upstream.name} ${hash}`);
 		return verdict;
 	}
 
@@ -106,7 +112,8 @@ export class Story {
 			if (one.nonce < (chain.nonces.get(entry.from) ?? 0n)) return true;
 			const isLast = open.findLast(({ nonce, acknowledged }) => nonce === one.nonce && acknowledged) === one;
 			const elsewhere = this.#all.some(({ name, breaker }) => !breaker.isOut && one.holders.includes(name));
-			const refusedThere = this.#refusedAt.has(`${upstream.name} ${one.hash}`);
+			const place = `${upstream.name} ${one.hash}`;
+			const refusedThere = this.#refusedAt.has(place) || this.#refusedForNow.has(place);
 			if (!isLast || elsewhere || refusedThere || upstream.refusal(one.path) !== null) return true;
 			return !upstream.isOver(one.hash);
 		});
@@ -124,8 +131,7 @@ export class Story {
 		else if (kind === "cancelAtRelay") this.#cancelAtRelay(this.#pick(n));
 		else if (kind === "mine") this.#mine(senderOf(n % ACCOUNTS));
 		else if (kind === "lose") this.#lose(this.#pick(n));
-		else if (kind === "fail")
-			this.#failing.set(upstream.name, (["refused", "sent", "kept"] as const)[n % 3] ?? "sent");
+		else if (kind === "fail") this.#failing.set(upstream.name, FAILINGS[n % FAILINGS.length] ?? "sent");
 		else if (kind === "heal") this.#failing.delete(upstream.name);
 		handover.wake();
 		await clock.advance(ms);
@@ -237,9 +243,11 @@ export class Story {
 		await clock.advance(35_000);
 		const live = this.#all.find((one) => one.name === name);
 		assert.ok(live !== undefined, "one of the two");
-		for (const { hash, from, path, acknowledged, nonce } of journal.open()) {
+		for (const { hash, from, path, acknowledged, nonce, holders } of journal.open()) {
 			if (!acknowledged || live.refusal(path) !== null) continue;
 			if (this.#holds(live, hash) || this.#refusedAt.has(`${name} ${hash}`)) continue;
+			// Its holder may come back, and who was full is asked again then; at once where nobody holds it.
+			if (holders.length > 0 && this.#refusedForNow.has(`${name} ${hash}`)) continue;
 			// A later one arrived there without a verdict: its client was told of an error, and it counts all the same.
 			if (name === "fallback" && live.stages.get(hash) === "REPLACED") continue;
 			if (live.dialect?.takesGaps === false && this.#hasGap(live, from, nonce)) continue;
