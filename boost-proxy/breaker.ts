@@ -283,7 +283,6 @@ class UpstreamBreaker implements StartedBreaker {
 			this.#cut = new CutSwitch();
 			this.#tell(() => cut.cut());
 		}
-		this.#tell(() => this.#dependencies.onState?.());
 		for (const listener of this.#listeners) this.#tell(listener);
 	}
 

@@ -46,8 +46,6 @@ export interface BreakerDependencies {
 	readonly random?: () => number;
 	/** Each opening. */
 	onTrip?(reason: TripReason): void;
-	/** Each change of state. */
-	onState?(): void;
 	/** Each probe's word; `probe` where it threw. */
 	onProbe?(word: HeardWord): void;
 }

@@ -8,11 +8,11 @@ import { attemptMs } from "./budget.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "./domain/delivery.ts";
 import type { RequestState, Sendable, Upstream, Upstreams } from "./domain/ports.ts";
 
-/** What an upstream is to have had of a transaction. */
-export interface Tried {
-	/** `absent`: no byte left, or it said that it does not have it. `doubtful`: it may have it all the same. */
-	readonly state: "absent" | "doubtful";
-}
+/**
+ * Whether an upstream has a transaction on which it gave no verdict. `absent`: no byte left, or it said that it does not.
+ * `doubtful`: it may have it all the same.
+ */
+export type Tried = "absent" | "doubtful";
 
 /** What became of a delivery. */
 export type Delivered =
@@ -57,7 +57,7 @@ export class Failover {
 		tx: Sendable,
 		order: readonly Upstream[],
 		state: RequestState,
-		tell: (by: UpstreamName, tried: Tried["state"]) => void,
+		tell: (by: UpstreamName, tried: Tried) => void,
 		before: (upstream: Upstream) => Promise<boolean>,
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
@@ -139,7 +139,7 @@ export function unavailable(why: string): RpcError {
 }
 
 /** Whether an upstream may have what it gave no verdict on. Who answered with an internal error or a limit keeps nothing. */
-export function stateOf(delivery: Delivery | null): Tried["state"] {
+export function stateOf(delivery: Delivery | null): Tried {
 	if (delivery === null || delivery.kind === "acknowledged" || delivery.kind === "rejected") return "absent";
 	if (delivery.kind === "failed" && (delivery.fault === "internal" || delivery.fault === "limited")) {
 		return "absent";

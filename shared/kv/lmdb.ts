@@ -3,11 +3,15 @@
 
 import { chmodSync, mkdirSync } from "node:fs";
 import { open } from "lmdb";
+import { systemClock } from "../clock.ts";
+import { DiskRoom } from "./diskRoom.ts";
 import { GroupCommit } from "./groupCommit.ts";
 import type { KeyValueStore } from "./port.ts";
 import { lockFolder } from "./processLock.ts";
 
 const MAX_KEY_BYTES = 500;
+/** As LMDB calls it. */
+const DATA_FILE = "data.mdb";
 
 /**
  * Opens (and makes, where absent) the store in `folder`. Throws FolderInUseError when another process has it.
@@ -29,7 +33,9 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		commitDelay: 0,
 		noSubdir: false,
 	});
+	const room = new DiskRoom(folder, DATA_FILE, systemClock);
 	const group = new GroupCommit(async (changes) => {
+		await room.check();
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
 			for (const { key, value } of changes) {
@@ -41,6 +47,7 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		try {
 			await written;
 		} catch (thrown) {
+			room.failed();
 			(thrown as { commitError?: Promise<unknown> } | null)?.commitError?.catch(() => {});
 			throw thrown;
 		}

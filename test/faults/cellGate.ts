@@ -8,8 +8,8 @@ import type { CellResult } from "./cell.ts";
 
 /** This process has no room for another cell when its timers are so late, in ms, at the median. */
 const BUSY_MS = 40;
-/** And it was too busy for a cell when a hundredth of them was so late. */
-const STARVED_MS = 200;
+/** And it was too busy for a cell when a hundredth of them was so late, or one of them so much. Alone: 40 and 100. */
+const STARVED_MS = { hundredth: 90, most: 350 };
 const NS_PER_MS = 1_000_000;
 const RESOLUTION_MS = 10;
 /** A cell that has begun shows what it costs after so long. */
@@ -31,9 +31,10 @@ export class CellGate {
 
 	/**
 	 * Runs `cell`, three times at most: it is had again where something went wrong that a busy machine explains, and the
-	 * machine was busy. What must hold on any machine is in each result's `lost`, and ends it at once.
+	 * machine was busy. What must hold on any machine is in each result's `lost`, and ends it at once. `wasStarved`: the
+	 * machine never had the time, so that what is `timely` says nothing.
 	 */
-	async run(cell: () => Promise<CellResult>): Promise<CellResult> {
+	async run(cell: () => Promise<CellResult>): Promise<CellResult & { readonly wasStarved: boolean }> {
 		for (let run = 1; ; run++) {
 			await until("there is room for a cell", () => this.#enter(), PATIENCE_MS);
 			const delay = watchDelay();
@@ -43,11 +44,12 @@ export class CellGate {
 					this.#running -= 1;
 				});
 			delay.disable();
-			const wasStarved = delay.percentile(99) / NS_PER_MS > STARVED_MS;
+			const wasStarved =
+				delay.percentile(99) > STARVED_MS.hundredth * NS_PER_MS || delay.max > STARVED_MS.most * NS_PER_MS;
 			const isDoubtful = result instanceof Error || (result.lost.length === 0 && result.timely.length > 0);
 			if (run < RUNS && wasStarved && isDoubtful) continue;
 			if (result instanceof Error) throw result;
-			return result;
+			return { ...result, wasStarved };
 		}
 	}
 

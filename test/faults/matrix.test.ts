@@ -45,9 +45,11 @@ test("faults", { concurrency: FAULT_CASES.length }, async (t) => {
 			t.test(fault.name, async (cell) => {
 				const relapses = costOf(fault) === 0;
 				const run = () => runCell(world, fault, { ...OPTIONS, relapses });
-				const { figures, lost, timely } = await gate.run(run);
+				const { figures, lost, timely, wasStarved } = await gate.run(run);
 				cell.diagnostic(figuresLine(figures));
-				assert.deepEqual([...lost, ...timely], []);
+				assert.deepEqual(lost, []);
+				if (!wasStarved) assert.deepEqual(timely, []);
+				else if (timely.length > 0) cell.diagnostic(`the machine is too busy to judge: ${timely.join("; ")}`);
 			}),
 		),
 	);
