@@ -6,7 +6,7 @@ import { isWebPage } from "../shared/http/webPage.ts";
 import { RpcError } from "../shared/jsonrpc/errors.ts";
 import type { OpenEntry } from "./domain/journalEntry.ts";
 import type { Handover, Journal, RequestState, Upstream, Upstreams } from "./domain/ports.ts";
-import { type Failover, unavailable } from "./failover.ts";
+import { type Failover, unavailable, verdictError } from "./failover.ts";
 import { notPending, type Told, takeBack } from "./takingBack.ts";
 
 export interface CancelsDependencies {
@@ -58,7 +58,7 @@ export class Cancels {
 			throw notPending();
 		const told = await this.#askRelay(upstreams.relay, hash, state);
 		if (told.kind === "told") return true;
-		if (told.kind === "rejected") throw new RpcError("rejected", told.error.message, told.error.data);
+		if (told.kind === "rejected") throw verdictError(told.error);
 		throw unavailable("the relay is out, and the journal does not hold it");
 	}
 

@@ -28,6 +28,8 @@ interface Lane {
 	readonly upstream: Upstream;
 	/** The account's next nonce on chain, where it was asked for; null where nobody says. */
 	latest: bigint | null | undefined;
+	/** Something is not there: what stands behind it waits, but for what is owed, whose nonce is there. */
+	isHeldUp: boolean;
 }
 
 export interface WalkDependencies {
@@ -80,11 +82,11 @@ export class HandoverWalk {
 	async walk(from: string): Promise<boolean> {
 		const { journal } = this.#with;
 		const nonces = new Set(journal.of(from).map(({ nonce }) => nonce));
-		const lanes = new Set<Lane>(this.#all.map((upstream) => ({ upstream, latest: undefined })));
+		const lanes = this.#all.map((upstream): Lane => ({ upstream, latest: undefined, isHeldUp: false }));
 		for (const nonce of nonces) {
 			for (const lane of lanes) {
 				if (this.#stopped) return true;
-				if (lane.upstream.breaker.isOut || !(await this.#step(lane, from, nonce))) lanes.delete(lane);
+				if (!(await this.#step(lane, from, nonce))) lane.isHeldUp = true;
 			}
 		}
 		return journal.of(from).some((entry) => this.isWanting(entry));
@@ -97,6 +99,7 @@ export class HandoverWalk {
 		const choice = this.#choose(upstream, from, nonce);
 		if (choice.kind !== "send") return choice.kind === "there" || (choice.kind === "never" && takesGaps);
 		const { entry, need } = choice;
+		if (lane.isHeldUp && need !== "owed") return false;
 		if (need === "owed" && upstream.refusal(entry.path) !== null) {
 			this.#with.marks.refuse(entry.hash, upstream.name, "forGood");
 			this.#keep(this.#with.journal.paid(entry.hash, upstream.name));
@@ -111,9 +114,10 @@ export class HandoverWalk {
 		const raw = await this.#with.journal.raw(entry.hash).catch(() => null);
 		// It may have ended meanwhile, have been replaced, or be under way again.
 		const now = this.#choose(upstream, from, nonce);
-		if (this.#stopped || now.kind !== "send" || now.entry.hash !== entry.hash) return false;
+		if (this.#stopped || now.kind !== "send" || now.entry.hash !== entry.hash || now.need !== need)
+			return false;
 		if (raw === null) return this.#waitFor(entry, upstream);
-		return this.#send(upstream, now.entry, now.need, raw);
+		return this.#send(upstream, now.entry, need, raw);
 	}
 
 	#choose(upstream: Upstream, from: string, nonce: bigint): Choice {

@@ -6,6 +6,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxyServer } from "http-proxy";
 import { type Clock, pause, type Timer } from "../shared/clock.ts";
+import { jsonAnswer } from "../shared/http/httpAnswer.ts";
 import type { UpgradeHandler } from "../shared/http/server.ts";
 import type { Breaker } from "./domain/ports.ts";
 import { outAnswer } from "./passFaults.ts";
@@ -70,6 +71,11 @@ export class Tunnels implements UpgradeHandler {
 		if (reason !== null) {
 			onPassed?.("websocket", "unavailable");
 			refuseUpgrade(socket, outAnswer("POST", breaker.retryMs, reason), breaker, 0);
+			return;
+		}
+		if (request.method !== "GET") {
+			// http-proxy would close it without a word.
+			refuseUpgrade(socket, jsonAnswer(405, { error: "expected GET" }, { allow: "GET" }), breaker, 0);
 			return;
 		}
 		introduce(request);

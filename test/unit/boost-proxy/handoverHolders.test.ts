@@ -49,6 +49,25 @@ test("a replacement that is refused there, or may not go there, is not owed any 
 	await scene.stop();
 });
 
+test("a replacement reaches who holds the earlier one even where what stands before it may not go there", async () => {
+	for (const dialect of ["flashbots", "mevblocker"] as const) {
+		const scene = await handoverScene({ dialect });
+		const { relay, fallback, clock } = scene;
+		scene.fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
+		fallback.answer = ({ hash }) => (hash === failing ? fault(false) : ACKNOWLEDGED);
+		await scene.opened(1, ["relay"], { nonce: 0n, path: "noreverts" });
+		const failing = await scene.opened(2, ["relay"], { nonce: 1n });
+		const owed = await scene.opened(3, ["relay"], { nonce: 2n, owed: ["fallback"] });
+		const behind = await scene.opened(4, ["relay"], { nonce: 3n });
+		relay.breaker.set(true);
+		await clock.advance(500);
+		assert.equal(fallback.hashes.includes(owed), true, `the nonce is there, ${dialect}`);
+		assert.equal(fallback.hashes.includes(behind), false, "what is handed over waits for its turn");
+		assert.deepEqual(scene.holders(owed), ["relay", "fallback"]);
+		await scene.stop();
+	}
+});
+
 test("a replacement is owed to whoever got the earlier one while it came", async () => {
 	const scene = await handoverScene({ dialect: "flashbots" });
 	const { journal, relay, fallback, clock } = scene;

@@ -101,6 +101,10 @@ export class Story {
 		const { journal, chain } = this.#scene;
 		const open = journal.of(entry.from);
 		const isOwed = entry.owed.includes(upstream.name) || entry.holders.includes(upstream.name);
+		const isNonceThere = [...this.#known].some(
+			([hash, one]) => one.from === entry.from && one.nonce === entry.nonce && this.#holds(upstream, hash),
+		);
+		if (isNonceThere || entry.owed.includes(upstream.name)) return true;
 		if (upstream.dialect?.takesGaps === false && !isOwed) {
 			for (let nonce = chain.nonces.get(entry.from) ?? 0n; nonce < entry.nonce; nonce += 1n) {
 				const there = open.some((one) => one.nonce === nonce && this.#holds(upstream, one.hash));
