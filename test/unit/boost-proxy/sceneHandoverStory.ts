@@ -108,7 +108,9 @@ export class Story {
 		if (upstream.dialect?.takesGaps === false && !isOwed) {
 			for (let nonce = chain.nonces.get(entry.from) ?? 0n; nonce < entry.nonce; nonce += 1n) {
 				const there = open.some((one) => one.nonce === nonce && this.#holds(upstream, one.hash));
-				if (!there) return false;
+				// A request that brought no verdict counts: nobody can know better.
+				const maybe = open.some((one) => one.nonce === nonce && one.holders.includes(upstream.name));
+				if (!there && !maybe) return false;
 			}
 		}
 		return open.every((one) => {
