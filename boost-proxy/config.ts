@@ -15,7 +15,7 @@ import {
 } from "../shared/config.ts";
 import { databaseUrlRow, dataDirRow, headerText, portRow, SERVER_ROWS } from "../shared/serverSettings.ts";
 import type { BoostPath } from "./domain/delivery.ts";
-import { DIALECTS, type DialectName } from "./domain/ports.ts";
+import { DIALECTS, type DialectName } from "./domain/dialect.ts";
 import { baseUrl, isSafeForThirdParty, wholeUrl } from "./fallbackUrls.ts";
 
 const NONE = "none";

@@ -14,22 +14,23 @@ import { createHttpServer, type HttpServer } from "../shared/http/server.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
-import { Cancels } from "./cancels.ts";
-import type { ClientTrust } from "./clientTrust.ts";
 import type { BoostConfig } from "./config.ts";
-import type { ChainReads, Handover, Journal, Trail, Upstreams } from "./domain/ports.ts";
-import { Failover } from "./failover.ts";
-import type { Follower } from "./follower.ts";
-import { createBoostPost } from "./ingress.ts";
+import type { ChainReads, Handover, Journal, Upstreams } from "./domain/ports.ts";
+import type { Trail } from "./domain/request.ts";
+import type { Follower } from "./follower/follower.ts";
+import { createBoostPost } from "./ingress/ingress.ts";
+import { operatorRoutes, roadCheck } from "./ingress/operators.ts";
+import { createPassThrough } from "./ingress/passthrough.ts";
+import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/trailHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
-import { operatorRoutes, roadCheck } from "./operators.ts";
-import { createPassThrough } from "./passthrough.ts";
-import { SoftCancels } from "./softCancels.ts";
-import { Submissions } from "./submissions.ts";
-import { createSyncReads } from "./syncReads.ts";
-import { SyncWaits } from "./syncWait.ts";
-import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./trailHeaders.ts";
-import { createViews } from "./views.ts";
+import { Cancels } from "./requests/cancels.ts";
+import { Failover } from "./requests/failover.ts";
+import { SoftCancels } from "./requests/softCancels.ts";
+import { Submissions } from "./requests/submissions.ts";
+import type { ClientTrust } from "./upstream/clientTrust.ts";
+import { createSyncReads } from "./views/syncReads.ts";
+import { SyncWaits } from "./views/syncWait.ts";
+import { createViews } from "./views/views.ts";
 
 export interface FrontParts {
 	readonly journal: Journal;
@@ -112,7 +113,10 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{
 			...{ breaker: relay.breaker, readAddress, clock, log: log.child("pass") },
-			onPassed: (kind, outcome) => metrics.passed({ kind, outcome }),
+			onPassed(kind, outcome) {
+				metrics.passed({ kind, outcome });
+				parts.follower.passed();
+			},
 		},
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);

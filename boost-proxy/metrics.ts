@@ -2,19 +2,13 @@
 
 import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
+import { type Attempted, BREAKER_STATES, type ProbeWord, type TripReason } from "./domain/breakerPorts.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
-import {
-	type Attempted,
-	BREAKER_STATES,
-	type Journal,
-	type ProbeWord,
-	type TripReason,
-	type Upstreams,
-} from "./domain/ports.ts";
-import { HANDOVER_OUTCOMES } from "./handoverWalk.ts";
-import { PASS_KINDS, PASS_OUTCOMES } from "./passOutcomes.ts";
-import { kindOf, METHOD_LABELS, type MethodKind } from "./policy.ts";
-import { SUBMISSION_OUTCOMES } from "./submissions.ts";
+import type { Journal, Upstreams } from "./domain/ports.ts";
+import { HANDOVER_OUTCOMES } from "./handover/handoverWalk.ts";
+import { PASS_KINDS, PASS_OUTCOMES } from "./ingress/passOutcomes.ts";
+import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/policy.ts";
+import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 
 /** Every reason for a trip, every outcome of an attempt, every word of a probe: a name that is missing does not compile. */
 const TRIP_REASONS = keys<TripReason>({

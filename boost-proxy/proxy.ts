@@ -10,17 +10,17 @@ import type { KeyValueStore } from "../shared/kv/port.ts";
 import { type Component, sequence } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
-import { createChainReads } from "./chainReads.ts";
-import { createClientTrust } from "./clientTrust.ts";
 import type { BoostConfig } from "./config.ts";
 import type { Handover } from "./domain/ports.ts";
-import { createFollower } from "./follower.ts";
+import { createFollower } from "./follower/follower.ts";
 import { createFront, type Front } from "./front.ts";
-import { createHandover } from "./handover.ts";
+import { createHandover } from "./handover/handover.ts";
 import { type Binding, bindWhenKnown } from "./journal/binding.ts";
 import { openJournal } from "./journal/openJournal.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
-import { createUpstreams } from "./upstreams.ts";
+import { createChainReads } from "./upstream/chainReads.ts";
+import { createClientTrust } from "./upstream/clientTrust.ts";
+import { createUpstreams } from "./upstream/upstreams.ts";
 
 /** What a caller may bring of its own. */
 export interface ProxyOverrides {

@@ -3,8 +3,9 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { BoostPath } from "../domain/delivery.ts";
-import type { Dialect, DialectName, Road } from "../domain/ports.ts";
-import { createRoad, type RoadOptions } from "../road.ts";
+import type { Dialect, DialectName } from "../domain/dialect.ts";
+import type { Road } from "../domain/ports.ts";
+import { createRoad, type RoadOptions } from "../upstream/road.ts";
 import { dialectOf } from "./index.ts";
 
 /** Where a fallback is. One of the first three is set. */

@@ -3,7 +3,7 @@
 
 import { parseAddress } from "../../shared/ethereum/hex.ts";
 import type { BoostPath } from "../domain/delivery.ts";
-import type { Dialect } from "../domain/ports.ts";
+import type { Dialect } from "../domain/dialect.ts";
 import { dropped, readParameters, targetOf } from "./query.ts";
 import { phrase } from "./words.ts";
 

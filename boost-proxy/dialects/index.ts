@@ -1,7 +1,7 @@
 // The dialects of fallbacks by name: what is registered here may stand in `FALLBACK_DIALECT`. What one holds is in its own
 // file.
 
-import type { Dialect, DialectName } from "../domain/ports.ts";
+import type { Dialect, DialectName } from "../domain/dialect.ts";
 import { flashbots } from "./flashbots.ts";
 import { mevblocker } from "./mevblocker.ts";
 import { plain } from "./plain.ts";

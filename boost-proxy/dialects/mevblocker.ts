@@ -1,7 +1,7 @@
 // The dialect that our own relay speaks as well: paths, query, cancel and status are the same on both sides.
 // https://docs.cow.fi/mevblocker/orderflow-originators/endpoints
 
-import type { Dialect } from "../domain/ports.ts";
+import type { Dialect } from "../domain/dialect.ts";
 
 /** MEV Blocker, or a second relay of ours. `statusUrl`: see {@link Dialect.statusPath}. */
 export function mevblocker(options: { readonly hasStatusUrl: boolean }): Dialect {

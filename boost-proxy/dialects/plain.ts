@@ -1,7 +1,7 @@
 // The dialect of a plain JSON-RPC endpoint: one address, no paths, no parameters, nothing but `eth_sendRawTransaction`.
 // Whether it keeps anything private is for the operator to say.
 
-import type { Dialect } from "../domain/ports.ts";
+import type { Dialect } from "../domain/dialect.ts";
 import { dropped, readParameters } from "./query.ts";
 
 /** Any node or endpoint that takes raw transactions. */

@@ -1,24 +1,11 @@
 // What the parts of boost need of each other: each port names what its consumer uses. Types only.
 
-import type { RequestLife } from "../../shared/http/requestLife.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type {
-	BoostPath,
-	Delivery,
-	ExchangeResult,
-	Fault,
-	Reading,
-	UpstreamName,
-	WireVerdict,
-} from "./delivery.ts";
+import type { Breaker, Cut } from "./breakerPorts.ts";
+import type { BoostPath, Delivery, ExchangeResult, Reading, UpstreamName, WireVerdict } from "./delivery.ts";
+import type { Dialect } from "./dialect.ts";
 import type { EndedEntry, Ending, NewEntry, OpenEntry } from "./journalEntry.ts";
-
-/** Cuts attempts off; listeners are called once each. An AbortController's work at a fifth of its cost. */
-export interface Cut {
-	readonly isCut: boolean;
-	/** Calls `listener` once when it is cut, at once where it already is. Answers what takes the listener away. */
-	onCut(listener: () => void): () => void;
-}
+import type { Asker, Trail, WholeBody } from "./request.ts";
 
 /** One POST to an upstream. */
 export interface Post {
@@ -39,72 +26,6 @@ export interface Road {
 	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
 	close(): Promise<void>;
 }
-
-export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
-export type BreakerState = (typeof BREAKER_STATES)[number];
-
-/** What opened a breaker. */
-export type TripReason =
-	| Fault
-	| "faults"
-	| "storm"
-	| "silence"
-	| "staleHead"
-	| "notReady"
-	| "probe"
-	| "forced";
-
-/** What an attempt says of itself to the breaker. */
-export interface Attempted {
-	/**
-	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: nobody's. A read's `timeout`
-	 * is never charged, it starts a probe.
-	 */
-	readonly outcome: "answered" | "cut" | Fault;
-	/** Of a submission: its sender, for the storm of −32603. */
-	readonly sender?: string;
-}
-
-/** The guard of one upstream. */
-export interface Breaker {
-	readonly upstream: UpstreamName;
-	readonly state: BreakerState;
-	/** False while it takes requests. Forced-closed ones always take them. */
-	readonly isOut: boolean;
-	/** When it might take requests again, in ms from now; for `Retry-After`. */
-	readonly retryMs: number;
-	/**
-	 * Runs `attempt` unless it is out, and counts what it says. While the upstream is silent, newcomers wait here for the
-	 * probe's word. `cut` is cut when the breaker opens. Answers null where it takes no requests: nothing was sent.
-	 */
-	run<T extends Attempted>(kind: "read" | "submission", attempt: (cut: Cut) => Promise<T>): Promise<T | null>;
-	/** Tells of a fault or an answer seen elsewhere (pass-through). */
-	note(attempted: Attempted): void;
-	/** Each change of state, and of `isOut`. */
-	onChange(listener: () => void): void;
-	status(): BreakerStatus;
-	/** Until `null` (auto) its state is this one. */
-	force(state: "open" | "closed" | null): void;
-}
-
-/** A row of `/status`. */
-export interface BreakerStatus {
-	readonly state: BreakerState;
-	readonly reason: TripReason | null;
-	/** ISO 8601: since when it has been in this state. */
-	readonly since: string;
-	/** ISO 8601, or null where none is due. */
-	readonly nextProbeAt: string | null;
-	readonly inFlight: number;
-	/** 0 where none is. */
-	readonly oldestInFlightMs: number;
-}
-
-/** Why a probe failed, or null: it would take a transaction. */
-export type ProbeWord = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
-
-/** Asks an upstream whether it would take a transaction now. Never rejects, and ends by its own deadline. */
-export type Probe = () => Promise<ProbeWord>;
 
 /** The acknowledged transactions. Changes are in memory at once; what they answer resolves when they are on disk. */
 export interface Journal {
@@ -153,73 +74,6 @@ export interface Journal {
 	told(hash: string, by: UpstreamName): Promise<void>;
 	/** A mined one is not in the chain any more: it is open again. */
 	reopen(hash: string): Promise<void>;
-}
-
-/** How one kind of fallback spells things. Pure, but for reading its words. */
-export interface Dialect {
-	readonly name: DialectName;
-	/** Whether it takes arrays. */
-	readonly batches: boolean;
-	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
-	readonly knowsPrivate: boolean;
-	/** Whether a transaction whose nonce has a gap may go there. */
-	readonly takesGaps: boolean;
-	/** How a user's transaction is cancelled there by hash; null where it can't be. */
-	readonly cancelMethod: string | null;
-	/** Whether a self-transfer of a nonce that it holds is a cancel without cost there. */
-	readonly softCancels: boolean;
-	/** Path and query for a submission; what was dropped, by name. */
-	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
-	/** Where a transaction's status is told, behind the base URL; null where nowhere. */
-	statusPath(hash: string): string | null;
-	/** Whether a −32603 with these words is a verdict all the same. */
-	isVerdict(message: string): boolean;
-}
-
-export const DIALECTS = ["mevblocker", "flashbots", "plain"] as const;
-export type DialectName = (typeof DIALECTS)[number];
-
-/** What a request leaves behind for the headers of its answer. */
-export interface Trail {
-	/** Who answered, in the order of the entries of a batch. */
-	readonly answeredBy: Set<UpstreamName | "journal" | "boost">;
-	/** Requests that were sent to upstreams. */
-	attempts: number;
-	/** Query parameters that the fallback was not told. */
-	readonly dropped: Set<string>;
-}
-
-/** Who asks, as far as the relay may be told. */
-export interface Asker {
-	/** Network address. */
-	readonly address: string;
-	/** Verified signer of the body, or null. */
-	readonly signer: string | null;
-	/** The `Origin` header. */
-	readonly origin: string | null;
-	/** The signature's header, sent on where the body is sent on as it came. */
-	readonly signature: string | null;
-	/** The `User-Agent` and what else the relay may want is not sent on. */
-	readonly life: RequestLife;
-}
-
-/** A body that is one call, as it came. */
-export interface WholeBody {
-	readonly body: Buffer;
-	readonly id: RpcId;
-}
-
-/** What every call of one request shares. */
-export interface RequestState {
-	readonly asker: Asker;
-	readonly path: BoostPath;
-	/** As it came, without "?". */
-	readonly search: string;
-	/** The body as it came where it is one call with an id, else null: then calls are written anew. */
-	readonly whole: WholeBody | null;
-	/** When the budget is over, in ms of the clock's monotonic reading. */
-	readonly until: number;
-	readonly trail: Trail;
 }
 
 /** A transaction as it is sent on. */

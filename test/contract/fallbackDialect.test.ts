@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { createFallbackRoads } from "../../boost-proxy/dialects/fallbackRoads.ts";
 import { dialectOf } from "../../boost-proxy/dialects/index.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/delivery.ts";
-import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
+import { DIALECTS, type Dialect } from "../../boost-proxy/domain/dialect.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { httpText, RawUpstream } from "../support/rawUpstream.ts";
 

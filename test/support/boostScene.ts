@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
-import type { BoostStatus } from "../../boost-proxy/operators.ts";
+import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { boostEnv } from "../faults/boostHere.ts";
@@ -219,6 +219,8 @@ export async function startBoostScene(options: BoostSceneOptions = {}): Promise<
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
 			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			// A few boosts and hardly any traffic: they may look more often than in the matrix.
+			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
 			...options.boost,
 		};
 		const parts = { users: new RelayScene(system), wires, fallbackUrl, env, folder, stops };

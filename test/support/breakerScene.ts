@@ -2,8 +2,12 @@
 // goes out is what it did. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/breaker.ts";
-import type { Attempted, Cut, ProbeWord, TripReason } from "../../boost-proxy/domain/ports.ts";
+import {
+	type BreakerOptions,
+	createBreaker,
+	type StartedBreaker,
+} from "../../boost-proxy/breaker/breaker.ts";
+import type { Attempted, Cut, ProbeWord, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 

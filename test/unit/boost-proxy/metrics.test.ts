@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FAULTS } from "../../../boost-proxy/domain/delivery.ts";
 import type { Journal, Upstreams } from "../../../boost-proxy/domain/ports.ts";
+import { METHOD_LABELS } from "../../../boost-proxy/ingress/policy.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
-import { METHOD_LABELS } from "../../../boost-proxy/policy.ts";
 import { Metrics } from "../../../shared/metrics.ts";
-import { PlayedBreaker } from "./passScene.ts";
+import { PlayedBreaker } from "./ingress/passScene.ts";
 
 async function series(metrics: Metrics): Promise<Map<string, number>> {
 	const lines = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));

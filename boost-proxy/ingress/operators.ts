@@ -1,0 +1,132 @@
+// The routes for operators: the breakers and the journal come in, /status, /admin/* and the check of /readyz go out. It
+// decides nothing of itself; a breaker that is forced stays so until somebody says `auto`.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
+import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { Breaker, BreakerStatus } from "../domain/breakerPorts.ts";
+import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
+import type { Journal, Upstream } from "../domain/ports.ts";
+
+export interface OperatorRoutesOptions {
+	/** Without one nobody may force anything: the paths are not there. */
+	readonly adminToken: string | undefined;
+}
+
+export interface OperatorRoutesDependencies {
+	readonly relay: Breaker;
+	readonly fallback: Breaker | null;
+	readonly journal: Journal;
+}
+
+/** What `GET /status` answers. */
+export interface BoostStatus {
+	readonly relay: BreakerStatus;
+	readonly fallback: BreakerStatus | null;
+	readonly journal: {
+		/** Transactions that are not final. */
+		readonly depth: number;
+		readonly durable: boolean;
+		/** How many of them each has; one that both have counts for both. */
+		readonly held: Readonly<Record<UpstreamName, number>>;
+	};
+}
+
+/** What each path makes of a breaker. */
+const FORCES = { open: "open", close: "closed", auto: null } as const;
+/** In the rate limit: /status counts the whole journal. */
+const WEIGHT = 1;
+
+/** `GET /status`, and `POST /admin/open`, `/admin/close` and `/admin/auto` with the token. */
+export function operatorRoutes(
+	{ adminToken }: OperatorRoutesOptions,
+	dependencies: OperatorRoutesDependencies,
+): Route[] {
+	const isAllowed = tokenCheck(adminToken);
+	const admin = (path: string, force: (typeof FORCES)[keyof typeof FORCES]): Route => ({
+		path: `/admin/${path}`,
+		verb: "POST",
+		weight: WEIGHT,
+		handle(request) {
+			if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
+			if (!isAllowed(request.headers.authorization)) return UNAUTHORIZED;
+			return forceOne(request, force, dependencies);
+		},
+	});
+	return [
+		{ path: "/status", weight: WEIGHT, handle: () => jsonAnswer(200, statusOf(dependencies)) },
+		...Object.entries(FORCES).map(([path, force]) => admin(path, force)),
+	];
+}
+
+/** At least one road for a transaction: the relay, or a fallback that may be given what comes on some path. */
+export function roadCheck({
+	relay,
+	fallback,
+}: {
+	readonly relay: Pick<Upstream, "breaker">;
+	readonly fallback: Pick<Upstream, "breaker" | "refusal"> | null;
+}): ReadinessCheck {
+	return {
+		name: "road",
+		check() {
+			if (!relay.breaker.isOut) return { ok: true };
+			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
+			if (BOOST_PATHS.every((path) => fallback.refusal(path) !== null)) {
+				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };
+			}
+			return fallback.breaker.isOut
+				? { ok: false, reason: "the relay and the fallback are out" }
+				: { ok: true };
+		},
+	};
+}
+
+const UNAUTHORIZED: HttpAnswer = jsonAnswer(
+	401,
+	{ error: "expected Authorization: Bearer with the token of ADMIN_TOKEN" },
+	{ "www-authenticate": 'Bearer realm="boost"' },
+);
+
+function statusOf({ relay, fallback, journal }: OperatorRoutesDependencies): BoostStatus {
+	const held = { relay: 0, fallback: 0 };
+	for (const { holders } of journal.open()) for (const holder of holders) held[holder]++;
+	return {
+		relay: relay.status(),
+		fallback: fallback?.status() ?? null,
+		journal: { depth: journal.depth, durable: journal.isDurable, held },
+	};
+}
+
+function forceOne(
+	{ query }: RouteRequest,
+	force: (typeof FORCES)[keyof typeof FORCES],
+	{ relay, fallback }: OperatorRoutesDependencies,
+): HttpAnswer {
+	const [name = "relay", ...more] = query.getAll("upstream");
+	const isKnown = more.length === 0 && [...query.keys()].every((key) => key === "upstream");
+	if (!isKnown || (name !== "relay" && name !== "fallback")) {
+		return jsonAnswer(400, {
+			error: "expected upstream=relay or upstream=fallback, or nothing for the relay",
+		});
+	}
+	const breaker = name === "relay" ? relay : fallback;
+	if (breaker === null) return jsonAnswer(400, { error: "there is no fallback" });
+	breaker.force(force);
+	return jsonAnswer(200, { [name]: breaker.status() });
+}
+
+/** Whether an `Authorization` header has the token, in a time that tells nothing of it; null where there is no token. */
+function tokenCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
+	if (token === undefined || token === "") return null;
+	const expected = digest(token);
+	return (header) => {
+		const given = /^bearer +(.*)$/i.exec(header ?? "")?.[1] ?? "";
+		return timingSafeEqual(digest(given.trim()), expected);
+	};
+}
+
+function digest(text: string): Buffer {
+	return createHash("sha256").update(text).digest();
+}

@@ -1,0 +1,149 @@
+// Ordered attempts under one budget, by delivery state: a transaction or a read comes in, what the first upstream said
+// that gave a verdict goes out, and who may have it besides. It keeps nothing and chooses no order.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Delivery, UpstreamName, WireVerdict } from "../domain/delivery.ts";
+import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import type { RequestState } from "../domain/request.ts";
+import { attemptMs } from "./budget.ts";
+
+/**
+ * Whether an upstream has a transaction on which it gave no verdict. `absent`: no byte left, or it said that it does not.
+ * `doubtful`: it may have it all the same.
+ */
+export type Tried = "absent" | "doubtful";
+
+/** What became of a delivery. */
+export type Delivered =
+	| { readonly kind: "acknowledged"; readonly by: UpstreamName }
+	| { readonly kind: "rejected"; readonly by: UpstreamName; readonly error: WireVerdict }
+	/** It was not to be sent any more. */
+	| { readonly kind: "stopped" }
+	/** Nobody gave a verdict. `error`: the −32603 of one that answered. */
+	| { readonly kind: "nobody"; readonly error: WireVerdict | null };
+
+export interface FailoverOptions {
+	readonly budgetMs: number;
+}
+
+export interface FailoverDependencies {
+	readonly upstreams: Upstreams;
+	readonly clock: Clock;
+}
+
+/** Sends requests on, one upstream after another. */
+export class Failover {
+	readonly #budgetMs: number;
+	readonly #upstreams: Upstreams;
+	readonly #clock: Clock;
+
+	constructor(options: FailoverOptions, dependencies: FailoverDependencies) {
+		this.#budgetMs = options.budgetMs;
+		this.#upstreams = dependencies.upstreams;
+		this.#clock = dependencies.clock;
+	}
+
+	/** Ms that are left of a request's budget, 0 at least. */
+	leftMs(state: RequestState): number {
+		return Math.max(0, state.until - this.#clock.monotonic());
+	}
+
+	/**
+	 * Offers a transaction to each of `order` until one gives a verdict; `tell` hears of each that gave none. `before` each
+	 * attempt it is asked whether that may be made.
+	 */
+	async deliver(
+		tx: Sendable,
+		order: readonly Upstream[],
+		state: RequestState,
+		tell: (by: UpstreamName, tried: Tried) => void,
+		before: (upstream: Upstream) => Promise<boolean>,
+	): Promise<Delivered> {
+		const { asker, trail, whole } = state;
+		let error: WireVerdict | null = null;
+		for (const [i, upstream] of order.entries()) {
+			if (!(await before(upstream))) return { kind: "stopped" };
+			const others = order.slice(i + 1).some((one) => !one.breaker.isOut);
+			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), others);
+			if (deadlineMs === 0) break;
+			const delivery = await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
+			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
+				trail.answeredBy.add(upstream.name);
+				return { ...delivery, by: upstream.name };
+			}
+			tell(upstream.name, stateOf(delivery));
+			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
+		}
+		return { kind: "nobody", error };
+	}
+
+	/**
+	 * Sends a body of reads as it is to the relay, then to the fallback unless it is for the relay alone. Answers the
+	 * bytes to pass on. Throws RpcError `unavailable`.
+	 */
+	async read(
+		request: {
+			readonly body: Buffer | string;
+			readonly ids: readonly (RpcId | undefined)[];
+			readonly batch: boolean;
+			readonly relayOnly: boolean;
+		},
+		state: RequestState,
+	): Promise<{ readonly body: Buffer; readonly status: number }> {
+		const { path, search, asker, trail } = state;
+		let failing: { body: Buffer; by: UpstreamName } | null = null;
+		for (const upstream of this.#readers(request)) {
+			const others = upstream.name === "relay" && !request.relayOnly && this.#fallbackReads(request);
+			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), others);
+			if (deadlineMs === 0) break;
+			const options = { deadlineMs, asker, trail, path, search, ids: request.ids, batch: request.batch };
+			const reading = await upstream.read(request.body, options);
+			if (reading?.kind === "answered") {
+				trail.answeredBy.add(upstream.name);
+				return reading;
+			}
+			if (reading?.kind === "failed" && reading.body !== undefined) {
+				failing ??= { body: reading.body, by: upstream.name };
+			}
+		}
+		if (failing === null) throw unavailable("no upstream answers");
+		trail.answeredBy.add(failing.by);
+		return { body: failing.body, status: 200 };
+	}
+
+	#readers(request: { readonly batch: boolean; readonly relayOnly: boolean }): readonly Upstream[] {
+		const { relay, fallback } = this.#upstreams;
+		return fallback === null || request.relayOnly || (request.batch && fallback.dialect?.batches === false)
+			? [relay]
+			: [relay, fallback];
+	}
+
+	#fallbackReads({ batch }: { readonly batch: boolean }): boolean {
+		const { fallback } = this.#upstreams;
+		if (fallback === null || fallback.breaker.isOut) return false;
+		return !batch || fallback.dialect?.batches !== false;
+	}
+}
+
+/** An upstream's verdict as our client gets it; a limit of the relay's is this client's own, and told by HTTP too. */
+export function verdictError({ code, message, data }: WireVerdict): Error {
+	return code === RPC_ERRORS.rateLimit.code
+		? new RpcError("rateLimit", message, data)
+		: new ForeignRpcError(code, message, data);
+}
+
+/** The answer where nobody can serve it now: −32603 under HTTP 503. */
+export function unavailable(why: string): RpcError {
+	return new RpcError("unavailable", `no relay available: ${why}`);
+}
+
+/** Whether an upstream may have what it gave no verdict on. Who answered with an internal error or a limit keeps nothing. */
+export function stateOf(delivery: Delivery | null): Tried {
+	if (delivery === null || delivery.kind === "acknowledged" || delivery.kind === "rejected") return "absent";
+	if (delivery.kind === "failed" && (delivery.fault === "internal" || delivery.fault === "limited")) {
+		return "absent";
+	}
+	return delivery.sent ? "doubtful" : "absent";
+}

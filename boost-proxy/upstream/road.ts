@@ -1,0 +1,131 @@
+// The road to one upstream: a POST or a GET comes in, the answer's bytes go out, or how far the request got and why
+// there is none. It keeps connections warm and counts its own deadlines; it judges no answer and repeats nothing.
+
+import { Socket } from "node:net";
+import { buildConnector, Pool } from "undici";
+import type { Clock } from "../../shared/clock.ts";
+import type { ExchangeResult } from "../domain/delivery.ts";
+import type { Post, Road } from "../domain/ports.ts";
+import { RoadExchange } from "./roadExchange.ts";
+import { readUpstreamUrl, type UpstreamUrl } from "./upstreamUrl.ts";
+
+export interface RoadOptions {
+	/** http(s) address; path, query and credentials in it are kept and never printed. */
+	readonly url: string;
+	/** At most; requests beyond it wait for one, under their own deadline. */
+	readonly connections?: number;
+	/** Of an answer, at most. */
+	readonly maxAnswerBytes?: number;
+	/** Ms for a connection to be made, TLS included; then it is `refused`. */
+	readonly connectMs?: number;
+}
+
+const CONNECTIONS = 256;
+/** A block with all its transactions is some MiB, an answer to a wide eth_getLogs some more. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** A SYN that was lost is sent again after one second: that alone must not look like an upstream that is down. */
+const CONNECT_MS = 2_500;
+/** Ms that an idle connection is kept. */
+const IDLE_MS = 30_000;
+/** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
+const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** A road over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
+export function createRoad(options: RoadOptions, dependencies: { readonly clock: Clock }): Road {
+	return new HttpRoad(options, dependencies);
+}
+
+class HttpRoad implements Road {
+	readonly #pool: Pool;
+	readonly #url: UpstreamUrl;
+	readonly #clock: Clock;
+	readonly #maxAnswerBytes: number;
+	readonly #getHeaders: string[];
+	readonly #postHeaders: string[];
+	#closed = false;
+
+	constructor(options: RoadOptions, dependencies: { readonly clock: Clock }) {
+		const connectMs = options.connectMs ?? CONNECT_MS;
+		this.#url = readUpstreamUrl(options.url);
+		this.#clock = dependencies.clock;
+		this.#maxAnswerBytes = options.maxAnswerBytes ?? MAX_ANSWER_BYTES;
+		const { authorization } = this.#url;
+		this.#getHeaders = authorization === null ? [] : ["authorization", authorization];
+		this.#postHeaders = ["content-type", "application/json", ...this.#getHeaders];
+		this.#pool = new Pool(this.#url.origin, {
+			connections: options.connections ?? CONNECTIONS,
+			// One request a connection: what ends one must not end another.
+			pipelining: 1,
+			allowH2: false,
+			connect: timedConnector(connectMs, dependencies.clock),
+			keepAliveTimeout: IDLE_MS,
+			keepAliveMaxTimeout: IDLE_MS,
+			// The deadlines are ours, for each request.
+			headersTimeout: 0,
+			bodyTimeout: 0,
+		});
+	}
+
+	post({ target, body, headers, deadlineMs, cut }: Post): Promise<ExchangeResult> {
+		return this.#exchange("POST", target, withMore(this.#postHeaders, headers), body, deadlineMs, cut);
+	}
+
+	get(target: string, deadlineMs: number): Promise<ExchangeResult> {
+		return this.#exchange("GET", target, this.#getHeaders, null, deadlineMs, undefined);
+	}
+
+	async close(): Promise<void> {
+		this.#closed = true;
+		await this.#pool.destroy();
+	}
+
+	#exchange(
+		method: "GET" | "POST",
+		target: string,
+		headers: string[],
+		body: Buffer | string | null,
+		deadlineMs: number,
+		cut: Post["cut"],
+	): Promise<ExchangeResult> {
+		if (this.#closed || cut?.isCut === true) return Promise.resolve({ kind: "cut", sent: false });
+		if (deadlineMs <= 0) return Promise.resolve({ kind: "failed", fault: "timeout", sent: false });
+		return new Promise((resolve) => {
+			const exchange = new RoadExchange(
+				{ deadlineMs, maxBytes: this.#maxAnswerBytes, cut },
+				{ clock: this.#clock, isClosed: () => this.#closed, resolve },
+			);
+			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body }, exchange);
+		});
+	}
+}
+
+/** undici's own connector, with our clock: its timers are half a second off. */
+function timedConnector(connectMs: number, clock: Clock): buildConnector.connector {
+	const connect: (...args: Parameters<buildConnector.connector>) => unknown = buildConnector({
+		timeout: 0,
+		allowH2: false,
+		// Node gives up an address after 250 ms to try the next one, which far ones never answer within.
+		autoSelectFamily: true,
+		autoSelectFamilyAttemptTimeout: Math.max(10, Math.min(1_000, Math.floor(connectMs / 2))),
+	});
+	return (options, callback) => {
+		const socket = connect(options, (...result) => {
+			timer.cancel();
+			callback(...result);
+		});
+		const timer = clock.after(connectMs, () => {
+			if (socket instanceof Socket) socket.destroy(new Error("not connected in time"));
+		});
+	};
+}
+
+function withMore(base: string[], more: Readonly<Record<string, string>>): string[] {
+	let headers = base;
+	for (const name in more) {
+		const value = more[name];
+		if (value === undefined || UNWRITABLE_HEADER.test(value)) continue;
+		if (headers === base) headers = base.slice();
+		headers.push(name, value);
+	}
+	return headers;
+}

@@ -1,0 +1,249 @@
+// One upstream with its guard: calls and transactions come in, what became of them goes out. It spells requests as that
+// upstream wants them and tells our relay, and nobody else, on whose behalf they are made. It chooses no upstream.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import type { Attempted, Breaker, Cut } from "../domain/breakerPorts.ts";
+import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
+import type { Dialect } from "../domain/dialect.ts";
+import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
+import type { Asker, WholeBody } from "../domain/request.ts";
+import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
+
+export interface UpstreamOptions {
+	readonly name: UpstreamName;
+	/** Shared with our relay, which then believes who asks; never sent to anybody else. */
+	readonly boostSecret?: string | undefined;
+	/** Why what came on a path may not go there; null where it may. */
+	readonly refusals: Readonly<Record<BoostPath, string | null>>;
+}
+
+export interface UpstreamDependencies {
+	readonly breaker: Breaker;
+	readonly clock: Clock;
+	/** Null for our relay. */
+	readonly dialect: Dialect | null;
+	/** Where transactions and questions of our own go by path: roads that no client's reads can fill. */
+	readonly roads: PathRoads;
+	/** Where clients' reads go. */
+	readonly readRoads: PathRoads;
+	/** Where a status page is; null where there is none. */
+	readonly statusRoad: Road | null;
+	readonly onAttempt?: (kind: "read" | "submission", outcome: Attempted["outcome"]) => void;
+}
+
+type ReadOptions = Parameters<Upstream["read"]>[1];
+
+/** By path a road, and whether its path is there already, so that the query alone is added. */
+type PathRoads = Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
+
+/** The id of calls of our own. */
+const ID: RpcId = 1;
+
+/** An upstream over HTTP. */
+export class HttpUpstream implements Upstream {
+	readonly name: UpstreamName;
+	readonly breaker: Breaker;
+	readonly dialect: Dialect | null;
+	readonly #options: UpstreamOptions;
+	readonly #dependencies: UpstreamDependencies;
+	readonly #judge: { readonly name: UpstreamName; isVerdict(message: string): boolean };
+
+	constructor(options: UpstreamOptions, dependencies: UpstreamDependencies) {
+		const { breaker, dialect } = dependencies;
+		this.name = options.name;
+		this.breaker = breaker;
+		this.dialect = dialect;
+		this.#options = options;
+		this.#dependencies = dependencies;
+		this.#judge = { name: options.name, isVerdict: (message) => dialect?.isVerdict(message) ?? false };
+	}
+
+	refusal(path: BoostPath): string | null {
+		return this.#options.refusals[path];
+	}
+
+	async deliver(
+		tx: Sendable,
+		options: SendOptions & { readonly whole: WholeBody | null },
+	): Promise<Delivery | null> {
+		const { asker, trail } = options;
+		const left = this.#leftOf(options.deadlineMs);
+		const delivery = await this.#deliverOnce(tx, options);
+		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
+		// Where it has the very transaction, that is why; a relay of ours says so itself.
+		const question = { method: "eth_getTransactionByHash", params: [tx.hash] };
+		const more = trail === undefined ? {} : { trail };
+		const answer = await this.call(question, { deadlineMs: left(), asker, path: tx.path, ...more });
+		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
+		return known ? { kind: "acknowledged", known: true } : delivery;
+	}
+
+	async #deliverOnce(
+		tx: Sendable,
+		options: SendOptions & { readonly whole: WholeBody | null },
+	): Promise<Delivery | null> {
+		const { deadlineMs, asker, trail } = options;
+		const whole = this.dialect === null ? options.whole : null;
+		const id = whole?.id ?? ID;
+		const body =
+			whole?.body ??
+			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
+		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
+		const headers = this.#headers(asker, whole !== null);
+		const left = this.#leftOf(deadlineMs);
+		const ran = await this.breaker.run("submission", async (cut) => {
+			if (trail !== undefined) {
+				trail.attempts += 1;
+				for (const name of dropped) trail.dropped.add(name);
+			}
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
+			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+			const outcome = deliveryOutcome(delivery);
+			this.#dependencies.onAttempt?.("submission", outcome);
+			return { outcome, sender: tx.from, delivery };
+		});
+		return ran?.delivery ?? null;
+	}
+
+	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
+		return this.#read(body, options, { asCame: true, roads: this.#dependencies.readRoads, anyway: false });
+	}
+
+	/** `asCame`: the body is the client's own, so that a signature of it fits. `anyway`: see {@link Upstream.call}. */
+	async #read(
+		body: Buffer | string,
+		options: ReadOptions,
+		{
+			asCame,
+			roads,
+			anyway,
+		}: { readonly asCame: boolean; readonly roads: PathRoads; readonly anyway: boolean },
+	): Promise<Reading | null> {
+		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
+		const { road, target } = this.#place(roads, path, search);
+		const headers = this.#headers(asker, asCame);
+		const left = this.#leftOf(deadlineMs);
+		const attempt = async (cut?: Cut) => {
+			if (trail !== undefined) trail.attempts += 1;
+			const more = cut === undefined ? {} : { cut };
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), ...more });
+			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
+			const outcome = readingOutcome(reading);
+			this.#dependencies.onAttempt?.("read", outcome);
+			return { outcome, reading };
+		};
+		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
+		return ran?.reading ?? null;
+	}
+
+	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
+		const whole = this.dialect === null ? (options.whole ?? null) : null;
+		const body = whole?.body ?? JSON.stringify({ jsonrpc: "2.0", id: ID, ...call });
+		const ids = [whole?.id ?? ID];
+		const { path = "fast" } = options;
+		const reading = await this.#read(
+			body,
+			{ ...options, path, search: "", ids, batch: false },
+			{ asCame: whole !== null, roads: this.#dependencies.roads, anyway: options.anyway ?? false },
+		);
+		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
+	}
+
+	async batch(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+		if (calls.length === 0) return [];
+		if (this.dialect?.batches === false) return this.#oneByOne(calls, options);
+		const body = JSON.stringify(calls.map((call, i) => ({ jsonrpc: "2.0", id: i, ...call })));
+		const ids = calls.map((_, i) => i);
+		const reading = await this.#read(
+			body,
+			{ ...options, path: "fast", search: "", ids, batch: true },
+			{ asCame: false, roads: this.#dependencies.roads, anyway: false },
+		);
+		return reading === null ? null : readCalls(reading, ids);
+	}
+
+	async statusPage(hash: string, options: SendOptions): Promise<unknown> {
+		const { statusRoad, roads } = this.#dependencies;
+		const path = this.dialect === null ? `/tx/${hash}` : this.dialect.statusPath(hash);
+		// A page may be on a host of its own: what becomes of it says nothing of the upstream.
+		if (statusRoad === null || path === null || (statusRoad === roads.fast.road && this.breaker.isOut))
+			return null;
+		if (options.trail !== undefined) options.trail.attempts += 1;
+		const exchange = await statusRoad.get(path, options.deadlineMs);
+		return exchange.kind === "answered" ? readPage(exchange) : null;
+	}
+
+	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
+		const results: CallResult[] = [];
+		for (const call of calls) {
+			const result = await this.call(call, options);
+			if (result === null) return null;
+			results.push(result);
+		}
+		return results;
+	}
+
+	/** What is left of `ms` when it is asked: who is held back by the breaker has less. */
+	#leftOf(ms: number): () => number {
+		const { clock } = this.#dependencies;
+		const until = clock.monotonic() + ms;
+		return () => until - clock.monotonic();
+	}
+
+	#place(roads: PathRoads, path: BoostPath, search: string) {
+		const { road, asIs } = roads[path];
+		const { target, dropped } =
+			this.dialect === null
+				? { target: search === "" ? `/${path}` : `/${path}?${search}`, dropped: [] }
+				: this.dialect.target(path, search);
+		return { road, target: asIs ? queryOf(target) : target, dropped };
+	}
+
+	/** To a third party go body and content type alone. */
+	#headers(asker: Asker | null, asCame: boolean): Readonly<Record<string, string>> {
+		if (this.dialect !== null) return NONE;
+		const headers: Record<string, string> = {};
+		const { boostSecret } = this.#options;
+		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
+		if (asker === null) return headers;
+		if (asker.address !== "unknown") headers["x-forwarded-for"] = asker.address;
+		if (asker.origin !== null) headers.origin = asker.origin;
+		if (asCame && asker.signature !== null) headers["x-flashbots-signature"] = asker.signature;
+		else if (boostSecret !== undefined && asker.signer !== null) headers["x-boost-signer"] = asker.signer;
+		return headers;
+	}
+}
+
+const NONE: Readonly<Record<string, string>> = Object.freeze({});
+
+/** An address that is taken as it is has its path already. */
+function queryOf(target: string): string {
+	const mark = target.indexOf("?");
+	return mark === -1 ? "" : target.slice(mark);
+}
+
+function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
+	// Without a connection of ours that was free: nobody's fault. One that can't be had is `refused` long before.
+	if (delivery.kind === "failed")
+		return delivery.fault === "timeout" && !delivery.sent ? "cut" : delivery.fault;
+	return delivery.kind === "cut" ? "cut" : "answered";
+}
+
+function readingOutcome(reading: Reading): Attempted["outcome"] {
+	return reading.kind === "failed" ? reading.fault : reading.kind;
+}
+
+function readPage({ status, body }: Exchange): unknown {
+	if (status !== 200) return null;
+	try {
+		return JSON.parse(body.toString("utf8"));
+	} catch {
+		return null;
+	}
+}
+
+function isTransaction(result: unknown, hash: string): boolean {
+	const found = (result as { hash?: unknown } | null)?.hash;
+	return typeof found === "string" && found.toLowerCase() === hash;
+}

@@ -1,0 +1,171 @@
+// Both roads, put together: settings come in, the relay and the fallback with their guards go out, and the life of what
+// watches them. No rule of boost's is here.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
+import { type Component, sequence } from "../../shared/lifecycle.ts";
+import type { Logger } from "../../shared/log.ts";
+import { createBreaker } from "../breaker/breaker.ts";
+import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../breaker/probes.ts";
+import { type BoostConfig, fallbackRefusals } from "../config.ts";
+import { createFallbackRoads } from "../dialects/fallbackRoads.ts";
+import type { Probe } from "../domain/breakerPorts.ts";
+import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
+import type { Road, Upstreams } from "../domain/ports.ts";
+import type { BoostMetrics } from "../metrics.ts";
+import { submissionShareMs } from "../requests/budget.ts";
+import { createRoad } from "./road.ts";
+import { HttpUpstream } from "./upstream.ts";
+
+export interface UpstreamsDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Independent of both; null where none is set. */
+	readonly node: JsonRpcClient | null;
+	readonly metrics: BoostMetrics;
+	/** The relay's and the journal's; null until somebody told it. */
+	readonly chainId: () => bigint | null;
+	/** A breaker has changed its state. */
+	readonly onChange: () => void;
+}
+
+/** The upstreams and what runs beside them. */
+export interface Links {
+	readonly upstreams: Upstreams;
+	readonly component: Component;
+}
+
+/** How often an idle road is kept warm, in ms: well within what keeps a connection. */
+const WARM_MS = 15_000;
+/** While all is well the fallback is probed so many times less often than the relay. */
+const FALLBACK_PROBE_PART = 5;
+/** Ms for a connection: a SYN that was lost is sent again after one second, which alone must not look like an outage. */
+const CONNECT_MS = 2_500;
+/** Connections of a probe's own. */
+const PROBE_CONNECTIONS = 2;
+const NO_REFUSALS = { fast: null, noreverts: null };
+
+/** Makes them; nothing is asked yet. */
+export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): Links {
+	const { clock, log, node, metrics, chainId, onChange } = dependencies;
+	const slotMs = config.SLOT_SECONDS * 1000;
+	const { fallback: fallbackConfig } = config;
+	// What can't be connected to must be known well within a submission's share.
+	const connectMs = Math.min(CONNECT_MS, submissionShareMs(config.REQUEST_BUDGET_MS) / 2);
+	const relayRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
+	const relayReadRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
+	const relayProbeRoad = createRoad({ url: config.RELAY_URL, connections: PROBE_CONNECTIONS }, { clock });
+	const makeFallbackRoads = (options: { readonly connections?: number } = {}) =>
+		fallbackConfig === null
+			? null
+			: createFallbackRoads(fallbackConfig, { clock }, { connectMs, ...options });
+	const fallbackRoads = makeFallbackRoads();
+	const fallbackReadRoads = makeFallbackRoads();
+	const fallbackProbeRoads = makeFallbackRoads({ connections: PROBE_CONNECTIONS });
+	const reference = createHeadReference(
+		{ slotMs },
+		{ node, fallback: fallbackProbeRoads?.roads.fast ?? null, clock, log },
+	);
+	const guard = (name: UpstreamName, probe: Probe) => {
+		const isRelay = name === "relay";
+		const breaker = createBreaker(
+			{
+				upstream: name,
+				faults: config.BREAKER_FAULTS,
+				storm: isRelay ? config.BREAKER_STORM : null,
+				probeIntervalMs: config.PROBE_INTERVAL_MS,
+				...(isRelay
+					? {}
+					: { calmIntervalMs: config.PROBE_INTERVAL_MS * FALLBACK_PROBE_PART, isPatient: true }),
+				probeTimeoutMs: config.PROBE_TIMEOUT_MS,
+				probeSuccesses: config.PROBE_SUCCESSES,
+				holdMs: config.BREAKER_HOLD_MS,
+				holdMaxMs: config.BREAKER_HOLD_MAX_MS,
+				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
+				overflows: isRelay && fallbackConfig !== null,
+			},
+			{
+				...{ probe, clock, log },
+				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
+				onProbe: (word) => metrics.probe({ upstream: name, word }),
+			},
+		);
+		breaker.onChange(onChange);
+		return breaker;
+	};
+	const onAttempt = (upstream: UpstreamName) => (kind: "read" | "submission", outcome: string) =>
+		metrics.attempt({ upstream, kind, outcome });
+	const relayBreaker = guard(
+		"relay",
+		relayProbe(
+			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
+			{ road: relayProbeRoad, reference, clock },
+		),
+	);
+	const relay = new HttpUpstream(
+		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
+		{
+			...{ breaker: relayBreaker, clock },
+			dialect: null,
+			roads: everyPath(relayRoad),
+			readRoads: everyPath(relayReadRoad),
+			statusRoad: relayRoad,
+			onAttempt: onAttempt("relay"),
+		},
+	);
+	const closing: (() => Promise<void>)[] = [
+		() => relayRoad.close(),
+		() => relayReadRoad.close(),
+		() => relayProbeRoad.close(),
+		async () => fallbackRoads?.close(),
+		async () => fallbackReadRoads?.close(),
+		async () => fallbackProbeRoads?.close(),
+	];
+	const parts: Component[] = [
+		{
+			name: "roads",
+			start: async () => {},
+			async stop() {
+				for (const close of closing) await close();
+			},
+		},
+		reference,
+		life("relay probe", relayBreaker),
+	];
+	if (fallbackRoads === null || fallbackReadRoads === null || fallbackProbeRoads === null) {
+		return {
+			upstreams: { relay, fallback: null },
+			component: sequence("upstreams", parts, { log, clock }),
+		};
+	}
+	const probeRoad = fallbackProbeRoads.roads.fast;
+	const fallbackBreaker = guard(
+		"fallback",
+		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId }, { place: probeRoad }),
+	);
+	const fallback = new HttpUpstream(
+		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
+		{
+			...{ breaker: fallbackBreaker, clock },
+			dialect: fallbackRoads.dialect,
+			roads: fallbackRoads.roads,
+			readRoads: fallbackReadRoads.roads,
+			statusRoad: fallbackRoads.statusRoad,
+			onAttempt: onAttempt("fallback"),
+		},
+	);
+	const warmed = BOOST_PATHS.map((path) => fallbackRoads.roads[path]);
+	parts.push(
+		life("fallback probe", fallbackBreaker),
+		keepWarm({ everyMs: WARM_MS }, { places: warmed, clock }),
+	);
+	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
+}
+
+function everyPath(road: Road) {
+	return { fast: { road, asIs: false }, noreverts: { road, asIs: false } };
+}
+
+function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {
+	return { name, start: async () => guarded.start(), stop: () => guarded.stop() };
+}

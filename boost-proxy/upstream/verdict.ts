@@ -1,0 +1,160 @@
+// What an answer means: an exchange with an upstream comes in, a verdict or a fault goes out. Pure; this and the dialects
+// are the only places that read an upstream's words.
+//
+// A verdict is any JSON-RPC error about the transaction or the request, under whatever status below 500. Faults are all
+// else, and these: −32603 (unless the dialect knows the words), 429 and −32005 of a fallback's, which are about our own
+// address, 401 to 403 of a fallback's, which are about our account there, and a pool that is full in all.
+
+import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import { isAlreadyKnown, isPoolFull, saysNonceTooLow } from "../dialects/words.ts";
+import type {
+	Delivery,
+	Exchange,
+	ExchangeResult,
+	Fault,
+	Reading,
+	UpstreamName,
+	WireVerdict,
+} from "../domain/delivery.ts";
+import type { CallResult } from "../domain/ports.ts";
+import { type Answer, answerOf, answersAll, looksLikeAnswer, parsed } from "./answer.ts";
+
+/** Whose answer it is. */
+export interface Judged {
+	readonly name: UpstreamName;
+	/** Whether a −32603 with these words is a verdict all the same. */
+	isVerdict(message: string): boolean;
+}
+
+/** Bodies up to this are parsed before they are passed on; of longer ones the ends are looked at. */
+const PARSED_BYTES = 64 * 1024;
+const INTERNAL = -32603;
+const LIMIT = -32005;
+/** Unauthorized, payment required, forbidden: what providers say of a key or a bill. */
+const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403]);
+/** Body, target and headers. */
+const TOO_LONG_STATUS: ReadonlySet<number> = new Set([413, 414, 431]);
+
+/**
+ * What became of a transaction that was sent alone as the request `expected.id`. Its hash (any case) is success, and so
+ * are words that it is there already. Never throws.
+ */
+export function judgeDelivery(
+	exchange: ExchangeResult,
+	expected: { readonly id: RpcId; readonly hash: string },
+	upstream: Judged,
+): Delivery {
+	if (exchange.kind !== "answered") return exchange;
+	if (isOutside(exchange.status)) return fault("httpStatus", exchange);
+	const answer = answerOf(parsed(exchange.body), expected.id);
+	if (answer === null) return fault(withoutAnswer(exchange, upstream), exchange);
+	if (answer.kind === "result") return judgeResult(answer.result, expected.hash, exchange);
+	const { error } = answer;
+	if (isAlreadyKnown(error.message)) return { kind: "acknowledged", known: true };
+	if (isFull(error)) return { ...fault("limited", exchange), error };
+	const found = faultOfError(error, exchange, upstream);
+	return found === null ? { kind: "rejected", error } : { ...fault(found, exchange), error };
+}
+
+/**
+ * What became of reads. `ids`: of the calls in order, undefined for a notification; `batch`: whether they went as an array.
+ * The bytes of an answer are passed on as they are.
+ *
+ * Up to 64 KiB it is parsed: it must be an answer to the one call, or an array with one for each id. Of a longer one the
+ * ends are looked at, as {@link looksLikeAnswer} says. Single errors are judged as for a delivery; in an array an entry of
+ * −32603 is passed on like any other. Where no id is expected any body will do. Never throws.
+ */
+export function judgeReading(
+	exchange: ExchangeResult,
+	expected: { readonly ids: readonly (RpcId | undefined)[]; readonly batch: boolean },
+	upstream: Judged,
+): Reading {
+	if (exchange.kind !== "answered") return exchange;
+	const { status, body } = exchange;
+	if (isOutside(status)) return fault("httpStatus", exchange);
+	const ids = expected.ids.filter((id) => id !== undefined);
+	if (status < 300) {
+		if (ids.length === 0) return { kind: "answered", status, body };
+		if (body.length > PARSED_BYTES && looksLikeAnswer(body, expected.batch ? null : ids)) {
+			return { kind: "answered", status, body };
+		}
+	}
+	const value = parsed(body);
+	// A batch that is refused as a whole is answered by one error.
+	const one = expected.batch && Array.isArray(value) ? null : answerOf(value, expected.batch ? null : ids[0]);
+	if (one?.kind === "error") {
+		const found = faultOfError(one.error, exchange, upstream);
+		return found === null ? { kind: "answered", status, body } : { ...fault(found, exchange), body };
+	}
+	const isAnswer = expected.batch ? answersAll(value, ids) : one !== null;
+	if (!isAnswer || (status === 429 && upstream.name === "fallback")) {
+		return fault(withoutAnswer(exchange, upstream), exchange);
+	}
+	return { kind: "answered", status, body };
+}
+
+/**
+ * The answers to calls of our own, in the order of `ids`; null where the reading was none or any of them is missing.
+ * Reads the whole body, which {@link judgeReading} may not have. Never throws.
+ */
+export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly CallResult[] | null {
+	if (reading.kind !== "answered") return null;
+	const value = parsed(reading.body);
+	const entries = Array.isArray(value) ? value : [value];
+	const answers = new Map<RpcId, Answer>();
+	for (const entry of entries) {
+		const answer = answerOf(entry, undefined);
+		if (answer !== null && answer.id !== undefined) answers.set(answer.id, answer);
+	}
+	const results: CallResult[] = [];
+	for (const id of ids) {
+		const answer = answers.get(id) ?? (ids.length === 1 ? answers.get(null) : undefined);
+		if (answer === undefined) return null;
+		results.push(
+			answer.kind === "result" ? { ok: true, result: answer.result } : { ok: false, error: answer.error },
+		);
+	}
+	return results;
+}
+
+/** Whether a refusal says that the nonce was used: by the very transaction perhaps, which then has to be asked for. */
+export function isNonceTooLow(message: string): boolean {
+	return saysNonceTooLow(message);
+}
+
+/** No status under which an answer to a JSON-RPC request can stand, whatever the body. */
+function isOutside(status: number): boolean {
+	return status < 200 || (status >= 300 && status < 400) || status >= 500;
+}
+
+function judgeResult(result: unknown, hash: string, exchange: Exchange): Delivery {
+	const isHash = typeof result === "string" && result.toLowerCase() === hash.toLowerCase();
+	return isHash ? { kind: "acknowledged", known: false } : fault("wrongHash", exchange);
+}
+
+/** What an error is where it is no verdict, else null. */
+function faultOfError(error: WireVerdict, { status }: Exchange, upstream: Judged): Fault | null {
+	if (upstream.name === "fallback") {
+		if (status === 429 || error.code === LIMIT) return "limited";
+		if (ACCOUNT_STATUS.has(status)) return "httpStatus";
+	}
+	return error.code === INTERNAL && !upstream.isVerdict(error.message) ? "internal" : null;
+}
+
+function withoutAnswer({ status }: Exchange, upstream: Judged): Fault {
+	if (status === 429 && upstream.name === "fallback") return "limited";
+	// It was too long for whoever stands in front: that is about this request.
+	if (TOO_LONG_STATUS.has(status)) return "tooLarge";
+	return status >= 400 ? "httpStatus" : "notJsonRpc";
+}
+
+/** Full for everybody; where it is full for one sender, that is a verdict. */
+function isFull({ message, data }: WireVerdict): boolean {
+	const { scope } = (data ?? {}) as { scope?: unknown };
+	return scope === "pool" && isPoolFull(message);
+}
+
+function fault(kind: Fault, { retryAfterS }: Exchange) {
+	const failed = { kind: "failed", fault: kind, sent: true } as const;
+	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
+}

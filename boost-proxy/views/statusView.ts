@@ -1,0 +1,123 @@
+// `GET /tx/{hash}` over all that may know: a hash comes in, the status record and who it is from goes out. While any
+// source answers there is an answer; only where none does, and the journal knows nothing, is it an error.
+
+import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import type { UpstreamName } from "../domain/delivery.ts";
+import type { EndedEntry, OpenEntry } from "../domain/journalEntry.ts";
+import type { Trail } from "../domain/request.ts";
+import { isUserEnding } from "../journal/endedEntries.ts";
+import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
+import { readFallbackPage } from "./fallbackPages.ts";
+import { endedRecord, heldRecord, minedRecord } from "./statusRecords.ts";
+import type { ViewsDependencies } from "./views.ts";
+
+/** What is answered: HTTP status, JSON, and who knew it. */
+export interface StatusAnswer {
+	readonly status: 200 | 503;
+	readonly body: StatusRecord | { readonly error: string };
+	readonly by: UpstreamName | "journal" | "boost";
+}
+
+/** Ms for each source, one behind another: three of them fit into the time that clients wait. */
+const SOURCE_MS = 3_000;
+const NOBODY = "no relay available: nobody who could know the transaction answers";
+
+/** See `Views.status`. */
+export function statusReader(
+	dependencies: ViewsDependencies,
+): (hash: string, trail?: Trail) => Promise<StatusAnswer> {
+	const { journal } = dependencies;
+	return async (hash, trail) => {
+		const page = await relayPage(hash, trail, dependencies);
+		const entry = acknowledged(journal.get(hash));
+		const ended = journal.ended(hash);
+		if (page?.stage !== undefined && !isOverruled(page, entry, ended)) return told("relay", page);
+		if (entry !== null) return ofEntry(entry, dependencies);
+		if (ended !== null) return ofEnded(ended, page, dependencies);
+		if (page !== null) return told("relay", page);
+		return elsewhere(hash, trail, dependencies);
+	};
+}
+
+/** The relay's record; null where it is out or gave none. */
+async function relayPage(
+	hash: string,
+	trail: Trail | undefined,
+	{ upstreams, follower }: ViewsDependencies,
+): Promise<StatusRecord | null> {
+	const { relay } = upstreams;
+	if (relay.breaker.isOut) return null;
+	const page = await relay.statusPage(hash, options(trail));
+	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
+	// It is our own relay's, and is shown as it came.
+	const record = page as unknown as StatusRecord;
+	if (record.stage !== undefined) follower?.learn(hash, record.stage);
+	return record;
+}
+
+/**
+ * Whether more is known than the relay's record says: its user ended it while the relay was out, which the relay has not
+ * been told yet; or it has given up what another one still holds.
+ */
+function isOverruled(page: StatusRecord, entry: OpenEntry | null, ended: EndedEntry | null): boolean {
+	if (page.status === "INCLUDED") return false;
+	if (ended !== null && isUserEnding(ended.ending))
+		return page.stage !== "CANCELLED" && page.stage !== "REPLACED";
+	const gaveUp = page.stage === "EXPIRED" || page.stage === "DROPPED";
+	return gaveUp && (entry?.holders.some((holder) => holder !== "relay") ?? false);
+}
+
+/** Of one that the journal holds: it may have been mined by whoever holds it. */
+async function ofEntry(entry: OpenEntry, { chain }: ViewsDependencies): Promise<StatusAnswer> {
+	const mined = await minedOnChain(chain, entry.hash, SOURCE_MS);
+	if (mined) return told("journal", minedRecord(entry.hash, mined, entry));
+	return told("journal", heldRecord(entry));
+}
+
+/** Of one that has ended; it may have been mined all the same. */
+async function ofEnded(
+	ended: EndedEntry,
+	page: StatusRecord | null,
+	{ chain }: ViewsDependencies,
+): Promise<StatusAnswer> {
+	const mined = await minedOnChain(chain, ended.hash, SOURCE_MS);
+	if (mined) return told("journal", minedRecord(ended.hash, mined, ended));
+	const record = endedRecord(ended);
+	// Where its simulation failed the relay's record has more of it than the journal.
+	if (page?.status !== "FAILED") return told("journal", record);
+	const { status, stage } = record;
+	return told("journal", { ...page, status, ...(stage === undefined ? {} : { stage }) });
+}
+
+/** Of one that neither the relay nor the journal knows. */
+async function elsewhere(
+	hash: string,
+	trail: Trail | undefined,
+	{ upstreams, chain }: ViewsDependencies,
+): Promise<StatusAnswer> {
+	const { fallback } = upstreams;
+	const page = await fallback?.statusPage(hash, options(trail));
+	const name = fallback?.dialect?.name ?? "plain";
+	const record = page === undefined || page === null ? null : readFallbackPage(name, page, hash);
+	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
+		return told("fallback", record);
+	}
+	const mined: Mined | null | undefined = await minedOnChain(chain, hash, SOURCE_MS);
+	if (mined) return told("boost", minedRecord(hash, mined, null));
+	if (record !== null) return told("fallback", record);
+	if (mined === null) return told("boost", unknownStatus(hash));
+	return { status: 503, body: { error: NOBODY }, by: "boost" };
+}
+
+function options(trail: Trail | undefined) {
+	return { deadlineMs: SOURCE_MS, asker: null, ...(trail === undefined ? {} : { trail }) };
+}
+
+/** One whose client was told of an error is followed, and not shown. */
+function acknowledged(entry: OpenEntry | null): OpenEntry | null {
+	return entry?.acknowledged === true ? entry : null;
+}
+
+function told(by: StatusAnswer["by"], body: StatusRecord): StatusAnswer {
+	return { status: 200, body, by };
+}

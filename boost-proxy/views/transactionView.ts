@@ -1,0 +1,154 @@
+// eth_getTransactionByHash over all that may know: a hash comes in, the transaction without its signature or null goes
+// out. What the user has ended is null wherever it may still lie, unless it was mined all the same.
+
+import {
+	minedTransaction,
+	pendingTransaction,
+	type RpcTransaction,
+} from "../../shared/ethereum/rpcTransaction.ts";
+import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { RequestState } from "../domain/request.ts";
+import { isUserEnding } from "../journal/endedEntries.ts";
+import { attemptMs } from "../requests/budget.ts";
+import { unavailable, verdictError } from "../requests/failover.ts";
+import { isInBlock, isObject, transactionOf } from "./chainFacts.ts";
+import type { Views, ViewsDependencies } from "./views.ts";
+
+const METHOD = "eth_getTransactionByHash";
+/** Stages that a transaction does not come back from by itself; those of a mined one are not among them. */
+const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
+
+/** See {@link Views.byHash}. */
+export function transactionReader(dependencies: ViewsDependencies): Views["byHash"] {
+	const { journal } = dependencies;
+	return async (hash, state) => {
+		const found = await ofRelay(hash, state, dependencies);
+		const ended = journal.ended(hash);
+		const isOver = ended !== null && isUserEnding(ended.ending);
+		if (found) return isOver && !isInBlock(found) ? null : hidden(found, dependencies);
+		if (found === null) {
+			if (isOver || journal.get(hash) === null) return null;
+			if (await isGoneAtRelay(hash, state, dependencies)) return null;
+			return ofJournal(hash, state, dependencies);
+		}
+		const own = isOver ? null : await ofJournal(hash, state, dependencies);
+		if (own === null && !isOver) return elsewhere(hash, state, dependencies);
+		// Its holder is out: it may have been mined, which a transaction that is over may have been too.
+		const mined = await onChain(hash, state, dependencies);
+		return mined && isInBlock(mined) ? hidden(mined, dependencies) : own;
+	};
+}
+
+/** The relay's word; undefined where it is out or gave none. Throws ForeignRpcError for what it refused. */
+async function ofRelay(
+	hash: string,
+	state: RequestState,
+	{ upstreams, clock }: ViewsDependencies,
+): Promise<RpcTransaction | null | undefined> {
+	const { relay } = upstreams;
+	if (relay.breaker.isOut) return undefined;
+	const { asker, trail, whole, path, until } = state;
+	const left = until - clock.monotonic();
+	const deadlineMs = attemptMs("read", left, left, true);
+	if (deadlineMs === 0) return undefined;
+	const answer = await relay.call(
+		{ method: METHOD, params: [hash] },
+		{ deadlineMs, asker, trail, whole, path },
+	);
+	if (answer === null) return undefined;
+	if (!answer.ok) {
+		trail.answeredBy.add(relay.name);
+		throw verdictError(answer.error);
+	}
+	const found = transactionOf(answer, hash);
+	if (found !== undefined) trail.answeredBy.add(relay.name);
+	return found;
+}
+
+/**
+ * The relay shows nothing of what the journal holds. Either it has lost it, and gets it again, or it has ended it a
+ * moment ago, which it says itself. Where another one holds it too its end at the relay is not the whole truth.
+ */
+async function isGoneAtRelay(
+	hash: string,
+	state: RequestState,
+	{ journal, upstreams, follower, clock }: ViewsDependencies,
+): Promise<boolean> {
+	const { relay } = upstreams;
+	const left = state.until - clock.monotonic();
+	if (left <= 0) return false;
+	const call = { method: "service_transactionStatuses", params: [[hash]] };
+	const answer = await relay.call(call, { deadlineMs: left, asker: state.asker, trail: state.trail });
+	const rows = answer?.ok === true && Array.isArray(answer.result) ? answer.result : [];
+	const row: unknown = rows[0];
+	const stage = isObject(row) ? row.stage : null;
+	if (typeof stage !== "string") return false;
+	follower?.learn(hash, stage);
+	if (stage === "REPLACED" || stage === "CANCELLED") return true;
+	const elsewhere = journal.get(hash)?.holders.some((holder) => holder !== relay.name) ?? false;
+	return GONE.has(stage) && !elsewhere;
+}
+
+/** The pending object of what the journal holds, or null. */
+async function ofJournal(
+	hash: string,
+	{ trail }: RequestState,
+	{ journal }: ViewsDependencies,
+): Promise<RpcTransaction | null> {
+	const entry = journal.get(hash);
+	if (entry === null || !entry.acknowledged) return null;
+	const raw = await journal.raw(hash).catch(() => null);
+	// It may have ended meanwhile.
+	if (raw === null || journal.get(hash) === null) return null;
+	const decoded = decodeTransaction(raw);
+	if (!decoded.ok) return null;
+	trail.answeredBy.add("journal");
+	return pendingTransaction(decoded.tx);
+}
+
+/** What a fallback that knows private transactions says, else the chain. Throws RpcError `unavailable`. */
+async function elsewhere(
+	hash: string,
+	state: RequestState,
+	dependencies: ViewsDependencies,
+): Promise<RpcTransaction | null> {
+	const { upstreams, clock } = dependencies;
+	const { fallback } = upstreams;
+	const { asker, trail, path, until } = state;
+	if (fallback?.dialect?.knowsPrivate === true && !fallback.breaker.isOut) {
+		const left = until - clock.monotonic();
+		const deadlineMs = attemptMs("read", left, left, true);
+		const call = { method: METHOD, params: [hash] };
+		const answer = deadlineMs > 0 ? await fallback.call(call, { deadlineMs, asker, trail, path }) : null;
+		const found = transactionOf(answer, hash);
+		if (found !== undefined) {
+			trail.answeredBy.add(fallback.name);
+			return found === null ? null : hidden(found, dependencies);
+		}
+	}
+	const found = await onChain(hash, state, dependencies);
+	if (found === undefined) throw unavailable("nobody who could know the transaction answers");
+	return found === null ? null : hidden(found, dependencies);
+}
+
+async function onChain(
+	hash: string,
+	{ until, trail }: RequestState,
+	{ chain, clock }: ViewsDependencies,
+): Promise<RpcTransaction | null | undefined> {
+	const left = until - clock.monotonic();
+	if (left <= 0) return undefined;
+	const [answer] = (await chain.batch([{ method: METHOD, params: [hash] }], left)) ?? [];
+	const found = transactionOf(answer, hash);
+	// Where it knows nothing the journal may.
+	if (found !== undefined && found !== null) trail.answeredBy.add("boost");
+	return found;
+}
+
+/** As our relay shows it, whoever gave it. */
+function hidden(found: RpcTransaction, { chainId }: ViewsDependencies): RpcTransaction {
+	const id = chainId();
+	return id === null
+		? { ...minedTransaction(found, 0n), chainId: found.chainId ?? null }
+		: minedTransaction(found, id);
+}

@@ -1,0 +1,133 @@
+// The routes for operators: what they show, who may force a breaker, and when there is a road for a transaction.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { Journal } from "../../../../boost-proxy/domain/ports.ts";
+import { operatorRoutes, roadCheck } from "../../../../boost-proxy/ingress/operators.ts";
+import { PlayedBreaker, startPassScene } from "./passScene.ts";
+
+/** Only what is asked of it. */
+function journalOf(holders: readonly (readonly ("relay" | "fallback")[])[], isDurable = true): Journal {
+	const entries = holders.map((one) => ({ holders: one }) as unknown as OpenEntry);
+	return { depth: entries.length, isDurable, open: () => entries } as unknown as Journal;
+}
+
+async function scene(adminToken: string | undefined, withFallback = true) {
+	const relay = new PlayedBreaker("relay");
+	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
+	const journal = journalOf([["relay"], ["relay", "fallback"], []], false);
+	const routes = operatorRoutes({ adminToken }, { relay, fallback, journal });
+	const server = await startPassScene({ routes });
+	const post = async (path: string, authorization?: string) => {
+		const headers = authorization === undefined ? {} : { authorization };
+		const answer = await fetch(`${server.url}${path}`, { method: "POST", headers, body: "ignored" });
+		return { status: answer.status, body: await answer.json(), headers: answer.headers };
+	};
+	return { relay, fallback, server, post };
+}
+
+test("/status shows both breakers and what the journal holds", async () => {
+	const { relay, fallback, server } = await scene(undefined);
+	relay.state = "open";
+	const answer = await fetch(`${server.url}/status`);
+	assert.deepEqual(await answer.json(), {
+		relay: relay.status(),
+		fallback: fallback?.status(),
+		journal: { depth: 3, durable: false, held: { relay: 2, fallback: 1 } },
+	});
+	assert.equal(answer.headers.get("x-boost-breaker"), "closed", "it is the server's own");
+	await server.stop();
+	const alone = await scene(undefined, false);
+	const body = (await (await fetch(`${alone.server.url}/status`)).json()) as { fallback: unknown };
+	assert.equal(body.fallback, null);
+	await alone.server.stop();
+});
+
+test("only the token opens, closes and frees a breaker", async () => {
+	const { relay, fallback, server, post } = await scene("s3cret");
+	for (const authorization of [
+		undefined,
+		"",
+		"Bearer",
+		"Bearer ",
+		"Bearer s3cre",
+		"Bearer s3crets",
+		"Basic s3cret",
+	]) {
+		const { status, headers } = await post("/admin/open", authorization);
+		assert.deepEqual([status, headers.get("www-authenticate")], [401, 'Bearer realm="boost"'], authorization);
+	}
+	assert.deepEqual(relay.forced, []);
+	assert.deepEqual((await post("/admin/open", "Bearer s3cret")).body, { relay: relay.status() });
+	assert.equal((await post("/admin/close?upstream=relay", "bearer s3cret")).status, 200);
+	assert.equal((await post("/admin/auto", "Bearer s3cret")).status, 200);
+	assert.deepEqual(relay.forced, ["open", "closed", null]);
+	assert.deepEqual((await post("/admin/open?upstream=fallback", "Bearer s3cret")).body, {
+		fallback: fallback?.status(),
+	});
+	assert.deepEqual([relay.forced.length, fallback?.forced], [3, ["open"]]);
+	for (const query of [
+		"?upstream=both",
+		"?upstream=",
+		"?upstram=fallback",
+		"?upstream=relay&upstream=fallback",
+	]) {
+		assert.equal((await post(`/admin/open${query}`, "Bearer s3cret")).status, 400, query);
+	}
+	assert.deepEqual([relay.forced.length, fallback?.forced.length], [3, 1]);
+	await server.stop();
+});
+
+test("without a fallback there is none to force, without a token nothing at all", async () => {
+	const alone = await scene("s3cret", false);
+	const { status, body } = await alone.post("/admin/open?upstream=fallback", "Bearer s3cret");
+	assert.deepEqual([status, body], [400, { error: "there is no fallback" }]);
+	await alone.server.stop();
+	for (const token of [undefined, ""]) {
+		const { relay, server, post } = await scene(token);
+		for (const authorization of [undefined, "Bearer ", "Bearer undefined"]) {
+			assert.equal((await post("/admin/open", authorization)).status, 404);
+		}
+		assert.deepEqual([relay.forced, server.passed], [[], []]);
+		await server.stop();
+	}
+});
+
+test("a wrong verb is refused here: no token goes to the relay", async () => {
+	const { server } = await scene("s3cret");
+	const headers = { authorization: "Bearer s3cret" };
+	const get = await fetch(`${server.url}/admin/open`, { headers });
+	assert.deepEqual([get.status, get.headers.get("allow")], [405, "POST, OPTIONS"]);
+	assert.equal((await fetch(`${server.url}/status`, { method: "POST", headers })).status, 405);
+	assert.deepEqual(server.passed, []);
+	await server.stop();
+});
+
+test("there is a road while the relay, or a fallback that may be given something, takes requests", async () => {
+	const rows: [boolean, "none" | "out" | "in" | "refused" | "fast alone", true | RegExp][] = [
+		[false, "none", true],
+		[false, "out", true],
+		[true, "none", /no fallback/],
+		[true, "out", /the relay and the fallback are out/],
+		[true, "refused", /may be given nothing/],
+		[true, "in", true],
+		[true, "fast alone", true],
+	];
+	for (const [relayOut, what, expected] of rows) {
+		const relay = new PlayedBreaker("relay");
+		if (relayOut) relay.state = "half-open";
+		const breaker = new PlayedBreaker("fallback");
+		if (what === "out") breaker.state = "open";
+		const refusal = (path: string) =>
+			what === "refused" || (what === "fast alone" && path === "noreverts") ? "not private" : null;
+		const check = roadCheck({
+			relay: { breaker: relay },
+			fallback: what === "none" ? null : { breaker, refusal },
+		});
+		assert.equal(check.name, "road");
+		const result = await check.check();
+		if (expected === true) assert.deepEqual(result, { ok: true }, what);
+		else assert.match(result.ok ? "" : result.reason, expected);
+	}
+});

@@ -1,0 +1,44 @@
+// What boost does with a method, against the relay's own table: a read that the relay passes on must be a read for
+// boost, with the same weight, and nothing else may ever reach a third party.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	kindOf,
+	labelOf,
+	METHOD_LABELS,
+	READS,
+	RELAY_ONLY,
+	weightOf,
+} from "../../../../boost-proxy/ingress/policy.ts";
+import { PASSED_METHODS } from "../../../../relay/chain/passedMethods.ts";
+import { METHODS } from "../../../../relay/ingress/methods/index.ts";
+
+test("the reads are the relay's, with its weights", () => {
+	const relays = [...PASSED_METHODS].map(([name, { weight }]) => [name, weight]);
+	assert.deepEqual([...READS], relays);
+});
+
+test("every method that the relay serves itself is understood by boost or for the relay alone, and weighs the same", () => {
+	const wrong = METHODS.filter(({ name, weight }) => {
+		const kind = kindOf(name);
+		const isPlaced = kind === "relay" ? RELAY_ONLY.has(name) : kind !== "read";
+		return !isPlaced || weightOf(name) !== weight;
+	});
+	assert.deepEqual(
+		wrong.map(({ name }) => name),
+		[],
+	);
+});
+
+test("what is not known is for the relay alone", () => {
+	for (const name of ["eth_sendTransaction", "admin_peers", "eth_newFilter", "", "__proto__", "toString"]) {
+		assert.equal(kindOf(name), "relay", name);
+		assert.equal(labelOf(name), "unknown", name);
+	}
+});
+
+test("labels are a closed set without doubles", () => {
+	assert.equal(new Set(METHOD_LABELS).size, METHOD_LABELS.length);
+	for (const { name } of METHODS) assert.ok(METHOD_LABELS.includes(labelOf(name)), name);
+});

@@ -1,0 +1,297 @@
+// The ways in which an exchange with an upstream ends: whatever the other side does, one result comes, and `sent` is false
+// only where a server that watches every byte saw none.
+
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { CutSwitch } from "../../../../boost-proxy/breaker/breakerCut.ts";
+import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Road } from "../../../../boost-proxy/domain/ports.ts";
+import { createRoad, type RoadOptions } from "../../../../boost-proxy/upstream/road.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { httpText, type RawScript, RawUpstream } from "../../../support/rawUpstream.ts";
+import { until } from "../../../support/until.ts";
+
+const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x02"]}';
+const LONG_MS = 60_000;
+const post = (deadlineMs = LONG_MS, body = BODY) => ({ target: "/fast", body, headers: {}, deadlineMs });
+const failed = (fault: string, sent: boolean) => ({ kind: "failed", fault, sent });
+
+const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => void])[] = [
+	["a reset", ({ socket }) => socket.resetAndDestroy(), is("reset")],
+	["an end without a byte", ({ socket }) => socket.end(), is("reset")],
+	["an end within the headers", ({ socket }) => socket.end("HTTP/1.1 200 OK\r\ncontent-le"), is("reset")],
+	[
+		"an end within a body of known length",
+		({ socket }) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"jsonrpc"'),
+		is("reset"),
+	],
+	[
+		"an end within a chunked body",
+		({ socket }) => socket.end('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"jso\r\n'),
+		is("reset"),
+	],
+	[
+		"a reset within a body",
+		({ socket }) => {
+			socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{", () => socket.resetAndDestroy());
+		},
+		is("reset"),
+	],
+	["bytes that are no HTTP", ({ socket }) => socket.write("SSH-2.0-OpenSSH_9.6\r\n"), is("notJsonRpc")],
+	[
+		"headers beyond all measure",
+		({ socket }) => socket.write(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(40_000)}\r\n\r\n`),
+		is("notJsonRpc"),
+	],
+	[
+		"a compressed body that nobody asked for",
+		({ socket }) => {
+			const zipped = gzipSync('{"jsonrpc":"2.0","id":1,"result":"0x1"}');
+			socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${zipped.length}\r\n\r\n`);
+			socket.write(zipped);
+		},
+		is("notJsonRpc"),
+	],
+	[
+		"a body that says it is too long",
+		({ socket }) => socket.write(httpText("x".repeat(2_000))),
+		is("tooLarge"),
+	],
+	[
+		"a body that turns out too long",
+		({ socket }) => {
+			const chunk = `200\r\n${"x".repeat(512)}\r\n`;
+			socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunk}${chunk}${chunk}`);
+		},
+		is("tooLarge"),
+	],
+	[
+		"an answer behind early ones",
+		({ socket }) => socket.write(`HTTP/1.1 103 Early Hints\r\nretry-after: 9\r\n\r\n${httpText("{}")}`),
+		answered(200, "{}", undefined),
+	],
+	[
+		"a body that the end delimits",
+		({ socket }) => socket.end("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}"),
+		answered(200, "{}", undefined),
+	],
+	[
+		"an identity encoding",
+		reply("{}", "200 OK", "content-encoding: identity"),
+		answered(200, "{}", undefined),
+	],
+	["an empty body", reply("", "204 No Content"), answered(204, "", undefined)],
+	["a redirect, not followed", reply("", "302 Found", "location: /elsewhere"), answered(302, "", undefined)],
+	["a 503 with seconds", reply("busy", "503 Busy", "retry-after: 7"), answered(503, "busy", 7)],
+	[
+		"a 429 with a date",
+		reply("{}", "429 Too Many Requests", "retry-after: Thu, 01 Jan 2026 00:00:30 GMT"),
+		answered(429, "{}", 30),
+	],
+	[
+		"a date that has passed",
+		reply("{}", "429 Too Many Requests", "retry-after: Thu, 01 Jan 2015 00:00:30 GMT"),
+		answered(429, "{}", 0),
+	],
+	[
+		"a Retry-After that says nothing",
+		reply("{}", "200 OK", "retry-after: -5.5"),
+		answered(200, "{}", undefined),
+	],
+];
+
+for (const [what, script, check] of ENDS) {
+	test(`an exchange ends by ${what}`, async (t) => {
+		const upstream = await upstreamOf(t, script);
+		const road = roadOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
+		check(await road.post(post()));
+	});
+}
+
+test("a deadline ends silence, slow headers and a slow body alike, and the connection with them", async (t) => {
+	const starts = ["", "HTTP/1.1 200 OK\r\nx-slow: ", 'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"id"'];
+	for (const start of starts) {
+		const clock = new ManualClock();
+		const upstream = await upstreamOf(t, ({ socket }) => void socket.write(start));
+		const road = roadOf(t, { url: upstream.url }, clock);
+		const pending = road.post(post(4_000));
+		await upstream.sawRequests(1);
+		const peer = upstream.peers[0];
+		// A drip each second must not put the deadline off.
+		for (let i = 0; i < 4; i++) {
+			if (start !== "") peer?.socket.write("x");
+			await clock.advance(1_000);
+		}
+		assert.deepEqual(await pending, failed("timeout", true), `after ${JSON.stringify(start)}`);
+		await until("the connection is ended", () => peer?.closed);
+		assert.equal(clock.timers, 0, "no timer is left");
+	}
+});
+
+test("refused connections: no byte left, for those behind the limit as well", async (t) => {
+	const closed = await upstreamOf(t);
+	const { url } = closed;
+	await closed.close();
+	const road = roadOf(t, { url, connections: 1 });
+	const results = await Promise.all(Array.from({ length: 5 }, () => road.post(post())));
+	for (const result of results) assert.deepEqual(result, failed("refused", false));
+});
+
+test("a connection that never gets ready: no byte of the request leaves, by our deadline or by the pool's", async (t) => {
+	// TLS that is never answered: the connection is there, and not ready for requests.
+	const upstream = await upstreamOf(t);
+	const url = `https://127.0.0.1:${upstream.port}`;
+	const clock = new ManualClock();
+	const patient = roadOf(t, { url }, clock);
+	const pending = patient.post(post(1_000));
+	await until("a connection", () => upstream.peers.length === 1);
+	await clock.advance(1_000);
+	assert.deepEqual(await pending, failed("timeout", false));
+	const hasty = roadOf(t, { url, connectMs: 40 }, clock);
+	const refused = hasty.post(post());
+	await until("another connection", () => upstream.peers.length === 2);
+	await clock.advance(40);
+	assert.deepEqual(await refused, failed("refused", false));
+	await until("both are ended", () => upstream.peers[1]?.closed);
+	assert.doesNotMatch(upstream.received, /eth_sendRaw|POST/);
+});
+
+test("TLS that is refused counts as a refused connection", async (t) => {
+	const server = createServer((socket) => {
+		socket.on("error", () => {});
+		socket.resume().end("HTTP/1.1 400 Bad Request\r\n\r\n");
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	t.after(() => server.close());
+	const { port } = server.address() as { port: number };
+	const road = roadOf(t, { url: `https://127.0.0.1:${port}` });
+	assert.deepEqual(await road.post(post()), failed("refused", false));
+});
+
+test("behind the limit: what was given up is never sent, though its turn comes", async (t) => {
+	const clock = new ManualClock();
+	const upstream = await upstreamOf(t);
+	const road = roadOf(t, { url: upstream.url, connections: 1 }, clock);
+	const first = road.post(post(LONG_MS, '"first"'));
+	await upstream.sawRequests(1);
+	const cut = new CutSwitch();
+	const late = road.post(post(500, '"late"'));
+	const unwanted = road.post({ ...post(LONG_MS, '"unwanted"'), cut });
+	const last = road.post(post(LONG_MS, '"last"'));
+	await clock.advance(500);
+	cut.cut();
+	assert.deepEqual(await late, failed("timeout", false));
+	assert.deepEqual(await unwanted, { kind: "cut", sent: false });
+	upstream.peers[0]?.socket.write(httpText("1"));
+	await upstream.sawRequests(2);
+	upstream.peers[0]?.socket.write(httpText("2"));
+	assert.equal((await first).kind, "answered");
+	assert.equal((await last).kind, "answered");
+	assert.doesNotMatch(upstream.received, /late|unwanted/);
+	assert.equal(upstream.peers.length, 1, "the connection was kept");
+});
+
+test("given up before the connection is ready: nothing is written on it, and the next request is", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }) => void socket.write(httpText("{}")));
+	const road = roadOf(t, { url: upstream.url, connections: 1 });
+	const cut = new CutSwitch();
+	const pending = road.post({ ...post(LONG_MS, '"unwanted"'), cut });
+	cut.cut();
+	assert.deepEqual(await pending, { kind: "cut", sent: false });
+	assert.equal((await road.post(post())).kind, "answered");
+	assert.equal(upstream.peers.length, 1, "on the same connection");
+	assert.doesNotMatch(upstream.received, /unwanted/);
+});
+
+test("a reused connection that dies under a request is a reset, and may have had it", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
+		if (nth === 2) socket.resetAndDestroy();
+		else socket.write(httpText("{}"));
+	});
+	const road = roadOf(t, { url: upstream.url });
+	assert.equal((await road.post(post())).kind, "answered");
+	assert.deepEqual(await road.post(post()), failed("reset", true));
+	assert.equal((await road.post(post())).kind, "answered", "by a new connection");
+	assert.equal(upstream.peers.length, 2);
+	assert.equal(upstream.requests.length, 3, "nothing was sent twice");
+});
+
+test("a cut ends a request under way, and one that was answered no more", async (t) => {
+	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
+		if (nth === 2) socket.write(httpText("{}"));
+	});
+	const clock = new ManualClock();
+	const road = roadOf(t, { url: upstream.url }, clock);
+	const cut = new CutSwitch();
+	const pending = road.post({ ...post(), cut });
+	await upstream.sawRequests(1);
+	const later = countingCut();
+	const done = await road.post({ ...post(), cut: later });
+	assert.equal(later.listeners, 0, "nobody listens for one that is over");
+	cut.cut();
+	assert.deepEqual(await pending, { kind: "cut", sent: true });
+	assert.equal(done.kind, "answered");
+	await until("the cut one's connection is ended", () => upstream.peers[0]?.closed);
+	assert.equal(upstream.peers[1]?.closed, false, "the other one stays");
+	assert.deepEqual(await road.post({ ...post(), cut }), { kind: "cut", sent: false });
+	assert.deepEqual(await road.post(post(0)), failed("timeout", false));
+	assert.equal(clock.timers, 0, "no timer is left");
+	assert.equal(upstream.requests.length, 2);
+});
+
+test("closing ends what is under way and what waits as cut, and takes nothing more", async (t) => {
+	const upstream = await upstreamOf(t);
+	const road = roadOf(t, { url: upstream.url, connections: 1 });
+	const pending = road.post(post());
+	const waiting = road.post(post());
+	await upstream.sawRequests(1);
+	await road.close();
+	assert.deepEqual(await pending, { kind: "cut", sent: true });
+	assert.deepEqual(await waiting, { kind: "cut", sent: false });
+	assert.deepEqual(await road.get("/readyz", LONG_MS), { kind: "cut", sent: false });
+	assert.equal(upstream.requests.length, 1);
+});
+
+function is(fault: string): (result: ExchangeResult) => void {
+	return (result) => assert.deepEqual(result, failed(fault, true));
+}
+
+function answered(status: number, text: string, retryAfterS: number | undefined) {
+	return (result: ExchangeResult) =>
+		assert.deepEqual(result, { kind: "answered", status, retryAfterS, body: Buffer.from(text) });
+}
+
+function reply(body: string, status: string, ...headers: string[]): RawScript {
+	return ({ socket }) => void socket.write(httpText(body, status, headers));
+}
+
+/** Closed behind the test, whatever became of it: a server that is left would keep the process. */
+async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstream> {
+	const upstream = await RawUpstream.start(script);
+	t.after(() => upstream.close());
+	return upstream;
+}
+
+function roadOf(t: TestContext, options: RoadOptions, clock: Clock = systemClock): Road {
+	const road = createRoad(options, { clock });
+	t.after(() => road.close());
+	return road;
+}
+
+/** A cut that is never made. */
+function countingCut() {
+	const cut = {
+		isCut: false,
+		listeners: 0,
+		onCut() {
+			cut.listeners += 1;
+			return () => {
+				cut.listeners -= 1;
+			};
+		},
+	};
+	return cut;
+}

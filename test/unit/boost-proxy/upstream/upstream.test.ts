@@ -1,0 +1,152 @@
+// How one upstream is spoken to: what leaves for our relay and what for a third party, which road it takes, and what
+// becomes of "nonce too low".
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { dialectOf } from "../../../../boost-proxy/dialects/index.ts";
+import type { Attempted, Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { DialectName } from "../../../../boost-proxy/domain/dialect.ts";
+import type { Post, Road } from "../../../../boost-proxy/domain/ports.ts";
+import { HttpUpstream } from "../../../../boost-proxy/upstream/upstream.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { signedTransaction } from "../../../support/txFactory.ts";
+
+const TX = signedTransaction({});
+const SENDABLE = { hash: TX.hash, from: TX.from, raw: TX.raw, path: "noreverts", search: "a=b" } as const;
+const ASKER = {
+	...{ address: "192.0.2.9", signer: "0x00000000000000000000000000000000000000aa" },
+	...{ origin: "https://wallet.example", signature: "0xsig:0x01" },
+	life: { bytes: 0, onGone: () => {} },
+};
+const RESULT = (result: unknown, id: unknown = 1) => ({
+	...({ kind: "answered", status: 200, retryAfterS: undefined } as const),
+	body: Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, result })),
+});
+const TOO_LOW = {
+	...RESULT(null),
+	body: Buffer.from(
+		'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"nonce too low: next nonce 4, tx nonce 0"}}',
+	),
+};
+
+class HandRoad implements Road {
+	readonly posts: Post[] = [];
+	answers: Awaited<ReturnType<Road["post"]>>[] = [];
+	onPost: () => Promise<void> = async () => {};
+	async post(post: Post) {
+		this.posts.push(post);
+		await this.onPost();
+		return this.answers.shift() ?? RESULT(TX.hash);
+	}
+	async get() {
+		return RESULT({});
+	}
+	async close() {}
+}
+
+function scene(dialect: DialectName | null) {
+	const road = new HandRoad();
+	const readRoad = new HandRoad();
+	const clock = new ManualClock();
+	const outcomes: Attempted["outcome"][] = [];
+	const breaker = {
+		isOut: false,
+		run: async <T extends Attempted>(_: string, attempt: (cut: never) => Promise<T>) => {
+			const attempted = await attempt(undefined as never);
+			outcomes.push(attempted.outcome);
+			return attempted;
+		},
+	} as unknown as Breaker;
+	const both = (one: Road) => ({ fast: { road: one, asIs: false }, noreverts: { road: one, asIs: false } });
+	const upstream = new HttpUpstream(
+		{
+			name: dialect === null ? "relay" : "fallback",
+			boostSecret: "s3cret",
+			refusals: { fast: null, noreverts: null },
+		},
+		{
+			...{ breaker, clock, statusRoad: road, roads: both(road), readRoads: both(readRoad) },
+			dialect: dialect === null ? null : dialectOf(dialect),
+		},
+	);
+	return { upstream, road, readRoad, clock, outcomes };
+}
+
+test("our relay is told who asks, beside the secret", async () => {
+	const { upstream, road } = scene(null);
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole: null });
+	const [post] = road.posts;
+	assert.equal(post?.target, "/noreverts?a=b");
+	assert.deepEqual(post?.headers, {
+		"x-boost-auth": "s3cret",
+		"x-forwarded-for": "192.0.2.9",
+		origin: "https://wallet.example",
+		"x-boost-signer": ASKER.signer,
+	});
+});
+
+test("a body that is sent on as it came carries its own signature", async () => {
+	const { upstream, road } = scene(null);
+	const whole = { body: Buffer.from("as it came"), id: "x" };
+	road.answers = [RESULT(TX.hash, "x")];
+	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+	assert.equal(delivery?.kind, "acknowledged");
+	assert.equal(road.posts[0]?.body, whole.body);
+	assert.equal(road.posts[0]?.headers["x-flashbots-signature"], ASKER.signature);
+	assert.equal(road.posts[0]?.headers["x-boost-signer"], undefined);
+});
+
+test("a third party is told nothing, and never gets the body as it came", async () => {
+	const { upstream, road } = scene("mevblocker");
+	const whole = { body: Buffer.from("as it came"), id: "x" };
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+	assert.deepEqual(road.posts[0]?.headers, {});
+	assert.match(String(road.posts[0]?.body), /^\{"jsonrpc":"2\.0","id":1,"method":"eth_sendRawTransaction"/);
+});
+
+for (const known of [true, false]) {
+	test(`"nonce too low" of one that is ${known ? "" : "not "}there: it is asked for by its hash, once, in the time that is left`, async () => {
+		const { upstream, road, clock } = scene(null);
+		const whole = { body: Buffer.from("as it came"), id: 1 };
+		road.answers = [TOO_LOW, RESULT(known ? { hash: TX.hash.toUpperCase().replace("0X", "0x") } : null)];
+		road.onPost = () => clock.advance(300);
+		const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+		assert.equal(delivery?.kind, known ? "acknowledged" : "rejected");
+		assert.equal(road.posts.length, 2);
+		assert.match(String(road.posts[1]?.body), /"eth_getTransactionByHash"/);
+		assert.equal(road.posts[1]?.deadlineMs, 700);
+	});
+}
+
+test("clients' reads take a road of their own", async () => {
+	const { upstream, road, readRoad } = scene(null);
+	const options = {
+		deadlineMs: 1_000,
+		asker: ASKER,
+		path: "fast",
+		search: "",
+		ids: [1],
+		batch: false,
+	} as const;
+	await upstream.read("{}", options);
+	await upstream.call({ method: "eth_blockNumber", params: [] }, { deadlineMs: 1_000, asker: null });
+	assert.deepEqual([road.posts.length, readRoad.posts.length], [1, 1]);
+});
+
+test("who found no connection free is charged to nobody", async () => {
+	const { upstream, road, outcomes } = scene(null);
+	road.answers = [{ kind: "failed", fault: "timeout", sent: false }];
+	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
+	assert.deepEqual(delivery, { kind: "failed", fault: "timeout", sent: false });
+	road.answers = [{ kind: "failed", fault: "timeout", sent: true }];
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
+	assert.deepEqual(outcomes, ["cut", "timeout"]);
+});
+
+test("what was dropped for a dialect is named", async () => {
+	const { upstream } = scene("plain");
+	const trail = { answeredBy: new Set<never>(), attempts: 0, dropped: new Set<string>() };
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null, trail });
+	assert.deepEqual([...trail.dropped], ["a"]);
+	assert.equal(trail.attempts, 1);
+});

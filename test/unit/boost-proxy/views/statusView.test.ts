@@ -1,0 +1,237 @@
+// GET /tx/{hash} over relay, journal, fallback and chain: who counts when, and that somebody always does.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { EndedEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import { createViews } from "../../../../boost-proxy/views/views.ts";
+import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { signedTransaction } from "../../../support/txFactory.ts";
+import { minedObject, refusal, ViewScene } from "./viewScene.ts";
+
+/** As it would be sent, and who is named for it. */
+async function ask(scene: ViewScene, hash: string): Promise<[unknown, string, number]> {
+	const { body, by, status } = await createViews(scene.dependencies).status(hash);
+	return [JSON.parse(JSON.stringify(body)), by, status];
+}
+
+const held = (hash: string, fastMode = true) => ({ ...unknownStatus(hash), fastMode, stage: "HELD" });
+
+test("the relay's record is shown as it came, and the follower hears of its stage", async () => {
+	const scene = new ViewScene();
+	const tx = scene.holds(5, ["relay"]);
+	for (const [status, stage] of [
+		["UNKNOWN", "BROADCAST"],
+		["FAILED", "SIMULATION_FAILED"],
+		["FAILED", "EXPIRED"],
+		["INCLUDED", "INCLUDED"],
+	]) {
+		const page = { ...unknownStatus(tx.hash), status, stage, backruns: 3, more: "to come" };
+		scene.relay.pages.set(tx.hash, page);
+		assert.deepEqual(await ask(scene, tx.hash), [page, "relay", 200]);
+		assert.deepEqual(scene.learned.pop(), [tx.hash, stage]);
+	}
+	assert.deepEqual([scene.chainAsked, scene.fallback.asked], [[], []]);
+});
+
+test("what the relay knows nothing of, and the journal neither, is asked of the relay alone", async () => {
+	const scene = new ViewScene();
+	const { hash } = signedTransaction();
+	scene.relay.pages.set(hash, unknownStatus(hash));
+	assert.deepEqual(await ask(scene, hash), [unknownStatus(hash), "relay", 200]);
+	assert.deepEqual([scene.learned, scene.fallback.asked, scene.chainAsked], [[], [], []]);
+});
+
+test("an entry is HELD while the relay has no record, is out or tells nonsense, until the chain has it", async () => {
+	const rows: ((scene: ViewScene, hash: string) => void)[] = [
+		(scene, hash) => scene.relay.pages.set(hash, unknownStatus(hash)),
+		(scene) => {
+			scene.relay.isOut = true;
+		},
+		() => {},
+		(scene, hash) =>
+			scene.relay.pages.set(hash, { ...unknownStatus(`0x${"00".repeat(32)}`), stage: "PENDING" }),
+		(scene, hash) => scene.relay.pages.set(hash, [hash]),
+	];
+	for (const prepare of rows) {
+		const scene = new ViewScene();
+		const tx = scene.holds(5, ["relay"], { search: "refundRecipient=0x12&referrer=x" });
+		prepare(scene, tx.hash);
+		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
+		scene.isChainUp = false;
+		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
+		scene.isChainUp = true;
+		scene.mines(tx);
+		assert.equal(((await ask(scene, tx.hash))[0] as { status: string }).status, "INCLUDED");
+	}
+});
+
+test("a mined one has the fields of the chain and what its client asked for", async () => {
+	const recipient = `0x${"Ab".repeat(20)}`;
+	for (const [status, stage] of [
+		["0x1", "INCLUDED"],
+		["0x0", "REVERTED"],
+	] as const) {
+		const scene = new ViewScene();
+		scene.relay.isOut = true;
+		const search = `refundRecipient=${recipient}&referrer=a%20wallet`;
+		const tx = scene.holds(
+			5,
+			["relay"],
+			{ path: "noreverts", search },
+			{ value: 10n ** 30n, gasLimit: 50_000 },
+		);
+		scene.mines(tx, status);
+		const expected = {
+			...unknownStatus(tx.hash),
+			...{ status: "INCLUDED", rpc_timestamp: "2026-01-01T00:00:00.000Z", stage },
+			transaction: { from: tx.from, to: tx.to, gas: "50000", nonce: "5", value: (10n ** 30n).toString() },
+			...{ refundRecipient: recipient.toLowerCase(), referrer: "a wallet" },
+		};
+		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
+		scene.chainRows.set("eth_getTransactionByHash", () => refusal(-32000, "pruned"));
+		const { transaction } = (await ask(scene, tx.hash))[0] as { transaction: object };
+		assert.deepEqual(transaction, { from: tx.from, to: "", gas: "", nonce: "5", value: "" });
+	}
+});
+
+test("a receipt of another transaction, or of none, is not believed", async () => {
+	const scene = new ViewScene();
+	scene.relay.isOut = true;
+	const tx = scene.holds(5, ["relay"]);
+	const other = signedTransaction({ nonce: 6 });
+	for (const receipt of [
+		{ transactionHash: other.hash, blockHash: "0x1", status: "0x1" },
+		{ transactionHash: tx.hash, blockHash: null },
+		"0x1",
+		[],
+	]) {
+		scene.chainRows.set("eth_getTransactionReceipt", () => ({ ok: true, result: receipt }));
+		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
+	}
+});
+
+test("what the relay has given up is HELD where another one holds it", async () => {
+	for (const [stage, holders, isHeld] of [
+		["EXPIRED", ["relay", "fallback"], true],
+		["DROPPED", ["fallback"], true],
+		["EXPIRED", ["relay"], false],
+		["CANCELLED", ["relay", "fallback"], false],
+		["INCLUDED", ["fallback"], false],
+	] as const) {
+		const scene = new ViewScene();
+		const tx = scene.holds(5, holders as readonly UpstreamName[]);
+		const status = stage === "INCLUDED" ? stage : "FAILED";
+		const page = { ...unknownStatus(tx.hash), status, stage };
+		scene.relay.pages.set(tx.hash, page);
+		assert.deepEqual((await ask(scene, tx.hash))[0], isHeld ? held(tx.hash) : page, `${stage} ${holders}`);
+	}
+});
+
+const ENDED: readonly (readonly [EndedEntry["ending"], string, string])[] = [
+	["mined", "INCLUDED", "INCLUDED"],
+	["replaced", "FAILED", "REPLACED"],
+	["cancelled", "FAILED", "CANCELLED"],
+	["expired", "FAILED", "EXPIRED"],
+	["dropped", "FAILED", "DROPPED"],
+];
+
+for (const [ending, status, stage] of ENDED) {
+	test(`one that is ${ending}: ${status} ${stage}, with the relay out and the chain too, unless it was mined`, async () => {
+		const scene = new ViewScene();
+		scene.relay.isOut = true;
+		const tx = scene.ended(5, ending);
+		const blank = unknownStatus(tx.hash);
+		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
+		const expected = { ...blank, status, stage, transaction };
+		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
+		scene.isChainUp = false;
+		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
+		scene.isChainUp = true;
+		scene.mines(tx);
+		const [mined] = (await ask(scene, tx.hash)) as [
+			{ status: string; stage: string; transaction: object },
+			string,
+			number,
+		];
+		assert.deepEqual([mined.status, mined.stage], ["INCLUDED", "INCLUDED"]);
+		const { gas, value } = minedObject(tx);
+		assert.deepEqual(mined.transaction, {
+			...{ from: tx.from, to: tx.to, nonce: "5" },
+			...{ gas: BigInt(String(gas)).toString(), value: BigInt(String(value)).toString() },
+		});
+	});
+}
+
+test("what its user ended while the relay was out stays ended, though the relay has not heard of it", async () => {
+	for (const [ending, stage] of [
+		["cancelled", "CANCELLED"],
+		["replaced", "REPLACED"],
+	] as const) {
+		const scene = new ViewScene();
+		const tx = scene.ended(5, ending);
+		const blank = unknownStatus(tx.hash);
+		scene.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
+		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
+		assert.deepEqual(await ask(scene, tx.hash), [
+			{ ...blank, status: "FAILED", stage, transaction },
+			"journal",
+			200,
+		]);
+		const failing = { ...blank, status: "FAILED", stage: "SIMULATION_FAILED", backruns: 2 };
+		scene.relay.pages.set(tx.hash, failing);
+		assert.deepEqual(await ask(scene, tx.hash), [{ ...failing, stage }, "journal", 200]);
+		const included = { ...blank, status: "INCLUDED", stage: "INCLUDED" };
+		scene.relay.pages.set(tx.hash, included);
+		assert.deepEqual(await ask(scene, tx.hash), [included, "relay", 200], "a builder was faster");
+		const knows = { ...blank, status: "FAILED", stage: "CANCELLED" };
+		scene.relay.pages.set(tx.hash, knows);
+		assert.deepEqual(await ask(scene, tx.hash), [knows, "relay", 200]);
+	}
+});
+
+test("while the relay is out the fallback's page tells of what nobody of ours knows", async () => {
+	const { hash } = signedTransaction();
+	const scene = new ViewScene();
+	scene.relay.isOut = true;
+	scene.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
+	assert.deepEqual(await ask(scene, hash), [
+		{ ...unknownStatus(hash), shared: true, stage: "HELD" },
+		"fallback",
+		200,
+	]);
+	scene.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED" });
+	assert.deepEqual(await ask(scene, hash), [{ ...unknownStatus(hash), status: "FAILED" }, "fallback", 200]);
+	assert.deepEqual(scene.chainAsked, []);
+	scene.fallback.pages.set(hash, unknownStatus(hash));
+	assert.deepEqual(await ask(scene, hash), [unknownStatus(hash), "fallback", 200]);
+	const protect = new ViewScene("flashbots");
+	protect.relay.isOut = true;
+	protect.fallback.pages.set(hash, { status: "PENDING", hash });
+	assert.deepEqual(await ask(protect, hash), [{ ...unknownStatus(hash), stage: "HELD" }, "fallback", 200]);
+});
+
+test("without such a page the chain tells; where nobody tells anything it is 503", async () => {
+	const tx = signedTransaction();
+	const scene = new ViewScene("plain");
+	scene.relay.isOut = true;
+	assert.deepEqual(await ask(scene, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
+	scene.mines(tx);
+	const [mined, by, status] = await ask(scene, tx.hash);
+	assert.deepEqual([(mined as { stage: string }).stage, by, status], ["INCLUDED", "boost", 200]);
+	scene.isChainUp = false;
+	const nobody = { error: "no relay available: nobody who could know the transaction answers" };
+	assert.deepEqual(await ask(scene, tx.hash), [nobody, "boost", 503]);
+	const views = createViews({ ...scene.dependencies, upstreams: { relay: scene.relay, fallback: null } });
+	assert.equal((await views.status(tx.hash)).status, 503);
+	scene.relay.isOut = false;
+	scene.relay.pages.set(tx.hash, unknownStatus(tx.hash));
+	assert.equal((await views.status(tx.hash)).status, 200);
+});
+
+test("one whose client was told of an error is told of by the upstreams alone", async () => {
+	const scene = new ViewScene();
+	scene.relay.isOut = true;
+	const tx = scene.holds(5, ["relay"], { acknowledged: false });
+	assert.deepEqual(await ask(scene, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
+});
