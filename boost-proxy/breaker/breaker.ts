@@ -121,7 +121,11 @@ class UpstreamBreaker implements StartedBreaker {
 		this.#circuit.shutdown();
 	}
 
-	async run<T extends Attempted>(kind: Judged["kind"], attempt: (cut: Cut) => Promise<T>): Promise<T | null> {
+	async run<T extends Attempted>(
+		kind: Judged["kind"],
+		attempt: (cut: Cut) => Promise<T>,
+		mayOverflow = false,
+	): Promise<T | null> {
 		if (this.#circuit.isOpen) return null;
 		let sentAt = this.#clock.monotonic();
 		const word = this.#silence.wait(sentAt);
@@ -129,7 +133,7 @@ class UpstreamBreaker implements StartedBreaker {
 			sentAt = await word.then(() => this.#clock.monotonic());
 			if (this.#circuit.isOpen) return null;
 		}
-		if (kind === "submission" && this.#isChoked(sentAt)) return null;
+		if (mayOverflow && this.#isJudging && this.#flights.isChoked(sentAt)) return null;
 		const { answers: answersBefore } = this.#rules;
 		const flight: Flight = { kind, sentAt, answersBefore, generation: this.#generation };
 		this.#flights.begin(flight);
@@ -149,11 +153,6 @@ class UpstreamBreaker implements StartedBreaker {
 		} finally {
 			this.#flights.end(flight, outcome, this.#clock.monotonic());
 		}
-	}
-
-	/** Whether submissions hang here that another upstream could take. */
-	#isChoked(now: number): boolean {
-		return this.#options.overflows === true && this.#isJudging && this.#flights.isChoked(now);
 	}
 
 	note(attempted: Attempted): void {

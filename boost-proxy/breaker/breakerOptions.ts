@@ -27,11 +27,6 @@ export interface BreakerOptions {
 	readonly holdMaxMs: number;
 	/** A submission's share of the time for this upstream. */
 	readonly shareMs: number;
-	/**
-	 * Whether another upstream takes what this one is not sent: then no more than `silentRequests` submissions wait where
-	 * submissions alone get no answer.
-	 */
-	readonly overflows?: boolean;
 	/** So many in flight without an answer for {@link silenceMs} start a probe; 16. */
 	readonly silentRequests?: number;
 	/** 250. */

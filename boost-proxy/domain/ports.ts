@@ -123,7 +123,11 @@ export interface Upstream {
 	 */
 	deliver(
 		tx: Sendable,
-		options: SendOptions & { readonly whole: WholeBody | null },
+		options: SendOptions & {
+			readonly whole: WholeBody | null;
+			/** See Breaker.run. */
+			readonly mayOverflow?: boolean;
+		},
 	): Promise<Delivery | null>;
 	/** Sends a body of reads as it is to `path`, and judges the answer. Null where its breaker is open. */
 	read(

@@ -46,6 +46,8 @@ export interface Follower extends Component {
 }
 
 const BATCH = 1_000;
+/** However much is passed through, the relay is asked once in so many ms. */
+const PASSED_MS = 100;
 const DEADLINE_MS = 2_000;
 /** Blocks after which none is taken back. */
 const REORG_SLOTS = 12;
@@ -95,6 +97,7 @@ export function createFollower(options: FollowerOptions, dependencies: FollowerD
 		},
 	);
 
+	let isPassing = false;
 	let wasOut = relay.breaker.isOut;
 	relay.breaker.onChange(() => {
 		const { isOut } = relay.breaker;
@@ -120,7 +123,12 @@ export function createFollower(options: FollowerOptions, dependencies: FollowerD
 		},
 		learn: (hash, stage) => ofRelay.learn(hash, stage),
 		passed() {
-			if (journal.depth > 0) relayLooks.wake();
+			if (journal.depth === 0 || isPassing) return;
+			isPassing = true;
+			clock.after(PASSED_MS, () => {
+				isPassing = false;
+				relayLooks.wake();
+			});
 		},
 		async stop() {
 			for (const part of [ofRelay, ofChain, ofFallback]) part?.stop();

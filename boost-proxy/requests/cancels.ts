@@ -55,8 +55,7 @@ export class Cancels {
 	/** What the journal does not hold may be our relay's all the same: submitted there, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
-		if (!relayKnowsClient() && !upstreams.relay.breaker.isOut && state.asker.signer === null)
-			throw notPending();
+		if (!relayKnowsClient() && state.asker.signer === null) throw notPending();
 		const told = await this.#askRelay(upstreams.relay, hash, state);
 		if (told.kind === "told") return true;
 		if (told.kind === "rejected") throw verdictError(told.error);

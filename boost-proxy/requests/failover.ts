@@ -60,6 +60,7 @@ export class Failover {
 		state: RequestState,
 		tell: (by: UpstreamName, tried: Tried) => void,
 		before: (upstream: Upstream) => Promise<boolean>,
+		mayOverflow = false,
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
@@ -67,8 +68,12 @@ export class Failover {
 			if (!(await before(upstream))) return { kind: "stopped" };
 			const others = order.slice(i + 1).some((one) => !one.breaker.isOut);
 			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), others);
-			if (deadlineMs === 0) break;
-			const delivery = await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
+			if (deadlineMs === 0) {
+				tell(upstream.name, "absent");
+				continue;
+			}
+			const options = { deadlineMs, asker, trail, whole, mayOverflow: mayOverflow && others };
+			const delivery = await upstream.deliver(tx, options);
 			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
 				trail.answeredBy.add(upstream.name);
 				return { ...delivery, by: upstream.name };

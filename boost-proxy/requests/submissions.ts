@@ -146,7 +146,7 @@ export class Submissions {
 		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, before);
+			delivered = await failover.deliver(sendable, order, state, tell, before, this.#mayOverflow(tx));
 		} catch (thrown) {
 			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
 			throw thrown;
@@ -157,6 +157,8 @@ export class Submissions {
 			return;
 		}
 		if (delivered.kind === "stopped") {
+			// Who may have it is to hear of its end.
+			this.#dependencies.handover.wake();
 			this.#note(state, "known");
 			return;
 		}
@@ -230,6 +232,12 @@ export class Submissions {
 		const known = siblings.length > 0 ? siblings : journal.of(tx.from);
 		const elsewhere = known.some(only("fallback")) && !known.some(only("relay"));
 		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
+	}
+
+	/** Whether the fallback can take it without what the relay alone has of the account. */
+	#mayOverflow(tx: DecodedTransaction): boolean {
+		const isAlone = ({ hash, holders }: OpenEntry) => hash === tx.hash || holders.includes("fallback");
+		return this.#dependencies.journal.of(tx.from).every(isAlone);
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */

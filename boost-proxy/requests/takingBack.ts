@@ -2,7 +2,7 @@
 // taken back goes out. While that is under way, nobody hands it over; what was taken back anywhere never is again.
 
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Delivery, UpstreamName, WireVerdict } from "../domain/delivery.ts";
+import { type Delivery, UPSTREAMS, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Handover, Journal, Upstream, Upstreams } from "../domain/ports.ts";
 import { unavailable, verdictError } from "./failover.ts";
@@ -45,8 +45,11 @@ export async function takeBack(
 	for (const { hash } of entries) journal.setUnderWay(hash, true);
 	try {
 		const words = new Map<UpstreamName, Told>();
-		for (const upstream of [upstreams.relay, upstreams.fallback]) {
-			if (upstream === null || !entries.some(({ holders }) => holders.includes(upstream.name))) continue;
+		const isHolder = (name: UpstreamName) =>
+			entries.some((entry) => (journal.get(entry.hash) ?? entry).holders.includes(name));
+		// While one is told the other may become a holder: who is asked first is looked at again.
+		for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {
+			if (upstream === null || words.has(upstream.name) || !isHolder(upstream.name)) continue;
 			words.set(upstream.name, await tell(upstream));
 		}
 		const named = (...kinds: readonly Told["kind"][]): readonly UpstreamName[] =>
@@ -61,7 +64,8 @@ export async function takeBack(
 				}
 			}
 		} else if (told.length > 0 || named("unsure").length > 0 || (byRight && named("rejected").length === 0)) {
-			const untold = named("out", "unsure");
+			const unasked = UPSTREAMS.filter((name) => isHolder(name) && !words.has(name));
+			const untold = [...named("out", "unsure"), ...unasked];
 			const ending = entries.map(({ hash }) => journal.end(hash, "cancelled", untold));
 			if (untold.length > 0) handover.wake();
 			await Promise.allSettled(ending);

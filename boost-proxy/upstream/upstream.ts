@@ -7,7 +7,7 @@ import type { Attempted, Breaker, Cut } from "../domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
 import type { Dialect } from "../domain/dialect.ts";
 import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
-import type { Asker, WholeBody } from "../domain/request.ts";
+import type { Asker } from "../domain/request.ts";
 import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
@@ -63,10 +63,7 @@ export class HttpUpstream implements Upstream {
 		return this.#options.refusals[path];
 	}
 
-	async deliver(
-		tx: Sendable,
-		options: SendOptions & { readonly whole: WholeBody | null },
-	): Promise<Delivery | null> {
+	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { asker, trail } = options;
 		const left = this.#leftOf(options.deadlineMs);
 		const delivery = await this.#deliverOnce(tx, options);
@@ -79,10 +76,7 @@ export class HttpUpstream implements Upstream {
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
 
-	async #deliverOnce(
-		tx: Sendable,
-		options: SendOptions & { readonly whole: WholeBody | null },
-	): Promise<Delivery | null> {
+	async #deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { deadlineMs, asker, trail } = options;
 		const whole = this.dialect === null ? options.whole : null;
 		const id = whole?.id ?? ID;
@@ -92,17 +86,21 @@ export class HttpUpstream implements Upstream {
 		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run("submission", async (cut) => {
-			if (trail !== undefined) {
-				trail.attempts += 1;
-				for (const name of dropped) trail.dropped.add(name);
-			}
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
-			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
-			const outcome = deliveryOutcome(delivery);
-			this.#dependencies.onAttempt?.("submission", outcome);
-			return { outcome, sender: tx.from, delivery };
-		});
+		const ran = await this.breaker.run(
+			"submission",
+			async (cut) => {
+				if (trail !== undefined) {
+					trail.attempts += 1;
+					for (const name of dropped) trail.dropped.add(name);
+				}
+				const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
+				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+				const outcome = deliveryOutcome(delivery);
+				this.#dependencies.onAttempt?.("submission", outcome);
+				return { outcome, sender: tx.from, delivery };
+			},
+			options.mayOverflow,
+		);
 		return ran?.delivery ?? null;
 	}
 

@@ -82,7 +82,6 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 				holdMs: config.BREAKER_HOLD_MS,
 				holdMaxMs: config.BREAKER_HOLD_MAX_MS,
 				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
-				overflows: isRelay && fallbackConfig !== null,
 			},
 			{
 				...{ probe, clock, log },

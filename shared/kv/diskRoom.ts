@@ -15,8 +15,10 @@ export class DiskFullError extends Error {
 	}
 }
 
-/** Free bytes below which nothing is written. A commit of the largest group takes less. */
+/** Free bytes beside what is written: pages are copied before they are changed. */
 const MIN_FREE_BYTES = 16 * 1024 * 1024;
+/** So many times what is written must be free, too. */
+const COPIES = 4;
 /** For how long a look at the free space is good, in ms. */
 const LOOK_MS = 100;
 const TRIAL_BYTES = 64 * 1024;
@@ -37,13 +39,14 @@ export class DiskRoom {
 		this.#clock = clock;
 	}
 
-	/** Resolves where a write may be tried. Throws {@link DiskFullError}, or what the system says. */
-	async check(): Promise<void> {
-		if (this.#hasFailed) await this.#try();
+	/** Resolves where a write of `bytes` may be tried. Throws {@link DiskFullError}, or what the system says. */
+	async check(bytes = 0): Promise<void> {
+		if (this.#hasFailed) await this.#try(bytes);
 		const now = this.#clock.monotonic();
-		if (now - this.#lookedAt < LOOK_MS) return;
-		const { bavail, bsize } = await statfs(this.#folder);
-		if (bavail * bsize < MIN_FREE_BYTES) throw new DiskFullError();
+		if (now - this.#lookedAt < LOOK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
+		const { bavail, bsize, blocks } = await statfs(this.#folder);
+		// Some file systems tell nothing of their size.
+		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES + bytes * COPIES) throw new DiskFullError();
 		this.#lookedAt = now;
 	}
 
@@ -53,13 +56,14 @@ export class DiskRoom {
 		this.#lookedAt = Number.NEGATIVE_INFINITY;
 	}
 
-	async #try(): Promise<void> {
+	async #try(bytes: number): Promise<void> {
 		const path = join(this.#folder, TRIAL_FILE);
 		const { size } = await stat(join(this.#folder, this.#file));
 		const trial = await open(path, "w", 0o600);
 		try {
-			const { bytesWritten } = await trial.write(Buffer.alloc(TRIAL_BYTES), 0, TRIAL_BYTES, size);
-			if (bytesWritten < TRIAL_BYTES) throw new DiskFullError();
+			const length = TRIAL_BYTES + Math.min(bytes, MIN_FREE_BYTES);
+			const { bytesWritten } = await trial.write(Buffer.alloc(length), 0, length, size);
+			if (bytesWritten < length) throw new DiskFullError();
 			await trial.sync();
 			this.#hasFailed = false;
 		} finally {

@@ -35,7 +35,7 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 	});
 	const room = new DiskRoom(folder, DATA_FILE, systemClock);
 	const group = new GroupCommit(async (changes) => {
-		await room.check();
+		await room.check(changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0));
 		const puts: Promise<boolean>[] = [];
 		const written = db.batch(() => {
 			for (const { key, value } of changes) {

@@ -17,13 +17,13 @@ import type { WireFault } from "./wireFaults.ts";
 import { startWorld, type World } from "./world.ts";
 
 /** Cells at a time. */
-const CELLS = 6;
+const CELLS = 5;
 const OPTIONS = {
-	...{ rate: 12, paths: ["/fast", "/noreverts"] },
-	...{ answers: 5, compares: false },
+	...{ rate: 8, paths: ["/fast", "/noreverts"] },
+	...{ answers: 3, compares: false },
 };
 /** A cell uses about fifty; on a busy machine, where each takes longer, more. */
-const ACCOUNTS = 4_000;
+const ACCOUNTS = 12_000;
 
 /** Of the tests that count. */
 const COUNTING = 200;
@@ -87,8 +87,11 @@ for (const [what, fault, most] of [
 }
 
 test("a relapse costs one request", async (t) => {
-	// Between the closing and the next look of the probe there is time for requests.
-	const boost = { PROBE_INTERVAL_MS: "700", PROBE_SUCCESSES: "1" };
+	// Between the closing and the next look of the probe there is time for requests, and behind the relapse for all of them.
+	const boost = {
+		...{ PROBE_INTERVAL_MS: "700", PROBE_SUCCESSES: "1" },
+		...{ BREAKER_HOLD_MS: "1500", BREAKER_HOLD_MAX_MS: "60000" },
+	};
 	const parts = await startCellParts(world, "count-relapse", { boost });
 	t.after(() => parts.stop());
 	const fault: WireFault = { kind: "status", status: 502 };

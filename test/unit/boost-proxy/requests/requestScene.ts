@@ -42,6 +42,8 @@ export class HandUpstream implements Upstream {
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
 	isOut = false;
+	/** Happens while it is called. */
+	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
 	isReachable = false;
 	readonly sent: {
@@ -103,6 +105,7 @@ export class HandUpstream implements Upstream {
 	async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
 		if (this.isOut && !(options?.anyway === true && this.isReachable)) return null;
 		this.called.push(call);
+		await this.onCall();
 		return this.answers.shift() ?? null;
 	}
 

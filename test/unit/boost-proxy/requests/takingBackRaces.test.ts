@@ -141,3 +141,35 @@ test("two cancels at once: the entry is left alone until both are over", async (
 	journal.setUnderWay(one.hash, false);
 	assert.equal(journal.get(one.hash)?.underWay, false);
 });
+
+test("one that becomes a holder while another is told is told as well", async () => {
+	const { submissions, cancels, journal, relay, fallback, request } = await requestScene();
+	relay.isOut = true;
+	const one = tx();
+	await submissions.submit(one.raw, request());
+	relay.isOut = false;
+	fallback.onCall = () => journal.held(one.hash, "relay");
+	fallback.answers = [YES];
+	relay.answers = [YES];
+	assert.equal(await cancels.cancel(one.hash, request()), true);
+	assert.equal(relay.called.length, 1);
+	assert.deepEqual(journal.ended(one.hash)?.untold, []);
+});
+
+test("a relay that takes all our clients for one judges no stranger, in or out", async () => {
+	const { cancels, relay, request } = await requestScene({ relayKnowsClient: false });
+	relay.isReachable = true;
+	for (const isOut of [false, true]) {
+		relay.isOut = isOut;
+		relay.answers = [YES];
+		await assert.rejects(cancels.cancel(`0x${"34".repeat(32)}`, request()), /no longer pending/);
+	}
+	assert.equal(relay.called.length, 0);
+});
+
+test("who had no time to be asked holds nothing", async () => {
+	const { submissions, journal, request } = await requestScene();
+	const one = tx();
+	await assert.rejects(submissions.submit(one.raw, request({ until: 0 })), /no relay available/);
+	assert.equal(journal.get(one.hash), null);
+});
