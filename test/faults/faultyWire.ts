@@ -7,6 +7,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { Pool } from "undici";
 import { systemClock } from "../../shared/clock.ts";
 import { freePort } from "../devnet/freePort.ts";
+import { resetSocket } from "../support/resetSocket.ts";
 import { type BlackHole, prepareBlackHole } from "./blackHole.ts";
 import {
 	callsIn,
@@ -96,7 +97,7 @@ export async function startFaultyWire(
 		else await suffer(met, { incoming, response, body }, forward);
 	};
 	const http = createHttpServer({ keepAliveTimeout: 95_000 }, (incoming, response) => {
-		serve(incoming, response).catch(() => incoming.socket.resetAndDestroy());
+		serve(incoming, response).catch(() => resetSocket(incoming.socket));
 	});
 	const onConnection = (socket: Socket): void => {
 		connections += 1;
@@ -104,7 +105,7 @@ export async function startFaultyWire(
 		socket.on("error", () => {});
 		socket.on("close", () => sockets.delete(socket));
 		const now = only === undefined ? current() : null;
-		if (now?.kind === "resetOnAccept" || now?.kind === "refuse") socket.resetAndDestroy();
+		if (now?.kind === "resetOnAccept" || now?.kind === "refuse") resetSocket(socket);
 		// One that is never read stays like that when the wire is well again.
 		else if (now === null || !swallows(now)) http.emit("connection", socket);
 	};
@@ -124,7 +125,7 @@ export async function startFaultyWire(
 		}
 		if (prepared !== null) hole = prepared.open();
 		if (next?.kind === "refuse" || next?.kind === "resetOnAccept" || next?.kind === "flapping")
-			for (const socket of sockets) socket.resetAndDestroy();
+			for (const socket of sockets) resetSocket(socket);
 		if (next?.kind !== "blackHole") {
 			await hole?.close();
 			hole = null;

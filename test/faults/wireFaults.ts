@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pause, systemClock } from "../../shared/clock.ts";
+import { resetSocket } from "../support/resetSocket.ts";
 
 /** What happens instead of an answer. Those of the first group happen to connections, the others to requests. */
 export type WireFault =
@@ -67,7 +68,7 @@ export async function suffer(
 	switch (fault.kind) {
 		case "refuse":
 		case "resetOnAccept":
-			socket.resetAndDestroy();
+			resetSocket(socket);
 			return;
 		case "blackHole":
 		case "acceptHang":
@@ -78,7 +79,7 @@ export async function suffer(
 		case "resetMidway": {
 			const answer = await forward();
 			const half = answer.body.subarray(0, answer.body.length / 2);
-			socket.write(Buffer.concat([head(answer), half]), () => socket.resetAndDestroy());
+			socket.write(Buffer.concat([head(answer), half]), () => resetSocket(socket));
 			return;
 		}
 		case "headerDrip":

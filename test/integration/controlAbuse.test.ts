@@ -10,6 +10,7 @@ import { EventStreamReader } from "../support/eventStream.ts";
 import { postText, RawConnection, requestText } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import type { Signed } from "../support/relayScene.ts";
+import { resetSocket } from "../support/resetSocket.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
@@ -92,7 +93,7 @@ describe("streams", () => {
 			const socket = connect(system.relay.port, "127.0.0.1");
 			const request = requestText("GET", pathOf(tx), { accept: "text/event-stream", ...clients[0] });
 			socket.on("error", () => {});
-			socket.write(request, () => socket.resetAndDestroy());
+			socket.write(request, () => resetSocket(socket));
 			await new Promise((resolve) => socket.once("close", resolve));
 		}
 		await until("these too", async () => (await gauge("relay_event_streams")) === 0);

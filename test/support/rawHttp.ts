@@ -2,6 +2,7 @@
 // nothing, so that what no proper client would send can be sent.
 
 import { connect, type Socket } from "node:net";
+import { resetSocket } from "./resetSocket.ts";
 
 /** An answer as it came. */
 export interface RawAnswer {
@@ -59,7 +60,7 @@ export class RawConnection {
 
 	/** Cuts the connection without a goodbye. */
 	destroy(): void {
-		this.#socket.resetAndDestroy();
+		resetSocket(this.#socket);
 	}
 
 	/** The next answer. `head`: it has no body whatever its headers say. */

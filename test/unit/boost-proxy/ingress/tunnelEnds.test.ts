@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { WebSocketServer } from "ws";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { resetSocket } from "../../../support/resetSocket.ts";
 import { until } from "../../../support/until.ts";
 import { WsClient } from "../../../support/wsClient.ts";
 import { type PassSceneOptions, startPassScene } from "./passScene.ts";
@@ -78,12 +79,12 @@ async function oneEnds(end: (client: Socket, relay: Socket | undefined) => void)
 
 test("a client that ends, and a relay that does not: cut in a moment", async () => {
 	await oneEnds((client) => client.end());
-	await oneEnds((client) => client.resetAndDestroy());
+	await oneEnds((client) => resetSocket(client));
 });
 
 test("a relay that ends, and a client that does not: cut in a moment", async () => {
 	await oneEnds((_, relay) => relay?.end());
-	await oneEnds((_, relay) => relay?.resetAndDestroy());
+	await oneEnds((_, relay) => relay && resetSocket(relay));
 });
 
 test("an upgrade that is never answered is given up", async () => {

@@ -12,6 +12,7 @@ import { createRoad, type RoadOptions } from "../../../../boost-proxy/upstream/r
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { httpText, type RawScript, RawUpstream } from "../../../support/rawUpstream.ts";
+import { resetSocket } from "../../../support/resetSocket.ts";
 import { until } from "../../../support/until.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x02"]}';
@@ -20,7 +21,7 @@ const post = (deadlineMs = LONG_MS, body = BODY) => ({ target: "/fast", body, he
 const failed = (fault: string, sent: boolean) => ({ kind: "failed", fault, sent });
 
 const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => void])[] = [
-	["a reset", ({ socket }) => socket.resetAndDestroy(), is("reset")],
+	["a reset", ({ socket }) => resetSocket(socket), is("reset")],
 	["an end without a byte", ({ socket }) => socket.end(), is("reset")],
 	["an end within the headers", ({ socket }) => socket.end("HTTP/1.1 200 OK\r\ncontent-le"), is("reset")],
 	[
@@ -36,7 +37,7 @@ const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => v
 	[
 		"a reset within a body",
 		({ socket }) => {
-			socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{", () => socket.resetAndDestroy());
+			socket.write("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{", () => resetSocket(socket));
 		},
 		is("reset"),
 	],
@@ -208,7 +209,7 @@ test("given up before the connection is ready: nothing is written on it, and the
 
 test("a reused connection that dies under a request is a reset, and may have had it", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
-		if (nth === 2) socket.resetAndDestroy();
+		if (nth === 2) resetSocket(socket);
 		else socket.write(httpText("{}"));
 	});
 	const road = roadOf(t, { url: upstream.url });
