@@ -29,7 +29,7 @@ import { SoftCancels } from "./requests/softCancels.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncReads } from "./views/syncReads.ts";
-import { SyncWaits } from "./views/syncWait.ts";
+import { createSyncWaits } from "./views/syncWait.ts";
 import { createViews } from "./views/views.ts";
 
 export interface FrontParts {
@@ -97,7 +97,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		relayKnowsClient: () => clientTrust.isBelieved,
 	});
 	const views = createViews({ ...parts, clock });
-	const syncWaits = new SyncWaits({}, { ...createSyncReads(parts), clock });
+	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const post = createBoostPost(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{

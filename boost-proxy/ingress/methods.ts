@@ -5,13 +5,14 @@ import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { networkOf } from "../../shared/http/clientIdentity.ts";
+import type { SyncWaits } from "../../shared/http/syncWaits.ts";
 import { AnswerLater, defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
 import { address, blockReference, hash, rawBytes } from "../../shared/jsonrpc/schemas.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
 import type { Submissions } from "../requests/submissions.ts";
-import type { SyncWaits } from "../views/syncWait.ts";
+import type { SyncRequest } from "../views/syncWait.ts";
 import type { Views } from "../views/views.ts";
 
 /** What a call knows of its request. */
@@ -27,7 +28,7 @@ export interface BoostMethodNeeds {
 	readonly submissions: Submissions;
 	readonly cancels: Cancels;
 	readonly views: Views;
-	readonly syncWaits: SyncWaits;
+	readonly syncWaits: Pick<SyncWaits<SyncRequest>, "wait">;
 	/** A read of any upstream's: its result. */
 	readonly read: (method: string, params: readonly unknown[], state: RequestState) => Promise<unknown>;
 	readonly clock: Clock;

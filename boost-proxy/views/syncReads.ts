@@ -6,7 +6,7 @@ import { failingSimulation, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.t
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Call, ChainReads, Upstreams } from "../domain/ports.ts";
 import { isObject } from "./chainFacts.ts";
-import type { SyncWaitsDependencies } from "./syncWait.ts";
+import type { SyncWaitDependencies } from "./syncWait.ts";
 import type { JournalReads } from "./views.ts";
 
 export interface SyncReadsDependencies {
@@ -20,12 +20,12 @@ const STAGES: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
 const MAX_BEFORE = 64;
 
 /** What waits ask. */
-export function createSyncReads(dependencies: SyncReadsDependencies): Omit<SyncWaitsDependencies, "clock"> {
+export function createSyncReads(dependencies: SyncReadsDependencies): Omit<SyncWaitDependencies, "clock"> {
 	return { readReceipt: receiptReader(dependencies), whyNotSoon: notSoonReader(dependencies) };
 }
 
 /** The receipt of a transaction, of the relay while it is well, else of the chain. */
-function receiptReader(dependencies: SyncReadsDependencies): SyncWaitsDependencies["readReceipt"] {
+function receiptReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["readReceipt"] {
 	const { upstreams, chain } = dependencies;
 	const { relay } = upstreams;
 	return async (hash, { asker }, deadlineMs) => {
@@ -37,7 +37,7 @@ function receiptReader(dependencies: SyncReadsDependencies): SyncWaitsDependenci
 }
 
 /** Why a transaction can't be mined soon; null where it can, and where nobody can tell. */
-function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitsDependencies["whyNotSoon"] {
+function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["whyNotSoon"] {
 	const { journal, upstreams } = dependencies;
 	const { relay } = upstreams;
 	return async (hash, deadlineMs) => {

@@ -3,14 +3,12 @@
 // submits nothing.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { type Waiting, WaitingRoom, type WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
-import { notSoon, timedOut } from "../../shared/jsonrpc/sendSync.ts";
+import { type SyncCall, type SyncEnd, SyncWaits } from "../../shared/http/syncWaits.ts";
+import type { WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
+import { notSoon } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
 
-/** Who comes when there is no room is told at once that the time is up. */
-export type SyncWaitsOptions = Partial<WaitingRoomLimits>;
-
-export interface SyncWaitsDependencies {
+export interface SyncWaitDependencies {
 	/** The receipt, null where there is none yet or nobody answers within `deadlineMs`. */
 	readonly readReceipt: (hash: string, state: RequestState, deadlineMs: number) => Promise<unknown>;
 	/** Why it can't be mined soon, in words for {@link notSoon}; null where it can, or nobody tells in time. */
@@ -18,14 +16,8 @@ export interface SyncWaitsDependencies {
 	readonly clock: Clock;
 }
 
-/** What somebody waits for; times are in ms of the clock's monotonic reading. */
-export interface SyncRequest extends Waiting {
-	/** Of a transaction that was acknowledged, lower case. */
-	readonly hash: string;
-	/** When its call began. */
-	readonly begun: number;
-	/** When it must be answered. */
-	readonly until: number;
+/** What somebody waits for. */
+export interface SyncRequest extends SyncCall {
 	/** Of the request that it came with. */
 	readonly state: RequestState;
 }
@@ -45,101 +37,54 @@ const LATEST_MS = 1_000;
 const QUESTION_MS = 3_000;
 
 const STOPPING = "boost is shutting down, and the transaction is kept";
-const TOO_MANY = "too many calls wait already, ask for its receipt";
 
-/** All waits of the process. */
-export class SyncWaits {
-	readonly #dependencies: SyncWaitsDependencies;
-	readonly #room: WaitingRoom;
-	readonly #open = new Set<Wait>();
-	#closed = false;
-
-	constructor(options: SyncWaitsOptions, dependencies: SyncWaitsDependencies) {
-		this.#dependencies = dependencies;
-		this.#room = new WaitingRoom({ ...LIMITS, ...options });
-	}
-
-	/** How many wait. */
-	get size(): number {
-		return this.#open.size;
-	}
-
-	/**
-	 * The receipt once the transaction is mined. Throws RpcError `timedOut` when the time is up, boost stops or the client
-	 * has gone, and `notSoon` where it can't be mined soon: each with the hash as data. Nobody waits longer than asked
-	 * for.
-	 */
-	wait(request: SyncRequest): Promise<unknown> {
-		const { hash, begun, life } = request;
-		const { clock } = this.#dependencies;
-		const why = this.#closed ? STOPPING : this.#room.enter(request) ? null : TOO_MANY;
-		if (why !== null) return Promise.reject(timedOut(hash, clock.monotonic() - begun, why));
-		return new Promise((resolve, reject) => {
-			const wait = new Wait(request, this.#dependencies, (end) => {
-				this.#open.delete(wait);
-				this.#room.leave(request);
-				if (end.ok) resolve(end.receipt);
-				else reject(end.thrown);
-			});
-			this.#open.add(wait);
-			wait.begin();
-			life.onGone(() => wait.stop("its client has gone"));
-		});
-	}
-
-	/** Answers all that wait, and all that come later: boost stops. */
-	close(): void {
-		this.#closed = true;
-		for (const wait of [...this.#open]) wait.stop(STOPPING);
-	}
+/** All waits of the process. `options`: who comes when there is no room is told at once that the time is up. */
+export function createSyncWaits(
+	options: Partial<WaitingRoomLimits>,
+	dependencies: SyncWaitDependencies,
+): SyncWaits<SyncRequest> {
+	return new SyncWaits(
+		{ limits: { ...LIMITS, ...options }, stopping: STOPPING },
+		{
+			clock: dependencies.clock,
+			look(request, end) {
+				const questions = new Questions(request, dependencies, end);
+				questions.later();
+				return () => questions.stop();
+			},
+		},
+	);
 }
 
-type End =
-	| { readonly ok: true; readonly receipt: unknown }
-	| { readonly ok: false; readonly thrown: unknown };
-
-/** One wait. `begin` must be called once. */
-class Wait {
+/** The questions of one wait. */
+class Questions {
 	readonly #request: SyncRequest;
-	readonly #dependencies: SyncWaitsDependencies;
-	/** Called once. */
-	readonly #onEnd: (end: End) => void;
-	#deadline: Timer | null = null;
+	readonly #dependencies: SyncWaitDependencies;
+	readonly #end: SyncEnd;
 	#next: Timer | null = null;
 	#delayMs = FIRST_MS;
 	#asked = 0;
-	#ended = false;
 
-	constructor(request: SyncRequest, dependencies: SyncWaitsDependencies, onEnd: (end: End) => void) {
+	constructor(request: SyncRequest, dependencies: SyncWaitDependencies, end: SyncEnd) {
 		this.#request = request;
 		this.#dependencies = dependencies;
-		this.#onEnd = onEnd;
+		this.#end = end;
 	}
 
-	begin(): void {
-		const { hash, begun, until } = this.#request;
-		const { clock } = this.#dependencies;
-		this.#deadline = clock.after(Math.max(0, until - clock.monotonic()), () =>
-			this.#fail(timedOut(hash, until - begun)),
-		);
-		this.#later();
-	}
-
-	/** Answers it now. */
-	stop(why: string): void {
-		const { hash, begun } = this.#request;
-		this.#fail(timedOut(hash, this.#dependencies.clock.monotonic() - begun, why));
-	}
-
-	#later(): void {
-		if (this.#ended) return;
+	/** Asks in a while, and again until the wait has ended. */
+	later(): void {
+		if (this.#end.ended) return;
 		this.#next = this.#dependencies.clock.after(this.#delayMs, () => {
 			this.#ask().then(
-				() => this.#later(),
-				(thrown: unknown) => this.#fail(thrown),
+				() => this.later(),
+				(thrown: unknown) => this.#end.fail(thrown),
 			);
 		});
 		this.#delayMs = Math.min(this.#delayMs * GROWTH, LATEST_MS);
+	}
+
+	stop(): void {
+		this.#next?.cancel();
 	}
 
 	/** Asks for the receipt, and every second time, not the first, why there is none: it has just come. */
@@ -148,29 +93,17 @@ class Wait {
 		const { hash, state } = this.#request;
 		const receipt = await readReceipt(hash, state, this.#questionMs());
 		if (receipt !== null && receipt !== undefined) {
-			this.#end({ ok: true, receipt });
+			this.#end.mined(receipt);
 			return;
 		}
 		this.#asked += 1;
-		if (this.#ended || this.#asked % 2 === 1) return;
+		if (this.#end.ended || this.#asked % 2 === 1) return;
 		const why = await whyNotSoon(hash, this.#questionMs());
-		if (why !== null) this.#fail(notSoon(hash, why));
+		if (why !== null) this.#end.fail(notSoon(hash, why));
 	}
 
 	#questionMs(): number {
 		const leftMs = this.#request.until - this.#dependencies.clock.monotonic();
 		return Math.max(1, Math.min(QUESTION_MS, leftMs));
-	}
-
-	#fail(thrown: unknown): void {
-		this.#end({ ok: false, thrown });
-	}
-
-	#end(end: End): void {
-		if (this.#ended) return;
-		this.#ended = true;
-		this.#deadline?.cancel();
-		this.#next?.cancel();
-		this.#onEnd(end);
 	}
 }

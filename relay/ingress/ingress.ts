@@ -21,7 +21,7 @@ import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { METHODS } from "./methods/index.ts";
 import type { MethodNeeds } from "./needs.ts";
-import { ReceiptWaits } from "./receiptWaits.ts";
+import { createReceiptWaits } from "./receiptWaits.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
 import { RPC_PATHS } from "./submissionOptions.ts";
 
@@ -81,7 +81,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
 		},
 	);
-	const receipts = new ReceiptWaits({}, dependencies);
+	const receipts = createReceiptWaits({}, dependencies);
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{

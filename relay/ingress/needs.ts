@@ -3,6 +3,7 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { CallContext, Client } from "../../shared/http/callContext.ts";
+import type { SyncWaits } from "../../shared/http/syncWaits.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
 import type {
@@ -16,7 +17,6 @@ import type {
 	Submitter,
 } from "../domain/ports.ts";
 import type { TransactionRecord } from "../domain/record.ts";
-import type { ReceiptWaits } from "./receiptWaits.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
@@ -29,7 +29,7 @@ export interface MethodNeeds {
 	/** A record as `GET /tx/{hash}` shows it. */
 	readonly statusView: (record: TransactionRecord) => StatusRecord;
 	readonly following: Following;
-	readonly receipts: Pick<ReceiptWaits, "wait">;
+	readonly receipts: Pick<SyncWaits, "wait">;
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;

@@ -3,12 +3,10 @@
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import {
-	type SyncRequest,
-	SyncWaits,
-	type SyncWaitsOptions,
-} from "../../../../boost-proxy/views/syncWait.ts";
+import { createSyncWaits, type SyncRequest } from "../../../../boost-proxy/views/syncWait.ts";
 import { ClientLife } from "../../../../shared/http/requestLife.ts";
+import type { SyncWaits } from "../../../../shared/http/syncWaits.ts";
+import type { WaitingRoomLimits } from "../../../../shared/http/waitingRoom.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { ViewScene } from "./viewScene.ts";
 
@@ -19,17 +17,17 @@ const NOT_PROCESSED = "The transaction was added to the mempool but wasn't proce
 /** Waits whose questions are remembered with their time. */
 class Scene {
 	readonly clock;
-	readonly waits: SyncWaits;
+	readonly waits: SyncWaits<SyncRequest>;
 	/** What is answered: a receipt or null, and why there will be none. */
 	receipt: () => unknown = () => null;
 	why: () => string | null | Promise<string | null> = () => null;
 	readonly asked: [string, number, number][] = [];
 	readonly #views = new ViewScene();
 
-	constructor(options: SyncWaitsOptions = {}) {
+	constructor(options: Partial<WaitingRoomLimits> = {}) {
 		this.clock = this.#views.clock;
 		const note = (what: string, ms: number) => void this.asked.push([what, this.clock.monotonic(), ms]);
-		this.waits = new SyncWaits(options, {
+		this.waits = createSyncWaits(options, {
 			clock: this.clock,
 			readReceipt: async (_hash, _state, ms) => {
 				note("receipt", ms);

@@ -4,14 +4,12 @@
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import type { Following, RecordReader } from "../../../../relay/domain/ports.ts";
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
-import {
-	type ReceiptRequest,
-	ReceiptWaits,
-	type ReceiptWaitsOptions,
-} from "../../../../relay/ingress/receiptWaits.ts";
+import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/followers.ts";
 import { Ledger } from "../../../../relay/status/ledger.ts";
 import { ClientLife } from "../../../../shared/http/requestLife.ts";
+import type { SyncCall, SyncWaits } from "../../../../shared/http/syncWaits.ts";
+import type { WaitingRoomLimits } from "../../../../shared/http/waitingRoom.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -34,7 +32,7 @@ export class ReceiptScene {
 	readonly clock = new ManualClock();
 	readonly ledger = new Ledger({ log: silentLogger });
 	readonly #followers = new Followers({ log: silentLogger });
-	readonly waits: ReceiptWaits;
+	readonly waits: SyncWaits;
 	/** What the node answers: a value, or an error that it throws. */
 	answer: unknown = null;
 	/** Hashes that the node was asked for. */
@@ -45,9 +43,9 @@ export class ReceiptScene {
 	follows = 0;
 	#gate: Promise<void> = Promise.resolve();
 
-	constructor(options: ReceiptWaitsOptions = {}) {
+	constructor(options: Partial<WaitingRoomLimits> = {}) {
 		this.ledger.subscribe((record, _before, event) => this.#followers.tell(record, event));
-		this.waits = new ReceiptWaits(options, {
+		this.waits = createReceiptWaits(options, {
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
 			records: this.records,
 			node: { receipt: (hash) => this.#receipt(hash) },
@@ -73,7 +71,7 @@ export class ReceiptScene {
 	}
 
 	/** Waits for so many ms, from now on unless said. */
-	wait(ms: number, request: Partial<ReceiptRequest> = {}): Outcome {
+	wait(ms: number, request: Partial<SyncCall> = {}): Outcome {
 		const begun = this.clock.monotonic();
 		const outcome: Outcome = {};
 		const life = new ClientLife(0);

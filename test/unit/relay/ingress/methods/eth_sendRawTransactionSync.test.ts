@@ -6,8 +6,8 @@ import { test } from "node:test";
 import type { Submission, SubmitOutcome } from "../../../../../relay/domain/submission.ts";
 import { eth_sendRawTransactionSync } from "../../../../../relay/ingress/methods/eth_sendRawTransactionSync.ts";
 import type { MethodNeeds } from "../../../../../relay/ingress/needs.ts";
-import type { ReceiptRequest } from "../../../../../relay/ingress/receiptWaits.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
+import type { SyncCall } from "../../../../../shared/http/syncWaits.ts";
 import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
 import { silentLogger } from "../../../../../shared/log.ts";
@@ -20,7 +20,7 @@ const METHOD = "eth_sendRawTransactionSync";
 function start(submitMs = 0) {
 	const clock = new ManualClock();
 	const submissions: Submission[] = [];
-	const waits: ReceiptRequest[] = [];
+	const waits: SyncCall[] = [];
 	const scene = {
 		clock,
 		submissions,
@@ -78,7 +78,7 @@ test("it submits like eth_sendRawTransaction, and answers the receipt", async ()
 		referrer: "me",
 		origin: ADDRESS,
 	});
-	const [{ life, ...wait } = {} as ReceiptRequest] = scene.waits;
+	const [{ life, ...wait } = {} as SyncCall] = scene.waits;
 	assert.deepEqual(wait, { hash: "0x0a", client: "2001:db8:0:0::/64", begun: 0, until: 20_000 });
 	assert.equal(life.bytes, 0);
 });
