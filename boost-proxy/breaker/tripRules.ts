@@ -68,16 +68,18 @@ export class TripRules {
 	 * closed not long ago, so the first charged fault opens it again.
 	 */
 	judge(attempted: Attempted, judged: Judged, now: number, isProbation: boolean): TripReason | null {
-		const { outcome, sender } = attempted;
+		const { outcome, sender, own = false } = attempted;
 		const { kind } = judged;
 		if (outcome === "answered" || outcome === "internal" || outcome === "limited") this.#answers++;
 		if (outcome === "answered") {
 			this.#rows[kind] = 0;
-			this.#storm?.countAnswer(now);
+			if (!own) this.#storm?.countAnswer(now);
 			return null;
 		}
 		// It may be about this transaction alone, so it neither counts in the row nor ends it.
-		if (outcome === "internal") return this.#storm?.countInternal(sender, now) === true ? "storm" : null;
+		if (outcome === "internal") {
+			return !own && this.#storm?.countInternal(sender, now) === true ? "storm" : null;
+		}
 		if (!this.isCharged(outcome, judged, now)) return null;
 		if (outcome === "refused") return outcome;
 		if (outcome === "timeout" && judged.answersBefore === this.#answers) return "silence";

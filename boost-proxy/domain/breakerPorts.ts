@@ -33,6 +33,8 @@ export interface Attempted {
 	readonly outcome: "answered" | "cut" | Fault;
 	/** Of a submission: its sender, for the storm of −32603. */
 	readonly sender?: string;
+	/** Boost's own question, no client's: it neither makes a storm nor hides one. */
+	readonly own?: boolean;
 }
 
 /** The guard of one upstream. */

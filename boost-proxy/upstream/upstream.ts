@@ -129,7 +129,7 @@ export class HttpUpstream implements Upstream {
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
-			return { outcome, reading };
+			return { outcome, own: !asCame, reading };
 		};
 		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
 		return ran?.reading ?? null;

@@ -83,6 +83,19 @@ test("it is a storm only where they are half of all answers", () => {
 	}
 });
 
+test("boost's own questions neither make a storm nor hide one", () => {
+	const { rules, judged, say } = scene();
+	const ask = (outcome: "answered" | "internal", sender: string) =>
+		rules.judge({ outcome, sender, own: true }, judged("read", 0), 0, false);
+	const senders = ["0xa", "0xb", "0xc", "0xd", "0xe"];
+	for (const sender of [...senders, "0xf"]) assert.equal(ask("internal", sender), null);
+	for (let i = 0; i < 100; i++) ask("answered", "0xa");
+	assert.deepEqual(
+		senders.map((sender) => say("internal", 0, { sender })),
+		[null, null, null, null, "storm"],
+	);
+});
+
 test("only the last ten seconds count, for senders and for answers", () => {
 	const spread = scene();
 	for (const [i, sender] of ["0xa", "0xb", "0xc", "0xd", "0xe", "0xf", "0x10"].entries()) {
