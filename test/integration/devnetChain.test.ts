@@ -8,6 +8,7 @@ import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { sample } from "../devnet/devnetFixture.ts";
+import { until } from "../support/until.ts";
 
 let chain: DevChain;
 before(async () => {
@@ -81,7 +82,7 @@ test("the chain ends when its starter is killed", async () => {
 		const chain = await startDevChain();
 		process.stdout.write(chain.port + "\\n");
 		setInterval(() => {}, 1000);`;
-	const starter = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
+	const starter = spawn(process.execPath, [...process.execArgv, "--input-type=module", "-e", script], {
 		cwd: new URL("../..", import.meta.url),
 		stdio: ["ignore", "pipe", "inherit"],
 	});
@@ -94,7 +95,8 @@ test("the chain ends when its starter is killed", async () => {
 	const gone = once(witness, "close", { signal: AbortSignal.timeout(10_000) });
 	starter.kill("SIGKILL");
 	await gone;
-	assert.equal(await listens(port), false);
+	// A process that is killed does not close all it has in one moment.
+	await until("nobody listens", async () => !(await listens(port)));
 });
 
 test("revert brings back state and base fee", async () => {
