@@ -190,7 +190,7 @@ for (const engine of ENGINES) {
 				if (i % 100 === 0) await journal.held(hash, "fallback");
 				if (i === 1_000) process.kill(process.pid, "SIGKILL");
 			}`;
-		const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", code], {
+		const child = spawn(process.execPath, [...process.execArgv, "--input-type=module", "--eval", code], {
 			stdio: ["ignore", "pipe", "ignore"],
 		});
 		const said = new Set<string>();

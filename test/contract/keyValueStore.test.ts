@@ -64,7 +64,7 @@ function another(engine: Engine, place: string, script: string, wrap: readonly s
 		const place = ${JSON.stringify(place)};
 		${script}`;
 	const [command = "", ...args] = [
-		...[...wrap, process.execPath, "--import", "tsx", "--input-type=module", "--eval", code],
+		...[...wrap, process.execPath, ...process.execArgv, "--input-type=module", "--eval", code],
 	];
 	const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
 	children.push(child);

@@ -107,7 +107,7 @@ export function boostSettings(
 
 /** Starts one that prints to our own output. */
 export function startServer(name: ServerName, env: NodeJS.ProcessEnv): ChildProcess {
-	return spawn(process.execPath, ["--import", "tsx", ENTRIES[name]], { cwd: ROOT, stdio: "inherit", env });
+	return spawn(process.execPath, [...process.execArgv, ENTRIES[name]], { cwd: ROOT, stdio: "inherit", env });
 }
 
 /** Starts one whose log is ours to read. */
@@ -115,7 +115,7 @@ export function startQuietServer(
 	name: ServerName,
 	env: NodeJS.ProcessEnv,
 ): ChildProcessByStdio<null, Readable, Readable> {
-	const args = ["--import", "tsx", ENTRIES[name]];
+	const args = [...process.execArgv, ENTRIES[name]];
 	return spawn(process.execPath, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"], env });
 }
 

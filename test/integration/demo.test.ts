@@ -22,7 +22,7 @@ interface Demo {
 
 function runDemo(env: NodeJS.ProcessEnv = {}): Demo {
 	const { PATH, HOME, TMPDIR } = process.env;
-	const child = spawn(process.execPath, ["--import", "tsx", "test/devnet/demo.ts"], {
+	const child = spawn(process.execPath, [...process.execArgv, "test/devnet/demo.ts"], {
 		cwd: ROOT,
 		stdio: ["ignore", "pipe", "pipe"],
 		env: { PATH, HOME, TMPDIR, ...env },

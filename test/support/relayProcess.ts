@@ -73,7 +73,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 	const { PATH = "", HOME = "", TMPDIR = "/tmp" } = process.env;
 	const command =
 		options.line === undefined
-			? [process.execPath, "--import", "tsx", options.entry ?? "relay/main.ts", ...(options.args ?? [])]
+			? [process.execPath, ...process.execArgv, options.entry ?? "relay/main.ts", ...(options.args ?? [])]
 			: ["/bin/sh", "-c", options.line];
 	const child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
 		cwd: ROOT,

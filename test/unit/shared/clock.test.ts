@@ -30,7 +30,7 @@ test("the real clock tells the time, and its timers fire once or not at all", as
 test("a pending timer does not keep the process alive", () => {
 	const module = new URL("../../../shared/clock.ts", import.meta.url).href;
 	const code = `import { systemClock } from ${JSON.stringify(module)}; systemClock.after(60_000, () => {});`;
-	const args = ["--import", "tsx", "--input-type=module", "--eval", code];
+	const args = [...process.execArgv, "--input-type=module", "--eval", code];
 	const { status, signal } = spawnSync(process.execPath, args, { timeout: 20_000 });
 	assert.deepEqual([status, signal], [0, null]);
 });

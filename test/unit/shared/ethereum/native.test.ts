@@ -20,7 +20,7 @@ test("both packages are native where they bring binaries", { skip: !shipped }, (
 test("tells of the JavaScript fallbacks where add-ons cannot be loaded", async () => {
 	const script = `const { nativeBindings } = await import(${JSON.stringify(source)});
 		process.stdout.write(JSON.stringify(nativeBindings()));`;
-	const flags = ["--no-addons", "--import", "tsx", "--input-type=module", "--eval", script];
+	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
 	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
 	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
 });

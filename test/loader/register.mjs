@@ -1,0 +1,7 @@
+// Loads TypeScript for the tests, as tsx does for the commands, at a third of its cost: a test run starts hundreds of
+// processes, and tsx takes 0.8 s of CPU more in each. Used by `node --import`.
+
+import { register } from "node:module";
+
+register("./hooks.mjs", import.meta.url);
+process.setSourceMapsEnabled(true);

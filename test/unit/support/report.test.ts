@@ -1,0 +1,53 @@
+// The report of a test run: events of node:test come in, as it sends them, and the text that a log is searched for goes
+// out.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { report, type TestEvent } from "../../support/report.ts";
+
+const FILE = join(process.cwd(), "test", "a.test.ts");
+
+async function textOf(...events: readonly TestEvent[]): Promise<string> {
+	async function* sent() {
+		yield* events;
+	}
+	let text = "";
+	for await (const part of report(sent())) text += part;
+	return text;
+}
+
+function begin(name: string, nesting: number): TestEvent {
+	return { type: "test:start", data: { name, nesting, file: FILE } };
+}
+
+function failure(name: string, nesting: number, cause: unknown, failureType = "testCodeFailure"): TestEvent {
+	const error = Object.assign(new Error(`${cause}`, { cause }), { failureType });
+	return { type: "test:fail", data: { name, nesting, file: FILE, line: 7, details: { error } } };
+}
+
+test("a failure is told where it came and at the end, by its file and the tests around it; what passed is not", async () => {
+	const text = await textOf(
+		begin("outer", 0),
+		begin("well", 1),
+		{ type: "test:pass", data: { name: "well", nesting: 1, file: FILE } },
+		begin("bad", 1),
+		failure("bad", 1, new Error("one is not two")),
+		failure("outer", 0, "1 subtest failed", "subtestsFailed"),
+		{ type: "test:diagnostic", data: { nesting: 0, message: "fail 1" } },
+	);
+	const [before = "", after = ""] = text.split("1 failed, once more:");
+	for (const part of [before, after]) {
+		assert.match(part, /FAILED test\/a\.test\.ts:7 outer > bad\n {4}Error: one is not two/);
+		assert.doesNotMatch(part, /well|subtest/);
+	}
+	assert.match(before, /fail 1/);
+});
+
+test("without a failure: the slowest files, then the counts", async () => {
+	const text = await textOf(
+		{ type: "test:complete", data: { name: "test/a.test.ts", file: FILE, details: { duration_ms: 2_300 } } },
+		{ type: "test:diagnostic", data: { nesting: 0, message: "tests 5" } },
+	);
+	assert.equal(text, "the slowest of 1 files:\n   2.3 s test/a.test.ts\ntests 5\n");
+});
