@@ -7,13 +7,20 @@ import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import { dataFolder } from "../shared/kv/dataFolder.ts";
 import { openLmdb } from "../shared/kv/lmdb.ts";
 import type { KeyValueStore } from "../shared/kv/port.ts";
-import { type Component, sequence } from "../shared/lifecycle.ts";
+import {
+	type Assembly,
+	assembled,
+	type Component,
+	type Server,
+	sequence,
+	sink,
+} from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
 import type { Handover } from "./domain/ports.ts";
 import { createFollower } from "./follower/follower.ts";
-import { createFront, type Front } from "./front.ts";
+import { createFront } from "./front.ts";
 import { createHandover } from "./handover/handover.ts";
 import { type Binding, bindWhenKnown } from "./journal/binding.ts";
 import { openJournal } from "./journal/openJournal.ts";
@@ -31,12 +38,6 @@ export interface ProxyOverrides {
 	readonly drainMs?: number;
 }
 
-/** Boost. `start` rejects when the journal or the port can't be had; upstreams need not be up. */
-export interface Proxy extends Component {
-	/** The port it listens on, once started. */
-	readonly port: number;
-}
-
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
 /** One delivery of the handover's, in ms: two of them fit into the time that a stop has. */
@@ -45,28 +46,9 @@ const HANDOVER_TICK_MS = 1_000;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
-/** A proxy that is not started yet. */
-export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Proxy {
-	let running: Assembly | null = null;
-	return {
-		name: "boost",
-		get port() {
-			return running?.front.port ?? 0;
-		},
-		async start() {
-			running = await assemble(config, overrides);
-			await running.component.start();
-		},
-		async stop() {
-			await running?.component.stop();
-			running = null;
-		},
-	};
-}
-
-interface Assembly {
-	readonly component: Component;
-	readonly front: Front;
+/** Boost, not started yet. `start` rejects when the journal or the port can't be had; upstreams need not be up. */
+export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Server {
+	return assembled("boost", () => assemble(config, overrides));
 }
 
 async function assemble(config: BoostConfig, overrides: ProxyOverrides): Promise<Assembly> {
@@ -144,20 +126,16 @@ async function connect(
 	);
 	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
 	const parts: readonly Component[] = [
-		part("store", () => kv.close()),
-		part("journal", () => journal.close()),
-		part("node", async () => node?.close()),
+		sink("store", () => kv.close()),
+		sink("journal", () => journal.close()),
+		sink("node", async () => node?.close()),
 		links.component,
-		part("work", () => background.join()),
+		sink("work", () => background.join()),
 		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
 		clientTrust,
 		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
 		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
 		front,
 	];
-	return { component: sequence("boost", parts, { log, clock }), front };
-}
-
-function part(name: string, stop: () => Promise<void>): Component {
-	return { name, start: async () => {}, stop };
+	return { component: sequence("boost", parts, { log, clock }), port: () => front.port };
 }

@@ -4,7 +4,14 @@
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
-import { type Component, sequence } from "../shared/lifecycle.ts";
+import {
+	type Assembly,
+	assembled,
+	type Component,
+	type Server,
+	sequence,
+	sink,
+} from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import { BlockLoop } from "./blockLoop.ts";
@@ -51,39 +58,14 @@ export interface RelayOverrides {
 	readonly drainMs?: number;
 }
 
-/** A relay. `start` rejects when the node, the store or the port can't be had. */
-export interface Relay extends Component {
-	/** The port it listens on, once started. */
-	readonly port: number;
-}
-
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
 
-/** A relay that is not started yet. */
-export function createRelay(config: RelayConfig, overrides: RelayOverrides): Relay {
-	let running: Assembly | null = null;
-	return {
-		name: "relay",
-		get port() {
-			return running?.port() ?? 0;
-		},
-		async start() {
-			running = await assemble(config, overrides);
-			await running.component.start();
-		},
-		async stop() {
-			await running?.component.stop();
-			running = null;
-		},
-	};
-}
-
-interface Assembly {
-	readonly component: Component;
-	readonly port: () => number;
+/** A relay that is not started yet. `start` rejects when the node, the store or the port can't be had. */
+export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
+	return assembled("relay", () => assemble(config, overrides));
 }
 
 async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise<Assembly> {
@@ -261,9 +243,9 @@ async function connect(
 	);
 
 	const parts: readonly Component[] = [
-		part("store", () => resources.close()),
-		part("records", () => blockLoop.flush(true)),
-		part("builders", () => fanout.close()),
+		sink("store", () => resources.close()),
+		sink("records", () => blockLoop.flush(true)),
+		sink("builders", () => fanout.close()),
 		{
 			name: "pool",
 			async start() {
@@ -280,12 +262,8 @@ async function connect(
 			},
 		},
 		heads,
-		part("blocks", async () => blockLoop.stop()),
+		sink("blocks", async () => blockLoop.stop()),
 		ingress,
 	];
 	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };
-}
-
-function part(name: string, stop: () => Promise<void>): Component {
-	return { name, start: async () => {}, stop };
 }

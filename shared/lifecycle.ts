@@ -59,6 +59,42 @@ export function sequence(
 	};
 }
 
+/** A component that is there from the start, and only has something to stop. */
+export function sink(name: string, stop: () => Promise<void>): Component {
+	return { name, start: async () => {}, stop };
+}
+
+/** A component that listens. */
+export interface Server extends Component {
+	/** The port it listens on, once started; 0 before and after. */
+	readonly port: number;
+}
+
+/** A server's parts, made and not started. */
+export interface Assembly {
+	readonly component: Component;
+	readonly port: () => number;
+}
+
+/** A server whose parts are made at its start: `assemble` may wait for what they need, and reject. */
+export function assembled(name: string, assemble: () => Promise<Assembly>): Server {
+	let running: Assembly | null = null;
+	return {
+		name,
+		get port() {
+			return running?.port() ?? 0;
+		},
+		async start() {
+			running = await assemble();
+			await running.component.start();
+		},
+		async stop() {
+			await running?.component.stop();
+			running = null;
+		},
+	};
+}
+
 /** The whole stop must be done before the host's SIGKILL, 30 s after its SIGTERM. */
 export const STOP_LIMIT_MS = 28_000;
 

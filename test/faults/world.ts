@@ -5,8 +5,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readRelayConfig } from "../../relay/config.ts";
-import { createRelay, type Relay } from "../../relay/relay.ts";
+import { createRelay } from "../../relay/relay.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
+import type { Server } from "../../shared/lifecycle.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
@@ -165,7 +166,7 @@ async function startDev(chain: DevChain): Promise<BuilderPart> {
 }
 
 /** A relay in this process that is ready. */
-export async function startRelayHere(env: Readonly<Record<string, string>>): Promise<Relay> {
+export async function startRelayHere(env: Readonly<Record<string, string>>): Promise<Server> {
 	const config = readRelayConfig({ PORT: "0", ...env });
 	const relay = createRelay(config, { log: silentLogger, version: "0.0.0", drainMs: 0 });
 	await relay.start();

@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readRelayConfig } from "../../relay/config.ts";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
-import { createRelay, type Relay } from "../../relay/relay.ts";
+import { createRelay } from "../../relay/relay.ts";
+import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
@@ -33,7 +34,7 @@ export interface TestSystem {
 	/** What stands between relay and node, where that was asked for. */
 	readonly node: NodeProxy | null;
 	readonly client: RelayClient;
-	readonly relay: Relay;
+	readonly relay: Server;
 	/** The relay's settings, for one that is started as a process. */
 	readonly env: Readonly<Record<string, string>>;
 	/** Stops the relay and starts another one on the same store and port. */
@@ -67,7 +68,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		MAX_HEAD_AGE_S: "86400",
 		...options.env,
 	};
-	const start = async (port: number): Promise<Relay> => {
+	const start = async (port: number): Promise<Server> => {
 		const config = readRelayConfig({ ...env, PORT: String(port) });
 		const relay = createRelay(config, { log: options.log ?? silentLogger, version: "0.0.0", drainMs: 0 });
 		await relay.start();

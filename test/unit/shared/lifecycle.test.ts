@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+	assembled,
 	type Component,
 	STOP_LIMIT_MS,
 	sequence,
@@ -174,6 +175,27 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 		await clock.advance(1);
 		assert.deepEqual(exits, [1]);
 	});
+});
+
+test("a server is assembled at its start, anew each time, and has a port while it runs", async () => {
+	const { calls, part } = scene();
+	let port = 7_000;
+	const server = assembled("server", async () => {
+		port += 1;
+		if (port === 7_002) throw new Error("not now");
+		return { component: part(`${port}`), port: () => port };
+	});
+	await server.stop();
+	assert.equal(server.port, 0);
+	await server.start();
+	assert.equal(server.port, 7_001);
+	await server.stop();
+	assert.equal(server.port, 0);
+	await assert.rejects(server.start(), /not now/);
+	assert.equal(server.port, 0);
+	await server.start();
+	assert.equal(server.port, 7_003);
+	assert.deepEqual(calls, ["start 7001", "stop 7001", "start 7003"]);
 });
 
 test("a stop that fails ends with 1", async () => {
