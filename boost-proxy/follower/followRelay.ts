@@ -4,6 +4,7 @@
 import type { Logger } from "../../shared/log.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Journal, Upstream } from "../domain/ports.ts";
+import { type RelayStage, relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { Handing } from "../handover/handover.ts";
 import type { FollowBook, Watch } from "./followBook.ts";
 import type { FollowEndings } from "./followEndings.ts";
@@ -28,13 +29,6 @@ export interface FollowRelayDependencies {
 	readonly log: Logger;
 }
 
-interface Word {
-	readonly hash: string;
-	/** Null: it has no record. */
-	readonly stage: string | null;
-}
-
-const METHOD = "service_transactionStatuses";
 const METHOD_NOT_FOUND = -32601;
 /** Questions at once, when all is asked. */
 const MAX_QUESTIONS = 20;
@@ -118,19 +112,18 @@ export class FollowRelay {
 		this.#hear(hash, stage, false, null);
 	}
 
-	async #question(hashes: readonly string[]): Promise<readonly Word[] | null> {
+	async #question(hashes: readonly string[]): Promise<readonly RelayStage[] | null> {
 		const { relay, log } = this.#with;
 		const options = { deadlineMs: this.#options.deadlineMs, asker: null };
-		const answer = await relay.call({ method: METHOD, params: [hashes] }, options);
-		if (answer === null) return null;
-		if (answer.ok) return wordsOf(answer.result);
-		if (answer.error.code === METHOD_NOT_FOUND) {
+		const call = stagesCall(hashes);
+		const answer = await relay.call(call, options);
+		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
 			log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {
-				method: METHOD,
+				method: call.method,
 			});
 		}
-		return null;
+		return relayStages(answer);
 	}
 
 	/** `receivedAt`: of the life that was asked about. */
@@ -198,17 +191,4 @@ export class FollowRelay {
 		if (stage === null) known.byChain = true;
 		else if (LIVE_STAGES.includes(stage)) endings.reopen(hash);
 	}
-}
-
-/** What is no such answer says nothing. */
-function wordsOf(result: unknown): readonly Word[] | null {
-	if (!Array.isArray(result)) return null;
-	const words: Word[] = [];
-	for (const one of result as readonly unknown[]) {
-		if (typeof one !== "object" || one === null) return null;
-		const { hash, stage } = one as { hash?: unknown; stage?: unknown };
-		if (typeof hash !== "string" || (typeof stage !== "string" && stage !== null)) return null;
-		words.push({ hash: hash.toLowerCase(), stage });
-	}
-	return words;
 }

@@ -6,6 +6,7 @@ import { isWebPage } from "../../shared/http/webPage.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Handover, Journal, Upstream, Upstreams } from "../domain/ports.ts";
+import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { RequestState } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 import { notPending, type Told, takeBack } from "./takingBack.ts";
@@ -87,10 +88,8 @@ export class Cancels {
 	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
 	async #hasLost(relay: Upstream, { hash }: OpenEntry, state: RequestState): Promise<boolean> {
 		const { asker, trail } = state;
-		const call = { method: "service_transactionStatuses", params: [[hash]] };
-		const answer = await relay.call(call, { ...this.#reach(relay, state), asker, trail });
-		const rows = answer?.ok === true && Array.isArray(answer.result) ? answer.result : [];
-		return (rows[0] as { readonly stage?: unknown } | undefined)?.stage === null;
+		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), asker, trail });
+		return relayStages(answer)?.[0]?.stage === null;
 	}
 
 	/** Open is not dead: what is out is tried once, past its breaker. */

@@ -5,6 +5,7 @@ import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { failingSimulation, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Call, ChainReads, Upstreams } from "../domain/ports.ts";
+import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import { isObject } from "./chainFacts.ts";
 import type { SyncWaitDependencies } from "./syncWait.ts";
 import type { JournalReads } from "./views.ts";
@@ -69,11 +70,10 @@ async function whyQueued(
 	if (before.some(({ holders }) => !holders.includes(relay.name))) return null;
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);
 	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
-	if (hashes.length > 0) calls.push({ method: "service_transactionStatuses", params: [hashes] });
+	if (hashes.length > 0) calls.push(stagesCall(hashes));
 	const [count, rows] = (await relay.batch(calls, { deadlineMs, asker: null })) ?? [];
 	const next = count?.ok === true ? readQuantity(count.result) : null;
 	if (next !== null && next < nonce) return WHY_NOT_SOON.nonceGap;
-	const stages = rows?.ok === true && Array.isArray(rows.result) ? rows.result : [];
-	const isHeld = (row: unknown) => isObject(row) && row.stage === "SIMULATION_FAILED";
-	return stages.some(isHeld) ? WHY_NOT_SOON.behindHeld : null;
+	const isHeld = relayStages(rows)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;
+	return isHeld ? WHY_NOT_SOON.behindHeld : null;
 }

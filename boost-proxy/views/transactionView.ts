@@ -7,11 +7,12 @@ import {
 	type RpcTransaction,
 } from "../../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { RequestState } from "../domain/request.ts";
 import { isUserEnding } from "../journal/endedEntries.ts";
 import { attemptMs } from "../requests/budget.ts";
 import { unavailable, verdictError } from "../requests/failover.ts";
-import { isInBlock, isObject, transactionOf } from "./chainFacts.ts";
+import { isInBlock, transactionOf } from "./chainFacts.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
 const METHOD = "eth_getTransactionByHash";
@@ -77,12 +78,10 @@ async function isGoneAtRelay(
 	const { relay } = upstreams;
 	const left = state.until - clock.monotonic();
 	if (left <= 0) return false;
-	const call = { method: "service_transactionStatuses", params: [[hash]] };
-	const answer = await relay.call(call, { deadlineMs: left, asker: state.asker, trail: state.trail });
-	const rows = answer?.ok === true && Array.isArray(answer.result) ? answer.result : [];
-	const row: unknown = rows[0];
-	const stage = isObject(row) ? row.stage : null;
-	if (typeof stage !== "string") return false;
+	const { asker, trail } = state;
+	const answer = await relay.call(stagesCall([hash]), { deadlineMs: left, asker, trail });
+	const stage = relayStages(answer)?.[0]?.stage ?? null;
+	if (stage === null) return false;
 	follower?.learn(hash, stage);
 	if (stage === "REPLACED" || stage === "CANCELLED") return true;
 	const elsewhere = journal.get(hash)?.holders.some((holder) => holder !== relay.name) ?? false;
