@@ -70,6 +70,13 @@ export type Delivery =
 	| (NoAnswer & { readonly error?: WireVerdict; readonly retryAfterS?: number })
 	| CutOff;
 
+/** Whether an upstream that gave no verdict may have it. Who answered with an internal error or a limit keeps nothing. */
+export function mayHave(delivery: Delivery): boolean {
+	if (delivery.kind === "cut") return delivery.sent;
+	if (delivery.kind !== "failed" || !delivery.sent) return false;
+	return delivery.fault !== "internal" && delivery.fault !== "limited";
+}
+
 /** What one attempt to read came to: the answer's bytes where it was one to the request, else as for a delivery. */
 export type Reading =
 	| {

@@ -1,11 +1,16 @@
 // A transaction that boost answers for, from the request on until it is final: who was given it, what its client asked
-// for, and how it ended. Pure types.
+// for, and how it ended.
 
 import type { BoostPath, UpstreamName } from "./delivery.ts";
 
 /** How an entry ended. `dropped`: refused for good by every upstream that may have it, or its nonce was used by another. */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
 export type Ending = (typeof ENDINGS)[number];
+
+/** Whether its user ended it: such a one is never sent again. */
+export function isUserEnding(ending: Ending): boolean {
+	return ending === "cancelled" || ending === "replaced";
+}
 
 /** What is known when it is opened. */
 export interface NewEntry {
@@ -55,4 +60,9 @@ export interface EndedEntry {
 	readonly endedAt: number;
 	/** Who may still have it and was not told yet that it was cancelled or replaced. */
 	readonly untold: readonly UpstreamName[];
+}
+
+/** Whether it was mined or ended by its user: the same bytes mean nothing more. */
+export function isFinal(ended: EndedEntry | null): ended is EndedEntry {
+	return ended !== null && (ended.ending === "mined" || isUserEnding(ended.ending));
 }

@@ -1,4 +1,4 @@
-// A request as its calls share it: who asks, for what, how long it may take, and what it leaves behind. Types only.
+// A request as its calls share it: who asks, for what, how long it may take, and what it leaves behind.
 
 import type { RequestLife } from "../../shared/http/requestLife.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
@@ -26,6 +26,12 @@ export interface Asker {
 	readonly signature: string | null;
 	/** The `User-Agent` and what else the relay may want is not sent on. */
 	readonly life: RequestLife;
+}
+
+/** Our relay is told whose it is: limits and the right to cancel are the client's. */
+export function onBehalfOf({ address }: { readonly address: string }): Asker {
+	const life = { bytes: 0, onGone() {} };
+	return { address, signer: null, origin: null, signature: null, life };
 }
 
 /** A body that is one call, as it came. */

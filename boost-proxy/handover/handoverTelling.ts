@@ -4,9 +4,9 @@
 import type { UpstreamName } from "../domain/delivery.ts";
 import type { EndedEntry } from "../domain/journalEntry.ts";
 import type { Journal, Upstream, Upstreams } from "../domain/ports.ts";
+import { onBehalfOf } from "../domain/request.ts";
 import { inParallel, type Look } from "./handoverLooks.ts";
 import type { HandoverMarks } from "./handoverMarks.ts";
-import { onBehalfOf } from "./handoverWalk.ts";
 
 export interface TellingOptions {
 	/** Questions at a time. */

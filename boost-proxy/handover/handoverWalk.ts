@@ -3,10 +3,10 @@
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { Delivery, UpstreamName } from "../domain/delivery.ts";
+import { type Delivery, mayHave, type UpstreamName } from "../domain/delivery.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { ChainReads, Journal, Upstream, Upstreams } from "../domain/ports.ts";
-import type { Asker } from "../domain/request.ts";
+import { onBehalfOf } from "../domain/request.ts";
 import type { HandoverMarks } from "./handoverMarks.ts";
 
 /** What became of a delivery of the handover's; `failed`: no verdict. */
@@ -263,17 +263,4 @@ export class HandoverWalk {
 	#keep(write: Promise<unknown>): void {
 		write.catch(() => {});
 	}
-}
-
-/** Our relay is told whose it is: limits and the right to cancel are the client's. */
-export function onBehalfOf({ address }: { readonly address: string }): Asker {
-	const life = { bytes: 0, onGone() {} };
-	return { address, signer: null, origin: null, signature: null, life };
-}
-
-/** Who answered with an internal error or a limit keeps nothing. */
-function mayHave(delivery: Delivery): boolean {
-	if (delivery.kind === "cut") return delivery.sent;
-	if (delivery.kind !== "failed" || !delivery.sent) return false;
-	return delivery.fault !== "internal" && delivery.fault !== "limited";
 }

@@ -1,13 +1,8 @@
 // The ended entries that are remembered, in memory: by hash, within a bound and a time, those that their users ended
 // the longest; and what those that were mined are again when their block is reorganised away. It writes nothing.
 
-import type { EndedEntry, Ending } from "../domain/journalEntry.ts";
+import { type EndedEntry, isUserEnding } from "../domain/journalEntry.ts";
 import type { KeptEntry, KeptState } from "./records.ts";
-
-/** Whether its user ended it: such a one is never sent again. */
-export function isUserEnding(ending: Ending): boolean {
-	return ending === "cancelled" || ending === "replaced";
-}
 
 /** Entries are kept in the order of their ends. */
 export class EndedEntries {

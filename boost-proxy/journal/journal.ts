@@ -3,9 +3,14 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
-import type { EndedEntry, Ending, NewEntry, OpenEntry } from "../domain/journalEntry.ts";
+import {
+	type EndedEntry,
+	type Ending,
+	isUserEnding,
+	type NewEntry,
+	type OpenEntry,
+} from "../domain/journalEntry.ts";
 import type { Journal } from "../domain/ports.ts";
-import { isUserEnding } from "./endedEntries.ts";
 import type { Endings } from "./endings.ts";
 import type { JournalChain } from "./identity.ts";
 import type { OpenEntries } from "./openEntries.ts";

@@ -4,7 +4,7 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Delivery, UpstreamName, WireVerdict } from "../domain/delivery.ts";
+import { type Delivery, mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
 import { attemptMs } from "./budget.ts";
@@ -144,11 +144,7 @@ export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
 }
 
-/** Whether an upstream may have what it gave no verdict on. Who answered with an internal error or a limit keeps nothing. */
+/** How far it is known of an upstream that gave no acknowledgement whether it has it. */
 export function stateOf(delivery: Delivery | null): Tried {
-	if (delivery === null || delivery.kind === "acknowledged" || delivery.kind === "rejected") return "absent";
-	if (delivery.kind === "failed" && (delivery.fault === "internal" || delivery.fault === "limited")) {
-		return "absent";
-	}
-	return delivery.sent ? "doubtful" : "absent";
+	return delivery !== null && mayHave(delivery) ? "doubtful" : "absent";
 }

@@ -8,7 +8,7 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { UpstreamName, WireVerdict } from "../domain/delivery.ts";
-import type { EndedEntry, OpenEntry } from "../domain/journalEntry.ts";
+import { isFinal, type OpenEntry } from "../domain/journalEntry.ts";
 import type { Handover, Journal, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
 import { type Delivered, type Failover, stateOf, unavailable, verdictError } from "./failover.ts";
@@ -98,7 +98,7 @@ export class Submissions {
 		if (isFinal(ended)) {
 			state.trail.answeredBy.add("journal");
 			this.#note(state, "known");
-			return { tx, cancels: ended?.ending === "cancelled" };
+			return { tx, cancels: ended.ending === "cancelled" };
 		}
 		const siblings = journal.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
 		if (softCancels.isOne(tx, siblings)) {
@@ -286,11 +286,6 @@ export class Submissions {
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
 		this.#dependencies.onOutcome?.(path, outcome);
 	}
-}
-
-/** What was mined or ended by its user: the same bytes mean nothing more. */
-function isFinal(ended: EndedEntry | null): boolean {
-	return ended !== null && ended.ending !== "expired" && ended.ending !== "dropped";
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */

@@ -6,7 +6,7 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstream } from "../domain/ports.ts";
-import { onBehalfOf } from "../handover/handoverWalk.ts";
+import { onBehalfOf } from "../domain/request.ts";
 
 export interface ClientTrustDependencies {
 	readonly relay: Upstream;

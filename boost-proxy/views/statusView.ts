@@ -3,9 +3,8 @@
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
-import type { EndedEntry, OpenEntry } from "../domain/journalEntry.ts";
+import { type EndedEntry, isUserEnding, type OpenEntry } from "../domain/journalEntry.ts";
 import type { Trail } from "../domain/request.ts";
-import { isUserEnding } from "../journal/endedEntries.ts";
 import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
 import { readFallbackPage } from "./fallbackPages.ts";
 import { endedRecord, heldRecord, minedRecord } from "./statusRecords.ts";

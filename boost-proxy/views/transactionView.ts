@@ -7,11 +7,12 @@ import {
 	type RpcTransaction,
 } from "../../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { isUserEnding } from "../domain/journalEntry.ts";
+import type { Call } from "../domain/ports.ts";
 import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { RequestState } from "../domain/request.ts";
-import { isUserEnding } from "../journal/endedEntries.ts";
-import { attemptMs } from "../requests/budget.ts";
-import { unavailable, verdictError } from "../requests/failover.ts";
+import { unavailable } from "../requests/failover.ts";
+import { askFallback, askRelay } from "./asking.ts";
 import { isInBlock, transactionOf } from "./chainFacts.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
@@ -23,7 +24,7 @@ const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", 
 export function transactionReader(dependencies: ViewsDependencies): Views["byHash"] {
 	const { journal } = dependencies;
 	return async (hash, state) => {
-		const found = await ofRelay(hash, state, dependencies);
+		const found = await askRelay(callOf(hash), (answer) => transactionOf(answer, hash), state, dependencies);
 		const ended = journal.ended(hash);
 		const isOver = ended !== null && isUserEnding(ended.ending);
 		if (found) return isOver && !isInBlock(found) ? null : hidden(found, dependencies);
@@ -38,32 +39,6 @@ export function transactionReader(dependencies: ViewsDependencies): Views["byHas
 		const mined = await onChain(hash, state, dependencies);
 		return mined && isInBlock(mined) ? hidden(mined, dependencies) : own;
 	};
-}
-
-/** The relay's word; undefined where it is out or gave none. Throws ForeignRpcError for what it refused. */
-async function ofRelay(
-	hash: string,
-	state: RequestState,
-	{ upstreams, clock }: ViewsDependencies,
-): Promise<RpcTransaction | null | undefined> {
-	const { relay } = upstreams;
-	if (relay.breaker.isOut) return undefined;
-	const { asker, trail, whole, path, until } = state;
-	const left = until - clock.monotonic();
-	const deadlineMs = attemptMs("read", left, left, true);
-	if (deadlineMs === 0) return undefined;
-	const answer = await relay.call(
-		{ method: METHOD, params: [hash] },
-		{ deadlineMs, asker, trail, whole, path },
-	);
-	if (answer === null) return undefined;
-	if (!answer.ok) {
-		trail.answeredBy.add(relay.name);
-		throw verdictError(answer.error);
-	}
-	const found = transactionOf(answer, hash);
-	if (found !== undefined) trail.answeredBy.add(relay.name);
-	return found;
 }
 
 /**
@@ -111,23 +86,15 @@ async function elsewhere(
 	state: RequestState,
 	dependencies: ViewsDependencies,
 ): Promise<RpcTransaction | null> {
-	const { upstreams, clock } = dependencies;
-	const { fallback } = upstreams;
-	const { asker, trail, path, until } = state;
-	if (fallback?.dialect?.knowsPrivate === true && !fallback.breaker.isOut) {
-		const left = until - clock.monotonic();
-		const deadlineMs = attemptMs("read", left, left, true);
-		const call = { method: METHOD, params: [hash] };
-		const answer = deadlineMs > 0 ? await fallback.call(call, { deadlineMs, asker, trail, path }) : null;
-		const found = transactionOf(answer, hash);
-		if (found !== undefined) {
-			trail.answeredBy.add(fallback.name);
-			return found === null ? null : hidden(found, dependencies);
-		}
-	}
+	const known = await askFallback(callOf(hash), (answer) => transactionOf(answer, hash), state, dependencies);
+	if (known !== undefined) return known === null ? null : hidden(known, dependencies);
 	const found = await onChain(hash, state, dependencies);
 	if (found === undefined) throw unavailable("nobody who could know the transaction answers");
 	return found === null ? null : hidden(found, dependencies);
+}
+
+function callOf(hash: string): Call {
+	return { method: METHOD, params: [hash] };
 }
 
 async function onChain(
@@ -137,7 +104,7 @@ async function onChain(
 ): Promise<RpcTransaction | null | undefined> {
 	const left = until - clock.monotonic();
 	if (left <= 0) return undefined;
-	const [answer] = (await chain.batch([{ method: METHOD, params: [hash] }], left)) ?? [];
+	const [answer] = (await chain.batch([callOf(hash)], left)) ?? [];
 	const found = transactionOf(answer, hash);
 	// Where it knows nothing the journal may.
 	if (found !== undefined && found !== null) trail.answeredBy.add("boost");
