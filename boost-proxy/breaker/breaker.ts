@@ -22,6 +22,12 @@ export function createBreaker(options: BreakerOptions, dependencies: BreakerDepe
 	return new UpstreamBreaker(options, dependencies);
 }
 
+/**
+ * Part of the silence after which submissions that alone get no answer go elsewhere; it opens nothing, and at a hundred
+ * requests a second the whole silence would let 25 into the hole.
+ */
+const CHOKE_PART = 0.6;
+
 /** What was so when a probe began. */
 interface ProbeContext {
 	readonly generation: number;
@@ -80,7 +86,7 @@ class UpstreamBreaker implements StartedBreaker {
 				heard: (word, context, tookMs) => this.#heard(word, context, tookMs),
 			},
 		);
-		this.#flights = new Flights(new Choke(silentRequests, silenceMs));
+		this.#flights = new Flights(new Choke(silentRequests, silenceMs * CHOKE_PART));
 		this.#silence = new Silence(
 			{ silentRequests, silenceMs, shareMs },
 			{
@@ -99,6 +105,11 @@ class UpstreamBreaker implements StartedBreaker {
 
 	get isOut(): boolean {
 		return this.#circuit.isOpen;
+	}
+
+	get isChoked(): boolean {
+		const now = this.#clock.monotonic();
+		return this.#isJudging && this.#flights.isChoked(now, this.#hold.isProbation(now));
 	}
 
 	get retryMs(): number {
@@ -121,11 +132,7 @@ class UpstreamBreaker implements StartedBreaker {
 		this.#circuit.shutdown();
 	}
 
-	async run<T extends Attempted>(
-		kind: Judged["kind"],
-		attempt: (cut: Cut) => Promise<T>,
-		mayOverflow = false,
-	): Promise<T | null> {
+	async run<T extends Attempted>(kind: Judged["kind"], attempt: (cut: Cut) => Promise<T>): Promise<T | null> {
 		if (this.#circuit.isOpen) return null;
 		let sentAt = this.#clock.monotonic();
 		const word = this.#silence.wait(sentAt);
@@ -133,7 +140,6 @@ class UpstreamBreaker implements StartedBreaker {
 			sentAt = await word.then(() => this.#clock.monotonic());
 			if (this.#circuit.isOpen) return null;
 		}
-		if (mayOverflow && this.#isJudging && this.#flights.isChoked(sentAt)) return null;
 		const { answers: answersBefore } = this.#rules;
 		const flight: Flight = { kind, sentAt, answersBefore, generation: this.#generation };
 		this.#flights.begin(flight);

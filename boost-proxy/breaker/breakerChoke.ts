@@ -4,6 +4,9 @@
 import type { Attempted } from "../domain/breakerPorts.ts";
 import type { Flight } from "./breakerFlights.ts";
 
+/** A silence that is strict is so many times shorter. */
+const STRICTER = 3;
+
 /** The submissions under way at one upstream. All times are monotonic ms. */
 export class Choke {
 	readonly #limit: number;
@@ -18,11 +21,12 @@ export class Choke {
 		this.#silenceMs = silenceMs;
 	}
 
-	/** Whether a further one would only wait behind those that hang. */
-	isChoked(now: number): boolean {
-		if (this.#present.size < this.#limit) return false;
+	/** Whether a further one would only wait behind those that hang. `isStrict`: it has just come back, one is enough. */
+	isChoked(now: number, isStrict: boolean): boolean {
 		const [oldest] = this.#present;
-		return oldest !== undefined && now - Math.max(this.#answeredAt, oldest.sentAt) >= this.#silenceMs;
+		if (oldest === undefined || (!isStrict && this.#present.size < this.#limit)) return false;
+		const silentMs = now - Math.max(this.#answeredAt, oldest.sentAt);
+		return silentMs >= (isStrict ? this.#silenceMs / STRICTER : this.#silenceMs);
 	}
 
 	begin(flight: Flight): void {

@@ -43,8 +43,8 @@ export class Flights {
 	}
 
 	/** Whether submissions alone get no answer: see {@link Choke}. */
-	isChoked(now: number): boolean {
-		return this.#choke.isChoked(now);
+	isChoked(now: number, isStrict: boolean): boolean {
+		return this.#choke.isChoked(now, isStrict);
 	}
 
 	begin(flight: Flight): void {

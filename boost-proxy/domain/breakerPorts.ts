@@ -43,18 +43,15 @@ export interface Breaker {
 	readonly state: BreakerState;
 	/** False while it takes requests. Forced-closed ones always take them. */
 	readonly isOut: boolean;
+	/** Whether submissions alone get no answer: a further one would only wait behind those that hang. */
+	readonly isChoked: boolean;
 	/** When it might take requests again, in ms from now; for `Retry-After`. */
 	readonly retryMs: number;
 	/**
 	 * Runs `attempt` unless it is out, and counts what it says. While the upstream is silent, newcomers wait here for the
 	 * probe's word. `cut` is cut when the breaker opens. Answers null where it takes no requests: nothing was sent.
 	 */
-	run<T extends Attempted>(
-		kind: "read" | "submission",
-		attempt: (cut: Cut) => Promise<T>,
-		/** Whether another upstream can take it: then it does not wait where submissions alone get no answer. */
-		mayOverflow?: boolean,
-	): Promise<T | null>;
+	run<T extends Attempted>(kind: "read" | "submission", attempt: (cut: Cut) => Promise<T>): Promise<T | null>;
 	/** Tells of a fault or an answer seen elsewhere (pass-through). */
 	note(attempted: Attempted): void;
 	/** Each change of state, and of `isOut`. */

@@ -123,11 +123,7 @@ export interface Upstream {
 	 */
 	deliver(
 		tx: Sendable,
-		options: SendOptions & {
-			readonly whole: WholeBody | null;
-			/** See Breaker.run. */
-			readonly mayOverflow?: boolean;
-		},
+		options: SendOptions & { readonly whole: WholeBody | null },
 	): Promise<Delivery | null>;
 	/** Sends a body of reads as it is to `path`, and judges the answer. Null where its breaker is open. */
 	read(

@@ -72,8 +72,8 @@ export class Failover {
 				tell(upstream.name, "absent");
 				continue;
 			}
-			const options = { deadlineMs, asker, trail, whole, mayOverflow: mayOverflow && others };
-			const delivery = await upstream.deliver(tx, options);
+			const overflows = mayOverflow && others && upstream.breaker.isChoked;
+			const delivery = overflows ? null : await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
 			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
 				trail.answeredBy.add(upstream.name);
 				return { ...delivery, by: upstream.name };

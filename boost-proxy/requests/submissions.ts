@@ -234,10 +234,16 @@ export class Submissions {
 		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
 	}
 
-	/** Whether the fallback can take it without what the relay alone has of the account. */
+	/** Whether the fallback has what the relay has of the account, or can be brought it as what stands before. */
 	#mayOverflow(tx: DecodedTransaction): boolean {
-		const isAlone = ({ hash, holders }: OpenEntry) => hash === tx.hash || holders.includes("fallback");
-		return this.#dependencies.journal.of(tx.from).every(isAlone);
+		const { journal, upstreams } = this.#dependencies;
+		const { fallback } = upstreams;
+		if (fallback === null) return false;
+		return journal.of(tx.from).every((entry) => {
+			if (entry.hash === tx.hash || entry.holders.includes("fallback")) return true;
+			const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
+			return isBefore && fallback.refusal(entry.path) === null;
+		});
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
@@ -248,7 +254,8 @@ export class Submissions {
 			const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
 			if (!isBefore || entry.holders.includes(upstream.name) || upstream.refusal(entry.path) !== null)
 				continue;
-			if (!this.#dependencies.upstreams.relay.breaker.isOut) continue;
+			const { breaker } = this.#dependencies.upstreams.relay;
+			if (!breaker.isOut && !breaker.isChoked) continue;
 			const raw = await journal.raw(entry.hash).catch(() => null);
 			if (raw === null || journal.get(entry.hash) === null) continue;
 			const { hash, from, path, search } = entry;

@@ -86,21 +86,17 @@ export class HttpUpstream implements Upstream {
 		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run(
-			"submission",
-			async (cut) => {
-				if (trail !== undefined) {
-					trail.attempts += 1;
-					for (const name of dropped) trail.dropped.add(name);
-				}
-				const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
-				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
-				const outcome = deliveryOutcome(delivery);
-				this.#dependencies.onAttempt?.("submission", outcome);
-				return { outcome, sender: tx.from, delivery };
-			},
-			options.mayOverflow,
-		);
+		const ran = await this.breaker.run("submission", async (cut) => {
+			if (trail !== undefined) {
+				trail.attempts += 1;
+				for (const name of dropped) trail.dropped.add(name);
+			}
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
+			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+			const outcome = deliveryOutcome(delivery);
+			this.#dependencies.onAttempt?.("submission", outcome);
+			return { outcome, sender: tx.from, delivery };
+		});
 		return ran?.delivery ?? null;
 	}
 

@@ -134,12 +134,6 @@ export class BreakerScene {
 		return attempt.isBegun;
 	}
 
-	/** Whether a submission that another upstream can take is not sent here; one that is sent is answered. */
-	async overflows(): Promise<boolean> {
-		const answered = async (): Promise<Attempted> => ({ outcome: "answered" });
-		return (await this.breaker.run("submission", answered, true)) === null;
-	}
-
 	/** Opens it by a refusal, and lets its probe close it again. */
 	async openAndClose(): Promise<void> {
 		await this.say("refused");

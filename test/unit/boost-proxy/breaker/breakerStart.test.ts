@@ -32,14 +32,14 @@ test("submissions that hang while all else is well: sixteen wait, the others are
 		await scene.clock.advance(10);
 		await scene.say("answered", "read");
 	}
-	await scene.clock.advance(250);
+	await scene.clock.advance(150);
 	await scene.say("answered", "read");
-	assert.equal(await scene.overflows(), true, "one more went into the hole");
+	assert.equal(scene.breaker.isChoked, true, "one more went into the hole");
 	assert.equal(scene.breaker.isOut, false);
 	assert.equal(await scene.say("answered", "read"), true);
 	hanging[0]?.end("answered");
 	await scene.clock.advance(0);
-	assert.equal(await scene.overflows(), false, "it answers again");
+	assert.equal(scene.breaker.isChoked, false, "it answers again");
 });
 
 test("time-outs of those that hang open it; without another upstream all are sent there", async (t) => {
@@ -73,4 +73,20 @@ test("one that hangs right after it came back costs a handful, not as many as th
 	}
 	assert.equal(scene.breaker.isOut, true);
 	assert.ok(sent <= 6, `${sent} requests fell into the hole at a relapse`);
+});
+
+test("right after it came back one submission that hangs is enough for the others to go elsewhere", async (t) => {
+	const scene = new BreakerScene(t);
+	scene.breaker.start();
+	await scene.openAndClose();
+	const hanging = scene.send();
+	await scene.clock.advance(40);
+	await scene.say("answered", "read");
+	assert.equal(scene.breaker.isChoked, false);
+	await scene.clock.advance(10);
+	await scene.say("answered", "read");
+	assert.equal(scene.breaker.isChoked, true);
+	hanging.end("answered");
+	await scene.clock.advance(0);
+	assert.equal(scene.breaker.isChoked, false);
 });

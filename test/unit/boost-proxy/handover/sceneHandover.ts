@@ -49,6 +49,8 @@ export class HandBreaker implements Breaker {
 		return this.#isOut;
 	}
 
+	readonly isChoked = false;
+
 	get state() {
 		return this.#isOut ? "open" : "closed";
 	}

@@ -42,6 +42,7 @@ export class HandUpstream implements Upstream {
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
 	isOut = false;
+	isChoked = false;
 	/** Happens while it is called. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
@@ -57,6 +58,7 @@ export class HandUpstream implements Upstream {
 		this.name = name;
 		this.dialect = dialect === null ? null : dialectOf(dialect);
 		const isOut = () => this.isOut;
+		const isChoked = () => this.isChoked;
 		this.breaker = {
 			upstream: name,
 			get state() {
@@ -64,6 +66,9 @@ export class HandUpstream implements Upstream {
 			},
 			get isOut() {
 				return isOut();
+			},
+			get isChoked() {
+				return isChoked();
 			},
 			retryMs: 0,
 			run: (_kind, attempt) => attempt({ isCut: false, onCut: () => () => {} }),

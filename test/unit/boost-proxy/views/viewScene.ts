@@ -47,6 +47,7 @@ export class FakeUpstream implements Upstream {
 			get isOut() {
 				return isOut();
 			},
+			isChoked: false,
 			retryMs: 0,
 			run: () => Promise.reject(new Error("not asked for")),
 			note: () => {},
