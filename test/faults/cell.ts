@@ -5,7 +5,7 @@ import { systemClock } from "../../shared/clock.ts";
 import { until } from "../support/until.ts";
 import { type BoostStatus, statusOf, statusWhen } from "./boostHere.ts";
 import { type CellParts, startCellParts } from "./cellParts.ts";
-import type { FaultCase } from "./faultCases.ts";
+import { type FaultCase, isUnserved } from "./faultCases.ts";
 import { type Figures, figuresOf } from "./figures.ts";
 import { type Violations, violationsOf } from "./invariants.ts";
 import { type Sent, Traffic } from "./traffic.ts";
@@ -73,7 +73,7 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 		traffics.push(traffic);
 		const rate = options.rate / COMPARED;
 		const direct = trafficTo(world, world.fallbackUrl, { ...options, rate, retries: false });
-		const cell = new Cell(fault, parts, traffic, options.answers);
+		const cell = new Cell(fault, parts, traffic, options);
 		await cell.isWell();
 		const before = await statusOf(parts.boost.url);
 		for (const one of options.compares ? [traffic, direct] : [traffic]) one.start();
@@ -109,12 +109,15 @@ class Cell {
 	readonly #parts: CellParts;
 	readonly #traffic: Traffic;
 	readonly #answers: number;
+	/** Whether nobody answers while the fault is there. */
+	readonly #isUnserved: boolean;
 
-	constructor(fault: FaultCase, parts: CellParts, traffic: Traffic, answers: number) {
+	constructor(fault: FaultCase, parts: CellParts, traffic: Traffic, { answers, paths }: CellOptions) {
 		this.#fault = fault;
 		this.#parts = parts;
 		this.#traffic = traffic;
 		this.#answers = answers;
+		this.#isUnserved = paths.every((path) => isUnserved(fault, path));
 	}
 
 	/** Both breakers are closed. */
@@ -150,7 +153,7 @@ class Cell {
 		}
 		const { relay } = await this.#status("open", (status) => status.relay.state !== "closed");
 		const trippedAt = systemClock.monotonic();
-		if (!isRelapse) await this.answers(fault.bothOut === true ? null : "fallback");
+		if (!isRelapse) await this.answers(this.#isUnserved ? null : "fallback");
 		const liftedAt = systemClock.monotonic();
 		await fault.lift(this.#parts);
 		await this.isWell();

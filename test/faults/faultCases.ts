@@ -24,6 +24,11 @@ export interface FaultCase {
 	readonly hole?: number | null;
 }
 
+/** Whether nobody takes what comes on `path` while the fault is there. */
+export function isUnserved({ bothOut, settings }: FaultCase, path: string): boolean {
+	return bothOut === true || settings?.fallbackTakes?.every((one) => `/${one}` !== path) === true;
+}
+
 /** LMDB's two pages of its own: with these alone it is well, and no write to it comes through. */
 const FULL_BYTES = 8_192;
 

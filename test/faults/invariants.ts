@@ -5,6 +5,7 @@ import { until } from "../support/until.ts";
 import { statusOf, statusWhen } from "./boostHere.ts";
 import type { CellStory, Outage } from "./cell.ts";
 import type { CellParts } from "./cellParts.ts";
+import { isUnserved } from "./faultCases.ts";
 import { holeOf } from "./figures.ts";
 import type { Sent } from "./traffic.ts";
 import type { World } from "./world.ts";
@@ -44,11 +45,9 @@ export async function lostOf(parts: CellParts, sent: readonly Sent[], waitMs = M
 
 /** Clients of a healthy fallback see no error but verdicts; without one they are told so, and nothing else. */
 function answersOf({ fault, sent }: CellStory): string[] {
-	const unserved = ({ path }: Sent) =>
-		fault.bothOut === true || fault.settings?.fallbackTakes?.every((one) => `/${one}` !== path) === true;
 	return told("wrong answer", sent, (one) => {
 		const { kind, outcome } = one;
-		if (outcome.kind === "error" && unserved(one) && isUnavailable(outcome)) return false;
+		if (outcome.kind === "error" && isUnserved(fault, one.path) && isUnavailable(outcome)) return false;
 		if (kind === "sound") return outcome.kind !== "acknowledged";
 		return outcome.kind !== "error" || outcome.code !== -32_000;
 	});
