@@ -7,11 +7,11 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { UpstreamName, WireVerdict } from "../domain/delivery.ts";
+import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import { isFinal, type OpenEntry } from "../domain/journalEntry.ts";
 import type { Handover, Journal, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
-import { type Delivered, type Failover, stateOf, unavailable, verdictError } from "./failover.ts";
+import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
 import type { SoftCancels } from "./softCancels.ts";
 
 /** A transaction that was taken. */
@@ -262,9 +262,7 @@ export class Submissions {
 			const deadlineMs = failover.leftMs(state) / 4;
 			const sendable = { hash, from, raw, path, search };
 			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
-			const mayHave =
-				delivery?.kind === "acknowledged" || (delivery !== null && stateOf(delivery) === "doubtful");
-			if (!mayHave) return;
+			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			this.#keep(journal.held(hash, upstream.name));
 			// It may have ended meanwhile, and whoever has it now is to hear of that.
 			if (journal.get(hash) === null) this.#dependencies.handover.wake();
