@@ -31,6 +31,7 @@ export interface LogFields {
 	readonly engine?: string;
 	readonly address?: string;
 	readonly task?: string;
+	readonly store?: string;
 	readonly native?: boolean;
 	readonly signal?: string;
 	readonly reason?: string;

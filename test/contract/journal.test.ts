@@ -2,17 +2,11 @@
 // after a SIGKILL, in every kind of state, and the last word of each entry is the one that counts.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { type JournalOptions, openJournal } from "../../boost-proxy/journal/openJournal.ts";
-import { openLmdb } from "../../shared/kv/lmdb.ts";
-import type { KeyValueStore } from "../../shared/kv/port.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";
+import { type StoreEngine, StorePlaces } from "../support/storeEngines.ts";
 import {
 	contents,
 	hashOf,
@@ -23,27 +17,21 @@ import {
 } from "../unit/boost-proxy/journal/journalScene.ts";
 import { HandDisk } from "../unit/relay/handDisk.ts";
 
-interface Engine {
+interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
 	readonly name: string;
-	open(place: string): Promise<KeyValueStore>;
-	/** How another process opens it, where it can: a module, and its name for it. */
-	readonly elsewhere?: { readonly module: URL; readonly opener: string };
+	/** How another process opens it, where it can. */
+	readonly elsewhere?: StoreEngine;
 }
 
-const places: string[] = [];
-after(() => {
-	for (const place of places) rmSync(place, { recursive: true, force: true });
-});
-const disks = new Map<string, HandDisk>();
+const places = new StorePlaces();
+after(() => places.remove());
 
+const disks = new Map<string, HandDisk>();
 const ENGINES: readonly Engine[] = [
-	{
-		name: "lmdb",
-		open: openLmdb,
-		elsewhere: { module: new URL("../../shared/kv/lmdb.ts", import.meta.url), opener: "openLmdb" },
-	},
+	...places.engines.map((engine) => ({ ...engine, elsewhere: engine })),
 	{
 		name: "memory",
+		newPlace: async () => `${disks.size}`,
 		open: async (place) => {
 			const disk = disks.get(place) ?? new HandDisk();
 			disks.set(place, disk);
@@ -51,12 +39,6 @@ const ENGINES: readonly Engine[] = [
 		},
 	},
 ];
-
-function newPlace(): string {
-	const place = mkdtempSync(join(tmpdir(), "leeward-journal-"));
-	places.push(place);
-	return place;
-}
 
 for (const engine of ENGINES) {
 	const opened = async (place: string, options: Partial<JournalOptions> = {}) => {
@@ -71,7 +53,7 @@ for (const engine of ENGINES) {
 	};
 
 	test(`${engine.name}: every kind of state is there again after a restart`, async () => {
-		const place = newPlace();
+		const place = await engine.newPlace();
 		const { journal, close } = await opened(place);
 		const hashes = Array.from({ length: 12 }, (_, i) => hashOf(i));
 		await journal.bindTo(1n);
@@ -137,7 +119,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: of words that nobody waits for the last one counts`, async () => {
-		const place = newPlace();
+		const place = await engine.newPlace();
 		const { journal, close } = await opened(place);
 		const said: Promise<unknown>[] = [];
 		for (let i = 0; i < 100; i += 1) {
@@ -168,18 +150,14 @@ for (const engine of ENGINES) {
 	const { elsewhere } = engine;
 	if (elsewhere === undefined) continue;
 	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
-		const place = newPlace();
+		const place = await engine.newPlace();
 		const journal = new URL("../../boost-proxy/journal/openJournal.ts", import.meta.url);
 		const scene = new URL("../unit/boost-proxy/journal/journalScene.ts", import.meta.url);
 		const code = `
-			import { ${elsewhere.opener} as open } from ${JSON.stringify(elsewhere.module.href)};
 			import { openJournal } from ${JSON.stringify(journal.href)};
 			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(scene.href)};
-			import { silentLogger } from ${JSON.stringify(new URL("../../shared/log.ts", import.meta.url).href)};
-			import { systemClock } from ${JSON.stringify(new URL("../../shared/clock.ts", import.meta.url).href)};
 			const kv = await open(${JSON.stringify(place)});
 			const journal = await openJournal({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
-			const say = (line) => process.stdout.write(line + "\\n");
 			let told = 0;
 			for (let i = 0; ; i += 1) {
 				const hash = hashOf(i);
@@ -190,21 +168,19 @@ for (const engine of ENGINES) {
 				if (i % 100 === 0) await journal.held(hash, "fallback");
 				if (i === 1_000) process.kill(process.pid, "SIGKILL");
 			}`;
-		const child = spawn(process.execPath, [...process.execArgv, "--input-type=module", "--eval", code], {
-			stdio: ["ignore", "pipe", "ignore"],
-		});
+		const { line } = places.another(elsewhere, code);
 		const said = new Set<string>();
-		for await (const line of createInterface({ input: child.stdout })) said.add(line);
+		for (let one = await line(); one !== "it ended"; one = await line()) said.add(one);
 		assert.ok(said.size > 1_000, `only ${said.size} were told`);
 		const again = await opened(place);
-		for (const line of said) {
-			const [what, i = ""] = line.split(" ");
+		for (const one of said) {
+			const [what, i = ""] = one.split(" ");
 			const hash = hashOf(Number(i));
 			const open = again.journal.get(hash);
 			const ending = again.journal.ended(hash)?.ending;
-			if (what === "cancelled") assert.equal(ending, "cancelled", line);
-			else if (ending === undefined) assert.deepEqual(await again.journal.raw(hash), rawOf(Number(i)), line);
-			if (what === "held") assert.deepEqual(open?.holders, ["relay", "fallback"], line);
+			if (what === "cancelled") assert.equal(ending, "cancelled", one);
+			else if (ending === undefined) assert.deepEqual(await again.journal.raw(hash), rawOf(Number(i)), one);
+			if (what === "held") assert.deepEqual(open?.holders, ["relay", "fallback"], one);
 		}
 		await again.close();
 	});

@@ -1,47 +1,15 @@
 // What every engine of the key-value port must do: all or nothing, durable when it says so, in order, alone in its
-// place, and no worse for a full disk. Engines are rows; processes that are killed are real ones.
+// place, and no worse for a full disk. Engines are rows; servers, and processes that are killed, are real ones.
 
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { statSync } from "node:fs";
 import { after, test } from "node:test";
-import { openLmdb } from "../../shared/kv/lmdb.ts";
 import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { StorePlaces } from "../support/storeEngines.ts";
 import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 
-interface Engine {
-	readonly name: string;
-	open(place: string): Promise<KeyValueStore>;
-	/** How another process opens it: a module, and its name for it. */
-	readonly module: URL;
-	readonly opener: string;
-}
-
-const ENGINES: readonly Engine[] = [
-	{
-		name: "lmdb",
-		open: openLmdb,
-		module: new URL("../../shared/kv/lmdb.ts", import.meta.url),
-		opener: "openLmdb",
-	},
-];
-
-const places: string[] = [];
-const children: ChildProcess[] = [];
-after(() => {
-	for (const child of children) child.kill("SIGKILL");
-	for (const place of places) rmSync(place, { recursive: true, force: true });
-});
-
-function newPlace(): string {
-	const place = mkdtempSync(join(tmpdir(), "leeward-kv-"));
-	places.push(place);
-	return place;
-}
+const places = new StorePlaces();
+after(() => places.remove());
 
 async function rows(
 	kv: KeyValueStore,
@@ -56,31 +24,9 @@ async function rows(
 
 const put = (key: string, value: string | Uint8Array) => ({ key, value: Buffer.from(value) });
 
-/** A process that opens the engine as `kv` and runs `script`; its lines can be awaited. */
-function another(engine: Engine, place: string, script: string, wrap: readonly string[] = []) {
-	const code = `
-		import { ${engine.opener} as open } from ${JSON.stringify(engine.module.href)};
-		const say = (line) => process.stdout.write(line + "\\n");
-		const place = ${JSON.stringify(place)};
-		${script}`;
-	const [command = "", ...args] = [
-		...[...wrap, process.execPath, ...process.execArgv, "--input-type=module", "--eval", code],
-	];
-	const child = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
-	children.push(child);
-	const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-	const line = async (): Promise<string> => (await lines.next()).value ?? "it ended";
-	const kill = async (): Promise<void> => {
-		const gone = once(child, "exit");
-		child.kill("SIGKILL");
-		await gone;
-	};
-	return { child, line, kill };
-}
-
-for (const engine of ENGINES) {
+for (const engine of places.engines) {
 	test(`${engine.name}: what was written is read, replaced, removed`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		assert.equal(await kv.get("a"), null);
 		await kv.write([put("a", "1"), put("b", "2")]);
 		assert.deepEqual([`${await kv.get("a")}`, `${await kv.get("b")}`], ["1", "2"]);
@@ -91,7 +37,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: changes of one key count in their order, within a write and between writes`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		await kv.write([put("a", "1"), { key: "a", value: null }, put("b", "1"), put("b", "2")]);
 		assert.deepEqual([await kv.get("a"), `${await kv.get("b")}`], [null, "2"]);
 		const resolved: number[] = [];
@@ -108,7 +54,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: binary values up to 2 MiB, empty ones too, are theirs who got them`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		const random = seededRandom(7);
 		const values = [0, 1, 4_095, 4_096, 70_000, 2 * 1024 * 1024].map((size) => random.bytes(size));
 		await kv.write(values.map((value, i) => ({ key: `v${i}`, value })));
@@ -130,7 +76,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: ranges are in byte order, from start on and before end, up to a limit`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		const keys = ["p/", "p/0", "p/00", "p/0x", "p/1", "p/a", "p/~", "p0", "o/z", "q", "P/", "!", "p", "p/ "];
 		await kv.write(keys.map((key) => put(key, key)));
 		const sorted = [...keys].sort();
@@ -152,7 +98,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: thousands of random keys come in order`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		const random = seededRandom(11);
 		const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
 		const keys = new Set(
@@ -171,7 +117,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: a range may be read while others write`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		await kv.write(Array.from({ length: 500 }, (_, i) => put(`p/${1_000 + i}`, "old")));
 		const seen: string[] = [];
 		for await (const [key] of kv.range(...prefixRange("p/"))) {
@@ -185,7 +131,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: a write with a bad change applies none of it`, async () => {
-		const kv = await engine.open(newPlace());
+		const kv = await engine.open(await engine.newPlace());
 		await assert.rejects(async () =>
 			kv.write([put("first", "1"), put("k".repeat(5_000), "2"), put("third", "3")]),
 		);
@@ -195,7 +141,7 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: closing waits for writes under way, and all of it is there again`, async () => {
-		const place = newPlace();
+		const place = await engine.newPlace();
 		const kv = await engine.open(place);
 		let written = 0;
 		for (let i = 0; i < 50; i += 1) {
@@ -213,21 +159,21 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: its place is its owner's alone, and one opener's`, async () => {
-		const place = newPlace();
+		const place = await engine.newPlace();
 		const kv = await engine.open(place);
-		assert.equal(statSync(place).mode & 0o077, 0);
-		await assert.rejects(engine.open(place), { code: "FOLDER_IN_USE" });
+		if (engine.name === "lmdb") assert.equal(statSync(place).mode & 0o077, 0);
+		await assert.rejects(engine.open(place), { code: engine.inUse.code });
 		await kv.write([put("still", "mine")]);
 		await kv.close();
 		await (await engine.open(place)).close();
 	});
 
 	test(`${engine.name}: killed right after the promise, it holds every record, and its place is free`, async () => {
-		const place = newPlace();
-		const writer = another(
+		const place = await engine.newPlace();
+		const writer = places.another(
 			engine,
-			place,
-			`const kv = await open(place);
+			`const place = ${JSON.stringify(place)};
+			const kv = await open(place);
 			let written = 0;
 			const work = async (n) => {
 				for (let i = 0; ; i += 1) {
@@ -254,16 +200,16 @@ for (const engine of ENGINES) {
 	});
 
 	test(`${engine.name}: a second process is refused, and takes over when the first was killed`, async () => {
-		const place = newPlace();
-		const holder = another(
+		const place = await engine.newPlace();
+		const holder = places.another(
 			engine,
-			place,
-			`const kv = await open(place); say("open"); setInterval(() => {}, 1e6);`,
+			`const place = ${JSON.stringify(place)};
+			const kv = await open(place); say("open"); setInterval(() => {}, 1e6);`,
 		);
 		assert.equal(await holder.line(), "open");
 		await assert.rejects(engine.open(place), (thrown: Error & { code?: string }) => {
-			assert.equal(thrown.code, "FOLDER_IN_USE");
-			assert.match(thrown.message, /another process uses the data folder .*: stop it, or set DATA_DIR/);
+			assert.equal(thrown.code, engine.inUse.code);
+			assert.match(thrown.message, engine.inUse.message);
 			return true;
 		});
 		await holder.kill();
@@ -271,13 +217,15 @@ for (const engine of ENGINES) {
 		await kv.write([put("mine", "now")]);
 		await kv.close();
 	});
+}
 
+for (const engine of places.engines.filter(({ name }) => name === "lmdb")) {
 	test(`${engine.name}: a full disk rejects the write; the process lives and keeps what it had`, async () => {
-		const place = newPlace();
-		const full = another(
+		const place = await engine.newPlace();
+		const full = places.another(
 			engine,
-			place,
-			`process.on("SIGXFSZ", () => {});
+			`const place = ${JSON.stringify(place)};
+			process.on("SIGXFSZ", () => {});
 			const kv = await open(place);
 			let kept = 0;
 			let refused = 0;

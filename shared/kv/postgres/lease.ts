@@ -1,0 +1,207 @@
+// Who may write to a store: one process at a time, across machines. What comes in is a database and a store's name, what
+// goes out is whether this process has it now. The lock is a session's, so that it ends with its process; the row beside
+// it has a time, for a process that is stopped keeps its session, and an epoch, by which what it writes later is refused.
+
+import type pg from "pg";
+import { type Clock, pause, type Timer } from "../../clock.ts";
+import type { Logger } from "../../log.ts";
+import type { Database } from "./database.ts";
+import { StoreInUseError, StoreLostError } from "./errors.ts";
+
+export interface LeaseOptions {
+	readonly store: string;
+	/** How long it is held without being renewed, in ms (6,000). */
+	readonly ttlMs?: number;
+	/** How long {@link Lease.take} waits for another process to end, in ms (2,000). */
+	readonly waitMs?: number;
+}
+
+export interface LeaseDependencies {
+	readonly database: Database;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Called once when another process has it: nothing that this one knows of the store counts any more. */
+	readonly onLost: () => void;
+}
+
+const TTL_MS = 6_000;
+/** A process that was killed has a session for a moment more. */
+const WAIT_MS = 2_000;
+/** It is renewed so many times within its life, and counts as held for that part less of it. */
+const RENEWALS = 4;
+
+/** Between two looks whether the store is free, in ms. */
+const LOOK_MS = 100;
+/** Between two tries to get a session back, in ms. */
+const RETRY_MS = 250;
+
+/** Tells the session's lock from the locks of others (pg_advisory_lock with two keys). */
+const LOCK_CLASS = 713_351;
+const TRY = "SELECT pg_try_advisory_lock($1, hashtext($2)) AS got";
+const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, pid, until)
+	VALUES ($1, 1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
+	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, pid = excluded.pid, until = excluded.until
+	RETURNING epoch`;
+const KEEP = `UPDATE leeward_holder
+	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
+	WHERE store = $1 AND epoch = $2 RETURNING epoch`;
+const LOOK = "SELECT epoch FROM leeward_holder WHERE store = $1 AND epoch = $2";
+/** Ends the session of a holder that has not been heard of: it keeps the lock while its process is stopped. */
+const EVICT = `SELECT pg_terminate_backend(h.pid) FROM leeward_holder h
+	JOIN pg_locks l ON l.pid = h.pid AND l.locktype = 'advisory' AND l.classid = $2 AND l.granted
+	WHERE h.store = $1 AND h.until < clock_timestamp()`;
+
+/** The right to a store. */
+export class Lease {
+	readonly #store: string;
+	readonly #ttlMs: number;
+	readonly #waitMs: number;
+	readonly #with: LeaseDependencies;
+	#session: pg.PoolClient | null = null;
+	#epoch: string | null = null;
+	/** In ms of the clock's monotonic reading, which goes on while the process is stopped. */
+	#heldUntil = Number.NEGATIVE_INFINITY;
+	#timer: Timer | null = null;
+	#renewing: Promise<void> | null = null;
+	#isOver = false;
+
+	constructor({ store, ttlMs = TTL_MS, waitMs = WAIT_MS }: LeaseOptions, dependencies: LeaseDependencies) {
+		this.#store = store;
+		this.#ttlMs = ttlMs;
+		this.#waitMs = waitMs;
+		this.#with = dependencies;
+	}
+
+	/** Whether it is surely this process's now. */
+	get isHeld(): boolean {
+		return !this.#isOver && this.#session !== null && this.#with.clock.monotonic() < this.#heldUntil;
+	}
+
+	/** By which what it writes is known as the holder's. Throws {@link StoreLostError}. */
+	get epoch(): string {
+		if (this.#isOver || this.#epoch === null) throw new StoreLostError(this.#store);
+		return this.#epoch;
+	}
+
+	/** Takes it, or throws {@link StoreInUseError}; what the database fails with is thrown on. */
+	async take(): Promise<void> {
+		const { clock } = this.#with;
+		const until = clock.monotonic() + this.#waitMs;
+		let session = await this.#lockedSession();
+		while (session === null && clock.monotonic() < until) {
+			await pause(clock, LOOK_MS);
+			session = await this.#lockedSession();
+		}
+		if (session === null) throw new StoreInUseError(this.#store);
+		const begun = clock.monotonic();
+		try {
+			const { rows } = await session.query<{ epoch: string }>({
+				text: TAKE,
+				values: [this.#store, this.#ttlMs],
+			});
+			this.#epoch = rows[0]?.epoch ?? null;
+		} catch (thrown) {
+			session.release(true);
+			throw thrown;
+		}
+		this.#keep(session, begun);
+	}
+
+	/** It was seen in a write that another process has it. */
+	lost(): void {
+		if (this.#isOver) return;
+		this.#end();
+		this.#with.log.error("another process has taken the store over", { store: this.#store });
+		this.#with.onLost();
+	}
+
+	/** Lets go of it: the next one need not wait. */
+	async release(): Promise<void> {
+		this.#end();
+		await this.#renewing;
+		// The lock ends with its session.
+		this.#session?.release(true);
+		this.#session = null;
+	}
+
+	#end(): void {
+		this.#isOver = true;
+		this.#timer?.cancel();
+	}
+
+	/** A session that has the lock; null where another one has it. */
+	async #lockedSession(): Promise<pg.PoolClient | null> {
+		const session = await this.#with.database.connect();
+		try {
+			const { rows } = await session.query<{ got: boolean }>({
+				text: TRY,
+				values: [LOCK_CLASS, this.#store],
+			});
+			if (rows[0]?.got === true) return session;
+			await session.query({ text: EVICT, values: [this.#store, LOCK_CLASS] });
+			session.release();
+			return null;
+		} catch (thrown) {
+			session.release(true);
+			throw thrown;
+		}
+	}
+
+	#keep(session: pg.PoolClient, begun: number): void {
+		if (session !== this.#session) {
+			this.#session = session;
+			session.on("error", () => this.#dropSession(session));
+		}
+		this.#heldUntil = begun + this.#ttlMs * (1 - 1 / RENEWALS);
+		this.#plan(this.#ttlMs / RENEWALS);
+	}
+
+	/** Without its session it is not surely ours: another one may have taken the lock. */
+	#dropSession(session: pg.PoolClient): void {
+		if (this.#session !== session) return;
+		this.#session = null;
+		session.release(true);
+		if (!this.#isOver) this.#plan(0);
+	}
+
+	#plan(ms: number): void {
+		this.#timer?.cancel();
+		this.#timer = this.#with.clock.after(ms, () => {
+			// The one under way plans the next.
+			if (this.#renewing !== null) return;
+			this.#renewing = this.#renew().finally(() => {
+				this.#renewing = null;
+			});
+		});
+	}
+
+	/** Says that it is still held, in a new session where the old one has ended. */
+	async #renew(): Promise<void> {
+		const { database, clock } = this.#with;
+		const begun = clock.monotonic();
+		const known = this.#session;
+		let session = known;
+		try {
+			session ??= await this.#lockedSession();
+			// The last session may still have the lock, where its end has not come through.
+			const values = [this.#store, this.#epoch];
+			const query =
+				session === null
+					? database.query({ text: LOOK, values })
+					: rowsOf(session, KEEP, [...values, this.#ttlMs]);
+			if ((await query).length === 0) this.lost();
+			if (this.#isOver) {
+				if (session !== known) session?.release(true);
+			} else if (session === null) this.#plan(RETRY_MS);
+			else this.#keep(session, begun);
+		} catch {
+			if (session !== known) session?.release(true);
+			else if (session !== null) this.#dropSession(session);
+			if (!this.#isOver) this.#plan(RETRY_MS);
+		}
+	}
+}
+
+async function rowsOf(session: pg.PoolClient, text: string, values: unknown[]): Promise<readonly unknown[]> {
+	return (await session.query({ text, values })).rows;
+}

@@ -1,0 +1,166 @@
+// The engine for hosts whose disks do not last: PostgreSQL, which many processes share, each store with one writer. What
+// comes in are changes, what goes out is the promise that they are committed there.
+
+import { type Clock, pause } from "../../clock.ts";
+import type { Logger } from "../../log.ts";
+import { GroupCommit } from "../groupCommit.ts";
+import type { Change, KeyValueStore } from "../port.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
+import { isDown, StoreLostError } from "./errors.ts";
+import { Lease } from "./lease.ts";
+import { migrate } from "./migrate.ts";
+
+export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify"> {
+	/** Name of the store in the database. */
+	readonly store: string;
+	/** How long it is held by a process that says nothing, in ms. */
+	readonly ttlMs?: number;
+}
+
+export interface PostgresDependencies {
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Another process has taken the store over: this one must end. */
+	readonly onLost?: () => void;
+}
+
+/** A store that another process may take over. */
+export interface SharedStore extends KeyValueStore {
+	/** Whether this process surely has it now; one that was stopped for long has not. */
+	readonly isHeld: boolean;
+}
+
+const MAX_KEY_BYTES = 500;
+/** Rows that a range fetches at a time. */
+const PAGE = 500;
+/** A write waits for a database that is out for so long, in ms: its client waits too. */
+const PATIENCE_MS = 1_000;
+/** Between two tries of a write, in ms. */
+const RETRY_MS = 50;
+
+const GET = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
+const RANGE = `SELECT key, value FROM leeward_store
+	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
+/**
+ * All changes in one statement, which is one transaction. Nothing is changed where the epoch is not the writer's any more;
+ * its row stays locked until the commit, so that nobody takes the store over in between.
+ */
+const WRITE = `WITH held AS (SELECT 1 FROM leeward_holder WHERE store = $1 AND epoch = $2 FOR SHARE),
+	gone AS (DELETE FROM leeward_store WHERE store = $1 AND key = ANY($3::text[]) AND EXISTS (SELECT 1 FROM held)),
+	put AS (INSERT INTO leeward_store (store, key, value)
+		SELECT $1, t.key, t.value FROM unnest($4::text[], $5::bytea[]) AS t(key, value) WHERE EXISTS (SELECT 1 FROM held)
+		ON CONFLICT (store, key) DO UPDATE SET value = excluded.value)
+	SELECT count(*)::integer AS held FROM held`;
+
+/**
+ * Opens the store, brings the database's tables to what they must be, and takes the store for this process. Throws
+ * StoreInUseError where another one has it, DatabaseDownError, DatabaseUrlError or LaterVersionError.
+ */
+export async function openPostgres(
+	options: PostgresOptions,
+	{ clock, log, onLost = () => {} }: PostgresDependencies,
+): Promise<SharedStore> {
+	const { store, url, verify, ttlMs } = options;
+	const database = new Database({ url, verify, name: store }, { clock });
+	const lease = new Lease(
+		{ store, ...(ttlMs === undefined ? {} : { ttlMs }) },
+		{ database, clock, log, onLost },
+	);
+	try {
+		const ran = await migrate(database);
+		if (ran.length > 0)
+			log.info("the database's tables were brought up to date", { store, count: ran.length });
+		await lease.take();
+	} catch (thrown) {
+		await lease.release();
+		await database.close();
+		throw thrown;
+	}
+	return new PostgresStore(store, { database, lease, clock });
+}
+
+class PostgresStore implements SharedStore {
+	readonly #store: string;
+	readonly #database: Database;
+	readonly #lease: Lease;
+	readonly #clock: Clock;
+	readonly #group: GroupCommit;
+	#isClosed = false;
+
+	constructor(store: string, parts: { database: Database; lease: Lease; clock: Clock }) {
+		this.#store = store;
+		this.#database = parts.database;
+		this.#lease = parts.lease;
+		this.#clock = parts.clock;
+		this.#group = new GroupCommit((changes) => this.#commit(changes));
+	}
+
+	get isHeld(): boolean {
+		return this.#lease.isHeld;
+	}
+
+	async get(key: string): Promise<Buffer | null> {
+		const [row] = await this.#database.query({ name: "get", text: GET, values: [this.#store, key] });
+		return row === undefined ? null : (row.value as Buffer);
+	}
+
+	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
+		let from = start;
+		for (let left = limit; left > 0; ) {
+			const count = Math.min(PAGE, left);
+			const values = [this.#store, from, end, count];
+			const rows = await this.#database.query({ name: "range", text: RANGE, values });
+			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
+			const last = rows.at(-1);
+			if (last === undefined || rows.length < count) return;
+			left -= rows.length;
+			// The next key that there can be.
+			from = `${last.key}\u{0001}`;
+		}
+	}
+
+	write(changes: readonly Change[]): Promise<void> {
+		if (changes.length === 0) return Promise.resolve();
+		if (this.#isClosed) return Promise.reject(new Error("the store is closed"));
+		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
+		if (bad !== undefined) return Promise.reject(new RangeError("a key has 1 to 500 bytes"));
+		return this.#group.write(changes);
+	}
+
+	async close(): Promise<void> {
+		this.#isClosed = true;
+		await this.#group.settled();
+		await this.#lease.release();
+		await this.#database.close();
+	}
+
+	/** The same changes may be written twice: a connection that ended does not tell whether they were. */
+	async #commit(changes: readonly Change[]): Promise<void> {
+		const last = new Map(changes.map(({ key, value }) => [key, value]));
+		const gone: string[] = [];
+		const keys: string[] = [];
+		const values: Buffer[] = [];
+		for (const [key, value] of last) {
+			if (value === null) gone.push(key);
+			else {
+				keys.push(key);
+				values.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
+			}
+		}
+		const until = this.#clock.monotonic() + PATIENCE_MS;
+		for (;;) {
+			const now = this.#clock.monotonic();
+			const given = [this.#store, this.#lease.epoch, gone, keys, values];
+			try {
+				const query = { name: "write", text: WRITE, values: given };
+				const [row] = await this.#database.query(query, Math.max(RETRY_MS, until - now));
+				if (row?.held === 1) return;
+				this.#lease.lost();
+				throw new StoreLostError(this.#store);
+			} catch (thrown) {
+				if (!isDown(thrown) || this.#clock.monotonic() + RETRY_MS > until) throw thrown;
+				await pause(this.#clock, RETRY_MS);
+			}
+		}
+	}
+}
