@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import pg from "pg";
 import { freePort } from "../devnet/freePort.ts";
+import { SUPERVISED } from "./supervised.ts";
 import { until } from "./until.ts";
 
 /** A server that runs, or can be started again. */
@@ -78,7 +79,13 @@ export async function startPostgres(): Promise<PostgresServer> {
 	};
 	const start = async (): Promise<void> => {
 		const args = ["-D", data, "-p", String(port), "-k", data, ...SETTINGS.flatMap((one) => ["-c", one])];
-		server = spawn(postgres, args, { ...identity, cwd: data, env, stdio: "ignore" });
+		const child = spawn("/bin/sh", ["-c", SUPERVISED, postgres, ...args], {
+			...{ ...identity, cwd: data, env },
+			stdio: ["pipe", "ignore", "ignore"],
+		});
+		child.stdin?.on("error", () => {});
+		child.once("exit", () => child.stdin?.end("\n"));
+		server = child;
 		await until("PostgreSQL answers", () => answers(url("postgres")), START_MS);
 	};
 	process.once("exit", () => {

@@ -6,6 +6,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { RelayClient } from "./relayClient.ts";
+import { SUPERVISED } from "./supervised.ts";
 import { until } from "./until.ts";
 
 export interface RelayProcessOptions {
@@ -61,12 +62,6 @@ const READY_MS = 30_000;
 const END_MS = 15_000;
 /** Of all that one prints, so much is kept. */
 const MAX_OUTPUT = 64 * 1024 * 1024;
-
-/** The shell becomes the relay (same pid, so signals reach it). What it leaves behind is a reader of our pipe that
- * kills it when the pipe closes without a word, which is what happens when we die, by SIGKILL too. */
-const SUPERVISED = `exec 3<&0
-{ read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &
-exec "$0" "$@" 3<&- </dev/null`;
 
 /** Starts it and waits for nothing. */
 export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
