@@ -86,7 +86,7 @@ export function figuresTable(rows: readonly Figures[]): string {
 		"opened by",
 		"time to open",
 		"answer while open, beyond the fallback's own",
-		"failed at a relapse",
+		"in the hole at a relapse",
 		"closed again after",
 	];
 	const ms = (value: number | null) => (value === null ? "–" : `${Math.round(value)} ms`);
