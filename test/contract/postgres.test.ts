@@ -2,7 +2,7 @@
 // was promised, and have one writer across machines, which a process that was stopped for long is not any more.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { systemClock } from "../../shared/clock.ts";
 import { openPostgres, type PostgresOptions, type SharedStore } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
@@ -20,28 +20,34 @@ before(async () => {
 after(() => server?.stop());
 
 async function opened(
+	t: TestContext,
 	url: string,
 	options: Partial<PostgresOptions> = {},
 	onLost = () => {},
 ): Promise<SharedStore> {
-	return openPostgres(
+	const kv = await openPostgres(
 		{ url, store: "relay", verify: false, ...options },
 		{ clock: systemClock, log: silentLogger, onLost },
 	);
+	t.after(() => kv.close());
+	return kv;
 }
 
 /** A store behind a wire that can be cut. */
-async function wired(): Promise<{ readonly kv: SharedStore; readonly wire: TcpProxy; readonly url: string }> {
+async function wired(
+	t: TestContext,
+): Promise<{ readonly kv: SharedStore; readonly wire: TcpProxy; readonly url: string }> {
 	const url = new URL(await server.newDatabase());
 	const wire = await startTcpProxy(Number(url.port));
+	t.after(() => wire.stop());
 	const direct = url.toString();
 	url.port = String(wire.port);
-	return { kv: await opened(url.toString()), wire, url: direct };
+	return { kv: await opened(t, url.toString()), wire, url: direct };
 }
 
-test("a database that is killed while it is written to holds all that was promised, and is written to again", async () => {
+test("a database that is killed while it is written to holds all that was promised, and is written to again", async (t) => {
 	const url = await server.newDatabase();
-	const kv = await opened(url);
+	const kv = await opened(t, url);
 	const told: string[] = [];
 	let refused = 0;
 	let isOver = false;
@@ -67,11 +73,10 @@ test("a database that is killed while it is written to holds all that was promis
 	await Promise.all(workers);
 	for (const key of told) assert.ok((await kv.get(key)) !== null, `${key} is lost`);
 	await until("it is held again", () => kv.isHeld);
-	await kv.close();
 });
 
-test("a cut that is mended within a second is not seen; a longer one refuses in time, and few connections are tried", async () => {
-	const { kv, wire } = await wired();
+test("a cut that is mended within a second is not seen; a longer one refuses in time, and few connections are tried", async (t) => {
+	const { kv, wire } = await wired(t);
 	await kv.write([put("a", "1")]);
 	wire.cut();
 	const waiting = kv.write([put("b", "2")]);
@@ -100,17 +105,15 @@ test("a cut that is mended within a second is not seen; a longer one refuses in 
 			20_000,
 		);
 	}
-	await kv.close();
-	await wire.stop();
 });
 
-test("a holder that hangs for longer than its time loses the store, and what it writes then is refused", async () => {
-	const { kv, wire, url } = await wired();
+test("a holder that hangs for longer than its time loses the store, and what it writes then is refused", async (t) => {
+	const { kv, wire, url } = await wired(t);
 	await kv.close();
 	const holderUrl = new URL(url);
 	holderUrl.port = String(wire.port);
 	let lost = 0;
-	const holder = await opened(holderUrl.toString(), { ttlMs: 400 }, () => {
+	const holder = await opened(t, holderUrl.toString(), { ttlMs: 400 }, () => {
 		lost += 1;
 	});
 	await holder.write([put("mine", "1")]);
@@ -118,7 +121,7 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	wire.freeze();
 	const next = await until(
 		"another one has it",
-		() => opened(url, { ttlMs: 400 }).catch(() => undefined),
+		() => opened(t, url, { ttlMs: 400 }).catch(() => undefined),
 		20_000,
 	);
 	assert.equal(holder.isHeld, false);
@@ -137,13 +140,11 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	);
 	await until("it is told", () => lost === 1);
 	assert.equal(`${await next?.get("mine")}`, "1");
-	await holder.close();
-	await next?.close();
-	await wire.stop();
 });
 
-test("a process that is stopped for longer than its time and wakes up writes nothing more", async () => {
+test("a process that is stopped for longer than its time and wakes up writes nothing more", async (t) => {
 	const places = new StorePlaces();
+	t.after(() => places.remove());
 	const engine = places.engines.find(({ name }) => name === "postgres");
 	assert.ok(engine);
 	const url = await server.newDatabase();
@@ -161,7 +162,7 @@ test("a process that is stopped for longer than its time and wakes up writes not
 	holder.child.kill("SIGSTOP");
 	const next = await until(
 		"another one has it",
-		() => opened(url, { ttlMs: 400 }).catch(() => undefined),
+		() => opened(t, url, { ttlMs: 400 }).catch(() => undefined),
 		20_000,
 	);
 	holder.child.stdin?.write("wake\n");
@@ -170,23 +171,20 @@ test("a process that is stopped for longer than its time and wakes up writes not
 	assert.equal(said.has("held true") || said.has("written"), false, [...said].join());
 	assert.ok(said.has("lost"), [...said].join());
 	assert.equal(`${await next?.get("a")}`, "1");
-	await next?.close();
-	await places.remove();
 });
 
-test("stores of one database are apart, and many processes may bring its tables up to date at once", async () => {
+test("stores of one database are apart, and many processes may bring its tables up to date at once", async (t) => {
 	const url = await server.newDatabase();
 	const stores = await Promise.all(
-		["relay", "boost", "a", "b", "c"].map((store) => opened(url, { store }).then((kv) => ({ store, kv }))),
+		["relay", "boost", "a", "b", "c"].map((store) => opened(t, url, { store }).then((kv) => ({ store, kv }))),
 	);
 	await Promise.all(stores.map(({ store, kv }) => kv.write([put("k", store)])));
 	for (const { store, kv } of stores) assert.equal(`${await kv.get("k")}`, store);
-	await Promise.all(stores.map(({ kv }) => kv.close()));
 });
 
-test("where nobody listens the start says so, without the URL's password", async () => {
+test("where nobody listens the start says so, without the URL's password", async (t) => {
 	await assert.rejects(
-		opened("postgres://user:secretsecret@127.0.0.1:1/relay"),
+		opened(t, "postgres://user:secretsecret@127.0.0.1:1/relay"),
 		(thrown: Error & { code?: string }) => {
 			assert.equal(thrown.code, "DATABASE_DOWN");
 			assert.match(thrown.message, /the database of DATABASE_URL does not answer \(ECONNREFUSED\)/);

@@ -40,6 +40,9 @@ export class Database {
 	readonly #clock: Clock;
 	readonly #random: () => number;
 	#pool: pg.Pool | null = null;
+	/** Turns that nobody has, and who waits for one. */
+	#free: number;
+	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
 	#pauseMs = 0;
 	#downUntil = Number.NEGATIVE_INFINITY;
@@ -51,6 +54,7 @@ export class Database {
 		this.#options = options;
 		this.#clock = dependencies.clock;
 		this.#random = dependencies.random ?? Math.random;
+		this.#free = options.connections ?? CONNECTIONS;
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
@@ -75,7 +79,7 @@ export class Database {
 	/** A connection of one's own within `ms`; must be released. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
 		if (this.#clock.monotonic() < this.#downUntil) throw new DatabaseDownError("no answer a moment ago");
-		const connecting = this.#connected();
+		const connecting = this.#inTurn();
 		try {
 			const client = await withDeadline(this.#clock, "connection", ms, () => connecting);
 			this.#pauseMs = 0;
@@ -89,8 +93,36 @@ export class Database {
 		}
 	}
 
+	/** No more are tried at once than there may be: who waits for his turn is told as soon as one fails. */
+	async #inTurn(): Promise<pg.PoolClient> {
+		if (this.#free > 0) this.#free -= 1;
+		else await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+		try {
+			const client = await this.#connected();
+			const release = client.release.bind(client);
+			client.release = (destroy) => {
+				release(destroy);
+				this.#next();
+			};
+			return client;
+		} catch (thrown) {
+			this.#next();
+			throw thrown;
+		}
+	}
+
+	#next(): void {
+		const next = this.#waiting.shift();
+		if (next === undefined) this.#free += 1;
+		else next.resolve();
+	}
+
+	/** No more connections; may be called again. */
 	async close(): Promise<void> {
-		await this.#pool?.end();
+		this.#downUntil = Number.POSITIVE_INFINITY;
+		const pool = this.#pool;
+		this.#pool = null;
+		await pool?.end();
 	}
 
 	async #connected(): Promise<pg.PoolClient> {
@@ -128,7 +160,9 @@ export class Database {
 	#judge(thrown: unknown): unknown {
 		if (!isDown(thrown)) return thrown;
 		this.#pause();
-		return downError(thrown);
+		const down = downError(thrown);
+		for (const { reject } of this.#waiting.splice(0)) reject(down);
+		return down;
 	}
 
 	#pause(): void {
