@@ -60,7 +60,8 @@ export class Failover {
 		state: RequestState,
 		tell: (by: UpstreamName, tried: Tried) => void,
 		before: (upstream: Upstream) => Promise<boolean>,
-		mayOverflow = false,
+		/** Whether the next one can take it where submissions alone hang at this one. */
+		mayOverflow: () => boolean,
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
@@ -72,7 +73,7 @@ export class Failover {
 				tell(upstream.name, "absent");
 				continue;
 			}
-			const overflows = mayOverflow && others && upstream.breaker.isChoked;
+			const overflows = others && upstream.breaker.isChoked && mayOverflow();
 			const delivery = overflows ? null : await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
 			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
 				trail.answeredBy.add(upstream.name);

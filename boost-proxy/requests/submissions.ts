@@ -146,7 +146,7 @@ export class Submissions {
 		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, before, this.#mayOverflow(tx));
+			delivered = await failover.deliver(sendable, order, state, tell, before, () => this.#mayOverflow(tx));
 		} catch (thrown) {
 			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
 			throw thrown;
@@ -239,23 +239,17 @@ export class Submissions {
 		const { journal, upstreams } = this.#dependencies;
 		const { fallback } = upstreams;
 		if (fallback === null) return false;
-		return journal.of(tx.from).every((entry) => {
-			if (entry.hash === tx.hash || entry.holders.includes("fallback")) return true;
-			const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
-			return isBefore && fallback.refusal(entry.path) === null;
-		});
+		const isThere = ({ hash, holders }: OpenEntry) => hash === tx.hash || holders.includes("fallback");
+		return journal.of(tx.from).every((entry) => isThere(entry) || canBring(entry, tx, fallback));
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
 	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
-		const { journal, failover } = this.#dependencies;
+		const { journal, failover, upstreams } = this.#dependencies;
 		if (upstream.name !== "fallback" || upstream.breaker.isOut) return;
 		for (const entry of journal.of(tx.from)) {
-			const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
-			if (!isBefore || entry.holders.includes(upstream.name) || upstream.refusal(entry.path) !== null)
-				continue;
-			const { breaker } = this.#dependencies.upstreams.relay;
-			if (!breaker.isOut && !breaker.isChoked) continue;
+			if (entry.holders.includes(upstream.name) || !canBring(entry, tx, upstream)) continue;
+			if (!upstreams.relay.breaker.isOut && !upstreams.relay.breaker.isChoked) continue;
 			const raw = await journal.raw(entry.hash).catch(() => null);
 			if (raw === null || journal.get(entry.hash) === null) continue;
 			const { hash, from, path, search } = entry;
@@ -291,6 +285,12 @@ export class Submissions {
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
 		this.#dependencies.onOutcome?.(path, outcome);
 	}
+}
+
+/** Whether `entry` stands before `tx`, and `upstream` may be brought it. */
+function canBring(entry: OpenEntry, tx: DecodedTransaction, upstream: Upstream): boolean {
+	const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
+	return isBefore && upstream.refusal(entry.path) === null;
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */

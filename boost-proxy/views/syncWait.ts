@@ -23,12 +23,7 @@ export interface SyncRequest extends SyncCall {
 }
 
 /** Each wait asks every second: fewer than the relay's own, which is told. */
-const LIMITS: WaitingRoomLimits = {
-	maxWaits: 2_000,
-	maxPerClient: 256,
-	maxBytes: 64 * 1024 * 1024,
-	maxBytesPerClient: 8 * 1024 * 1024,
-};
+const MAX_WAITS = 2_000;
 /** How soon it is asked for the first time, how much later each time, and how late at most, in ms. */
 const FIRST_MS = 250;
 const GROWTH = 1.5;
@@ -44,7 +39,7 @@ export function createSyncWaits(
 	dependencies: SyncWaitDependencies,
 ): SyncWaits<SyncRequest> {
 	return new SyncWaits(
-		{ limits: { ...LIMITS, ...options }, stopping: STOPPING },
+		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
 		{
 			clock: dependencies.clock,
 			look(request, end) {

@@ -17,13 +17,7 @@ export interface ReceiptWaitsDependencies {
 	readonly clock: Clock;
 }
 
-/** A wait holds its request, of up to 2 MiB, for long: what servers take in at a time must not be full of such. */
-const LIMITS: WaitingRoomLimits = {
-	maxWaits: 4_096,
-	maxPerClient: 256,
-	maxBytes: 64 * 1024 * 1024,
-	maxBytesPerClient: 8 * 1024 * 1024,
-};
+const MAX_WAITS = 4_096;
 /** How soon a node is asked again that has no receipt yet, or did not answer, in ms. */
 const RETRY_MS = 250;
 
@@ -38,7 +32,7 @@ export function createReceiptWaits(
 	dependencies: ReceiptWaitsDependencies,
 ): SyncWaits {
 	return new SyncWaits(
-		{ limits: { ...LIMITS, ...options }, stopping: STOPPING },
+		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
 		{
 			clock: dependencies.clock,
 			look({ hash }, end) {

@@ -24,7 +24,8 @@ export interface SyncEnd {
 }
 
 export interface SyncWaitsOptions {
-	readonly limits: WaitingRoomLimits;
+	/** How many may wait; what else is left out is {@link ROOM}. */
+	readonly limits: Pick<WaitingRoomLimits, "maxWaits"> & Partial<WaitingRoomLimits>;
 	/** What who waits is told when the process stops. */
 	readonly stopping: string;
 }
@@ -34,6 +35,13 @@ export interface SyncWaitsDependencies<Call extends SyncCall> {
 	readonly look: (call: Call, end: SyncEnd) => () => void;
 	readonly clock: Clock;
 }
+
+/** A wait holds its request, of up to 2 MiB, for long: what servers take in at a time must not be full of such. */
+const ROOM = {
+	maxPerClient: 256,
+	maxBytes: 64 * 1024 * 1024,
+	maxBytesPerClient: 8 * 1024 * 1024,
+};
 
 const TOO_MANY = "too many calls wait already, ask for its receipt";
 
@@ -48,7 +56,7 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	constructor({ limits, stopping }: SyncWaitsOptions, dependencies: SyncWaitsDependencies<Call>) {
 		this.#stopping = stopping;
 		this.#with = dependencies;
-		this.#room = new WaitingRoom(limits);
+		this.#room = new WaitingRoom({ ...ROOM, ...limits });
 	}
 
 	/** How many wait. */

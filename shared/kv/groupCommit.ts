@@ -5,6 +5,8 @@ import type { Change } from "./port.ts";
 
 /** Changes in one commit at most, so that none takes long; the rest goes into the one after it. */
 const MAX_CHANGES = 2_000;
+/** See KeyValueStore. */
+const MAX_KEY_BYTES = 500;
 
 interface Write {
 	readonly changes: readonly Change[];
@@ -23,8 +25,12 @@ export class GroupCommit {
 		this.#commit = commit;
 	}
 
-	/** Resolves when the changes are committed; rejects when the commit that they were in failed. */
+	/** Resolves when the changes are committed; rejects when the commit that they were in failed, or a key is none. */
 	write(changes: readonly Change[]): Promise<void> {
+		if (changes.length === 0) return Promise.resolve();
+		// Checked first: what an engine takes before a key that it refuses might stay.
+		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
+		if (bad !== undefined) return Promise.reject(new RangeError(`a key has 1 to ${MAX_KEY_BYTES} bytes`));
 		return new Promise((resolve, reject) => {
 			this.#waiting.push({ changes, resolve, reject });
 			this.#running ??= this.#run();

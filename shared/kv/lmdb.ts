@@ -9,7 +9,6 @@ import { GroupCommit } from "./groupCommit.ts";
 import type { KeyValueStore } from "./port.ts";
 import { lockFolder } from "./processLock.ts";
 
-const MAX_KEY_BYTES = 500;
 /** As LMDB calls it. */
 const DATA_FILE = "data.mdb";
 
@@ -59,13 +58,7 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 				yield [key, value] as const;
 			}
 		},
-		write(changes) {
-			if (changes.length === 0) return Promise.resolve();
-			// Checked first: what is put before a key that LMDB refuses would stay.
-			const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
-			if (bad !== undefined) return Promise.reject(new RangeError("a key has 1 to 500 bytes"));
-			return group.write(changes);
-		},
+		write: (changes) => group.write(changes),
 		async close() {
 			await group.settled();
 			await db.close();

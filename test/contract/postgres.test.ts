@@ -6,18 +6,19 @@ import { after, before, type TestContext, test } from "node:test";
 import { systemClock } from "../../shared/clock.ts";
 import { openPostgres, type PostgresOptions, type SharedStore } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
+import type { PostgresServer } from "../support/postgresServer.ts";
 import { StorePlaces } from "../support/storeEngines.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcpProxy.ts";
 import { until } from "../support/until.ts";
 
 const put = (key: string, value: string) => ({ key, value: Buffer.from(value) });
 
+const places = new StorePlaces();
 let server: PostgresServer;
 before(async () => {
-	server = await startPostgres();
+	server = await places.server();
 });
-after(() => server?.stop());
+after(() => places.remove());
 
 async function opened(
 	t: TestContext,
@@ -143,8 +144,6 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 });
 
 test("a process that is stopped for longer than its time and wakes up writes nothing more", async (t) => {
-	const places = new StorePlaces();
-	t.after(() => places.remove());
 	const engine = places.engines.find(({ name }) => name === "postgres");
 	assert.ok(engine);
 	const url = await server.newDatabase();

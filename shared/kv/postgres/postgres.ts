@@ -5,7 +5,7 @@ import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
 import type { Change, KeyValueStore } from "../port.ts";
-import { Database, type DatabaseOptions } from "./database.ts";
+import { Database, type DatabaseOptions, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrate.ts";
@@ -30,7 +30,6 @@ export interface SharedStore extends KeyValueStore {
 	readonly isHeld: boolean;
 }
 
-const MAX_KEY_BYTES = 500;
 /** Rows that a range fetches at a time. */
 const PAGE = 500;
 /** A write waits for a database that is out for so long, in ms: its client waits too. */
@@ -120,10 +119,7 @@ class PostgresStore implements SharedStore {
 	}
 
 	write(changes: readonly Change[]): Promise<void> {
-		if (changes.length === 0) return Promise.resolve();
-		if (this.#isClosed) return Promise.reject(new Error("the store is closed"));
-		const bad = changes.find(({ key }) => key === "" || Buffer.byteLength(key) > MAX_KEY_BYTES);
-		if (bad !== undefined) return Promise.reject(new RangeError("a key has 1 to 500 bytes"));
+		if (this.#isClosed && changes.length > 0) return Promise.reject(new Error("the store is closed"));
 		return this.#group.write(changes);
 	}
 
@@ -151,16 +147,18 @@ class PostgresStore implements SharedStore {
 		for (;;) {
 			const now = this.#clock.monotonic();
 			const given = [this.#store, this.#lease.epoch, gone, keys, values];
+			const query = { name: "write", text: WRITE, values: given };
+			let rows: Rows;
 			try {
-				const query = { name: "write", text: WRITE, values: given };
-				const [row] = await this.#database.query(query, Math.max(RETRY_MS, until - now));
-				if (row?.held === 1) return;
-				this.#lease.lost();
-				throw new StoreLostError(this.#store);
+				rows = await this.#database.query(query, Math.max(RETRY_MS, until - now));
 			} catch (thrown) {
 				if (!isDown(thrown) || this.#clock.monotonic() + RETRY_MS > until) throw thrown;
 				await pause(this.#clock, RETRY_MS);
+				continue;
 			}
+			if (rows[0]?.held === 1) return;
+			this.#lease.lost();
+			throw new StoreLostError(this.#store);
 		}
 	}
 }
