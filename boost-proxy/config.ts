@@ -2,6 +2,7 @@
 // fallback worked out. `--help`, `--print-config` and the README's table are made from the same rows.
 
 import {
+	flag,
 	integer,
 	oneOf,
 	optional,
@@ -92,6 +93,7 @@ export const BOOST_SETTINGS = {
 	),
 	DATA_DIR: dataDirRow("the journal", "boost"),
 	DATABASE_URL: databaseUrlRow("the embedded journal"),
+	DATABASE_VERIFY: SERVER_ROWS.DATABASE_VERIFY,
 	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
 	SLOT_SECONDS: SERVER_ROWS.SLOT_SECONDS,
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
@@ -199,8 +201,4 @@ function safe(parse: (text: string) => string | undefined): (text: string) => st
 		const parsed = parse(text);
 		return parsed !== undefined && isSafeForThirdParty(parsed) ? parsed : undefined;
 	};
-}
-
-function flag(text: string): boolean | undefined {
-	return text === "true" ? true : text === "false" ? false : undefined;
 }

@@ -11,6 +11,7 @@ import { metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../shared/http/server.ts";
+import type { Standby } from "../shared/http/standby.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -50,6 +51,8 @@ export interface FrontOptions {
 	readonly clock: Clock;
 	readonly version: string;
 	readonly drainMs: number;
+	/** Has the port until it starts. */
+	readonly standby: Standby;
 }
 
 /** The servers as one component. */
@@ -68,7 +71,7 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 
 /** Makes the servers; nothing listens yet. */
 export function createFront(config: BoostConfig, options: FrontOptions, parts: FrontParts): Front {
-	const { clock, log, drainMs } = options;
+	const { clock, log, drainMs, standby } = options;
 	const { journal, upstreams, metrics } = parts;
 	const { relay } = upstreams;
 	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
@@ -152,7 +155,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const deps = { readAddress, limiter, log, clock };
 	const main = createHttpServer(
 		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor },
-		{ ...deps, post, pass, websocket: pass },
+		{ ...deps, post, pass, websocket: pass, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {

@@ -3,9 +3,9 @@
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
+import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
-import { dataFolder } from "../shared/kv/dataFolder.ts";
-import { openLmdb } from "../shared/kv/lmdb.ts";
+import { openStore } from "../shared/kv/openStore.ts";
 import type { KeyValueStore } from "../shared/kv/port.ts";
 import {
 	type Assembly,
@@ -36,34 +36,51 @@ export interface ProxyOverrides {
 	readonly clock?: Clock;
 	/** How long it goes on serving after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
+	/** Called once another process has the journal: this boost must not go on. */
+	readonly onLost?: () => void;
 }
 
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
 /** One delivery of the handover's, in ms: two of them fit into the time that a stop has. */
 const HANDOVER_MS = 3_500;
+/** How much of a request's time it may wait for another boost to let go of the journal. */
+const HELD_SHARE = 0.8;
 const HANDOVER_TICK_MS = 1_000;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
 /** Boost, not started yet. `start` rejects when the journal or the port can't be had; upstreams need not be up. */
 export function createProxy(config: BoostConfig, overrides: ProxyOverrides): Server {
-	return assembled("boost", () => assemble(config, overrides));
+	return assembled("boost", (stopped) => assemble(config, overrides, stopped));
 }
 
-async function assemble(config: BoostConfig, overrides: ProxyOverrides): Promise<Assembly> {
-	const kv = await openLmdb(dataFolder(config.DATA_DIR, "boost"));
+async function assemble(
+	config: BoostConfig,
+	overrides: ProxyOverrides,
+	stopped: AbortSignal,
+): Promise<Assembly> {
+	const { log, clock = systemClock, onLost = () => {} } = overrides;
+	// Nobody else stands in for boost: what comes is held as long as there is time to answer it.
+	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
+	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs }, { clock, log });
+	let kv: KeyValueStore | null = null;
 	try {
-		return await connect(config, overrides, kv);
+		kv = await openStore("boost", config, {
+			...{ clock, onLost, stopped, onWait: () => standby.start() },
+			log: log.child("store"),
+		});
+		return await connect(config, { ...overrides, standby }, kv);
 	} catch (thrown) {
-		await kv.close();
+		await standby.stop();
+		await kv?.close();
 		throw thrown;
 	}
 }
 
 async function connect(
 	config: BoostConfig,
-	{ log, version, clock = systemClock, drainMs = DRAIN_MS }: ProxyOverrides,
+	{ log, version, clock = systemClock, drainMs = DRAIN_MS, standby }: ProxyOverrides & { standby: Standby },
 	kv: KeyValueStore,
 ): Promise<Assembly> {
 	const registry = new Metrics();
@@ -118,7 +135,7 @@ async function connect(
 	});
 	const front = createFront(
 		config,
-		{ log, clock, version, drainMs },
+		{ log, clock, version, drainMs, standby },
 		{
 			...{ journal, upstreams, chain, handover: handing, follower, clientTrust, registry, metrics },
 			chainId: bound.chainId,

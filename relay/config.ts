@@ -85,6 +85,7 @@ export const RELAY_SETTINGS = {
 	),
 	DATA_DIR: dataDirRow("the embedded store", "relay"),
 	DATABASE_URL: databaseUrlRow("the embedded store"),
+	DATABASE_VERIFY: SERVER_ROWS.DATABASE_VERIFY,
 	TRUST_PROXY: SERVER_ROWS.TRUST_PROXY,
 	CANCEL_POLICY: row(
 		"who may cancel by hash: the network address that submitted it, or anyone; its sender's signature always",

@@ -4,6 +4,7 @@
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
+import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -41,6 +42,7 @@ export interface FrontParts {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
 	readonly store: Transactions;
+	readonly isStoreHeld: () => boolean;
 	readonly tip: ChainTip;
 	readonly heads: HeadTracker;
 	readonly deliveries: DeliveryHealth;
@@ -60,11 +62,13 @@ export interface FrontOptions {
 	readonly version: string;
 	/** How long it goes on serving after /readyz has turned 503, in ms. */
 	readonly drainMs: number;
+	/** Has the port until it starts. */
+	readonly standby: Standby;
 }
 
 /** Makes the ingress; nothing listens yet. */
 export function createFront(config: RelayConfig, options: FrontOptions, parts: FrontParts): Ingress {
-	const { log, clock, version, drainMs } = options;
+	const { log, clock, version, drainMs, standby } = options;
 	const { tip, heads, ledger, store, market } = parts;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
 	const isPublic = (hash: string): boolean => {
@@ -135,6 +139,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				headAgeMs: () => heads.ageMs(),
 				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
 				isStoreWell: () => store.check(),
+				isStoreHeld: parts.isStoreHeld,
 				isDelivering: () => parts.deliveries.healthy,
 			}),
 			isReady: () => tip.head() !== null,
@@ -142,7 +147,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			registry: parts.registry,
 			onCall: (method, outcome) => parts.metrics.call({ method, outcome }),
 			verifySignature: verifyBody,
-			clock,
+			...{ clock, standby },
 			log: log.child("ingress"),
 		},
 	);

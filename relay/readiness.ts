@@ -10,6 +10,8 @@ export interface Readings {
 	readonly maxHeadAgeMs: number;
 	/** Whether the last write came through. */
 	readonly isStoreWell: () => Promise<boolean>;
+	/** Whether the store is surely this relay's: else nothing is sent to builders. */
+	readonly isStoreHeld: () => boolean;
 	/** False when deliveries were tried in the last two slots and no builder answered any. */
 	readonly isDelivering: () => boolean;
 }
@@ -19,9 +21,14 @@ export function readinessChecks(read: Readings): readonly ReadinessCheck[] {
 	return [
 		{ name: "node", check: () => verdict(read.isNodeWell(), "the node does not answer") },
 		{ name: "head", check: () => verdict(read.headAgeMs() <= read.maxHeadAgeMs, "the head is too old") },
-		{ name: "store", check: async () => verdict(await read.isStoreWell(), "the last write failed") },
+		{ name: "store", check: () => storeVerdict(read) },
 		{ name: "delivery", check: () => verdict(read.isDelivering(), "no builder answers") },
 	];
+}
+
+async function storeVerdict({ isStoreHeld, isStoreWell }: Readings): Promise<CheckResult> {
+	if (!isStoreHeld()) return verdict(false, "the store does not answer, or is another relay's");
+	return verdict(await isStoreWell(), "the last write failed");
 }
 
 function verdict(ok: boolean, reason: string): CheckResult {

@@ -4,6 +4,7 @@
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
+import { Standby } from "../shared/http/standby.ts";
 import {
 	type Assembly,
 	assembled,
@@ -56,39 +57,53 @@ export interface RelayOverrides {
 	readonly clock?: Clock;
 	/** How long it goes on serving after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
+	/** Called once another process has the store: this relay must not go on. */
+	readonly onLost?: () => void;
 }
 
 /** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
+/** How long a request waits for another relay to let go of the store, in ms: who has boost in front has another road. */
+const HOLD_MS = 1_000;
 
 /** A relay that is not started yet. `start` rejects when the node, the store or the port can't be had. */
 export function createRelay(config: RelayConfig, overrides: RelayOverrides): Server {
-	return assembled("relay", () => assemble(config, overrides));
+	return assembled("relay", (stopped) => assemble(config, overrides, stopped));
 }
 
-async function assemble(config: RelayConfig, overrides: RelayOverrides): Promise<Assembly> {
-	const clock = overrides.clock ?? systemClock;
-	const resources = await openResources(config, clock);
+async function assemble(
+	config: RelayConfig,
+	overrides: RelayOverrides,
+	stopped: AbortSignal,
+): Promise<Assembly> {
+	const { log, clock = systemClock, onLost = () => {} } = overrides;
+	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs: HOLD_MS }, { clock, log });
+	let resources: Resources | null = null;
 	try {
-		return await connect(config, { ...overrides, clock }, resources);
+		resources = await openResources(config, {
+			...{ clock, onLost, stopped, onWait: () => standby.start() },
+			log: log.child("store"),
+		});
+		return await connect(config, { ...overrides, clock, standby, stopped }, resources);
 	} catch (thrown) {
-		await resources.close();
+		await standby.stop();
+		await resources?.close();
 		throw thrown;
 	}
 }
 
 async function connect(
 	config: RelayConfig,
-	overrides: RelayOverrides & { clock: Clock },
+	overrides: RelayOverrides & { clock: Clock; standby: Standby; stopped: AbortSignal },
 	resources: Resources,
 ): Promise<Assembly> {
 	const { kv, client, readClient } = resources;
-	const { log, clock, version } = overrides;
+	const { log, clock, version, standby, stopped } = overrides;
 	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
-	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log });
+	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, stopped });
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
 	const registry = new Metrics();
@@ -125,8 +140,7 @@ async function connect(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			events: ledger,
-			clock,
+			...{ events: ledger, clock, maySend: () => kv.isHeld },
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
@@ -234,11 +248,11 @@ async function connect(
 	});
 	const ingress = createFront(
 		config,
-		{ log, clock, version, drainMs: overrides.drainMs ?? DRAIN_MS },
+		{ log, clock, version, standby, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
 			rules,
 			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
-			...{ cancellations, readClient },
+			...{ cancellations, readClient, isStoreHeld: () => kv.isHeld },
 		},
 	);
 

@@ -153,6 +153,11 @@ export function oneOf<const V extends string>(values: readonly V[]): (text: stri
 	return (text) => values.find((value) => value === text);
 }
 
+/** `true` or `false`. */
+export function flag(text: string): boolean | undefined {
+	return text === "true" ? true : text === "false" ? false : undefined;
+}
+
 /** A URL with one of `schemes` ("http:"), without a trailing slash; only as it is printed, not all that parsers forgive. */
 export function url(...schemes: readonly string[]): (text: string) => string | undefined {
 	return (text) => {

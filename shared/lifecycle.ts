@@ -45,7 +45,7 @@ export function sequence(
 				for (const component of components) {
 					await component.start();
 					started.push(component);
-					if (stopping) throw new Error(`${name} was stopped while it started`);
+					if (stopping) throw new StoppedError(name);
 				}
 			} catch (thrown) {
 				await stopAll();
@@ -76,19 +76,41 @@ export interface Assembly {
 	readonly port: () => number;
 }
 
-/** A server whose parts are made at its start: `assemble` may wait for what they need, and reject. */
-export function assembled(name: string, assemble: () => Promise<Assembly>): Server {
+/** It was stopped before it had started. */
+export class StoppedError extends Error {
+	readonly code = "STOPPED";
+	constructor(name: string) {
+		super(`${name} was stopped while it started`);
+		this.name = "StoppedError";
+	}
+}
+
+/**
+ * A server whose parts are made at its start: `assemble` may wait for what they need, and reject. It shall give up when its
+ * signal is aborted, which is what a stop does; the start then rejects with {@link StoppedError}.
+ */
+export function assembled(name: string, assemble: (stopped: AbortSignal) => Promise<Assembly>): Server {
 	let running: Assembly | null = null;
+	let starting: { readonly stop: AbortController; readonly made: Promise<Assembly> } | null = null;
 	return {
 		name,
 		get port() {
 			return running?.port() ?? 0;
 		},
 		async start() {
-			running = await assemble();
-			await running.component.start();
+			const stop = new AbortController();
+			const made = assemble(stop.signal);
+			starting = { stop, made };
+			try {
+				running = await made;
+				await running.component.start();
+			} catch (thrown) {
+				throw stop.signal.aborted ? new StoppedError(name) : thrown;
+			}
 		},
 		async stop() {
+			starting?.stop.abort();
+			await starting?.made.catch(() => {});
 			await running?.component.stop();
 			running = null;
 		},

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { systemClock } from "./clock.ts";
 import { helpText, printedConfig, SettingError, type SettingTable } from "./config.ts";
 import { nativeBindings } from "./ethereum/native.ts";
-import { type Component, stopOnParent, stopOnSignals } from "./lifecycle.ts";
+import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -20,7 +20,15 @@ export interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	readonly settings: SettingTable;
 	/** Throws SettingError. */
 	read(env: Environment): Config;
-	create(config: Config, dependencies: { readonly log: Logger; readonly version: string }): Component;
+	create(config: Config, given: ProcessParts): Component;
+}
+
+/** What a component is given by its process. */
+export interface ProcessParts {
+	readonly log: Logger;
+	readonly version: string;
+	/** To be called where another process has its store: this one's memory is not the truth any more, and it ends at once. */
+	readonly onLost: () => void;
 }
 
 /** What it was started with. Only a main.ts may get hold of these. */
@@ -50,6 +58,12 @@ const TOLD = new Set([
 	"JOURNAL_FORMAT",
 	"LISTEN",
 	"DATA_FOLDER",
+	"DATABASE_URL",
+	"DATABASE_DOWN",
+	"DATABASE_REFUSED",
+	"LATER_VERSION",
+	"STORE_MOVED",
+	"STORE_HALF_COPIED",
 ]);
 
 /** Runs it. Resolves when it has started, or has said what it was asked for; never rejects. */
@@ -61,6 +75,8 @@ export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }
 		await run(kind, input);
 	} catch (thrown) {
 		const { name, code } = safeError(thrown);
+		// Who stops it while it starts ends it, too.
+		if (thrown instanceof StoppedError) return;
 		const told = thrown instanceof Error && (thrown instanceof SettingError || TOLD.has(code ?? ""));
 		process.stderr.write(`${kind.name}: ${told ? thrown.message : `can't start (${code ?? name})`}\n`);
 		input.exit(1);
@@ -87,7 +103,14 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 		if (native) log.info("native code loaded", { task, native });
 		else log.warn("native code is not loaded: slow JavaScript runs in its place", { task, native });
 	}
-	const component = kind.create(config, { log, version: productVersion() });
+	const component = kind.create(config, {
+		log,
+		version: productVersion(),
+		onLost() {
+			log.error("the store is another process's now, ending");
+			exit(1);
+		},
+	});
 	process.on("uncaughtException", (thrown) => {
 		log.error("uncaught fault, stopping", { fault: safeError(thrown) });
 		exit(1);

@@ -1,7 +1,7 @@
 // Settings that relay and boost have alike: rows of their tables, each made here once. What a process has alone, and where
 // its words differ, is in its own table.
 
-import { integer, oneOf, optional, row, type Setting, text } from "./config.ts";
+import { flag, integer, oneOf, optional, row, type Setting, text, url } from "./config.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 
 /** A port number. */
@@ -17,18 +17,28 @@ export function dataDirRow(what: string, process: string): Setting<string> {
 	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
 }
 
-/** PostgreSQL in the place of `what`, which is not built: refused, so that nothing looks durable that is not. */
-export function databaseUrlRow(what: string): Setting<undefined> {
-	const help = `PostgreSQL instead of ${what}`;
-	return {
-		...optional(help, "not set: this version has no such engine", "", none),
-		secret: true,
-	};
+/** PostgreSQL in the place of `what`. */
+export function databaseUrlRow(what: string): Setting<string | undefined> {
+	const [expects, example] = ["a postgres:// URL", "postgres://user:password@host:5432/name"];
+	const row = optional(
+		`PostgreSQL in the place of ${what}`,
+		expects,
+		example,
+		url("postgres:", "postgresql:"),
+	);
+	return { ...row, secret: true };
 }
 
 /** The rows that are the same in every word. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
+	DATABASE_VERIFY: row(
+		"whether the database's certificate must be valid, whatever sslmode its URL says",
+		"true or false",
+		"true",
+		flag,
+		"false",
+	),
 	METRICS_PORT: optional("port of its own for /metrics", "a port, 0 to 65535", "9090", port),
 	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
 	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
@@ -66,9 +76,4 @@ export const SERVER_ROWS = {
 /** Text that may stand in a header of HTTP. */
 export function headerText(value: string): string | undefined {
 	return /^[\x20-\x7e]+$/.test(value) ? value : undefined;
-}
-
-/** Nothing is valid: what the setting asks for does not exist, and must not look as if it did. */
-function none(): undefined {
-	return undefined;
 }

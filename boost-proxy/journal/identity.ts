@@ -13,7 +13,7 @@ export class OtherChainError extends Error {
 	readonly code = "OTHER_CHAIN";
 	constructor(kept: string, asked: string) {
 		super(
-			`the journal belongs to another chain (chain id ${kept}; the upstreams have ${asked}): set DATA_DIR to another folder`,
+			`the journal belongs to another chain (chain id ${kept}; the upstreams have ${asked}): set DATA_DIR or DATABASE_URL to another one`,
 		);
 		this.name = "OtherChainError";
 	}
@@ -24,7 +24,7 @@ export class JournalFormatError extends Error {
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {
 		super(
-			`the journal was written by another version (expected format ${FORMAT}): set DATA_DIR to another folder`,
+			`the journal was written by another version (expected format ${FORMAT}): set DATA_DIR or DATABASE_URL to another one`,
 		);
 		this.name = "JournalFormatError";
 	}

@@ -27,6 +27,14 @@ export interface FanoutOptions {
 	readonly laneCapacity: number;
 }
 
+export interface FanoutDependencies {
+	readonly events: EventSink;
+	readonly clock: Clock;
+	/** Asked before each request: false where another relay may be the one that sends now. Cancels go out all the same. */
+	readonly maySend: () => boolean;
+	readonly onDelivery: DeliveryListener;
+}
+
 interface Builder {
 	readonly row: BuilderRow;
 	readonly client: BuilderClient;
@@ -55,10 +63,7 @@ export class Fanout implements Broadcaster, BundleSender {
 	/** Bundles that have left for a builder, by both names, and their block: it may have to be told to forget them. */
 	readonly #left = new Map<string, number>();
 
-	constructor(
-		options: FanoutOptions,
-		dependencies: { events: EventSink; clock: Clock; onDelivery: DeliveryListener },
-	) {
+	constructor(options: FanoutOptions, dependencies: FanoutDependencies) {
 		const marked = options.builders.filter((row) => row.fullPrivacy);
 		const trusted = marked.length > 0 ? marked : options.builders.slice(0, 1);
 		this.#eligible = {
@@ -74,7 +79,7 @@ export class Fanout implements Broadcaster, BundleSender {
 				const client = new BuilderClient(row, dependencies);
 				const lane = new Lane(
 					{ capacity: options.laneCapacity, concurrency: BUILDER_CONNECTIONS },
-					{ send: client.send.bind(client), clock: dependencies.clock },
+					{ send: client.send.bind(client), maySend: dependencies.maySend, clock: dependencies.clock },
 				);
 				return [row.name, { row, client, lane }];
 			}),

@@ -31,6 +31,8 @@ export interface LaneOptions {
 export interface LaneDependencies {
 	/** `mayRepeat`: whether it may be sent a second time. */
 	readonly send: (body: Buffer, signature: string, mayRepeat: () => boolean) => Promise<DeliveryAnswer>;
+	/** Asked before each item that is not urgent; what may not be sent is answered `unsent`. */
+	readonly maySend: () => boolean;
 	readonly clock: Clock;
 }
 
@@ -159,7 +161,7 @@ export class Lane {
 		}
 		for (let item = queue.waiting.shift(); item !== undefined; item = queue.waiting.shift()) {
 			this.#waiting -= 1;
-			if (item.block > this.#head) return item;
+			if (item.block > this.#head && this.#deps.maySend()) return item;
 			item.answered("unsent", 0);
 		}
 		return undefined;
@@ -175,11 +177,11 @@ export class Lane {
 	}
 
 	async #deliver(underWay: UnderWay): Promise<void> {
-		const { send, clock } = this.#deps;
+		const { send, maySend, clock } = this.#deps;
 		const { item } = underWay;
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
-		const answer = await send(body, signature, () => !underWay.withdrawn);
+		const answer = await send(body, signature, () => !underWay.withdrawn && (item.urgent || maySend()));
 		this.#underWay -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		const queue = this.#queues.get(item.key);

@@ -15,16 +15,25 @@ export class WrongNodeError extends Error {
 	}
 }
 
+export interface AwaitNodeOptions {
+	/** The chain that it must be on. */
+	readonly chainId: bigint | undefined;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Ends the wait. */
+	readonly stopped?: AbortSignal;
+}
+
 /** How long a start waits for the node, in ms: hosts start both at the same time. */
 const WAIT_MS = 30_000;
 const RETRY_MS = 500;
 
-/** Waits for the node's first answer. Throws {@link WrongNodeError}. */
+/** Waits for the node's first answer, until it is `stopped`. Throws {@link WrongNodeError}. */
 export async function awaitNode(
 	node: Pick<JsonRpcClient, "call">,
-	options: { readonly chainId: bigint | undefined; readonly clock: Clock; readonly log: Logger },
+	options: AwaitNodeOptions,
 ): Promise<NodeProbe> {
-	const { chainId, clock, log } = options;
+	const { chainId, clock, log, stopped } = options;
 	const until = clock.monotonic() + WAIT_MS;
 	for (;;) {
 		try {
@@ -36,11 +45,11 @@ export async function awaitNode(
 			return probe;
 		} catch (thrown) {
 			if (thrown instanceof WrongNodeError) throw thrown;
-			if (clock.monotonic() > until) {
+			if (stopped?.aborted === true || clock.monotonic() > until) {
 				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
 			}
 			log.warn("the node does not answer yet", { fault: safeError(thrown) });
-			await pause(clock, RETRY_MS);
+			await pause(clock, RETRY_MS, stopped);
 		}
 	}
 }

@@ -10,6 +10,7 @@ import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import type { Standby } from "../../shared/http/standby.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
@@ -57,6 +58,8 @@ export interface IngressDependencies
 	readonly registry: Metrics;
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
 	readonly verifySignature: VerifySignature;
+	/** Has the main port until it starts. */
+	readonly standby: Standby;
 	readonly log: Logger;
 }
 
@@ -142,7 +145,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				...(metricsPort === undefined ? [metrics] : []),
 			],
 		},
-		{ ...deps, post, ...(searcherPort === undefined ? { websocket } : {}) },
+		{ ...deps, post, standby: dependencies.standby, ...(searcherPort === undefined ? { websocket } : {}) },
 	);
 	const servers: HttpServer[] = [main];
 	if (searcherPort !== undefined) {

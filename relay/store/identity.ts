@@ -13,7 +13,7 @@ export class OtherChainError extends Error {
 	readonly code = "OTHER_CHAIN";
 	constructor(kept: string, asked: string) {
 		super(
-			`the data folder belongs to another chain (chain id and genesis ${kept}; the node has ${asked}): set DATA_DIR to another folder`,
+			`the store belongs to another chain (chain id and genesis ${kept}; the node has ${asked}): set DATA_DIR or DATABASE_URL to another one`,
 		);
 		this.name = "OtherChainError";
 	}

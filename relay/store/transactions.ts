@@ -91,11 +91,15 @@ export class Transactions implements TransactionStore, NonceHolders {
 
 	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
 	async *load(): AsyncIterable<StoredTransaction> {
+		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
+		let next = await records.next();
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
 			const { transaction, block } = decodeStored(key, bytes);
-			const stored = await this.#kv.get(RECORD + transaction.tx.hash);
-			if (stored !== null) {
-				yield { transaction, record: decodeRecord(RECORD + transaction.tx.hash, stored) };
+			// Both are in the order of their hashes: no entry is asked for by itself.
+			const own = RECORD + key.slice(SUBMISSION.length);
+			while (!next.done && next.value[0] < own) next = await records.next();
+			if (!next.done && next.value[0] === own) {
+				yield { transaction, record: decodeRecord(own, next.value[1]) };
 				continue;
 			}
 			const record = newRecord(transaction);

@@ -1,7 +1,7 @@
 // The HTTP server of a process: what comes in is connections, what goes out is their requests, handed on, and an
 // orderly start and stop. It holds the limits on connections; the rules for requests are requestHandler.ts's.
 
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Clock, pause } from "../clock.ts";
@@ -10,13 +10,15 @@ import { type Logger, safeError } from "../log.ts";
 import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
 import type { ReadAddress } from "./clientIdentity.ts";
 import type { HttpAnswer } from "./httpAnswer.ts";
+import { listen, type NodeServerOptions, nodeServer } from "./nodeServer.ts";
 import type { PassThrough } from "./passThrough.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { RequestHandler } from "./requestHandler.ts";
 import type { Route } from "./routes.ts";
 import type { PostHandler } from "./rpcOverHttp.ts";
+import type { Standby } from "./standby.ts";
 
-export interface HttpServerOptions {
+export interface HttpServerOptions extends NodeServerOptions {
 	/** What it is called in the log and as a component. */
 	readonly name: string;
 	readonly host: string;
@@ -32,8 +34,6 @@ export interface HttpServerOptions {
 	readonly maxBufferedBytes?: number;
 	/** Requests under way at most; above it 503. 10,000 unless said. */
 	readonly maxOpenRequests?: number;
-	/** Connections at most; further ones are closed at once. 10,000 unless said. */
-	readonly maxConnections?: number;
 	/** Headers of our own that web pages may read. */
 	readonly exposedHeaders?: readonly string[];
 	/**
@@ -41,8 +41,6 @@ export interface HttpServerOptions {
 	 * has them all. Null: of one that is not an answer to a request. Lower case.
 	 */
 	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
-	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
-	readonly requestMs?: number;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
 	readonly stopMs?: number;
 }
@@ -65,6 +63,8 @@ export interface HttpServerDependencies {
 	/** Takes what is on no path of a route, but for preflights; without one it is answered with 404. */
 	readonly pass?: PassThrough;
 	readonly readAddress: ReadAddress;
+	/** Has its place until it starts, and what came in the meantime. */
+	readonly standby?: Standby;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
 	readonly log: Logger;
@@ -80,12 +80,6 @@ export interface HttpServer extends Component {
 	drain(): void;
 }
 
-/** Heroku's router keeps idle connections for 90 s: ours must last longer, or it would send into closed ones. */
-const KEEP_ALIVE_MS = 95_000;
-const REQUEST_MS = 30_000;
-/** A connection on which nothing moved for this long, also not an answer that its client does not read, is cut. */
-const SILENCE_MS = 120_000;
-const MAX_CONNECTIONS = 10_000;
 const STOP_MS = 7_000;
 /** For requests whose first bytes are on their way when all others are answered. */
 const STOP_GRACE_MS = 100;
@@ -103,7 +97,8 @@ class NodeHttpServer implements HttpServer {
 	readonly #options: HttpServerOptions;
 	readonly #dependencies: HttpServerDependencies;
 	readonly #handler: RequestHandler;
-	readonly #server: Server;
+	/** Null until it starts. */
+	#server: Server | null = null;
 	#draining = false;
 
 	constructor(options: HttpServerOptions, dependencies: HttpServerDependencies) {
@@ -111,11 +106,10 @@ class NodeHttpServer implements HttpServer {
 		this.#options = options;
 		this.#dependencies = dependencies;
 		this.#handler = new RequestHandler(options, dependencies);
-		this.#server = this.#createServer();
 	}
 
 	get port(): number {
-		return (this.#server.address() as AddressInfo | null)?.port ?? 0;
+		return (this.#server?.address() as AddressInfo | null)?.port ?? 0;
 	}
 
 	get draining(): boolean {
@@ -124,18 +118,18 @@ class NodeHttpServer implements HttpServer {
 
 	/** Rejects with node's error (EADDRINUSE, EACCES, …) when the port cannot be had. */
 	async start(): Promise<void> {
-		const { host, port } = this.#options;
-		await new Promise<void>((resolve, reject) => {
-			this.#server.once("error", reject);
-			this.#server.listen(port, host, () => {
-				this.#server.off("error", reject);
-				resolve();
-			});
-		});
-		const { log } = this.#dependencies;
+		const { log, standby } = this.#dependencies;
+		const held = standby?.leave();
+		const server = held?.server ?? nodeServer(this.#options);
+		this.#takeFrom(server);
+		if (held === undefined) await listen(server, this.#options);
+		this.#server = server;
 		// A connection that could not be taken (no file handles left): without a listener it would end the process.
-		this.#server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
+		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
 		log.info("listening", { task: this.name, port: this.port });
+		for (const { request, response, awaitsContinue } of held?.requests ?? []) {
+			this.#handler.handle(request, response, awaitsContinue);
+		}
 	}
 
 	drain(): void {
@@ -146,32 +140,25 @@ class NodeHttpServer implements HttpServer {
 
 	/** Refuses new requests, waits for those under way, and cuts what is left after the time for it. Never rejects. */
 	async stop(): Promise<void> {
+		const server = this.#server;
+		if (server === null) return;
 		const { clock, websocket } = this.#dependencies;
 		const deadlineMs = this.#options.stopMs ?? STOP_MS;
 		this.drain();
 		this.#handler.refuseAll();
-		const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+		const closed = new Promise<void>((resolve) => server.close(() => resolve()));
 		const deadline = pause(clock, deadlineMs);
 		const sockets = websocket?.stop(deadlineMs) ?? Promise.resolve();
 		await Promise.race([Promise.all([this.#handler.idle(), sockets]), deadline]);
 		await Promise.race([closed, pause(clock, STOP_GRACE_MS), deadline]);
-		this.#server.closeAllConnections();
+		server.closeAllConnections();
 		await sockets;
 		await closed;
 	}
 
-	#createServer(): Server {
+	/** Everything that comes in by `server` is this one's. */
+	#takeFrom(server: Server): void {
 		const { websocket } = this.#dependencies;
-		const { requestMs = REQUEST_MS } = this.#options;
-		const server = createServer({
-			keepAliveTimeout: KEEP_ALIVE_MS,
-			headersTimeout: requestMs / 2,
-			requestTimeout: requestMs,
-			// Node looks for slow ones only this often.
-			connectionsCheckingInterval: requestMs / 15,
-		});
-		server.timeout = SILENCE_MS;
-		server.maxConnections = this.#options.maxConnections ?? MAX_CONNECTIONS;
 		server.on("request", (request, response) => this.#handler.handle(request, response, false));
 		server.on("checkContinue", (request, response) => this.#handler.handle(request, response, true));
 		server.on("clientError", (error: Error & { code?: string }, socket) => this.#badRequest(error, socket));
@@ -200,7 +187,6 @@ class NodeHttpServer implements HttpServer {
 				}
 			});
 		}
-		return server;
 	}
 
 	#badRequest(error: Error & { code?: string }, socket: Duplex): void {

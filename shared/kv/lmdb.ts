@@ -6,7 +6,7 @@ import { open } from "lmdb";
 import { systemClock } from "../clock.ts";
 import { DiskRoom } from "./diskRoom.ts";
 import { GroupCommit } from "./groupCommit.ts";
-import type { KeyValueStore } from "./port.ts";
+import type { SharedStore } from "./port.ts";
 import { lockFolder } from "./processLock.ts";
 
 /** As LMDB calls it. */
@@ -17,7 +17,7 @@ const DATA_FILE = "data.mdb";
  *
  * `overlappingSync` is off: with it a put resolves before it is flushed to disk.
  */
-export async function openLmdb(folder: string): Promise<KeyValueStore> {
+export async function openLmdb(folder: string): Promise<SharedStore> {
 	// Signed transactions and a key lie in here: the folder is its owner's alone.
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	chmodSync(folder, 0o700);
@@ -52,6 +52,8 @@ export async function openLmdb(folder: string): Promise<KeyValueStore> {
 		}
 	});
 	return {
+		// Its lock is the machine's, and ends with the process.
+		isHeld: true,
 		get: async (key) => db.get(key) ?? null,
 		async *range(start, end, limit) {
 			for (const { key, value } of db.getRange({ start, end, ...(limit === undefined ? {} : { limit }) })) {

@@ -19,6 +19,12 @@ export interface KeyValueStore {
 	close(): Promise<void>;
 }
 
+/** A store that one process at a time may have. */
+export interface SharedStore extends KeyValueStore {
+	/** Whether this process surely has it now: one that was stopped for long, or cut off, has not. */
+	readonly isHeld: boolean;
+}
+
 /** The key range of everything that begins with `prefix`. */
 export function prefixRange(prefix: string): readonly [string, string] {
 	return [prefix, `${prefix}\u{7f}`];

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import { systemClock } from "../../shared/clock.ts";
-import { openPostgres, type PostgresOptions, type SharedStore } from "../../shared/kv/postgres/postgres.ts";
+import type { SharedStore } from "../../shared/kv/port.ts";
+import { openPostgres, type PostgresOptions } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
 import type { PostgresServer } from "../support/postgresServer.ts";
 import { StorePlaces } from "../support/storeEngines.ts";

@@ -72,7 +72,7 @@ test("a data folder of another chain is refused, and not taken over", async (t) 
 		t.after(() => chain.stop());
 		const refused = await runRelay({ env: { ...system.env, ...env, ETH_RPC_URL: chain.url } });
 		assert.equal(refused.code, 1);
-		assert.match(refused.stderr, /^relay: the data folder belongs to another chain .*DATA_DIR.*\n$/);
+		assert.match(refused.stderr, /^relay: the store belongs to another chain .*DATA_DIR.*\n$/);
 	}
 	const again = await system.start(env);
 	await again.kill();

@@ -61,7 +61,12 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
 	// Whether it is a folder only opening it tells: see startupSystem.test.ts.
 	DATA_DIR: [],
-	DATABASE_URL: ["postgres://user:secretsecret@db.example/relay"],
+	DATABASE_URL: [
+		"db.example/relay",
+		"mysql://user:secretsecret@db.example/relay",
+		"postgres://user:secret%secret@db.example/relay",
+	],
+	DATABASE_VERIFY: ["yes", "1", "TRUE"],
 	TRUST_PROXY: ["true", "11"],
 	CANCEL_POLICY: ["anyone", "Origin"],
 	// Any text will do.
@@ -96,7 +101,7 @@ const REFUSED: readonly (readonly [string, string | null])[] = [
 	["BUILDERS", null],
 	["PORT", "seventy"],
 	["SIGNING_KEY", "secretsecret"],
-	["DATABASE_URL", "postgres://user:secretsecret@db.example/relay"],
+	["DATABASE_URL", "mysql://user:secretsecret@db.example/relay"],
 	["BUILDERS", builders({ url: "http://builder.example/secretsecret" })],
 ];
 

@@ -68,7 +68,7 @@ export class DeliveryScene {
 			{ builders: parsed.rows, signingKey: walletOf("relay").privateKey, laneCapacity: 100 },
 			{
 				events: { emit: () => {} },
-				clock: systemClock,
+				...{ clock: systemClock, maySend: () => true },
 				onDelivery: (_, kind, answer) => answers.push(`${kind} ${answer}`),
 			},
 		);

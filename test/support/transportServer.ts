@@ -10,6 +10,7 @@ import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import type { Standby } from "../../shared/http/standby.ts";
 import { RpcWebsocket, type RpcWebsocketOptions } from "../../shared/http/websocket.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import type { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -32,6 +33,8 @@ export interface TransportOptions {
 	readonly routes?: readonly Route[];
 	readonly websocket?: Partial<RpcWebsocketOptions>;
 	readonly clock?: Clock;
+	/** Has the port until it starts. */
+	readonly standby?: Standby;
 }
 
 /** A running server. */
@@ -57,7 +60,8 @@ const verifyByLength: VerifySignature = (header, body) => {
 /** Starts it; the caller stops it. */
 export async function startTransport(options: TransportOptions = {}): Promise<Transport> {
 	const { maxBodyBytes = 4096, maxBatch = 5, rps = 0, trustProxy = 0, clock = systemClock } = options;
-	const { boostSecret, unavailable } = options;
+	const { boostSecret, unavailable, standby } = options;
+	const standing = standby === undefined ? {} : { standby };
 	const script = new Script();
 	const log = silentLogger;
 	const limiter = new RateLimiter({ rps }, { clock });
@@ -88,7 +92,7 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 			routes: [...ops, ...TEST_ROUTES, ...(options.routes ?? [])],
 			maxBodyBytes,
 		},
-		{ post, websocket, readAddress, limiter, log, clock },
+		{ ...standing, post, websocket, readAddress, limiter, log, clock },
 	);
 	await server.start();
 	const { port } = server;

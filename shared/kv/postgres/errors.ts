@@ -10,6 +10,15 @@ export class DatabaseDownError extends Error {
 	}
 }
 
+/** The database can be reached and refuses what is asked: no later try will do better. */
+export class DatabaseRefusedError extends Error {
+	readonly code = "DATABASE_REFUSED";
+	constructor(state: string, expected: string) {
+		super(`the database of DATABASE_URL refuses (${state}): expected ${expected}`);
+		this.name = "DatabaseRefusedError";
+	}
+}
+
 /** Another process has the store. */
 export class StoreInUseError extends Error {
 	readonly code = "STORE_IN_USE";
@@ -44,8 +53,28 @@ export function codeOf(thrown: unknown): string | null {
 export function isDown(thrown: unknown): boolean {
 	const code = codeOf(thrown);
 	if (thrown instanceof DatabaseDownError) return true;
+	if (refusedError(thrown) !== null) return false;
 	// pg has no code for a connection that ended, and for its own time-outs.
 	return code === null || !SQLSTATE.test(code) || DOWN_STATES.test(code);
+}
+
+/** What is expected instead, by the SQLSTATE or Node's code of a fault in a certificate. */
+const EXPECTED: readonly (readonly [RegExp, string])[] = [
+	[/^28/, "a user and password that it knows"],
+	[/^3D000$/, "the name of a database that exists"],
+	[/^(42501|3F000)$/, "a user who may make and write tables in a schema of the search path"],
+	[
+		/^(.*CERT.*|UNABLE_TO_VERIFY_LEAF_SIGNATURE|HOSTNAME_MISMATCH)$/,
+		"a certificate that is valid for its host, or another sslmode",
+	],
+];
+
+/** A refusal in our own words; null where it is none: what was thrown says more, or a later try may do better. */
+export function refusedError(thrown: unknown): DatabaseRefusedError | null {
+	const code = codeOf(thrown);
+	if (code === null) return null;
+	const expected = EXPECTED.find(([pattern]) => pattern.test(code))?.[1];
+	return expected === undefined ? null : new DatabaseRefusedError(code, expected);
 }
 
 /** The same for those who must not see texts of the database's. */

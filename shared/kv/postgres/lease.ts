@@ -12,8 +12,16 @@ export interface LeaseOptions {
 	readonly store: string;
 	/** How long it is held without being renewed, in ms (6,000). */
 	readonly ttlMs?: number;
-	/** How long {@link Lease.take} waits for another process to end, in ms (2,000). */
-	readonly waitMs?: number;
+	/** How {@link Lease.take} waits for another process to end; for two seconds unless said. */
+	readonly patience?: Patience;
+}
+
+/** For who waits until another process ends, however long it takes. */
+export interface Patience {
+	/** Called at the first look that finds another process; waited for. */
+	readonly onWait: () => Promise<void>;
+	/** Ends the wait. */
+	readonly signal: AbortSignal;
 }
 
 export interface LeaseDependencies {
@@ -37,7 +45,8 @@ const RETRY_MS = 250;
 
 /** Tells the session's lock from the locks of others (pg_advisory_lock with two keys). */
 const LOCK_CLASS = 713_351;
-const TRY = "SELECT pg_try_advisory_lock($1, hashtext($2)) AS got";
+/** Two schemas of one database are two databases. */
+const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
 const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, pid, until)
 	VALUES ($1, 1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
 	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, pid = excluded.pid, until = excluded.until
@@ -55,7 +64,7 @@ const EVICT = `SELECT pg_terminate_backend(h.pid) FROM leeward_holder h
 export class Lease {
 	readonly #store: string;
 	readonly #ttlMs: number;
-	readonly #waitMs: number;
+	readonly #patience: Patience | null;
 	readonly #with: LeaseDependencies;
 	#session: pg.PoolClient | null = null;
 	#epoch: string | null = null;
@@ -65,10 +74,10 @@ export class Lease {
 	#renewing: Promise<void> | null = null;
 	#isOver = false;
 
-	constructor({ store, ttlMs = TTL_MS, waitMs = WAIT_MS }: LeaseOptions, dependencies: LeaseDependencies) {
+	constructor({ store, ttlMs = TTL_MS, patience }: LeaseOptions, dependencies: LeaseDependencies) {
 		this.#store = store;
 		this.#ttlMs = ttlMs;
-		this.#waitMs = waitMs;
+		this.#patience = patience ?? null;
 		this.#with = dependencies;
 	}
 
@@ -86,10 +95,12 @@ export class Lease {
 	/** Takes it, or throws {@link StoreInUseError}; what the database fails with is thrown on. */
 	async take(): Promise<void> {
 		const { clock } = this.#with;
-		const until = clock.monotonic() + this.#waitMs;
+		const patience = this.#patience;
+		const until = clock.monotonic() + (patience === null ? WAIT_MS : Number.POSITIVE_INFINITY);
 		let session = await this.#lockedSession();
-		while (session === null && clock.monotonic() < until) {
-			await pause(clock, LOOK_MS);
+		if (session === null) await patience?.onWait();
+		while (session === null && clock.monotonic() < until && patience?.signal.aborted !== true) {
+			await pause(clock, LOOK_MS, patience?.signal);
 			session = await this.#lockedSession();
 		}
 		if (session === null) throw new StoreInUseError(this.#store);

@@ -4,10 +4,10 @@
 import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
-import type { Change, KeyValueStore } from "../port.ts";
+import type { Change, SharedStore } from "../port.ts";
 import { Database, type DatabaseOptions, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
-import { Lease } from "./lease.ts";
+import { Lease, type Patience } from "./lease.ts";
 import { migrate } from "./migrate.ts";
 
 export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify"> {
@@ -15,6 +15,8 @@ export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify">
 	readonly store: string;
 	/** How long it is held by a process that says nothing, in ms. */
 	readonly ttlMs?: number;
+	/** How to wait where another process has it; two seconds unless said. */
+	readonly patience?: Patience;
 }
 
 export interface PostgresDependencies {
@@ -22,12 +24,6 @@ export interface PostgresDependencies {
 	readonly log: Logger;
 	/** Another process has taken the store over: this one must end. */
 	readonly onLost?: () => void;
-}
-
-/** A store that another process may take over. */
-export interface SharedStore extends KeyValueStore {
-	/** Whether this process surely has it now; one that was stopped for long has not. */
-	readonly isHeld: boolean;
 }
 
 /** Rows that a range fetches at a time. */
@@ -59,10 +55,10 @@ export async function openPostgres(
 	options: PostgresOptions,
 	{ clock, log, onLost = () => {} }: PostgresDependencies,
 ): Promise<SharedStore> {
-	const { store, url, verify, ttlMs } = options;
+	const { store, url, verify, ttlMs, patience } = options;
 	const database = new Database({ url, verify, name: store }, { clock });
 	const lease = new Lease(
-		{ store, ...(ttlMs === undefined ? {} : { ttlMs }) },
+		{ store, ...(ttlMs === undefined ? {} : { ttlMs }), ...(patience === undefined ? {} : { patience }) },
 		{ database, clock, log, onLost },
 	);
 	try {

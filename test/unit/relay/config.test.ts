@@ -24,7 +24,13 @@ test("with nothing but what is required, everything else has its documented defa
 		...{ PORT: 8080, HOST: "0.0.0.0", SEARCHER_PORT: undefined, METRICS_PORT: undefined },
 		...{ ETH_RPC_URL: "http://127.0.0.1:8545", ETH_WS_URL: undefined, HEAD_POLL_MS: 1_000 },
 		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
-		...{ REFUND_PERCENT: 90, TX_TTL_BLOCKS: 25, DATA_DIR: "./data", DATABASE_URL: undefined },
+		...{
+			REFUND_PERCENT: 90,
+			TX_TTL_BLOCKS: 25,
+			DATA_DIR: "./data",
+			DATABASE_URL: undefined,
+			DATABASE_VERIFY: false,
+		},
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",
 		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
@@ -111,7 +117,8 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 		...["a,", ",a", "a,,b", "a b", "a.b", "n\u00e4me", "a".repeat(81), `a,${MARK}!`],
 		...["newHeads", "a,service_partialPendingTransactions", "service_bundleStatus"],
 	],
-	DATABASE_URL: [`postgres://u:${MARK}@db/x`],
+	DATABASE_URL: [`mysql://u:${MARK}@db/x`, `postgres://u:${MARK}%@db/x`, MARK],
+	DATABASE_VERIFY: ["yes", "1", MARK],
 	TRUST_PROXY: ["-1", "11", "true"],
 	CANCEL_POLICY: ["Origin", "anyone", `open${MARK}`],
 	MAX_BODY_BYTES: ["1023", "67108865", "2MiB"],
@@ -162,7 +169,7 @@ test("a bad row of a builder is told with its place and its reason", () => {
 
 test("every example but that of the key, which nobody should copy, is valid itself", () => {
 	for (const [name, row] of Object.entries(RELAY_SETTINGS)) {
-		if (name === "SIGNING_KEY" || name === "DATABASE_URL") continue;
+		if (name === "SIGNING_KEY") continue;
 		assert.notEqual(row.parse(row.example), undefined, `${name}=${row.example}`);
 	}
 	assert.throws(() => addressOfKey(RELAY_SETTINGS.SIGNING_KEY.example));

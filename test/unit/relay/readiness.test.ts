@@ -9,6 +9,7 @@ const WELL: Readings = {
 	headAgeMs: () => 60_000,
 	maxHeadAgeMs: 60_000,
 	isStoreWell: async () => true,
+	isStoreHeld: () => true,
 	isDelivering: () => true,
 };
 
@@ -31,6 +32,8 @@ test("what is not well is named alone", async () => {
 	assert.deepEqual(await failing({ isNodeWell: () => false }), ["node: the node does not answer"]);
 	assert.deepEqual(await failing({ headAgeMs: () => 60_001 }), ["head: the head is too old"]);
 	assert.deepEqual(await failing({ isStoreWell: async () => false }), ["store: the last write failed"]);
+	const lost = { isStoreHeld: () => false, isStoreWell: () => Promise.reject(new Error("not to be asked")) };
+	assert.deepEqual(await failing(lost), ["store: the store does not answer, or is another relay's"]);
 	assert.deepEqual(await failing({ isDelivering: () => false }), ["delivery: no builder answers"]);
 });
 

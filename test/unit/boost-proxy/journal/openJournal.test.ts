@@ -140,7 +140,8 @@ test("a journal of another version is refused, and left as it is", async () => {
 	disk.map.set("m/format", Buffer.from("2"));
 	await assert.rejects(scene({}, disk), {
 		code: "JOURNAL_FORMAT",
-		message: "the journal was written by another version (expected format 1): set DATA_DIR to another folder",
+		message:
+			"the journal was written by another version (expected format 1): set DATA_DIR or DATABASE_URL to another one",
 	});
 	assert.equal(disk.map.get("m/format")?.toString(), "2");
 });
@@ -163,7 +164,7 @@ test("a journal belongs to the chain that it was first bound to", async () => {
 		await assert.rejects(one.bindTo(5n), {
 			code: "OTHER_CHAIN",
 			message:
-				"the journal belongs to another chain (chain id 1; the upstreams have 5): set DATA_DIR to another folder",
+				"the journal belongs to another chain (chain id 1; the upstreams have 5): set DATA_DIR or DATABASE_URL to another one",
 		});
 		await one.bindTo(1n);
 		await one.close();

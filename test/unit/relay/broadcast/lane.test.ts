@@ -13,9 +13,11 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 	const answers: [string, DeliveryAnswer, number][] = [];
 	const open = new Map<string, (answer: DeliveryAnswer) => void>();
 	const mayRepeat = new Map<string, () => boolean>();
+	const held = { is: true };
 	let made = 0;
 	const lane = new Lane(options, {
 		clock,
+		maySend: () => held.is,
 		send: (body, signature, again) => {
 			mayRepeat.set(String(body), again);
 			assert.equal(signature, `signed ${body}`);
@@ -41,8 +43,29 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 	};
 	const unsent = () => answers.filter(([, how]) => how === "unsent").map(([name]) => name);
 	const repeats = (name: string) => mayRepeat.get(name)?.();
-	return { lane, push, answer, sent, answers, unsent, repeats, clock, made: () => made };
+	return { lane, push, answer, sent, answers, unsent, repeats, clock, held, made: () => made };
 }
+
+test("while another relay may have the store nothing is sent or repeated but cancels; what waits for a later turn goes", async () => {
+	const { push, answer, sent, unsent, repeats, held } = scene();
+	push("a1");
+	push("b1");
+	push("a2", 101, true);
+	assert.equal(repeats("a1"), true);
+	held.is = false;
+	assert.equal(repeats("a1"), false);
+	await answer("a1");
+	assert.deepEqual([sent, unsent()], [["a1", "a2"], []]);
+	assert.equal(repeats("a2"), true);
+	await answer("a2");
+	assert.deepEqual([sent, unsent()], [["a1", "a2"], ["b1"]]);
+	push("c1");
+	assert.deepEqual(unsent(), ["b1", "c1"]);
+	held.is = true;
+	push("d1");
+	assert.deepEqual(sent, ["a1", "a2", "d1"]);
+	await answer("d1");
+});
 
 test("items go out in their order, and are answered with the time it took", async () => {
 	const { push, answer, sent, answers, clock, lane } = scene();

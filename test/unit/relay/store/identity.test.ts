@@ -34,7 +34,7 @@ test("a store belongs to the chain of its first start", async () => {
 			assert.equal(thrown.code, "OTHER_CHAIN");
 			assert.equal(
 				thrown.message,
-				`the data folder belongs to another chain (chain id and genesis 1 ${GENESIS}; the node has ${chainId} ${genesis}): set DATA_DIR to another folder`,
+				`the store belongs to another chain (chain id and genesis 1 ${GENESIS}; the node has ${chainId} ${genesis}): set DATA_DIR or DATABASE_URL to another one`,
 			);
 			return true;
 		});

@@ -1,0 +1,160 @@
+// A place that is kept until a server starts in it: over real connections, with the time moved by hand, and with the real
+// server that takes over.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { Standby, type StandbyOptions } from "../../../../shared/http/standby.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { postText, RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { startTransport, type Transport } from "../../../support/transportServer.ts";
+import { until } from "../../../support/until.ts";
+
+const HOLD_MS = 1_000;
+const ECHO = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "test_echo", params: ["held"] });
+const WAITS = "another process has the store: this one waits for it to end";
+
+const standbys: Standby[] = [];
+const transports: Transport[] = [];
+const connections: RawConnection[] = [];
+after(async () => {
+	for (const connection of connections) connection.destroy();
+	for (const standby of standbys) await standby.stop();
+	for (const transport of transports) await transport.stop();
+});
+
+async function scene(options: Partial<StandbyOptions> = {}) {
+	const clock = new ManualClock();
+	const standby = new Standby(
+		{ host: "127.0.0.1", port: 0, holdMs: HOLD_MS, ...options },
+		{ clock, log: silentLogger },
+	);
+	standbys.push(standby);
+	await standby.start();
+	const { port } = standby;
+	const open = async (): Promise<RawConnection> => {
+		const connection = await RawConnection.open(port);
+		connections.push(connection);
+		return connection;
+	};
+	/** A request that is held, once it is. */
+	const held = async (text = postText("/fast", ECHO)): Promise<RawConnection> => {
+		const connection = await open();
+		const before = clock.timers;
+		connection.write(text);
+		await until("it is held", () => clock.timers === before + 1);
+		return connection;
+	};
+	/** The server starts in its place. */
+	const takeOver = async (): Promise<Transport> => {
+		const transport = await startTransport({ standby });
+		transports.push(transport);
+		return transport;
+	};
+	return { clock, standby, port, open, held, takeOver };
+}
+
+test("while it stands by the process lives and is not ready, and says why", async () => {
+	const { open, standby } = await scene();
+	await standby.start();
+	const connection = await open();
+	connection.write(requestText("GET", "/livez"));
+	assert.deepEqual(pick(await connection.answer()), [200, { live: true }]);
+	connection.write(requestText("GET", "/readyz?verbose"));
+	const checks = { store: { ok: false, reason: WAITS } };
+	assert.deepEqual(pick(await connection.answer()), [503, { ready: false, draining: false, checks }]);
+	connection.write(requestText("HEAD", "/readyz"));
+	assert.equal((await connection.answer(true)).status, 503);
+	connection.write("nothing of HTTP\r\n\r\n");
+	assert.equal((await connection.answer()).status, 400);
+});
+
+test("what came is answered by who starts in its place, on the same port and connections", async () => {
+	const { held, takeOver, port, open } = await scene();
+	const waiting = [await held(), await held(), await held()];
+	const silent = await open();
+	const transport = await takeOver();
+	assert.equal(transport.port, port);
+	for (const connection of waiting) {
+		const answer = await connection.answer();
+		assert.deepEqual(pick(answer), [200, { jsonrpc: "2.0", id: 7, result: "held" }]);
+	}
+	for (const connection of [...waiting, silent]) {
+		connection.write(postText("/fast", ECHO));
+		connection.write(requestText("GET", "/readyz"));
+		assert.equal((await connection.answer()).status, 200);
+		assert.deepEqual(pick(await connection.answer()), [200, { ready: true, draining: false, checks: {} }]);
+	}
+});
+
+test("a body that its sender holds back until he is told to send it is asked for by who takes over", async () => {
+	const { held, takeOver } = await scene();
+	const [head] = String(postText("/fast", ECHO)).split("\r\n\r\n");
+	const connection = await held(Buffer.from(`${head}\r\nexpect: 100-continue\r\n\r\n`));
+	await takeOver();
+	assert.equal((await connection.answer(true)).status, 100);
+	connection.write(ECHO);
+	assert.equal((await connection.answer()).status, 200);
+});
+
+test("what is held too long is refused, each in its own words, and its connection may be used again", async () => {
+	const { clock, held } = await scene();
+	const post = await held();
+	await clock.advance(HOLD_MS - 1);
+	const page = await held(requestText("GET", "/tx/0x12"));
+	await clock.advance(1);
+	const refused = await post.answer();
+	assert.equal(refused.headers["retry-after"], "1");
+	assert.equal(refused.headers["access-control-allow-origin"], "*");
+	assert.equal(refused.status, 503);
+	assert.match(refused.body, /"code":-32603,"message":"internal error: another process has the store/);
+	await clock.advance(HOLD_MS);
+	assert.deepEqual(pick(await page.answer()), [503, { error: WAITS }]);
+	page.write(requestText("GET", "/livez"));
+	assert.equal((await page.answer()).status, 200);
+});
+
+test("no more are held than may be, and who goes leaves his place", async () => {
+	const { clock, held, open, takeOver } = await scene({ maxHeld: 2 });
+	const [first, second] = [await held(), await held()];
+	const third = await open();
+	third.write(postText("/fast", ECHO));
+	assert.equal((await third.answer()).status, 503);
+	first.destroy();
+	await until("it has gone", () => clock.timers === 1);
+	const fourth = await held();
+	await takeOver();
+	for (const connection of [second, fourth]) assert.equal((await connection.answer()).status, 200);
+});
+
+test("a websocket is refused at once", async () => {
+	const { open } = await scene();
+	const connection = await open();
+	connection.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+	assert.equal((await connection.answer()).status, 503);
+	await connection.closed();
+});
+
+test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
+	const { held, open, standby, port } = await scene();
+	const idle = await open();
+	const waiting = await held();
+	await standby.stop();
+	assert.equal((await waiting.answer()).status, 503);
+	await idle.closed();
+	await assert.rejects(RawConnection.open(port));
+	await standby.stop();
+	assert.equal(standby.port, 0);
+});
+
+test("a port that is taken is told by its setting", async () => {
+	const { port } = await scene();
+	await assert.rejects(scene({ port }), {
+		code: "LISTEN",
+		message: /^PORT \d+ is taken: expected a free port/,
+	});
+});
+
+function pick({ status, body }: { status: number; body: string }): [number, unknown] {
+	return [status, JSON.parse(body)];
+}
