@@ -4,9 +4,11 @@
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { TEST_DATABASE } from "./support/engine.ts";
+import { startPostgres } from "./support/postgresServer.ts";
 import { report } from "./support/report.ts";
 
 /** Files that share a process, at most. */
@@ -16,6 +18,8 @@ const ALONE = [
 	"test/integration/demo.test.ts",
 	"test/faults/matrix.test.ts",
 	"test/integration/crash.test.ts",
+	"test/integration/crashDatabase.test.ts",
+	"test/integration/rolling.test.ts",
 	"test/integration/auctionCrowd.test.ts",
 	"test/integration/chainCrowd.test.ts",
 	"test/integration/shutdown.test.ts",
@@ -24,47 +28,90 @@ const ALONE = [
 /** Processes at a time: each starts more. */
 const CONCURRENCY = 2;
 
+/** Those in which no relay or boost opens a store, or that choose the engine themselves: not run once more on PostgreSQL. */
+const ONE_ENGINE =
+	/\/(backrunDelivery|boostStartup|callMany\w*|chainReads|crash|crashDatabase|demo|devnet\w+|heads\w*|rolling|searcher|simulationFaults|startupSettings|transport\w+)\.test\.ts$/;
+
+/** Some files for one process, each a suite by its name; on PostgreSQL, too, where that is said. */
+interface Suite {
+	readonly file: string;
+	readonly onPostgres: boolean;
+}
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const asked = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 process.chdir(root);
+const postgres = await startPostgres({ connections: 300 });
+process.env[TEST_DATABASE] = await postgres.newDatabase();
 // The processes of the tests are started as this one was: with the same loader.
-const events = run({ files: asked.length > 0 ? asked : all(), concurrency: CONCURRENCY });
+const events = run({
+	files: processes(asked.length > 0 ? asked.map((file) => relative(root, file)) : all()),
+	concurrency: CONCURRENCY,
+});
 events.on("test:fail", () => {
 	process.exitCode = 1;
 });
 for await (const text of report(events)) process.stdout.write(text);
+await postgres.stop();
 
-/** Every test, as files to be run in a process each. */
+/** Every test file. */
 function all(): readonly string[] {
-	const shared = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
+	return readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
 		.filter((name) => name.endsWith(".test.ts"))
 		.map((name) => join("test", name))
-		.filter((file) => !ALONE.includes(file))
 		.sort();
-	const isUnit = (file: string) => file.startsWith(join("test", "unit"));
+}
+
+/** Files to be run in a process each, for all of `files`. */
+function processes(files: readonly string[]): readonly string[] {
+	const of = (kind: string) => files.filter((file) => file.startsWith(join("test", kind)));
+	const unit = of("unit");
+	const engines = of("integration").filter((file) => !ONE_ENGINE.test(file));
+	const suites = [
+		...files.filter((file) => !unit.includes(file)).map((file) => ({ file, onPostgres: false })),
+		...engines.map((file) => ({ file, onPostgres: true })),
+	];
+	const alone = suites
+		.filter(({ file }) => ALONE.includes(file))
+		.sort((a, b) => ALONE.indexOf(a.file) - ALONE.indexOf(b.file));
+	const shared = suites.filter(({ file }) => !ALONE.includes(file));
 	return [
-		...ALONE,
+		...alone.map((suite, i) => written(`alone${i}`, [suite])),
+		...grouped("integration", shared),
 		...grouped(
-			"integration",
-			shared.filter((file) => !isUnit(file)),
+			"unit",
+			unit.map((file) => ({ file, onPostgres: false })),
 		),
-		...grouped("unit", shared.filter(isUnit)),
 	];
 }
 
-/** Files that run some of `files` each, as suites by their names. Neighbours, which are alike, are spread. */
-function grouped(kind: keyof typeof SHARED, files: readonly string[]): readonly string[] {
-	const count = Math.ceil(files.length / SHARED[kind]);
-	return Array.from({ length: count }, (_, group) => {
-		const suites = files
-			.filter((_, i) => i % count === group)
-			.map((file) => [file, pathToFileURL(join(root, file)).href].map((text) => JSON.stringify(text)))
-			.map(([name, url]) => `describe(${name}, async () => { await import(${url}); });\n`);
-		const path = join(folder, `${kind}${group}.test.mjs`);
-		writeFileSync(path, `import { describe } from "node:test";\n${suites.join("")}`);
-		return path;
+/** Neighbours, which are alike, are spread. */
+function grouped(kind: keyof typeof SHARED, suites: readonly Suite[]): readonly string[] {
+	const count = Math.ceil(suites.length / SHARED[kind]);
+	return Array.from({ length: count }, (_, group) =>
+		written(
+			`${kind}${group}`,
+			suites.filter((_, i) => i % count === group),
+		),
+	);
+}
+
+/** A file that runs `suites` one after another; the same test file may be among them twice. */
+function written(name: string, suites: readonly Suite[]): string {
+	const path = join(folder, `${name}.test.mjs`);
+	const engine = JSON.stringify(new URL("./support/engine.ts", import.meta.url).href);
+	const lines = suites.map(({ file, onPostgres }) => {
+		const url = pathToFileURL(join(root, file)).href;
+		return onPostgres
+			? `describe("${file} on PostgreSQL", async () => { before(usePostgres); await import("${url}?postgres"); after(useLmdb); });`
+			: `describe("${file}", async () => { await import("${url}"); });`;
 	});
+	const imports = [`import { after, before, describe } from "node:test";`];
+	if (suites.some(({ onPostgres }) => onPostgres))
+		imports.push(`import { useLmdb, usePostgres } from ${engine};`);
+	writeFileSync(path, `${[...imports, ...lines].join("\n")}\n`);
+	return path;
 }

@@ -2,8 +2,13 @@
 // in one run: absolute times say more of the machine than of our own code.
 
 import { benchBoost } from "./boost.ts";
+import { benchEngines } from "./engines.ts";
 import { benchSubmissions } from "./submissions.ts";
 
-for (const { name, value } of [...(await benchSubmissions()), ...(await benchBoost())]) {
+for (const { name, value } of [
+	...(await benchSubmissions()),
+	...(await benchEngines()),
+	...(await benchBoost()),
+]) {
 	process.stdout.write(`${name.padEnd(64)} ${value.padStart(10)}\n`);
 }

@@ -8,6 +8,7 @@ import type { UpstreamName } from "../../boost-proxy/domain/delivery.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
+import { onEngine } from "../support/engine.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
 /** `/status` as it is on the wire. */
@@ -60,7 +61,11 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 
 /** Starts one. */
 export async function startBoostHere(env: Readonly<Record<string, string>>): Promise<BoostHere> {
-	const proxy = createProxy(readBoostConfig(env), { log: silentLogger, version: "0.0.0", drainMs: 0 });
+	const proxy = createProxy(readBoostConfig(onEngine(env)), {
+		log: silentLogger,
+		version: "0.0.0",
+		drainMs: 0,
+	});
 	await proxy.start();
 	const { port } = proxy;
 	return { port, url: `http://127.0.0.1:${port}`, stop: () => proxy.stop() };

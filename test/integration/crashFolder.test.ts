@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
 import { holds, type Signed, signedOn } from "../support/chainTransaction.ts";
+import { IN_FOLDER } from "../support/engine.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { runRelay } from "../support/relayProcess.ts";
 import type { TxOptions } from "../support/txFactory.ts";
@@ -43,7 +44,7 @@ test("without SIGNING_KEY one is made, kept, and warned of", async () => {
 });
 
 test("a second process on the same data folder is refused, and the first one is none the worse", async () => {
-	const env = folder("two processes");
+	const env = { ...folder("two processes"), ...IN_FOLDER };
 	const first = await system.start(env);
 	const second = await runRelay({ env: { ...system.env, ...env } });
 	assert.equal(second.code, 1);

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { formatEther } from "ethers";
-import { open } from "lmdb";
 import { AuctionScene, bundleOf } from "../support/bidder.ts";
 import { prepareBidding } from "../support/biddingScene.ts";
+import { peek } from "../support/engine.ts";
 import { headOf, type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import type { RelayProcess } from "../support/relayProcess.ts";
 import type { TestSystem } from "../support/startSystem.ts";
@@ -43,7 +43,7 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 		const backrun = bidder.backrun(BID);
 		await bidder.bid(target, backrun);
 		await scene.out(target, backrun);
-		await written(join(env.DATA_DIR, "relay"), target.hash, backrun.hash);
+		await written(env, target.hash, backrun.hash);
 		await killed.kill();
 
 		const built = when === "while no relay runs" ? await system.builder.buildBlock() : null;
@@ -75,10 +75,9 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 }
 
 /** Waits until the record of `target` that is on disk tells that `backrun` is out behind it. */
-async function written(folder: string, target: string, backrun: string): Promise<void> {
-	const disk = open<Buffer, string>({ path: folder, readOnly: true, encoding: "binary" });
-	const isTold = () => disk.get(`s/${target}`)?.toString().includes(backrun) === true;
-	await until("the bundle on disk", isTold, WRITTEN_MS).finally(() => disk.close());
+async function written(env: { DATA_DIR: string }, target: string, backrun: string): Promise<void> {
+	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(backrun) === true;
+	await until("the bundle on disk", isTold, WRITTEN_MS);
 }
 
 function sceneOf({ client }: RelayProcess): AuctionScene {

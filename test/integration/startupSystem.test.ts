@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { startDevChain } from "../devnet/devChain.ts";
 import { freePort } from "../devnet/freePort.ts";
+import { IN_FOLDER } from "../support/engine.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { type Exit, type RelayProcess, readyStatus, runRelay } from "../support/relayProcess.ts";
 import { until } from "../support/until.ts";
@@ -72,7 +73,7 @@ test("a data folder that can't be one is refused by the name of its setting", as
 	const file = join(system.folder, "a file");
 	writeFileSync(file, "");
 	for (const DATA_DIR of [file, join(file, "below")]) {
-		const exit = await run({ DATA_DIR });
+		const exit = await run({ ...IN_FOLDER, DATA_DIR });
 		assert.equal(exit.code, 1);
 		assert.match(exit.stderr, /^relay: DATA_DIR [^\n]*: expected [^\n]+, for example DATA_DIR=[^\n]*\n$/);
 	}
@@ -85,6 +86,7 @@ test("BUILDERS may be a file; websockets and metrics move to ports of their own;
 	mkdirSync(data);
 	const [searchers, metrics] = [await freePort(), await freePort()];
 	const relay = await system.start({
+		...IN_FOLDER,
 		DATA_DIR: data,
 		BUILDERS: file,
 		SEARCHER_PORT: String(searchers),

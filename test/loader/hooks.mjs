@@ -16,8 +16,10 @@ export async function resolve(specifier, context, next) {
 }
 
 export async function load(url, context, next) {
-	if (!url.startsWith("file:") || !url.endsWith(".ts")) return next(url, context);
-	const path = fileURLToPath(url);
+	// One file may be loaded more than once, by a query of its own.
+	const [place] = url.split("?");
+	if (!url.startsWith("file:") || !place.endsWith(".ts")) return next(url, context);
+	const path = fileURLToPath(place);
 	const source = readFileSync(path, "utf8");
 	return {
 		format: "module",

@@ -45,15 +45,10 @@ const NOBODY = 65_534;
 const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 const START_MS = 30_000;
 /** Nothing of it outlives a test, but what a commit costs is to be real: fsync stays on. */
-const SETTINGS = [
-	"listen_addresses=127.0.0.1",
-	"max_connections=60",
-	"shared_buffers=16MB",
-	"log_min_messages=fatal",
-];
+const SETTINGS = ["listen_addresses=127.0.0.1", "shared_buffers=16MB", "log_min_messages=fatal"];
 
-/** Starts one. */
-export async function startPostgres(): Promise<PostgresServer> {
+/** Starts one, for 60 connections at most unless said. */
+export async function startPostgres({ connections = 60 } = {}): Promise<PostgresServer> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
@@ -67,6 +62,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 	});
 	if (made.status !== 0) throw new Error(`initdb: ${made.error ?? made.stderr}`);
 	const port = await freePort();
+	const settings = [...SETTINGS, `max_connections=${connections}`];
 	const url = (database: string) => `postgres://leeward@127.0.0.1:${port}/${database}`;
 	let server: ChildProcess | null = null;
 	let databases = 0;
@@ -78,7 +74,7 @@ export async function startPostgres(): Promise<PostgresServer> {
 		await until("PostgreSQL has ended", () => !all.some(isAlive));
 	};
 	const start = async (): Promise<void> => {
-		const args = ["-D", data, "-p", String(port), "-k", data, ...SETTINGS.flatMap((one) => ["-c", one])];
+		const args = ["-D", data, "-p", String(port), "-k", data, ...settings.flatMap((one) => ["-c", one])];
 		const child = spawn("/bin/sh", ["-c", SUPERVISED, postgres, ...args], {
 			...{ ...identity, cwd: data, env },
 			stdio: ["pipe", "ignore", "ignore"],

@@ -5,6 +5,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
+import { onEngine } from "./engine.ts";
 import { RelayClient } from "./relayClient.ts";
 import { SUPERVISED } from "./supervised.ts";
 import { until } from "./until.ts";
@@ -72,7 +73,7 @@ export function launchRelay(options: RelayProcessOptions): LaunchedRelay {
 			: ["/bin/sh", "-c", options.line];
 	const child = spawn("/bin/sh", ["-c", SUPERVISED, ...command], {
 		cwd: ROOT,
-		env: { PATH, HOME, TMPDIR, ...options.env },
+		env: { PATH, HOME, TMPDIR, ...onEngine(options.env) },
 		// A group of its own, so that a test can see whether anything of it is left.
 		detached: true,
 	});

@@ -1,8 +1,8 @@
 // What comes in: the events of node:test. What goes out: all about each test that failed, when it failed and again at
-// the end, where it is found in a log whose middle is cut; the slowest files; the counts. It judges nothing: the exit
+// the end, where it is found in a log whose middle is cut; the slowest suites, each a file; the counts. It judges nothing: the exit
 // code is node:test's.
 
-import { relative, resolve } from "node:path";
+import { relative } from "node:path";
 import { inspect } from "node:util";
 
 /** The part of an event of node:test that is read here. `file` is missing for what the runner itself tells. */
@@ -14,11 +14,15 @@ export interface TestEvent {
 		readonly file?: string | undefined;
 		readonly line?: number | undefined;
 		readonly message?: string;
-		readonly details?: { readonly duration_ms?: number; readonly error?: unknown };
+		readonly details?: {
+			readonly duration_ms?: number;
+			readonly type?: string;
+			readonly error?: unknown;
+		};
 	};
 }
 
-/** How many of the slowest files are listed. */
+/** How many of the slowest are listed. */
 const SLOWEST = 12;
 
 /** The text of a report, as `events` come. */
@@ -33,8 +37,8 @@ export async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<
 		if (type === "test:stdout" || type === "test:stderr") yield message;
 		if (type === "test:diagnostic" && nesting === 0) counts.push(message);
 		if (type === "test:start") around.splice(nesting, Number.POSITIVE_INFINITY, name);
-		if (type === "test:complete" && resolve(name) === data.file)
-			files.set(shown(name), details?.duration_ms ?? 0);
+		if (type === "test:complete" && nesting === 0 && details?.type === "suite")
+			files.set(name, details.duration_ms ?? 0);
 		if (type !== "test:fail" || isOfSubtests(details?.error)) continue;
 		const where = data.file === undefined ? "?" : `${shown(data.file)}:${data.line}`;
 		const path = [...around.slice(0, nesting), name].join(" > ");
@@ -70,5 +74,5 @@ function slowest(files: ReadonlyMap<string, number>): string {
 		.sort(([, a], [, b]) => b - a)
 		.slice(0, SLOWEST)
 		.map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(6)} s ${file}\n`);
-	return `the slowest of ${files.size} files:\n${lines.join("")}`;
+	return `the slowest of ${files.size} suites:\n${lines.join("")}`;
 }

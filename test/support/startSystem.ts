@@ -11,6 +11,7 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { onEngine } from "./engine.ts";
 import { type NodeProxy, startNodeProxy } from "./nodeProxy.ts";
 import { RelayClient } from "./relayClient.ts";
 
@@ -69,7 +70,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		...options.env,
 	};
 	const start = async (port: number): Promise<Server> => {
-		const config = readRelayConfig({ ...env, PORT: String(port) });
+		const config = readRelayConfig(onEngine({ ...env, PORT: String(port) }));
 		const relay = createRelay(config, { log: options.log ?? silentLogger, version: "0.0.0", drainMs: 0 });
 		await relay.start();
 		await ready(relay.port);

@@ -13,14 +13,17 @@ export interface TcpProxy {
 	/** Connections stay, and nothing goes through them any more. New ones are frozen too. */
 	freeze(): void;
 	mend(): void;
+	/** New connections go to `port` from now on; those that are there stay. */
+	redirect(port: number): void;
 	stop(): Promise<void>;
 }
 
-/** Starts a forwarder to `port` on loopback. */
-export async function startTcpProxy(port: number): Promise<TcpProxy> {
+/** Starts a forwarder to the port `to` on loopback. */
+export async function startTcpProxy(to: number): Promise<TcpProxy> {
 	const sockets = new Set<Socket>();
 	let state: "open" | "cut" | "frozen" = "open";
 	let accepted = 0;
+	let target = to;
 	const keep = (socket: Socket): Socket => {
 		sockets.add(socket);
 		socket.on("error", () => {});
@@ -34,7 +37,7 @@ export async function startTcpProxy(port: number): Promise<TcpProxy> {
 			incoming.destroy();
 			return;
 		}
-		const outgoing = keep(connect(port, "127.0.0.1"));
+		const outgoing = keep(connect(target, "127.0.0.1"));
 		const forward = (from: Socket, to: Socket): void => {
 			from.on("data", (chunk) => {
 				if (state === "open") to.write(chunk);
@@ -62,6 +65,9 @@ export async function startTcpProxy(port: number): Promise<TcpProxy> {
 		},
 		mend() {
 			state = "open";
+		},
+		redirect(port) {
+			target = port;
 		},
 		async stop() {
 			endAll();
