@@ -82,19 +82,26 @@ export function optional<T>(
 
 /** The text of `--help`: every setting with what it expects and its default. */
 export function helpText(command: string, about: string, table: SettingTable): string {
-	const lines = [`${command}: ${about}`, "", "Settings (environment variables):"];
+	return [
+		`${command}: ${about}`,
+		"",
+		...settingLines(table),
+		"",
+		"Options:",
+		"  --help          this text",
+		"  --print-config  the settings in force, secrets masked",
+	].join("\n");
+}
+
+/** The part of a `--help` that tells of the settings. */
+export function settingLines(table: SettingTable): readonly string[] {
+	const lines = ["Settings (environment variables):"];
 	for (const [name, row] of Object.entries(table)) {
 		const fallback =
 			row.default !== undefined ? `default ${row.default}` : row.optional === true ? "optional" : "required";
 		lines.push(`  ${name}`, `      ${row.help}`, `      ${row.expects}; ${fallback}; e.g. ${row.example}`);
 	}
-	lines.push(
-		"",
-		"Options:",
-		"  --help          this text",
-		"  --print-config  the settings in force, secrets masked",
-	);
-	return lines.join("\n");
+	return lines;
 }
 
 /** The text of `--print-config`: `NAME=value` a line. Secrets are masked, credentials in URLs too. */
