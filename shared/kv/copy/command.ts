@@ -140,7 +140,7 @@ async function copyAll(
 		const plans: CopyPlan[] = [];
 		let moved: StoreMovedError | null = null;
 		for (const store of words.store === null ? STORES : [words.store]) {
-			const plan = await planned(store, words, settings, keep);
+			const plan = await planned(store, words, settings, { clock, keep });
 			if (plan === null) say(`${store}: there is no store in ${words.from}, nothing is copied`);
 			else if (plan instanceof StoreMovedError) moved ??= plan;
 			else plans.push(plan);
@@ -158,14 +158,14 @@ async function planned(
 	store: StoreName,
 	{ from, to }: CopyWords,
 	settings: CopySettings,
-	keep: (place: Place) => Place,
+	{ clock, keep }: { readonly clock: Clock; readonly keep: (place: Place) => Place },
 ): Promise<CopyPlan | StoreMovedError | null> {
-	const source = await openSource(from, store, settings);
+	const source = await openSource(from, store, settings, clock);
 	if (source === null) return null;
 	keep(source);
 	const { underWay, moved } = await readMarks(source.kv);
 	if (underWay === null && moved === null && (await isEmpty(source.kv))) return null;
-	const destination = keep(await openPlace(to, store, settings));
+	const destination = keep(await openPlace(to, store, settings, clock));
 	try {
 		return await planCopy(store, source, destination);
 	} catch (thrown) {

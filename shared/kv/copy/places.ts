@@ -3,7 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Clock, systemClock } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
 import { oneOf, row, type Settings, type SettingTable, text, url } from "../../config.ts";
 import { silentLogger } from "../../log.ts";
 import { dataFolder } from "../dataFolder.ts";
@@ -51,9 +51,10 @@ export async function openSource(
 	engine: EngineName,
 	store: StoreName,
 	settings: CopySettings,
+	clock: Clock,
 ): Promise<Place | null> {
 	if (engine === "lmdb" && !existsSync(join(settings.DATA_DIR, store))) return null;
-	return openPlace(engine, store, settings);
+	return openPlace(engine, store, settings, clock);
 }
 
 /** Opens `store`, and takes it for this process. Throws FolderInUseError, StoreInUseError, or what keeps it from that. */
@@ -61,7 +62,7 @@ export async function openPlace(
 	engine: EngineName,
 	store: StoreName,
 	settings: CopySettings,
-	clock: Clock = systemClock,
+	clock: Clock,
 ): Promise<Place> {
 	if (engine === "lmdb") return { engine, kv: await openLmdb(dataFolder(settings.DATA_DIR, store)) };
 	const { DATABASE_URL, DATABASE_VERIFY } = settings;
