@@ -2,16 +2,11 @@
 // The signal must reach node itself, and nothing may be left behind.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { freePort } from "../devnet/freePort.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { groupGone, lineOf, PROCFILE } from "../support/procfileRunner.ts";
 import { type RelayProcess, readyStatus, runRelay, startRelayProcess } from "../support/relayProcess.ts";
-
-const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
 let system: ProcessSystem;
 before(async () => {
@@ -19,23 +14,13 @@ before(async () => {
 });
 after(() => system.stop());
 
-test("the Procfile has the lines relay, boost and web", () => {
-	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web"]);
+test("the Procfile has the lines relay, boost, web and release", () => {
+	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web", "release"]);
 });
 
 test("the line web has the commands of the others, by PROCESS", () => {
 	for (const name of ["relay", "boost"])
 		assert.ok(lineOf("web").includes(` ${name}) ${lineOf(name)} ;;`), name);
-});
-
-test("fly.toml and the Dockerfile run the Procfile's commands", () => {
-	const [fly, docker] = ["fly.toml", "Dockerfile"].map((name) => readFileSync(join(ROOT, name), "utf8"));
-	for (const name of ["relay", "boost"]) {
-		const command = lineOf(name).replace(/^exec /, "");
-		assert.ok(fly?.includes(`\n  ${name} = "${command}"\n`), name);
-	}
-	const words = /^CMD (.+)$/m.exec(docker ?? "")?.[1] ?? "[]";
-	assert.ok(lineOf("web").includes(` pair) exec ${(JSON.parse(words) as string[]).join(" ")} ;;`), words);
 });
 
 test("the lines relay and boost serve on PORT, and SIGTERM ends each in order", async (t) => {
@@ -69,4 +54,18 @@ test("the line web refuses a PROCESS that it does not know", async () => {
 			/^PROCESS is not valid: expected relay, boost or pair, for example PROCESS=pair$/m,
 		);
 	}
+});
+
+test("the line release does nothing where there is no database, and fails where the one that is set is none", async () => {
+	for (const env of [{}, { DATABASE_URL: "" }]) {
+		const { code, stdout, stderr } = await runRelay({ line: lineOf("release"), env });
+		assert.deepEqual([code, stdout, stderr], [0, "", ""]);
+	}
+	const { code, stdout, stderr } = await runRelay({
+		line: lineOf("release"),
+		env: { DATABASE_URL: "s3cret" },
+	});
+	assert.equal(code, 1);
+	assert.notEqual(stderr, "");
+	assert.ok(!`${stdout}${stderr}`.includes("s3cret"));
 });
