@@ -1,0 +1,47 @@
+// `node --import tsx test/devnet/chain.ts`: the dev chain and its builder alone, for relays that others start (compose.yaml).
+// What comes in is the length of a slot and ports, what goes out is what a relay must be told of both. It starts no relay.
+
+import { type DevSystem, startDevSystem } from "./devSystem.ts";
+
+const CHAIN_PORT = 8545;
+const BUILDER_PORT = 8083;
+const SLOT_SECONDS = 2;
+
+async function main(env: NodeJS.ProcessEnv): Promise<void> {
+	const system = await startDevSystem({
+		chainPort: numberOf(env, "CHAIN_PORT", CHAIN_PORT),
+		builderPort: numberOf(env, "BUILDER_PORT", BUILDER_PORT),
+		slotSeconds: numberOf(env, "SLOT_SECONDS", SLOT_SECONDS),
+	});
+	let stopping = false;
+	const stop = async (): Promise<void> => {
+		if (stopping) return;
+		stopping = true;
+		await system.stop();
+		process.exit(0);
+	};
+	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop());
+	process.stdout.write(settings(system));
+}
+
+/** As lines of an environment file. */
+function settings({ chain, builder }: DevSystem): string {
+	return [
+		`ETH_RPC_URL=${chain.url}`,
+		`BUILDERS='${JSON.stringify([{ name: builder.name, url: builder.url }])}'`,
+		`FEE_RECIPIENT=${builder.coinbase}`,
+		`SLOT_SECONDS=${chain.slotSeconds}`,
+		"",
+	].join("\n");
+}
+
+/** `usual` where it is not set; what is no number is refused by who gets it. */
+function numberOf(env: NodeJS.ProcessEnv, name: string, usual: number): number {
+	const text = env[name]?.trim() ?? "";
+	return text === "" ? usual : Number(text);
+}
+
+main(process.env).catch((thrown: unknown) => {
+	process.stderr.write(`dev chain: ${thrown instanceof Error ? thrown.message : "can't start"}\n`);
+	process.exit(1);
+});
