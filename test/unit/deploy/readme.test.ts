@@ -5,8 +5,10 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
+import { Wallet } from "ethers";
 import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
 import { compose, flyToml, ROOT, textOf } from "../../support/deployFiles.ts";
 
 const SETTINGS = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
@@ -89,7 +91,9 @@ test("containers: the lines fill in what .env.example leaves open, and the dev c
 	const { POSTGRES_PASSWORD, ...env } = parseEnv(text) as Record<string, string>;
 	assert.ok(POSTGRES_PASSWORD !== undefined);
 	const given = checked(env);
-	assert.equal(readRelayConfig(given).ETH_RPC_URL, "http://127.0.0.1:8545");
+	const { ETH_RPC_URL, FEE_RECIPIENT } = readRelayConfig(given);
+	assert.equal(ETH_RPC_URL, "http://127.0.0.1:8545");
+	assert.equal(FEE_RECIPIENT, new Wallet(DEV_COINBASE_KEY).address.toLowerCase());
 	assert.equal(readBoostConfig({ ...given, RELAY_URL: "http://relay:8080" }).fallback, null);
 	for (const [, profile = ""] of readme.matchAll(/--profile (\w+)/g)) {
 		assert.deepEqual(compose().services.chain?.profiles, [profile]);
