@@ -17,16 +17,13 @@ export function dataDirRow(what: string, process: string): Setting<string> {
 	return row(`folder of ${what} (in it: ${process}/)`, "a folder", "./data", text, "./data");
 }
 
+/** The URL of a PostgreSQL database. */
+export const databaseUrl = url("postgres:", "postgresql:");
+
 /** PostgreSQL in the place of `what`. */
 export function databaseUrlRow(what: string): Setting<string | undefined> {
 	const [expects, example] = ["a postgres:// URL", "postgres://user:password@host:5432/name"];
-	const row = optional(
-		`PostgreSQL in the place of ${what}`,
-		expects,
-		example,
-		url("postgres:", "postgresql:"),
-	);
-	return { ...row, secret: true };
+	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
 }
 
 /** The rows that are the same in every word. */

@@ -26,11 +26,11 @@ const ALONE = [
 	"test/integration/transportThroughput.test.ts",
 ];
 /** Processes at a time: each starts more. */
-const CONCURRENCY = 2;
+const CONCURRENCY = 3;
 
 /** Those in which no relay or boost opens a store, or that choose the engine themselves: not run once more on PostgreSQL. */
 const ONE_ENGINE =
-	/\/(backrunDelivery|boostStartup|callMany\w*|chainReads|crash|crashDatabase|demo|devnet\w+|heads\w*|rolling|searcher|simulationFaults|startupSettings|transport\w+)\.test\.ts$/;
+	/\/(backrunDelivery|boostStartup|callMany\w*|chainReads|crash|crashDatabase|demo|devnet\w+|heads\w*|image|rolling|searcher|simulationFaults|startupSettings|transport\w+)\.test\.ts$/;
 
 /** Some files for one process, each a suite by its name; on PostgreSQL, too, where that is said. */
 interface Suite {

@@ -3,6 +3,7 @@
 
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
+import { refuseIfMarked, type StoreName } from "./copy/marks.ts";
 import { dataFolder } from "./dataFolder.ts";
 import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
@@ -32,17 +33,34 @@ const START_MS = 30_000;
 const RETRY_MS = 500;
 
 /**
- * Opens the store of `process` ("relay"). Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseDownError,
- * DatabaseRefusedError or LaterVersionError; StoreInUseError where it was stopped meanwhile.
+ * Opens the store of `process`. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseDownError,
+ * DatabaseRefusedError or LaterVersionError; StoreMovedError or StoreHalfCopiedError where it goes on elsewhere, or is not
+ * whole; StoreInUseError where it was stopped meanwhile.
  */
 export async function openStore(
-	process: string,
+	process: StoreName,
 	settings: StoreSettings,
 	dependencies: OpenStoreDependencies,
 ): Promise<SharedStore> {
-	const { DATABASE_URL: url, DATABASE_VERIFY: verify } = settings;
-	if (url === undefined) return openLmdb(dataFolder(settings.DATA_DIR, process));
-	const { clock, log, onLost, onWait, stopped } = dependencies;
+	const url = settings.DATABASE_URL;
+	const kv =
+		url === undefined
+			? await openLmdb(dataFolder(settings.DATA_DIR, process))
+			: await openShared(process, { url, verify: settings.DATABASE_VERIFY }, dependencies);
+	try {
+		await refuseIfMarked(kv, process);
+		return kv;
+	} catch (thrown) {
+		await kv.close();
+		throw thrown;
+	}
+}
+
+async function openShared(
+	process: StoreName,
+	{ url, verify }: { readonly url: string; readonly verify: boolean },
+	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
+): Promise<SharedStore> {
 	const patience = {
 		signal: stopped,
 		onWait() {

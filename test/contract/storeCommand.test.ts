@@ -73,5 +73,8 @@ test("migrate brings a new database up to date once, and says so", async () => {
 	const later = new URL(place.url);
 	later.pathname = "/nowhere";
 	const { code, stderr } = await runCommand({ ...place, url: later.toString() }, "migrate");
-	assert.deepEqual([code, stderr], [1, "store: the database of DATABASE_URL is not there (3D000)\n"]);
+	assert.deepEqual(
+		[code, stderr],
+		[1, "store: the database of DATABASE_URL refuses (3D000): expected the name of a database that exists\n"],
+	);
 });

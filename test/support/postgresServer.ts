@@ -13,6 +13,7 @@ import {
 	readFileSync,
 	rmSync,
 	symlinkSync,
+	writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -47,8 +48,18 @@ const START_MS = 30_000;
 /** Nothing of it outlives a test, but what a commit costs is to be real: fsync stays on. */
 const SETTINGS = ["listen_addresses=127.0.0.1", "shared_buffers=16MB", "log_min_messages=fatal"];
 
-/** Starts one, for 60 connections at most unless said. */
-export async function startPostgres({ connections = 60 } = {}): Promise<PostgresServer> {
+export interface PostgresServerOptions {
+	/** At most; 60 unless said. */
+	readonly connections?: number;
+	/** Its certificate and key (PEM): it then takes no connection without TLS. */
+	readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+/** Starts one. */
+export async function startPostgres({
+	connections = 60,
+	tls,
+}: PostgresServerOptions = {}): Promise<PostgresServer> {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-pg-"));
 	chmodSync(folder, 0o755);
 	const data = join(folder, "data");
@@ -63,6 +74,18 @@ export async function startPostgres({ connections = 60 } = {}): Promise<Postgres
 	if (made.status !== 0) throw new Error(`initdb: ${made.error ?? made.stderr}`);
 	const port = await freePort();
 	const settings = [...SETTINGS, `max_connections=${connections}`];
+	if (tls !== undefined) {
+		settings.push("ssl=on");
+		for (const [name, text] of [
+			["server.crt", tls.cert],
+			["server.key", tls.key],
+			["pg_hba.conf", "local all all trust\nhostssl all all 127.0.0.1/32 trust\n"],
+		] as const) {
+			const file = join(data, name);
+			writeFileSync(file, text, { mode: 0o600 });
+			if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid);
+		}
+	}
 	const url = (database: string) => `postgres://leeward@127.0.0.1:${port}/${database}`;
 	let server: ChildProcess | null = null;
 	let databases = 0;
@@ -82,7 +105,7 @@ export async function startPostgres({ connections = 60 } = {}): Promise<Postgres
 		child.stdin?.on("error", () => {});
 		child.once("exit", () => child.stdin?.end("\n"));
 		server = child;
-		await until("PostgreSQL answers", () => answers(url("postgres")), START_MS);
+		await until("PostgreSQL answers", () => answers(url("postgres"), tls !== undefined), START_MS);
 	};
 	process.once("exit", () => {
 		signalAll(pids(), "SIGKILL");
@@ -92,7 +115,7 @@ export async function startPostgres({ connections = 60 } = {}): Promise<Postgres
 	return {
 		async newDatabase() {
 			databases += 1;
-			await query(url("postgres"), `CREATE DATABASE test${databases}`);
+			await query(url("postgres"), tls !== undefined, `CREATE DATABASE test${databases}`);
 			return url(`test${databases}`);
 		},
 		kill,
@@ -136,8 +159,11 @@ function isAlive(pid: number): boolean {
 	}
 }
 
-async function query(url: string, text: string): Promise<void> {
-	const client = new pg.Client({ connectionString: url });
+async function query(url: string, hasTls: boolean, text: string): Promise<void> {
+	const client = new pg.Client({
+		connectionString: url,
+		ssl: hasTls ? { rejectUnauthorized: false } : false,
+	});
 	await client.connect();
 	try {
 		await client.query(text);
@@ -146,8 +172,8 @@ async function query(url: string, text: string): Promise<void> {
 	}
 }
 
-async function answers(url: string): Promise<boolean> {
-	return query(url, "SELECT 1").then(
+async function answers(url: string, hasTls: boolean): Promise<boolean> {
+	return query(url, hasTls, "SELECT 1").then(
 		() => true,
 		() => false,
 	);

@@ -93,7 +93,7 @@ async function bringUpToDate(
 	if (args.length > 1)
 		throw new CommandError("USAGE", "migrate takes no more words: expected npm run store -- migrate");
 	const { DATABASE_URL, DATABASE_VERIFY } = readSettings(DATABASE_SETTINGS, env);
-	const options = { url: DATABASE_URL, verify: DATABASE_VERIFY === "true", name: "migrate" };
+	const options = { url: DATABASE_URL, verify: DATABASE_VERIFY, name: "migrate" };
 	const database = new Database(options, { clock });
 	try {
 		const ran = await migrate(database);

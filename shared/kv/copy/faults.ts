@@ -2,7 +2,7 @@
 // not in it: they may name hosts, users and keys.
 
 import { safeError } from "../../log.ts";
-import { codeOf } from "../postgres/errors.ts";
+import { refusedError } from "../postgres/errors.ts";
 
 /** Errors whose message is ours, by their code. */
 const TOLD = new Set([
@@ -10,21 +10,13 @@ const TOLD = new Set([
 	...["FOLDER_IN_USE", "STORE_IN_USE", "STORE_LOST"],
 	...["STORE_MOVED", "STORE_HALF_COPIED", "STORE_NOT_EMPTY", "STORE_MISSING", "STORE_DIFFERS"],
 ]);
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const ANSWERS: Readonly<Record<string, string>> = {
-	"28000": "refuses the user",
-	"28P01": "refuses the password",
-	"3D000": "is not there",
-	"42501": "does not let the user do what is needed",
-	"53100": "has no room on its disk",
-};
 
 /** One line. */
 export function faultLine(thrown: unknown): string {
 	const { name, code } = safeError(thrown);
 	if (thrown instanceof Error && TOLD.has(code ?? "")) return thrown.message;
-	const answer = ANSWERS[codeOf(thrown) ?? ""];
-	if (answer !== undefined) return `the database of DATABASE_URL ${answer} (${code})`;
+	const refused = refusedError(thrown);
+	if (refused !== null) return refused.message;
 	// As LMDB says that a commit failed.
 	if (thrown instanceof Error && "commitError" in thrown)
 		return "the folder of DATA_DIR can't be written: expected room on its disk";

@@ -4,32 +4,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
-import { oneOf, row, type Settings, type SettingTable, text, url } from "../../config.ts";
+import { row, type Settings, type SettingTable, text } from "../../config.ts";
 import { silentLogger } from "../../log.ts";
+import { databaseUrl, databaseUrlRow, SERVER_ROWS } from "../../serverSettings.ts";
 import { dataFolder } from "../dataFolder.ts";
 import { openLmdb } from "../lmdb.ts";
 import { openPostgres } from "../postgres/postgres.ts";
 import type { Place } from "./copyStore.ts";
 import type { EngineName, StoreName } from "./marks.ts";
 
+const { DATABASE_VERIFY } = SERVER_ROWS;
+const { optional: _, ...needed } = databaseUrlRow("the embedded stores");
+
 /** What is needed of PostgreSQL. */
 export const DATABASE_SETTINGS = {
-	DATABASE_URL: {
-		...row(
-			"PostgreSQL",
-			"a postgres or postgresql URL",
-			"postgres://user:password@127.0.0.1:5432/leeward",
-			url("postgres:", "postgresql:"),
-		),
-		secret: true,
-	},
-	DATABASE_VERIFY: row(
-		"whether the database's certificate must be valid, whatever sslmode says",
-		"true or false",
-		"true",
-		oneOf(["true", "false"]),
-		"false",
-	),
+	DATABASE_URL: { ...needed, parse: databaseUrl },
+	DATABASE_VERIFY,
 } satisfies SettingTable;
 
 /** What is needed of both engines. */
@@ -66,6 +56,6 @@ export async function openPlace(
 ): Promise<Place> {
 	if (engine === "lmdb") return { engine, kv: await openLmdb(dataFolder(settings.DATA_DIR, store)) };
 	const { DATABASE_URL, DATABASE_VERIFY } = settings;
-	const options = { url: DATABASE_URL, verify: DATABASE_VERIFY === "true", store };
+	const options = { url: DATABASE_URL, verify: DATABASE_VERIFY, store };
 	return { engine, kv: await openPostgres(options, { clock, log: silentLogger }) };
 }

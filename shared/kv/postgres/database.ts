@@ -3,7 +3,7 @@
 
 import pg from "pg";
 import { type Clock, withDeadline } from "../../clock.ts";
-import { DatabaseDownError, downError, isDown } from "./errors.ts";
+import { DatabaseDownError, DatabaseRefusedError, downError, isDown } from "./errors.ts";
 import { type DatabaseAddress, databaseAddress } from "./tls.ts";
 
 export interface DatabaseOptions {
@@ -129,7 +129,9 @@ export class Database {
 		try {
 			return await this.#poolOf().connect();
 		} catch (thrown) {
-			if (!this.#address.mayBeClear || !/does not support SSL/.test(String(thrown))) throw thrown;
+			if (!/does not support SSL/.test(String(thrown))) throw thrown;
+			if (!this.#address.mayBeClear)
+				throw new DatabaseRefusedError("no TLS", "a server that has it, or another sslmode");
 			await this.#pool?.end();
 			this.#pool = null;
 			this.#address = { ...this.#address, ssl: null, mayBeClear: false };

@@ -61,6 +61,7 @@ export function isDown(thrown: unknown): boolean {
 /** What is expected instead, by the SQLSTATE or Node's code of a fault in a certificate. */
 const EXPECTED: readonly (readonly [RegExp, string])[] = [
 	[/^28/, "a user and password that it knows"],
+	[/^53100$/, "room on its disk"],
 	[/^3D000$/, "the name of a database that exists"],
 	[/^(42501|3F000)$/, "a user who may make and write tables in a schema of the search path"],
 	[
@@ -71,6 +72,7 @@ const EXPECTED: readonly (readonly [RegExp, string])[] = [
 
 /** A refusal in our own words; null where it is none: what was thrown says more, or a later try may do better. */
 export function refusedError(thrown: unknown): DatabaseRefusedError | null {
+	if (thrown instanceof DatabaseRefusedError) return thrown;
 	const code = codeOf(thrown);
 	if (code === null) return null;
 	const expected = EXPECTED.find(([pattern]) => pattern.test(code))?.[1];

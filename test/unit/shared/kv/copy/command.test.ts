@@ -41,11 +41,7 @@ test("words and settings that are none are refused by what was expected; no pass
 		[place, ["migrate", "now"], /expected npm run store -- migrate/],
 		[place, ["migrate"], /the database of DATABASE_URL does not answer \(ECONNREFUSED\)/],
 		[place, ["copy", "postgres", "lmdb"], /the database of DATABASE_URL does not answer \(ECONNREFUSED\)/],
-		[
-			{ ...place, url: "" },
-			["migrate"],
-			/DATABASE_URL is missing: expected a postgres or postgresql URL, for ex/,
-		],
+		[{ ...place, url: "" }, ["migrate"], /DATABASE_URL is missing: expected a postgres:\/\/ URL, for ex/],
 		[
 			{ ...place, url: `http://u:${secret}@x` },
 			["copy", "postgres", "lmdb"],
@@ -81,8 +77,11 @@ test("a fault is told by what is ours: the texts of others are not in its line",
 	const other = (fields: object) => Object.assign(new Error("user leeward at db.example: s3cr3t"), fields);
 	const rows: readonly (readonly [unknown, string])[] = [
 		[new DiskFullError(), "the disk of the data folder is full"],
-		[other({ code: "28P01" }), "the database of DATABASE_URL refuses the password (28P01)"],
-		[other({ code: "53100" }), "the database of DATABASE_URL has no room on its disk (53100)"],
+		[
+			other({ code: "28P01" }),
+			"the database of DATABASE_URL refuses (28P01): expected a user and password that it knows",
+		],
+		[other({ code: "53100" }), "the database of DATABASE_URL refuses (53100): expected room on its disk"],
 		[
 			other({ commitError: Promise.resolve() }),
 			"the folder of DATA_DIR can't be written: expected room on its disk",

@@ -1,0 +1,216 @@
+// A process's store at its start, on a real PostgreSQL: which waits there are and how they end, what is refused and in which
+// words, and TLS as hosts have it, with a certificate that nobody has signed.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, type TestContext, test } from "node:test";
+import { type Clock, systemClock } from "../../shared/clock.ts";
+import { markMoved, markUnderWay } from "../../shared/kv/copy/marks.ts";
+import { openStore } from "../../shared/kv/openStore.ts";
+import type { SharedStore } from "../../shared/kv/port.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
+import { SELF_SIGNED } from "../support/selfSigned.ts";
+import { until } from "../support/until.ts";
+
+const MARK = { from: "lmdb", to: "postgres", at: "2026-11-22T00:00:00Z", copy: "1" } as const;
+
+let server: PostgresServer;
+let folder: string;
+before(async () => {
+	server = await startPostgres();
+	folder = mkdtempSync(join(tmpdir(), "leeward-open-"));
+});
+after(async () => {
+	await server.stop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+interface Opening {
+	readonly url?: string;
+	readonly dataDir?: string;
+	readonly verify?: boolean;
+	readonly clock?: Clock;
+	readonly onWait?: () => void;
+	readonly stopped?: AbortSignal;
+}
+
+async function opened(t: TestContext, opening: Opening): Promise<SharedStore> {
+	const { url, dataDir = "", verify = false, clock = systemClock, onWait = () => {} } = opening;
+	const kv = await openStore(
+		"relay",
+		{ DATA_DIR: dataDir, DATABASE_URL: url, DATABASE_VERIFY: verify },
+		{
+			...{ clock, log: silentLogger, onLost: () => {}, onWait: async () => onWait() },
+			stopped: opening.stopped ?? new AbortController().signal,
+		},
+	);
+	t.after(() => kv.close());
+	return kv;
+}
+
+test("while another process has the store the start waits, says so once, and goes on within a moment of its end", async (t) => {
+	const url = await server.newDatabase();
+	const first = await opened(t, { url });
+	await first.write([{ key: "a", value: Buffer.from("1") }]);
+	let waits = 0;
+	const second = opened(t, { url, onWait: () => (waits += 1) });
+	await until("it waits", () => waits > 0);
+	await first.close();
+	assert.equal(String(await (await second).get("a")), "1");
+	assert.equal(waits, 1);
+});
+
+test("who is told to stop waits no longer", async (t) => {
+	const url = await server.newDatabase();
+	await opened(t, { url });
+	const stop = new AbortController();
+	const waiting = opened(t, { url, stopped: stop.signal, onWait: () => stop.abort() });
+	await assert.rejects(waiting, { code: "STORE_IN_USE" });
+});
+
+test("a database that is not there yet is waited for", async (t) => {
+	const url = await server.newDatabase();
+	await server.kill();
+	const clock = counting(systemClock);
+	const opening = opened(t, { url, clock });
+	await until("it was tried", () => clock.pauses > 0);
+	await server.start();
+	assert.equal(await (await opening).get("a"), null);
+});
+
+test("after half a minute the start gives up, in words for its operator and without the URL's password", async (t) => {
+	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
+	const opening = opened(t, { url: "postgres://user:secretsecret@127.0.0.1:1/relay", clock: hurried });
+	await assert.rejects(opening, {
+		code: "DATABASE_DOWN",
+		message: "the database of DATABASE_URL does not answer (ECONNREFUSED)",
+	});
+});
+
+test("what no later try would change is refused at once, with what was expected", async (t) => {
+	const url = new URL(await server.newDatabase());
+	url.pathname = "/nowhere";
+	await assert.rejects(opened(t, { url: url.toString() }), {
+		code: "DATABASE_REFUSED",
+		message: "the database of DATABASE_URL refuses (3D000): expected the name of a database that exists",
+	});
+	url.username = "nobody";
+	await assert.rejects(opened(t, { url: url.toString() }), {
+		code: "DATABASE_REFUSED",
+		message: "the database of DATABASE_URL refuses (28000): expected a user and password that it knows",
+	});
+	url.searchParams.set("sslmode", "sometimes");
+	await assert.rejects(opened(t, { url: url.toString() }), {
+		code: "DATABASE_URL",
+		message: /expected an sslmode of/,
+	});
+});
+
+test("a store that was moved away, or copied in half, is not gone on with on either engine", async (t) => {
+	const url = await server.newDatabase();
+	const dataDir = join(folder, "marked");
+	for (const place of [{ url }, { dataDir }]) {
+		for (const [changes, code, message] of [
+			[markMoved(MARK), "STORE_MOVED", /^the relay's store was moved to postgres: start with DATABASE_URL/],
+			[
+				markUnderWay(MARK),
+				"STORE_HALF_COPIED",
+				/^the relay's store was not copied whole: run the copy again/,
+			],
+		] as const) {
+			await put(t, place, changes);
+			await assert.rejects(opened(t, place), { code, message });
+			// Who was refused has let go of it.
+			await assert.rejects(opened(t, place), { code });
+			await put(
+				t,
+				place,
+				[...markUnderWay(MARK), ...markMoved(MARK)].map(({ key }) => ({ key, value: null })),
+			);
+			await (await opened(t, place)).close();
+		}
+	}
+});
+
+test("TLS with a certificate that nobody has signed: taken, unless it must be valid", async (t) => {
+	const strict = await startPostgres({ tls: SELF_SIGNED });
+	t.after(() => strict.stop());
+	const url = await strict.newDatabase();
+	const root = join(folder, "root.pem");
+	writeFileSync(root, SELF_SIGNED.cert);
+	const named = url.replace("127.0.0.1", "localhost");
+	for (const taken of [
+		...[url, `${url}?sslmode=prefer`, `${url}?sslmode=require`, `${url}?sslmode=no-verify`],
+		`${url}?sslmode=verify-full&sslrootcert=${root}`,
+		`${named}?sslmode=verify-ca&sslrootcert=${root}`,
+	]) {
+		const kv = await opened(t, { url: taken });
+		await kv.write([{ key: "a", value: Buffer.from(taken) }]);
+		await kv.close();
+	}
+	await (await opened(t, { url: `${url}?sslrootcert=${root}`, verify: true })).close();
+	for (const [refused, code, verify] of [
+		[url, "DEPTH_ZERO_SELF_SIGNED_CERT", true],
+		[`${url}?sslmode=verify-full`, "DEPTH_ZERO_SELF_SIGNED_CERT", false],
+		[`${named}?sslmode=verify-full&sslrootcert=${root}`, "ERR_TLS_CERT_ALTNAME_INVALID", false],
+		[`${url}?sslmode=disable`, "28000", false],
+	] as const) {
+		await assert.rejects(opened(t, { url: refused, verify }), (thrown: Error & { code?: unknown }) => {
+			assert.equal(thrown.code, "DATABASE_REFUSED", `${refused}: ${thrown.message}`);
+			assert.ok(thrown.message.includes(`(${code}): expected `), thrown.message);
+			return true;
+		});
+	}
+});
+
+test("a server without TLS is spoken to in the clear where that may be, and refused where it may not", async (t) => {
+	const url = await server.newDatabase();
+	for (const query of ["", "?sslmode=prefer", "?sslmode=disable"]) {
+		await (await opened(t, { url: `${url}${query}` })).close();
+	}
+	for (const [query, verify] of [
+		["?sslmode=require", false],
+		["", true],
+	] as const) {
+		await assert.rejects(opened(t, { url: `${url}${query}`, verify }), {
+			code: "DATABASE_REFUSED",
+			message:
+				"the database of DATABASE_URL refuses (no TLS): expected a server that has it, or another sslmode",
+		});
+	}
+});
+
+/** Writes past the marks. */
+async function put(
+	t: TestContext,
+	{ url, dataDir = "" }: { readonly url?: string; readonly dataDir?: string },
+	changes: readonly { readonly key: string; readonly value: Uint8Array | null }[],
+): Promise<void> {
+	const { openLmdb } = await import("../../shared/kv/lmdb.ts");
+	const { openPostgres } = await import("../../shared/kv/postgres/postgres.ts");
+	const kv =
+		url === undefined
+			? await openLmdb(join(dataDir, "relay"))
+			: await openPostgres({ url, store: "relay", verify: false }, { clock: systemClock, log: silentLogger });
+	t.after(() => kv.close());
+	await kv.write(changes);
+	await kv.close();
+}
+
+/** A clock that counts what is waited for. */
+function counting(clock: Clock): Clock & { readonly pauses: number } {
+	let pauses = 0;
+	return {
+		...clock,
+		get pauses() {
+			return pauses;
+		},
+		after(ms, fn) {
+			if (ms === 500) pauses += 1;
+			return clock.after(ms, fn);
+		},
+	};
+}
