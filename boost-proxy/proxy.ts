@@ -5,7 +5,7 @@ import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
-import { openStore } from "../shared/kv/openStore.ts";
+import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
 import type { KeyValueStore } from "../shared/kv/port.ts";
 import {
 	type Assembly,
@@ -38,6 +38,7 @@ export interface ProxyOverrides {
 	readonly drainMs?: number;
 	/** Called once another process has the journal: this boost must not go on. */
 	readonly onLost?: () => void;
+	readonly openStore?: OpenStore;
 }
 
 /** Balancers look at /readyz every second or two. */
@@ -66,7 +67,7 @@ async function assemble(
 	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs }, { clock, log });
 	let kv: KeyValueStore | null = null;
 	try {
-		kv = await openStore("boost", config, {
+		kv = await (overrides.openStore ?? openStore)("boost", config, {
 			...{ clock, onLost, stopped, onWait: () => standby.start() },
 			log: log.child("store"),
 		});

@@ -5,6 +5,7 @@ import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
 import { Standby } from "../shared/http/standby.ts";
+import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
 import {
 	type Assembly,
 	assembled,
@@ -59,6 +60,7 @@ export interface RelayOverrides {
 	readonly drainMs?: number;
 	/** Called once another process has the store: this relay must not go on. */
 	readonly onLost?: () => void;
+	readonly openStore?: OpenStore;
 }
 
 /** Items that may wait for one builder. */
@@ -82,7 +84,7 @@ async function assemble(
 	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs: HOLD_MS }, { clock, log });
 	let resources: Resources | null = null;
 	try {
-		resources = await openResources(config, {
+		resources = await openResources(config, overrides.openStore ?? openStore, {
 			...{ clock, onLost, stopped, onWait: () => standby.start() },
 			log: log.child("store"),
 		});
@@ -117,7 +119,7 @@ async function connect(
 	);
 
 	// In the order of the flow: what each needs is made before it.
-	const store = new Transactions({ kv });
+	const store = new Transactions({ kv, log: log.child("store") });
 	const ledger = new Ledger({ log: log.child("ledger") });
 	const pool = new Pool(POOL_LIMITS);
 	const tip = new ChainTip();

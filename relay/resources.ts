@@ -2,7 +2,7 @@
 // connections to the node go out.
 
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
-import { type OpenStoreDependencies, openStore } from "../shared/kv/openStore.ts";
+import type { OpenStore, OpenStoreDependencies } from "../shared/kv/openStore.ts";
 import type { SharedStore } from "../shared/kv/port.ts";
 import type { RelayConfig } from "./config.ts";
 
@@ -18,9 +18,10 @@ export interface Resources {
 	close(): Promise<void>;
 }
 
-/** Opens them. Throws as {@link openStore} does; the node is not asked yet. */
+/** Opens them. Throws as `openStore` does; the node is not asked yet. */
 export async function openResources(
 	config: RelayConfig,
+	openStore: OpenStore,
 	dependencies: OpenStoreDependencies,
 ): Promise<Resources> {
 	const { clock } = dependencies;

@@ -26,11 +26,14 @@ const ALONE = [
 	"test/integration/transportThroughput.test.ts",
 ];
 /** Processes at a time: each starts more. */
-const CONCURRENCY = 3;
+const CONCURRENCY = 2;
 
-/** Those in which no relay or boost opens a store, or that choose the engine themselves: not run once more on PostgreSQL. */
-const ONE_ENGINE =
-	/\/(backrunDelivery|boostStartup|callMany\w*|chainReads|crash|crashDatabase|demo|devnet\w+|heads\w*|image|rolling|searcher|simulationFaults|startupSettings|transport\w+)\.test\.ts$/;
+/**
+ * Those about stores whose relays are processes: once on each engine. In the others all that is opened in the test's own
+ * process is on both at once (see support/bothEngines.ts).
+ */
+const EACH_ENGINE =
+	/\/(cancelCrash|crashFolder|crashRefund|crashState|pair|procfileRunner|shutdown)\.test\.ts$/;
 
 /** Some files for one process, each a suite by its name; on PostgreSQL, too, where that is said. */
 interface Suite {
@@ -69,7 +72,7 @@ function all(): readonly string[] {
 function processes(files: readonly string[]): readonly string[] {
 	const of = (kind: string) => files.filter((file) => file.startsWith(join("test", kind)));
 	const unit = of("unit");
-	const engines = of("integration").filter((file) => !ONE_ENGINE.test(file));
+	const engines = files.filter((file) => EACH_ENGINE.test(file));
 	const suites = [
 		...files.filter((file) => !unit.includes(file)).map((file) => ({ file, onPostgres: false })),
 		...engines.map((file) => ({ file, onPostgres: true })),

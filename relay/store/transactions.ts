@@ -1,7 +1,9 @@
 // The durable record of transactions: what comes in are submissions and changed records, what goes out is the
 // promise that they are on disk, and everything again at a start. It makes no decision about a transaction.
 
+import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
 import type { NonceHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./encoding.ts";
@@ -22,13 +24,22 @@ export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
 /** Settled records forgotten at a time at most, so that no commit is large. */
 const PURGE_BATCH = 1_000;
 
-/** The relay's transactions on a key-value store. */
+/** Answered where the store does not take or tell what it must: nothing is kept then. */
+export function storeUnavailable(): RpcError {
+	return new RpcError("internal", "internal error: nothing can be stored now, try again", {
+		reason: "store unavailable",
+	});
+}
+
+/** The relay's transactions on a key-value store. What fails with it is thrown as {@link storeUnavailable}, and told once. */
 export class Transactions implements TransactionStore, NonceHolders {
 	readonly #kv: KeyValueStore;
+	readonly #log: Logger;
 	#failed = false;
 
-	constructor(dependencies: { kv: KeyValueStore }) {
+	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
 		this.#kv = dependencies.kv;
+		this.#log = dependencies.log;
 	}
 
 	/** False from a failed write until one succeeds; where nothing else is written, a small one is tried here. */
@@ -70,7 +81,7 @@ export class Transactions implements TransactionStore, NonceHolders {
 	}
 
 	async settled(hash: string): Promise<TransactionRecord | null> {
-		const bytes = await this.#kv.get(SETTLED + hash);
+		const bytes = await this.#get(SETTLED + hash);
 		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
 	}
 
@@ -85,7 +96,7 @@ export class Transactions implements TransactionStore, NonceHolders {
 	}
 
 	async #holder(key: string): Promise<string | null> {
-		const bytes = await this.#kv.get(key);
+		const bytes = await this.#get(key);
 		return bytes === null ? null : bytes.toString("utf8");
 	}
 
@@ -136,11 +147,25 @@ export class Transactions implements TransactionStore, NonceHolders {
 		if (changes.length === 0) return;
 		try {
 			await this.#kv.write(changes);
-			this.#failed = false;
 		} catch (thrown) {
-			this.#failed = true;
-			throw thrown;
+			throw this.#fault(thrown);
 		}
+		if (this.#failed) this.#log.info("the store is written again");
+		this.#failed = false;
+	}
+
+	async #get(key: string): Promise<Buffer | null> {
+		try {
+			return await this.#kv.get(key);
+		} catch (thrown) {
+			throw this.#fault(thrown);
+		}
+	}
+
+	#fault(thrown: unknown): RpcError {
+		if (!this.#failed) this.#log.error("the store fails", { fault: safeError(thrown) });
+		this.#failed = true;
+		return storeUnavailable();
 	}
 }
 

@@ -28,6 +28,9 @@ export interface OpenStoreDependencies {
 	readonly stopped: AbortSignal;
 }
 
+/** How a process's store is opened: see {@link openStore}. */
+export type OpenStore = typeof openStore;
+
 /** How long a start waits for a database that does not answer, in ms: hosts start both at the same time. */
 const START_MS = 30_000;
 const RETRY_MS = 500;

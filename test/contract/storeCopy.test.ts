@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fold, newRecord } from "../../relay/domain/record.ts";
 import { Transactions } from "../../relay/store/transactions.ts";
+import { silentLogger } from "../../shared/log.ts";
 import {
 	inStore,
 	launchCommand,
@@ -147,14 +148,14 @@ test("the relay's own store is read from the other side as it was written", asyn
 	fold(record, { type: "received", at: 1, block: 100 });
 	fold(record, { type: "expired", at: 2, block: 126 });
 	await inStore("lmdb", place, "relay", async (kv) => {
-		const store = new Transactions({ kv });
+		const store = new Transactions({ kv, log: silentLogger });
 		for (const one of pending) await store.insert(one, newRecord(one), []);
 		await store.insert(ended, newRecord(ended), []);
 		await store.settle([record], 3_000);
 	});
 	await runWell(place, "copy", "lmdb", "postgres", "relay");
 	await inStore("postgres", place, "relay", async (kv) => {
-		const store = new Transactions({ kv });
+		const store = new Transactions({ kv, log: silentLogger });
 		const loaded = new Map<string, unknown>();
 		for await (const { transaction } of store.load()) loaded.set(transaction.tx.hash, transaction);
 		assert.deepEqual(loaded, new Map(pending.map((one) => [one.tx.hash, one] as const).sort()));

@@ -8,7 +8,7 @@ import type { UpstreamName } from "../../boost-proxy/domain/delivery.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { onEngine } from "../support/engine.ts";
+import { openBoth } from "../support/bothEngines.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
 /** `/status` as it is on the wire. */
@@ -61,10 +61,9 @@ export function boostEnv(places: BoostPlaces): Readonly<Record<string, string>> 
 
 /** Starts one. */
 export async function startBoostHere(env: Readonly<Record<string, string>>): Promise<BoostHere> {
-	const proxy = createProxy(readBoostConfig(onEngine(env)), {
+	const proxy = createProxy(readBoostConfig(env), {
 		log: silentLogger,
-		version: "0.0.0",
-		drainMs: 0,
+		...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
 	});
 	await proxy.start();
 	const { port } = proxy;

@@ -11,7 +11,7 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { onEngine } from "../support/engine.ts";
+import { openBoth } from "../support/bothEngines.ts";
 import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { startPlainMiner } from "./plainMiner.ts";
@@ -168,8 +168,11 @@ async function startDev(chain: DevChain): Promise<BuilderPart> {
 
 /** A relay in this process that is ready. */
 export async function startRelayHere(env: Readonly<Record<string, string>>): Promise<Server> {
-	const config = readRelayConfig(onEngine({ PORT: "0", ...env }));
-	const relay = createRelay(config, { log: silentLogger, version: "0.0.0", drainMs: 0 });
+	const config = readRelayConfig({ PORT: "0", ...env });
+	const relay = createRelay(config, {
+		log: silentLogger,
+		...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+	});
 	await relay.start();
 	await until("the relay is ready", () => isReady(`http://127.0.0.1:${relay.port}`), READY_MS);
 	return relay;

@@ -15,7 +15,7 @@ import { startTcpProxy, type TcpProxy } from "../support/tcpProxy.ts";
 import { until } from "../support/until.ts";
 
 /** Transactions a second. */
-const RATE = 40;
+const RATE = 25;
 const READY_MS = 30_000;
 
 /** A process and where it is reached. */
@@ -148,7 +148,9 @@ async function startRelay(): Promise<Standing & { readonly wire: FaultyWire }> {
 
 async function startBoost(): Promise<Standing> {
 	const urls = { relayUrl: `http://127.0.0.1:${relayRouter.port}`, fallbackUrl: world.fallbackUrl };
-	const env = { ...boostEnv({ ...urls, folder: "" }), ...COMMON, DATABASE_URL: database };
+	// The fallback is in this busy process, which must not look like an outage of its own.
+	const patient = { PROBE_TIMEOUT_MS: "3000" };
+	const env = { ...boostEnv({ ...urls, folder: "" }), ...COMMON, ...patient, DATABASE_URL: database };
 	return standing(launchBoost({ env }));
 }
 

@@ -13,7 +13,7 @@ import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/badInput/wire.ts";
-import { onEngine } from "./engine.ts";
+import { openBoth } from "./bothEngines.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { RelayScene } from "./relayScene.ts";
 import { type SystemOptions, startSystem } from "./startSystem.ts";
@@ -235,8 +235,8 @@ async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
 
 async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {
 	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
-	const config = readBoostConfig(onEngine({ ...parts.env, DATA_DIR, ...env }));
-	const proxy = createProxy(config, { log, version: "0.0.0", drainMs: 0 });
+	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
+	const proxy = createProxy(config, { log, version: "0.0.0", drainMs: 0, openStore: openBoth });
 	await proxy.start();
 	const client = new BoostClient(proxy.port);
 	parts.stops.push(async () => {

@@ -1,5 +1,6 @@
-// The engine that relays and boosts of a test keep their stores on: LMDB, or PostgreSQL where the suite was told so. The
-// environment of one comes in, the same goes out with the place that belongs to its folder there.
+// The engines that relays and boosts of a test keep their stores on. Those in the test's own process have both at once (see
+// bothEngines.ts); those that are processes have LMDB, or PostgreSQL in a suite that was told so. A store's place in the
+// database is a schema of its own, by its folder.
 
 import { join } from "node:path";
 import { open } from "lmdb";
@@ -10,48 +11,53 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Set by who runs many files: a database for all of them. */
 export const TEST_DATABASE = "TEST_DATABASE_URL";
-/** Stores that one suite may need. */
+/** For tests of what a folder alone can be: its store is LMDB's whatever the engine is. */
+export const IN_FOLDER = { DATABASE_URL: "" };
+/** Stores that processes of one suite may need. */
 const SCHEMAS = 64;
 
-/** Null: LMDB. */
+/** For processes; null: LMDB. */
 let free: string[] | null = null;
 let suites = 0;
 let own: Promise<string> | null = null;
 const urls = new Map<string, string>();
 
-/** From now on stores are schemas of a PostgreSQL database. */
+/** From now on stores of processes are schemas of a PostgreSQL database. */
 export async function usePostgres(): Promise<void> {
-	const database = process.env[TEST_DATABASE] ?? (await ownDatabase());
 	suites += 1;
-	const prefix = `test_${process.pid}_${suites}`;
-	const client = new pg.Client({ connectionString: database });
-	await client.connect();
-	try {
-		await client.query(`DO $$ BEGIN
-			FOR i IN 1..${SCHEMAS} LOOP EXECUTE format('CREATE SCHEMA ${prefix}_%s', i); END LOOP; END $$`);
-	} finally {
-		await client.end();
-	}
-	free = Array.from({ length: SCHEMAS }, (_, i) => {
-		const url = new URL(database);
-		url.searchParams.set("options", `-c search_path=${prefix}_${i + 1}`);
-		return url.toString();
-	});
+	const names = Array.from({ length: SCHEMAS }, (_, i) => `p${process.pid}_${suites}_${i}`);
+	await query(await database(), names.map((name) => `CREATE SCHEMA ${name}`).join(";"));
+	const base = await database();
+	free = names.map((name) => inSchema(base, name));
 }
 
-/** From now on stores are LMDB's. */
+/** From now on stores of processes are LMDB's. */
 export function useLmdb(): void {
 	free = null;
 	urls.clear();
 }
 
-/** Whether stores are PostgreSQL's now. */
-export function isPostgres(): boolean {
-	return free !== null;
+/** A process's `env` with the URL for its DATA_DIR; as it is where it has a URL, or the engine is LMDB. */
+export function onEngine<E extends Env>(env: E): E {
+	const { DATA_DIR } = env;
+	if (free === null || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
+	const url = urls.get(DATA_DIR) ?? free.pop();
+	if (url === undefined) throw new Error(`a suite may have ${SCHEMAS} stores of processes`);
+	urls.set(DATA_DIR, url);
+	return { ...env, DATABASE_URL: url };
 }
 
-/** For tests of what a folder alone can be: its store is LMDB's whatever the engine is. */
-export const IN_FOLDER = { DATABASE_URL: "" };
+/** The URL of the schema that belongs to a folder. */
+export async function databaseOf(dataDir: string): Promise<string> {
+	const base = await database();
+	const known = urls.get(dataDir);
+	if (known !== undefined) return known;
+	const name = `f${process.pid}_${urls.size}_${suites}`;
+	const url = inSchema(base, name);
+	urls.set(dataDir, url);
+	await query(base, `CREATE SCHEMA ${name}`);
+	return url;
+}
 
 /** What the store of `process` holds by `key`, read past it; null where there is nothing. */
 export async function peek(env: Env, process: "relay" | "boost", key: string): Promise<Buffer | null> {
@@ -62,28 +68,32 @@ export async function peek(env: Env, process: "relay" | "boost", key: string): P
 		await disk.close();
 		return value ?? null;
 	}
-	const client = new pg.Client({ connectionString: DATABASE_URL });
+	const text = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
+	const [row] = await query(DATABASE_URL, text, [process, key]);
+	return (row as { value: Buffer } | undefined)?.value ?? null;
+}
+
+function inSchema(base: string, schema: string): string {
+	const url = new URL(base);
+	url.searchParams.set("options", `-c search_path=${schema}`);
+	return url.toString();
+}
+
+async function query(url: string, text: string, values?: unknown[]): Promise<readonly unknown[]> {
+	const client = new pg.Client({ connectionString: url });
 	await client.connect();
 	try {
-		const text = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
-		const { rows } = await client.query<{ value: Buffer }>(text, [process, key]);
-		return rows[0]?.value ?? null;
+		return (await client.query({ text, ...(values === undefined ? {} : { values }) })).rows;
 	} finally {
 		await client.end();
 	}
 }
 
-/** `env` with the URL that stands for its DATA_DIR; as it is where it has a URL, or the engine is LMDB. */
-export function onEngine<E extends Env>(env: E): E {
-	const { DATA_DIR } = env;
-	if (free === null || DATA_DIR === undefined || env.DATABASE_URL !== undefined) return env;
-	const url = urls.get(DATA_DIR) ?? free.pop();
-	if (url === undefined) throw new Error(`a suite may have ${SCHEMAS} stores`);
-	urls.set(DATA_DIR, url);
-	return { ...env, DATABASE_URL: url };
-}
-
-async function ownDatabase(): Promise<string> {
-	own ??= startPostgres({ connections: 200 }).then((server) => server.newDatabase());
+/** One server for all that this process opens, unless it was given one. */
+async function database(): Promise<string> {
+	own ??= (async () => {
+		const given = process.env[TEST_DATABASE];
+		return given ?? (await (await startPostgres({ connections: 200 })).newDatabase());
+	})();
 	return own;
 }

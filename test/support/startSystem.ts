@@ -11,7 +11,7 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
-import { onEngine } from "./engine.ts";
+import { openBoth } from "./bothEngines.ts";
 import { type NodeProxy, startNodeProxy } from "./nodeProxy.ts";
 import { RelayClient } from "./relayClient.ts";
 
@@ -70,8 +70,11 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		...options.env,
 	};
 	const start = async (port: number): Promise<Server> => {
-		const config = readRelayConfig(onEngine({ ...env, PORT: String(port) }));
-		const relay = createRelay(config, { log: options.log ?? silentLogger, version: "0.0.0", drainMs: 0 });
+		const config = readRelayConfig({ ...env, PORT: String(port) });
+		const relay = createRelay(config, {
+			log: options.log ?? silentLogger,
+			...{ version: "0.0.0", drainMs: 0, openStore: openBoth },
+		});
 		await relay.start();
 		await ready(relay.port);
 		return relay;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import type { StagesScene } from "./stagesScene.ts";
+import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
@@ -87,11 +87,11 @@ story(
 		const tx = bid(0);
 		await scene.take(tx);
 		scene.disk.broken = true;
-		await assert.rejects(cancel(scene, tx), { message: "disk" });
+		await assert.rejects(cancel(scene, tx), STORE_OUT);
 		await scene.quiet();
 		assert.deepEqual([scene.stage(tx), scene.pool.size], ["BROADCAST", 1]);
 		assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"], "builders heard of it once");
-		await assert.rejects(cancel(scene, tx), { message: "disk" });
+		await assert.rejects(cancel(scene, tx), STORE_OUT);
 		await scene.quiet();
 		assert.deepEqual(scene.builders.take(), []);
 		scene.disk.broken = false;

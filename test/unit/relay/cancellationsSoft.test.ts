@@ -6,7 +6,7 @@ import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
 import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import type { StagesScene } from "./stagesScene.ts";
+import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
@@ -73,7 +73,7 @@ story(
 		const [tx, cancel] = [soft(), toSelf()];
 		await scene.take(tx);
 		scene.disk.broken = true;
-		await assert.rejects(scene.submit(cancel), { message: "disk" });
+		await assert.rejects(scene.submit(cancel), STORE_OUT);
 		await scene.quiet();
 		assert.deepEqual([scene.stage(tx), scene.stage(cancel)], ["BROADCAST", undefined]);
 		scene.disk.broken = false;

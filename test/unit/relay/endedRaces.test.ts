@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import type { StagesScene } from "./stagesScene.ts";
+import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
@@ -166,7 +166,7 @@ story(
 		const submitting = scene.submit(later);
 		await scene.quiet();
 		scene.disk.finish(false, 1);
-		assert.equal(await cancelling, "disk");
+		assert.equal(await cancelling, STORE_OUT.message);
 		scene.disk.hold = false;
 		scene.disk.finish(true);
 		assert.equal((await submitting).outcome, "accepted");

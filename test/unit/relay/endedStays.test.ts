@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { MAX_TAKEN_BACK } from "../../../relay/domain/submission.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { STORE_OUT } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
@@ -29,7 +30,7 @@ story("a disk that can't be read when an expired one comes again leaves nothing 
 		// The first one says that it had expired; the second one is for its record.
 		return reads === 2 ? Promise.reject(new Error("read")) : read(key);
 	};
-	await assert.rejects(scene.submit(tx), { message: "read" });
+	await assert.rejects(scene.submit(tx), STORE_OUT);
 	await scene.quiet();
 	disk.get = read;
 	assert.deepEqual([scene.pool.size, scene.pool.pendingNonce(SENDER, 0n)], [0, 0n]);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { privateTransaction, rawTransaction, testAccount } from "../../support/txFactory.ts";
-import type { StagesScene } from "./stagesScene.ts";
+import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
 import { story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
@@ -179,7 +179,7 @@ for (const [end, stage] of [
 story("a write that fails is told, and nothing is kept; the same bytes may come again", async (scene) => {
 	const tx = bid(0);
 	scene.disk.broken = true;
-	await assert.rejects(scene.submit(tx), { message: "disk" });
+	await assert.rejects(scene.submit(tx), STORE_OUT);
 	await scene.quiet();
 	assert.deepEqual([scene.pool.size, scene.ledger.size, scene.builders.take()], [0, 0, []]);
 	scene.disk.broken = false;
@@ -190,7 +190,7 @@ story("a replacement whose write fails leaves the old one where it was", async (
 	const [old, fresh] = [bid(0), bid(1)];
 	await scene.take(old);
 	scene.disk.broken = true;
-	await assert.rejects(scene.submit(fresh), { message: "disk" });
+	await assert.rejects(scene.submit(fresh), STORE_OUT);
 	scene.disk.broken = false;
 	await scene.quiet();
 	assert.equal(scene.stage(old), "BROADCAST");

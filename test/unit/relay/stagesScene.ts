@@ -76,6 +76,13 @@ class HandNode {
 	}
 }
 
+/** What a client is told where the store fails. */
+export const STORE_OUT = {
+	kind: "internal",
+	message: "internal error: nothing can be stored now, try again",
+	data: { reason: "store unavailable" },
+};
+
 export interface BlockOptions {
 	/** Of ours, what is in it. */
 	readonly mined?: readonly PrivateTransaction[];
@@ -117,7 +124,7 @@ export class StagesScene {
 			...silentLogger,
 			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
 		};
-		this.store = new Transactions({ kv: disk });
+		this.store = new Transactions({ kv: disk, log: silentLogger });
 		this.ledger = new Ledger({ log });
 		const { ledger, store } = this;
 		this.background = new Background({}, { log });

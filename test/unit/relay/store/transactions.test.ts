@@ -13,6 +13,7 @@ import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts
 import { KEEP_SETTLED_MS, Transactions } from "../../../../relay/store/transactions.ts";
 import { openLmdb } from "../../../../shared/kv/lmdb.ts";
 import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-transactions-"));
@@ -32,7 +33,7 @@ async function scene(place = join(folder, String(places++))): Promise<Scene> {
 		await kv.close();
 		return scene(place);
 	};
-	return { kv, store: new Transactions({ kv }), restart };
+	return { kv, store: new Transactions({ kv, log: silentLogger }), restart };
 }
 
 async function loaded({ store }: Scene): Promise<StoredTransaction[]> {
@@ -196,18 +197,28 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	const { kv } = await scene();
 	let broken = true;
 	const writes: number[] = [];
+	const logged: string[] = [];
 	const store = new Transactions({
 		kv: {
 			...kv,
 			write: (changes) => {
 				writes.push(changes.length);
-				return broken ? Promise.reject(new Error("disk")) : kv.write(changes);
+				return broken ? Promise.reject(Object.assign(new Error("disk"), { code: "EIO" })) : kv.write(changes);
 			},
+		},
+		log: {
+			...silentLogger,
+			error: (message, fields) => logged.push(`${message} ${JSON.stringify(fields?.fault)}`),
+			info: (message) => logged.push(message),
 		},
 	});
 	const transaction = privateTransaction();
 	assert.ok(await store.check());
-	await assert.rejects(store.insert(transaction, recordOf(transaction), []));
+	await assert.rejects(store.insert(transaction, recordOf(transaction), []), {
+		...{ kind: "internal", code: -32603 },
+		message: "internal error: nothing can be stored now, try again",
+		data: { reason: "store unavailable" },
+	});
 	assert.ok(!(await store.check()));
 	// What each block does where there is nothing to write touches no disk, and proves nothing.
 	await store.update([]);
@@ -219,5 +230,8 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	assert.ok(await store.check(), "its own small write finds out that the disk is back");
 	await store.insert(transaction, recordOf(transaction), []);
 	assert.ok(await store.check());
+	assert.equal(logged.length, 2);
+	assert.match(logged[0] ?? "", /^the store fails \{.*"code":"EIO"/);
+	assert.equal(logged[1], "the store is written again");
 	await kv.close();
 });
