@@ -67,6 +67,8 @@ export interface RelayOverrides {
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
+/** How long the first head is waited for where requests wait, in ms. */
+const FIRST_HEAD_MS = 1_000;
 /** How long a request waits for another relay to let go of the store, in ms: who has boost in front has another road. */
 const HOLD_MS = 1_000;
 
@@ -279,6 +281,14 @@ async function connect(
 		},
 		heads,
 		sink("blocks", async () => blockLoop.stop()),
+		{
+			name: "first head",
+			async start() {
+				// What was held while another relay had the store needs one that can judge it.
+				if (standby.port !== 0) await tip.first({ clock, ms: FIRST_HEAD_MS });
+			},
+			stop: async () => {},
+		},
 		ingress,
 	];
 	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };

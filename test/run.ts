@@ -25,15 +25,14 @@ const ALONE = [
 	"test/integration/shutdown.test.ts",
 	"test/integration/transportThroughput.test.ts",
 ];
-/** Processes at a time: each starts more. */
-const CONCURRENCY = 2;
+/** Processes at a time, each of which starts more: they wait for a good part of their time. */
+const CONCURRENCY = 3;
 
 /**
  * Those about stores whose relays are processes: once on each engine. In the others all that is opened in the test's own
  * process is on both at once (see support/bothEngines.ts).
  */
-const EACH_ENGINE =
-	/\/(cancelCrash|crashFolder|crashRefund|crashState|pair|procfileRunner|shutdown)\.test\.ts$/;
+const EACH_ENGINE = /\/(cancelCrash|crashFolder|crashRefund|crashState)\.test\.ts$/;
 
 /** Some files for one process, each a suite by its name; on PostgreSQL, too, where that is said. */
 interface Suite {

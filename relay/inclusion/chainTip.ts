@@ -1,5 +1,6 @@
 // The chain as far as it was worked off: the block loop sets it, everybody else reads it. It follows nothing itself.
 
+import { type Clock, pause } from "../../shared/clock.ts";
 import type { Block, NextBlock } from "../domain/chain.ts";
 import type { Tip } from "../domain/ports.ts";
 
@@ -7,6 +8,7 @@ import type { Tip } from "../domain/ports.ts";
 export class ChainTip implements Tip {
 	#head: Block | null = null;
 	#next: NextBlock | null = null;
+	readonly #onFirst = new AbortController();
 
 	head(): Block | null {
 		return this.#head;
@@ -19,5 +21,11 @@ export class ChainTip implements Tip {
 	set(head: Block, next: NextBlock | null): void {
 		this.#head = head;
 		this.#next = next;
+		this.#onFirst.abort();
+	}
+
+	/** Resolves once there is a head, or after `ms` milliseconds. */
+	first({ clock, ms }: { readonly clock: Clock; readonly ms: number }): Promise<void> {
+		return pause(clock, ms, this.#onFirst.signal);
 	}
 }

@@ -17,22 +17,32 @@ export const openBoth: typeof openStore = async (process, settings, dependencies
 	const real = { ...dependencies, clock: systemClock };
 	try {
 		const DATABASE_URL = await databaseOf(settings.DATA_DIR);
-		return new BothEngines(lmdb, await openStore(process, { ...settings, DATABASE_URL }, real));
+		return new BothEngines(lmdb, await openStore(process, { ...settings, DATABASE_URL }, real), endRun);
 	} catch (thrown) {
 		await lmdb.close();
 		throw thrown;
 	}
 };
 
-class BothEngines implements SharedStore {
+/** Whoever asked may catch what is thrown: it is thrown where nobody can. */
+function endRun(fault: Error): void {
+	setImmediate(() => {
+		throw fault;
+	});
+}
+
+/** One store that is two; `onDifference` is told where they do not hold the same. */
+export class BothEngines implements SharedStore {
 	readonly #lmdb: SharedStore;
 	readonly #postgres: SharedStore;
+	readonly #onDifference: (fault: Error) => void;
 	readonly #writing = new Set<Promise<unknown>>();
 	#writes = 0;
 
-	constructor(lmdb: SharedStore, postgres: SharedStore) {
+	constructor(lmdb: SharedStore, postgres: SharedStore, onDifference: (fault: Error) => void) {
 		this.#lmdb = lmdb;
 		this.#postgres = postgres;
+		this.#onDifference = onDifference;
 	}
 
 	get isHeld(): boolean {
@@ -76,10 +86,7 @@ class BothEngines implements SharedStore {
 			if (isDeepStrictEqual(lmdb, postgres)) return postgres;
 			if (isQuiet && writes === this.#writes) {
 				const fault = new Error(`LMDB and PostgreSQL do not hold the same: ${what}`);
-				// Whoever asked may catch it; the run must fail.
-				setImmediate(() => {
-					throw fault;
-				});
+				this.#onDifference(fault);
 				throw fault;
 			}
 			await Promise.all(this.#writing);

@@ -28,8 +28,13 @@ export interface PostgresDependencies {
 
 /** Rows that a range fetches at a time. */
 const PAGE = 500;
-/** A write waits for a database that is out for so long, in ms: its client waits too. */
+/**
+ * How long a read of one value may take, and writes wait for a database that is out, from the first one on that met it, in
+ * ms: clients wait for them.
+ */
 const PATIENCE_MS = 1_000;
+/** One that finds it out for longer is tried for so long, in ms. */
+const TRY_MS = 500;
 /** Between two tries of a write, in ms. */
 const RETRY_MS = 50;
 
@@ -81,6 +86,8 @@ class PostgresStore implements SharedStore {
 	readonly #clock: Clock;
 	readonly #group: GroupCommit;
 	#isClosed = false;
+	/** Since when writes fail, in monotonic ms; null: the last one came through. */
+	#outSince: number | null = null;
 
 	constructor(store: string, parts: { database: Database; lease: Lease; clock: Clock }) {
 		this.#store = store;
@@ -95,7 +102,10 @@ class PostgresStore implements SharedStore {
 	}
 
 	async get(key: string): Promise<Buffer | null> {
-		const [row] = await this.#database.query({ name: "get", text: GET, values: [this.#store, key] });
+		const [row] = await this.#database.query(
+			{ name: "get", text: GET, values: [this.#store, key] },
+			PATIENCE_MS,
+		);
 		return row === undefined ? null : (row.value as Buffer);
 	}
 
@@ -139,7 +149,8 @@ class PostgresStore implements SharedStore {
 				values.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
 			}
 		}
-		const until = this.#clock.monotonic() + PATIENCE_MS;
+		const begun = this.#clock.monotonic();
+		const until = Math.max((this.#outSince ?? begun) + PATIENCE_MS, begun + TRY_MS);
 		for (;;) {
 			const now = this.#clock.monotonic();
 			const given = [this.#store, this.#lease.epoch, gone, keys, values];
@@ -148,10 +159,14 @@ class PostgresStore implements SharedStore {
 			try {
 				rows = await this.#database.query(query, Math.max(RETRY_MS, until - now));
 			} catch (thrown) {
-				if (!isDown(thrown) || this.#clock.monotonic() + RETRY_MS > until) throw thrown;
+				if (!isDown(thrown)) throw thrown;
+				this.#outSince ??= begun;
+				const failed = this.#clock.monotonic();
+				if (failed + RETRY_MS > until || failed > this.#outSince + PATIENCE_MS) throw thrown;
 				await pause(this.#clock, RETRY_MS);
 				continue;
 			}
+			this.#outSince = null;
 			if (rows[0]?.held === 1) return;
 			this.#lease.lost();
 			throw new StoreLostError(this.#store);

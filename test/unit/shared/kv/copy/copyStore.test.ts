@@ -59,7 +59,7 @@ test("whatever both held, the destination holds what the source does", async () 
 			assert.deepEqual([isSame, from.count, to], [true, source.size, from]);
 			await assertCopied(source);
 		}),
-		{ numRuns: 40 },
+		{ numRuns: 20 },
 	);
 });
 
@@ -99,7 +99,7 @@ test("ended at any write, and again, the same copy completes it; never may both 
 				await assertCopied(source);
 			},
 		),
-		{ numRuns: 40 },
+		{ numRuns: 20 },
 	);
 });
 
