@@ -12,6 +12,14 @@ export const BUILDER_TIMEOUT_MS = 4_000;
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
+/** What is asked on the way of one body. */
+export interface SendRights {
+	/** When it is about to be written: false where it may not leave any more. */
+	readonly mayStart: () => boolean;
+	/** Before it is sent a second time. */
+	readonly mayRepeat: () => boolean;
+}
+
 /** Sends bodies to one builder. */
 export class BuilderClient {
 	readonly #client: JsonRpcClient;
@@ -30,26 +38,32 @@ export class BuilderClient {
 
 	/**
 	 * Posts `body`, signed in X-Flashbots-Signature. Never throws. What failed as unreachable is sent a second time:
-	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice; but not
-	 * where it was withdrawn meanwhile.
+	 * a connection that the builder closed while it was idle fails like that once, and a bundle may come twice.
 	 */
-	async send(body: Buffer, signature: string, mayRepeat: () => boolean): Promise<DeliveryAnswer> {
-		const answer = await this.#post(body, signature);
-		const last = answer === "unreachable" && mayRepeat() ? await this.#post(body, signature) : answer;
-		return last === "unreachable" ? "failed" : last;
+	async send(body: Buffer, signature: string, rights: SendRights): Promise<DeliveryAnswer> {
+		const answer = await this.#post(body, signature, rights);
+		if (answer !== "unreachable") return answer;
+		const second = rights.mayRepeat() ? await this.#post(body, signature, rights) : answer;
+		// The first one may have arrived.
+		return second === "unreachable" || second === "unsent" ? "failed" : second;
 	}
 
 	close(): Promise<void> {
 		return this.#client.close();
 	}
 
-	async #post(body: Buffer, signature: string): Promise<DeliveryAnswer | "unreachable"> {
+	async #post(
+		body: Buffer,
+		signature: string,
+		{ mayStart }: SendRights,
+	): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
-			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS);
+			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, mayStart);
 			return judge(status, text);
 		} catch (thrown) {
 			const code = thrown instanceof UpstreamError ? thrown.code : "unreachable";
+			if (code === "withheld") return "unsent";
 			if (code === "timeout" || code === "unreachable") return code;
 			return "failed";
 		}

@@ -4,6 +4,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
+import type { SendRights } from "./builderClient.ts";
 
 /** Something to be sent. */
 export interface LaneItem {
@@ -29,8 +30,7 @@ export interface LaneOptions {
 }
 
 export interface LaneDependencies {
-	/** `mayRepeat`: whether it may be sent a second time. */
-	readonly send: (body: Buffer, signature: string, mayRepeat: () => boolean) => Promise<DeliveryAnswer>;
+	readonly send: (body: Buffer, signature: string, rights: SendRights) => Promise<DeliveryAnswer>;
 	/** Asked before each item that is not urgent; what may not be sent is answered `unsent`. */
 	readonly maySend: () => boolean;
 	readonly clock: Clock;
@@ -181,7 +181,9 @@ export class Lane {
 		const { item } = underWay;
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
-		const answer = await send(body, signature, () => !underWay.withdrawn && (item.urgent || maySend()));
+		const mayStart = () => item.urgent || maySend();
+		const mayRepeat = () => !underWay.withdrawn && mayStart();
+		const answer = await send(body, signature, { mayStart, mayRepeat });
 		this.#underWay -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		const queue = this.#queues.get(item.key);

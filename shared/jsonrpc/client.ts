@@ -2,8 +2,9 @@
 // error. A verdict of the upstream is a value; a fault of the road to it is thrown. It retries nothing.
 
 import { EventEmitter } from "node:events";
-import { Pool } from "undici";
+import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
+import { type MayStart, withLastLook } from "./lastLook.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
 export interface RpcCall {
@@ -17,7 +18,14 @@ export type RpcAnswer =
 	| { readonly ok: false; readonly error: { code: number; message: string; data?: unknown } };
 
 /** How the road to an upstream failed. No text of the upstream's, and no URL, is kept. */
-export type UpstreamFault = "unreachable" | "timeout" | "httpStatus" | "notJsonRpc" | "tooLarge";
+export type UpstreamFault =
+	| "unreachable"
+	| "timeout"
+	| "httpStatus"
+	| "notJsonRpc"
+	| "tooLarge"
+	/** It might not start any more when its turn came: nothing was written. */
+	| "withheld";
 
 /** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
 export class UpstreamError extends Error {
@@ -48,6 +56,8 @@ const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
 	readonly #pool: Pool;
+	/** The same, asking who may start. */
+	readonly #looking: Dispatcher;
 	readonly #path: string;
 	readonly #headers: Record<string, string>;
 	readonly #options: JsonRpcClientOptions;
@@ -71,6 +81,7 @@ export class JsonRpcClient {
 			headersTimeout: 0,
 			bodyTimeout: 0,
 		});
+		this.#looking = withLastLook(this.#pool);
 	}
 
 	/** One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. */
@@ -109,27 +120,38 @@ export class JsonRpcClient {
 		return parsed;
 	}
 
-	/** Posts `body` and answers status and text, whatever they are. Throws {@link UpstreamError}. */
+	/**
+	 * Posts `body` and answers status and text, whatever they are; `mayStart` is asked when it is about to be written.
+	 * Throws {@link UpstreamError}.
+	 */
 	async exchange(
 		body: string | Buffer,
 		headers: Record<string, string>,
 		timeoutMs: number,
+		mayStart?: MayStart,
 	): Promise<{ status: number; text: string }> {
 		const limit = this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
 		// An emitter does what an AbortController does here, at a fifth of its cost.
 		const signal = new EventEmitter();
 		let late = false;
+		let withheld = false;
+		const look = (): boolean => {
+			withheld = mayStart?.() === false;
+			return !withheld;
+		};
 		const timer = this.#clock.after(timeoutMs, () => {
 			late = true;
 			signal.emit("abort");
 		});
 		try {
-			const answer = await this.#pool.request({
+			const dispatcher = mayStart === undefined ? this.#pool : this.#looking;
+			const answer = await dispatcher.request({
 				method: "POST",
 				path: this.#path,
 				headers: { ...this.#headers, ...headers },
 				body,
 				signal,
+				...(mayStart === undefined ? {} : { opaque: look }),
 			});
 			const chunks: Buffer[] = [];
 			let size = 0;
@@ -141,7 +163,7 @@ export class JsonRpcClient {
 			return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) throw thrown;
-			throw new UpstreamError(late ? "timeout" : "unreachable");
+			throw new UpstreamError(withheld ? "withheld" : late ? "timeout" : "unreachable");
 		} finally {
 			timer.cancel();
 		}

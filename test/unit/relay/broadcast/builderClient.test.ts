@@ -66,6 +66,7 @@ test("answers count as the table says", () => {
 });
 
 const BODY = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_sendBundle","params":[]}');
+const ALWAYS = { mayStart: () => true, mayRepeat: () => true };
 
 const builder = await startFakeBuilder();
 after(() => builder.close());
@@ -75,7 +76,7 @@ test("a body goes out byte for byte with its signature, and the same answers cou
 	for (const [status, text, expected] of TABLE) {
 		if (status === 204 && text !== "") continue;
 		builder.answerWith({ status, text });
-		assert.equal(await client.send(BODY, "0xaddress:0xsignature", () => true), expected, `${status} ${text}`);
+		assert.equal(await client.send(BODY, "0xaddress:0xsignature", ALWAYS), expected, `${status} ${text}`);
 	}
 	for (const request of builder.seen) {
 		assert.ok(request.body.equals(BODY));
@@ -91,11 +92,9 @@ test("a builder that does not answer is a timeout, and no sooner than its time i
 	const client = new BuilderClient(builder.row("b"), { clock });
 	builder.answerWith(null);
 	let answer: DeliveryAnswer | null = null;
-	const sending = client
-		.send(BODY, "s", () => true)
-		.then((how) => {
-			answer = how;
-		});
+	const sending = client.send(BODY, "s", ALWAYS).then((how) => {
+		answer = how;
+	});
 	await until("the request", () => builder.held === 1);
 	await clock.advance(BUILDER_TIMEOUT_MS - 1);
 	assert.equal(answer, null);
@@ -110,7 +109,7 @@ test("a builder that is not there has failed", async () => {
 	const gone = await startFakeBuilder();
 	await gone.close();
 	const client = new BuilderClient(gone.row("b"), { clock: systemClock });
-	assert.equal(await client.send(BODY, "s", () => true), "failed");
+	assert.equal(await client.send(BODY, "s", ALWAYS), "failed");
 	await client.close();
 });
 
@@ -129,7 +128,7 @@ test("an answer without end has failed", async () => {
 	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
 		clock: systemClock,
 	});
-	assert.equal(await client.send(BODY, "s", () => true), "failed");
+	assert.equal(await client.send(BODY, "s", ALWAYS), "failed");
 	await client.close();
 	server.closeAllConnections();
 	await new Promise<void>((resolve) => server.close(() => resolve()));
@@ -152,11 +151,39 @@ test("a connection that the builder closed while it was idle costs no delivery, 
 	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
 		clock: systemClock,
 	});
-	assert.equal(await client.send(BODY, "s", () => true), "accepted");
-	assert.equal(await client.send(BODY, "s", () => true), "accepted");
+	assert.equal(await client.send(BODY, "s", ALWAYS), "accepted");
+	assert.equal(await client.send(BODY, "s", ALWAYS), "accepted");
 	assert.equal(requests, 3);
-	assert.equal(await client.send(BODY, "s", () => false), "failed");
+	// Withdrawn while the first one was under way.
+	const once = { ...ALWAYS, mayRepeat: () => false };
+	assert.equal(await client.send(BODY, "s", once), "failed");
 	assert.equal(requests, 4);
+	await client.close();
+	server.closeAllConnections();
+	await new Promise<void>((resolve) => server.close(() => resolve()));
+});
+
+test("what may not be sent any more when its connection is there is not written", async () => {
+	let requests = 0;
+	const server = createServer((_, response) => {
+		requests += 1;
+		response.end('{"result":1}');
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	const { port } = server.address() as AddressInfo;
+	const client = new BuilderClient(builder.row("b", { url: `http://127.0.0.1:${port}` }), {
+		clock: systemClock,
+	});
+	let may = true;
+	const rights = { mayStart: () => may, mayRepeat: () => may };
+	const sending = client.send(BODY, "s", rights);
+	may = false;
+	assert.equal(await sending, "unsent");
+	assert.equal(await client.send(BODY, "s", rights), "unsent");
+	assert.equal(requests, 0);
+	may = true;
+	assert.equal(await client.send(BODY, "s", rights), "accepted");
+	assert.equal(requests, 1);
 	await client.close();
 	server.closeAllConnections();
 	await new Promise<void>((resolve) => server.close(() => resolve()));

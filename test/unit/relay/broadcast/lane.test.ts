@@ -18,8 +18,8 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 	const lane = new Lane(options, {
 		clock,
 		maySend: () => held.is,
-		send: (body, signature, again) => {
-			mayRepeat.set(String(body), again);
+		send: (body, signature, rights) => {
+			mayRepeat.set(String(body), rights.mayRepeat);
 			assert.equal(signature, `signed ${body}`);
 			sent.push(String(body));
 			return new Promise((resolve) => open.set(String(body), resolve));
