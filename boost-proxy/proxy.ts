@@ -153,6 +153,8 @@ async function connect(
 		clientTrust,
 		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
 		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
+		// Until it has given its place away.
+		sink("standby", () => standby.stop()),
 		front,
 	];
 	return { component: sequence("boost", parts, { log, clock }), port: () => front.port };

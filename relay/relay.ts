@@ -289,6 +289,8 @@ async function connect(
 			},
 			stop: async () => {},
 		},
+		// Until it has given its place away.
+		sink("standby", () => standby.stop()),
 		ingress,
 	];
 	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };

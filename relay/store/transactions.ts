@@ -23,6 +23,8 @@ const PROBE = "m/probe";
 export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
 /** Settled records forgotten at a time at most, so that no commit is large. */
 const PURGE_BATCH = 1_000;
+/** Records in one write at most. */
+const PART = 200;
 
 /** Answered where the store does not take or tell what it must: nothing is kept then. */
 export function storeUnavailable(): RpcError {
@@ -67,17 +69,15 @@ export class Transactions implements TransactionStore, NonceHolders {
 	}
 
 	update(records: readonly TransactionRecord[]): Promise<void> {
-		return this.#write(records.map(recordChange));
+		return this.#writeParts(records, (record) => [recordChange(record)]);
 	}
 
 	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
-		return this.#write(
-			records.flatMap((record) => [
-				{ key: SUBMISSION + record.hash, value: null },
-				{ key: RECORD + record.hash, value: null },
-				...settled(record, now),
-			]),
-		);
+		return this.#writeParts(records, (record) => [
+			{ key: SUBMISSION + record.hash, value: null },
+			{ key: RECORD + record.hash, value: null },
+			...settled(record, now),
+		]);
 	}
 
 	async settled(hash: string): Promise<TransactionRecord | null> {
@@ -141,6 +141,18 @@ export class Transactions implements TransactionStore, NonceHolders {
 		}
 		await this.#write(changes);
 		return purged;
+	}
+
+	/** Records do not depend on each other: no commit has to take all of them. */
+	async #writeParts(
+		records: readonly TransactionRecord[],
+		changesOf: (record: TransactionRecord) => readonly Change[],
+	): Promise<void> {
+		const writes: Promise<void>[] = [];
+		for (let i = 0; i < records.length; i += PART) {
+			writes.push(this.#write(records.slice(i, i + PART).flatMap(changesOf)));
+		}
+		await Promise.all(writes);
 	}
 
 	async #write(changes: readonly Change[]): Promise<void> {

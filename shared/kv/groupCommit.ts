@@ -3,8 +3,9 @@
 
 import type { Change } from "./port.ts";
 
-/** Changes in one commit at most, so that none takes long; the rest goes into the one after it. */
+/** Changes in one commit at most, and bytes, so that none takes long; the rest goes into the one after it. */
 const MAX_CHANGES = 2_000;
+const MAX_BYTES = 1024 * 1024;
 /** See KeyValueStore. */
 const MAX_KEY_BYTES = 500;
 
@@ -59,10 +60,12 @@ export class GroupCommit {
 
 	#take(): readonly Write[] {
 		let changes = 0;
+		let bytes = 0;
 		let count = 0;
 		for (const write of this.#waiting) {
-			if (count > 0 && changes + write.changes.length > MAX_CHANGES) break;
 			changes += write.changes.length;
+			bytes += write.changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0);
+			if (count > 0 && (changes > MAX_CHANGES || bytes > MAX_BYTES)) break;
 			count += 1;
 		}
 		return this.#waiting.splice(0, count);

@@ -7,7 +7,7 @@ import { refuseIfMarked, type StoreName } from "./copy/marks.ts";
 import { dataFolder } from "./dataFolder.ts";
 import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
-import { DatabaseDownError, refusedError } from "./postgres/errors.ts";
+import { downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 
 /** Where it lies: in PostgreSQL where there is a URL, else in a folder. */
@@ -46,10 +46,13 @@ export async function openStore(
 	dependencies: OpenStoreDependencies,
 ): Promise<SharedStore> {
 	const url = settings.DATABASE_URL;
-	const kv =
-		url === undefined
-			? await openLmdb(dataFolder(settings.DATA_DIR, process))
-			: await openShared(process, { url, verify: settings.DATABASE_VERIFY }, dependencies);
+	return url === undefined
+		? unmarked(process, await openLmdb(dataFolder(settings.DATA_DIR, process)))
+		: openShared(process, { url, verify: settings.DATABASE_VERIFY }, dependencies);
+}
+
+/** The store, closed again where it is not the one to go on with. */
+async function unmarked(process: StoreName, kv: SharedStore): Promise<SharedStore> {
 	try {
 		await refuseIfMarked(kv, process);
 		return kv;
@@ -64,20 +67,23 @@ async function openShared(
 	{ url, verify }: { readonly url: string; readonly verify: boolean },
 	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
 ): Promise<SharedStore> {
+	let until = clock.monotonic() + START_MS;
 	const patience = {
 		signal: stopped,
 		onWait() {
+			// However long that takes, and whatever the database does meanwhile.
+			until = Number.POSITIVE_INFINITY;
 			log.warn("another process has the store: waiting for its end", { store: process });
 			return onWait();
 		},
 	};
-	const until = clock.monotonic() + START_MS;
 	for (;;) {
 		try {
-			return await openPostgres({ url, verify, store: process, patience }, { clock, log, onLost });
+			const options = { url, verify, store: process, patience };
+			return await unmarked(process, await openPostgres(options, { clock, log, onLost }));
 		} catch (thrown) {
-			const isOut = thrown instanceof DatabaseDownError;
-			if (!isOut || stopped.aborted || clock.monotonic() > until) throw refusedError(thrown) ?? thrown;
+			if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
+			if (stopped.aborted || clock.monotonic() > until) throw downError(thrown);
 			log.warn("the database does not answer yet", { fault: safeError(thrown) });
 			await pause(clock, RETRY_MS, stopped);
 		}

@@ -63,6 +63,23 @@ test("while another process has the store the start waits, says so once, and goe
 	assert.equal(waits, 1);
 });
 
+test("who waits for another process outlives a database that is killed and comes back", async (t) => {
+	const url = await server.newDatabase();
+	const first = await opened(t, { url });
+	let waits = 0;
+	// For so long that who did not wait would have given up.
+	const hurried = { ...systemClock, monotonic: () => systemClock.monotonic() * 100 };
+	const second = opened(t, { url, clock: hurried, onWait: () => (waits += 1) });
+	await until("it waits", () => waits > 0);
+	await server.kill();
+	await server.start();
+	// Either may be the first to find it back.
+	const again = until("the first one has it again", () => first.isHeld, 20_000).catch(() => {});
+	await Promise.race([second, again]);
+	await first.close();
+	assert.equal(await (await second).get("a"), null);
+});
+
 test("who is told to stop waits no longer", async (t) => {
 	const url = await server.newDatabase();
 	await opened(t, { url });

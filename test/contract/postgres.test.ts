@@ -109,6 +109,25 @@ test("a cut that is mended within a second is not seen; a longer one refuses in 
 	}
 });
 
+test("a write that was given up and arrives behind a later one changes nothing", async (t) => {
+	const { kv, wire } = await wired(t);
+	await kv.write([put("k", "first")]);
+	wire.hold();
+	await assert.rejects(kv.write([put("k", "given up"), put("lost", "x")]), { code: "DATABASE_DOWN" });
+	// By a new connection: those that are held say nothing.
+	await until("a later write comes through", () =>
+		kv.write([put("k", "later")]).then(
+			() => true,
+			() => false,
+		),
+	);
+	await wire.deliver();
+	assert.equal(String(await kv.get("k")), "later");
+	assert.equal(await kv.get("lost"), null);
+	await kv.write([put("k", "last")]);
+	assert.equal(String(await kv.get("k")), "last");
+});
+
 test("a holder that hangs for longer than its time loses the store, and what it writes then is refused", async (t) => {
 	const { kv, wire, url } = await wired(t);
 	await kv.close();

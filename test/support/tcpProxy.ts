@@ -13,6 +13,10 @@ export interface TcpProxy {
 	/** Connections stay, and nothing goes through them any more. New ones are frozen too. */
 	freeze(): void;
 	mend(): void;
+	/** What is sent on the connections that are there is kept from now on, even where its sender goes. */
+	hold(): void;
+	/** Delivers what was kept, and resolves when each of those it went to has said something or closed. */
+	deliver(): Promise<void>;
 	/** New connections go to `port` from now on; those that are there stay. */
 	redirect(port: number): void;
 	stop(): Promise<void>;
@@ -24,6 +28,9 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 	let state: "open" | "cut" | "frozen" = "open";
 	let accepted = 0;
 	let target = to;
+	/** By outgoing socket. */
+	const held = new Map<Socket, Buffer[]>();
+	const pairs = new Map<Socket, Socket>();
 	const keep = (socket: Socket): Socket => {
 		sockets.add(socket);
 		socket.on("error", () => {});
@@ -38,14 +45,20 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 			return;
 		}
 		const outgoing = keep(connect(target, "127.0.0.1"));
-		const forward = (from: Socket, to: Socket): void => {
-			from.on("data", (chunk) => {
-				if (state === "open") to.write(chunk);
-			});
-			from.on("close", () => to.destroy());
-		};
-		forward(incoming, outgoing);
-		forward(outgoing, incoming);
+		incoming.on("data", (chunk) => {
+			const kept = held.get(outgoing);
+			if (kept !== undefined) kept.push(chunk);
+			else if (state === "open") outgoing.write(chunk);
+		});
+		incoming.on("close", () => {
+			if (!held.has(outgoing)) outgoing.destroy();
+		});
+		pairs.set(incoming, outgoing);
+		incoming.on("close", () => pairs.delete(incoming));
+		outgoing.on("data", (chunk) => {
+			if (state === "open") incoming.write(chunk);
+		});
+		outgoing.on("close", () => incoming.destroy());
 	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	const endAll = (): void => {
@@ -65,6 +78,22 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 		},
 		mend() {
 			state = "open";
+		},
+		hold() {
+			for (const outgoing of pairs.values()) held.set(outgoing, []);
+		},
+		async deliver() {
+			const answers = [...held].map(
+				([outgoing, chunks]) =>
+					new Promise<void>((resolve) => {
+						if (chunks.length === 0 || outgoing.destroyed) resolve();
+						outgoing.once("data", () => resolve());
+						outgoing.once("close", () => resolve());
+						outgoing.write(Buffer.concat(chunks));
+					}),
+			);
+			held.clear();
+			await Promise.all(answers);
 		},
 		redirect(port) {
 			target = port;

@@ -34,6 +34,11 @@ const QUERY_MS = 5_000;
 /** After a connection failed none is tried for so long, at first and at most, in ms; somewhere in its upper half. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
 
+/** Of one who wants a connection. */
+interface Turn {
+	isWaiting: boolean;
+}
+
 /** A pool of connections to one database. */
 export class Database {
 	readonly #options: DatabaseOptions;
@@ -79,7 +84,8 @@ export class Database {
 	/** A connection of one's own within `ms`; must be released. */
 	async connect(ms = CONNECT_MS): Promise<pg.PoolClient> {
 		if (this.#clock.monotonic() < this.#downUntil) throw new DatabaseDownError("no answer a moment ago");
-		const connecting = this.#inTurn();
+		const turn: Turn = { isWaiting: false };
+		const connecting = this.#inTurn(turn);
 		try {
 			const client = await withDeadline(this.#clock, "connection", ms, () => connecting);
 			this.#pauseMs = 0;
@@ -89,14 +95,25 @@ export class Database {
 				(late) => late.release(),
 				() => {},
 			);
+			// Those before it were slow: that is no fault of the database's.
+			if (turn.isWaiting)
+				throw thrown instanceof DatabaseDownError
+					? thrown
+					: new DatabaseDownError("all connections are busy");
+			// Whatever it is, the next one would meet it too.
+			this.#pause();
 			throw this.#judge(thrown);
 		}
 	}
 
 	/** No more are tried at once than there may be: who waits for his turn is told as soon as one fails. */
-	async #inTurn(): Promise<pg.PoolClient> {
+	async #inTurn(turn: Turn): Promise<pg.PoolClient> {
 		if (this.#free > 0) this.#free -= 1;
-		else await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+		else {
+			turn.isWaiting = true;
+			await new Promise<void>((resolve, reject) => this.#waiting.push({ resolve, reject }));
+			turn.isWaiting = false;
+		}
 		try {
 			const client = await this.#connected();
 			const release = client.release.bind(client);

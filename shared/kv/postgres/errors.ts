@@ -39,6 +39,8 @@ export class StoreLostError extends Error {
 	}
 }
 
+/** Our own, which say more. */
+const OURS = /^(STORE_\w+|DATABASE_(URL|REFUSED)|LATER_VERSION)$/;
 /** SQLSTATE classes and codes of a server that is not to be had now (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
 const DOWN_STATES = /^(08|57P0[123]$|53300$|25006$)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
@@ -53,7 +55,7 @@ export function codeOf(thrown: unknown): string | null {
 export function isDown(thrown: unknown): boolean {
 	const code = codeOf(thrown);
 	if (thrown instanceof DatabaseDownError) return true;
-	if (refusedError(thrown) !== null) return false;
+	if (refusedError(thrown) !== null || OURS.test(code ?? "")) return false;
 	// pg has no code for a connection that ended, and for its own time-outs.
 	return code === null || !SQLSTATE.test(code) || DOWN_STATES.test(code);
 }

@@ -47,18 +47,21 @@ const RETRY_MS = 250;
 const LOCK_CLASS = 713_351;
 /** Two schemas of one database are two databases. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
-const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, pid, until)
-	VALUES ($1, 1, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
-	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, pid = excluded.pid, until = excluded.until
+const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until)
+	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
+	ON CONFLICT (store) DO UPDATE SET epoch = h.epoch + 1, seq = 0, pid = excluded.pid, until = excluded.until
 	RETURNING epoch`;
 const KEEP = `UPDATE leeward_holder
 	SET pid = pg_backend_pid(), until = clock_timestamp() + $3 * interval '1 millisecond'
 	WHERE store = $1 AND epoch = $2 RETURNING epoch`;
 const LOOK = "SELECT epoch FROM leeward_holder WHERE store = $1 AND epoch = $2";
 /** Ends the session of a holder that has not been heard of: it keeps the lock while its process is stopped. */
-const EVICT = `SELECT pg_terminate_backend(h.pid) FROM leeward_holder h
-	JOIN pg_locks l ON l.pid = h.pid AND l.locktype = 'advisory' AND l.classid = $2 AND l.granted
-	WHERE h.store = $1 AND h.until < clock_timestamp()`;
+const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_locks l
+	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datname = current_database()
+	WHERE h.store = $2 AND h.until < clock_timestamp()
+	AND l.locktype = 'advisory' AND l.granted AND l.database = a.datid AND l.classid = $1
+	AND l.objid = (hashtext(current_schema() || ' ' || $2)::bigint & 4294967295)::oid
+	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
 /** The right to a store. */
 export class Lease {
@@ -149,7 +152,7 @@ export class Lease {
 				values: [LOCK_CLASS, this.#store],
 			});
 			if (rows[0]?.got === true) return session;
-			await session.query({ text: EVICT, values: [this.#store, LOCK_CLASS] });
+			await session.query({ text: EVICT, values: [LOCK_CLASS, this.#store, this.#ttlMs] });
 			session.release();
 			return null;
 		} catch (thrown) {
@@ -201,6 +204,11 @@ export class Lease {
 					? database.query({ text: LOOK, values })
 					: rowsOf(session, KEEP, [...values, this.#ttlMs]);
 			if ((await query).length === 0) this.lost();
+			// It ended as it answered.
+			if (known !== null && this.#session !== known) {
+				if (!this.#isOver) this.#plan(RETRY_MS);
+				return;
+			}
 			if (this.#isOver) {
 				if (session !== known) session?.release(true);
 			} else if (session === null) this.#plan(RETRY_MS);

@@ -5,7 +5,7 @@ import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
 import type { Change, SharedStore } from "../port.ts";
-import { Database, type DatabaseOptions, type Rows } from "./database.ts";
+import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { Lease, type Patience } from "./lease.ts";
 import { migrate } from "./migrate.ts";
@@ -26,8 +26,12 @@ export interface PostgresDependencies {
 	readonly onLost?: () => void;
 }
 
-/** Rows that a range fetches at a time. */
-const PAGE = 500;
+/** Rows that a range fetches at a time: at first, and at most. */
+const [FIRST_PAGE, PAGE] = [64, 500];
+/** A page is to have about so many bytes, by the size of what came before it. */
+const PAGE_BYTES = 1024 * 1024;
+/** How long a range, which nobody's request waits for, tries to get one page, in ms. */
+const PAGE_MS = 10_000;
 /**
  * How long a read of one value may take, and writes wait for a database that is out, from the first one on that met it, in
  * ms: clients wait for them.
@@ -35,6 +39,8 @@ const PAGE = 500;
 const PATIENCE_MS = 1_000;
 /** One that finds it out for longer is tried for so long, in ms. */
 const TRY_MS = 500;
+/** What a database takes in a millisecond at least. */
+const BYTES_PER_MS = 1024;
 /** Between two tries of a write, in ms. */
 const RETRY_MS = 50;
 
@@ -42,10 +48,11 @@ const GET = "SELECT value FROM leeward_store WHERE store = $1 AND key = $2";
 const RANGE = `SELECT key, value FROM leeward_store
 	WHERE store = $1 AND key >= $2 AND key < $3 ORDER BY key LIMIT $4`;
 /**
- * All changes in one statement, which is one transaction. Nothing is changed where the epoch is not the writer's any more;
- * its row stays locked until the commit, so that nobody takes the store over in between.
+ * All changes in one statement, which is one transaction. Nothing is changed where the epoch is not the writer's any more, or
+ * a later write came first; the row stays locked until the commit, so that nobody takes the store over in between.
  */
-const WRITE = `WITH held AS (SELECT 1 FROM leeward_holder WHERE store = $1 AND epoch = $2 FOR SHARE),
+const WRITE = `WITH held AS (
+		UPDATE leeward_holder SET seq = $6 WHERE store = $1 AND epoch = $2 AND seq < $6 RETURNING 1),
 	gone AS (DELETE FROM leeward_store WHERE store = $1 AND key = ANY($3::text[]) AND EXISTS (SELECT 1 FROM held)),
 	put AS (INSERT INTO leeward_store (store, key, value)
 		SELECT $1, t.key, t.value FROM unnest($4::text[], $5::bytea[]) AS t(key, value) WHERE EXISTS (SELECT 1 FROM held)
@@ -86,6 +93,8 @@ class PostgresStore implements SharedStore {
 	readonly #clock: Clock;
 	readonly #group: GroupCommit;
 	#isClosed = false;
+	/** Of the last try of a write. */
+	#seq = 0;
 	/** Since when writes fail, in monotonic ms; null: the last one came through. */
 	#outSince: number | null = null;
 
@@ -102,19 +111,19 @@ class PostgresStore implements SharedStore {
 	}
 
 	async get(key: string): Promise<Buffer | null> {
-		const [row] = await this.#database.query(
-			{ name: "get", text: GET, values: [this.#store, key] },
-			PATIENCE_MS,
-		);
+		const [row] = await this.#read({ name: "get", text: GET, values: [this.#store, key] }, PATIENCE_MS);
 		return row === undefined ? null : (row.value as Buffer);
 	}
 
 	async *range(start: string, end: string, limit = Number.POSITIVE_INFINITY) {
 		let from = start;
+		let page = FIRST_PAGE;
 		for (let left = limit; left > 0; ) {
-			const count = Math.min(PAGE, left);
+			const count = Math.min(page, left);
 			const values = [this.#store, from, end, count];
-			const rows = await this.#database.query({ name: "range", text: RANGE, values });
+			const rows = await this.#read({ name: "range", text: RANGE, values }, PAGE_MS);
+			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
+			page = Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES * rows.length) / bytes)));
 			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
 			const last = rows.at(-1);
 			if (last === undefined || rows.length < count) return;
@@ -136,6 +145,19 @@ class PostgresStore implements SharedStore {
 		await this.#database.close();
 	}
 
+	/** Tries for `ms`, however often the connection ends. */
+	async #read(query: Query, ms: number): Promise<Rows> {
+		const until = this.#clock.monotonic() + ms;
+		for (;;) {
+			try {
+				return await this.#database.query(query, Math.max(RETRY_MS, until - this.#clock.monotonic()));
+			} catch (thrown) {
+				if (!isDown(thrown) || this.#clock.monotonic() + RETRY_MS > until) throw thrown;
+				await pause(this.#clock, RETRY_MS);
+			}
+		}
+	}
+
 	/** The same changes may be written twice: a connection that ended does not tell whether they were. */
 	async #commit(changes: readonly Change[]): Promise<void> {
 		const last = new Map(changes.map(({ key, value }) => [key, value]));
@@ -150,10 +172,12 @@ class PostgresStore implements SharedStore {
 			}
 		}
 		const begun = this.#clock.monotonic();
-		const until = Math.max((this.#outSince ?? begun) + PATIENCE_MS, begun + TRY_MS);
+		const bytesMs = values.reduce((sum, { length }) => sum + length, 0) / BYTES_PER_MS;
+		const until = Math.max((this.#outSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
 		for (;;) {
 			const now = this.#clock.monotonic();
-			const given = [this.#store, this.#lease.epoch, gone, keys, values];
+			this.#seq += 1;
+			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq];
 			const query = { name: "write", text: WRITE, values: given };
 			let rows: Rows;
 			try {
@@ -162,7 +186,7 @@ class PostgresStore implements SharedStore {
 				if (!isDown(thrown)) throw thrown;
 				this.#outSince ??= begun;
 				const failed = this.#clock.monotonic();
-				if (failed + RETRY_MS > until || failed > this.#outSince + PATIENCE_MS) throw thrown;
+				if (failed + RETRY_MS > until) throw thrown;
 				await pause(this.#clock, RETRY_MS);
 				continue;
 			}

@@ -13,6 +13,8 @@ ALTER TABLE leeward_store ALTER COLUMN value SET STORAGE EXTERNAL;
 CREATE TABLE leeward_holder (
 	store text PRIMARY KEY,
 	epoch bigint NOT NULL,
+	-- Of its last write. One that was given up may still arrive: behind a later one it changes nothing.
+	seq bigint NOT NULL,
 	-- Of the session that holds the store's lock.
 	pid integer NOT NULL,
 	-- A holder that has not said anything for so long is gone.
