@@ -144,6 +144,8 @@ async function connect(
 	);
 	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
 	const parts: readonly Component[] = [
+		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
+		sink("standby", () => standby.stop()),
 		sink("store", () => kv.close()),
 		sink("journal", () => journal.close()),
 		sink("node", async () => node?.close()),
@@ -153,8 +155,6 @@ async function connect(
 		clientTrust,
 		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
 		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
-		// Until it has given its place away.
-		sink("standby", () => standby.stop()),
 		front,
 	];
 	return { component: sequence("boost", parts, { log, clock }), port: () => front.port };

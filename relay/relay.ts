@@ -261,6 +261,8 @@ async function connect(
 	);
 
 	const parts: readonly Component[] = [
+		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
+		sink("standby", () => standby.stop()),
 		sink("store", () => resources.close()),
 		sink("records", () => blockLoop.flush(true)),
 		sink("builders", () => fanout.close()),
@@ -289,8 +291,6 @@ async function connect(
 			},
 			stop: async () => {},
 		},
-		// Until it has given its place away.
-		sink("standby", () => standby.stop()),
 		ingress,
 	];
 	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };
