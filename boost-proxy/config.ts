@@ -27,6 +27,7 @@ export const BOOST_SETTINGS = {
 	PORT: portRow("8081"),
 	HOST: SERVER_ROWS.HOST,
 	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
+	METRICS_TOKEN: SERVER_ROWS.METRICS_TOKEN,
 	RELAY_URL: row(
 		"our relay",
 		"an http or https URL without a query, to which paths are added",
@@ -107,6 +108,7 @@ export const BOOST_SETTINGS = {
 		secret: true,
 	},
 	REQUEST_BUDGET_MS: duration("all the time that a request may take", 100, 60_000, "10000"),
+	MAX_CONNECTIONS_PER_CLIENT: SERVER_ROWS.MAX_CONNECTIONS_PER_CLIENT,
 	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,
 	MAX_BATCH: SERVER_ROWS.MAX_BATCH,
 	RATE_LIMIT_RPS: SERVER_ROWS.RATE_LIMIT_RPS,

@@ -5,9 +5,10 @@ import { type Clock, pause } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { addressReader } from "../shared/http/clientIdentity.ts";
+import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/httpAnswer.ts";
 import { startListening } from "../shared/http/listening.ts";
-import { metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
+import { guardedMetricsRoute, metricsRoute, opsRoutes } from "../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../shared/http/server.ts";
@@ -65,7 +66,6 @@ export interface Front extends Component {
 
 /** Paths whose JSON-RPC boost understands itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
-const NO_METRICS: Route = { path: "/metrics", handle: () => jsonAnswer(404, { error: "unknown path" }) };
 /** Polls of one's own transactions that are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
@@ -104,7 +104,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const post = createBoostPost(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{
-			...{ submissions, cancels, views, syncWaits, failover, upstreams, limiter, readAddress, clock },
+			...{ submissions, cancels, views, syncWaits, failover, upstreams, limiter, clock },
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
 			onCall: (method, outcome, seconds) => metrics.call(method, outcome, seconds),
@@ -140,7 +140,6 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			});
 		},
 	};
-	const metricsOnly = metricsRoute(parts.registry);
 	const routes: readonly Route[] = [
 		status,
 		...operatorRoutes(
@@ -148,10 +147,13 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, journal },
 		),
 		...opsRoutes({ checks: [roadCheck(upstreams)], draining }, { clock, log }),
-		// Where they have a port of their own, what is passed on must not show the relay's in their place.
-		config.METRICS_PORT === undefined ? metricsOnly : NO_METRICS,
+		// In any case, so that what is passed on never shows the relay's in their place.
+		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
 	];
-	const common = { host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS };
+	const common = {
+		...connectionsOf(config),
+		...{ host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS },
+	};
 	const deps = { readAddress, limiter, log, clock };
 	const main = createHttpServer(
 		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor },
@@ -160,9 +162,8 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {
 		const port = config.METRICS_PORT;
-		servers.push(
-			createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: [metricsOnly] }, deps),
-		);
+		const open = [metricsRoute(parts.registry)];
+		servers.push(createHttpServer({ ...common, name: "metrics", port, rpcPaths: [], routes: open }, deps));
 	}
 	return {
 		name: "front",

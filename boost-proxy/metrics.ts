@@ -2,6 +2,7 @@
 
 import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
+import { FULLNESS_OF } from "../shared/shares/shares.ts";
 import { type Attempted, BREAKER_STATES, type ProbeWord, type TripReason } from "./domain/breakerPorts.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
 import type { Journal, Upstreams } from "./domain/ports.ts";
@@ -139,8 +140,16 @@ export function watchBoost(metrics: Metrics, { upstreams, journal, websockets }:
 		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
 	);
 	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => journal.depth);
-	metrics.gauge("boost_journal_durable", "1 where the last write of the journal came through", () =>
-		journal.isDurable ? 1 : 0,
+	metrics.gauge(
+		"boost_journal_durable",
+		"1 where the last write of the journal came through, and it is not full",
+		() => (journal.isDurable && !journal.isFull ? 1 : 0),
+	);
+	metrics.gauges(
+		"boost_journal_fullness",
+		"How full the journal is, 0 to 1: of all, and of the client that has the most",
+		labelSets({ of: FULLNESS_OF }),
+		({ of }) => journal.fullness[of === "all" ? "all" : "client"],
 	);
 	metrics.gauge("boost_websockets", "Websockets that are passed through", websockets);
 }

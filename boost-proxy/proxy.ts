@@ -3,6 +3,7 @@
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
+import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
@@ -64,7 +65,8 @@ async function assemble(
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
 	// Nobody else stands in for boost: what comes is held as long as there is time to answer it.
 	const holdMs = config.REQUEST_BUDGET_MS * HELD_SHARE;
-	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs }, { clock, log });
+	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs };
+	const standby = new Standby(place, { clock, log });
 	let kv: KeyValueStore | null = null;
 	try {
 		kv = await (overrides.openStore ?? openStore)("boost", config, {

@@ -1,37 +1,39 @@
-// PER BLOCK: what comes in is a change of the canonical chain, what goes out is, in this order: what was mined or
-// came back, what expired, the next round of simulations and dispatches, and what is settled for good.
+// PER BLOCK: what was mined or came back, what expired, the next round of simulations and dispatches, and what is settled
+// for good. Only what can be in the next block costs more than a look at it, and no look holds up other work.
 
 import type { Background } from "../shared/background.ts";
-import { pause, type Timer } from "../shared/clock.ts";
+import { type Clock, pause, type Timer } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { ChainChanges, type ChainChangesDependencies, WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
-import type { Block, ChainUpdate, NextBlock } from "./domain/chain.ts";
+import { type Block, type ChainUpdate, earlierTime, laterTime, type NextBlock } from "./domain/chain.ts";
 import { mustPass } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import { isLive, type Stage } from "./domain/lifecycle.ts";
+import { isLive } from "./domain/lifecycle.ts";
 import type { TransactionStore } from "./domain/ports.ts";
-import type { TransactionRecord } from "./domain/record.ts";
 import type { LedgerEntry } from "./status/ledger.ts";
 
-/** How long one behind a nonce gap waits at most, in ms: go-ethereum's lifetime of a queued transaction. */
-export const GAP_LIFE_MS = 3 * 3600 * 1000;
+/** How long one behind a nonce gap waits at most, in seconds of the chain: go-ethereum's lifetime of a queued transaction. */
+export const GAP_LIFE_S = 3 * 3600;
 /** Between two tries while the node does not answer, in ms. */
 const RETRY_MS = 500;
 /** How long what must not wait for the next block is gathered, in ms. */
 const FLUSH_MS = 50;
-/** Senders looked at before other work gets its turn. */
-const SLICE = 200;
+/** How long a walk over all that is held goes on before other work has its turn, in ms. */
+const TURN_MS = 5;
+/** Records in one write. */
+const PART = 200;
 
 export interface BlockLoopOptions {
 	readonly txTtlBlocks: number;
+	readonly slotSeconds: number;
 }
 
 export interface BlockLoopDependencies extends ChainChangesDependencies {
 	readonly store: TransactionStore & { purge(now: number): Promise<number> };
 	readonly runner: Pick<ChainRunner, "run">;
 	/** Set once a head's inclusions are known. */
-	readonly tip: { set(head: Block, next: NextBlock | null): void };
+	readonly tip: { head(): Block | null; set(head: Block, next: NextBlock | null): void };
 	/** What the block after the head allows. */
 	readonly nextOf: () => NextBlock | null;
 	/** Told of each head before anything is sent for the next block. */
@@ -49,6 +51,7 @@ export class BlockLoop {
 	/** Whether a head was worked off since the start. */
 	#resumed = false;
 	#flushing: Timer | null = null;
+	#isPurging = false;
 
 	constructor(options: BlockLoopOptions, dependencies: BlockLoopDependencies) {
 		this.#options = options;
@@ -85,91 +88,135 @@ export class BlockLoop {
 			}
 		}
 		if (this.#stop.signal.aborted) return;
+		await this.#review(update.head.number);
 		await this.#lookAtAll(update);
-		await this.#settle(update.head.number);
+		await this.#settle(update.head);
 	}
 
 	async #follow(update: ChainUpdate): Promise<void> {
-		const { accounts, onHead, nextOf, tip } = this.#deps;
+		const { accounts, onHead, nextOf, tip, pool } = this.#deps;
 		this.#changes.takeBack(update);
 		await this.#changes.include(update, this.#stop.signal);
 		accounts.setHead(update.head.number);
-		tip.set(update.head, nextOf());
+		const next = nextOf();
+		tip.set(update.head, next);
+		if (next !== null) pool.setNext(next);
 		onHead(update);
 		// Behind the tip: what is found dropped from here on is judged by the new chain.
 		if (update.gap || update.reverted.length > 0) await this.#changes.reconsider();
-		this.#changes.cancelAgain(update.head.number, !this.#resumed);
+	}
+
+	/** Each transaction that is held or watched: whether its end must be told again, and whether its life is over. */
+	async #review(head: number): Promise<void> {
+		const { ledger, clock, runner } = this.#deps;
+		const anew = !this.#resumed;
 		this.#resumed = true;
-		this.#changes.heal();
-		this.#expire(update.head.number);
+		const changed = new Set<string>();
+		await inTurns(ledger.entries(), clock, (entry) => {
+			this.#changes.cancelAgain(entry, head, anew);
+			if (this.#changes.heal(entry) || this.#expire(entry, head)) changed.add(entry.record.from);
+		});
+		// What stands behind it may wait from now on, or no longer: once all of its age have ended.
+		for (const sender of changed) runner.run(sender, "held", false);
 	}
 
-	/** Every sender for the new next block: simulated where it must be, else sent again as it is. */
+	/**
+	 * Every sender whose first transaction can be in the next block: simulated where it must be, else sent again as it is.
+	 * Beside these whoever's nonce the blocks have moved.
+	 */
 	async #lookAtAll(update: ChainUpdate): Promise<void> {
+		const { pool, clock } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
-		let looked = 0;
-		for (const sender of this.#deps.pool.senders()) {
-			this.#look(sender, update.gap || touched.has(sender));
-			looked += 1;
-			if (looked % SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
-		}
+		await inTurns(pool.senders(), clock, (sender) => {
+			const canGoOut = pool.canGoOut(sender);
+			this.#look(sender, canGoOut, update.gap || touched.has(sender), update.head.number);
+		});
 	}
 
-	#look(sender: string, fresh: boolean): void {
+	#look(sender: string, canGoOut: boolean, moved: boolean, head: number): void {
 		const { pool, ledger, runner } = this.#deps;
 		const { ready } = pool.chain(sender);
 		const passed = ready.map((entry) => ledger.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map((entry, i) =>
 			mustPass({ policy: policyOf(entry.transaction.path), passed: passed[i] === true, eligible: [] }),
 		);
+		// It was out, and the base fee has risen above it: its user is told that it is held.
+		const isHeldNow = ready[0]?.outFor === head && checked[0] === true;
+		if (!canGoOut && !moved && !isHeldNow) return;
 		// What is out and must pass again goes before what failed: its user waits for this very block.
 		const priority = checked.some((must, i) => must && passed[i] === true) ? "again" : "held";
-		runner.run(sender, priority, fresh || checked.includes(true));
+		runner.run(sender, priority, moved || checked.includes(true));
 	}
 
-	/** Ends what has lived its blocks, or waited too long behind a gap. */
-	#expire(head: number): void {
+	/** Ends what has lived its blocks, or waited too long behind a gap; answers whether it did. */
+	#expire({ record }: LedgerEntry, head: number): boolean {
 		const { pool, ledger, clock, broadcaster } = this.#deps;
-		for (const { record } of ledger.entries()) {
-			const entry = pool.get(record.hash);
-			if (entry === undefined || !entry.durable) continue;
-			const over =
-				record.firstBlock === null
-					? clock.now() - waitsSince(record) > GAP_LIFE_MS
-					: head + 1 >= record.firstBlock + this.#options.txTtlBlocks;
-			if (!over) continue;
-			pool.remove(entry);
-			ledger.emit(record.hash, { type: "expired", at: clock.now(), block: head });
-			// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
-			if (policyOf(record.path).form === "private") {
-				broadcaster.cancel(entry.transaction, [...entry.sentTo], head + 1);
-			}
+		const { txTtlBlocks, slotSeconds } = this.#options;
+		if (!isLive(record.stage)) return false;
+		const entry = pool.get(record.hash);
+		if (entry === undefined || !entry.durable) return false;
+		const last =
+			record.firstBlock === null
+				? (record.block ?? head) + Math.ceil(GAP_LIFE_S / slotSeconds)
+				: record.firstBlock + txTtlBlocks - 1;
+		if (head < last) return false;
+		pool.remove(entry);
+		ledger.emit(record.hash, { type: "expired", at: clock.now(), block: head });
+		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
+		if (policyOf(record.path).form === "private") {
+			broadcaster.cancel(entry.transaction, [...entry.sentTo], head + 1);
 		}
+		return true;
 	}
 
 	/**
-	 * What was mined or has ended 64 blocks ago is final; the rest of what changed is written. A store that fails holds
-	 * up no block: what was not written is written with a later one.
+	 * What changed is written; what was mined or has ended 64 blocks ago is final. A store that fails holds up no block:
+	 * what was not written is written with a later one.
 	 */
-	async #settle(head: number): Promise<void> {
-		const { ledger, store, clock, pool, log } = this.#deps;
-		const settled = new Map<TransactionRecord, Stage>();
-		for (const { record } of ledger.entries()) {
-			// In the pool: it is being admitted anew, and its bytes are needed.
-			if (isLive(record.stage) || record.block === null || pool.get(record.hash) !== undefined) continue;
-			if (record.block + WATCH_BLOCKS <= head && !ledger.isEnding(record.hash))
-				settled.set(record, record.stage);
-		}
+	async #settle(head: Block): Promise<void> {
+		const { ledger, store, clock, background, log } = this.#deps;
 		try {
-			if (settled.size > 0) await store.settle([...settled.keys()], clock.now());
-			// One that its user has ended meanwhile is settled with the next block.
-			for (const [record, stage] of settled) {
-				if (record.stage === stage && !ledger.isEnding(record.hash)) ledger.close(record);
-			}
 			await this.flush(false);
-			await store.purge(clock.now());
+			const final: LedgerEntry[] = [];
+			await inTurns(ledger.entries(), clock, (entry) => {
+				if (this.#isFinal(entry, head.number)) final.push(entry);
+			});
+			for (let i = 0; i < final.length; i += PART) {
+				// Some may be on their way back by now.
+				const part = final.slice(i, i + PART).filter((entry) => this.#isFinal(entry, head.number));
+				const stages = part.map(({ record }) => record.stage);
+				const records = part.map(({ record }) => record);
+				await store.settle(records, laterTime(clock.now(), head));
+				// One that its user has ended meanwhile is settled with the next block.
+				records.forEach((record, i) => {
+					if (record.stage === stages[i] && !ledger.isEnding(record.hash)) ledger.close(record);
+				});
+			}
 		} catch (thrown) {
-			log.error("records could not be written", { block: head, fault: safeError(thrown) });
+			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
+			return;
+		}
+		if (this.#isPurging) return;
+		this.#isPurging = true;
+		background.run("purge", () => this.#purge(head));
+	}
+
+	#isFinal({ record }: LedgerEntry, head: number): boolean {
+		const { ledger, pool } = this.#deps;
+		if (isLive(record.stage) || record.block === null || record.block + WATCH_BLOCKS > head) return false;
+		// In the pool: it is being admitted anew, and its bytes are needed.
+		return pool.get(record.hash) === undefined && !ledger.isEnding(record.hash);
+	}
+
+	/** Beside the blocks, which need not wait for it. */
+	async #purge(head: Block): Promise<void> {
+		const { store, clock, log } = this.#deps;
+		try {
+			await store.purge(earlierTime(clock.now(), head));
+		} catch (thrown) {
+			log.error("old records could not be forgotten", { block: head.number, fault: safeError(thrown) });
+		} finally {
+			this.#isPurging = false;
 		}
 	}
 
@@ -185,18 +232,27 @@ export class BlockLoop {
 
 	/** Writes what changed; `all`: deliveries that nothing else came with too. */
 	async flush(all: boolean): Promise<void> {
-		const { ledger, store } = this.#deps;
-		const changed = ledger.takeChanged(all);
-		try {
-			await store.update(changed);
-		} catch (thrown) {
-			ledger.putBack(changed);
-			throw thrown;
+		const { ledger, store, clock, tip } = this.#deps;
+		for (;;) {
+			const changed = ledger.takeChanged(all, PART);
+			if (changed.length === 0) return;
+			try {
+				await store.update(changed, laterTime(clock.now(), tip.head()));
+			} catch (thrown) {
+				ledger.putBack(changed);
+				throw thrown;
+			}
 		}
 	}
 }
 
-/** Since when it has waited for its turn, in ms: not the while before, in which it was out. */
-function waitsSince({ events, receivedAt }: TransactionRecord): number {
-	return events.findLast(({ type }) => type === "queued")?.at ?? receivedAt;
+/** Calls `visit` for each of `items`, those that come meanwhile included; other work has its turn in between. */
+async function inTurns<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => void): Promise<void> {
+	let begun = clock.monotonic();
+	for (const item of items) {
+		visit(item);
+		if (clock.monotonic() - begun < TURN_MS) continue;
+		await new Promise((resolve) => setImmediate(resolve));
+		begun = clock.monotonic();
+	}
 }

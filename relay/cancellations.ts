@@ -1,11 +1,14 @@
-// PER CANCEL: a hash and who asks, or a self-transfer that takes back what was sent with soft cancellations, come in;
-// the transaction is gone from the pool at once, and when that is on disk its builders are told and the answer goes out.
+// PER CANCEL: by hash, or by a self-transfer that takes back what was sent with soft cancellations. The transaction is gone
+// from the pool at once; when that is on disk its builders are told and the answer goes out.
 
 import type { Clock } from "../shared/clock.ts";
 import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import { clientOf } from "../shared/http/clientIdentity.ts";
+import { WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
+import { laterTime } from "./domain/chain.ts";
 import { isLive } from "./domain/lifecycle.ts";
 import type {
 	Accounts,
@@ -57,16 +60,17 @@ export class Cancellations implements Canceller {
 		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
 		const settled = await store.settled(hash).catch(() => null);
 		const transaction = ledger.get(hash)?.transaction ?? pool.get(hash)?.transaction;
-		// Who submitted it is forgotten once it is settled.
 		const owner = transaction?.tx ?? settled;
 		if (owner === null) return false;
-		const origin = transaction?.origin ?? null;
+		// Who submitted it counts for as long as what has ended is watched.
+		const isWatched = this.#head() < (settled?.block ?? 0) + WATCH_BLOCKS;
+		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
 		if (transaction === undefined) return settled?.stage === "CANCELLED";
 		await writes.ended(hash);
 		await this.#placeIsWritten(transaction.tx);
 		const entry = pool.get(hash);
-		if (entry?.durable === true) await this.#end(entry, (ended) => store.update(ended));
+		if (entry?.durable === true) await this.#end(entry, (ended) => store.update(ended, this.#time()));
 		else await writes.ended(hash);
 		return ledger.get(hash)?.record.stage === "CANCELLED";
 	}
@@ -85,7 +89,7 @@ export class Cancellations implements Canceller {
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		if (!(await this.#wasSoft(tx))) return null;
-		const account = await accounts.get(tx.from).catch(() => null);
+		const account = await accounts.get(tx.from, clientOf(submission.origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
 		const expired = await expiredBefore(tx, this.#deps);
 		// Somebody else may have come in while node and disk were asked.
@@ -140,7 +144,7 @@ export class Cancellations implements Canceller {
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
 		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			await store.insert(transaction, record, ended);
+			await store.insert(transaction, record, ended, this.#time());
 			ledger.receive({ transaction, record });
 		};
 		const written =
@@ -198,6 +202,10 @@ export class Cancellations implements Canceller {
 
 	#cancelled(builders: readonly string[]) {
 		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+	}
+
+	#time(): number {
+		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
 	}
 
 	#head(): number {

@@ -1,13 +1,14 @@
-// What follows from a look at a sender's chain: its links, how they fared in the simulation and the plan for each come
-// in; events go out, dispatches to the builders, and what searchers may see of it. It asks the node for nothing.
+// Carries out what was planned for a sender's chain: events, dispatches to the builders, and what searchers may see of it.
+// It asks the node for nothing.
 
 import type { Clock } from "../shared/clock.ts";
 import type { NextBlock } from "./domain/chain.ts";
 import type { LinkPlan } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
+import type { QueueReason } from "./domain/events.ts";
 import type { Broadcaster, EventSink } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
-import type { SimulationError, SimulationOutcome } from "./domain/simulation.ts";
+import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "./domain/simulation.ts";
 import type { PoolEntry, SenderChain } from "./pool/pool.ts";
 
 /** Records by hash, as far as a chain needs them. */
@@ -61,11 +62,11 @@ export class ChainActions {
 		this.#deps = dependencies;
 	}
 
-	/** What stands behind a gap waits; told before anything is asked of the node. */
-	wait(waiting: readonly PoolEntry[]): void {
+	/** What stands behind a gap waits for the block `next` or a later one; told before anything is asked of the node. */
+	wait(waiting: readonly PoolEntry[], next: NextBlock): void {
 		for (const entry of waiting) {
 			if (policyOf(entry.transaction.path).shared === "always") this.#deps.searchers.share(entry);
-			this.#wait(entry, "nonceGap");
+			this.#wait(entry, "nonceGap", next);
 		}
 	}
 
@@ -121,7 +122,7 @@ export class ChainActions {
 		const { events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
-			this.#wait(entry, plan.reason);
+			this.#wait(entry, plan.reason, next);
 			return;
 		}
 		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
@@ -130,9 +131,7 @@ export class ChainActions {
 			const error = isDiscreet(sight) ? withoutDetails(plan.error) : plan.error;
 			// It has passed for this block and is out: that the node can't say so again now changes nothing.
 			if (error.code === "NODE_UNAVAILABLE" && entry.outFor === next.number) return;
-			const record = records.get(hash)?.record;
-			const told = record?.stage === "SIMULATION_FAILED" && record.block === next.number;
-			if (!told || record?.simulationError?.message !== error.message) {
+			if (!isTold(records.get(hash)?.record, error, next)) {
 				events.emit(hash, { type: "simulationFailed", at: clock.now(), block: next.number, error });
 			}
 			// It went out for this very block and fails now: the builders are told.
@@ -155,7 +154,7 @@ export class ChainActions {
 		this.#deps.onStep("broadcast", (clock.monotonic() - begun) / 1000);
 	}
 
-	#wait(entry: PoolEntry, reason: "nonceGap" | "behindHeld" | "behindUnchecked"): void {
+	#wait(entry: PoolEntry, reason: QueueReason, { number }: NextBlock): void {
 		const { events, clock, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		// Should its turn come again for the same block, it is sent and told again.
@@ -163,7 +162,7 @@ export class ChainActions {
 		const record = records.get(hash)?.record;
 		const last = record?.events.findLast((event) => event.type === "queued");
 		const known = record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason;
-		if (!known) events.emit(hash, { type: "queued", at: clock.now(), reason });
+		if (!known) events.emit(hash, { type: "queued", at: clock.now(), block: number - 1, reason });
 	}
 
 	/** It is its turn: its life starts, where it had not. Answers the first block of its life. */
@@ -186,6 +185,17 @@ function isDiscreet(sight: Sight | undefined): boolean {
 /** Whether all of `builders` have been given it for `block`. */
 function isOut(entry: PoolEntry, builders: readonly string[], block: number): boolean {
 	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
+}
+
+/** For these it waits as long as it takes: told once, and not anew for each block's fee. */
+const WAITS_FOR_FEE: ReadonlySet<SimulationErrorCode> = new Set(["FEE_CAP_TOO_LOW", "BLOB_FEE_CAP_TOO_LOW"]);
+
+/** Whether the record tells that it is held for `error`. */
+function isTold(record: TransactionRecord | undefined, error: SimulationError, next: NextBlock): boolean {
+	const last = record?.stage === "SIMULATION_FAILED" ? record.simulationError : null;
+	if (last?.code !== error.code) return false;
+	if (WAITS_FOR_FEE.has(error.code)) return true;
+	return record?.block === next.number && last.message === error.message;
 }
 
 /** The error by its code alone. */

@@ -1,7 +1,8 @@
-// What a change of the canonical chain means for the transactions: blocks that came and went come in, events go out,
-// and the pool holds again exactly what is pending. Called by the block loop; it sends nothing.
+// What a change of the canonical chain means for the transactions: it keeps ledger and pool in step with the blocks that
+// came and went. Called by the block loop; of builders it only takes things back.
 
 import { type Clock, pause } from "../shared/clock.ts";
+import { clientOf } from "../shared/http/clientIdentity.ts";
 import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
@@ -59,12 +60,14 @@ export class ChainChanges {
 		if (reverted.length > 0 || gap) pool.rewind(ancestor);
 		if (reverted.length === 0) return;
 		for (const [hash, block] of this.#owed) if (block > ancestor) this.#owed.delete(hash);
-		const gone = new Set(reverted.map((block) => block.hash));
-		for (const entry of ledger.entries()) {
-			const { record } = entry;
-			if (!isMined(record.stage) || record.blockHash === null || !gone.has(record.blockHash)) continue;
-			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? ancestor + 1 });
-			if (isLive(record.stage)) this.#revive(entry);
+		for (const block of reverted) {
+			for (const { hash } of block.transactions) {
+				const entry = ledger.get(hash);
+				if (entry === undefined || !isMined(entry.record.stage)) continue;
+				if (entry.record.blockHash !== block.hash) continue;
+				ledger.emit(hash, { type: "reorged", at: clock.now(), block: block.number });
+				if (isLive(entry.record.stage)) this.#revive(entry);
+			}
 		}
 	}
 
@@ -107,26 +110,28 @@ export class ChainChanges {
 		for (const entry of [...ledger.entries()]) {
 			const { record, transaction } = entry;
 			if (record.stage !== "DROPPED") continue;
-			const account = await accounts.get(transaction.tx.from);
+			const account = await accounts.get(transaction.tx.from, clientOf(transaction.origin));
 			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
 			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
 			this.#revive(entry);
 		}
 	}
 
-	/** The rule that all else keeps, seen to once a block: what is pending is in the pool, or its place is taken. */
-	heal(): void {
-		const { ledger, pool, writes } = this.#deps;
-		for (const entry of ledger.entries()) {
-			const { hash, stage } = entry.record;
-			if (!isLive(stage) || pool.get(hash) !== undefined || this.#owed.has(hash)) continue;
-			// It is being taken back.
-			if (writes.get(hash) !== undefined) continue;
-			const { from, nonce } = entry.transaction.tx;
-			// Its place is being taken: the write that is under way says so when it is done.
-			if (pool.at(from, nonce)?.durable === false) continue;
-			this.#revive(entry);
-		}
+	/**
+	 * The rule that all else keeps, seen to once a block: what is pending is in the pool, or its place is taken. Answers
+	 * whether it had to be seen to.
+	 */
+	heal(entry: LedgerEntry): boolean {
+		const { pool, writes } = this.#deps;
+		const { hash, stage } = entry.record;
+		if (!isLive(stage) || pool.get(hash) !== undefined || this.#owed.has(hash)) return false;
+		// It is being taken back.
+		if (writes.get(hash) !== undefined) return false;
+		const { from, nonce } = entry.transaction.tx;
+		// Its place is being taken: the write that is under way says so when it is done.
+		if (pool.at(from, nonce)?.durable === false) return false;
+		this.#revive(entry);
+		return true;
 	}
 
 	/** It stands in a block: nothing is sent or ended until the receipt tells how it went. */
@@ -195,32 +200,29 @@ export class ChainChanges {
 	}
 
 	/**
-	 * Tells builders again to forget what has ended, where none of them answered: it could not be reached, or, `anew`
-	 * (at the first head), the process ended before. A private transaction stays with them, a bundle until the block
-	 * after `head`.
+	 * Tells builders again to forget a transaction that has ended, where none of them answered: it could not be reached,
+	 * or, `anew` (at the first head), the process ended before. A private transaction stays with them, a bundle until the
+	 * block after `head`.
 	 */
-	cancelAgain(head: number, anew: boolean): void {
-		const { ledger, broadcaster } = this.#deps;
-		for (const { record, transaction } of ledger.entries()) {
-			if (isLive(record.stage) || isMined(record.stage)) continue;
-			const last = record.events.findLast(isEnd);
-			if (last === undefined) continue;
-			// One that had expired before its user ended it was with nobody then, unless they could not be told.
-			const isBare = last.type !== "expired" && last.builders.length === 0;
-			const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
-			const isPrivate = policyOf(transaction.path).form === "private";
-			if (!isPrivate && (end.type === "expired" || end.block < head)) continue;
-			const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
-			const answers = record.deliveries.filter(
-				({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
-			);
-			const untold = builders.filter((name) => {
-				const own = answers.filter(({ builder }) => builder === name);
-				// Without any answer it is on its way, unless the process has just begun.
-				return own.length === 0 ? anew : own.every(({ answer }) => !WAS_TOLD.has(answer));
-			});
-			if (untold.length > 0) broadcaster.cancel(transaction, untold, head + 1);
-		}
+	cancelAgain({ record, transaction }: LedgerEntry, head: number, anew: boolean): void {
+		if (isLive(record.stage) || isMined(record.stage)) return;
+		const last = record.events.findLast(isEnd);
+		if (last === undefined) return;
+		// One that had expired before its user ended it was with nobody then, unless they could not be told.
+		const isBare = last.type !== "expired" && last.builders.length === 0;
+		const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
+		const isPrivate = policyOf(transaction.path).form === "private";
+		if (!isPrivate && (end.type === "expired" || end.block < head)) return;
+		const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
+		const answers = record.deliveries.filter(
+			({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
+		);
+		const untold = builders.filter((name) => {
+			const own = answers.filter(({ builder }) => builder === name);
+			// Without any answer it is on its way, unless the process has just begun.
+			return own.length === 0 ? anew : own.every(({ answer }) => !WAS_TOLD.has(answer));
+		});
+		if (untold.length > 0) this.#deps.broadcaster.cancel(transaction, untold, head + 1);
 	}
 }
 

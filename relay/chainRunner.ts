@@ -1,9 +1,9 @@
-// PER SENDER: what comes in is a sender whose chain of nonces may have changed, what goes out are simulations,
-// the plan for each of its links, which chainActions.ts carries out. Called by the pipeline for each submission and by
-// the block loop for each head; for one sender it runs once at a time.
+// PER SENDER: simulates a chain of nonces that may have changed and plans each of its links, which chainActions.ts carries
+// out. Called by the pipeline for each submission and by the block loop for each head; for one sender it runs once at a time.
 
 import type { Background } from "../shared/background.ts";
 import type { Timer } from "../shared/clock.ts";
+import { clientOf } from "../shared/http/clientIdentity.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { ChainActions, type ChainActionsDependencies } from "./chainActions.ts";
 import type { Block, NextBlock } from "./domain/chain.ts";
@@ -11,6 +11,7 @@ import { type Link, linksToSimulate, planChain } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";
+import { feeProblem } from "./domain/transactionRules.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 
 export interface ChainRunnerOptions {
@@ -33,6 +34,8 @@ interface Job {
 	priority: Urgency;
 	fresh: boolean;
 	again: boolean;
+	/** Takes its simulation out of the queue where that is of no use any more. */
+	withdraw: () => void;
 }
 
 /** How soon a chain is looked at again when the node did not answer, in ms. */
@@ -67,9 +70,10 @@ export class ChainRunner {
 			if (RANK[priority] < RANK[job.priority]) job.priority = priority;
 			job.fresh ||= fresh;
 			job.again = true;
+			job.withdraw();
 			return;
 		}
-		const begun: Job = { priority, fresh, again: true };
+		const begun: Job = { priority, fresh, again: true, withdraw: () => {} };
 		this.#jobs.set(sender, begun);
 		this.#deps.background.run("chain", () => this.#work(sender, begun));
 	}
@@ -87,7 +91,7 @@ export class ChainRunner {
 				job.again = false;
 				job.fresh = false;
 				job.priority = "held";
-				await this.#look(sender, priority, fresh);
+				await this.#look(sender, priority, fresh, job);
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -106,20 +110,19 @@ export class ChainRunner {
 		this.#retries.set(sender, timer);
 	}
 
-	async #look(sender: string, priority: Urgency, fresh: boolean): Promise<void> {
+	async #look(sender: string, priority: Urgency, fresh: boolean, job: Job): Promise<void> {
 		const { pool, tip } = this.#deps;
 		const head = tip.head();
 		const next = tip.next();
 		if (head === null || next === null) return;
-		if (fresh && !(await this.#refresh(sender, head))) {
+		if (fresh && !(await this.#refresh(sender, head, priority))) {
 			this.run(sender, priority, fresh);
 			return;
 		}
 		const { ready, waiting } = pool.chain(sender);
-		this.#actions.wait(waiting);
+		this.#actions.wait(waiting, next);
 		const links = ready.map((entry) => this.#link(entry));
-		const count = linksToSimulate(links);
-		const outcomes = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), next, priority);
+		const outcomes = await this.#outcomes(sender, ready, links, { next, priority, job });
 		// The world may have moved while the node was asked: what was found out is then of no use.
 		if (
 			tip.head()?.hash !== head.hash ||
@@ -135,13 +138,33 @@ export class ChainRunner {
 	}
 
 	/**
+	 * How the links fare that must pass, as far as that can be found out. Nothing is simulated from the first one on whose
+	 * fees keep it out of the block.
+	 */
+	async #outcomes(
+		sender: string,
+		ready: readonly PoolEntry[],
+		links: readonly Link[],
+		look: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
+	): Promise<readonly (SimulationOutcome | undefined)[]> {
+		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, look.next));
+		const dear = problems.findIndex((problem) => problem !== null);
+		const count = linksToSimulate(dear < 0 ? links : links.slice(0, dear));
+		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), look);
+		return ready.map((_, i) => {
+			const error = i === dear ? problems[i] : null;
+			return error ? { ok: false, error } : simulated[i];
+		});
+	}
+
+	/**
 	 * Asks for the account, and ends what its nonce has passed. Answers false where the chain moved meanwhile: what was
 	 * found out is then of no use. Throws UpstreamError.
 	 */
-	async #refresh(sender: string, head: Block): Promise<boolean> {
+	async #refresh(sender: string, head: Block, priority: Urgency): Promise<boolean> {
 		const { accounts, pool, events, clock, inclusions, tip } = this.#deps;
 		const begun = clock.monotonic();
-		const account = await accounts.get(sender);
+		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
 		// One whose write is under way is not told of yet: it is looked at again when that is done.
 		const used = pool.setAccount(account).filter((entry) => entry.durable);
@@ -166,6 +189,12 @@ export class ChainRunner {
 		return true;
 	}
 
+	/** Whose turn it takes at the node: who sent the first of the chain. */
+	#client(sender: string): string {
+		const { ready, waiting } = this.#deps.pool.chain(sender);
+		return clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");
+	}
+
 	#link(entry: PoolEntry): Link {
 		return {
 			policy: policyOf(entry.transaction.path),
@@ -177,23 +206,30 @@ export class ChainRunner {
 	async #simulate(
 		sender: string,
 		entries: readonly PoolEntry[],
-		next: NextBlock,
-		priority: Urgency,
+		{ next, priority, job }: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
 	): Promise<readonly SimulationOutcome[]> {
-		const { accounts, simulations, clock } = this.#deps;
-		const account = await accounts.get(sender);
+		const { accounts, simulations, clock, pool } = this.#deps;
+		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		const block: BlockContext = {
 			...next,
 			stateBlock: next.number - 1,
 			feeRecipient: this.#options.feeRecipientOf(),
 		};
 		const begun = clock.monotonic();
-		const chain = entries.map((entry) => entry.transaction.tx);
-		const outcomes = await simulations.simulate(
-			{ block, sender, nonce: account.nonce, balance: account.balance, chain },
-			priority,
-		);
-		this.#deps.onStep("simulation", (clock.monotonic() - begun) / 1000);
-		return outcomes;
+		const unwanted = new AbortController();
+		job.withdraw = () => {
+			if (entries.some((entry) => pool.get(entry.transaction.tx.hash) !== entry)) unwanted.abort();
+		};
+		try {
+			return await simulations.simulate({
+				...{ block, priority, mayWait: true, signal: unwanted.signal },
+				client: clientOf(entries.at(-1)?.transaction.origin ?? ""),
+				accounts: new Map([[sender, account]]),
+				transactions: entries.map((entry) => entry.transaction.tx),
+			});
+		} finally {
+			job.withdraw = () => {};
+			this.#deps.onStep("simulation", (clock.monotonic() - begun) / 1000);
+		}
 	}
 }

@@ -37,6 +37,7 @@ export const RELAY_SETTINGS = {
 	HOST: SERVER_ROWS.HOST,
 	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 0 to 65535", "8090", port),
 	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
+	METRICS_TOKEN: SERVER_ROWS.METRICS_TOKEN,
 	ETH_RPC_URL: row(
 		"the execution node",
 		"an http or https URL",
@@ -75,6 +76,13 @@ export const RELAY_SETTINGS = {
 		address,
 	),
 	REFUND_PERCENT: row("the user's share of a bid", "percent, 0 to 100", "90", integer(0, 100), "90"),
+	BIDS_PER_TARGET: row(
+		"bids of one transaction that are with the builders",
+		"whole number, 1 to 8",
+		"3",
+		integer(1, 8),
+		"3",
+	),
 	TX_TTL_BLOCKS: SERVER_ROWS.TX_TTL_BLOCKS,
 	SUBSCRIPTION_ALIASES: row(
 		"other names for the subscription to pending transactions",
@@ -103,9 +111,17 @@ export const RELAY_SETTINGS = {
 		),
 		secret: true,
 	},
+	MAX_CONNECTIONS_PER_CLIENT: SERVER_ROWS.MAX_CONNECTIONS_PER_CLIENT,
 	MAX_BODY_BYTES: SERVER_ROWS.MAX_BODY_BYTES,
 	MAX_BATCH: SERVER_ROWS.MAX_BATCH,
 	RATE_LIMIT_RPS: SERVER_ROWS.RATE_LIMIT_RPS,
+	POOL_MAX_BYTES: row(
+		"pending transactions at most; a client may hold a sixteenth of it",
+		"bytes, 33554432 to 17179869184",
+		"268435456",
+		integer(33_554_432, 17_179_869_184),
+		"268435456",
+	),
 	MAX_HEAD_AGE_S: optional(
 		"an older head makes /readyz 503; five slots unless set",
 		"seconds, 1 to 86400",

@@ -4,6 +4,7 @@
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
+import { connectionsOf } from "../shared/http/connections.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
@@ -21,15 +22,15 @@ import type { ChainTip } from "./inclusion/chainTip.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
+import { askerOf } from "./ingress/needs.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { MarketParts } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
 import type { Pipeline } from "./pipeline.ts";
-import { POOL_LIMITS, type Pool } from "./pool/pool.ts";
+import { MAX_PER_SENDER, type Pool } from "./pool/pool.ts";
 import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
-import { feeRecipients } from "./simulation/feeRecipients.ts";
 import { createAnnouncer } from "./status/announcer.ts";
 import { eventHistory, eventNews } from "./status/eventMessages.ts";
 import { Followers } from "./status/followers.ts";
@@ -39,6 +40,8 @@ import type { Transactions } from "./store/transactions.ts";
 
 export interface FrontParts {
 	readonly rules: ChainRules;
+	/** The coinbase of a simulated block. */
+	readonly feeRecipientOf: () => string;
 	readonly pool: Pool;
 	readonly ledger: Ledger;
 	readonly store: Transactions;
@@ -80,17 +83,15 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 	ledger.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
 	const callMany = createCallMany(
 		{
-			...parts.rules,
+			rules: parts.rules,
 			slotSeconds: config.SLOT_SECONDS,
-			feeRecipientOf: feeRecipients(config.FEE_RECIPIENT),
-			fixedFeeRecipient: config.FEE_RECIPIENT !== undefined,
+			feeRecipientOf: parts.feeRecipientOf,
 		},
 		{
 			node: readNode,
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node: readNode }),
 			shared: market.shared,
 			clock,
-			log: log.child("callMany"),
 		},
 	);
 	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
@@ -100,6 +101,8 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			port: config.PORT,
 			searcherPort: config.SEARCHER_PORT,
 			metricsPort: config.METRICS_PORT,
+			metricsToken: config.METRICS_TOKEN,
+			connections: connectionsOf(config),
 			trustProxy: config.TRUST_PROXY,
 			boostSecret: config.BOOST_SECRET,
 			maxBodyBytes: config.MAX_BODY_BYTES,
@@ -107,7 +110,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			rateLimitRps: config.RATE_LIMIT_RPS,
 			drainMs,
 			about: { title: "Leeward relay", version },
-			info: infoReport(config, version, parts.rules.chainId, POOL_LIMITS.maxPerSender, market.open),
+			info: infoReport(config, version, parts.rules.chainId, MAX_PER_SENDER, market.open),
 		},
 		{
 			chainId: parts.rules.chainId,
@@ -116,7 +119,11 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			following: followers,
 			pending: parts.pool,
 			node: nodeReads(reads),
-			reads,
+			reads: {
+				weigh: (method) => reads.weigh(method),
+				maxParamsSize: (method) => reads.maxParamsSize(method),
+				call: (method, params, context) => reads.call(method, params, askerOf(context)),
+			},
 			callMany,
 			market: market.market,
 			bundles: market.bundles,

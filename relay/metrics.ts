@@ -2,6 +2,7 @@
 // call them.
 
 import { type Count, labelSets, type Metrics, type Observe } from "../shared/metrics.ts";
+import { FULLNESS_OF, type Fullness } from "../shared/shares/shares.ts";
 import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
 import { STAGES } from "./domain/lifecycle.ts";
@@ -26,6 +27,8 @@ export interface RelayMetrics {
 	readonly deliverySeconds: Observe<"builder">;
 	/** A bid or a plain bundle that was answered. */
 	readonly bundle: Count<"kind" | "outcome">;
+	/** What a bidder did in a block: see relay/auction/conduct.ts. */
+	readonly conduct: Count<"fact">;
 	/** A JSON-RPC call that ended. */
 	readonly call: Count<"method" | "outcome">;
 	/** A background task that failed. */
@@ -69,6 +72,11 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 			"Searchers' bundles by kind and outcome",
 			labelSets({ kind: ["bid", "plain"], outcome: ["accepted", "failed", ...BUNDLE_REFUSALS] }),
 		),
+		conduct: metrics.counter(
+			"relay_bids_in_blocks_total",
+			"Bids that landed, paid short, or lost to a lower one",
+			labelSets({ fact: ["landed", "short", "lost"] }),
+		),
 		call: metrics.counter(
 			"relay_calls_total",
 			"JSON-RPC calls by method",
@@ -77,7 +85,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds", "records"] }),
+			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds", "records", "conduct"] }),
 		),
 	};
 }
@@ -87,8 +95,12 @@ export interface RelayGauges {
 	readonly pending: () => number;
 	readonly ledger: () => number;
 	readonly lanes: () => number;
+	/** How full the fullest builder's lane is. */
+	readonly lanesFullness: () => Fullness;
 	/** Live bids. */
 	readonly bids: () => number;
+	/** Owners, senders and contracts whose bids are refused. */
+	readonly barred: () => number;
 	/** Number of the last block that was worked off; -1 before the first. */
 	readonly head: () => number;
 	readonly headAgeSeconds: () => number;
@@ -101,7 +113,14 @@ export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
 	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.ledger);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
+	metrics.gauges(
+		"relay_lane_fullness",
+		"How full the fullest builder's lane is, 0 to 1: of all, and of the client that has the most",
+		labelSets({ of: FULLNESS_OF }),
+		({ of }) => read.lanesFullness()[of === "all" ? "all" : "client"],
+	);
 	metrics.gauge("relay_bids", "Live bids", read.bids);
+	metrics.gauge("relay_barred_bidders", "Owners, senders and contracts that are barred", read.barred);
 	metrics.gauge("relay_head_number", "The last block that was worked off", read.head);
 	metrics.gauge("relay_head_age_seconds", "Age of the head", read.headAgeSeconds);
 	metrics.gauge("relay_subscriptions", "Subscriptions of websocket clients", read.subscriptions);

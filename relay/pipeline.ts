@@ -1,5 +1,5 @@
-// PER REQUEST: what comes in is a raw transaction and what its sender asked for, what goes out is its hash or a
-// refusal. Decode, admit, pool, write; then, behind the answer, the chain runner simulates, shares and broadcasts.
+// PER REQUEST: a raw transaction is decoded, admitted, put into the pool and written; then it is answered, and behind the
+// answer the chain runner simulates, shares and broadcasts it.
 
 import type { Clock } from "../shared/clock.ts";
 import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
@@ -8,9 +8,10 @@ import {
 	type DecodeReason,
 	decodeTransaction,
 } from "../shared/ethereum/transaction.ts";
-import { admit } from "./admission/admission.ts";
+import { clientOf } from "../shared/http/clientIdentity.ts";
+import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
 import type { ChainRunner } from "./chainRunner.ts";
-import type { AccountState } from "./domain/chain.ts";
+import { type AccountState, laterTime } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
 import { isEndedByUser, isLive, isMined } from "./domain/lifecycle.ts";
 import type {
@@ -25,7 +26,6 @@ import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import { known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
-import { ACCOUNT_RULES, type ChainRules, firstRefusal } from "./domain/transactionRules.ts";
 import { endedBy, expiredBefore, refusalOfMore, replacedBy } from "./endings.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
@@ -45,6 +45,8 @@ export interface PipelineDependencies {
 	readonly store: TransactionStore & NonceHolders;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
+	/** The node has a later head than the tracked one. */
+	readonly onLaterHead: () => void;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<ChainRunner, "run">;
 	/** Submissions whose write is under way: who sends the same bytes again meanwhile waits for the same write. */
@@ -63,13 +65,13 @@ export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | Re
 
 /** Takes submissions. */
 export class Pipeline implements Submitter {
-	readonly #chain: ChainRules;
+	readonly #options: AdmissionOptions;
 	readonly #deps: PipelineDependencies;
 	/** What an entry took the place of, for when its write fails and a later one has its place. */
 	readonly #predecessors = new WeakMap<PoolEntry, PoolEntry>();
 
-	constructor(chain: ChainRules, dependencies: PipelineDependencies) {
-		this.#chain = chain;
+	constructor(options: AdmissionOptions, dependencies: PipelineDependencies) {
+		this.#options = options;
 		this.#deps = dependencies;
 	}
 
@@ -97,11 +99,11 @@ export class Pipeline implements Submitter {
 		onStep("decode", (done - begun) / 1000);
 		if (!decoded.ok) return { outcome: "refused", rejection: undecodable(decoded.reason, decoded.message) };
 		const { tx } = decoded;
-		const past = await this.#past(tx);
+		const past = await this.#past(tx, submission);
 		if (past !== null && past !== "anew") return past;
 		const cancel = await cancellations.soft(tx, submission);
 		if (cancel !== null) return cancel;
-		const verdict = await admit(tx, this.#chain, this.#deps);
+		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - done) / 1000);
 		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
 		// What it takes back, or the same bytes, may have come in while the node was asked.
@@ -115,7 +117,7 @@ export class Pipeline implements Submitter {
 	}
 
 	/** What the relay knows of the hash: an answer, `anew` where it had ended and may come back, or null. */
-	async #past(tx: DecodedTransaction): Promise<SubmitOutcome | "anew" | null> {
+	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "anew" | null> {
 		const { ledger, store, accounts, writes } = this.#deps;
 		const write = writes.get(tx.hash);
 		if (write !== undefined) return write;
@@ -124,10 +126,12 @@ export class Pipeline implements Submitter {
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
 		if (!isEndedByUser(record.stage)) return "anew";
 		// Its user ended it: until its nonce is used, nothing happens. It is never admitted again.
-		const account = await accounts.get(tx.from).catch(() => null);
+		const client = clientOf(origin);
+		const account = await accounts.get(tx.from, client, true).catch(() => null);
 		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
-		const rejection = firstRefusal(ACCOUNT_RULES, tx, account);
-		return rejection === null ? known(tx.hash) : { outcome: "refused", rejection };
+		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
+		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return known(tx.hash);
+		return { outcome: "refused", rejection: verdict.rejection };
 	}
 
 	/** Into the pool and onto the disk. No other submission can come between the pool's rules and its entry. */
@@ -177,7 +181,7 @@ export class Pipeline implements Submitter {
 		await ledger.whileEnding([hash, ...ended.map((one) => one.hash)], async () => {
 			const begun = clock.monotonic();
 			try {
-				await store.insert(transaction, record, ended);
+				await store.insert(transaction, record, ended, laterTime(clock.now(), tip.head()));
 			} catch (thrown) {
 				this.#giveBack(entry, old);
 				throw thrown;
@@ -231,5 +235,6 @@ export class Pipeline implements Submitter {
 }
 
 function undecodable(reason: DecodeReason, message: string): Rejection {
+	if (reason === "oversized") return rejection("OVERSIZED", message);
 	return rejection("UNDECODABLE", message, { detail: reason });
 }

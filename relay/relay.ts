@@ -4,6 +4,7 @@
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
 import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
+import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";
 import {
@@ -22,10 +23,11 @@ import { DeliveryHealth } from "./broadcast/health.ts";
 import { Cancellations } from "./cancellations.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
 import { awaitNode } from "./chain/awaitNode.ts";
+import { Coinbases } from "./chain/coinbases.ts";
+import { ForkRules } from "./chain/forkRules.ts";
 import { createHeadFeed } from "./chain/headFeed.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
-import { transactionGasCap } from "./chain/transactionGasCap.ts";
 import { ChainRunner } from "./chainRunner.ts";
 import type { RelayConfig } from "./config.ts";
 import { createFront } from "./front.ts";
@@ -38,15 +40,15 @@ import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { createMarket } from "./market/market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
 import { Pipeline } from "./pipeline.ts";
-import { POOL_LIMITS, Pool } from "./pool/pool.ts";
+import { Pool } from "./pool/pool.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
-import { chooseEngines } from "./simulation/chooseEngines.ts";
 import { receivedByFrames } from "./simulation/engines/transfers.ts";
-import { feeRecipients } from "./simulation/feeRecipients.ts";
+import { nodeAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
 import { Ledger } from "./status/ledger.ts";
+import { ConductStore } from "./store/conduct.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./store/transactions.ts";
 import { Writes } from "./writes.ts";
@@ -83,7 +85,8 @@ async function assemble(
 	stopped: AbortSignal,
 ): Promise<Assembly> {
 	const { log, clock = systemClock, onLost = () => {} } = overrides;
-	const standby = new Standby({ host: config.HOST, port: config.PORT, holdMs: HOLD_MS }, { clock, log });
+	const place = { ...connectionsOf(config), host: config.HOST, port: config.PORT, holdMs: HOLD_MS };
+	const standby = new Standby(place, { clock, log });
 	let resources: Resources | null = null;
 	try {
 		resources = await openResources(config, overrides.openStore ?? openStore, {
@@ -123,22 +126,13 @@ async function connect(
 	// In the order of the flow: what each needs is made before it.
 	const store = new Transactions({ kv, log: log.child("store") });
 	const ledger = new Ledger({ log: log.child("ledger") });
-	const pool = new Pool(POOL_LIMITS);
+	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
 	const tip = new ChainTip();
 	const accounts = new NodeAccounts({}, { node, background, clock });
 	const inclusions = receiptReader({ node });
 	const simulationMetrics = createSimulationMetrics(registry);
-	const engines = await chooseEngines(node, log.child("simulation"));
-	const simulator = createSimulator(
-		{ fixedFeeRecipient: config.FEE_RECIPIENT !== undefined },
-		{
-			node,
-			engines,
-			clock,
-			log: log.child("simulation"),
-			onRun: simulationMetrics.runs,
-		},
-	);
+	const abilities = await nodeAbilities(node, chain.clientVersion, log.child("simulation"));
+	const simulator = createSimulator(abilities, { node, clock, onRun: simulationMetrics.runs });
 	const simulations = new SimulationQueue({}, { simulator, clock, metrics: simulationMetrics });
 	const deliveries = new DeliveryHealth({ windowMs: 2 * config.SLOT_SECONDS * 1000 }, { clock });
 	const fanout = new Fanout(
@@ -154,22 +148,27 @@ async function connect(
 	);
 	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
 		metrics.step({ step }, seconds);
-	const rules = { chainId: chain.chainId, maxTxGas: await transactionGasCap(node, chain.chainId) };
-	const feeRecipientOf = feeRecipients(config.FEE_RECIPIENT);
-	const bidding = engines.some((engine) => engine.sequences);
+	const rules = new ForkRules({ chainId: chain.chainId }, { node, background });
+	const coinbases = new Coinbases();
+	await Promise.all([rules.read(), coinbases.read(node, log.child("node"))]);
+	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
 	const market = createMarket(
 		{
-			...{ ...rules, bidding, feeRecipientOf },
+			...{ rules, feeRecipientOf, feeRecipient: config.FEE_RECIPIENT, bidding: abilities.simulates },
 			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
+			bidsPerTarget: config.BIDS_PER_TARGET,
 		},
 		{
 			...{ pool, ledger, accounts, tip, simulations, background, clock },
 			sender: fanout,
 			payments: paymentReader({ node, received: receivedByFrames }),
 			publisher: subscriptions,
+			facts: new ConductStore({ kv }),
 			view: bundleBlockView,
+			onLaterHead: () => heads.lookNow(),
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
+			onFact: (fact) => metrics.conduct({ fact }),
 			log: log.child("market"),
 		},
 	);
@@ -196,11 +195,15 @@ async function connect(
 		{ policy: config.CANCEL_POLICY, rules },
 		{ pool, ledger, store, writes, accounts, broadcaster: fanout, runner, tip, clock },
 	);
-	const pipeline = new Pipeline(rules, {
-		...{ pool, ledger, store, writes, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
-		broadcaster: fanout,
-		share: market.share,
-	});
+	const pipeline = new Pipeline(
+		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS },
+		{
+			onLaterHead: () => heads.lookNow(),
+			...{ pool, ledger, store, writes, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
+			broadcaster: fanout,
+			share: market.share,
+		},
+	);
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
@@ -213,7 +216,7 @@ async function connect(
 	);
 	const headFeed = createHeadFeed({ node, publisher: subscriptions, background, log: log.child("heads") });
 	const blockLoop = new BlockLoop(
-		{ txTtlBlocks: config.TX_TTL_BLOCKS },
+		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
 			pool,
 			...{ ledger, store, writes },
@@ -225,6 +228,9 @@ async function connect(
 			nextOf: () => heads.next(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
+				coinbases.blocksCame(update);
+				const next = heads.next();
+				if (next !== null) rules.setNext(next);
 				fanout.setHead(update.head.number);
 				market.blocksCame(update);
 				headFeed.onHeads(update.gap ? [update.head] : update.applied);
@@ -245,7 +251,9 @@ async function connect(
 		pending: () => pool.size,
 		ledger: () => ledger.size,
 		lanes: () => fanout.depth,
+		lanesFullness: () => fanout.fullness,
 		bids: market.size,
+		barred: market.barred,
 		subscriptions: () => subscriptions.size,
 		head: () => tip.head()?.number ?? -1,
 		headAgeSeconds: () => heads.ageMs() / 1000,
@@ -254,7 +262,7 @@ async function connect(
 		config,
 		{ log, clock, version, standby, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
-			rules,
+			...{ rules, feeRecipientOf },
 			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
 			...{ cancellations, readClient, isStoreHeld: () => kv.isHeld },
 		},
@@ -272,6 +280,7 @@ async function connect(
 				const entries = [];
 				for await (const entry of store.load()) entries.push(entry);
 				blockLoop.restore(entries);
+				await market.load();
 				log.info("pending transactions restored", { count: pool.size });
 			},
 			async stop() {

@@ -8,6 +8,8 @@ import type { RelayConfig } from "./config.ts";
 
 /** Calls to the node that have no deadline of their own, in ms. */
 export const NODE_TIMEOUT_MS = 5_000;
+/** As many as clients' reads and simulations are asked for at once: none of them waits for a connection. */
+const READ_CONNECTIONS = 64;
 
 export interface Resources {
 	readonly kv: SharedStore;
@@ -28,7 +30,7 @@ export async function openResources(
 	const kv = await openStore("relay", config, dependencies);
 	const options = { url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS };
 	const client = new JsonRpcClient(options, { clock });
-	const readClient = new JsonRpcClient(options, { clock });
+	const readClient = new JsonRpcClient({ ...options, connections: READ_CONNECTIONS }, { clock });
 	return {
 		kv,
 		client,

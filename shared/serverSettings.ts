@@ -37,6 +37,15 @@ export const SERVER_ROWS = {
 		"false",
 	),
 	METRICS_PORT: optional("port of its own for /metrics", "a port, 0 to 65535", "9090", port),
+	METRICS_TOKEN: {
+		...optional(
+			"opens /metrics on PORT to Authorization: Bearer; without it that path is not there",
+			"any text of printable ASCII",
+			"a long random text",
+			headerText,
+		),
+		secret: true,
+	},
 	SLOT_SECONDS: row("time between blocks", "seconds, 1 to 60", "12", integer(1, 60), "12"),
 	TX_TTL_BLOCKS: row("life of a transaction", "blocks, 1 to 1000", "25", integer(1, 1000), "25"),
 	TRUST_PROXY: row(
@@ -45,6 +54,13 @@ export const SERVER_ROWS = {
 		"1",
 		integer(0, 10),
 		"0",
+	),
+	MAX_CONNECTIONS_PER_CLIENT: row(
+		"connections of one client at most; behind proxies its requests and websockets under way",
+		"a number, 1 to 10000",
+		"256",
+		integer(1, 10_000),
+		"256",
 	),
 	MAX_BODY_BYTES: row(
 		"size of a request at most",

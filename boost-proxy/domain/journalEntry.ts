@@ -35,6 +35,8 @@ export interface NewEntry {
 
 /** An entry that is not final. Read-only for everybody but the journal. */
 export interface OpenEntry extends Omit<NewEntry, "raw"> {
+	/** Length of the signed transaction. */
+	readonly bytes: number;
 	/** Who acknowledged it, or may have it although no verdict came. */
 	readonly holders: readonly UpstreamName[];
 	/** True while the request that brought it is under way: that one sees to it, nobody else. */

@@ -1,6 +1,7 @@
 // What the parts of boost need of each other: each port names what its consumer uses. Types only.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
+import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type { Breaker, Cut } from "./breakerPorts.ts";
 import type { BoostPath, Delivery, ExchangeResult, Reading, UpstreamName, WireVerdict } from "./delivery.ts";
 import type { Dialect } from "./dialect.ts";
@@ -33,6 +34,10 @@ export interface Journal {
 	readonly depth: number;
 	/** Whether the last write came through. */
 	readonly isDurable: boolean;
+	/** Whether there is no room for a large transaction, whoever sends it. */
+	readonly isFull: boolean;
+	/** How full it is, by entries or bytes, whichever is fuller. */
+	readonly fullness: Fullness;
 	get(hash: string): OpenEntry | null;
 	/** The entry's bytes; null where it is not open any more. */
 	raw(hash: string): Promise<Buffer | null>;
@@ -45,6 +50,8 @@ export interface Journal {
 	untold(): Iterable<EndedEntry>;
 	/** Mined ones that can be opened again, as they were, with their ends in ms since the epoch; in the order of the ends. */
 	recentlyMined(): Iterable<{ readonly entry: OpenEntry; readonly endedAt: number }>;
+	/** Why {@link add} would find no room: its client has its share, or all is taken; null where there is room. */
+	refusal(entry: Pick<NewEntry, "hash" | "address" | "raw">): OverShare | null;
 	/**
 	 * Opens it, under way, with `holder` as the one who is given it first. One that is open and was not acknowledged
 	 * becomes what this request asks for; who may have it, and is owed it, stays. Where there is no room, or it is open

@@ -2,17 +2,18 @@
 // it. Reads are sent on as they came, whole; what boost understands itself goes to the dispatcher, entry by entry.
 
 import type { Clock } from "../../shared/clock.ts";
-import { type CallContext, callContext } from "../../shared/http/callContext.ts";
-import type { ReadAddress, VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { callContext } from "../../shared/http/callContext.ts";
+import type { VerifySignature } from "../../shared/http/clientIdentity.ts";
 import { type HttpAnswer, retryAfter } from "../../shared/http/httpAnswer.ts";
+import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { httpAnswerOf, identify, type PostHandler, type PostRequest } from "../../shared/http/rpcOverHttp.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import {
-	type CallLimiter,
 	createDispatcher,
 	type Dispatcher,
 	methodNotFound,
+	oversized,
 } from "../../shared/jsonrpc/dispatch.ts";
 import { type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -22,7 +23,7 @@ import type { RequestState, Trail } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import { readCalls } from "../upstream/verdict.ts";
 import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
-import { kindOf, labelOf, RELAY_ONLY, weightOf } from "./policy.ts";
+import { kindOf, labelOf, maxParamsSizeOf, RELAY_ONLY, weightOf } from "./policy.ts";
 import { trailHeaders } from "./trailHeaders.ts";
 
 export interface IngressOptions {
@@ -33,8 +34,7 @@ export interface IngressOptions {
 export interface IngressDependencies extends Omit<BoostMethodNeeds, "read"> {
 	readonly failover: Failover;
 	readonly upstreams: Upstreams;
-	readonly limiter: CallLimiter<CallContext>;
-	readonly readAddress: ReadAddress;
+	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -71,6 +71,7 @@ class BoostIngress {
 				methods: boostMethods({ ...dependencies, read }),
 				fallback: {
 					weigh: weightOf,
+					maxParamsSize: maxParamsSizeOf,
 					call: (method, params, { state }) => read(method, params, state),
 				},
 				limiter: {
@@ -87,8 +88,11 @@ class BoostIngress {
 	}
 
 	async post(request: PostRequest): Promise<HttpAnswer> {
-		const { target, headers, socketAddress, body, life } = request;
-		const { client, refused } = identify(headers, socketAddress, body, this.#dependencies);
+		const { target, headers, from, body, life } = request;
+		const { limiter, verifySignature, upstreams } = this.#dependencies;
+		const limited = limiter.takeBody(from, body.length);
+		if (limited !== null) return httpAnswerOf(limited);
+		const { client, refused } = identify(headers, from, body, verifySignature);
 		const refusal = request.refusal ?? refused;
 		const read = readBody(body, this.#options.maxBatch);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
@@ -111,7 +115,7 @@ class BoostIngress {
 			passed === null || passed instanceof RpcError
 				? await this.#dispatch(read, context, passed ?? refusal)
 				: passed;
-		const told = trailHeaders(trail, this.#dependencies.upstreams.relay.breaker.state);
+		const told = trailHeaders(trail, upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
 	}
 
@@ -129,9 +133,9 @@ class BoostIngress {
 	): Promise<HttpAnswer> {
 		const { state: given } = context;
 		const state = given.whole === null ? { ...given, asker: { ...given.asker, signature: null } } : given;
-		const { status, text, retryMs } = await this.#dispatcher.dispatch(read, { ...context, state }, refusal);
+		const answer = await this.#dispatcher.dispatch(read, { ...context, state }, refusal);
 		const { breaker } = this.#dependencies.upstreams.relay;
-		return httpAnswerOf(status, text, status === 503 ? breaker.retryMs : retryMs);
+		return httpAnswerOf(answer.status === 503 ? { ...answer, retryMs: breaker.retryMs } : answer);
 	}
 
 	/**
@@ -172,7 +176,9 @@ class BoostIngress {
 	}
 
 	/** Whether one upstream's answer is the whole answer. */
-	#isPassable({ fault, id, params, method }: RpcCall): boolean {
+	#isPassable(call: RpcCall): boolean {
+		const { fault, id, params, method } = call;
+		if (oversized(call, maxParamsSizeOf(method)) !== null) return false;
 		if (fault !== null || params === null || (id !== undefined && typeof id === "object" && id !== null))
 			return false;
 		const { views } = this.#dependencies;

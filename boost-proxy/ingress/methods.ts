@@ -4,9 +4,15 @@
 import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
-import { networkOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/clientIdentity.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
-import { AnswerLater, defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
+import {
+	AnswerLater,
+	defineMethod,
+	type MethodTable,
+	methodTable,
+	RAW_PARAMS_SIZE,
+} from "../../shared/jsonrpc/method.ts";
 import { address, blockReference, hash, rawBytes } from "../../shared/jsonrpc/schemas.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
@@ -42,6 +48,7 @@ const METHODS = [
 		name: "eth_sendRawTransaction",
 		summary: "Takes a signed transaction and delivers it privately.",
 		params: [raw],
+		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.string(),
 		ordered: true,
 		async handle([bytes], { state }, { submissions }) {
@@ -52,6 +59,7 @@ const METHODS = [
 		name: "eth_sendRawTransactionSync",
 		summary: "As eth_sendRawTransaction, but answers the receipt (EIP-7966).",
 		params: [raw, { name: "timeoutMs", schema: syncTimeoutMs }],
+		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.record(z.string(), z.unknown()),
 		ordered: true,
 		async handle([bytes, timeoutMs = SYNC_DEFAULT_MS], { call, state }, { submissions, syncWaits, clock }) {
@@ -60,7 +68,7 @@ const METHODS = [
 			if (cancels) throw neverMined(tx.hash);
 			return new AnswerLater((leftMs) => {
 				const until = Math.min(begun + timeoutMs, clock.monotonic() + leftMs);
-				const client = networkOf(call.client.address);
+				const client = clientOf(call.client.address);
 				return syncWaits.wait({ hash: tx.hash, client, life: call.life, begun, until, state });
 			});
 		},

@@ -1,7 +1,7 @@
 // The routes for operators: the breakers and the journal come in, /status, /admin/* and the check of /readyz go out. It
 // decides nothing of itself; a breaker that is forced stays so until somebody says `auto`.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { bearerCheck } from "../../shared/http/bearerToken.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
@@ -27,6 +27,7 @@ export interface BoostStatus {
 	readonly journal: {
 		/** Transactions that are not final. */
 		readonly depth: number;
+		/** Whether what comes now is written down: the last write came through, and there is room. */
 		readonly durable: boolean;
 		/** How many of them each has; one that both have counts for both. */
 		readonly held: Readonly<Record<UpstreamName, number>>;
@@ -43,7 +44,7 @@ export function operatorRoutes(
 	{ adminToken }: OperatorRoutesOptions,
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
-	const isAllowed = tokenCheck(adminToken);
+	const isAllowed = bearerCheck(adminToken);
 	const admin = (path: string, force: (typeof FORCES)[keyof typeof FORCES]): Route => ({
 		path: `/admin/${path}`,
 		verb: "POST",
@@ -95,7 +96,7 @@ function statusOf({ relay, fallback, journal }: OperatorRoutesDependencies): Boo
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
-		journal: { depth: journal.depth, durable: journal.isDurable, held },
+		journal: { depth: journal.depth, durable: journal.isDurable && !journal.isFull, held },
 	};
 }
 
@@ -115,18 +116,4 @@ function forceOne(
 	if (breaker === null) return jsonAnswer(400, { error: "there is no fallback" });
 	breaker.force(force);
 	return jsonAnswer(200, { [name]: breaker.status() });
-}
-
-/** Whether an `Authorization` header has the token, in a time that tells nothing of it; null where there is no token. */
-function tokenCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
-	if (token === undefined || token === "") return null;
-	const expected = digest(token);
-	return (header) => {
-		const given = /^bearer +(.*)$/i.exec(header ?? "")?.[1] ?? "";
-		return timingSafeEqual(digest(given.trim()), expected);
-	};
-}
-
-function digest(text: string): Buffer {
-	return createHash("sha256").update(text).digest();
 }

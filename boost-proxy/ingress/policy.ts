@@ -1,6 +1,8 @@
 // What is done with a call, by its method: a name comes in, its kind and its weight go out. Reads may be answered by any
 // upstream; what is ours to understand is listed one by one; everything else is for our relay alone.
 
+import { RAW_PARAMS_SIZE, readParamsSize } from "../../shared/jsonrpc/method.ts";
+
 /**
  * `submission`, `sync`, `cancel`: by delivery state. `nonce`, `byHash`: merged over all that may know. `read`: of the
  * chain, any upstream's. `relay`: our relay's alone, never sent to a third party.
@@ -26,8 +28,10 @@ export const READS: ReadonlyMap<string, number> = new Map(
 		eth_protocolVersion: LIGHT,
 		eth_syncing: LIGHT,
 		eth_config: LIGHT,
+		eth_capabilities: LIGHT,
 		eth_blockNumber: LIGHT,
 		eth_gasPrice: LIGHT,
+		eth_baseFee: LIGHT,
 		eth_maxPriorityFeePerGas: LIGHT,
 		eth_feeHistory: LIGHT,
 		eth_blobBaseFee: LIGHT,
@@ -38,6 +42,7 @@ export const READS: ReadonlyMap<string, number> = new Map(
 		eth_getBalance: LIGHT,
 		eth_getCode: LIGHT,
 		eth_getStorageAt: LIGHT,
+		eth_getStorageValues: LIGHT,
 		eth_getProof: LIGHT,
 		eth_getBlockByHash: LIGHT,
 		eth_getBlockByNumber: LIGHT,
@@ -87,6 +92,12 @@ export function kindOf(method: string): MethodKind {
 /** What a call of `method` weighs in the rate limit. */
 export function weightOf(method: string): number {
 	return READS.get(method) ?? RELAY_ONLY.get(method) ?? LIGHT;
+}
+
+/** Characters that the parameters of a call of `method` have as JSON at most; the relay judges what is for it alone. */
+export function maxParamsSizeOf(method: string): number {
+	const weight = READS.get(method);
+	return weight === undefined ? RAW_PARAMS_SIZE : readParamsSize(weight);
 }
 
 /** A name for labels: one that is known, or "unknown". */

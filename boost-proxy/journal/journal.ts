@@ -1,7 +1,8 @@
-// The journal: the transactions that boost answers for come in, and what is known of each of them goes out at once;
-// that it is on disk comes as a promise. It makes no decision about a transaction and talks to nobody.
+// The journal of the transactions that boost answers for: what is known of each is in memory at once, and promises tell
+// when it is on disk. It makes no decision about a transaction and talks to nobody.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
 import {
 	type EndedEntry,
@@ -23,10 +24,8 @@ const DONE = Promise.resolve();
 export interface JournalLimits {
 	/** Life of an entry from its arrival, or the last word that it is on its way, in ms. */
 	readonly ttlMs: number;
-	/** Open entries at most. It bounds what stays in memory of each: requests come with a query of bounded length. */
-	readonly maxEntries: number;
-	/** Bytes of transactions at most that wait for the disk, or that it refused. */
-	readonly unwrittenBytes: number;
+	/** Records at most that wait for the disk, or that it refused. */
+	readonly maxUnwritten: number;
 }
 
 /** What a journal is made of, filled with what was on disk. */
@@ -67,6 +66,14 @@ export class DiskJournal implements Journal {
 		return this.#disk.isDurable;
 	}
 
+	get isFull(): boolean {
+		return !this.#hasDiskRoom || this.#open.isFull;
+	}
+
+	get fullness(): Fullness {
+		return this.#open.fullness;
+	}
+
 	get(hash: string): OpenEntry | null {
 		return this.#open.get(hash) ?? null;
 	}
@@ -98,14 +105,16 @@ export class DiskJournal implements Journal {
 		return this.#endings.mined();
 	}
 
-	/**
-	 * No room: `maxEntries` are open, or more than `unwrittenBytes` wait for the disk. One that was not acknowledged needs
-	 * none: its place and its bytes are there.
-	 */
+	/** One that is open needs no room: its place and its bytes are there. */
+	refusal({ hash, address, raw }: Pick<NewEntry, "hash" | "address" | "raw">): OverShare | null {
+		if (this.#open.get(hash) !== undefined) return null;
+		return this.#hasDiskRoom ? this.#open.refusal(address, raw.length) : "total";
+	}
+
 	async add(entry: NewEntry, holder: UpstreamName): Promise<boolean> {
 		const { hash } = entry;
 		const before = this.#open.get(hash);
-		if (before?.acknowledged ?? !this.#hasRoom) return false;
+		if (before?.acknowledged ?? this.refusal(entry) !== null) return false;
 		const kept: KeptEntry = {
 			hash,
 			from: entry.from,
@@ -121,6 +130,7 @@ export class DiskJournal implements Journal {
 			acknowledged: true,
 			isSettled: false,
 			aliveUntil: entry.receivedAt + this.#limits.ttlMs,
+			bytes: entry.raw.length,
 		};
 		const state = { kind: "open", entry: kept } as const;
 		if (before !== undefined) this.#open.remove(before);
@@ -246,13 +256,8 @@ export class DiskJournal implements Journal {
 		await this.#disk.close();
 	}
 
-	get #hasRoom(): boolean {
-		const { maxEntries, unwrittenBytes } = this.#limits;
-		return (
-			this.#open.size < maxEntries &&
-			this.#disk.unwrittenBytes < unwrittenBytes &&
-			this.#disk.unwritten < 2 * maxEntries
-		);
+	get #hasDiskRoom(): boolean {
+		return this.#disk.unwritten < this.#limits.maxUnwritten;
 	}
 
 	#saveOpen(entry: KeptEntry): Promise<void> {

@@ -1,14 +1,56 @@
-// The open entries in memory: by hash, and by sender in the order of their nonces. It writes nothing.
+// The open entries in memory: by hash, by sender in the order of their nonces, and what of the journal each client has.
 
+import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
 import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { KeptEntry } from "./records.ts";
 
 const NONE: readonly KeptEntry[] = Object.freeze([]);
 
+/** Bytes that an entry takes beside its transaction, about. */
+const ENTRY_BYTES = 512;
+/** Part of all that one client may have. */
+const CLIENT_PART = 1 / 16;
+
+/** The largest transaction without blobs (execution clients take no more). */
+const LARGEST_BYTES = 128 * 1024;
+
+interface OpenEntriesLimits {
+	readonly maxEntries: number;
+	readonly maxBytes: number;
+}
+
 /** An index; the lists that it hands out never change, a change makes a new one. */
 export class OpenEntries {
 	readonly #byHash = new Map<string, KeptEntry>();
 	readonly #bySender = new Map<string, readonly KeptEntry[]>();
+	readonly #entries: Shares;
+	readonly #bytes: Shares;
+
+	readonly #limits: OpenEntriesLimits;
+
+	constructor(limits: OpenEntriesLimits) {
+		const { maxEntries, maxBytes } = limits;
+		this.#limits = limits;
+		this.#entries = new Shares({ total: maxEntries, perClient: Math.ceil(maxEntries * CLIENT_PART) });
+		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
+	}
+
+	/** Whether a large transaction would find no room, whoever sends it. */
+	get isFull(): boolean {
+		const { maxEntries, maxBytes } = this.#limits;
+		return this.#entries.taken >= maxEntries || this.#bytes.taken + LARGEST_BYTES + ENTRY_BYTES > maxBytes;
+	}
+
+	get fullness(): Fullness {
+		return fullest([this.#entries.fullness, this.#bytes.fullness]);
+	}
+
+	/** What stands against one more transaction of `bytes` from `address`, or null. */
+	refusal(address: string, bytes: number): OverShare | null {
+		const client = clientOf(address);
+		return this.#entries.refusal(client, 1) ?? this.#bytes.refusal(client, bytes + ENTRY_BYTES);
+	}
 
 	get size(): number {
 		return this.#byHash.size;
@@ -30,9 +72,12 @@ export class OpenEntries {
 		}
 	}
 
-	/** `entry`'s hash must not be in it. */
+	/** `entry`'s hash must not be in it. Whether there is room was asked before. */
 	add(entry: KeptEntry): void {
 		this.#byHash.set(entry.hash, entry);
+		const client = clientOf(entry.address);
+		this.#entries.force(client, 1);
+		this.#bytes.force(client, entry.bytes + ENTRY_BYTES);
 		const entries = this.#bySender.get(entry.from);
 		if (entries === undefined) {
 			this.#bySender.set(entry.from, [entry]);
@@ -49,6 +94,9 @@ export class OpenEntries {
 
 	remove(entry: KeptEntry): void {
 		this.#byHash.delete(entry.hash);
+		const client = clientOf(entry.address);
+		this.#entries.give(client, 1);
+		this.#bytes.give(client, entry.bytes + ENTRY_BYTES);
 		const entries = this.of(entry.from);
 		if (entries.length <= 1) this.#bySender.delete(entry.from);
 		else

@@ -1,5 +1,5 @@
-// Opens the journal: a key-value store comes in, the journal as it was left goes out. What can't be read is left where
-// it is and told of: one bad record must not keep boost from the others.
+// Opens the journal as it was left in a key-value store. What can't be read is left where it is and told of: one bad
+// record must not keep boost from the others.
 
 import type { Clock } from "../../shared/clock.ts";
 import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
@@ -10,7 +10,7 @@ import { identify } from "./identity.ts";
 import { DiskJournal } from "./journal.ts";
 import { OpenEntries } from "./openEntries.ts";
 import { RecordDisk } from "./recordDisk.ts";
-import { decodeBirth, decodeState, type KeptState, RECORD_KEYS } from "./records.ts";
+import { decodeBirth, decodeState, type KeptState, RECORD_KEYS, rawLength } from "./records.ts";
 
 const MIB = 1024 * 1024;
 const SLOT_MS = 12_000;
@@ -19,12 +19,12 @@ const SLOT_MS = 12_000;
 export interface JournalOptions {
 	/** Life of an entry from its arrival, or the last word that it is on its way, in ms. */
 	readonly ttlMs: number;
-	/** Open entries at most (100 000); where there are that many, none is added. */
+	/** Open entries at most (100 000), a sixteenth of one client; where there are that many, none is added. */
 	readonly maxEntries?: number;
+	/** Bytes of open entries at most (256 MiB), 512 more for each; a sixteenth of one client. */
+	readonly maxBytes?: number;
 	/** Bytes of transactions kept in memory beside the disk (64 MiB). */
 	readonly rawCacheBytes?: number;
-	/** Bytes of transactions that may wait for the disk, or that it refused (256 MiB); then none is added. */
-	readonly unwrittenBytes?: number;
 	/** How long ended ones are remembered, in ms (7 days). */
 	readonly endedKeepMs?: number;
 	/** Ended ones that are remembered (200 000); the oldest go first, those that their users ended last. */
@@ -54,7 +54,7 @@ export async function openJournal(
 		{ cacheBytes: options.rawCacheBytes ?? 64 * MIB, maxUnwritten: maxEntries + maxEnded },
 		{ kv, clock, log, onFault },
 	);
-	const open = new OpenEntries();
+	const open = new OpenEntries({ maxEntries, maxBytes: options.maxBytes ?? 256 * MIB });
 	const entries = new EndedEntries({ maxEntries: maxEnded });
 	const ends: Extract<KeptState, { kind: "ended" }>[] = [];
 	for (const state of await readStates(kv, log)) {
@@ -69,14 +69,15 @@ export async function openJournal(
 	const keepMs = options.endedKeepMs ?? 7 * 24 * 3600 * 1000;
 	const reorgMs = options.reorgMs ?? 12 * SLOT_MS;
 	const endings = new Endings({ keepMs, reorgMs }, { entries, disk, clock });
-	const limits = { ttlMs: options.ttlMs, maxEntries, unwrittenBytes: options.unwrittenBytes ?? 256 * MIB };
+	const limits = { ttlMs: options.ttlMs, maxUnwritten: 2 * maxEntries };
 	return new DiskJournal(limits, { open, endings, disk, chain, clock });
 }
 
 /** The latest state of every hash. */
 async function readStates(kv: KeyValueStore, log: Logger): Promise<Iterable<KeptState>> {
 	const states = new Map<string, KeptState>();
-	const born = new Set<string>();
+	/** Lengths of transactions, by hash. */
+	const born = new Map<string, number>();
 	let bad = 0;
 	const read = (decode: typeof decodeState, hash: string, bytes: Buffer): void => {
 		try {
@@ -91,11 +92,16 @@ async function readStates(kv: KeyValueStore, log: Logger): Promise<Iterable<Kept
 	}
 	for await (const [key, bytes] of kv.range(...prefixRange(RECORD_KEYS.birth))) {
 		const hash = key.slice(RECORD_KEYS.birth.length);
-		born.add(hash);
+		born.set(hash, rawLength(bytes));
 		if (!states.has(hash)) read(decodeBirth, hash, bytes);
 	}
 	for (const [hash, state] of states) {
-		if (born.has(hash)) continue;
+		const length = born.get(hash);
+		if (length !== undefined) {
+			const entry = state.kind === "open" ? state.entry : state.was;
+			if (entry !== null) entry.bytes = length;
+			continue;
+		}
 		// Its bytes are gone, so it can't be open, nor be opened again.
 		if (state.kind === "ended") states.set(hash, { ...state, was: null });
 		else {

@@ -52,7 +52,6 @@ export class RecordDisk {
 	#isFailing = false;
 	/** A removal was given up: there may be old records of any hash. */
 	#isUntidy = false;
-	#unwrittenBytes = 0;
 	#writes = 0;
 	#inFlight = 0;
 	#retry: Timer | null = null;
@@ -72,11 +71,6 @@ export class RecordDisk {
 	/** False from a failed write until everything is on disk again. */
 	get isDurable(): boolean {
 		return !this.#isFailing;
-	}
-
-	/** Bytes of transactions that are in memory alone. */
-	get unwrittenBytes(): number {
-		return this.#unwrittenBytes;
 	}
 
 	/** Hashes whose latest state is in memory alone. */
@@ -124,7 +118,6 @@ export class RecordDisk {
 		const write = ++this.#writes;
 		this.#forget(hash);
 		this.#unwritten.set(hash, { write, state, raw });
-		this.#unwrittenBytes += raw?.length ?? 0;
 		this.#inFlight += 1;
 		return this.#with.kv.write(changes(hash, state, raw, isNew)).then(
 			() => this.#cameThrough(hash, write),
@@ -141,7 +134,6 @@ export class RecordDisk {
 		if (unwritten === undefined) return undefined;
 		this.#unwritten.delete(hash);
 		this.#failed.delete(hash);
-		this.#unwrittenBytes -= unwritten.raw?.length ?? 0;
 		return unwritten;
 	}
 

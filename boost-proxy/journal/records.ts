@@ -21,6 +21,8 @@ export interface KeptEntry extends Omit<NewEntry, "raw"> {
 	/** Whether it was said already that it is acknowledged, or not: what is on disk counts as said. */
 	isSettled: boolean;
 	aliveUntil: number;
+	/** Not stored: it is the length of what lies under the birth. */
+	bytes: number;
 }
 
 /** All that is remembered of a hash. */
@@ -67,6 +69,11 @@ export function decodeState(hash: string, bytes: Buffer): KeptState {
 /** The state that a birth begins with. Throws {@link JournalRecordError}. */
 export function decodeBirth(hash: string, bytes: Buffer): KeptState {
 	return readable(BIRTH + hash, () => stateOf(hash, bytes.toString("utf8", 4, rawStart(bytes))));
+}
+
+/** The length of the raw transaction behind it; of a record that can't be read its own. */
+export function rawLength(bytes: Buffer): number {
+	return bytes.length < 4 ? bytes.length : Math.max(0, bytes.length - 4 - bytes.readUInt32BE(0));
 }
 
 /** The raw transaction behind it, a copy. Throws {@link JournalRecordError}. */
@@ -137,6 +144,7 @@ function stateOf(hash: string, text: string): KeptState {
 					acknowledged: part.unacknowledged === undefined,
 					isSettled: true,
 					aliveUntil: numberOf(part.aliveUntil),
+					bytes: 0,
 				};
 	if (ending !== undefined) {
 		const ended = {

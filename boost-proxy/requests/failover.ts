@@ -133,9 +133,13 @@ export class Failover {
 	}
 }
 
-/** An upstream's verdict as our client gets it; a limit of the relay's is this client's own, and told by HTTP too. */
+/**
+ * An upstream's verdict as our client gets it. A limit of the relay's is this client's own, and told by HTTP too where it
+ * is of requests: a share of the pool that is used up has a reason, and does not pass by waiting a second.
+ */
 export function verdictError({ code, message, data }: WireVerdict): Error {
-	return code === RPC_ERRORS.rateLimit.code
+	const { reason } = (data ?? {}) as { reason?: unknown };
+	return code === RPC_ERRORS.rateLimit.code && reason === undefined
 		? new RpcError("rateLimit", message, data)
 		: new ForeignRpcError(code, message, data);
 }

@@ -1,12 +1,13 @@
-// What boost does with a signed transaction: the bytes and their request come in, the hash goes out once an upstream has
-// acknowledged it and the journal holds it. Which upstream is asked first, and what the transaction means for those
-// before it, is decided here; attempts are failover.ts's, soft cancels softCancels.ts's.
+// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and the journal holds it. Which
+// upstream is asked first, and what the transaction means for those before it, is decided here; attempts are failover.ts's,
+// soft cancels softCancels.ts's.
 
 import type { Clock } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
+import type { OverShare } from "../../shared/shares/shares.ts";
 import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import { isFinal, type OpenEntry } from "../domain/journalEntry.ts";
 import type { Handover, Journal, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
@@ -36,6 +37,8 @@ export interface SubmissionsDependencies {
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
 }
 
+/** The relay says the same of its pool. */
+const CLIENT_FULL = "too many pending transactions from this client";
 /** How long the journal may take beyond the relay's word before that is enough, in ms. */
 const JOURNAL_MS = 2_000;
 
@@ -52,15 +55,16 @@ export class Submissions {
 	}
 
 	/**
-	 * Takes `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query,
-	 * `unavailable` where no upstream can be had.
+	 * Takes `raw`. Throws RpcError `rejected` or ForeignRpcError for a verdict, `invalidParams` for a bad query, `limit`
+	 * where the client has its share of the journal, `unavailable` where no upstream can be had or the journal is full.
 	 */
 	async submit(raw: Uint8Array, state: RequestState): Promise<Submitted> {
 		const softCancellations = softCancellable(state);
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) {
 			const { message, reason: detail } = decoded;
-			throw new RpcError("rejected", message, { reason: "UNDECODABLE", detail });
+			const data = detail === "oversized" ? { reason: "OVERSIZED" } : { reason: "UNDECODABLE", detail };
+			throw new RpcError("rejected", message, data);
 		}
 		const { tx } = decoded;
 		const running = this.#running.get(tx.hash);
@@ -123,17 +127,16 @@ export class Submissions {
 		const [first] = order;
 		if (first === undefined) throw this.#nobody(state, null);
 		const earlier = journal.get(tx.hash);
-		const written = this.#dependencies.journal
-			.add(
-				{
-					...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
-					address: asker.address,
-					receivedAt: clock.now(),
-					owed: [...new Set(siblings.flatMap(({ holders }) => holders))],
-				},
-				first.name,
-			)
-			.catch(() => false);
+		const entry = {
+			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
+			address: asker.address,
+			receivedAt: clock.now(),
+			owed: [...new Set(siblings.flatMap(({ holders }) => holders))],
+		};
+		// What could not be written down is not sent either.
+		const refusal = journal.refusal(entry);
+		if (refusal !== null) throw this.#noRoom(state, refusal);
+		const written = journal.add(entry, first.name).catch(() => false);
 		// Nobody waits for it where the transaction is refused.
 		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
 			if (tried === "doubtful") this.#keep(journal.held(tx.hash, by));
@@ -275,6 +278,13 @@ export class Submissions {
 				? "the relay and the fallback are out"
 				: "neither the relay nor the fallback gave a verdict",
 		);
+	}
+
+	#noRoom(state: RequestState, refusal: OverShare): RpcError {
+		this.#note(state, refusal === "client" ? "rejected" : "unavailable");
+		return refusal === "client"
+			? new RpcError("limit", CLIENT_FULL, { reason: "CLIENT_FULL", scope: "client" })
+			: unavailable("the journal is full");
 	}
 
 	/** The journal says itself where it fails, and goes on in memory. */

@@ -3,11 +3,11 @@
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
-import type { Bid } from "./book.ts";
+import type { Bid } from "./bids.ts";
 
-/** Under which name the best bid on a target goes out: the next best takes its place. */
-export function backrunName(target: string): string {
-	return `backrun ${target}`;
+/** Under which name an owner's bid on a target goes out: one of each is out at a time, and his next takes its place. */
+export function backrunName(target: string, owner: string): string {
+	return `backrun ${target} ${owner}`;
 }
 
 /** The bundle for `block`; `refundPercent` is the user's share of what the backrun brings. */
@@ -18,12 +18,12 @@ export function backrunBundle(
 	refundPercent: number,
 ): OutgoingBundle {
 	return {
-		name: backrunName(bid.target),
+		name: backrunName(bid.target, bid.owner),
 		transactions: [
 			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
 		],
-		block,
+		...{ block, client: bid.client, isPlain: false },
 		refund: {
 			percent: refundPercent,
 			recipient: refundRecipient ?? tx.from,

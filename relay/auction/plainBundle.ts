@@ -2,11 +2,14 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { BundleRecord } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";
 import type { Range } from "./blockRange.ts";
 
 /** A bundle on its way through the blocks of its range. */
 export interface PlainBundle {
+	/** What its owner is told. */
+	readonly record: BundleRecord;
 	readonly owner: string;
 	readonly uuid: string | null;
 	readonly hash: string;
@@ -22,6 +25,10 @@ export interface PlainBundle {
 	/** The block that holds it, or null. */
 	landed: { readonly number: number; readonly hash: string } | null;
 	sentTo: readonly string[];
+	/** Ends its simulation as the next block; null while none is under way. */
+	trial: AbortController | null;
+	/** The last block that it failed in when it was tried as that. */
+	failedFor: number | null;
 	readonly release: () => void;
 }
 
@@ -52,10 +59,27 @@ export function bytesOf(txs: readonly DecodedTransaction[]): number {
 	return txs.reduce((sum, tx) => sum + tx.size, 0);
 }
 
-export function holdsAny(block: Block, { hashes }: PlainBundle): boolean {
-	return block.transactions.some((tx) => hashes.includes(tx.hash));
+/** What a block holds. */
+export function hashesOf(block: Block): ReadonlySet<string> {
+	return new Set(block.transactions.map((tx) => tx.hash));
 }
 
-export function holdsAll(block: Block, { hashes }: PlainBundle): boolean {
-	return hashes.every((hash) => block.transactions.some((tx) => tx.hash === hash));
+export function holdsAny(block: ReadonlySet<string>, { hashes }: PlainBundle): boolean {
+	return hashes.some((hash) => block.has(hash));
+}
+
+export function holdsAll(block: ReadonlySet<string>, { hashes }: PlainBundle): boolean {
+	return hashes.every((hash) => block.has(hash));
+}
+
+/** `range` with those blocks of `twin` that are still to come when `next` is the next one. */
+export function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
+	if (twin === undefined) return range;
+	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
+	return { first, last: Math.max(range.last, twin.lastBlock) };
+}
+
+/** Whether it is for `block`. */
+export function isIn({ firstBlock, lastBlock }: PlainBundle, block: number): boolean {
+	return firstBlock <= block && block <= lastBlock;
 }

@@ -1,8 +1,10 @@
-// The fan-out to the builders: what comes in is a transaction or a bundle and the builders that may have it, what
-// goes out are signed calls in each builder's lane, and word of how they were taken. Who may have a transaction is
-// decided elsewhere; that only those that pay refunds get a bundle with one is decided here.
+// The fan-out to the builders: signs each call as a builder's dialect wants it, puts it into that builder's lane, and tells
+// how it was taken. Who may have a transaction is decided elsewhere; that only builders that pay refunds get a bundle with
+// one is decided here.
 
 import type { Clock } from "../../shared/clock.ts";
+import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleDelivery } from "../domain/bundleStatus.ts";
@@ -15,7 +17,7 @@ import { BUILDER_CONNECTIONS, BuilderClient } from "./builderClient.ts";
 import { DIALECTS } from "./dialects/index.ts";
 import { cancelBundleCalls, cancelPrivateCalls, privateCall } from "./dialects/wire.ts";
 import { createIdentity, type Identity } from "./identity.ts";
-import { Lane } from "./lane.ts";
+import { Lane, type LaneItem } from "./lane.ts";
 import { refundTerms } from "./refundTerms.ts";
 import { targetBundle, targetName } from "./targetBundle.ts";
 
@@ -23,7 +25,7 @@ export interface FanoutOptions {
 	readonly builders: readonly BuilderRow[];
 	/** Private key (0x hex) that requests are signed with. */
 	readonly signingKey: string;
-	/** Items that may wait for one builder. */
+	/** See LaneOptions.capacity. */
 	readonly laneCapacity: number;
 }
 
@@ -39,6 +41,11 @@ interface Builder {
 	readonly row: BuilderRow;
 	readonly client: BuilderClient;
 	readonly lane: Lane;
+}
+
+/** What is still to be known of a bundle that has left: what its cancel takes. */
+interface LeftBundle extends Pick<LaneItem, "client" | "isPlain"> {
+	readonly block: number;
 }
 
 /** What was delivered; `backrun`: a bundle that is not a target alone. */
@@ -60,8 +67,8 @@ export class Fanout implements Broadcaster, BundleSender {
 	readonly #events: EventSink;
 	readonly #clock: Clock;
 	readonly #onDelivery: DeliveryListener;
-	/** Bundles that have left for a builder, by both names, and their block: it may have to be told to forget them. */
-	readonly #left = new Map<string, number>();
+	/** Bundles that have left for a builder, by both names: it may have to be told to forget them. */
+	readonly #left = new Map<string, LeftBundle>();
 
 	constructor(options: FanoutOptions, dependencies: FanoutDependencies) {
 		const marked = options.builders.filter((row) => row.fullPrivacy);
@@ -102,10 +109,7 @@ export class Fanout implements Broadcaster, BundleSender {
 			const call = () =>
 				kind === "bundle" ? DIALECTS[row.dialect].bundle(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
-				key: tx.from,
-				subject: tx.hash,
-				block,
-				urgent: false,
+				...{ key: tx.from, subject: tx.hash, client: bundle.client, isPlain: false, block, urgent: false },
 				make: () => signed(call()),
 				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
 			});
@@ -114,6 +118,7 @@ export class Fanout implements Broadcaster, BundleSender {
 
 	cancel(transaction: PrivateTransaction, builders: readonly string[], block: number): void {
 		const { tx, path } = transaction;
+		const client = clientOf(transaction.origin);
 		const isBundle = policyOf(path).form === "bundle";
 		const uuid = isBundle ? this.#identity.uuid(targetName(tx.hash)) : "";
 		const signed = this.#identity.signing(builders.length);
@@ -122,10 +127,7 @@ export class Fanout implements Broadcaster, BundleSender {
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			for (const call of calls) {
 				lane.push({
-					key: tx.from,
-					subject: tx.hash,
-					block,
-					urgent: true,
+					...{ key: tx.from, subject: tx.hash, client, isPlain: false, block, urgent: true },
 					make: () => signed(call),
 					answered: (answer, ms) => this.#answered(transaction, row.name, "cancel", block, answer, ms),
 				});
@@ -143,7 +145,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		answered: BundleAnswered,
 		leaves: () => void = () => {},
 	): readonly string[] {
-		const { name, block, refund } = bundle;
+		const { name, block, refund, client, isPlain } = bundle;
 		const chosen = this.#chosen(builders).filter(
 			({ row }) => refund === null || refundTerms(row, refund.percent) !== null,
 		);
@@ -151,14 +153,10 @@ export class Fanout implements Broadcaster, BundleSender {
 		const uuid = this.#identity.uuid(key);
 		const signed = this.#identity.signing(chosen.length);
 		for (const { row, lane } of chosen) {
-			lane.withdraw(key, name);
 			lane.push({
-				key,
-				subject: name,
-				block,
-				urgent: false,
+				...{ key, subject: name, client, isPlain, block, urgent: false },
 				make: () => {
-					this.#left.set(leftKey(row, name), block);
+					this.#left.set(leftKey(row, name), { block, client, isPlain });
 					leaves();
 					return signed(DIALECTS[row.dialect].bundle(row, bundle, uuid));
 				},
@@ -175,13 +173,13 @@ export class Fanout implements Broadcaster, BundleSender {
 		for (const { row, lane } of this.#chosen(builders)) {
 			lane.withdraw(key, name);
 			// What only waited has never left: the builder knows nothing of it.
-			if (!this.#left.delete(leftKey(row, name))) continue;
+			const left = this.#left.get(leftKey(row, name));
+			if (left === undefined) continue;
+			this.#left.delete(leftKey(row, name));
+			const { client, isPlain } = left;
 			for (const call of cancelBundleCalls(row, uuid, block)) {
 				lane.push({
-					key,
-					subject: name,
-					block,
-					urgent: true,
+					...{ key, subject: name, client, isPlain, block, urgent: true },
 					make: () => signed(call),
 					answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
 				});
@@ -201,7 +199,7 @@ export class Fanout implements Broadcaster, BundleSender {
 
 	/** What waits for `head` or a block before it is no longer sent. */
 	setHead(head: number): void {
-		for (const [key, block] of this.#left) if (block <= head) this.#left.delete(key);
+		for (const [key, { block }] of this.#left) if (block <= head) this.#left.delete(key);
 		for (const { lane } of this.#builders.values()) lane.setHead(head);
 	}
 
@@ -210,6 +208,11 @@ export class Fanout implements Broadcaster, BundleSender {
 		let depth = 0;
 		for (const { lane } of this.#builders.values()) depth += lane.depth;
 		return depth;
+	}
+
+	/** How full the fullest lane is, for metrics. */
+	get fullness(): Fullness {
+		return fullest([...this.#builders.values()].map(({ lane }) => lane.fullness));
 	}
 
 	/** Ends the lanes: what is under way is finished, what waits is dropped (it is in the store). */

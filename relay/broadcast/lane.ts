@@ -1,20 +1,26 @@
-// One builder's lane: a bounded queue in front of its wire. What comes in are bodies, what goes out are their
-// answers. Items of one sender go one behind another, so that a chain of nonces arrives in order and a cancel behind
-// what it cancels; senders take turns. A slow builder fills its own lane and delays nobody else.
+// One builder's lane: a bounded queue in front of its wire. Users' transactions go before searchers' plain bundles, and
+// clients take turns, so that nobody's crowd delays another's delivery. Items of one sender go one behind another: a chain
+// of nonces arrives in order, and a cancel behind what it cancels. A slow builder delays nobody else.
 
 import type { Clock } from "../../shared/clock.ts";
+import { FairScheduler, type JobOptions, type Place } from "../../shared/shares/scheduler.ts";
+import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 import type { SendRights } from "./builderClient.ts";
 
 /** Something to be sent. */
 export interface LaneItem {
-	/** Items of one key are never under way at the same time: the sender's address. */
+	/** Items of one key are never in flight at the same time: the sender's address. */
 	readonly key: string;
-	/** What it is about, for {@link Lane.withdraw}: the transaction's hash. */
+	/** What it is about: the transaction's hash. Of what waits for one subject and is not urgent only the newest is sent. */
 	readonly subject: string;
+	/** Whose turn and share it takes: see clientOf in shared/http/clientIdentity.ts. */
+	readonly client: string;
+	/** A searcher's plain bundle, or its cancel: goes behind all that is a user's. */
+	readonly isPlain: boolean;
 	/** The block it is for; once that is the head, it is no longer worth sending. */
 	readonly block: number;
-	/** Cancels go before all that waits, and are sent whatever the block. */
+	/** Cancels go before all else of their kind, and are sent whatever the block. */
 	readonly urgent: boolean;
 	/** Made when its turn comes, so that a waiting item takes no memory. */
 	readonly make: () => { body: Buffer; signature: string };
@@ -23,9 +29,12 @@ export interface LaneItem {
 }
 
 export interface LaneOptions {
-	/** Items that may wait; one more is answered `unsent` and comes again with the next head. */
+	/**
+	 * Items that may wait, of users and of searchers each, and as many cancels of each; an eighth of one client. One more
+	 * is answered `unsent` and comes again with the next head.
+	 */
 	readonly capacity: number;
-	/** Requests under way at most. */
+	/** Requests in flight at most. */
 	readonly concurrency: number;
 }
 
@@ -36,162 +45,210 @@ export interface LaneDependencies {
 	readonly clock: Clock;
 }
 
-/** What waits for one sender's turn. */
+/** What one key has to send. At most 64 items wait in one, as many as a sender may have, and their cancels. */
 interface Queue {
-	urgent: LaneItem[];
+	readonly key: string;
+	/** In the order in which they are sent: urgent ones first, of the others one for each subject. */
 	waiting: LaneItem[];
-	underWay: UnderWay | null;
+	inFlight: InFlight | null;
+	/** Its place in the order of turns, for its first item. */
+	place: Place | null;
 }
 
 /** What is being sent; once it is withdrawn, it is not sent a second time. */
-interface UnderWay {
+interface InFlight {
 	readonly item: LaneItem;
 	withdrawn: boolean;
 }
 
+/** What waits, of one kind. */
+interface Room {
+	readonly waiting: Shares;
+	readonly cancels: Shares;
+}
+
+/** Queues that are looked through at once for what is stale: few ms. */
+const SWEEP = 500;
+
 /** Sends items, some at a time. */
 export class Lane {
-	readonly #options: LaneOptions;
 	readonly #deps: LaneDependencies;
+	readonly #turns: FairScheduler;
+	readonly #users: Room;
+	readonly #searchers: Room;
 	readonly #queues = new Map<string, Queue>();
-	/** Keys that have something to send and nothing under way, in the order of their turns. */
-	readonly #urgentTurns = new Set<string>();
-	readonly #turns = new Set<string>();
-	#waiting = 0;
-	#underWay = 0;
+	#inFlight = 0;
 	#head = 0;
 	#closed = false;
+	/** What is still to be looked through for stale items; null: nothing. */
+	#unswept: Iterator<Queue> | null = null;
 	#idle: (() => void)[] = [];
 
-	constructor(options: LaneOptions, dependencies: LaneDependencies) {
-		this.#options = options;
+	constructor({ capacity, concurrency }: LaneOptions, dependencies: LaneDependencies) {
 		this.#deps = dependencies;
+		// What waits is bounded by the shares.
+		this.#turns = new FairScheduler({ concurrency, maxWaiting: Number.POSITIVE_INFINITY });
+		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
+		this.#users = { waiting: shares(), cancels: shares() };
+		this.#searchers = { waiting: shares(), cancels: shares() };
 	}
 
-	/** Items that wait or are under way. */
+	/** Items that wait or are in flight. */
 	get depth(): number {
-		return this.#waiting + this.#underWay;
+		return this.#rooms.reduce(
+			(sum, { waiting, cancels }) => sum + waiting.taken + cancels.taken,
+			this.#inFlight,
+		);
 	}
 
+	/** How full the fullest of its shares is. */
+	get fullness(): Fullness {
+		return fullest(this.#rooms.flatMap(({ waiting, cancels }) => [waiting.fullness, cancels.fullness]));
+	}
+
+	/** Takes the place of what waits for its subject: that is answered `unsent`, and what is in flight is not repeated. */
 	push(item: LaneItem): void {
-		// Cancels are few, and the last thing to be given up.
-		const limit = item.urgent ? 2 * this.#options.capacity : this.#options.capacity;
-		if (this.#closed || this.#waiting >= limit) {
-			item.answered("unsent", 0);
-			return;
-		}
-		const queue = this.#queues.get(item.key) ?? { urgent: [], waiting: [], underWay: null };
-		this.#queues.set(item.key, queue);
-		(item.urgent ? queue.urgent : queue.waiting).push(item);
-		this.#waiting += 1;
-		this.#queueUp(item.key, queue);
-		this.#pump();
+		const queue = this.#queues.get(item.key) ?? this.#open(item.key);
+		const { waiting } = queue;
+		const at = item.urgent ? waiting.findIndex(({ urgent }) => !urgent) : indexOf(waiting, item.subject);
+		const overtaken = item.urgent ? undefined : waiting[at];
+		if (overtaken !== undefined) this.#shares(overtaken).give(overtaken.client, 1);
+		const isRefused = this.#closed || this.#shares(item).take(item.client, 1) !== null;
+		// Where the newer one is refused the older one is not sent either: it is no longer what shall be.
+		const added = isRefused ? [] : [item];
+		waiting.splice(at < 0 ? waiting.length : at, overtaken === undefined ? 0 : 1, ...added);
+		if (!item.urgent) notAgain(queue, item.subject);
+		this.#place(queue);
+		overtaken?.answered("unsent", 0);
+		if (isRefused) item.answered("unsent", 0);
 	}
 
-	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. What is under way ends as it may. */
+	/** Takes out what waits for `subject` and is not urgent: it is answered `unsent`. What is in flight ends as it may. */
 	withdraw(key: string, subject: string): void {
 		const queue = this.#queues.get(key);
 		if (queue === undefined) return;
-		const { underWay } = queue;
-		if (underWay?.item.subject === subject && !underWay.item.urgent) underWay.withdrawn = true;
-		const gone = queue.waiting.filter((item) => item.subject === subject);
-		queue.waiting = queue.waiting.filter((item) => item.subject !== subject);
-		this.#waiting -= gone.length;
-		for (const item of gone) item.answered("unsent", 0);
+		notAgain(queue, subject);
+		this.#dropIf(queue, (item) => item.subject === subject);
 	}
 
 	/** Everything that waits for `head` or a block before it is stale: it makes room for what the new head brings. */
 	setHead(head: number): void {
 		this.#head = head;
-		for (const queue of this.#queues.values()) {
-			const stale = queue.waiting.filter((item) => item.block <= head);
-			if (stale.length === 0) continue;
-			queue.waiting = queue.waiting.filter((item) => item.block > head);
-			this.#waiting -= stale.length;
-			for (const item of stale) item.answered("unsent", 0);
-		}
+		const isSweeping = this.#unswept !== null;
+		this.#unswept = this.#queues.values();
+		if (!isSweeping) void this.#sweep();
 	}
 
 	/**
-	 * Takes no more and resolves when all cancels and what is under way are answered; what else waits is answered
+	 * Takes no more and resolves when all cancels and what is in flight are answered; what else waits is answered
 	 * `unsent`, for it is in the store and goes out again.
 	 */
 	async close(): Promise<void> {
 		this.#closed = true;
-		for (const queue of this.#queues.values()) {
-			const left = queue.waiting.splice(0);
-			this.#waiting -= left.length;
-			for (const item of left) item.answered("unsent", 0);
-		}
+		for (const queue of this.#queues.values()) this.#dropIf(queue, () => true);
 		if (this.depth > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 
-	#queueUp(key: string, queue: Queue): void {
-		if (queue.underWay !== null) return;
-		if (queue.urgent.length > 0) this.#urgentTurns.add(key);
-		else if (queue.waiting.length > 0) this.#turns.add(key);
-		else this.#queues.delete(key);
+	#open(key: string): Queue {
+		const queue: Queue = { key, waiting: [], inFlight: null, place: null };
+		this.#queues.set(key, queue);
+		return queue;
 	}
 
-	/** The next item whose turn it is; stale ones are answered on the way. */
-	#next(): UnderWay | undefined {
-		for (const turns of [this.#urgentTurns, this.#turns]) {
-			for (const key of turns) {
-				this.#urgentTurns.delete(key);
-				this.#turns.delete(key);
-				const queue = this.#queues.get(key);
-				if (queue === undefined) continue;
-				const item = this.#take(queue);
-				if (item === undefined) {
-					this.#queueUp(key, queue);
-					continue;
-				}
-				queue.underWay = { item, withdrawn: false };
-				return queue.underWay;
+	get #rooms(): readonly Room[] {
+		return [this.#users, this.#searchers];
+	}
+
+	#shares(item: LaneItem): Shares {
+		const room = item.isPlain ? this.#searchers : this.#users;
+		return item.urgent ? room.cancels : room.waiting;
+	}
+
+	/** Takes out what is not urgent and `matches`; answers how many that were. */
+	#dropIf(queue: Queue, matches: (item: LaneItem) => boolean): number {
+		const gone = queue.waiting.filter((item) => !item.urgent && matches(item));
+		if (gone.length === 0) return 0;
+		queue.waiting = queue.waiting.filter((item) => !gone.includes(item));
+		for (const item of gone) this.#shares(item).give(item.client, 1);
+		this.#place(queue);
+		for (const item of gone) item.answered("unsent", 0);
+		return gone.length;
+	}
+
+	/** In slices, for there may be many; one that is stale and whose turn comes before is not sent either. */
+	async #sweep(): Promise<void> {
+		while (this.#unswept !== null) {
+			for (let looked = 0; looked < SWEEP && this.#unswept !== null; looked += 1) {
+				const { value: queue, done } = this.#unswept.next();
+				if (done === true) this.#unswept = null;
+				else looked += this.#dropIf(queue, ({ block }) => block <= this.#head);
 			}
-		}
-		return undefined;
-	}
-
-	#take(queue: Queue): LaneItem | undefined {
-		const urgent = queue.urgent.shift();
-		if (urgent !== undefined) {
-			this.#waiting -= 1;
-			return urgent;
-		}
-		for (let item = queue.waiting.shift(); item !== undefined; item = queue.waiting.shift()) {
-			this.#waiting -= 1;
-			if (item.block > this.#head && this.#deps.maySend()) return item;
-			item.answered("unsent", 0);
-		}
-		return undefined;
-	}
-
-	#pump(): void {
-		while (this.#underWay < this.#options.concurrency) {
-			const next = this.#next();
-			if (next === undefined) return;
-			this.#underWay += 1;
-			void this.#deliver(next);
+			if (this.#unswept !== null) await new Promise((resolve) => setImmediate(resolve));
 		}
 	}
 
-	async #deliver(underWay: UnderWay): Promise<void> {
+	/** Gives the key the turn that its first item has a claim to; forgets it where it has nothing left. */
+	#place(queue: Queue): void {
+		if (queue.inFlight !== null) return;
+		const [first] = queue.waiting;
+		if (first === undefined) this.#queues.delete(queue.key);
+		const claim = first === undefined ? null : claimOf(first);
+		const had = queue.place?.options;
+		if (had?.client === claim?.client && had?.urgent === claim?.urgent && had?.rank === claim?.rank) return;
+		if (queue.place !== null) this.#turns.withdraw(queue.place);
+		queue.place = null;
+		if (claim === null) return;
+		const place = this.#turns.enqueue(claim, () => this.#begin(queue));
+		// Not where it has begun, and ended even.
+		if (place !== null) queue.place = place;
+	}
+
+	/** Sends the first item that may be sent; those before it that may not are answered. */
+	async #begin(queue: Queue): Promise<void> {
+		queue.place = null;
+		const sendable = queue.waiting.findIndex((item) => this.#maySend(item));
+		const taken = queue.waiting.splice(0, sendable < 0 ? queue.waiting.length : sendable + 1);
+		for (const item of taken) this.#shares(item).give(item.client, 1);
+		const item = sendable < 0 ? undefined : taken.pop();
+		if (item === undefined) {
+			this.#place(queue);
+			for (const one of taken) one.answered("unsent", 0);
+			return;
+		}
+		const inFlight = { item, withdrawn: false };
+		queue.inFlight = inFlight;
+		this.#inFlight += 1;
+		for (const one of taken) one.answered("unsent", 0);
 		const { send, maySend, clock } = this.#deps;
-		const { item } = underWay;
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
 		const mayStart = () => item.urgent || maySend();
-		const mayRepeat = () => !underWay.withdrawn && mayStart();
+		const mayRepeat = () => !inFlight.withdrawn && mayStart();
 		const answer = await send(body, signature, { mayStart, mayRepeat });
-		this.#underWay -= 1;
+		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
-		const queue = this.#queues.get(item.key);
-		if (queue !== undefined) {
-			queue.underWay = null;
-			this.#queueUp(item.key, queue);
-		}
-		this.#pump();
+		queue.inFlight = null;
+		this.#place(queue);
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
+
+	#maySend({ urgent, block }: LaneItem): boolean {
+		return urgent || (block > this.#head && this.#deps.maySend());
+	}
+}
+
+/** The turn that an item may have. What somebody sends as a user is not held up by what he sends as a searcher. */
+function claimOf({ client, isPlain, urgent }: LaneItem): JobOptions {
+	return isPlain
+		? { client: `searcher ${client}`, cost: 1, last: true, rank: urgent ? 0 : 1 }
+		: { client, cost: 1, urgent };
+}
+
+function notAgain({ inFlight }: Queue, subject: string): void {
+	if (inFlight?.item.subject === subject && !inFlight.item.urgent) inFlight.withdrawn = true;
+}
+
+/** Where in `waiting` the one for `subject` stands that is not urgent; -1: nowhere. */
+function indexOf(waiting: readonly LaneItem[], subject: string): number {
+	return waiting.findIndex((item) => item.subject === subject && !item.urgent);
 }

@@ -1,5 +1,6 @@
-// The bundle in which a target goes out alone: a dispatch comes in, a bundle of one transaction goes out. Pure.
+// The bundle in which a target goes out alone. Pure.
 
+import { clientOf } from "../../shared/http/clientIdentity.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { Dispatch } from "../domain/ports.ts";
@@ -11,10 +12,11 @@ export function targetName(hash: string): string {
 
 /** The transaction alone, without refund: what it brings is the builder's. */
 export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
-	const { tx, path } = transaction;
+	const { tx, path, origin } = transaction;
 	return {
 		name: targetName(tx.hash),
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
+		...{ client: clientOf(origin), isPlain: false },
 		block,
 		refund: null,
 	};

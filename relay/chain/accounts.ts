@@ -1,11 +1,18 @@
-// Account states at the tracked head: what comes in are addresses, what goes out is nonce, balance and kind of code
-// of each, asked of the node once per address and head. It does not follow the chain: it is told the head.
+// Account states, each asked of the node once for each head. Clients take turns, so that one with thousands of accounts
+// delays nobody else's; whosever turn it is, what is asked for goes to the node together.
 
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, DeadlineError, pause, withDeadline } from "../../shared/clock.ts";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import {
+	type JsonRpcClient,
+	type RpcAnswer,
+	type RpcCall,
+	UpstreamError,
+} from "../../shared/jsonrpc/client.ts";
+import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
+import { SharedTurns } from "../../shared/shares/sharedTurns.ts";
 import type { AccountState } from "../domain/chain.ts";
 import type { Accounts } from "../domain/ports.ts";
 
@@ -14,6 +21,8 @@ export interface NodeAccountsOptions {
 	readonly timeoutMs?: number;
 	/** Accounts remembered at most; the one not asked for longest goes. Default 100,000. */
 	readonly maxAccounts?: number;
+	/** Accounts that wait for their turn at most. Default 20,000. */
+	readonly maxWaiting?: number;
 }
 
 export interface NodeAccountsDependencies {
@@ -24,20 +33,34 @@ export interface NodeAccountsDependencies {
 
 const TIMEOUT_MS = 1_000;
 const MAX_ACCOUNTS = 100_000;
-/** Accounts asked for in one request, with three calls each. */
+/** More than the node answers within a second; beyond, whoever has the most of them is refused. */
+const MAX_WAITING = 20_000;
+/** Calls for one account: nonce, balance, code; at the latest block its number before and behind them too. */
+const CALLS = 3;
+const CALLS_LATEST = 5;
+/** Accounts asked for in one request. */
 const BATCH_ACCOUNTS = 100;
 /** Requests under way at the same time; what is asked meanwhile waits and goes together in the next one. */
 const BATCHES_AT_ONCE = 4;
-/** Accounts that may wait for a request, about; who comes then is refused at once: it would take too long anyway. */
-const MAX_WAITING = 20_000;
 /** Before the node is asked again where it failed, in ms; doubled each time. */
 const RETRY_MS = 40;
 /** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
 const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
 
-/** An account that was asked for; `state` once it is had. */
+/** What a client wants to know. */
+interface Question {
+	/** Lower case. */
+	readonly address: string;
+	readonly client: string;
+	readonly urgent: boolean;
+	/** At the node's own latest block instead of the tracked head. */
+	readonly latest: boolean;
+}
+
+/** An account that the node is asked for; `state` once it is had. */
 interface Flight {
 	readonly address: string;
+	readonly latest: boolean;
 	readonly promise: Promise<AccountState>;
 	readonly settle: (outcome: AccountState | UpstreamError) => void;
 	state: AccountState | null;
@@ -49,10 +72,13 @@ export class NodeAccounts implements Accounts {
 	readonly #node: Pick<JsonRpcClient, "batch">;
 	readonly #background: Background;
 	readonly #clock: Clock;
+	/** Hands out whose account goes into the next request. */
+	readonly #scheduler: FairScheduler;
+	readonly #turns: SharedTurns<AccountState>;
+	/** For the next request, by address and block; they get the state of whatever is the head when it is sent. */
+	#batch = new Map<string, Flight>();
 	/** Of the tracked head: had, or in a request under way. */
 	readonly #states: LRUCache<string, Flight>;
-	/** In no request yet: they get the state of whatever is the head then. */
-	readonly #waiting = new Map<string, Flight>();
 	#head: number | null = null;
 	/** Counts the heads that were set: two of them may have the same number. */
 	#generation = 0;
@@ -65,6 +91,12 @@ export class NodeAccounts implements Accounts {
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;
 		this.#states = new LRUCache({ max: options.maxAccounts ?? MAX_ACCOUNTS });
+		this.#scheduler = new FairScheduler({
+			concurrency: Number.POSITIVE_INFINITY,
+			maxWaiting: options.maxWaiting ?? MAX_WAITING,
+			mayStart: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
+		});
+		this.#turns = new SharedTurns(this.#scheduler);
 	}
 
 	/** Tells it the new head; everything known of older ones is forgotten. */
@@ -78,30 +110,50 @@ export class NodeAccounts implements Accounts {
 	 * State of `address` after the tracked head. Where the node fails, or does not know that block yet (one of many
 	 * behind a balancer), it is asked again. Throws an UpstreamError when there is none within a second.
 	 */
-	async get(address: string): Promise<AccountState> {
+	async get(address: string, client: string, urgent = false): Promise<AccountState> {
 		const key = address.toLowerCase();
 		const had = this.#states.get(key)?.state;
 		// The usual case: no timer is set for it.
 		if (had !== undefined && had !== null) return had;
-		if (this.#waiting.size >= MAX_WAITING) throw new UpstreamError("timeout");
+		return this.#answer({ address: key, client, urgent, latest: false });
+	}
+
+	/**
+	 * State of `address` as the node has it now, asked for in any case: after the tracked head, or a later block where
+	 * the node is ahead of it. Throws like {@link get}.
+	 */
+	async fresh(address: string, client: string): Promise<AccountState> {
+		const key = address.toLowerCase();
+		const state = await this.#answer({ address: key, client, urgent: true, latest: true });
+		// One of many behind a balancer may be behind.
+		return state.block < (this.#head ?? 0) ? this.get(key, client, true) : state;
+	}
+
+	async #answer(question: Question): Promise<AccountState> {
 		const failure: { last?: UpstreamError } = {};
 		try {
 			return await withDeadline(this.#clock, "account", this.#timeoutMs, (signal) =>
-				this.#ask(key, signal, failure),
+				this.#ask(question, signal, failure),
 			);
 		} catch (thrown) {
+			if (thrown instanceof OverloadedError) throw new UpstreamError("timeout");
 			if (!(thrown instanceof DeadlineError)) throw thrown;
 			throw failure.last ?? new UpstreamError("timeout");
 		}
 	}
 
-	async #ask(key: string, signal: AbortSignal, failure: { last?: UpstreamError }): Promise<AccountState> {
+	async #ask(
+		question: Question,
+		signal: AbortSignal,
+		failure: { last?: UpstreamError },
+	): Promise<AccountState> {
 		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
 			const generation = this.#generation;
 			try {
-				const state = await this.#flight(key);
+				const state = await this.#turn(question, signal);
 				// The head moved on while the node was asked: once more, so that it is rarely of a head gone by.
-				return generation === this.#generation ? state : await this.#flight(key);
+				if (generation === this.#generation || question.latest) return state;
+				return await this.#turn(question, signal);
 			} catch (thrown) {
 				if (!(thrown instanceof UpstreamError)) throw thrown;
 				failure.last = thrown;
@@ -111,50 +163,62 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	/** What is had, under way, waiting, or begins to wait now. */
-	#flight(address: string): Promise<AccountState> {
-		const flight = this.#states.get(address) ?? this.#waiting.get(address);
+	/** What is had or under way, or will be when it is the client's turn; who has given up leaves the queue. */
+	#turn(question: Question, signal: AbortSignal): Promise<AccountState> {
+		const flight = this.#known(question);
 		if (flight !== undefined) return flight.promise;
 		if (this.#head === null) return Promise.reject(new UpstreamError("unreachable"));
-		const begun = newFlight(address);
-		this.#waiting.set(address, begun);
-		this.#schedule();
-		return begun.promise;
+		const { address, client, urgent, latest } = question;
+		const options = { client, urgent, cost: latest ? CALLS_LATEST : CALLS };
+		const turn = this.#turns.join(`${latest} ${address}`, options, () => this.#begin(question));
+		signal.addEventListener("abort", turn.leave);
+		return turn.answer;
+	}
+
+	/** Into the next request, unless somebody else's turn has brought it there. */
+	#begin(question: Question): Promise<AccountState> {
+		const known = this.#known(question);
+		if (known !== undefined) return known.promise;
+		const flight = newFlight(question.address, question.latest);
+		this.#batch.set(batchKey(question), flight);
+		if (this.#batch.size === BATCH_ACCOUNTS) this.#send();
+		else this.#sendSoon();
+		return flight.promise;
+	}
+
+	/** What is had, or under way and not too old for who asks now. */
+	#known(question: Question): Flight | undefined {
+		const flight = this.#batch.get(batchKey(question));
+		return flight ?? (question.latest ? undefined : this.#states.get(question.address));
 	}
 
 	/** Not at once: what is asked for in the same turn of the event loop goes together. */
-	#schedule(): void {
-		if (this.#scheduled || this.#waiting.size === 0 || this.#underWay >= BATCHES_AT_ONCE) return;
+	#sendSoon(): void {
+		if (this.#scheduled) return;
 		this.#scheduled = true;
 		setImmediate(() => {
 			this.#scheduled = false;
-			while (this.#underWay < BATCHES_AT_ONCE && this.#waiting.size > 0) this.#send();
+			if (this.#batch.size > 0) this.#send();
 		});
 	}
 
 	#send(): void {
-		const flights: Flight[] = [];
-		for (const flight of this.#waiting.values()) {
-			if (flights.length === BATCH_ACCOUNTS) break;
-			flights.push(flight);
-			this.#waiting.delete(flight.address);
-			this.#states.set(flight.address, flight);
-		}
+		const flights = [...this.#batch.values()];
+		this.#batch = new Map();
+		for (const flight of flights) if (!flight.latest) this.#states.set(flight.address, flight);
 		this.#underWay += 1;
 		this.#background.run("accounts", () => this.#fetch(flights, this.#head ?? 0));
 	}
 
 	async #fetch(flights: readonly Flight[], head: number): Promise<void> {
-		const block = toQuantity(head);
-		const calls = flights.flatMap(({ address }) => [
-			{ method: "eth_getTransactionCount", params: [address, block] },
-			{ method: "eth_getBalance", params: [address, block] },
-			{ method: "eth_getCode", params: [address, block] },
-		]);
+		const asked = flights.map((flight) => callsFor(flight, head));
 		try {
-			const answers = await this.#node.batch(calls, this.#timeoutMs);
+			const answers = await this.#node.batch(asked.flat(), this.#timeoutMs);
+			let next = 0;
 			flights.forEach((flight, i) => {
-				const state = readState(flight.address, head, answers.slice(3 * i, 3 * i + 3));
+				const from = next;
+				next += asked[i]?.length ?? 0;
+				const state = readState(flight, head, answers.slice(from, next));
 				// No state though the node answered: most likely it does not have that block.
 				this.#settle(flight, state ?? new UpstreamError("notJsonRpc"));
 			});
@@ -164,33 +228,61 @@ export class NodeAccounts implements Accounts {
 			if (error !== thrown) throw thrown;
 		} finally {
 			this.#underWay -= 1;
-			this.#schedule();
+			this.#scheduler.resume();
 		}
 	}
 
 	#settle(flight: Flight, outcome: AccountState | UpstreamError): void {
+		const { address } = flight;
 		if (outcome instanceof UpstreamError) {
-			if (this.#states.peek(flight.address) === flight) this.#states.delete(flight.address);
+			if (this.#states.peek(address) === flight) this.#states.delete(address);
 		} else {
 			flight.state = outcome;
+			if (flight.latest && outcome.block === this.#head) this.#states.set(address, flight);
 		}
 		flight.settle(outcome);
 	}
 }
 
-function newFlight(address: string): Flight {
+function newFlight(address: string, latest: boolean): Flight {
 	let settle: Flight["settle"] = () => {};
 	const promise = new Promise<AccountState>((resolve, reject) => {
 		settle = (outcome) => (outcome instanceof UpstreamError ? reject(outcome) : resolve(outcome));
 	});
-	return { address, promise, settle, state: null };
+	return { address, latest, promise, settle, state: null };
 }
 
-function readState(address: string, block: number, answers: readonly RpcAnswer[]): AccountState | null {
-	const [nonce, balance, code] = answers.map((answer) => (answer.ok ? answer.result : null));
+function batchKey({ address, latest }: Question): string {
+	return latest ? `latest ${address}` : address;
+}
+
+/** At the latest block the node's own number goes around them: where it changes, nobody knows which block they are of. */
+function callsFor({ address, latest }: Flight, head: number): readonly RpcCall[] {
+	const block = latest ? "latest" : toQuantity(head);
+	const reads = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"].map((method) => ({
+		method,
+		params: [address, block],
+	}));
+	const number = { method: "eth_blockNumber", params: [] };
+	return latest ? [number, ...reads, number] : reads;
+}
+
+function readState(
+	{ address, latest }: Flight,
+	head: number,
+	answers: readonly RpcAnswer[],
+): AccountState | null {
+	const results = answers.map((answer) => (answer.ok ? answer.result : null));
+	const [nonce, balance, code] = latest ? results.slice(1, 4) : results;
 	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
-	if (nonceValue === null || balanceValue === null || typeof code !== "string") return null;
+	const block = latest ? blockBetween(results[0], results[4]) : head;
+	if (block === null || nonceValue === null || balanceValue === null || typeof code !== "string") return null;
 	return { address, block, nonce: nonceValue, balance: balanceValue, code: kindOfCode(code) };
+}
+
+function blockBetween(before: unknown, after: unknown): number | null {
+	const block = readQuantity(before);
+	return block !== null && block === readQuantity(after) ? Number(block) : null;
 }
 
 /** Some nodes answer `0x`, some nothing at all where there is no code. */

@@ -53,6 +53,7 @@ export function nextBlockReader(
 			blobBaseFee: told.blobBaseFee ?? nextBlobBaseFee(head, BLOB_SCHEDULE),
 			// A proposer may move it by 1/1024; nobody knows by how much before.
 			gasLimit: head.gasLimit,
+			parentHash: head.hash,
 		};
 	};
 }

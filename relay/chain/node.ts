@@ -38,14 +38,16 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 /** The reads for the relay's own methods, which stand in no list: shared like those that do, and never remembered. */
 export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
 	return {
-		async pendingCount(address) {
-			const count = readQuantity(await passthrough.read("eth_getTransactionCount", [address, "pending"]));
+		async pendingCount(address, asker) {
+			const told = await passthrough.read("eth_getTransactionCount", [address, "pending"], asker);
+			const count = readQuantity(told);
 			if (count !== null) return count;
 			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
 		},
-		transactionCount: (address, block) => passthrough.read("eth_getTransactionCount", [address, block]),
-		transactionByHash: (hash) => passthrough.read("eth_getTransactionByHash", [hash]),
-		receipt: (hash) => passthrough.read("eth_getTransactionReceipt", [hash]),
+		transactionCount: (address, block, asker) =>
+			passthrough.read("eth_getTransactionCount", [address, block], asker),
+		transactionByHash: (hash, asker) => passthrough.read("eth_getTransactionByHash", [hash], asker),
+		receipt: (hash, asker) => passthrough.read("eth_getTransactionReceipt", [hash], asker),
 	};
 }
 

@@ -38,8 +38,10 @@ export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
 		eth_protocolVersion: READ,
 		eth_syncing: READ,
 		eth_config: READ,
+		eth_capabilities: READ,
 		eth_blockNumber: READ,
 		eth_gasPrice: READ,
+		eth_baseFee: READ,
 		eth_maxPriorityFeePerGas: READ,
 		eth_feeHistory: READ,
 		eth_blobBaseFee: READ,
@@ -52,6 +54,7 @@ export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
 		eth_getBalance: READ,
 		eth_getCode: READ,
 		eth_getStorageAt: READ,
+		eth_getStorageValues: READ,
 		eth_getProof: READ,
 
 		eth_getBlockByHash: FOUND,

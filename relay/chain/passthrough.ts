@@ -1,20 +1,28 @@
-// Standard reads for the relay's clients: a method and its parameters come in, what the node says goes out. Equal
-// reads under way are asked once, and what cannot change is remembered. It reads no parameter and changes no answer.
+// Passes the standard reads of clients on to the node. Clients take turns, so that nobody's slow reads shut others out;
+// equal reads under way are asked once, and what cannot change is remembered. It reads no parameter, changes no answer.
 
 import { LRUCache } from "lru-cache";
-import { type Clock, systemClock } from "../../shared/clock.ts";
-import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
+import {
+	type JsonRpcClient,
+	type RpcAnswer,
+	type RpcCall,
+	UpstreamError,
+} from "../../shared/jsonrpc/client.ts";
 import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
+import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import type { Logger } from "../../shared/log.ts";
+import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
+import { GivenUpError, SharedTurns } from "../../shared/shares/sharedTurns.ts";
+import type { Asker } from "../domain/ports.ts";
 import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
-import { ReadLane } from "./readLane.ts";
 
 export interface PassthroughOptions {
 	/** Bytes of answers remembered at most. Default 64 MiB. */
 	readonly maxCacheBytes?: number;
-	/** Different reads under way at most; one more is refused. Default 2,000. */
-	readonly maxUnderWay?: number;
+	/** Of light reads and of heavy ones, how many wait at most. Default 1,000. */
+	readonly maxWaiting?: number;
 }
 
 export interface PassthroughDependencies {
@@ -27,12 +35,14 @@ export interface PassthroughDependencies {
 }
 
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
-const MAX_UNDER_WAY = 2_000;
+/** Beyond, the last of whoever has the most of them is refused. */
+const MAX_WAITING = 1_000;
 /**
- * Of light reads and of heavy ones, how many the node is asked for at the same time; the rest waits its turn. The
- * relay's own questions need connections too, and light reads shall not wait for heavy ones.
+ * How many the node is asked for at the same time, half of it for a client that is alone: light reads do not wait for
+ * heavy ones, and each of these may keep a core of the node busy.
  */
-const AT_ONCE = 12;
+const LIGHT_AT_ONCE = 24;
+const HEAVY_AT_ONCE = 12;
 /** Larger answers are not remembered: a few of them would push out everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 /** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
@@ -53,14 +63,15 @@ const LIMIT = -32005;
 const INTERNAL = -32603;
 const HEX = /^0x[0-9a-f]+$/i;
 
-/** Passes reads on; fits the dispatcher's `Fallback`. */
+/** Passes reads on. */
 export class Passthrough {
 	readonly #node: Pick<JsonRpcClient, "call">;
 	readonly #head: PassthroughDependencies["head"];
 	readonly #log: Logger;
-	readonly #maxUnderWay: number;
-	readonly #light: ReadLane;
-	readonly #heavy: ReadLane;
+	readonly #clock: Clock;
+	readonly #light: SharedTurns<unknown>;
+	readonly #heavy: SharedTurns<unknown>;
+	/** What the node is being asked. */
 	readonly #underWay = new Map<string, Promise<unknown>>();
 	/** In boxes, because `false` is an answer too. */
 	readonly #kept: LRUCache<string, { readonly result: unknown }>;
@@ -69,10 +80,10 @@ export class Passthrough {
 		this.#node = dependencies.node;
 		this.#head = dependencies.head;
 		this.#log = dependencies.log;
-		const clock = dependencies.clock ?? systemClock;
-		this.#light = new ReadLane({ atOnce: AT_ONCE }, { clock });
-		this.#heavy = new ReadLane({ atOnce: AT_ONCE }, { clock });
-		this.#maxUnderWay = options.maxUnderWay ?? MAX_UNDER_WAY;
+		this.#clock = dependencies.clock ?? systemClock;
+		const maxWaiting = options.maxWaiting ?? MAX_WAITING;
+		this.#light = new SharedTurns(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
+		this.#heavy = new SharedTurns(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
 		this.#kept = new LRUCache({
 			maxSize: options.maxCacheBytes ?? MAX_CACHE_BYTES,
 			maxEntrySize: MAX_ENTRY_BYTES,
@@ -85,36 +96,68 @@ export class Passthrough {
 		return PASSED_METHODS.get(method)?.weight;
 	}
 
+	/** Characters that its parameters have as JSON at most. */
+	maxParamsSize(method: string): number {
+		return readParamsSize(this.weigh(method) ?? 1);
+	}
+
 	/**
 	 * The node's answer to a read of the list; it must not be changed. Throws ForeignRpcError with the node's own error
 	 * where that is about the read, RpcError `methodNotFound` for what is not in the list or not known to the node,
-	 * `limit` where it asks too much, `internal` with `reason: "node unavailable"` where the node failed.
+	 * `limit` where it asks too much or too much waits, `internal` with `reason: "node unavailable"` where the node failed.
 	 */
-	call(method: string, params: readonly unknown[]): Promise<unknown> {
+	call(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method);
 		if (passed === undefined) return Promise.reject(methodNotFound(method));
-		return this.#read(method, params, passed);
+		return this.#read({ method, params }, passed, asker);
 	}
 
 	/** The same for a read of the relay's own, whether listed or not; never remembered. */
-	read(method: string, params: readonly unknown[]): Promise<unknown> {
-		return this.#read(method, params, { ...(PASSED_METHODS.get(method) ?? OWN_READ), keep: "once" });
+	read(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
+		const passed = PASSED_METHODS.get(method) ?? OWN_READ;
+		return this.#read({ method, params }, { ...passed, keep: "once" }, asker);
 	}
 
-	#read(method: string, params: readonly unknown[], passed: PassedMethod): Promise<unknown> {
-		const name = `${method} ${JSON.stringify(params)}`;
+	#read(call: RpcCall, passed: PassedMethod, asker: Asker): Promise<unknown> {
+		const name = `${call.method} ${JSON.stringify(call.params)}`;
 		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
 		if (kept !== undefined) return Promise.resolve(kept.result);
 		// Who has heard of a head must not get what was asked for before it.
 		const flight = `${this.#head()?.hash} ${name}`;
-		const underWay = this.#underWay.get(flight);
-		if (underWay !== undefined) return underWay;
-		if (this.#underWay.size >= this.#maxUnderWay) {
-			return Promise.reject(new RpcError("limit", "limit exceeded: too many reads under way"));
+		return this.#underWay.get(flight) ?? this.#wait(call, name, flight, passed, asker);
+	}
+
+	/** Asks the node when it is the client's turn; who has gone, or waits for too long, leaves the queue. */
+	async #wait(
+		call: RpcCall,
+		name: string,
+		flight: string,
+		passed: PassedMethod,
+		{ client, life }: Asker,
+	): Promise<unknown> {
+		const { weight, timeoutMs } = passed;
+		const turns = weight === 1 ? this.#light : this.#heavy;
+		try {
+			return await withDeadline(this.#clock, "read", timeoutMs, (signal) => {
+				const begin = () => this.#underWay.get(flight) ?? this.#begin(call, name, flight, passed);
+				const { answer, leave } = turns.join(flight, { client, cost: weight }, begin);
+				signal.addEventListener("abort", leave);
+				life.onGone(leave);
+				return answer;
+			});
+		} catch (thrown) {
+			if (thrown instanceof OverloadedError) {
+				throw new RpcError("limit", "limit exceeded: too many reads under way");
+			}
+			if (thrown instanceof DeadlineError || thrown instanceof GivenUpError) throw unavailable();
+			throw thrown;
 		}
-		const reading = this.#ask(method, params, passed)
+	}
+
+	#begin(call: RpcCall, name: string, flight: string, passed: PassedMethod): Promise<unknown> {
+		const reading = this.#ask(call, passed)
 			.then((result) => {
-				if (isLasting(passed, params, result, this.#head()?.number)) this.#kept.set(name, { result });
+				if (isLasting(passed, call.params, result, this.#head()?.number)) this.#kept.set(name, { result });
 				return result;
 			})
 			.finally(() => this.#underWay.delete(flight));
@@ -122,11 +165,11 @@ export class Passthrough {
 		return reading;
 	}
 
-	async #ask(method: string, params: readonly unknown[], passed: PassedMethod): Promise<unknown> {
-		const lane = passed.weight === 1 ? this.#light : this.#heavy;
+	async #ask(call: RpcCall, passed: PassedMethod): Promise<unknown> {
+		const { method } = call;
 		let answer: RpcAnswer;
 		try {
-			answer = await lane.run(passed.timeoutMs, (leftMs) => this.#node.call({ method, params }, leftMs));
+			answer = await this.#node.call(call, passed.timeoutMs);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
 			this.#log.debug("a read failed", { method, code: thrown.code });

@@ -50,10 +50,12 @@ export interface PlainBundleRequest extends BundleEnvelope {
 /** Why a bundle is refused; the whole list. */
 export const BUNDLE_REFUSALS = [
 	"NO_BIDDING",
+	"BARRED",
 	"TARGET_NOT_FOUND",
 	"BLOCK_PAST",
 	"BLOCK_TOO_FAR",
 	"BAD_TRANSACTION",
+	"BUNDLE_REVERTED",
 	"BACKRUN_REVERTED",
 	"BACKRUN_INVALID",
 	"PAYS_NOTHING",
@@ -107,4 +109,8 @@ export interface OutgoingBundle {
 	readonly block: number;
 	/** Null: nothing is refunded. */
 	readonly refund: BundleRefund | null;
+	/** Whose turn and share of the builders' lanes it takes: the network of whoever sent it (`BundleEnvelope.network`). */
+	readonly client: string;
+	/** A searcher's own transactions alone: it goes behind whatever holds a user's, as a backrun behind its target does. */
+	readonly isPlain: boolean;
 }

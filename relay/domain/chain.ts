@@ -1,4 +1,4 @@
-// The chain as the relay sees it: headers, account states and how heads change. Pure types.
+// The chain as the relay sees it: headers, account states, how heads change, and the time by it. Pure.
 
 /** A block's header, as far as the relay needs it. */
 export interface Header {
@@ -14,6 +14,19 @@ export interface Header {
 	readonly excessBlobGas: bigint;
 	readonly blobGasUsed: bigint;
 	readonly miner: string;
+}
+
+// Ages of what is kept go by the machine's time and the chain's: what happens is stamped with the later of the two, and
+// how old it is is judged by the earlier one, so that it is old only when it is by both.
+
+/** The later of the machine's time `now` and the head's, in ms: for a stamp. */
+export function laterTime(now: number, head: Pick<Header, "timestamp"> | null): number {
+	return Math.max(now, (head?.timestamp ?? 0) * 1000);
+}
+
+/** The earlier of the machine's time `now` and the head's, in ms: for judging how old a stamp is. */
+export function earlierTime(now: number, head: Pick<Header, "timestamp">): number {
+	return Math.min(now, head.timestamp * 1000);
 }
 
 /** A block of the canonical chain: its header, its transactions and whose nonces it moved. */
@@ -62,4 +75,6 @@ export interface NextBlock {
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
+	/** The head's hash; absent: not known. */
+	readonly parentHash?: string;
 }

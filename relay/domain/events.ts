@@ -36,7 +36,13 @@ export interface Refund {
 /** What happened; `at` is in ms since the epoch, `block` the block it was about. */
 export type TxEvent =
 	| { readonly type: "received"; readonly at: number; readonly block: number }
-	| { readonly type: "queued"; readonly at: number; readonly reason: QueueReason }
+	/** It waits since the block `block`. */
+	| {
+			readonly type: "queued";
+			readonly at: number;
+			readonly block: number;
+			readonly reason: QueueReason;
+	  }
 	/** Its nonce is next in line: its life in blocks starts, with `block` as the first it may be in. */
 	| { readonly type: "ready"; readonly at: number; readonly block: number }
 	/** `gasUsed` is null where searchers know the transaction, and must not learn of the one that it was run behind. */

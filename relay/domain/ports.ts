@@ -2,19 +2,28 @@
 // composition root plugs the stages into them; the stages themselves never import each other.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { RequestLife } from "../../shared/http/requestLife.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
-import type { BundleDelivery, BundleRecord } from "./bundleStatus.ts";
+import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { TransactionRecord } from "./record.ts";
-import type { SimulationOutcome, SimulationPriority, SimulationRequest } from "./simulation.ts";
+import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 import type { CancelRequest, Submission, SubmitOutcome } from "./submission.ts";
 import type { PrivateTransaction } from "./transaction.ts";
 
-/** Account states at the tracked head, each asked of the node once per head however many want it. */
+/** Account states, each asked of the node once per head however many want it, clients taking turns. */
 export interface Accounts {
-	/** State of `address` after the tracked head. Throws an UpstreamError when it can't be had within a second. */
-	get(address: string): Promise<AccountState>;
+	/**
+	 * State of `address` after the tracked head. `client` (see clientOf) is whose turn it takes; `urgent`: before all that
+	 * is not. Throws an UpstreamError when it can't be had within a second.
+	 */
+	get(address: string, client: string, urgent?: boolean): Promise<AccountState>;
+	/**
+	 * State of `address` after the tracked head or the node's own later one, asked of the node now: for a look before a
+	 * refusal. Urgent. Throws an UpstreamError when it can't be had within a second.
+	 */
+	fresh(address: string, client: string): Promise<AccountState>;
 	/** Tells it the new head; everything known of older ones is forgotten. */
 	setHead(block: number): void;
 }
@@ -45,14 +54,14 @@ export interface InclusionReader {
 
 /** Simulations in the next block, when their turn comes. */
 export interface Simulations {
-	/** Like {@link Simulator.simulate}, in the order of priority. */
-	simulate(request: SimulationRequest, priority: SimulationPriority): Promise<readonly SimulationOutcome[]>;
+	/** Like {@link Simulator.simulate}, when its turn comes. */
+	simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]>;
 }
 
 /** Simulations in the next block, at once. */
 export interface Simulator {
 	/**
-	 * Runs the chain in order; answers one outcome each. Once one fails, those behind it are not run and are absent.
+	 * Runs the transactions in order; answers one outcome each. Once one fails that must not, those behind it are absent.
 	 * A node that fails is an outcome (`NODE_UNAVAILABLE`), never thrown.
 	 */
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
@@ -66,15 +75,19 @@ export interface StoredTransaction {
 
 /** The durable record of transactions. Every promise resolves when the change is on disk, and not before. */
 export interface TransactionStore {
-	/** A new submission with its record, and in the same commit the records of those that it ended, settled or not. */
+	/**
+	 * A new submission with its record, and in the same commit the records of those that it ended, settled or not. `now`
+	 * here and below: ms, as laterTime tells it; what ended before it was sent is settled then.
+	 */
 	insert(
 		transaction: PrivateTransaction,
 		record: TransactionRecord,
 		ended: readonly TransactionRecord[],
+		now: number,
 	): Promise<void>;
-	/** Changed records of live transactions. */
-	update(records: readonly TransactionRecord[]): Promise<void>;
-	/** Final at `now` (ms): the raw bytes are forgotten, the record is kept for a week. */
+	/** Changed records, in one commit. */
+	update(records: readonly TransactionRecord[], now: number): Promise<void>;
+	/** Final, in one commit: the raw bytes are forgotten, the record is kept for a week. */
 	settle(records: readonly TransactionRecord[], now: number): Promise<void>;
 	/** The record of a settled transaction, or null. */
 	settled(hash: string): Promise<TransactionRecord | null>;
@@ -150,16 +163,24 @@ export interface RecordReader {
 	record(hash: string): Promise<TransactionRecord | null>;
 }
 
+/** For whom the node is asked. */
+export interface Asker {
+	/** Whose turn it takes: see clientOf. */
+	readonly client: string;
+	/** What waits for its turn is given up when the client has gone. */
+	readonly life: Pick<RequestLife, "onGone">;
+}
+
 /** What the relay's own methods ask of the node. All throw RpcError or ForeignRpcError, ready for the client. */
 export interface NodeReads {
 	/** How many transactions the account has sent, those in the node's mempool included. */
-	pendingCount(address: string): Promise<bigint>;
+	pendingCount(address: string, asker: Asker): Promise<bigint>;
 	/** The node's answer for any block number, tag or EIP-1898 object: a quantity. */
-	transactionCount(address: string, block: unknown): Promise<unknown>;
+	transactionCount(address: string, block: unknown, asker: Asker): Promise<unknown>;
 	/** The node's transaction object, or null. */
-	transactionByHash(hash: string): Promise<unknown>;
+	transactionByHash(hash: string, asker: Asker): Promise<unknown>;
 	/** The node's receipt, or null. */
-	receipt(hash: string): Promise<unknown>;
+	receipt(hash: string, asker: Asker): Promise<unknown>;
 }
 
 /** The builders, for bundles of more than one transaction. */
@@ -198,6 +219,8 @@ export interface Market {
 export interface BundleReader {
 	/** The bundle that `owner` sent, or null: one of somebody else's is not told of. */
 	bundle(owner: string, hash: string): BundleRecord | null;
+	/** How the bidder of a bundle stands for the next block; null: as anybody, or it is a plain bundle. */
+	standing(record: BundleRecord): Standing | null;
 }
 
 /** What searchers may see. */
@@ -214,8 +237,9 @@ export interface Publisher {
 
 /** A mined block, as far as refunds need it. */
 export interface PaidBlock {
-	/** The block's number. */
 	readonly number: number;
+	/** Seconds since the epoch. */
+	readonly timestamp: number;
 	/** Lower case. */
 	readonly coinbase: string;
 	/** Wei per gas. */
@@ -234,8 +258,13 @@ export interface PaymentReader {
 	/** The block, or null where the node does not have it. Throws an UpstreamError. */
 	block(hash: string): Promise<PaidBlock | null>;
 	/**
-	 * Wei that a mined transaction brought to the coinbase: its priority fees and, where the node can trace it, its
-	 * transfers, internal ones included; `transfers` counts where it can't. Throws an UpstreamError.
+	 * What a mined transaction brought to the coinbase, in wei: its priority fees, and its transfers, internal ones
+	 * included; null where the node can't trace it. Throws an UpstreamError.
 	 */
-	brought(hash: string, block: PaidBlock, transfers: bigint): Promise<bigint>;
+	brought(
+		hash: string,
+		block: PaidBlock,
+	): Promise<{ readonly fees: bigint; readonly transfers: bigint | null }>;
+	/** The hash of the canonical block with this number, or null. Throws an UpstreamError. */
+	canonicalHash(number: number): Promise<string | null>;
 }

@@ -1,5 +1,5 @@
-// The life of one transaction as data: its stage and its events, folded. What comes in are events; what goes out
-// is what the status, the store and the event page show. It holds no raw bytes.
+// The life of one transaction as data: its stage and its events, folded. It is what the status, the store and the event
+// page show; it holds no raw bytes.
 
 import type { TxEvent } from "./events.ts";
 import { nextStage, type Stage } from "./lifecycle.ts";
@@ -32,6 +32,8 @@ export interface TransactionRecord {
 	readonly nonce: string;
 	readonly value: string;
 	readonly referrer: string | null;
+	/** The network address that submitted it: who may cancel it. Null once it is settled for good. */
+	readonly origin: string | null;
 	readonly refundRecipient: string | null;
 	stage: Stage;
 	/** How it ended before a builder mined it all the same: where a reorganisation takes it back to. */
@@ -41,7 +43,7 @@ export interface TransactionRecord {
 	behindHidden: boolean;
 	/** Why its last simulation failed; null once it has passed. */
 	simulationError: SimulationError | null;
-	/** The block of its last event that was about one: when it was included, ended, or became ready. */
+	/** The block of its last event that was about one: when it was included, ended, became ready, or began to wait. */
 	block: number | null;
 	/** The block that holds it, or null. */
 	blockHash: string | null;
@@ -53,7 +55,7 @@ export interface TransactionRecord {
 	backruns: number;
 	/** What was really paid to its refund recipient in the block that holds it, in wei. */
 	refund: string;
-	/** When it was settled, in ms: set by the store. */
+	/** When it was settled, in ms, as {@link laterTime} tells it: set by the store. */
 	readonly settledAt?: number;
 	events: LifeEvent[];
 	deliveries: Delivery[];
@@ -64,6 +66,8 @@ export interface TransactionRecord {
 /** Events and deliveries kept per transaction: the first ones and the last ones, what lies between is only counted. */
 export const MAX_EVENTS = 200;
 export const MAX_DELIVERIES = 400;
+/** Characters of the error that a compacted record keeps. */
+const COMPACT_ERROR_LENGTH = 100;
 /** The share of those kept that is of the beginning. */
 const KEPT_FIRST = 0.25;
 
@@ -80,6 +84,7 @@ export function newRecord(transaction: PrivateTransaction): TransactionRecord {
 		nonce: tx.nonce.toString(),
 		value: tx.value.toString(),
 		referrer: transaction.referrer,
+		origin: transaction.origin,
 		refundRecipient: transaction.refundRecipient,
 		stage: "PENDING",
 		ended: null,
@@ -110,7 +115,9 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 		return true;
 	}
 	if (event.type === "delivered") {
-		const { type: _, ...delivery } = event;
+		const { type: _, ...rest } = event;
+		// What is answered comes behind what has happened, however the machine's clock was set meanwhile.
+		const delivery = { ...rest, at: Math.max(rest.at, record.events.at(-1)?.at ?? 0) };
 		// How builders took a cancel is never left out.
 		record.omitted += keep(record.deliveries, delivery, MAX_DELIVERIES, ({ kind }) => kind !== "cancel");
 		return true;
@@ -118,6 +125,28 @@ export function fold(record: TransactionRecord, event: TxEvent): boolean {
 	record.omitted += keep(record.events, event, MAX_EVENTS, () => true);
 	applyFields(record, event);
 	return true;
+}
+
+/**
+ * Whether its user ended it, or it expired, before any builder had it: nobody else can have it mined, so its bytes are of
+ * no use any more.
+ */
+export function endedUnsent({ ended, events, deliveries }: TransactionRecord): boolean {
+	if (ended === null || deliveries.length > 0) return false;
+	return !events.some(
+		(event) => event.type === "broadcast" || (isUserEnd(event) && event.builders.length > 0),
+	);
+}
+
+/** The record without what can be large: of its life only how it ended, and why it was not sent in a few words. */
+export function compacted(record: TransactionRecord): TransactionRecord {
+	const { events, omitted, simulationError: error } = record;
+	return {
+		...record,
+		events: events.slice(-1),
+		omitted: omitted + Math.max(0, events.length - 1),
+		simulationError: error && { code: error.code, message: error.message.slice(0, COMPACT_ERROR_LENGTH) },
+	};
 }
 
 /** Puts `item` at the end of `list`, taking one out of the middle where it is full; answers how many that were. */

@@ -20,7 +20,9 @@ export const REJECTION_CODES = [
 	"EMPTY_AUTH_LIST",
 	"SENDER_NOT_EOA",
 	"UNDERPRICED",
+	"FEE_CAP_TOO_LOW",
 	"SENDER_FULL",
+	"CLIENT_FULL",
 	"POOL_FULL",
 ] as const;
 export type RejectionCode = (typeof REJECTION_CODES)[number];

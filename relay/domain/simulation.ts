@@ -1,6 +1,7 @@
 // What a simulation answers: passes in the next block, or why not. Pure types, and the closed list of reasons.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { AccountState } from "./chain.ts";
 
 /** Why a simulation failed; the whole list. */
 export const SIMULATION_ERROR_CODES = [
@@ -45,7 +46,7 @@ export type SimulationOutcome =
 			readonly emitsEvents: boolean | null;
 			/**
 			 * Wei that the block's fee recipient got by transfers in it, internal ones included, less what it gave back;
-			 * priority fees are not part of it. Null: the engine can't tell.
+			 * priority fees are not part of it. Null: it was not asked for, or could not be told.
 			 */
 			readonly paid: bigint | null;
 	  }
@@ -58,7 +59,9 @@ export type SimulationPriority = "new" | "again" | "bid" | "held";
 export interface BlockContext {
 	/** Number of the state's block (the head). */
 	readonly stateBlock: number;
-	/** Number of the simulated block: head + 1. */
+	/** Its hash, which the next block writes down for contracts before anything else; absent: not known. */
+	readonly parentHash?: string;
+	/** Number of the simulated block: head + 1, or more for one that is ahead. */
 	readonly number: number;
 	/** Seconds since the epoch. */
 	readonly timestamp: number;
@@ -70,23 +73,27 @@ export interface BlockContext {
 	readonly feeRecipient: string;
 }
 
-/** One sender's transactions in nonce order, to be run one after another in `block`. */
+/** An account in the state that a block builds on, before any of its transactions. */
+export type SimulatedAccount = Pick<AccountState, "nonce" | "balance">;
+
+/**
+ * Transactions of any senders, to be run one after another in `block` with nothing between: a sender's chain of
+ * nonces, one with a backrun behind it, a searcher's plain bundle.
+ */
 export interface SimulationRequest {
 	readonly block: BlockContext;
-	readonly sender: string;
-	/** The sender's nonce and balance (wei) in the state that `block` builds on. */
-	readonly nonce: bigint;
-	readonly balance: bigint;
-	readonly chain: readonly DecodedTransaction[];
-	/** A transaction to be run right behind the chain: it has the last outcome. Its sender may be the chain's too. */
-	readonly backrun?: SimulatedBackrun;
-}
-
-/** A backrun and its sender's account in the state that the block builds on. */
-export interface SimulatedBackrun {
-	readonly tx: DecodedTransaction;
-	/** Of the account, before anything of the chain. */
-	readonly nonce: bigint;
-	/** Wei. */
-	readonly balance: bigint;
+	/** Who it is done for, as `clientOf` names it: what simulations cost is shared by client. */
+	readonly client: string;
+	readonly priority: SimulationPriority;
+	/** Where it is aborted before its turn it is not run: nobody wants to know any more. */
+	readonly signal?: AbortSignal;
+	readonly transactions: readonly DecodedTransaction[];
+	/** Every sender's, by its lower-case address. */
+	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
+	/** Hashes of those that may fail: what stands behind them is run all the same. Absent: none may. */
+	readonly mayFail?: ReadonlySet<string>;
+	/** Whether the last one's `paid` is wanted. */
+	readonly measured?: boolean;
+	/** Whether those for which the block has no gas left may be run in the block after it, where they would go. */
+	readonly mayWait?: boolean;
 }

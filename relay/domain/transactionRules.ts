@@ -1,21 +1,19 @@
 // What a transaction must be to be admitted, as two lists of pure rules: those about the transaction alone, and
 // those about its sender's account. Each answers null or the refusal. Pool rules (replacement, caps) are the pool's.
 
-import {
-	floorDataGas,
-	intrinsicGas,
-	MAX_INITCODE_BYTES,
-	transactionCost,
-} from "../../shared/ethereum/intrinsicGas.ts";
+import { floorDataGas, intrinsicGas, transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccountState, NextBlock } from "./chain.ts";
 import { type Rejection, rejection } from "./rejection.ts";
+import type { SimulationError } from "./simulation.ts";
 
 /** What the chain demands of every transaction. */
 export interface ChainRules {
 	readonly chainId: bigint;
 	/** EIP-7825 gas limit of a transaction, or null where the chain has none. */
 	readonly maxTxGas: bigint | null;
+	/** Bytes of a creation's code at most. */
+	readonly maxInitCodeBytes: number;
 }
 
 /** A rule that holds in every block of the chain. */
@@ -47,12 +45,12 @@ const size: StaticRule = (tx) => {
 		: rejection("OVERSIZED", `oversized data: transaction size ${tx.size}, limit ${limit}`);
 };
 
-const initcode: ProtocolRule = (tx) =>
-	tx.to !== null || tx.data.length <= MAX_INITCODE_BYTES
+const initcode: ProtocolRule = (tx, chain) =>
+	tx.to !== null || tx.data.length <= chain.maxInitCodeBytes
 		? null
 		: rejection(
 				"INITCODE_SIZE",
-				`max initcode size exceeded: code size ${tx.data.length}, limit ${MAX_INITCODE_BYTES}`,
+				`max initcode size exceeded: code size ${tx.data.length}, limit ${chain.maxInitCodeBytes}`,
 			);
 
 const feeOrder: ProtocolRule = (tx) =>
@@ -164,6 +162,53 @@ export const PROTOCOL_RULES: readonly ProtocolRule[] = [
 	maxNonce,
 ];
 export const ACCOUNT_RULES: readonly AccountRule[] = [eoa, nonceLow, nonceHigh, funds];
+
+/** The base fee falls by an eighth a block at most (EIP-1559). */
+const FEE_FALLS = { to: 7n, of: 8n };
+
+/**
+ * The refusal of a transaction that can't be mined within its life of `ttlBlocks`, however fast the base fee falls; else
+ * null. Of the blob fee nothing is said: how fast it falls is for each fork to say.
+ */
+export function hopelessFeeCap(
+	tx: DecodedTransaction,
+	{ baseFee }: Pick<NextBlock, "baseFee">,
+	ttlBlocks: number,
+): Rejection | null {
+	const life = BigInt(ttlBlocks);
+	if (tx.maxFeePerGas * FEE_FALLS.of ** life >= baseFee * FEE_FALLS.to ** life) return null;
+	const least = (baseFee * FEE_FALLS.to ** life + FEE_FALLS.of ** life - 1n) / FEE_FALLS.of ** life;
+	const fees = `address ${tx.from}, maxFeePerGas: ${tx.maxFeePerGas}, baseFee: ${baseFee}`;
+	return rejection(
+		"FEE_CAP_TOO_LOW",
+		`max fee per gas less than block base fee: ${fees}, expected at least ${least}`,
+	);
+}
+
+/** Why the fees that `tx` offers keep it out of the block, or null. */
+export function feeProblem(
+	tx: Pick<DecodedTransaction, "maxFeePerGas" | "maxFeePerBlobGas">,
+	block: Pick<NextBlock, "baseFee" | "blobBaseFee">,
+): SimulationError | null {
+	if (tx.maxFeePerGas < block.baseFee) {
+		const message = `max fee per gas less than block base fee: max fee ${tx.maxFeePerGas}, base fee ${block.baseFee}`;
+		return { code: "FEE_CAP_TOO_LOW", message };
+	}
+	if (tx.maxFeePerBlobGas !== null && tx.maxFeePerBlobGas < block.blobBaseFee) {
+		const fees = `max fee ${tx.maxFeePerBlobGas}, blob base fee ${block.blobBaseFee}`;
+		const message = `max fee per blob gas less than block blob base fee: ${fees}`;
+		return { code: "BLOB_FEE_CAP_TOO_LOW", message };
+	}
+	return null;
+}
+
+/** Whether `tx` offers fees that the block takes. */
+export function paysFor(
+	tx: Pick<DecodedTransaction, "maxFeePerGas" | "maxFeePerBlobGas">,
+	{ baseFee, blobBaseFee }: Pick<NextBlock, "baseFee" | "blobBaseFee">,
+): boolean {
+	return tx.maxFeePerGas >= baseFee && (tx.maxFeePerBlobGas === null || tx.maxFeePerBlobGas >= blobBaseFee);
+}
 
 /** The first refusal of `rules`, or null. */
 export function firstRefusal<A extends readonly unknown[]>(

@@ -96,6 +96,11 @@ export class HeadTracker implements Heads, Component {
 		this.#listeners.push(listener);
 	}
 
+	/** Looks at the node's head now instead of when it is due: whoever asked the node has seen a later one. */
+	lookNow(): void {
+		this.#rest.abort();
+	}
+
 	/** How long ago the tracked head was made, by its timestamp, in ms; Infinity before the first one. */
 	ageMs(): number {
 		const head = this.current();

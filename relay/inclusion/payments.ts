@@ -1,10 +1,10 @@
-// What was paid in a block: its hash or a transaction's comes in, transfers and what reached the coinbase go out, read
-// from the node. It knows nothing of bids and refunds.
+// Reads from the node what was paid in a block: its transfers, and what a transaction brought to the coinbase. It knows
+// nothing of bids and refunds.
 
-import { parseAddress, readQuantity } from "../../shared/ethereum/hex.ts";
+import { parseAddress, readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
-import { address, type Fields, fieldsOf, hash, quantity, record } from "./nodeJson.ts";
+import { address, type Fields, fieldsOf, hash as hashOf, quantity, record } from "./nodeJson.ts";
 
 const ASK_MS = 5_000;
 
@@ -28,7 +28,7 @@ export function paymentReader(dependencies: {
 			const block = await ask("eth_getBlockByHash", [hash, true]);
 			return block === null ? null : readPaidBlock(block);
 		},
-		async brought(hash, block, transfers) {
+		async brought(hash, block) {
 			const receipt = await ask("eth_getTransactionReceipt", [hash]);
 			const price = readQuantity(receipt?.effectiveGasPrice);
 			const gas = readQuantity(receipt?.gasUsed);
@@ -39,8 +39,12 @@ export function paymentReader(dependencies: {
 				ASK_MS,
 			);
 			const frame = answer.ok ? fieldsOf(answer.result) : null;
-			if (frame !== null) return fees + received(frame, block.coinbase);
-			return receipt?.status === "0x0" ? fees : fees + transfers;
+			if (frame !== null) return { fees, transfers: received(frame, block.coinbase) };
+			return { fees, transfers: receipt?.status === "0x0" ? 0n : null };
+		},
+		async canonicalHash(number) {
+			const block = await ask("eth_getBlockByNumber", [toQuantity(number), false]);
+			return block === null ? null : hashOf(block.hash);
 		},
 	};
 }
@@ -50,12 +54,13 @@ function readPaidBlock(block: Fields): PaidBlock {
 	if (!Array.isArray(transactions)) throw new UpstreamError("notJsonRpc");
 	return {
 		number: Number(quantity(block.number)),
+		timestamp: Number(quantity(block.timestamp)),
 		coinbase: address(block.miner),
 		baseFee: readQuantity(block.baseFeePerGas) ?? 0n,
 		transactions: transactions.map((one: unknown) => {
 			const tx = record(one);
 			return {
-				hash: hash(tx.hash),
+				hash: hashOf(tx.hash),
 				from: address(tx.from),
 				to: typeof tx.to === "string" ? parseAddress(tx.to) : null,
 				value: quantity(tx.value),

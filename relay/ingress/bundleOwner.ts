@@ -2,7 +2,7 @@
 // the status of its bundles are kept. It verifies nothing: the transport has done that.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
-import { networkOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/clientIdentity.ts";
 import { isWebPage } from "../../shared/http/webPage.ts";
 
 /**
@@ -17,7 +17,7 @@ export function bundleOwner({ transport, client, origin }: OwnerContext): string
 
 /** Who sent a bundle: its owner, and the network by which bundles are bounded, whatever keys sign them. */
 export function bundleClient(context: OwnerContext): { readonly owner: string; readonly network: string } {
-	return { owner: bundleOwner(context), network: networkOf(context.client.address) };
+	return { owner: bundleOwner(context), network: clientOf(context.client.address) };
 }
 
 /** Whether the request may cancel what its client has sent; unsigned from a web page, it counts as a stranger's. */

@@ -37,7 +37,7 @@ export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencie
 		const client = { address, signer, vouched: false };
 		const owner = bundleOwner({ transport: "http", client, origin: headers.origin ?? null });
 		const record = bundles.bundle(owner, hash);
-		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record));
+		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record, bundles.standing(record)));
 	};
 	return { path: "/bundle/{hash}", weight: 1, handle };
 }

@@ -6,7 +6,7 @@
 // nobody.
 
 import { z } from "zod";
-import { address, hash, quantity, rawBytes } from "../../shared/jsonrpc/schemas.ts";
+import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/schemas.ts";
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 
 /** Transactions of a plain bundle at most. */
@@ -24,15 +24,6 @@ interface Fault {
 function refuse(context: { issues: object[] }, { path, expected }: Fault): never {
 	context.issues.push({ code: "custom", message: `expected ${expected}`, input: undefined, path: [...path] });
 	return z.NEVER;
-}
-
-/** An array whose length is looked at before its elements are: half a million of them would cost seconds. */
-function list<T extends z.ZodType>(element: T, max: number, expected: string) {
-	return z.preprocess(
-		(value, context) =>
-			!Array.isArray(value) || value.length > max ? refuse(context, { path: [], expected }) : value,
-		z.array(element).max(max),
-	);
 }
 
 const UUID = `a text of 1 to ${MAX_UUID_LENGTH} characters`;
@@ -69,7 +60,7 @@ export type SendBundle =
 export const sendBundle = z
 	.object(
 		{
-			txs: list(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
+			txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
 			blockNumber: quantity.nullish(),
 			replacementUuid: uuid.nullish(),
 		},
@@ -161,12 +152,12 @@ const SUM = "percents of 100 in all at most";
 const validity = z
 	.strictObject(
 		{
-			refund: list(
+			refund: boundedList(
 				z.strictObject({ bodyIdx, percent }, { error: "expected {bodyIdx, percent}" }),
 				MAX_BUNDLE_TRANSACTIONS,
 				REFUND,
 			).nullish(),
-			refundConfig: list(
+			refundConfig: boundedList(
 				z.strictObject({ address, percent }, { error: "expected {address, percent}" }),
 				MAX_BUNDLE_TRANSACTIONS,
 				REFUND_CONFIG,
@@ -193,7 +184,7 @@ export const shareBundle = z
 		{
 			version: z.literal("v0.1", { error: "expected v0.1" }),
 			inclusion,
-			body: list(
+			body: boundedList(
 				bodyEntry,
 				MAX_BUNDLE_TRANSACTIONS,
 				`1 to ${MAX_BUNDLE_TRANSACTIONS} entries {tx, canRevert}, or {hash} and one of them behind it`,
@@ -202,8 +193,12 @@ export const shareBundle = z
 			privacy: z
 				.strictObject(
 					{
-						hints: list(z.enum(HINTS, { error: `expected ${HINT_NAMES}` }), MAX_NAMES, HINT_NAMES).nullish(),
-						builders: list(
+						hints: boundedList(
+							z.enum(HINTS, { error: `expected ${HINT_NAMES}` }),
+							MAX_NAMES,
+							HINT_NAMES,
+						).nullish(),
+						builders: boundedList(
 							z.string({ error: `expected ${BUILDER_NAMES}` }),
 							MAX_NAMES,
 							BUILDER_NAMES,

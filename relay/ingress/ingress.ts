@@ -4,16 +4,24 @@
 import { pause } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
 import { startListening } from "../../shared/http/listening.ts";
-import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../shared/http/opsRoutes.ts";
+import {
+	guardedMetricsRoute,
+	metricsRoute,
+	opsRoutes,
+	type ReadinessCheck,
+} from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
+import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import { createDispatcher, type Fallback } from "../../shared/jsonrpc/dispatch.ts";
+import { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { methodTable } from "../../shared/jsonrpc/method.ts";
 import { type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/openRpc.ts";
@@ -32,6 +40,8 @@ export interface IngressOptions {
 	/** Where the websocket and the metrics have ports of their own. */
 	readonly searcherPort: number | undefined;
 	readonly metricsPort: number | undefined;
+	readonly metricsToken: string | undefined;
+	readonly connections: ConnectionsOptions;
 	readonly trustProxy: number;
 	readonly boostSecret: string | undefined;
 	readonly maxBodyBytes: number;
@@ -85,6 +95,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		},
 	);
 	const receipts = createReceiptWaits({}, dependencies);
+	let document: JsonText | null = null;
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
 		{
@@ -93,7 +104,10 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				statusView: dependencies.views.status,
 				receipts,
 				charge: (client, weight) => limiter.charge(client, weight),
-				describe: () => openRpc(METHODS, options.about),
+				describe: () => {
+					document ??= new JsonText(JSON.stringify(openRpc(METHODS, options.about)));
+					return document;
+				},
 			}),
 			fallback: dependencies.reads,
 			limiter,
@@ -108,26 +122,26 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	});
 	const notReady = new RpcError("unavailable", "internal error: not ready yet, try again");
 	const post = rpcOverHttp({
-		dispatcher,
-		readAddress,
+		...{ dispatcher, limiter },
 		verifySignature: dependencies.verifySignature,
 		unavailable: () => (dependencies.isReady() ? null : notReady),
 	});
+	const unread = new UnreadBytes();
 	const websocket = new RpcWebsocket(
 		{ paths: RPC_PATHS, maxMessageBytes: maxBodyBytes },
-		{ dispatcher, readAddress, clock },
+		{ dispatcher, limiter, unread, clock },
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
-	const metrics = metricsRoute(registry);
 	const streams = new EventStreams({}, dependencies);
 	registry.gauge(
 		"relay_event_streams",
 		"Clients that follow a transaction by server-sent events",
 		() => streams.size,
 	);
-	const common = { host, maxBodyBytes };
-	const deps = { readAddress, limiter, log, clock };
+	registry.gauge("relay_unread_bytes", "Bytes that wait for clients to read them", () => unread.bytes);
+	const common = { ...options.connections, host, maxBodyBytes };
+	const deps = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(
 		{
 			...common,
@@ -142,7 +156,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 					info: () => options.info,
 				}),
 				...ops,
-				...(metricsPort === undefined ? [metrics] : []),
+				guardedMetricsRoute(registry, options.metricsToken),
 			],
 		},
 		{ ...deps, post, standby: dependencies.standby, ...(searcherPort === undefined ? { websocket } : {}) },
@@ -153,7 +167,8 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 		servers.push(createHttpServer(searchers, { ...deps, websocket }));
 	}
 	if (metricsPort !== undefined) {
-		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes: [metrics] };
+		const routes = [metricsRoute(registry)];
+		const operators = { ...common, name: "metrics", port: metricsPort, rpcPaths: [], routes };
 		servers.push(createHttpServer(operators, deps));
 	}
 	return {

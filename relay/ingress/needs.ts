@@ -3,10 +3,13 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import type { CallContext, Client } from "../../shared/http/callContext.ts";
+import { clientOf } from "../../shared/http/clientIdentity.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
+import type { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
 import type {
+	Asker,
 	BundleReader,
 	Canceller,
 	Following,
@@ -44,9 +47,14 @@ export interface MethodNeeds {
 	/** Takes `weight` more of the client's rate limit, for a call that turned out dear. */
 	readonly charge: (client: Client, weight: number) => void;
 	readonly clock: Clock;
-	/** The OpenRPC document of all methods. */
-	readonly describe: () => unknown;
+	/** The OpenRPC document of all methods, made once. */
+	readonly describe: () => JsonText;
 }
 
 /** Defines a method of the relay's. */
 export const relayMethod = defineMethod<MethodNeeds, CallContext>();
+
+/** For whom the node is asked what a call needs. */
+export function askerOf({ client, life }: Pick<CallContext, "client" | "life">): Asker {
+	return { client: clientOf(client.address), life };
+}

@@ -12,7 +12,8 @@ export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
 
 /**
  * Submits `raw` as the path and query of its request say; resolves once it is on disk. Throws RpcError `rejected` for a
- * refusal, `invalidParams` for a bad query, and whatever the submitter throws.
+ * refusal, `limit` where its client holds its share of the pool, `invalidParams` for a bad query, and whatever the
+ * submitter throws.
  */
 export async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
 	const options = submissionOptions(context.path, context.query);
@@ -20,5 +21,5 @@ export async function submitRaw(raw: Uint8Array, context: CallContext, submitter
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The words are go-ethereum's; the data is for those who would rather not match words.
-	throw new RpcError("rejected", message, { reason: code, ...data });
+	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });
 }

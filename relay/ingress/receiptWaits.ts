@@ -2,7 +2,7 @@
 // tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { type SyncEnd, SyncWaits } from "../../shared/http/syncWaits.ts";
+import { type SyncCall, type SyncEnd, SyncWaits } from "../../shared/http/syncWaits.ts";
 import type { WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
@@ -35,8 +35,8 @@ export function createReceiptWaits(
 		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
 		{
 			clock: dependencies.clock,
-			look({ hash }, end) {
-				const watch = new RecordWatch(hash, dependencies, end);
+			look(call, end) {
+				const watch = new RecordWatch(call, dependencies, end);
 				watch.begin();
 				return () => watch.stop();
 			},
@@ -46,6 +46,7 @@ export function createReceiptWaits(
 
 /** Watches the record of one wait. `begin` must be called once. */
 class RecordWatch {
+	readonly #call: SyncCall;
 	readonly #hash: string;
 	readonly #deps: ReceiptWaitsDependencies;
 	readonly #end: SyncEnd;
@@ -55,8 +56,9 @@ class RecordWatch {
 	/** In a block, as far as the relay knows. */
 	#mined = false;
 
-	constructor(hash: string, dependencies: ReceiptWaitsDependencies, end: SyncEnd) {
-		this.#hash = hash;
+	constructor(call: SyncCall, dependencies: ReceiptWaitsDependencies, end: SyncEnd) {
+		this.#call = call;
+		this.#hash = call.hash;
 		this.#deps = dependencies;
 		this.#end = end;
 	}
@@ -95,7 +97,7 @@ class RecordWatch {
 	/** Asks for the receipt, and again until there is one: a reorganisation may take it away, and bring another one. */
 	#ask(): void {
 		this.#asking = true;
-		receiptOf(this.#hash, this.#deps.node).then(
+		receiptOf(this.#call, this.#deps.node).then(
 			(receipt) => {
 				this.#asking = false;
 				// Not mined any more: it is of a block that is gone.
@@ -114,9 +116,9 @@ class RecordWatch {
 }
 
 /** The node's receipt, or null where it has none yet or does not answer: it may at the next try. */
-async function receiptOf(hash: string, node: Pick<NodeReads, "receipt">): Promise<unknown> {
+async function receiptOf(call: SyncCall, node: Pick<NodeReads, "receipt">): Promise<unknown> {
 	try {
-		return (await node.receipt(hash)) ?? null;
+		return (await node.receipt(call.hash, call)) ?? null;
 	} catch (thrown) {
 		if (thrown instanceof RpcError || thrown instanceof ForeignRpcError) return null;
 		throw thrown;

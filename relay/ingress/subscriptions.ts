@@ -6,6 +6,7 @@ import type { Connection, Exchange } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Publisher } from "../domain/ports.ts";
+import { PENDING_TRANSACTIONS } from "../domain/topics.ts";
 
 /** Subscriptions of one connection at most. */
 export const MAX_SUBSCRIPTIONS = 16;
@@ -45,6 +46,10 @@ export class SubscriptionHub implements Publisher {
 		const own = known ?? new Map<string, Subscription>();
 		if (own.size >= MAX_SUBSCRIPTIONS) {
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
+		}
+		// Each would be sent every transaction whole.
+		if (topic === PENDING_TRANSACTIONS && [...own.values()].some((one) => one.topic === topic)) {
+			throw new RpcError("limit", "limit exceeded: one subscription to pending transactions a connection");
 		}
 		const id = `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const subscription: Subscription = { id, topic, connection, held: null };

@@ -1,208 +1,297 @@
-// PER TARGET: valid bids, looks at senders' chains and new blocks come in; the best bid of each target goes to the
-// builders behind it, and each bidder learns what became of his. What is out is always the best that is valid now.
+// The auction: on each event of a target its winners are worked out anew from the live bids, and what is out is made what
+// it shall be. Nothing else sends, cancels or ranks a bid.
 
 import type { Clock } from "../../shared/clock.ts";
 import { backrunBundle, backrunName } from "../auction/backrunBundle.ts";
-import { type AuctionBook, type Bid, isFor } from "../auction/book.ts";
-import type { BundleRecords } from "../auction/bundleRecords.ts";
-import { closeBids } from "../auction/closing.ts";
-import type { LandedBids } from "../auction/landedBids.ts";
-import type { Overtaken } from "../auction/slots.ts";
+import { type Bid, type Bids, isFor } from "../auction/bids.ts";
+import { type BundleTable, type Overtaken, statusIn } from "../auction/bundleTable.ts";
+import { type Place, winners } from "../auction/winners.ts";
 import type { Records } from "../chainActions.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import type { BundleSender, EventSink, Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import type { Pool, SenderChain } from "../pool/pool.ts";
-import type { Awards } from "./awards.ts";
-import type { BidChecks, Judged } from "./bidChecks.ts";
-import type { BidVerdict } from "./bidSimulation.ts";
+import { BidChecks, type BidChecksDependencies } from "./bidChecks.ts";
+import type { BidderConduct } from "./bidderConduct.ts";
+import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
 
-export interface AuctioneerDependencies {
+export interface AuctioneerOptions {
+	/** The user's share of what a backrun brings, in percent. */
+	readonly refundPercent: number;
+	/** Names of the builders that pay refunds. */
+	readonly refunding: readonly string[];
+	/** Bids of one target that are out at most. */
+	readonly bidsPerTarget: number;
+}
+
+export interface AuctioneerDependencies extends Pick<BidChecksDependencies, "background" | "clock"> {
 	readonly pool: Pool;
 	readonly records: Records;
 	readonly events: EventSink;
 	readonly tip: Tip;
-	readonly book: AuctionBook;
-	readonly bundles: BundleRecords;
-	readonly awards: Awards;
-	/** Simulates bids again where the state behind their target has changed. */
-	readonly checks: BidChecks;
-	readonly landed: LandedBids;
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly conduct: BidderConduct;
+	readonly simulation: BidSimulation;
 	readonly sender: BundleSender;
 	readonly clock: Clock;
 }
 
-/** What is with the builders behind one target. */
-interface Out {
-	readonly block: number;
-	/** The bid that each builder has, by its name. */
-	readonly byBuilder: ReadonlyMap<string, Bid>;
+/** How the bids on a target stood when a block came that holds it. */
+export interface FinalRound {
+	/** Those that were with builders. */
+	readonly sent: readonly Bid[];
+	/** Those that are in the block behind it. */
+	readonly landed: readonly Bid[];
+	/** Those that were for the block and are not in it. */
+	readonly lost: readonly Bid[];
 }
 
-const NOTHING: ReadonlyMap<string, Bid> = new Map();
+/** What a target stands in for the next block. */
+interface TargetState {
+	readonly basis: string;
+	/** Names of the builders that have it. */
+	readonly builders: ReadonlySet<string>;
+}
 
-/** Keeps the best bid of each target out. */
+/** Bids that are known to be valid beyond those that are out, in case that one falls out. */
+const RESERVE = 2;
+/** A block with bids in it is remembered for so many blocks, should it be reorganised away or not be read before. */
+const KEPT_BLOCKS = 64;
+
+/** Keeps the best bids of each target out. */
 export class Auctioneer {
-	readonly #refundPercent: number;
+	readonly #options: AuctioneerOptions;
 	readonly #deps: AuctioneerDependencies;
-	readonly #out = new Map<string, Out>();
+	readonly #checks: BidChecks;
+	/** Targets of which something has changed since their winners were worked out. */
+	readonly #changed = new Set<string>();
+	/** Bids that have ended and may still be with builders. */
+	readonly #leaving = new Set<Bid>();
+	readonly #landed = new Set<Bid>();
+	/** By block hash and target; with the number of the block. */
+	readonly #rounds = new Map<string, FinalRound & { readonly block: number }>();
 	/** Hashes of the bundles that were counted, by target. */
 	readonly #counted = new Map<string, Set<string>>();
 
-	/** `refundPercent`: the user's share of what a backrun brings. */
-	constructor(options: { readonly refundPercent: number }, dependencies: AuctioneerDependencies) {
-		this.#refundPercent = options.refundPercent;
+	constructor(options: AuctioneerOptions, dependencies: AuctioneerDependencies) {
+		this.#options = options;
 		this.#deps = dependencies;
+		this.#checks = new BidChecks({
+			...dependencies,
+			judged: (bid, verdict) => this.#judged(bid, verdict),
+			again: (targets) => this.#settle(targets),
+		});
 	}
 
-	/** Takes a bid that was found valid on its basis. */
+	/** Takes a bid that was found valid; what must give way to it ends. */
 	add(bid: Bid): void {
-		const { book, events, clock, awards } = this.#deps;
-		const { target, hash } = bid;
-		const freed = this.#makeRoom(bid);
-		book.add(bid);
-		const counted = this.#counted.get(target) ?? new Set();
-		this.#counted.set(target, counted);
-		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
-		counted.add(hash);
-		const block = Math.max(bid.firstBlock, this.#nextBlock());
-		if (!awards.mayWin()(bid)) {
-			this.#note(bid, block, "ACCEPTED");
-			if (freed) this.award();
-			return;
-		}
-		if (freed || !this.#loses(bid, block)) this.award();
-		this.#note(bid, block, this.#isOut(bid) ? "BEST" : "OUTBID");
+		const { bids, table } = this.#deps;
+		const { target, backrun, record } = bid;
+		const last = bids.lastIfFull(target, bid.firstBlock);
+		if (last !== null) this.#end(last, "DROPPED", "outbid");
+		for (let one = bids.cheapestIfFull(backrun.size); one !== null; one = bids.cheapestIfFull(backrun.size))
+			this.#end(one, "DROPPED", "outbid");
+		bids.add(bid);
+		this.#count(bid);
+		if (bid.firstBlock > this.#nextBlock())
+			table.change(record, bid.firstBlock, { stage: "ACCEPTED", reason: null, bid: bid.value });
+		this.#settle([target]);
 	}
 
-	/** Ends what must give way to it where there is no room; answers whether anything of that was out. */
-	#makeRoom({ target, firstBlock, backrun }: Bid): boolean {
-		const { book } = this.#deps;
-		let wasOut = false;
-		const end = (bid: Bid): void => {
-			wasOut ||= this.#isOut(bid);
-			this.#end(bid, "DROPPED", "outbid");
-		};
-		const last = book.lastIfFull(target, firstBlock);
-		if (last !== null) end(last);
-		const { size } = backrun;
-		for (let one = book.cheapestIfFull(size); one !== null; one = book.cheapestIfFull(size)) end(one);
-		return wasOut;
+	/** A bid has been found good once more, with other terms. */
+	renewed(bid: Bid): void {
+		this.#settle([bid.target]);
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
 	withdraw(bid: Bid, how: Overtaken): void {
-		this.#end(bid, how, null);
-		// What it was replaced with is about to come, and may take its very place at the builders.
-		if (how === "REPLACED") queueMicrotask(() => this.award());
-		else this.award();
-		this.#deps.checks.look(bid.target, true, this.#judge);
+		// It is in a block; should that go away, it does not come back.
+		if (bid.landed === null) this.#end(bid, how, null);
+		else {
+			bid.lastBlock = bid.landed.number;
+			this.#deps.table.release(bid.submission);
+		}
+		// What it was replaced with is about to come, and takes its place at the builders.
+		if (how === "REPLACED") queueMicrotask(() => this.#settle([]));
+		else this.#settle([]);
 	}
 
-	/** The very same bundle has come again: `bid` stands for it from now on, and nobody is told. */
-	supersede(old: Bid, bid: Bid): void {
-		const out = this.#out.get(old.target);
-		this.#forget(old);
-		if (out === undefined) return;
-		const goes = (name: string) => this.#deps.awards.buildersOf(bid).includes(name);
-		const byBuilder = [...out.byBuilder].map(
-			([name, one]) => [name, one === old && goes(name) ? bid : one] as const,
-		);
-		this.#out.set(old.target, { block: out.block, byBuilder: new Map(byBuilder) });
+	/** It is the same bundle as another, which stands for it from now on: nobody is told. */
+	forget(bid: Bid): void {
+		this.#remove(bid);
 	}
 
-	/** A chain has been looked at: what it says of its links' bids is settled anew. */
+	/** A chain has been looked at: what follows for its links' bids. */
 	looked({ ready, waiting }: SenderChain): void {
-		const { book, checks } = this.#deps;
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		const touched = hashes.filter((hash) => book.has(hash) || this.#out.has(hash));
-		if (touched.length === 0) return;
-		this.award();
-		for (const hash of touched) checks.look(hash, true, this.#judge);
+		this.#settle(hashes.filter((hash) => this.#deps.bids.has(hash)));
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
-		const { book, events } = this.#deps;
 		this.#counted.delete(target);
-		if (!book.has(target) && !this.#out.has(target)) return;
-		for (const bid of book.of(target)) this.#end(bid, "DROPPED", "targetGone");
-		// The target is in what is taken back: how builders take that belongs to its life too.
-		this.#settle(target, NOTHING, (block, { kind: _, ...answer }) =>
-			events.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true }),
-		);
-		// A nonce that its best bid had is free for another target's.
-		this.award();
+		for (const bid of this.#deps.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
+		this.#settle([target]);
+	}
+
+	/** What bidders did has become known, or is void: who is barred leaves. */
+	conductChanged(): void {
+		const { bids, conduct } = this.#deps;
+		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
+			if (conduct.standing(bid.bidder)?.bar) this.#end(bid, "DROPPED", "barred");
+		}
+		this.#settle(bids.targets());
 	}
 
 	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
-		const { book, pool, landed } = this.#deps;
-		const back = reverted.flatMap((block) => landed.takeBack(block));
-		for (const block of applied) {
-			this.#close(block);
-			const hashes = new Set(block.transactions.map((tx) => tx.hash));
-			for (const bid of back)
-				if (hashes.has(bid.target) && hashes.has(bid.backrun.hash)) landed.add(bid, block);
+		const { bids, pool, table } = this.#deps;
+		const gone = new Set(reverted.map((block) => block.hash));
+		for (const bid of this.#landed) {
+			if (bid.landed === null || !gone.has(bid.landed.hash)) continue;
+			table.change(bid.record, bid.landed.number, {
+				...{ stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null, paid: null },
+			});
+			bid.landed = null;
+			this.#landed.delete(bid);
+			bids.add(bid);
 		}
-		for (const target of book.targets()) {
+		for (const block of applied) this.#close(block);
+		for (const target of bids.targets()) {
 			const isPending = pool.get(target) !== undefined;
-			for (const bid of book.of(target)) {
-				if (bid.lastBlock <= head.number) this.#end(bid, "NOT_INCLUDED", "notChosen");
+			for (const bid of bids.of(target)) {
+				const known = statusIn(bid.record, bid.lastBlock)?.stage;
+				if (bid.lastBlock <= head.number && known === "NOT_INCLUDED") this.#remove(bid);
+				else if (bid.lastBlock <= head.number) this.#end(bid, "NOT_INCLUDED", "notChosen");
 				else if (!isPending) this.#end(bid, "DROPPED", "targetGone");
 			}
 		}
-		for (const [target, out] of this.#out) if (out.block <= head.number) this.#out.delete(target);
+		for (const bid of this.#leaving) if ((bid.out?.block ?? 0) <= head.number) this.#leaving.delete(bid);
+		for (const bid of this.#landed) {
+			if ((bid.landed?.number ?? 0) + KEPT_BLOCKS > head.number) continue;
+			this.#landed.delete(bid);
+			table.release(bid.submission);
+		}
+		for (const [key, { block }] of this.#rounds)
+			if (block + KEPT_BLOCKS <= head.number) this.#rounds.delete(key);
 		for (const target of this.#counted.keys())
 			if (pool.get(target) === undefined) this.#counted.delete(target);
+		this.#settle(bids.targets());
 	}
 
-	/** Sends what is the best now and is not out, and takes back what is out and is the best no more. */
-	award(): void {
-		const { book, pool, checks } = this.#deps;
-		const winners = this.#deps.awards.winners();
-		for (const target of new Set([...winners.keys(), ...this.#out.keys()])) {
-			this.#settle(target, winners.get(target) ?? NOTHING);
-		}
-		// Those whose valid bids have all lost their nonces to other targets, or that have none that is known.
-		for (const target of book.targets()) {
-			const isOut = pool.get(target)?.outFor === this.#nextBlock();
-			if (isOut && !winners.has(target)) checks.look(target, false, this.#judge);
-		}
+	/** What was out behind a target for the block with this hash that holds it, where that is remembered. */
+	finalRound(target: string, blockHash: string): FinalRound | null {
+		return this.#rounds.get(`${blockHash} ${target}`) ?? null;
 	}
 
-	/** Makes what is out behind a target what it shall be. */
-	#settle(
-		target: string,
-		wanted: ReadonlyMap<string, Bid>,
-		cancelled: (block: number, delivery: BundleDelivery) => void = () => {},
-	): void {
-		const { sender, bundles, book } = this.#deps;
+	/** Begins nothing more. */
+	stop(): void {
+		this.#checks.stop();
+	}
+
+	/** Works the winners of these targets, and of all that have changed, out anew. */
+	#settle(targets: Iterable<string>): void {
+		const { bids, conduct } = this.#deps;
+		const { bidsPerTarget } = this.#options;
+		for (const target of targets) this.#changed.add(target);
+		if (this.#changed.size === 0) return;
+		const affected = bids.linked(this.#changed);
+		this.#changed.clear();
 		const block = this.#nextBlock();
-		const out = this.#out.get(target);
-		const had = out?.block === block ? out.byBuilder : NOTHING;
-		const news = [...wanted].filter(([name, bid]) => had.get(name) !== bid);
-		const left = [...had].filter(([name]) => !wanted.has(name));
-		if (wanted.size === 0) this.#out.delete(target);
-		else this.#out.set(target, { block, byBuilder: wanted });
-		if (news.length === 0 && left.length === 0) return;
-		for (const [bid, names] of byBid(news)) this.#send(bid, names, block);
-		for (const [bid, names] of byBid(left)) {
-			sender.cancelBundle(backrunName(target), block, names, (delivery) => {
-				bundles.delivered(bid, block, delivery);
-				cancelled(block, delivery);
+		const states = new Map<string, TargetState>();
+		for (const target of affected) {
+			const state = this.#stateOf(target, block);
+			if (state !== null) states.set(target, state);
+		}
+		const open = affected.flatMap((target) =>
+			states.has(target) ? bids.of(target).filter((bid) => isFor(bid, block)) : [],
+		);
+		const isKnown = (bid: Bid) => bid.basis === states.get(bid.target)?.basis;
+		const rank = (from: readonly Bid[], places: number) =>
+			winners(from, {
+				places,
+				buildersOf: (target) =>
+					this.#options.refunding.filter((name) => states.get(target)?.builders.has(name)),
+				isBehind: ({ bidder }) => (conduct.standing(bidder)?.behindUntil ?? null) !== null,
+			});
+		const wanted = rank(open.filter(isKnown), bidsPerTarget);
+		const leaving = [...this.#leaving];
+		this.#leaving.clear();
+		for (const target of affected) {
+			const left = leaving.filter((bid) => bid.target === target);
+			this.#bringOut(target, block, wanted, [...bids.of(target), ...left]);
+		}
+		// As if all that is not known in this state were valid: what would win then must be looked at, and some in reserve.
+		const stuck = new Set<string>();
+		for (const { target, client, tried } of open) {
+			if (tried !== null && tried.basis === states.get(target)?.basis)
+				stuck.add(tried.isTarget ? target : `${target} ${client}`);
+		}
+		const isStuck = ({ target, client }: Bid) => stuck.has(target) || stuck.has(`${target} ${client}`);
+		const hopeful = open.every(isKnown) ? [] : open.filter((bid) => isKnown(bid) || !isStuck(bid));
+		for (const places of [bidsPerTarget, bidsPerTarget + RESERVE]) {
+			for (const bid of rank(hopeful, places).keys()) {
+				const basis = states.get(bid.target)?.basis;
+				if (basis !== undefined && !isKnown(bid)) this.#checks.check(bid, basis);
+			}
+		}
+	}
+
+	/** How the target stands where it is out for `block`; null: it is not, and nothing goes out behind it. */
+	#stateOf(hash: string, block: number): TargetState | null {
+		const { pool, simulation } = this.#deps;
+		const entry = pool.get(hash);
+		const target = entry?.outFor === block ? simulation.target(hash) : null;
+		if (entry === undefined || target === null) return null;
+		return { basis: simulation.basis(target), builders: entry.outTo };
+	}
+
+	/** Makes what is out behind a target what it shall be, and tells the owners of its `bids`. */
+	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Place>, all: readonly Bid[]): void {
+		const { sender, table, bids } = this.#deps;
+		// An owner's next bid goes out under the same name, in the place of the one before.
+		const held = new Set<string>();
+		const makers = [...(this.#deps.pool.get(target)?.outTo ?? [])];
+		for (const bid of all) {
+			const had = outFor(bid, block);
+			const builders = wanted.get(bid)?.builders ?? [];
+			for (const name of builders) held.add(`${name} ${bid.owner}`);
+			const fresh = builders.filter((name) => !had.includes(name));
+			if (fresh.length > 0) this.#send(bid, fresh, block);
+		}
+		for (const bid of all) {
+			const builders = wanted.get(bid)?.builders ?? [];
+			const left = outFor(bid, block).filter(
+				(name) => !builders.includes(name) && !held.has(`${name} ${bid.owner}`),
+			);
+			bid.out = builders.length === 0 ? null : { block, builders, makers };
+			if (left.length === 0) continue;
+			sender.cancelBundle(backrunName(target, bid.owner), block, left, (delivery) => {
+				table.delivered(bid.record, block, delivery);
+				this.#tellTarget(target, block, delivery);
 			});
 		}
 		// Where nothing is out, those that are left wait for their target, or for the node's word.
-		const rest = wanted.size === 0 ? "ACCEPTED" : "OUTBID";
-		for (const one of book.of(target)) {
-			if (isFor(one, block)) this.#note(one, block, this.#isOut(one) ? "BEST" : rest);
+		const rest = held.size === 0 ? "ACCEPTED" : "OUTBID";
+		for (const bid of all) {
+			if (!isFor(bid, block) || !bids.holds(bid)) continue;
+			const place = wanted.get(bid);
+			const stage = place === undefined ? rest : place.isBest ? "BEST" : "RUNNER_UP";
+			table.change(bid.record, block, { stage, reason: null, bid: bid.value });
 		}
 	}
 
+	/** The target of what is taken back has ended: how builders take that belongs to its life too. */
+	#tellTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
+		const { pool, events } = this.#deps;
+		if (pool.get(target) !== undefined) return;
+		events.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
+	}
+
 	#send(bid: Bid, names: readonly string[], block: number): void {
-		const { pool, records, sender, bundles, events, clock } = this.#deps;
+		const { pool, records, sender, table, events, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
 		let told = false;
@@ -210,72 +299,88 @@ export class Auctioneer {
 			// Its block may be there by now.
 			if (told || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			told = true;
-			const { hash: bundle, backrun, value } = bid;
-			const what = { bundle, backrun: backrun.hash, bid: value.toString(), builders: names };
-			events.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what });
+			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
+			events.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what, builders: names });
 		};
 		sender.sendBundle(
-			backrunBundle(bid, entry.transaction, block, this.#refundPercent),
+			backrunBundle(bid, entry.transaction, block, this.#options.refundPercent),
 			names,
-			(delivery) => bundles.delivered(bid, block, delivery),
+			(delivery) => table.delivered(bid.record, block, delivery),
 			tell,
 		);
 	}
 
-	#isOut(bid: Bid): boolean {
-		return [...(this.#out.get(bid.target)?.byBuilder.values() ?? [])].includes(bid);
-	}
-
-	/** Whether each of its builders has a bid that is no cheaper. */
-	#loses(bid: Bid, block: number): boolean {
-		const out = this.#out.get(bid.target);
-		if (out?.block !== block) return false;
-		return this.#deps.awards.buildersOf(bid).every((name) => {
-			const other = out.byBuilder.get(name);
-			return other !== undefined && other !== bid && this.#deps.book.holds(other) && other.value >= bid.value;
-		});
-	}
-
 	/** A bid was simulated again. */
-	readonly #judge = (bid: Bid, verdict: Judged): void => {
-		const waits = verdict.kind === "targetFails" || !this.#out.has(bid.target);
-		if (verdict.kind === "failed" || verdict.kind === "unpaid") this.#end(bid, "DROPPED", reasonOf(verdict));
-		else this.#note(bid, this.#nextBlock(), waits ? "ACCEPTED" : "OUTBID");
-		this.award();
-		this.#deps.checks.look(bid.target, true, this.#judge);
-	};
+	#judged(bid: Bid, verdict: BidVerdict): void {
+		if (verdict.kind === "unpaid") this.#end(bid, "DROPPED", "paysNothing");
+		if (verdict.kind === "failed")
+			this.#end(bid, "DROPPED", EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid");
+		this.#settle([bid.target]);
+	}
 
-	/** Tells each bidder what came of the block. */
+	/** Tells each bidder what came of the block; by how much one was outbid, and by whom, the chain must tell first. */
 	#close(block: Block): void {
-		const { book, bundles } = this.#deps;
-		const { number } = block;
-		for (const target of book.targets()) {
-			const bids = book.of(target).filter((bid) => isFor(bid, number));
-			const out = this.#out.get(target);
-			const sent = new Set(out?.block === number ? out.byBuilder.values() : []);
-			for (const { bid, change } of closeBids(block, target, bids, sent)) {
-				const isIn = change === null;
-				if (isIn) this.#deps.landed.add(bid, block);
-				else bundles.change(bid, number, change);
-				if (isIn || bid.lastBlock <= number) this.#forget(bid);
+		const { bids, table } = this.#deps;
+		const { number, hash } = block;
+		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
+		for (const target of bids.targets()) {
+			const place = places.get(target);
+			const all = bids.of(target);
+			// Before its target it is in the block by another way, and no bid.
+			const isIn = ({ backrun }: Bid) => place !== undefined && (places.get(backrun.hash) ?? -1) > place;
+			const own = all.filter((bid) => isFor(bid, number) && !isIn(bid) && !isReorganised(bid, number));
+			const sent = all.filter((bid) => outFor(bid, number).length > 0);
+			const landed = all.filter(isIn);
+			if (place !== undefined)
+				this.#rounds.set(`${hash} ${target}`, { block: number, sent, landed, lost: own });
+			for (const bid of own) {
+				const reason = place === undefined ? "targetNotIncluded" : this.#whyNot(bid, sent, landed);
+				table.change(bid.record, number, { stage: "NOT_INCLUDED", reason });
+				if (bid.lastBlock <= number) this.#remove(bid);
+			}
+			for (const bid of landed) {
+				table.change(bid.record, number, { stage: "INCLUDED", reason: null, blockHash: hash, winner: null });
+				bids.remove(bid);
+				bid.landed = { number, hash };
+				this.#landed.add(bid);
 			}
 		}
 	}
 
+	#whyNot(bid: Bid, sent: readonly Bid[], landed: readonly Bid[]): BundleReason {
+		if (landed.some(({ value }) => value >= bid.value)) return "outbid";
+		if (sent.includes(bid)) return "notChosen";
+		if (bid.basis === null || bid.checking !== null) return "notSimulated";
+		if (sent.length === 0) return "notChosen";
+		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
+		return this.#deps.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
+	}
+
+	/** Counts a bundle once. */
+	#count({ target, record: { hash } }: Bid): void {
+		const { events, clock } = this.#deps;
+		const counted = this.#counted.get(target) ?? new Set();
+		this.#counted.set(target, counted);
+		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
+		counted.add(hash);
+	}
+
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
 		const block = Math.min(Math.max(bid.firstBlock, this.#nextBlock()), bid.lastBlock);
-		if (this.#forget(bid)) this.#deps.bundles.change(bid, block, { stage, reason });
+		if (this.#remove(bid)) this.#deps.table.change(bid.record, block, { stage, reason });
 	}
 
-	/** Takes it out of the book; answers false where it was not there. */
-	#forget(bid: Bid): boolean {
-		const had = this.#deps.book.remove(bid);
-		if (had) bid.release();
-		return had;
-	}
-
-	#note(bid: Bid, block: number, stage: BundleStage): void {
-		this.#deps.bundles.change(bid, block, { stage, reason: null, bid: bid.value });
+	/** Takes it out of the live ones; answers false where it was not there. */
+	#remove(bid: Bid): boolean {
+		const { bids, table } = this.#deps;
+		if (!bids.holds(bid)) return false;
+		// A nonce that it had is free for other targets' bids.
+		for (const target of bids.linked([bid.target])) this.#changed.add(target);
+		bids.remove(bid);
+		table.release(bid.submission);
+		bid.checking?.stop.abort();
+		if (bid.out !== null) this.#leaving.add(bid);
+		return true;
 	}
 
 	#nextBlock(): number {
@@ -283,14 +388,12 @@ export class Auctioneer {
 	}
 }
 
-function reasonOf(verdict: Extract<BidVerdict, { kind: "failed" | "unpaid" }>): BundleReason {
-	if (verdict.kind === "unpaid") return "paysNothing";
-	return EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid";
+/** Whether the block with this number that held it has gone, which its owner was told. */
+function isReorganised({ record }: Bid, block: number): boolean {
+	return statusIn(record, block)?.reason === "reorganised";
 }
 
-/** The builders' names by what they have. */
-function byBid(pairs: readonly (readonly [string, Bid])[]): ReadonlyMap<Bid, readonly string[]> {
-	const names = new Map<Bid, string[]>();
-	for (const [name, bid] of pairs) names.set(bid, [...(names.get(bid) ?? []), name]);
-	return names;
+/** The builders that have it for `block`. */
+function outFor({ out }: Bid, block: number): readonly string[] {
+	return out?.block === block ? out.builders : [];
 }

@@ -1,13 +1,13 @@
-// Bids behind their targets: a target's hash or a backrun comes in, what may be bid on, or what a backrun pays there,
-// goes out. It keeps nothing and decides nothing about bids.
+// Says what may be bid on, and what a backrun pays behind its target. It keeps nothing and decides nothing about bids.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Records } from "../chainActions.ts";
 import type { AccountState } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
-import type { Accounts, SharedTransactions, Simulations, Tip } from "../domain/ports.ts";
+import type { SharedTransactions, Simulations, Tip } from "../domain/ports.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 import type { Pool, PoolEntry } from "../pool/pool.ts";
+import { type AccountAgeDependencies, isOutdated } from "./accountAge.ts";
 
 /** A transaction that may be bid on, and what goes before it. */
 export interface BidTarget {
@@ -16,12 +16,21 @@ export interface BidTarget {
 	readonly chain: readonly PoolEntry[];
 }
 
+/** A backrun, the client whose bid it is, and who ends the wait for its turn. */
+export interface SimulatedBid {
+	readonly backrun: DecodedTransaction;
+	readonly client: string;
+	readonly signal: AbortSignal;
+}
+
 /** How a backrun fares behind its target. */
 export type BidVerdict =
 	/** It pays so many wei. */
 	| { readonly kind: "valid"; readonly value: bigint }
 	| { readonly kind: "unpaid"; readonly feeRecipient: string }
 	| { readonly kind: "failed"; readonly error: SimulationError }
+	/** It fails by its sender's account, which is another one by now: it must be tried again. */
+	| { readonly kind: "outdated" }
 	/** The target itself does not pass now. */
 	| { readonly kind: "targetFails" }
 	/** The node gave no verdict. */
@@ -33,10 +42,9 @@ export interface BidSimulationOptions {
 	readonly feeRecipientOf: () => string;
 }
 
-export interface BidSimulationDependencies {
+export interface BidSimulationDependencies extends AccountAgeDependencies {
 	readonly pool: Pool;
 	readonly records: Records;
-	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
 }
@@ -76,38 +84,50 @@ export class BidSimulation implements SharedTransactions {
 		return [head, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
 	}
 
-	/** Runs `backrun` right behind the target in `block`, the next one or a later one. Throws UpstreamError. */
-	async simulate(target: BidTarget, backrun: DecodedTransaction, block: number): Promise<BidVerdict> {
+	/**
+	 * Runs the backrun of a bid right behind the target in `block`, the next one or a later one, on the account of the
+	 * client that it came from; not at all where the signal is aborted before its turn. Throws UpstreamError.
+	 */
+	async simulate(
+		target: BidTarget,
+		{ backrun, client, signal }: SimulatedBid,
+		block: number,
+	): Promise<BidVerdict> {
 		const { accounts, simulations, tip } = this.#deps;
 		const next = tip.next();
 		if (next === null) return { kind: "unavailable" };
 		const { from } = target.entry.transaction.tx;
-		const [account, bidder] = await Promise.all([accounts.get(from), accounts.get(backrun.from)]);
+		const [account, bidder] = await Promise.all([
+			accounts.get(from, client),
+			accounts.get(backrun.from, client),
+		]);
 		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
 		const feeRecipient = this.#options.feeRecipientOf();
 		const later = block - next.number;
-		const outcomes = await simulations.simulate(
-			{
-				block: {
-					...next,
-					number: block,
-					timestamp: next.timestamp + later * this.#options.slotSeconds,
-					stateBlock: next.number - 1,
-					feeRecipient,
-				},
-				sender: from,
-				nonce: account.nonce,
-				balance: account.balance,
-				chain: target.chain.map((entry) => entry.transaction.tx),
-				backrun: { tx: backrun, nonce: bidder.nonce, balance: bidder.balance },
+		const outcomes = await simulations.simulate({
+			block: {
+				...next,
+				number: block,
+				timestamp: next.timestamp + later * this.#options.slotSeconds,
+				stateBlock: next.number - 1,
+				feeRecipient,
 			},
-			"bid",
-		);
+			...{ client, priority: "bid", measured: true, signal },
+			accounts: new Map([
+				[from, account],
+				[backrun.from, bidder],
+			]),
+			transactions: [...target.chain.map((entry) => entry.transaction.tx), backrun],
+		});
 		const last = outcomes.at(-1);
 		if (last === undefined) return { kind: "unavailable" };
 		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
 		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
-		if (!last.ok) return { kind: "failed", error: last.error };
+		if (!last.ok) {
+			const { code } = last.error;
+			const isOld = await isOutdated({ sender: backrun.from, client, code }, this.#deps);
+			return isOld ? { kind: "outdated" } : { kind: "failed", error: last.error };
+		}
 		if (last.paid === null) return { kind: "unavailable" };
 		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
 	}

@@ -1,37 +1,44 @@
-// PER BID: a searcher's backrun and its target's hash come in, the bundle's hash or a refusal goes out, once it was
-// simulated. Decode, judge, simulate behind the target, and hand it to the auctioneer.
+// PER BID: decode a searcher's backrun, judge it, simulate it behind its target, and hand it to the auctioneer.
 
+import { type Clock, pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
+import type { Bid, Bids } from "../auction/bids.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
-import type { AuctionBook, Bid } from "../auction/book.ts";
 import { bundleHash } from "../auction/bundleHash.ts";
-import type { BundleRecords } from "../auction/bundleRecords.ts";
-import type { Ticket } from "../auction/slots.ts";
+import type { BundleTable, Overtaken, Submission } from "../auction/bundleTable.ts";
+import { bidderOf } from "../auction/conduct.ts";
 import { type BidRequest, type BundleOutcome, refusedBundle } from "../domain/bundle.ts";
+import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { LATER_HEAD_MS } from "./accountAge.ts";
 import type { Auctioneer } from "./auctioneer.ts";
+import type { BidderConduct } from "./bidderConduct.ts";
 import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
-import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
 
-export interface BiddingOptions extends ChainRules {
+export interface BiddingOptions {
+	readonly rules: ChainRules;
 	/** Whether the node can simulate one transaction behind another. */
 	readonly enabled: boolean;
 	/** Names of the builders that pay refunds: bids go to no others. */
 	readonly refunding: readonly string[];
+	/** The coinbase of all blocks, where it is fixed. */
+	readonly feeRecipient: string | undefined;
 }
 
-export interface BiddingDependencies extends BundleEntranceDependencies {
+export interface BiddingDependencies {
+	readonly clock: Clock;
 	readonly tip: Tip;
-	readonly book: AuctionBook;
-	readonly bundles: BundleRecords;
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly conduct: BidderConduct;
 	readonly simulation: BidSimulation;
 	readonly auctioneer: Auctioneer;
 }
 
-/** How often a bid is simulated again because the state behind its target changed meanwhile. */
+/** How often a bid is simulated because the state behind its target, or its sender's account, changed meanwhile. */
 const MAX_TRIES = 3;
 
 /** Why all targets that can't be bid on can't be bid on: whether they are unknown or hidden must not show. */
@@ -51,13 +58,9 @@ export class Bidding {
 	}
 
 	/** Resolves once it was simulated behind its target. Throws RpcError where the node fails: nothing is kept then. */
-	bid(request: BidRequest): Promise<BundleOutcome> {
-		return enterBundle(request, this.#deps, (one, ticket) => this.#consider(one, ticket));
-	}
-
-	async #consider(request: BidRequest, ticket: Ticket): Promise<BundleOutcome> {
-		const { tip, simulation } = this.#deps;
-		const { enabled, refunding } = this.#options;
+	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
+		const { tip, simulation, conduct } = this.#deps;
+		const { enabled, refunding, feeRecipient } = this.#options;
 		if (!enabled || refunding.length === 0) {
 			const what = enabled ? "these builders: none pays refunds" : "this node";
 			return refusedBundle("NO_BIDDING", `bidding is not available with ${what}`);
@@ -68,9 +71,12 @@ export class Bidding {
 				"bidding is not available with the builders named: none pays refunds",
 			);
 		}
+		const isBarred = barred(conduct.standingOfOwner(request.owner));
+		if (isBarred !== null) return isBarred;
 		const decoded = decodeTransaction(request.backrun);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
+		const bidder = bidderOf(tx, request, feeRecipient);
 		const head = tip.head();
 		if (head === null) throw nodeUnavailable();
 		const asked = blockRange(request.blocks, head.number);
@@ -82,16 +88,25 @@ export class Bidding {
 			if (!range.ok) return refusedBundle(range.code, range.message);
 			const target = simulation.target(request.target);
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
-			const refusal = firstRefusal(STATIC_RULES, tx, this.#options, next);
+			const refusal = firstRefusal(STATIC_RULES, tx, this.#options.rules, next);
 			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", refusal.message);
-			const full = this.#full(request, tx, range, ticket);
-			if (full !== null) return full;
+			const stopped = this.#refusal(request, bidder, tx, range, submission);
+			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
-			const verdict = await simulation.simulate(target, tx, range.first);
+			const one = { backrun: tx, client: request.network, signal: submission.stop.signal };
+			const verdict = await simulation.simulate(target, one, range.first);
+			const { overtaken } = submission;
+			// Nobody wants to know any more.
+			if (verdict.kind === "unavailable" && overtaken !== null)
+				return this.#overtaken(request, bidder, tx, range, overtaken, null);
 			// The chain went on, or its sender's links are others by now: what was found out is of no use.
 			if (!this.#stands(target, request.target, basis)) continue;
+			if (verdict.kind === "outdated") {
+				await pause(this.#deps.clock, LATER_HEAD_MS);
+				continue;
+			}
 			if (verdict.kind !== "valid") return refusalOf(verdict);
-			return this.#accept(request, ticket, tx, range, verdict.value, basis);
+			return this.#accept(request, submission, bidder, tx, range, { value: verdict.value, basis });
 		}
 		throw nodeUnavailable();
 	}
@@ -102,78 +117,113 @@ export class Bidding {
 		return now !== null && now.entry === target.entry && simulation.basis(now) === basis;
 	}
 
-	/** The refusal where there is no room for one more bid; else null. */
-	#full(
+	/** The refusal where its bidder is barred, or there is no room for one more bid; else null. */
+	#refusal(
 		request: BidRequest,
+		bidder: Bidder,
 		backrun: DecodedTransaction,
 		range: Range,
-		ticket: Ticket,
+		submission: Submission,
 	): BundleOutcome | null {
-		const { book } = this.#deps;
-		const freed = this.#twins(request, backrun, range).length + (ticket.replaces() ? 1 : 0);
-		const full = book.full(request, request.target, freed);
+		const { bids, table, conduct } = this.#deps;
+		const isBarred = barred(conduct.standing(bidder));
+		if (isBarred !== null) return isBarred;
+		const freed = this.#twins(request, backrun, range).length + (table.replaces(submission) ? 1 : 0);
+		const full = bids.full(request.network, request.target, backrun.size, freed);
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
 	/** Live bids that are the very same bundle, for some of the same blocks. */
 	#twins({ owner, target }: BidRequest, backrun: DecodedTransaction, { first, last }: Range): readonly Bid[] {
-		const bids = this.#deps.book.of(target);
-		return bids.filter(
-			(bid) =>
-				bid.owner === owner &&
-				bid.backrun.hash === backrun.hash &&
-				bid.firstBlock <= last &&
-				first <= bid.lastBlock,
-		);
+		return this.#deps.bids
+			.of(target)
+			.filter(
+				(bid) =>
+					bid.owner === owner &&
+					bid.backrun.hash === backrun.hash &&
+					bid.firstBlock <= last &&
+					first <= bid.lastBlock,
+			);
 	}
 
 	/** From here on nothing else can come between. */
 	#accept(
 		request: BidRequest,
-		ticket: Ticket,
+		submission: Submission,
+		bidder: Bidder,
 		backrun: DecodedTransaction,
 		range: Range,
-		value: bigint,
-		basis: string,
+		found: Pick<Bid, "value"> & { readonly basis: string },
 	): BundleOutcome {
-		const { book, bundles, auctioneer } = this.#deps;
+		const { bids, table, auctioneer } = this.#deps;
 		const { owner, network, target, builders } = request;
+		const { value, basis } = found;
 		// Others may have come while it was simulated.
-		const full = this.#full(request, backrun, range, ticket);
-		if (full !== null) return full;
-		const twins = this.#twins(request, backrun, range);
-		const last = twins.length > 0 ? null : book.lastIfFull(target, range.first);
+		const stopped = this.#refusal(request, bidder, backrun, range, submission);
+		if (stopped !== null) return stopped;
+		const [twin, ...more] = this.#twins(request, backrun, range);
+		const last = twin === undefined ? bids.lastIfFull(target, range.first) : null;
 		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
 			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
+		const { overtaken } = submission;
+		if (overtaken !== null) return this.#overtaken(request, bidder, backrun, range, overtaken, value);
 		const hash = bundleHash([target, backrun.hash]);
-		const firstBlock = Math.min(range.first, ...twins.map((twin) => twin.firstBlock));
-		const lastBlock = Math.max(range.last, ...twins.map((twin) => twin.lastBlock));
-		const overtaken = ticket.overtaken();
-		if (overtaken !== null) {
-			// One that is live has the same record.
-			if (twins.length > 0) return { outcome: "accepted", hash };
-			bundles.open({ owner, hash }, target, firstBlock, lastBlock);
-			bundles.change({ owner, hash }, firstBlock, { stage: overtaken, bid: value });
+		const known = twin === undefined ? [] : [twin, ...more];
+		const firstBlock = Math.min(range.first, ...known.map((one) => one.firstBlock));
+		const lastBlock = Math.max(range.last, ...known.map((one) => one.lastBlock));
+		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
+		const terms = { submission, builders, firstBlock, lastBlock, value, basis, tried: null };
+		if (twin !== undefined) {
+			for (const one of more) auctioneer.forget(one);
+			table.release(twin.submission);
+			table.take(submission, (how) => auctioneer.withdraw(twin, how));
+			Object.assign(twin, terms);
+			auctioneer.renewed(twin);
 			return { outcome: "accepted", hash };
 		}
+		this.#seq += 1;
 		const bid: Bid = {
-			...{ owner, network, hash, target, backrun, firstBlock, lastBlock, builders, value, basis },
-			seq: twins[0]?.seq ?? ++this.#seq,
-			checking: null,
-			tried: null,
-			release: () => ticket.release(),
+			...{ record, bidder, owner, client: network, target, backrun, nonce: backrun.nonce, seq: this.#seq },
+			...terms,
+			...{ checking: null, out: null, landed: null },
 		};
-		for (const twin of twins) auctioneer.supersede(twin, bid);
-		ticket.take((how) => auctioneer.withdraw(bid, how));
-		bundles.open(bid, target, firstBlock, lastBlock);
+		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
+		return { outcome: "accepted", hash };
+	}
+
+	/** It has ended before it came into its place; a bid that is the same bundle and live has the same record. */
+	#overtaken(
+		request: BidRequest,
+		bidder: Bidder,
+		backrun: DecodedTransaction,
+		range: Range,
+		how: Overtaken,
+		bid: bigint | null,
+	): BundleOutcome {
+		const { owner, network, target } = request;
+		const hash = bundleHash([target, backrun.hash]);
+		if (this.#twins(request, backrun, range).length > 0) return { outcome: "accepted", hash };
+		const blocks = { firstBlock: range.first, lastBlock: range.last };
+		const record = this.#deps.table.open({ owner, hash, bidder, target, ...blocks }, network);
+		this.#deps.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}
 }
 
+/** The refusal of one that is barred; else null. */
+function barred(standing: Standing | null): BundleOutcome | null {
+	if (!standing?.bar) return null;
+	const { until, bid, paid, block } = standing.bar;
+	return refusedBundle(
+		"BARRED",
+		`bidder is barred until block ${until}: bid ${bid} wei, paid ${paid} wei in block ${block}`,
+	);
+}
+
 /** The refusal that a verdict comes to. Throws where there was none. */
-function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" }>): BundleOutcome {
+function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>): BundleOutcome {
 	switch (verdict.kind) {
 		case "unavailable":
 			throw nodeUnavailable();

@@ -1,16 +1,15 @@
-// The searchers' side, put together: the parts of the relay that it stands on come in, what takes bundles and what must
-// be told of chains, blocks and ends goes out. No rule of the market's is here.
+// The searchers' side, put together from its parts. No rule of the market's is here.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Logger } from "../../shared/log.ts";
-import { AuctionBook, BOOK_LIMITS } from "../auction/book.ts";
-import { BundleRecords, type BundleView } from "../auction/bundleRecords.ts";
+import { BID_LIMITS, Bids } from "../auction/bids.ts";
+import { BundleTable, TABLE_LIMITS } from "../auction/bundleTable.ts";
+import { bidderOf, type ConductFact } from "../auction/conduct.ts";
 import { createFeed } from "../auction/feed.ts";
-import { LandedBids } from "../auction/landedBids.ts";
-import { UuidSlots } from "../auction/slots.ts";
 import type { Searchers } from "../chainActions.ts";
 import type { BundleRefusal } from "../domain/bundle.ts";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { isLive, isMined } from "../domain/lifecycle.ts";
 import type {
@@ -30,18 +29,25 @@ import type { ChainRules } from "../domain/transactionRules.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Ledger } from "../status/ledger.ts";
 import { Auctioneer } from "./auctioneer.ts";
-import { Awards } from "./awards.ts";
-import { BidChecks } from "./bidChecks.ts";
+import { BidderConduct, type FactStore } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
 import { BidSimulation } from "./bidSimulation.ts";
+import { enterBundle } from "./bundleEntrance.ts";
 import { PlainBundles } from "./plainBundles.ts";
+import { PlainSimulation } from "./plainSimulation.ts";
+import { reportRound } from "./roundReport.ts";
 import { Settlement } from "./settlement.ts";
 
-export interface MarketOptions extends ChainRules {
+export interface MarketOptions {
+	readonly rules: ChainRules;
 	readonly slotSeconds: number;
 	readonly refundPercent: number;
+	/** Bids of one target that are with the builders at most. */
+	readonly bidsPerTarget: number;
 	/** Whether bids can be simulated. */
 	readonly bidding: boolean;
+	/** The coinbase of all blocks, where it is fixed. */
+	readonly feeRecipient: string | undefined;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
 }
@@ -55,9 +61,15 @@ export interface MarketDependencies {
 	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
 	readonly payments: PaymentReader;
 	readonly publisher: Publisher;
+	/** Where facts about bidders are kept. */
+	readonly facts: FactStore;
 	/** How subscribers see a bundle. */
-	readonly view: BundleView;
+	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
+	/** Told of each fact about a bidder. */
+	readonly onFact: (kind: ConductFact["kind"]) => void;
+	/** Called where the node has a later head than the tracked one: a look at it is due. */
+	readonly onLaterHead: () => void;
 	readonly background: Background;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -78,46 +90,52 @@ export interface MarketParts {
 	readonly open: boolean;
 	/** Live bids. */
 	readonly size: () => number;
+	/** Owners, senders and contracts that are barred. */
+	readonly barred: () => number;
+	/** Reads what is remembered of bidders; before the first block. */
+	readonly load: () => Promise<void>;
 	/** Begins nothing more; what runs is joined by its background. */
 	readonly stop: () => void;
 }
 
 /** Makes it; it listens to the ledger from now on. */
 export function createMarket(options: MarketOptions, dependencies: MarketDependencies): MarketParts {
-	const { ledger, pool, tip, sender, background, clock, publisher, onBundle } = dependencies;
+	const { ledger, tip, sender, clock, publisher, onBundle } = dependencies;
 	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
-	const book = new AuctionBook(BOOK_LIMITS);
-	const slots = new UuidSlots();
-	const bundles = new BundleRecords(dependencies);
+	const bids = new Bids(BID_LIMITS);
+	const conduct = new BidderConduct({ ...dependencies, store: dependencies.facts });
+	const standing = ({ bidder }: BundleRecord) => (bidder === null ? null : conduct.standing(bidder));
+	const table = new BundleTable(TABLE_LIMITS, {
+		clock,
+		publisher,
+		view: (record, status) => dependencies.view(record, status, standing(record)),
+	});
 	const simulation = new BidSimulation(options, { ...dependencies, records: ledger });
-	const landed = new LandedBids({ bundles });
-	const checks = new BidChecks({ tip, book, simulation, background, clock });
-	const awards = new Awards({ refunding }, { pool, tip, book, simulation });
 	const auctioneer = new Auctioneer(
-		{ refundPercent: options.refundPercent },
-		{ pool, records: ledger, events: ledger, tip, book, bundles, awards, checks, landed, sender, clock },
+		{ ...options, refunding },
+		{ ...dependencies, records: ledger, events: ledger, bids, table, conduct, simulation },
 	);
 	const bidding = new Bidding(
-		{
-			...options,
-			enabled: options.bidding,
-			refunding,
-		},
-		{ tip, book, bundles, slots, simulation, auctioneer, onOutcome: (outcome) => onBundle("bid", outcome) },
+		{ ...options, enabled: options.bidding, refunding },
+		{ clock, tip, bids, table, conduct, simulation, auctioneer },
 	);
 	const plain = new PlainBundles(
 		{ ...options, refunding },
-		{
-			...dependencies,
-			bundles,
-			slots,
-			onOutcome: (outcome) => onBundle("plain", outcome),
-		},
+		{ ...dependencies, table, simulation: new PlainSimulation(options, dependencies) },
 	);
 	const settlement = new Settlement({
 		...dependencies,
 		events: ledger,
 		termsOf: (builder) => sender.terms(builder, options.refundPercent),
+		onOutcome: (outcome) =>
+			reportRound(outcome, {
+				...{ table, auctioneer, conduct },
+				bidderOf: (from, to) => bidderOf({ from, to }, null, options.feeRecipient),
+			}),
+	});
+	const entrance = (kind: "bid" | "plain") => ({
+		table,
+		onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => onBundle(kind, outcome),
 	});
 	const share = createFeed({
 		publisher,
@@ -131,11 +149,13 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 	});
 	return {
 		market: {
-			bid: (request) => bidding.bid(request),
-			submit: (request) => plain.submit(request),
-			cancel: (owner, uuid) => slots.cancel(owner, uuid),
+			bid: (request) =>
+				enterBundle(request, entrance("bid"), (one, submission) => bidding.bid(one, submission)),
+			submit: (request) =>
+				enterBundle(request, entrance("plain"), (one, submission) => plain.submit(one, submission)),
+			cancel: (owner, uuid) => table.cancel(owner, uuid),
 		},
-		bundles,
+		bundles: { bundle: (owner, hash) => table.bundle(owner, hash), standing },
 		shared: simulation,
 		searchers: {
 			share: (entry) => share(entry.transaction),
@@ -143,12 +163,18 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		},
 		share,
 		blocksCame(update) {
+			conduct.blocksCame(update);
 			auctioneer.blocksCame(update);
 			plain.blocksCame(update);
 			settlement.run();
 		},
 		open: options.bidding && refunding.length > 0,
-		size: () => book.size,
-		stop: () => checks.stop(),
+		size: () => bids.size,
+		barred: () => conduct.barred,
+		load: () => conduct.load(),
+		stop() {
+			auctioneer.stop();
+			plain.stop();
+		},
 	};
 }

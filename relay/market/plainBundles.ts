@@ -1,44 +1,67 @@
-// PER PLAIN BUNDLE: signed transactions and a range of blocks come in; they go out to the builders for each block of the
-// range until one holds them, or until their sender takes them back. They are kept in memory alone.
+// PER PLAIN BUNDLE: signed transactions go out to the builders for each block of a range in which they pass a simulation,
+// until one holds them or their sender takes them back. They are kept in memory alone.
 
-import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Background } from "../../shared/background.ts";
+import { type Clock, pause } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { Shares, type SharesOptions } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
 import { bundleHash } from "../auction/bundleHash.ts";
-import type { BundleRecords } from "../auction/bundleRecords.ts";
+import { type BundleTable, type Submission, statusIn } from "../auction/bundleTable.ts";
 import {
 	bytesOf,
+	hashesOf,
 	holdsAll,
 	holdsAny,
+	isIn,
 	isSameAs,
 	nameOf,
 	type PlainBundle,
 	touches,
+	withBlocksOf,
 } from "../auction/plainBundle.ts";
-import type { Ticket } from "../auction/slots.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
-import type { Accounts, BundleSender, Tip } from "../domain/ports.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { type BundleEntranceDependencies, enterBundle } from "./bundleEntrance.ts";
+import type { BundleSender, Tip } from "../domain/ports.ts";
+import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
+import type { ChainRules } from "../domain/transactionRules.ts";
+import { LATER_HEAD_MS } from "./accountAge.ts";
+import { PlainTurns, readTransactions } from "./plainIntake.ts";
+import { isMendable, type PlainSimulation, type PlainVerdict, refusalOf } from "./plainSimulation.ts";
 
-export interface PlainBundlesOptions extends ChainRules {
+export interface PlainLimits {
+	readonly transactions: SharesOptions;
+	readonly bytes: SharesOptions;
+}
+
+export interface PlainBundlesOptions {
+	readonly rules: ChainRules;
 	/** Names of the builders that pay refunds. */
 	readonly refunding: readonly string[];
+	/** {@link PLAIN_LIMITS} unless given. */
+	readonly limits?: PlainLimits;
 }
 
-export interface PlainBundlesDependencies extends BundleEntranceDependencies {
-	readonly accounts: Accounts;
+export interface PlainBundlesDependencies {
+	readonly simulation: Pick<PlainSimulation, "try">;
 	readonly tip: Tip;
-	readonly bundles: BundleRecords;
+	readonly table: BundleTable;
 	readonly sender: BundleSender;
+	readonly background: Background;
+	readonly clock: Clock;
 }
 
-/** Plain bundles at most: in all, and of one owner; bytes of all their transactions. */
-const MAX_BUNDLES = 10_000;
-const MAX_PER_OWNER = 500;
-const MAX_BYTES = 128 * 1024 * 1024;
+/** Transactions of all plain bundles at most, since each is tried at each head, and their bytes. */
+export const PLAIN_LIMITS: PlainLimits = {
+	transactions: { total: 20_000, perClient: 2_000 },
+	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
+};
+/** How often one is tried where heads come or accounts change meanwhile. */
+const MAX_TRIES = 3;
+/** Between two tries while the node gives no verdict, in ms. */
+const RETRY_MS = 500;
 
 /** So many blocks an included bundle is kept, should its block be reorganised away. */
 const REORG_BLOCKS = 8;
@@ -49,58 +72,120 @@ export class PlainBundles {
 	readonly #deps: PlainBundlesDependencies;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
-	#bytes = 0;
+	readonly #turns = new PlainTurns();
+	readonly #transactions: Shares;
+	readonly #bytes: Shares;
+	#stopped = false;
 
 	constructor(options: PlainBundlesOptions, dependencies: PlainBundlesDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
-	}
-
-	/** Takes one. Throws RpcError where the node fails: nothing is kept then. */
-	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
-		return enterBundle(request, this.#deps, (one, ticket) => this.#consider(one, ticket));
+		const { transactions, bytes } = options.limits ?? PLAIN_LIMITS;
+		this.#transactions = new Shares(transactions);
+		this.#bytes = new Shares(bytes);
 	}
 
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
+		const blocks = applied.map((block) => ({ block, hashes: hashesOf(block) }));
 		for (const bundle of [...this.#bundles.values()]) {
 			if (bundle.landed !== null && gone.has(bundle.landed.hash)) this.#revive(bundle, bundle.landed.number);
-			const held = applied.find((block) => holdsAny(block, bundle));
+			const held = blocks.find(({ hashes }) => holdsAny(hashes, bundle));
 			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
-			else if (holdsAll(held, bundle)) this.#land(bundle, held);
-			else this.#end(bundle, held.number, { stage: "DROPPED", reason: "transactionMined" });
+			else if (holdsAll(held.hashes, bundle)) this.#land(bundle, held.block);
+			else this.#end(bundle, held.block.number, { stage: "DROPPED", reason: "transactionMined" });
 		}
 	}
 
 	/** None of the new blocks holds any of it. */
 	#follow(bundle: PlainBundle, head: number, again: boolean): void {
-		const { bundles } = this.#deps;
-		const { landed, outFor, lastBlock } = bundle;
+		const { landed, outFor, firstBlock, lastBlock, record } = bundle;
 		if (landed !== null) {
 			if (head >= Math.max(lastBlock, landed.number + REORG_BLOCKS)) this.#forget(bundle);
 			return;
 		}
-		if (outFor !== null && outFor <= head && bundles.status(bundle, outFor)?.stage === "SENT") {
-			bundles.change(bundle, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
+		if (outFor !== null && outFor <= head && statusIn(record, outFor)?.stage === "SENT") {
+			this.#deps.table.change(record, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
+		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && outFor !== head;
+		if (isLate) this.#deps.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
-		else this.#send(bundle, again);
+		else this.#try(bundle, again);
+	}
+
+	/** Begins nothing more. */
+	stop(): void {
+		this.#stopped = true;
+		for (const bundle of this.#bundles.values()) bundle.trial?.abort();
+	}
+
+	/** Sends it for the next block once it has passed as that; `again`: also where it was sent for it already. */
+	#try(bundle: PlainBundle, again: boolean): void {
+		bundle.trial?.abort();
+		bundle.trial = null;
+		const { tip, background, clock, simulation } = this.#deps;
+		const next = tip.next();
+		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
+		if (bundle.outFor === next.number && !again) return;
+		const trial = new AbortController();
+		const { signal } = trial;
+		bundle.trial = trial;
+		const { outgoing, failedFor } = bundle;
+		// Of one client's what has failed goes behind what has passed.
+		const priority = failedFor === next.number - 1 ? "held" : "again";
+		const asked = {
+			transactions: outgoing.transactions,
+			client: outgoing.client,
+			block: next.number,
+			next,
+			priority,
+			signal,
+		} as const;
+		background.run("bundles", async () => {
+			while (!signal.aborted) {
+				const verdict = await simulation.try(asked);
+				if (signal.aborted) return;
+				if (verdict.kind === "passes" || verdict.kind === "fails") {
+					bundle.trial = null;
+					if (verdict.kind === "passes") this.#send(bundle);
+					else this.#fail(bundle, next.number, verdict.error);
+					return;
+				}
+				await pause(clock, RETRY_MS, signal);
+			}
+		});
+	}
+
+	/** It can't be in this block: the builders do not get it for it, and forget it where they have it. */
+	#fail(bundle: PlainBundle, block: number, error: SimulationError): void {
+		bundle.failedFor = block;
+		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
+		this.#takeBack(bundle, []);
+		bundle.outFor = null;
+		this.#deps.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
 	#land(bundle: PlainBundle, { number, hash }: Block): void {
+		bundle.trial?.abort();
+		bundle.trial = null;
 		bundle.landed = { number, hash };
-		this.#deps.bundles.change(bundle, number, { stage: "INCLUDED", reason: null, blockHash: hash });
+		this.#deps.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
 		Object.assign(bundle, { landed: null, outFor: null });
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-		this.#deps.bundles.change(bundle, block, change);
+		this.#deps.table.change(bundle.record, block, change);
 	}
 
-	async #consider(request: PlainBundleRequest, ticket: Ticket): Promise<BundleOutcome> {
+	/** Takes one, when it is its client's turn. Throws RpcError where the node fails: nothing is kept then. */
+	submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
+		return this.#turns.run(request, () => this.#consider(request, submission));
+	}
+
+	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
 		const { tip } = this.#deps;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
@@ -110,64 +195,103 @@ export class PlainBundles {
 		if (request.refund !== null && !refunding.some((name) => request.builders?.includes(name) ?? true)) {
 			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
 		}
-		const txs: DecodedTransaction[] = [];
-		for (const [i, { raw }] of request.body.entries()) {
-			const decoded = decodeTransaction(raw);
-			if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
-			const refusal = firstRefusal(STATIC_RULES, decoded.tx, this.#options, next);
-			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
-			txs.push(decoded.tx);
+		const txs = await readTransactions(request.body, this.#options.rules, next);
+		if ("outcome" in txs) return txs;
+		const transactions = txs.map((tx, i) => ({ tx, mayRevert: request.body[i]?.canRevert ?? false }));
+		for (let left = MAX_TRIES; left > 0; left--) {
+			const coming = tip.next();
+			const head = tip.head();
+			if (coming === null || head === null) throw nodeUnavailable();
+			const asked = comingOf(request.blocks, range, coming.number);
+			if (!asked.ok) return refusedBundle(asked.code, asked.message);
+			const freed = this.#freed(request, submission, txs, asked);
+			const full = this.#full(request.network, txs, freed);
+			if (full !== null) return full;
+			const now = request.uuid === null ? withBlocksOf(asked, freed, coming.number) : asked;
+			const verdict = await this.#deps.simulation.try({
+				...{ transactions, client: request.network, block: now.first, next: coming, priority: "bid" },
+				signal: submission.stop.signal,
+			});
+			if (submission.overtaken !== null) return this.#take(request, submission, txs, now, verdict);
+			// The chain went on: what was found out is of a state that is no more.
+			if (tip.head()?.hash !== head.hash) continue;
+			if (verdict.kind === "unavailable") throw nodeUnavailable();
+			if (verdict.kind === "outdated") {
+				await pause(this.#deps.clock, LATER_HEAD_MS);
+				continue;
+			}
+			const isLast = now.last === coming.number;
+			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
+			// From here on nothing can come between.
+			return this.#take(request, submission, txs, now, verdict);
 		}
-		const fault = await this.#nonceFault(txs);
-		if (fault !== null) return fault;
-		// Blocks may have come meanwhile; from here on nothing can come between.
-		const now = comingOf(request.blocks, range, tip.next()?.number ?? next.number);
-		if (!now.ok) return refusedBundle(now.code, now.message);
-		return this.#take(request, ticket, txs, now);
+		throw nodeUnavailable();
 	}
 
-	/** A nonce that is used already can't be in any block to come. */
-	async #nonceFault(txs: readonly DecodedTransaction[]): Promise<BundleOutcome | null> {
-		for (const tx of txs) {
-			const account = await this.#deps.accounts.get(tx.from);
-			if (tx.nonce >= account.nonce) continue;
-			const message = `nonce too low: next nonce ${account.nonce}, tx nonce ${tx.nonce}`;
-			return refusedBundle("BAD_TRANSACTION", message);
+	/**
+	 * What gives its room to the bundle: what stands under its uuid; or the same one for blocks that touch its own, since
+	 * what is sent again for a range that moves on, as many do, is one bundle for all of them.
+	 */
+	#freed(
+		{ owner, uuid }: PlainBundleRequest,
+		submission: Submission,
+		txs: readonly DecodedTransaction[],
+		range: Range,
+	): PlainBundle | undefined {
+		if (uuid !== null) {
+			return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 		}
-		return null;
+		const hash = bundleHash(txs.map((tx) => tx.hash));
+		return [...this.#bundles.values()].find((one) => touches(one, owner, hash, range));
 	}
 
-	/** The refusal where there is no room for one more in the place of `freed` others; else null. */
-	#full(owner: string, txs: readonly DecodedTransaction[], freed: number): BundleOutcome | null {
-		const live = [...this.#bundles.values()].filter((bundle) => bundle.landed === null);
-		const own = live.filter((bundle) => bundle.owner === owner).length;
-		if (own - freed >= MAX_PER_OWNER)
-			return refusedBundle("LIMIT", `limit exceeded: ${MAX_PER_OWNER} bundles of one searcher`);
-		const isFull = this.#bundles.size - freed >= MAX_BUNDLES || this.#bytes + bytesOf(txs) > MAX_BYTES;
-		return isFull ? refusedBundle("LIMIT", "limit exceeded: too many bundles in all") : null;
+	/** The refusal where the client or all clients together have no room for one more in the place of `freed`; else null. */
+	#full(
+		client: string,
+		txs: readonly DecodedTransaction[],
+		freed: PlainBundle | undefined,
+	): BundleOutcome | null {
+		const own = freed?.outgoing.client === client ? freed : undefined;
+		const over =
+			this.#transactions.refusal(client, txs.length - (own?.hashes.length ?? 0)) ??
+			this.#bytes.refusal(client, bytesOf(txs) - (own?.bytes ?? 0));
+		if (over === null) return null;
+		const whose = over === "client" ? "from this client" : "in all";
+		return refusedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);
 	}
 
 	#take(
-		{ owner, uuid, body, refund, builders }: PlainBundleRequest,
-		ticket: Ticket,
+		request: PlainBundleRequest,
+		submission: Submission,
 		txs: readonly DecodedTransaction[],
 		range: Range,
+		verdict: PlainVerdict,
 	): BundleOutcome {
-		const { bundles, sender } = this.#deps;
+		const { table, sender } = this.#deps;
+		const { owner, network, uuid, body, refund, builders } = request;
 		const hashes = txs.map((tx) => tx.hash);
 		const hash = bundleHash(hashes);
-		// Sent again for a range that moves on, as many do: it is one bundle for all of them.
-		const twin =
-			uuid === null ? [...this.#bundles.values()].find((one) => touches(one, owner, hash, range)) : undefined;
-		const full = this.#full(owner, txs, ticket.replaces() || twin !== undefined ? 1 : 0);
+		// Others may have come while it was tried.
+		const freed = this.#freed(request, submission, txs, range);
+		const full = this.#full(network, txs, freed);
+		const twin = uuid === null ? freed : undefined;
 		if (full !== null) return full;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
 		const recipient = refund === null ? null : (refund.recipient ?? txs[refund.bodyIdx]?.from ?? null);
+		const { overtaken } = submission;
+		// One that is live has the same record.
+		if (overtaken !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
+		const record = table.open({ owner, hash, bidder: null, target: null, firstBlock, lastBlock }, network);
+		if (overtaken !== null) {
+			table.change(record, firstBlock, { stage: overtaken });
+			return { outcome: "accepted", hash };
+		}
 		const bundle: PlainBundle = {
-			...{ owner, uuid, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
+			...{ record, owner, uuid, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
 			outgoing: {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
+				...{ client: network, isPlain: true },
 				transactions: txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false })),
 				refund:
 					refund === null || recipient === null
@@ -178,41 +302,43 @@ export class PlainBundles {
 			outFor: null,
 			landed: null,
 			sentTo: [],
-			release: () => ticket.release(),
+			trial: null,
+			failedFor: null,
+			release: () => table.release(submission),
 		};
-		const overtaken = ticket.overtaken();
-		if (overtaken !== null) {
-			// One that is live has the same record.
-			if (this.#isLive(owner, hash)) return { outcome: "accepted", hash };
-			bundles.open(bundle, null, firstBlock, lastBlock);
-			bundles.change(bundle, firstBlock, { stage: overtaken });
-			return { outcome: "accepted", hash };
-		}
 		const old = this.#bundles.get(bundle.outgoing.name);
 		const isSame = old !== undefined && isSameAs(old, bundle);
 		if (isSame) {
 			// The very same bundle again: it is out already, and nobody is told.
 			this.#forget(old);
-			Object.assign(bundle, { outFor: old.outFor, sentTo: old.sentTo });
+			Object.assign(bundle, { outFor: old.outFor, sentTo: old.sentTo, failedFor: old.failedFor });
 		}
-		ticket.take((how) => {
+		table.take(submission, (how) => {
 			if (how === "CANCELLED") this.#end(bundle, firstBlock, { stage: how, reason: null });
 			else this.#replaced(bundle);
 		});
-		bundles.open(bundle, null, firstBlock, lastBlock);
-		if (!isSame) bundles.change(bundle, firstBlock, { stage: "ACCEPTED" });
+		if (!isSame) table.change(record, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
 		this.#bundles.set(bundle.outgoing.name, bundle);
-		this.#bytes += bundle.bytes;
-		this.#send(bundle, false);
+		this.#transactions.force(network, hashes.length);
+		this.#bytes.force(network, bundle.bytes);
+		this.#begin(bundle, range, verdict);
 		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
 		return { outcome: "accepted", hash };
+	}
+
+	/** It goes out for the next block where it was tried as that and passed. */
+	#begin(bundle: PlainBundle, range: Range, verdict: PlainVerdict): void {
+		const next = this.#deps.tip.next()?.number;
+		if (range.first !== next) this.#try(bundle, false);
+		else if (verdict.kind === "fails") this.#fail(bundle, next, verdict.error);
+		else if (bundle.outFor !== next) this.#send(bundle);
 	}
 
 	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#deps.bundles.change(bundle, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#deps.table.change(bundle.record, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
 		});
@@ -222,16 +348,15 @@ export class PlainBundles {
 		return [...this.#bundles.values()].some((one) => one.owner === owner && one.hash === hash);
 	}
 
-	#send(bundle: PlainBundle, again: boolean): void {
-		const { tip, sender, bundles } = this.#deps;
+	#send(bundle: PlainBundle): void {
+		const { tip, sender, table } = this.#deps;
 		const block = tip.next()?.number;
-		if (block === undefined || block < bundle.firstBlock || block > bundle.lastBlock) return;
-		if (bundle.outFor === block && !again) return;
+		if (block === undefined || !isIn(bundle, block)) return;
 		bundle.outFor = block;
 		bundle.sentTo = sender.sendBundle({ ...bundle.outgoing, block }, bundle.builders, (delivery) =>
-			bundles.delivered(bundle, block, delivery),
+			table.delivered(bundle.record, block, delivery),
 		);
-		bundles.change(bundle, block, { stage: "SENT", reason: null });
+		table.change(bundle.record, block, { stage: "SENT", reason: null });
 	}
 
 	/** Ends it, and tells the builders that have had it for a block to come. */
@@ -242,26 +367,29 @@ export class PlainBundles {
 	): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#deps.bundles.change(bundle, told, last);
+		if (last !== null) this.#deps.table.change(bundle.record, told, last);
 		this.#takeBack(bundle, []);
 	}
 
 	/** Tells the builders to forget it, but for those that have got another one in its place. */
 	#takeBack(bundle: PlainBundle, others: readonly string[]): void {
-		const { tip, sender, bundles } = this.#deps;
+		const { tip, sender, table } = this.#deps;
 		const block = bundle.outFor;
 		if (block === null || block !== tip.next()?.number) return;
 		const builders = bundle.sentTo.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
 		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
-			bundles.delivered(bundle, block, delivery),
+			table.delivered(bundle.record, block, delivery),
 		);
 	}
 
 	#forget(bundle: PlainBundle): boolean {
 		if (this.#bundles.get(bundle.outgoing.name) !== bundle) return false;
 		this.#bundles.delete(bundle.outgoing.name);
-		this.#bytes -= bundle.bytes;
+		this.#transactions.give(bundle.outgoing.client, bundle.hashes.length);
+		this.#bytes.give(bundle.outgoing.client, bundle.bytes);
+		bundle.trial?.abort();
+		bundle.trial = null;
 		bundle.release();
 		return true;
 	}

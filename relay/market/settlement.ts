@@ -1,5 +1,5 @@
-// PER BLOCK THAT HOLDS ONE OF OURS WITH A BACKRUN: the records of mined transactions come in; what the backruns brought,
-// and what was owed and paid for it, is read back from the chain and goes out as events.
+// PER BLOCK THAT HOLDS ONE OF OURS THAT WAS BID ON: reads back from the chain which backrun is behind it, what that brought,
+// and what was owed and paid for it.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
@@ -17,6 +17,8 @@ export interface SettlementDependencies {
 	readonly payments: PaymentReader;
 	/** How a builder refunds; null for one that does not. */
 	readonly termsOf: (builder: string) => RefundTerms | null;
+	/** Told of what a block that holds a target came to, before the refund is told; called again where it fails. */
+	readonly onOutcome: (outcome: TargetOutcome) => Promise<void>;
 	readonly background: Background;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -25,14 +27,30 @@ export interface SettlementDependencies {
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
 
 /** One backrun that was mined behind its target. */
-interface Landed {
+export interface Landed {
 	readonly record: TransactionRecord;
 	readonly bundled: Bundled;
+	/** Names of the builders that it was sent to for this block. */
+	readonly builders: readonly string[];
 	/** Its place in the block. */
 	readonly index: number;
+	readonly from: string;
+	/** Null for a creation. */
+	readonly to: string | null;
 	readonly recipient: string;
+	/** Wei that it brought by transfers; null: the node can't tell. */
+	readonly transfers: bigint | null;
+	/** Wei that it brought in all; where the node can't tell, as if it had paid what was bid. */
 	readonly brought: bigint;
 	readonly terms: readonly RefundTerms[];
+}
+
+/** What a block came to for a target that was bid on. */
+export interface TargetOutcome {
+	readonly record: TransactionRecord;
+	readonly block: { readonly number: number; readonly hash: string; readonly timestamp: number };
+	/** Null: none of the backruns that were sent for it is in it. */
+	readonly landed: Landed | null;
 }
 
 /** Reads refunds back. */
@@ -88,7 +106,7 @@ export class Settlement {
 	}
 
 	async #settle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {
-		const { payments, events, clock } = this.#deps;
+		const { payments, events, clock, onOutcome } = this.#deps;
 		const block = await payments.block(blockHash);
 		// Not there any more: a reorganisation is on its way.
 		if (block === null) return;
@@ -96,6 +114,8 @@ export class Settlement {
 		for (const record of records) {
 			const one = await this.#landed(record, block);
 			if (one !== null) landed.push(one);
+			const about = { number: block.number, hash: blockHash, timestamp: block.timestamp };
+			await onOutcome({ record, block: about, landed: one });
 		}
 		const refunds = attribute(block, landed);
 		for (const record of records) {
@@ -114,13 +134,19 @@ export class Settlement {
 		const { payments, termsOf } = this.#deps;
 		const hashes = block.transactions.map((tx) => tx.hash);
 		const place = hashes.indexOf(record.hash);
-		for (const bundled of bundledFor(record)) {
+		const all = bundledFor(record);
+		for (const bundled of all) {
 			const index = hashes.indexOf(bundled.backrun);
-			if (place < 0 || index < place) continue;
+			const tx = block.transactions[index];
+			if (place < 0 || index < place || tx === undefined) continue;
 			const recipient = record.refundRecipient ?? record.from;
-			const brought = await payments.brought(bundled.backrun, block, BigInt(bundled.bid));
-			const terms = bundled.builders.flatMap((name) => termsOf(name) ?? []);
-			return { record, bundled, index, recipient, brought, terms };
+			const { fees, transfers } = await payments.brought(bundled.backrun, block);
+			const same = all.filter(({ bundle }) => bundle === bundled.bundle);
+			const builders = [...new Set(same.flatMap((one) => one.builders))];
+			const terms = builders.flatMap((name) => termsOf(name) ?? []);
+			const brought = fees + (transfers ?? BigInt(bundled.bid));
+			const { from, to } = tx;
+			return { record, bundled, builders, index, from, to, recipient, transfers, brought, terms };
 		}
 		return null;
 	}

@@ -1,11 +1,13 @@
-// The pool owns the transactions that may still go out: by hash, and by sender and nonce. What comes in are
-// admitted transactions and account nonces, what goes out are chains of nonces. It does no I/O and emits nothing:
-// those who change it say what happened.
+// The transactions that may still go out, by hash and by sender and nonce, and how many bytes of them each client holds.
+// It does no I/O and emits nothing: those who change it say what happened.
 
-import type { AccountState } from "../domain/chain.ts";
+import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { Shares } from "../../shared/shares/shares.ts";
+import type { AccountState, NextBlock } from "../domain/chain.ts";
 import type { PendingReader } from "../domain/ports.ts";
 import { type Rejection, rejection } from "../domain/rejection.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
+import { paysFor } from "../domain/transactionRules.ts";
 import { mayReplace } from "./replacement.ts";
 
 /** A transaction in the pool, with what is known of its way to the builders. */
@@ -41,41 +43,39 @@ interface Sender {
 	asOf: number;
 	/** No nonce below it is free in the chain as it stands; 0 where that is not known. */
 	floor: bigint;
-	/** Of the raw transactions. */
-	bytes: number;
 	/** In nonce order. */
 	entries: PoolEntry[];
 }
 
 export interface PoolOptions {
-	/** Transactions at most, of one sender and of all. */
-	readonly maxPerSender: number;
-	readonly maxTotal: number;
-	/** Bytes of raw transactions at most, of one sender and of all. */
-	readonly maxSenderBytes: number;
-	readonly maxTotalBytes: number;
+	/** Bytes in all; a transaction counts as {@link bytesOf} says. */
+	readonly maxBytes: number;
 }
 
-/**
- * A transaction of 200 bytes takes some 10 KiB of memory in all, a large one its own size beside that. One sender may
- * have eight transactions of six blobs.
- */
-export const POOL_LIMITS: PoolOptions = {
-	maxPerSender: 64,
-	maxTotal: 200_000,
-	maxSenderBytes: 8 * 1024 * 1024,
-	maxTotalBytes: 512 * 1024 * 1024,
-};
+/** Transactions of one sender at most. */
+export const MAX_PER_SENDER = 64;
+/** What a transaction counts beside its raw bytes. */
+const OVERHEAD_BYTES = 512;
+/** One client's share of the pool. */
+const CLIENT_SHARE = 1 / 16;
+/** What can't be in the next block: its share of the pool, and one client's bytes of it. */
+const PARKED_SHARE = 1 / 2;
+const PARKED_CLIENT_BYTES = 4 * 1024 * 1024;
 
 /** The pending transactions. */
 export class Pool implements PendingReader {
-	readonly #options: PoolOptions;
 	readonly #byHash = new Map<string, PoolEntry>();
 	readonly #bySender = new Map<string, Sender>();
-	#bytes = 0;
+	/** Bytes by client: of all, and of what is parked. */
+	readonly #held: Shares;
+	readonly #heldParked: Shares;
+	/** What can't be in the next block, as of the last time that its sender was looked at. */
+	readonly #parked = new Set<PoolEntry>();
+	#next: Pick<NextBlock, "baseFee" | "blobBaseFee"> = { baseFee: 0n, blobBaseFee: 0n };
 
-	constructor(options: PoolOptions) {
-		this.#options = options;
+	constructor({ maxBytes }: PoolOptions) {
+		this.#held = new Shares({ total: maxBytes, perClient: maxBytes * CLIENT_SHARE });
+		this.#heldParked = new Shares({ total: maxBytes * PARKED_SHARE, perClient: PARKED_CLIENT_BYTES });
 	}
 
 	get size(): number {
@@ -98,8 +98,8 @@ export class Pool implements PendingReader {
 	}
 
 	/** Every sender that has a transaction here. */
-	senders(): readonly string[] {
-		return [...this.#bySender.keys()];
+	senders(): IterableIterator<string> {
+		return this.#bySender.keys();
 	}
 
 	/**
@@ -113,8 +113,13 @@ export class Pool implements PendingReader {
 		if (old !== undefined && !mayReplace(tx, old.transaction.tx)) {
 			return refused("UNDERPRICED", "replacement transaction underpriced: expected 10 % more on every fee");
 		}
-		const full = this.#full(sender, tx.size, old);
-		if (full !== null) return full;
+		if (old === undefined && (sender?.entries.length ?? 0) >= MAX_PER_SENDER) {
+			return refused(
+				"SENDER_FULL",
+				`txpool is full: ${MAX_PER_SENDER} transactions of this sender`,
+				"sender",
+			);
+		}
 		const entry: PoolEntry = {
 			transaction,
 			durable: false,
@@ -122,34 +127,44 @@ export class Pool implements PendingReader {
 			outTo: new Set(),
 			sentTo: new Set(),
 		};
+		// What it replaces makes room for it.
+		if (old !== undefined) this.#release(old);
+		const full = this.#full(transaction, sender, account);
 		if (sender === undefined || old === undefined) {
+			if (full !== null) return full;
 			this.insert(entry, account.nonce, account.block);
 			this.setAccount(account);
 			return { outcome: "added", entry };
 		}
+		if (full !== null) {
+			this.#hold(old);
+			this.#park(sender);
+			return full;
+		}
 		sender.entries[sender.entries.indexOf(old)] = entry;
 		this.#byHash.delete(old.transaction.tx.hash);
 		this.#byHash.set(tx.hash, entry);
-		sender.bytes += tx.size - old.transaction.tx.size;
-		this.#bytes += tx.size - old.transaction.tx.size;
+		this.#hold(entry);
+		this.#park(sender);
 		this.setAccount(account);
 		return { outcome: "replaced", entry, old };
 	}
 
-	/** The refusal where there is no room for `size` bytes more, in the place of `old` if there is one; else null. */
-	#full(sender: Sender | undefined, size: number, old: PoolEntry | undefined): AddOutcome | null {
-		const { maxPerSender, maxTotal, maxSenderBytes, maxTotalBytes } = this.#options;
-		const more = size - (old?.transaction.tx.size ?? 0);
-		if (old === undefined && (sender?.entries.length ?? 0) >= maxPerSender) {
-			return refused("SENDER_FULL", `txpool is full: ${maxPerSender} transactions of this sender`, "sender");
-		}
-		if ((sender?.bytes ?? 0) + more > maxSenderBytes) {
-			return refused("SENDER_FULL", `txpool is full: ${maxSenderBytes} bytes of this sender`, "sender");
-		}
-		const isFull = old === undefined && this.#byHash.size >= maxTotal;
-		return isFull || this.#bytes + more > maxTotalBytes
+	/** The refusal where its client, or all together, hold too much for one more; else null. */
+	#full(
+		transaction: PrivateTransaction,
+		sender: Sender | undefined,
+		account: AccountState,
+	): AddOutcome | null {
+		const { tx, origin } = transaction;
+		const nonce = sender !== undefined && sender.asOf > account.block ? sender.nonce : account.nonce;
+		const goes = tx.nonce <= this.#reach(sender?.entries ?? [], nonce) && paysFor(tx, this.#next);
+		const [client, bytes] = [clientOf(origin), bytesOf(transaction)];
+		const over = this.#held.refusal(client, bytes) ?? (goes ? null : this.#heldParked.refusal(client, bytes));
+		if (over === null) return null;
+		return over === "total"
 			? refused("POOL_FULL", "txpool is full", "pool")
-			: null;
+			: refused("CLIENT_FULL", "too many pending transactions from this client", "client");
 	}
 
 	/**
@@ -160,7 +175,7 @@ export class Pool implements PendingReader {
 		const { tx } = entry.transaction;
 		let sender = this.#bySender.get(tx.from);
 		if (sender === undefined) {
-			sender = { nonce, asOf, floor: 0n, bytes: 0, entries: [] };
+			sender = { nonce, asOf, floor: 0n, entries: [] };
 			this.#bySender.set(tx.from, sender);
 		} else if (asOf >= sender.asOf) {
 			sender.nonce = nonce;
@@ -170,8 +185,8 @@ export class Pool implements PendingReader {
 		if (at >= 0 && sender.entries[at]?.transaction.tx.nonce === tx.nonce) return false;
 		sender.entries.splice(at < 0 ? sender.entries.length : at, 0, entry);
 		this.#byHash.set(tx.hash, entry);
-		sender.bytes += tx.size;
-		this.#bytes += tx.size;
+		this.#hold(entry);
+		this.#park(sender);
 		return true;
 	}
 
@@ -180,12 +195,12 @@ export class Pool implements PendingReader {
 		const { tx } = entry.transaction;
 		if (this.#byHash.get(tx.hash) !== entry) return;
 		this.#byHash.delete(tx.hash);
-		this.#bytes -= tx.size;
+		this.#release(entry);
 		const sender = this.#bySender.get(tx.from);
 		if (sender === undefined) return;
-		sender.bytes -= tx.size;
 		sender.entries = sender.entries.filter((other) => other !== entry);
 		if (sender.entries.length === 0) this.#bySender.delete(tx.from);
+		else this.#park(sender);
 	}
 
 	/** Takes note of an account's nonce; answers the entries whose nonce is used, which the caller takes out. */
@@ -196,6 +211,7 @@ export class Pool implements PendingReader {
 			sender.nonce = account.nonce;
 			sender.floor = account.nonce;
 			sender.asOf = account.block;
+			this.#park(sender);
 		}
 		return sender.entries.filter((entry) => entry.transaction.tx.nonce < sender.nonce);
 	}
@@ -207,6 +223,7 @@ export class Pool implements PendingReader {
 		known.nonce = nonce + 1n;
 		known.floor = known.nonce;
 		known.asOf = block;
+		this.#park(known);
 	}
 
 	/** Forgets what blocks above `block` said: after a reorganisation an account's nonce may be lower again. */
@@ -215,6 +232,17 @@ export class Pool implements PendingReader {
 			if (sender.asOf > block) sender.floor = 0n;
 			sender.asOf = Math.min(sender.asOf, block);
 		}
+	}
+
+	/** Takes note of what the next block asks for; what that means for a sender is worked out by {@link canGoOut}. */
+	setNext(next: NextBlock): void {
+		this.#next = next;
+	}
+
+	/** Whether the first of the sender's transactions can be in the next block; counts anew which of them can't. */
+	canGoOut(address: string): boolean {
+		const sender = this.#bySender.get(address);
+		return sender !== undefined && this.#park(sender);
 	}
 
 	/** The sender's transactions, split where the nonces stop following one another. */
@@ -246,10 +274,54 @@ export class Pool implements PendingReader {
 		}
 		return next;
 	}
+	/** The first nonce from `nonce` on that can't be in the next block with what is here. */
+	#reach(entries: readonly PoolEntry[], nonce: bigint): bigint {
+		let reach = nonce;
+		for (const { transaction } of entries) {
+			const { tx } = transaction;
+			if (tx.nonce < nonce) continue;
+			if (tx.nonce !== reach || !paysFor(tx, this.#next)) break;
+			reach += 1n;
+		}
+		return reach;
+	}
+
+	/** Parks what can't be in the next block, and no other; answers whether the first can. */
+	#park(sender: Sender): boolean {
+		const reach = this.#reach(sender.entries, sender.nonce);
+		for (const entry of sender.entries) {
+			const isParked = entry.transaction.tx.nonce >= reach;
+			if (isParked === this.#parked.has(entry)) continue;
+			const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+			if (isParked) {
+				this.#parked.add(entry);
+				this.#heldParked.force(client, bytes);
+			} else {
+				this.#parked.delete(entry);
+				this.#heldParked.give(client, bytes);
+			}
+		}
+		return reach > sender.nonce;
+	}
+
+	#hold({ transaction }: PoolEntry): void {
+		this.#held.force(clientOf(transaction.origin), bytesOf(transaction));
+	}
+
+	#release(entry: PoolEntry): void {
+		const [client, bytes] = [clientOf(entry.transaction.origin), bytesOf(entry.transaction)];
+		this.#held.give(client, bytes);
+		if (this.#parked.delete(entry)) this.#heldParked.give(client, bytes);
+	}
+}
+
+/** What a transaction counts in the pool. */
+function bytesOf({ tx }: PrivateTransaction): number {
+	return tx.size + OVERHEAD_BYTES;
 }
 
 function refused(
-	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL",
+	code: "UNDERPRICED" | "SENDER_FULL" | "POOL_FULL" | "CLIENT_FULL",
 	message: string,
 	scope?: string,
 ): AddOutcome {

@@ -4,43 +4,29 @@
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { BlockContext, SimulationError, SimulationRequest } from "../domain/simulation.ts";
+import { feeProblem } from "../domain/transactionRules.ts";
 import { effectiveAuthorizations } from "./authorizations.ts";
 
 /** How many transactions from the front may run, and what is wrong with the next one; null where all may. */
-export interface CheckedChain {
+export interface Checked {
 	readonly runnable: number;
 	readonly problem: SimulationError | null;
 }
 
-/** All that shall run, in order: the chain, and behind it the backrun, if there is one. */
-export function transactionsOf({ chain, backrun }: SimulationRequest): readonly DecodedTransaction[] {
-	return backrun === undefined ? chain : [...chain, backrun.tx];
-}
-
-/** Wei that the sender of `tx`, one of the request's, holds before anything ran. */
-export function balanceBefore(
-	{ sender, balance, backrun }: SimulationRequest,
-	tx: DecodedTransaction,
-): bigint {
-	return backrun === undefined || tx.from === sender ? balance : backrun.balance;
-}
-
 /** Checks all that can be known before anything ran: of balances, that is the first transaction's alone. */
-export function checkChain(request: SimulationRequest): CheckedChain {
-	const { block, sender, chain, backrun } = request;
-	const txs = transactionsOf(request);
-	let nonce = request.nonce;
-	// The backrun's sender may have signed authorizations that take effect in the chain.
-	let other = backrun?.nonce ?? 0n;
-	for (const [index, tx] of txs.entries()) {
-		const funds = index === 0 ? findFundsProblem(tx, balanceBefore(request, tx)) : null;
-		const isOthers = index === chain.length && tx.from !== sender;
-		const problem = findBlockProblem(tx, isOthers ? other : nonce, block) ?? funds;
+export function checkTransactions(request: SimulationRequest): Checked {
+	const { block, transactions, accounts } = request;
+	// Of all senders: one may have signed authorizations that take effect in another's transaction.
+	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
+	for (const [index, tx] of transactions.entries()) {
+		const account = accounts.get(tx.from);
+		if (account === undefined) throw new Error("a simulation was asked for without its sender's account");
+		const funds = index === 0 ? findFundsProblem(tx, account.balance) : null;
+		const problem = findBlockProblem(tx, nonces.get(tx.from) ?? 0n, block) ?? funds;
 		if (problem !== null) return { runnable: index, problem };
-		nonce = nonceAfter(tx, sender, nonce);
-		if (backrun !== undefined) other = nonceAfter(tx, backrun.tx.from, other);
+		for (const [address, nonce] of nonces) nonces.set(address, nonceAfter(tx, address, nonce));
 	}
-	return { runnable: txs.length, problem: null };
+	return { runnable: transactions.length, problem: null };
 }
 
 /** Why `tx` may not be in `block` when its sender's next nonce is `nonce`, its funds aside; null: it may. */
@@ -59,18 +45,7 @@ export function findBlockProblem(
 		const message = `exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${block.gasLimit}`;
 		return { code: "GAS_LIMIT_TOO_HIGH", message };
 	}
-	if (tx.maxFeePerGas < block.baseFee) {
-		const message = `max fee per gas less than block base fee: max fee ${tx.maxFeePerGas}, base fee ${block.baseFee}`;
-		return { code: "FEE_CAP_TOO_LOW", message };
-	}
-	if (tx.maxFeePerBlobGas !== null && tx.maxFeePerBlobGas < block.blobBaseFee) {
-		const fees = `max fee ${tx.maxFeePerBlobGas}, blob base fee ${block.blobBaseFee}`;
-		return {
-			code: "BLOB_FEE_CAP_TOO_LOW",
-			message: `max fee per blob gas less than block blob base fee: ${fees}`,
-		};
-	}
-	return null;
+	return feeProblem(tx, block);
 }
 
 /** Why a sender who holds `balance` wei can't buy the gas of `tx` at its highest price and send its value; or null. */

@@ -1,23 +1,23 @@
-// The queue in front of the engines: requests with a priority come in, outcomes go out, some at a time. It is
-// bounded: when it is full, what matters least is answered at once that it was not simulated. It retries nothing.
+// The queue in front of the node's simulations: clients take turns by the gas that they ask for, so that one with
+// hundreds of dear bids delays nobody else's. It is bounded, in length and in time, and retries nothing.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import type { Simulations, Simulator } from "../domain/ports.ts";
-import type { SimulationOutcome, SimulationPriority, SimulationRequest } from "../domain/simulation.ts";
-import { Fifo } from "./fifo.ts";
+import type { SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
 import { type JobOutcome, PRIORITIES, type SimulationMetrics } from "./simulationMetrics.ts";
 
-/** Simulations at once: beyond, the node itself would queue them, without knowing what matters. */
-const CONCURRENCY = 16;
-/** Chains that wait: some seconds of an anvil's work; behind them a block is over anyway. */
+/** Simulations at once, half of it for a client that is alone: beyond, the node would queue them in no fair order. */
+const CONCURRENCY = 8;
+/** Requests that wait: some seconds of an anvil's work; behind them a block is over anyway. */
 const CAPACITY = 20_000;
 /** A slot: heads end the waiting before, as long as there are any. */
 const MAX_WAIT_MS = 12_000;
 
 export interface SimulationQueueOptions {
-	/** Simulations under way at once; 16 unless given. */
+	/** Simulations under way at once; 8 unless given. */
 	readonly concurrency?: number;
-	/** Requests that wait at most; 20,000 unless given. */
+	/** Requests that wait at most; 20,000 unless given. Beyond, the last of whoever has the most of them is not run. */
 	readonly capacity?: number;
 	/** How long a request may wait, in ms (and up to an eighth more); 12,000 unless given. */
 	readonly maxWaitMs?: number;
@@ -30,33 +30,44 @@ export interface SimulationQueueDependencies {
 	readonly metrics: Pick<SimulationMetrics, "jobs" | "waited" | "ran">;
 }
 
-interface Job {
-	readonly request: SimulationRequest;
-	readonly priority: SimulationPriority;
-	/** Monotonic ms. */
-	readonly since: number;
-	readonly resolve: (outcomes: readonly SimulationOutcome[]) => void;
-	readonly reject: (thrown: unknown) => void;
-}
-
-/** What is told of a chain that was never run. */
+/** What is told of a request that was never run. */
 const NOT_RUN = {
 	overloaded: "not simulated: too many simulations wait",
 	late: "not simulated: it has waited too long",
 	stale: "not simulated: its block has come",
+	withdrawn: "not simulated: it was withdrawn",
 	stopped: "not simulated: the relay is stopping",
 } as const;
+type WhyNotRun = keyof typeof NOT_RUN;
 
-/** A bounded queue by priority; it owns the requests that wait. `stop` empties it and joins what runs. */
+/** Ends the waiting of a request. */
+class NotRunError extends Error {
+	readonly why: WhyNotRun;
+	constructor(why: WhyNotRun) {
+		super(NOT_RUN[why]);
+		this.name = "NotRunError";
+		this.why = why;
+	}
+}
+
+/** A request that waits for its turn. */
+interface Waiting {
+	readonly request: SimulationRequest;
+	/** Monotonic ms. */
+	readonly since: number;
+	readonly end: (why: WhyNotRun) => void;
+}
+
+/** Simulations in fair order; it owns the requests that wait. `stop` empties it and joins what runs. */
 export class SimulationQueue implements Simulations {
 	readonly #simulator: Simulator;
 	readonly #clock: Clock;
 	readonly #metrics: SimulationQueueDependencies["metrics"];
-	readonly #concurrency: number;
-	readonly #capacity: number;
 	readonly #maxWaitMs: number;
-	readonly #waiting: Readonly<Record<SimulationPriority, Fifo<Job>>>;
-	readonly #running = new Set<Promise<void>>();
+	readonly #scheduler: FairScheduler;
+	/** The oldest first. */
+	readonly #waiting = new Set<Waiting>();
+	readonly #running = new Set<Promise<unknown>>();
 	#sweep: Timer | undefined;
 	#head = -1;
 	#stopped = false;
@@ -65,124 +76,122 @@ export class SimulationQueue implements Simulations {
 		this.#simulator = dependencies.simulator;
 		this.#clock = dependencies.clock;
 		this.#metrics = dependencies.metrics;
-		this.#concurrency = options.concurrency ?? CONCURRENCY;
-		this.#capacity = options.capacity ?? CAPACITY;
 		this.#maxWaitMs = options.maxWaitMs ?? MAX_WAIT_MS;
-		this.#waiting = { new: new Fifo(), again: new Fifo(), bid: new Fifo(), held: new Fifo() };
+		this.#scheduler = new FairScheduler({
+			concurrency: options.concurrency ?? CONCURRENCY,
+			maxWaiting: options.capacity ?? CAPACITY,
+		});
 	}
 
 	/** How many wait. */
 	get waiting(): number {
-		return PRIORITIES.reduce((sum, priority) => sum + this.#waiting[priority].length, 0);
+		return this.#scheduler.waiting;
 	}
 
 	/** How many are at the node. */
 	get running(): number {
-		return this.#running.size;
+		return this.#scheduler.running;
 	}
 
 	/**
-	 * Like {@link Simulator.simulate}, when it is its turn: those of a higher priority go first, equals in the order
-	 * they came. What is not run (queue full, block over, waited too long, stopping) answers one NODE_UNAVAILABLE.
+	 * Like {@link Simulator.simulate}, when it is its turn: that of the client that has had the least gas, and among its
+	 * own those of a higher priority first. What is not run (too much waits, block over, waited too long, withdrawn,
+	 * stopping) answers one NODE_UNAVAILABLE.
 	 */
-	simulate(request: SimulationRequest, priority: SimulationPriority): Promise<readonly SimulationOutcome[]> {
-		return new Promise((resolve, reject) => {
-			const job: Job = { request, priority, since: this.#clock.monotonic(), resolve, reject };
-			if (this.#stopped) this.#refuse(job, "stopped");
-			else if (this.#isStale(job)) this.#refuse(job, "stale");
-			else this.#admit(job);
-		});
+	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
+		const why = this.#stopped ? "stopped" : this.#isStale(request) ? "stale" : null;
+		if (why !== null) return this.#notRun(request, why);
+		const abort = new AbortController();
+		const waiting: Waiting = {
+			request,
+			since: this.#clock.monotonic(),
+			end: (reason) => {
+				this.#waiting.delete(waiting);
+				abort.abort(new NotRunError(reason));
+			},
+		};
+		this.#waiting.add(waiting);
+		const withdraw = (): void => waiting.end("withdrawn");
+		request.signal?.addEventListener("abort", withdraw);
+		if (request.signal?.aborted) withdraw();
+		try {
+			const outcomes = this.#scheduler.run({ ...sharesOf(request), signal: abort.signal }, () => {
+				this.#waiting.delete(waiting);
+				return this.#run(waiting);
+			});
+			this.#sweepLater();
+			return await outcomes;
+		} catch (thrown) {
+			if (thrown instanceof OverloadedError) return this.#notRun(request, "overloaded");
+			if (thrown instanceof NotRunError) return this.#notRun(request, thrown.why);
+			// A defect of ours, since a node's failure is an outcome: for the caller to report.
+			throw thrown;
+		} finally {
+			this.#waiting.delete(waiting);
+			request.signal?.removeEventListener("abort", withdraw);
+		}
 	}
 
 	/** Tells it the new head (after a reorganisation it may be lower): what waits for that block or an older one is dropped. */
 	setHead(block: number): void {
 		this.#head = block;
-		this.#drop("stale", (job) => this.#isStale(job));
+		for (const waiting of this.#waiting) if (this.#isStale(waiting.request)) waiting.end("stale");
 	}
 
 	/** Takes no more, answers all that wait, and resolves when what runs has ended. */
 	async stop(): Promise<void> {
 		this.#stopped = true;
 		this.#sweep?.cancel();
-		this.#drop("stopped", () => true);
-		await Promise.all(this.#running);
+		for (const waiting of this.#waiting) waiting.end("stopped");
+		await Promise.allSettled(this.#running);
 	}
 
-	#admit(job: Job): void {
-		this.#waiting[job.priority].push(job);
-		this.#startNext();
-		if (this.waiting > this.#capacity) this.#evict();
-		if (this.waiting > 0) this.#sweep ??= this.#clock.after(this.#maxWaitMs / 8, () => this.#dropLate());
-	}
-
-	#isStale(job: Job): boolean {
-		return job.request.block.number <= this.#head;
+	#isStale(request: SimulationRequest): boolean {
+		return request.block.number <= this.#head;
 	}
 
 	/** One timer for all that wait, while any do. */
 	#dropLate(): void {
 		const oldest = this.#clock.monotonic() - this.#maxWaitMs;
-		this.#drop("late", (job) => job.since <= oldest);
+		for (const waiting of this.#waiting) if (waiting.since <= oldest) waiting.end("late");
 		this.#sweep = undefined;
-		if (this.waiting > 0) this.#sweep = this.#clock.after(this.#maxWaitMs / 8, () => this.#dropLate());
+		this.#sweepLater();
 	}
 
-	#drop(outcome: keyof typeof NOT_RUN, matches: (job: Job) => boolean): void {
-		for (const priority of PRIORITIES) {
-			for (const job of this.#waiting[priority].remove(matches)) this.#refuse(job, outcome);
-		}
+	#sweepLater(): void {
+		if (this.#waiting.size === 0) return;
+		this.#sweep ??= this.#clock.after(this.#maxWaitMs / 8, () => this.#dropLate());
 	}
 
-	/** The newest of the lowest priority goes: the older ones have waited for their turn. */
-	#evict(): void {
-		for (const priority of [...PRIORITIES].reverse()) {
-			const job = this.#waiting[priority].pop();
-			if (job === undefined) continue;
-			this.#refuse(job, "overloaded");
-			return;
-		}
+	#run({ request, since }: Waiting): Promise<readonly SimulationOutcome[]> {
+		const running = this.#measured(request, since).finally(() => this.#running.delete(running));
+		this.#running.add(running);
+		return running;
 	}
 
-	#startNext(): void {
-		while (this.#running.size < this.#concurrency) {
-			const job = this.#next();
-			if (job === undefined) return;
-			const running = this.#run(job).finally(() => {
-				this.#running.delete(running);
-				this.#startNext();
-			});
-			this.#running.add(running);
-		}
-	}
-
-	#next(): Job | undefined {
-		for (const priority of PRIORITIES) {
-			const job = this.#waiting[priority].shift();
-			if (job !== undefined) return job;
-		}
-		return undefined;
-	}
-
-	async #run(job: Job): Promise<void> {
-		const { priority } = job;
+	async #measured(request: SimulationRequest, since: number): Promise<readonly SimulationOutcome[]> {
+		const { priority } = request;
 		const start = this.#clock.monotonic();
-		this.#metrics.waited({ priority }, (start - job.since) / 1000);
+		this.#metrics.waited({ priority }, (start - since) / 1000);
 		try {
-			const outcomes = await this.#simulator.simulate(job.request);
+			const outcomes = await this.#simulator.simulate(request);
 			this.#metrics.jobs({ priority, outcome: summarise(outcomes) });
-			job.resolve(outcomes);
-		} catch (thrown) {
-			// A defect of ours, since a node's failure is an outcome: for the caller to report.
-			job.reject(thrown);
+			return outcomes;
 		} finally {
 			this.#metrics.ran({ priority }, (this.#clock.monotonic() - start) / 1000);
 		}
 	}
 
-	#refuse(job: Job, outcome: keyof typeof NOT_RUN): void {
-		this.#metrics.jobs({ priority: job.priority, outcome });
-		job.resolve([{ ok: false, error: { code: "NODE_UNAVAILABLE", message: NOT_RUN[outcome] } }]);
+	#notRun({ priority }: SimulationRequest, why: WhyNotRun): readonly SimulationOutcome[] {
+		this.#metrics.jobs({ priority, outcome: why });
+		return [{ ok: false, error: { code: "NODE_UNAVAILABLE", message: NOT_RUN[why] } }];
 	}
+}
+
+/** Whose turn it takes, and what it costs: the gas that it may burn. */
+function sharesOf({ client, priority, transactions }: SimulationRequest) {
+	const gas = transactions.reduce((sum, tx) => sum + tx.gasLimit, 0n);
+	return { client, cost: Math.max(1, Number(gas)), rank: PRIORITIES.indexOf(priority) };
 }
 
 function summarise(outcomes: readonly SimulationOutcome[]): JobOutcome {

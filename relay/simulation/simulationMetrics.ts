@@ -3,14 +3,14 @@
 
 import { type Count, labelSets, type Metrics, type Observe } from "../../shared/metrics.ts";
 import type { SimulationPriority } from "../domain/simulation.ts";
-import { ENGINES } from "./engines/index.ts";
+import { ENGINE_NAMES } from "./engines/engine.ts";
 
-/** The highest first. */
+/** Among the simulations of one client, the highest first. */
 export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "bid", "held"];
 
 /**
  * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran, being pushed out of a
- * full queue, too late for its block, tired of waiting, or left at a stop.
+ * full queue, tired of waiting, too late for its block, withdrawn by who asked, or left at a stop.
  */
 export const JOB_OUTCOMES = [
 	"passed",
@@ -19,6 +19,7 @@ export const JOB_OUTCOMES = [
 	"overloaded",
 	"late",
 	"stale",
+	"withdrawn",
 	"stopped",
 ] as const;
 export type JobOutcome = (typeof JOB_OUTCOMES)[number];
@@ -38,7 +39,7 @@ export interface SimulationMetrics {
 /** Makes the series of simulations in `metrics`. */
 export function createSimulationMetrics(metrics: Metrics): SimulationMetrics {
 	const byPriority = labelSets({ priority: PRIORITIES });
-	const byEngine = labelSets({ engine: ENGINES.map((engine) => engine.name) });
+	const byEngine = labelSets({ engine: ENGINE_NAMES });
 	return {
 		jobs: metrics.counter(
 			"relay_simulations_total",

@@ -1,163 +1,171 @@
-// Simulation of a sender's transactions, and of a backrun behind them: a request comes in, each one's outcome goes
-// out. The relay's own rules come first, then the engines in their order. It does not queue, and keeps no state.
+// Simulation of transactions one behind another: the relay's own rules first, then the node, in parts where it does not
+// take them all at once. It does not queue, and keeps no state.
 
-import type { Clock } from "../../shared/clock.ts";
-import { toQuantity } from "../../shared/ethereum/hex.ts";
-import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import type { Logger } from "../../shared/log.ts";
+import { randomBytes } from "node:crypto";
+import { type Clock, pause } from "../../shared/clock.ts";
+import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
-import type { SimulationError, SimulationOutcome, SimulationRequest } from "../domain/simulation.ts";
-import { balanceBefore, checkChain, findFundsProblem, transactionsOf } from "./checks.ts";
+import type { BlockContext, SimulationOutcome } from "../domain/simulation.ts";
+import { checkTransactions } from "./checks.ts";
 import {
 	type Ask,
-	type Engine,
 	type EngineRequest,
+	endsWith,
 	NO_VERDICT,
+	type NodeAnswer,
+	type Part,
 	type SimulationNode,
-	type Step,
+	type StateOverrides,
 } from "./engines/engine.ts";
+import { simulatePart } from "./engines/simulateV1.ts";
+import { systemWrites } from "./engines/systemWrites.ts";
+import { stateBehind, traceFirst } from "./engines/traces.ts";
 import { readAnswer } from "./engines/verdicts.ts";
-import { drawnBalance } from "./feeRecipients.ts";
+import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */
 const TIMEOUT_MS = 2_000;
+/** How long a node that is a block behind us may take for it, and between two looks, in ms. */
+const MISSING_MS = 500;
+const LOOK_AGAIN_MS = 25;
 
-export interface SimulatorOptions {
-	/**
-	 * Whether the blocks' fee recipient is a known account. If not it is drawn at random, and so is what it holds: the
-	 * first transfer to an empty account costs 25,000 gas more (EIP-161), and a real coinbase is not empty.
-	 */
-	readonly fixedFeeRecipient: boolean;
+export interface SimulatorOptions extends NodeAbilities {
 	/** How long a simulation may take in all, in ms; behind it the outcome is NODE_UNAVAILABLE. */
 	readonly timeoutMs?: number;
 }
 
 export interface SimulatorDependencies {
 	readonly node: SimulationNode;
-	/** What `chooseEngines` answered. */
-	readonly engines: readonly Engine[];
 	readonly clock: Clock;
-	readonly log: Logger;
-	/** Counts chains by the engine that ran them. */
+	/** Counts runs by the node's method. */
 	readonly onRun: Count<"engine">;
 }
 
-/** What a backrun is answered where it can't be run behind its chain: alone it is not judged. */
-const NO_SEQUENCES: SimulationOutcome = {
+const NONE: ReadonlySet<string> = new Set();
+/** What would fail for want of gas that the node does not give has not failed. */
+const ABOVE_CAP: SimulationOutcome = {
 	ok: false,
-	error: { code: "NODE_UNAVAILABLE", message: "the node runs no sequences of transactions" },
+	error: {
+		code: "NODE_UNAVAILABLE",
+		message: "not simulated: it needs more gas than the node gives a simulation",
+	},
 };
 
-/**
- * A simulator that asks `node`. Where no engine in use runs sequences, it answers for the first transaction alone; a
- * request with a backrun has then one NODE_UNAVAILABLE, whatever its chain.
- */
+/** A simulator that asks `node`. */
 export function createSimulator(options: SimulatorOptions, dependencies: SimulatorDependencies): Simulator {
-	const { node, clock, engines } = dependencies;
-	const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
 	return {
 		async simulate(request) {
-			const { block, backrun } = request;
-			if (backrun !== undefined && !engines.some((engine) => engine.sequences)) return [NO_SEQUENCES];
-			const { runnable, problem } = checkChain(request);
-			if (runnable === 0) return settle(request, [], 0, problem);
-			const chain = transactionsOf(request).slice(0, runnable);
-			const measured = backrun !== undefined && runnable > request.chain.length;
-			const overrides = options.fixedFeeRecipient
-				? {}
-				: { [block.feeRecipient]: { balance: toQuantity(drawnBalance()) } };
-			const ask = askWithin(node, clock, timeoutMs);
-			const steps = await runChain({ block, chain, measured, overrides }, ask, dependencies);
-			return settle(request, steps, runnable, problem);
+			const { block, accounts, transactions, mayFail = NONE, measured = false, mayWait = false } = request;
+			const { runnable, problem } = checkTransactions(request);
+			const asked: EngineRequest = {
+				...{ block, accounts, mayFail, mayWait, prevRandao: drawn(), beaconRoot: drawn() },
+				chain: transactions.slice(0, runnable),
+				measured: measured && problem === null,
+			};
+			const outcomes = await runAll(asked, options, dependencies);
+			// Nothing is told of what stands behind a failure.
+			const last = outcomes.at(-1);
+			const isOver = last !== undefined && endsWith(asked, last, outcomes.length - 1);
+			if (problem !== null && !isOver) outcomes.push({ ok: false, error: problem });
+			return outcomes;
 		},
 	};
 }
 
-/** Asks the node as long as the time of the simulation is not up. */
+/** Drawn anew each time: what an earlier simulation showed must not be known. */
+function drawn(): string {
+	return `0x${randomBytes(32).toString("hex")}`;
+}
+
+/** Runs the whole chain, or up to the first that fails and must not. */
+async function runAll(
+	request: EngineRequest,
+	options: SimulatorOptions,
+	{ node, clock, onRun }: SimulatorDependencies,
+): Promise<SimulationOutcome[]> {
+	const ask = askWithin(node, clock, options.timeoutMs ?? TIMEOUT_MS);
+	const outcomes: SimulationOutcome[] = [];
+	let state = systemState(request.block);
+	const rest = (): Part => ({ ...request, chain: request.chain.slice(outcomes.length), state });
+	while (outcomes.length < request.chain.length) {
+		const part = rest();
+		const answer = options.simulates ? await simulatePart(part, options.gasCap, ask) : REFUSED;
+		if (answer.kind === "refused") {
+			onRun({ engine: "debug_traceCall" });
+			// Up to what the node most likely did not take.
+			const creation = part.chain.findIndex((tx) => tx.to === null);
+			for (let left = Math.max(creation, 0) + 1; left > 0; left -= 1) {
+				const traced = await traceFirst(rest(), ask);
+				outcomes.push(traced.outcome);
+				if (endsWith(request, traced.outcome, outcomes.length - 1)) return outcomes;
+				if (outcomes.length === request.chain.length) return outcomes;
+				if (traced.state === null) return [...outcomes, NO_VERDICT];
+				state = traced.state;
+			}
+			continue;
+		}
+		onRun({ engine: "eth_simulateV1" });
+		const { judged } = answer;
+		if (judged === answer.outcomes.length) {
+			outcomes.push(...answer.outcomes);
+			const reason = answer.vague ? await explain(part, judged - 1, ask) : null;
+			return reason === null ? outcomes : [...outcomes.slice(0, -1), reason];
+		}
+		const behind = judged === 0 ? null : await stateBehind(part, judged, ask);
+		if (behind === null) return [...outcomes, ...withinCap(answer.outcomes, judged)];
+		outcomes.push(...answer.outcomes.slice(0, judged));
+		state = behind;
+	}
+	return outcomes;
+}
+
+/** What the block's own first step changed; some nodes do it themselves. */
+function systemState({ stateBlock, parentHash, timestamp }: BlockContext): StateOverrides {
+	if (parentHash === undefined) return {};
+	return systemWrites({ number: stateBlock, hash: parentHash }, { timestamp, beaconRoot: null });
+}
+
+/** What can be told where only the first `judged` had all their gas: what passes with less gas than its own passes. */
+function withinCap(outcomes: readonly SimulationOutcome[], judged: number): readonly SimulationOutcome[] {
+	const failed = outcomes.findIndex((outcome, i) => i >= judged && !outcome.ok);
+	if (failed >= 0) return [...outcomes.slice(0, failed), ABOVE_CAP];
+	// How much it pays may hang on its gas.
+	return outcomes.map((outcome) => (outcome.ok ? { ...outcome, paid: null } : outcome));
+}
+
+/** Why the part's transaction at `index` failed, where a trace tells; else null. */
+async function explain(part: Part, index: number, ask: Ask): Promise<SimulationOutcome | null> {
+	const state = await stateBehind(part, index, ask);
+	if (state === null) return null;
+	const chain = part.chain.slice(index, index + 1);
+	const { outcome } = await traceFirst({ ...part, chain, state }, ask);
+	return outcome.ok || outcome.error.code === "NODE_UNAVAILABLE" ? null : outcome;
+}
+
+/** Asks the node as long as the time of the simulation is not up, and again while it does not have the block yet. */
 function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
-	const end = clock.monotonic() + timeoutMs;
-	return async (call) => {
-		const left = end - clock.monotonic();
-		if (left <= 0) return { kind: "fault" };
+	const begun = clock.monotonic();
+	const once = async (calls: readonly RpcCall[], leftMs: number): Promise<readonly NodeAnswer[]> => {
+		const [only, ...others] = calls;
+		if (leftMs <= 0 || only === undefined) return [{ kind: "fault" }];
 		try {
-			return readAnswer(await node.call(call, left));
+			const answers = others.length === 0 ? [await node.call(only, leftMs)] : await node.batch(calls, leftMs);
+			return answers.map(readAnswer);
 		} catch (thrown) {
-			if (thrown instanceof UpstreamError) return { kind: "fault" };
+			if (thrown instanceof UpstreamError) return [{ kind: "fault" }];
 			throw thrown;
+		}
+	};
+	return async (calls) => {
+		for (;;) {
+			const spentMs = clock.monotonic() - begun;
+			const answers = await once(calls, timeoutMs - spentMs);
+			if (spentMs > MISSING_MS || !answers.some((one) => one.kind === "fault" && one.isMissing))
+				return answers;
+			await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
 		}
 	};
 }
 
-/** Runs the chain by the first engine that serves it. */
-async function runChain(
-	request: EngineRequest,
-	ask: Ask,
-	{ engines, log, onRun }: SimulatorDependencies,
-): Promise<readonly Step[]> {
-	for (const [index, engine] of engines.entries()) {
-		if (request.measured && !engine.sequences) continue;
-		const answer = await engine.run(request, ask);
-		if (answer.kind === "refused") {
-			log.debug("a simulation engine refused a chain", { engine: engine.name });
-			continue;
-		}
-		onRun({ engine: engine.name });
-		if (!answer.vague) return answer.steps;
-		return explain(request, answer.steps, engines.slice(index + 1), ask);
-	}
-	return [NO_VERDICT];
-}
-
-/** Asks `others` why the last of `steps` failed; what none of them knows stays as it is. */
-async function explain(
-	request: EngineRequest,
-	steps: readonly Step[],
-	others: readonly Engine[],
-	ask: Ask,
-): Promise<readonly Step[]> {
-	const failed = steps.length - 1;
-	const chain = request.chain.slice(0, steps.length);
-	for (const engine of others) {
-		if (failed > 0 && !engine.sequences) continue;
-		const answer = await engine.run({ ...request, chain, measured: false }, ask);
-		const step = answer.kind === "ran" && !answer.vague ? answer.steps[failed] : undefined;
-		if (step === undefined || step.outcome.ok || step.outcome.error.code === "NODE_UNAVAILABLE") continue;
-		return [...steps.slice(0, failed), step];
-	}
-	return steps;
-}
-
-/**
- * What the steps come to: each sender must be able to pay the most that a transaction can cost, while the node asked
- * for no more than it does cost. Nothing is told of what stands behind a failure, or was not run.
- */
-function settle(
-	request: SimulationRequest,
-	steps: readonly Step[],
-	runnable: number,
-	problem: SimulationError | null,
-): SimulationOutcome[] {
-	const outcomes: SimulationOutcome[] = [];
-	let told: bigint | null = null;
-	for (const [index, tx] of transactionsOf(request).entries()) {
-		if (index === runnable) {
-			if (problem !== null) outcomes.push({ ok: false, error: problem });
-			break;
-		}
-		// Of the chain's sender nothing is known behind its first transaction but what was told; another's did not change.
-		const isKnown = index === 0 || tx.from !== request.sender;
-		const balance: bigint | null = told ?? (isKnown ? balanceBefore(request, tx) : null);
-		const funds = balance === null ? null : findFundsProblem(tx, balance);
-		if (funds !== null) {
-			outcomes.push({ ok: false, error: funds });
-			break;
-		}
-		const step = steps[index];
-		if (step === undefined) break;
-		outcomes.push(step.outcome);
-		if (!step.outcome.ok) break;
-		told = step.balance;
-	}
-	return outcomes;
-}
+const REFUSED = { kind: "refused" } as const;

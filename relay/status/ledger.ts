@@ -160,16 +160,20 @@ export class Ledger implements EventSink {
 		return this.#ending.has(hash);
 	}
 
-	/** Records changed since the last call; `all`: those that only have new deliveries too. */
-	takeChanged(all: boolean): TransactionRecord[] {
-		const taken = [...this.#changed, ...(all ? this.#annotated : [])].filter(
-			({ hash }) => !this.#ending.has(hash),
-		);
+	/** Up to `most` records that have changed and were not taken since; `all`: those that only have new deliveries too. */
+	takeChanged(all: boolean, most: number): TransactionRecord[] {
+		const taken = new Set<TransactionRecord>();
+		for (const changed of all ? [this.#changed, this.#annotated] : [this.#changed]) {
+			for (const record of changed) {
+				if (taken.size === most) break;
+				if (!this.#ending.has(record.hash)) taken.add(record);
+			}
+		}
 		for (const record of taken) {
 			this.#changed.delete(record);
 			this.#annotated.delete(record);
 		}
-		return [...new Set(taken)];
+		return [...taken];
 	}
 
 	/** Puts back what could not be written. */

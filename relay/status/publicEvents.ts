@@ -118,8 +118,8 @@ function lifeView(
 			return hidesBuilders(record) ? { ...rest, error: { code: error.code } } : event;
 		}
 		case "queued": {
-			const { reason, ...rest } = event;
-			return isKnown(record) ? rest : event;
+			const { reason, block, ...rest } = event;
+			return isKnown(record) ? rest : { ...rest, reason };
 		}
 		case "simulated": {
 			const { gasUsed, ...rest } = event;

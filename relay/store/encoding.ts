@@ -1,5 +1,4 @@
-// How transactions and records lie in the key-value store: pure functions between them and bytes. It decides
-// nothing about when something is written.
+// How transactions and records lie in the key-value store: pure functions between them and bytes.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { isSubmissionPath, type SubmissionPath } from "../domain/endpoints.ts";
@@ -62,21 +61,37 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	return { transaction: { ...rest, path, tx: decoded.tx }, block };
 }
 
+/** What is left out of a record where it is so: most fields of most records. */
+const USUAL = {
+	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
+	...{ ended: null, block: null, blockHash: null, firstBlock: null },
+	...{ shared: false, behindHidden: false, passed: false },
+	...{ backruns: 0, refund: "0", omitted: 0 },
+};
+
 /** A record as JSON bytes. */
 export function encodeRecord(record: TransactionRecord): Buffer {
-	return Buffer.from(JSON.stringify(record), "utf8");
+	const usual: Readonly<Record<string, unknown>> = USUAL;
+	const fields = Object.entries(record).filter(
+		([name, value]) => value !== usual[name] && !(Array.isArray(value) && value.length === 0),
+	);
+	return Buffer.from(JSON.stringify(Object.fromEntries(fields)), "utf8");
 }
+
+/** A record without what is left out. */
+type Stored = Omit<TransactionRecord, "events" | "deliveries" | keyof typeof USUAL> &
+	Partial<TransactionRecord>;
 
 /** The reverse of {@link encodeRecord}. Throws {@link StoreFormatError}. */
 export function decodeRecord(key: string, bytes: Buffer): TransactionRecord {
-	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as TransactionRecord | null);
+	const record = readable(key, () => JSON.parse(bytes.toString("utf8")) as Stored | null);
 	if (typeof record !== "object" || record === null) throw new StoreFormatError(key);
-	// Those of earlier versions lack these.
-	const events = record.events.map((event) =>
+	const { events = [], deliveries = [], ...rest } = record;
+	// Those of earlier versions lack the builders.
+	const whole = events.map((event) =>
 		isUserEnd(event) ? { ...event, builders: event.builders ?? [] } : event,
 	);
-	const { backruns = 0, refund = "0", behindHidden = false } = record;
-	return { ...record, events, backruns, refund, behindHidden };
+	return { ...USUAL, ...rest, events: whole, deliveries };
 }
 
 function readable<T>(key: string, read: () => T): T {

@@ -1,16 +1,17 @@
-// The durable record of transactions: what comes in are submissions and changed records, what goes out is the
-// promise that they are on disk, and everything again at a start. It makes no decision about a transaction.
+// The durable record of transactions: what was submitted is on disk before it is answered, and all of it is there again
+// at the next start. It makes no decision about a transaction.
 
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { NonceHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
-import { fold, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { compacted, endedUnsent, fold, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { decodeRecord, decodeStored, encodeRecord, encodeTransaction } from "./encoding.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
-// has a record alone, and an entry in the index by time, from which it is forgotten after a week. The last one of each
-// sender and nonce that was submitted with soft cancellations is found by these, and so is a settled one that expired.
+// has a record alone, and an entry in the index by time, from which it is forgotten after a week. One that ended before
+// it was sent is settled as soon as it ends, as a compact record. The last one of each sender and nonce that was
+// submitted with soft cancellations is found by these, and so is a settled one that expired.
 const SUBMISSION = "p/";
 const RECORD = "s/";
 const SETTLED = "e/";
@@ -21,10 +22,10 @@ const PROBE = "m/probe";
 
 /** How long settled records are kept: what its user ended is not revived by the same bytes for seven days. */
 export const KEEP_SETTLED_MS = 7 * 24 * 3600 * 1000;
-/** Settled records forgotten at a time at most, so that no commit is large. */
-const PURGE_BATCH = 1_000;
-/** Records in one write at most. */
-const PART = 200;
+/** Settled records that a purge looks at, beside as many as were settled since the last one. */
+const PURGE_LEAST = 1_000;
+/** Of these, in one commit at most. */
+const PURGE_PART = 200;
 
 /** Answered where the store does not take or tell what it must: nothing is kept then. */
 export function storeUnavailable(): RpcError {
@@ -38,6 +39,8 @@ export class Transactions implements TransactionStore, NonceHolders {
 	readonly #kv: KeyValueStore;
 	readonly #log: Logger;
 	#failed = false;
+	/** Records that were settled since the last purge. */
+	#settled = 0;
 
 	constructor(dependencies: { kv: KeyValueStore; log: Logger }) {
 		this.#kv = dependencies.kv;
@@ -54,30 +57,27 @@ export class Transactions implements TransactionStore, NonceHolders {
 		transaction: StoredTransaction["transaction"],
 		record: TransactionRecord,
 		ended: readonly TransactionRecord[],
+		now: number,
 	): Promise<void> {
 		const { hash } = transaction.tx;
-		const now = transaction.receivedAt;
-		const changes: Change[] = [
-			{ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) },
-			...ended.flatMap((one) => endChanges(one, now)),
-		];
+		const changes: Change[] = ended.flatMap((one) => endChanges(one, now));
 		if (transaction.softCancellations)
 			changes.push({ key: nonceKey(SOFT, record), value: Buffer.from(hash) });
+		if (endedUnsent(record)) return this.#write([...changes, ...settled(record, now)]);
+		changes.push({ key: SUBMISSION + hash, value: encodeTransaction(transaction, record.block ?? 0) });
 		// A fresh record can be made again from the submission; only one with a past is written.
 		if (record.events.length > 1) changes.push(recordChange(record));
 		return this.#write(changes);
 	}
 
-	update(records: readonly TransactionRecord[]): Promise<void> {
-		return this.#writeParts(records, (record) => [recordChange(record)]);
+	update(records: readonly TransactionRecord[], now: number): Promise<void> {
+		return this.#write(
+			records.flatMap((record) => (endedUnsent(record) ? settled(record, now) : [recordChange(record)])),
+		);
 	}
 
 	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
-		return this.#writeParts(records, (record) => [
-			{ key: SUBMISSION + record.hash, value: null },
-			{ key: RECORD + record.hash, value: null },
-			...settled(record, now),
-		]);
+		return this.#write(records.flatMap((record) => settled({ ...record, origin: null }, now)));
 	}
 
 	async settled(hash: string): Promise<TransactionRecord | null> {
@@ -119,40 +119,42 @@ export class Transactions implements TransactionStore, NonceHolders {
 		}
 	}
 
-	/** Forgets records that were settled more than a week before `now` (ms), a bounded number at a call. */
+	/**
+	 * Forgets records that were settled more than a week before `now` (ms), the oldest first: a thousand, and as many as
+	 * were settled since the last call. Answers how many it forgot.
+	 */
 	async purge(now: number): Promise<number> {
-		const changes: Change[] = [];
-		const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_SETTLED_MS, ""), PURGE_BATCH);
+		let left = PURGE_LEAST + this.#settled;
+		this.#settled = 0;
 		let purged = 0;
-		for await (const [key] of range) {
-			const hash = key.slice(key.lastIndexOf("/") + 1);
-			changes.push({ key, value: null });
-			// One that was admitted anew and settled again has a later entry too, which then counts.
-			const record = await this.settled(hash);
-			if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) continue;
-			changes.push({ key: SETTLED + hash, value: null });
-			// It has come again: what is found by its nonce is this one.
-			if ((await this.#kv.get(SUBMISSION + hash)) !== null) continue;
-			changes.push({ key: RECORD + hash, value: null });
-			for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
-				if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
-			}
-			purged += 1;
+		while (left > 0) {
+			const keys: string[] = [];
+			const range = this.#kv.range(BY_TIME, timeKey(now - KEEP_SETTLED_MS, ""), Math.min(left, PURGE_PART));
+			for await (const [key] of range) keys.push(key);
+			if (keys.length === 0) break;
+			left -= keys.length;
+			const changes = await Promise.all(keys.map((key) => this.#forget(key, now)));
+			purged += changes.filter((some) => some.length > 1).length;
+			await this.#write(changes.flat());
 		}
-		await this.#write(changes);
 		return purged;
 	}
 
-	/** Records do not depend on each other: no commit has to take all of them. */
-	async #writeParts(
-		records: readonly TransactionRecord[],
-		changesOf: (record: TransactionRecord) => readonly Change[],
-	): Promise<void> {
-		const writes: Promise<void>[] = [];
-		for (let i = 0; i < records.length; i += PART) {
-			writes.push(this.#write(records.slice(i, i + PART).flatMap(changesOf)));
+	/** What forgets a settled record by its entry in the index by time. */
+	async #forget(key: string, now: number): Promise<Change[]> {
+		const hash = key.slice(key.lastIndexOf("/") + 1);
+		const changes: Change[] = [{ key, value: null }];
+		// One that was admitted anew and settled again has a later entry too, which then counts.
+		const record = await this.settled(hash);
+		if (record === null || (record.settledAt ?? 0) > now - KEEP_SETTLED_MS) return changes;
+		changes.push({ key: SETTLED + hash, value: null });
+		// It has come again: what is found by its nonce is this one.
+		if ((await this.#get(SUBMISSION + hash)) !== null) return changes;
+		changes.push({ key: RECORD + hash, value: null });
+		for (const key of [nonceKey(SOFT, record), nonceKey(EXPIRED, record)]) {
+			if ((await this.#holder(key)) === hash) changes.push({ key, value: null });
 		}
-		await Promise.all(writes);
+		return changes;
 	}
 
 	async #write(changes: readonly Change[]): Promise<void> {
@@ -164,6 +166,7 @@ export class Transactions implements TransactionStore, NonceHolders {
 		}
 		if (this.#failed) this.#log.info("the store is written again");
 		this.#failed = false;
+		for (const { key, value } of changes) if (value !== null && key.startsWith(BY_TIME)) this.#settled += 1;
 	}
 
 	async #get(key: string): Promise<Buffer | null> {
@@ -190,17 +193,26 @@ function recordChange(record: TransactionRecord): Change {
  * way from the one to the other: to both.
  */
 function endChanges(record: TransactionRecord, now: number): readonly Change[] {
+	if (record.settledAt !== undefined) return kept(record, now);
+	if (endedUnsent(record)) return settled(record, now);
 	const hadExpired = record.events.some(({ type }) => type === "expired");
+	return hadExpired ? [...kept(record, now), recordChange(record)] : [recordChange(record)];
+}
+
+/** Final: the bytes are forgotten, the record is kept. */
+function settled(record: TransactionRecord, now: number): Change[] {
 	return [
-		...(record.settledAt === undefined ? [recordChange(record)] : []),
-		...(record.settledAt !== undefined || hadExpired ? settled(record, now) : []),
+		{ key: SUBMISSION + record.hash, value: null },
+		{ key: RECORD + record.hash, value: null },
+		...kept(record, now),
 	];
 }
 
 /** Kept for a week from `now` (ms) on. */
-function settled(record: TransactionRecord, now: number): Change[] {
+function kept(record: TransactionRecord, now: number): Change[] {
+	const short = endedUnsent(record) ? compacted(record) : record;
 	return [
-		{ key: SETTLED + record.hash, value: encodeRecord({ ...record, settledAt: now }) },
+		{ key: SETTLED + record.hash, value: encodeRecord({ ...short, settledAt: now }) },
 		{ key: timeKey(now, record.hash), value: Buffer.alloc(0) },
 		...(record.stage === "EXPIRED"
 			? [{ key: nonceKey(EXPIRED, record), value: Buffer.from(record.hash) }]

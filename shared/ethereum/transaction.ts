@@ -92,9 +92,13 @@ export interface DecodedTransaction extends TransactionFields {
 	readonly sidecar: SidecarSummary | null;
 }
 
+/** Bytes of a transaction without blobs that are read at most: twice what go-ethereum's pools take. */
+const MAX_PLAIN_BYTES = 256 * 1024;
+
 /** Why bytes are no transaction that can be taken. */
 export type DecodeReason =
 	| "rlp"
+	| "oversized"
 	| "unsupportedType"
 	| "invalidSignature"
 	| "notReplayProtected"
@@ -118,6 +122,9 @@ export function decodeTransaction(raw: Uint8Array): Decoded {
 	const bytes = asBuffer(raw);
 	const first = bytes[0];
 	if (first === undefined) return failure("rlp", "rlp: empty input");
+	const isKnown = first >= 0x80 || (first >= 1 && first <= 4);
+	// Reading and hashing a megabyte would keep the event loop for tens of milliseconds.
+	if (isKnown && first !== 3 && bytes.length > MAX_PLAIN_BYTES) return oversized(bytes.length);
 	if (first >= 0x80) return decodeLegacy(bytes);
 	switch (first) {
 		case 1:
@@ -220,6 +227,10 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 }
 
 const BLOB_TYPE_BYTE = Buffer.from([0x03]);
+
+function oversized(size: number): DecodeFailure {
+	return failure("oversized", `oversized data: transaction size ${size}, limit ${MAX_PLAIN_BYTES / 2}`);
+}
 
 function failure(reason: DecodeReason, message: string): DecodeFailure {
 	return { ok: false, reason, message };

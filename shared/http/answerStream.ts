@@ -2,6 +2,7 @@
 // behind is cut, so that what waits for it stays bounded. It decides nothing about what is sent.
 
 import type { ServerResponse } from "node:http";
+import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
 /** An answer that is under way until either side ends it. */
 export interface OpenAnswer {
@@ -17,32 +18,35 @@ export interface AnswerStream extends OpenAnswer {
 	write(text: string): void;
 }
 
-/** Bytes that may wait for a reader when something more is written. */
-const MAX_UNREAD_BYTES = 1024 * 1024;
-
 /** The stream of a response whose head was written. */
 export class ResponseStream implements AnswerStream {
 	readonly #response: ServerResponse;
-	readonly #maxUnreadBytes: number;
+	readonly #reader: UnreadReader;
 	readonly #onClose: (() => void)[] = [];
 	#open = true;
 
-	constructor(response: ServerResponse, maxUnreadBytes: number = MAX_UNREAD_BYTES) {
+	/** To the client at `address`; what it leaves unread counts in `unread`. */
+	constructor(response: ServerResponse, address: string, unread: UnreadBytes) {
 		this.#response = response;
-		this.#maxUnreadBytes = maxUnreadBytes;
+		this.#reader = unread.reader(address, { close: () => this.end(), cut: () => response.destroy() });
 		// A write that meets a connection that has just broken: the close follows.
 		response.on("error", () => {});
-		response.on("close", () => this.#close());
+		response.on("close", () => {
+			this.#reader.gone();
+			this.#close();
+		});
 	}
 
 	write(text: string): void {
 		const response = this.#response;
 		if (!this.#open || response.destroyed) return;
-		if (response.writableLength <= this.#maxUnreadBytes) response.write(text);
-		else {
+		if (this.#reader.isBehind) {
 			this.#close();
 			response.destroy();
+			return;
 		}
+		const bytes = Buffer.from(text);
+		response.write(bytes, this.#reader.write(bytes.length));
 	}
 
 	end(): void {

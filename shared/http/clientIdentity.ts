@@ -98,16 +98,17 @@ export function normalAddress(text: string): string | undefined {
 }
 
 /**
- * What shares one rate limit: an IPv4 address, or the /64 network of an IPv6 one, since whoever has one address of
- * it has them all. Takes what {@link normalAddress} answers.
+ * The client that an address belongs to, by which everything scarce is shared: an IPv4 address, or the /56 network of
+ * an IPv6 one, since whoever has one address of it has them all. Takes what {@link normalAddress} answers.
  */
-export function networkOf(address: string): string {
+export function clientOf(address: string): string {
 	if (!address.includes(":")) return address;
 	const [before = "", after] = address.split("::");
 	const groups = before === "" ? [] : before.split(":");
 	const missing = after === undefined ? 0 : 8 - groups.length - (after === "" ? 0 : after.split(":").length);
 	const first = [...groups, ...Array<string>(missing).fill("0"), ...(after ?? "").split(":")].slice(0, 4);
-	return `${first.join(":")}::/64`;
+	const fourth = Number.parseInt(first[3] ?? "0", 16) & 0xff00;
+	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
 }
 
 function digest(text: string): Buffer {

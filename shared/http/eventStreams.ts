@@ -4,7 +4,7 @@
 
 import type { Clock, Timer } from "../clock.ts";
 import type { AnswerStream } from "./answerStream.ts";
-import { networkOf } from "./clientIdentity.ts";
+import { clientOf } from "./clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./httpAnswer.ts";
 
 /** The media type. */
@@ -27,7 +27,7 @@ export interface EventFeed {
 }
 
 export interface EventStreamsOptions {
-	/** Streams of one client (IPv6: of one /64) at most; one more gets 429. 16 unless said. */
+	/** Streams of one client (IPv6: of one /56) at most; one more gets 429. 16 unless said. */
 	readonly maxPerClient?: number;
 	/** Streams in all; one more gets 503. 2,000 unless said. */
 	readonly maxStreams?: number;
@@ -87,7 +87,7 @@ export class EventStreams {
 
 	/** The answer that tells `address` what `feed` says; 429 or 503 as JSON where there are too many. */
 	answer(address: string, feed: EventFeed): HttpAnswer {
-		const network = networkOf(address);
+		const network = clientOf(address);
 		const refusal = this.#refusal(network);
 		if (refusal !== null) return refusal;
 		const open = (stream: AnswerStream): void => {

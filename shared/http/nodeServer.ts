@@ -1,13 +1,18 @@
 // Node's HTTP server with our limits on connections: nothing listens yet, and nobody takes its requests.
 
 import { createServer, type Server } from "node:http";
+import { Connections, type ConnectionsOptions } from "./connections.ts";
+
+/** A server and its connections. */
+export interface NodeServer {
+	readonly server: Server;
+	readonly connections: Connections;
+}
 
 /** What differs from the limits below. */
-export interface NodeServerOptions {
+export interface NodeServerOptions extends ConnectionsOptions {
 	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
 	readonly requestMs?: number;
-	/** Connections at most; further ones are closed at once. 10,000 unless said. */
-	readonly maxConnections?: number;
 }
 
 /** Heroku's router keeps idle connections for 90 s: ours must last longer, or it would send into closed ones. */
@@ -15,13 +20,10 @@ const KEEP_ALIVE_MS = 95_000;
 const REQUEST_MS = 30_000;
 /** A connection on which nothing moved for this long, also not an answer that its client does not read, is cut. */
 const SILENCE_MS = 120_000;
-const MAX_CONNECTIONS = 10_000;
 
 /** Makes one. */
-export function nodeServer({
-	requestMs = REQUEST_MS,
-	maxConnections = MAX_CONNECTIONS,
-}: NodeServerOptions): Server {
+export function nodeServer(options: NodeServerOptions): NodeServer {
+	const { requestMs = REQUEST_MS } = options;
 	const server = createServer({
 		keepAliveTimeout: KEEP_ALIVE_MS,
 		headersTimeout: requestMs / 2,
@@ -30,8 +32,9 @@ export function nodeServer({
 		connectionsCheckingInterval: requestMs / 15,
 	});
 	server.timeout = SILENCE_MS;
-	server.maxConnections = maxConnections;
-	return server;
+	const connections = new Connections(options);
+	server.on("connection", (socket) => connections.add(socket));
+	return { server, connections };
 }
 
 /** Listens; rejects with node's error (EADDRINUSE, EACCES, …) when the port cannot be had. */

@@ -1,10 +1,11 @@
-// The routes for operators: what comes in is a list of checks and the metrics, what goes out is /livez, /readyz and
-// /metrics. It checks nothing itself.
+// The routes for operators: /livez, /readyz and /metrics, made of checks and metrics that others keep. What is counted is
+// the operator's alone: by paths and outcomes a searcher could tell that a hidden transaction has come.
 
 import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { jsonAnswer } from "./httpAnswer.ts";
+import { bearerCheck } from "./bearerToken.ts";
+import { type HttpAnswer, jsonAnswer } from "./httpAnswer.ts";
 import type { Route } from "./routes.ts";
 
 /** What a check found. `reason` is told to whoever asks: a word of ours, no upstream's text and no URL. */
@@ -68,14 +69,23 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 	];
 }
 
-/** `GET /metrics`: Prometheus text. On a server of its own where its port is set. */
+const NO_METRICS: HttpAnswer = jsonAnswer(404, { error: "unknown path" });
+
+/** `GET /metrics` for everybody who reaches it, as on a port of its own: Prometheus text. */
 export function metricsRoute(metrics: Metrics): Route {
+	return { path: "/metrics", handle: async () => metricsAnswer(metrics) };
+}
+
+/** `GET /metrics` for who has the token; to everybody else, and without a token at all, there is no such path. */
+export function guardedMetricsRoute(metrics: Metrics, token: string | undefined): Route {
+	const isAllowed = bearerCheck(token);
 	return {
 		path: "/metrics",
-		handle: async () => ({
-			status: 200,
-			body: await metrics.text(),
-			contentType: metrics.contentType,
-		}),
+		handle: async ({ headers }) =>
+			isAllowed?.(headers.authorization) === true ? metricsAnswer(metrics) : NO_METRICS,
 	};
+}
+
+async function metricsAnswer(metrics: Metrics): Promise<HttpAnswer> {
+	return { status: 200, body: await metrics.text(), contentType: metrics.contentType };
 }

@@ -1,15 +1,16 @@
-// Rate limits by client: what comes in is who calls and what the call weighs, what goes out is whether it may go on
-// or how long it would have to wait. One token bucket a client; it knows no HTTP and answers nobody.
+// Rate limits by client: one token bucket for each network address (see clientOf), whatever keys sign what it sends, for
+// those cost nothing. Calls weigh by their method, requests by their bytes besides.
 //
 // Not rate-limiter-flexible: its memory store keeps a timer for each client and reads the time itself, so that no
 // test could move it; a bucket needs neither.
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
+import { limitedAnswer, type RpcAnswer } from "../jsonrpc/answer.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import type { RpcCall } from "../jsonrpc/envelope.ts";
 import type { CallContext, Client } from "./callContext.ts";
-import { networkOf } from "./clientIdentity.ts";
+import { clientOf } from "./clientIdentity.ts";
 
 export interface RateLimitOptions {
 	/** Weight a second for each client; 0 for no limit. */
@@ -29,8 +30,8 @@ export interface RateLimitDependencies {
 
 /** How many seconds' worth a client may save up. */
 const BURST_SECONDS = 10;
-/** How many times one client's allowance all signers behind one network address have together: keys cost nothing. */
-const SIGNERS_SHARE = 10;
+/** Each of these of a body weighs one more. */
+const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
 
@@ -41,9 +42,9 @@ interface Bucket {
 }
 
 /** Who is limited: see Client. */
-export type Limited = Pick<Client, "address" | "signer">;
+export type Limited = Pick<Client, "address">;
 
-/** The token buckets of all clients. A signer has one of its own beside that of its address. */
+/** The token buckets of all clients. */
 export class RateLimiter implements CallLimiter<CallContext> {
 	readonly #rps: number;
 	readonly #clock: Clock;
@@ -71,34 +72,33 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	/** Takes `weight` from `client`'s bucket: 0 when that was possible, else nothing is taken; ms until it would be. */
 	takeFrom(client: Limited, weight: number): number {
 		if (this.#rps === 0) return 0;
-		const network = networkOf(client.address);
-		if (client.signer === null) {
-			const bucket = this.#bucket(network, 1);
-			const wait = this.#wait(bucket, 1, weight);
-			if (wait === 0) bucket.tokens -= weight;
-			return wait;
-		}
-		const own = this.#bucket(client.signer, 1);
-		const all = this.#bucket(`signers ${network}`, SIGNERS_SHARE);
-		const wait = Math.max(this.#wait(own, 1, weight), this.#wait(all, SIGNERS_SHARE, weight));
-		if (wait === 0) {
-			own.tokens -= weight;
-			all.tokens -= weight;
-		}
+		const bucket = this.#bucket(clientOf(client.address));
+		const wait = this.#wait(bucket, weight);
+		if (wait === 0) bucket.tokens -= weight;
 		return wait;
+	}
+
+	/**
+	 * Takes what a body of `bytes` weighs beyond its calls, before it is looked at. Null when that was possible, else the
+	 * answer, with the id null.
+	 */
+	takeBody(client: Limited, bytes: number): RpcAnswer | null {
+		const weight = Math.floor(bytes / BYTES_OF_WEIGHT);
+		const wait = weight === 0 ? 0 : this.takeFrom(client, weight);
+		return wait === 0 ? null : limitedAnswer(null, wait);
 	}
 
 	/** Takes `weight` more after the fact, for a call that turned out dear; the bucket may go below zero. */
 	charge(client: Limited, weight: number): void {
 		if (this.#rps === 0) return;
-		const bucket = this.#bucket(client.signer ?? networkOf(client.address), 1);
+		const bucket = this.#bucket(clientOf(client.address));
 		bucket.tokens = Math.max(bucket.tokens - weight, -this.#rps * BURST_SECONDS);
 	}
 
 	#isFree(client: Client, call: RpcCall): boolean {
 		const polled = call.params === null ? undefined : this.#freePoll(call.method, call.params);
 		if (polled === undefined) return false;
-		const key = `${client.signer ?? networkOf(client.address)} ${polled}`;
+		const key = `${clientOf(client.address)} ${polled}`;
 		const now = this.#clock.monotonic();
 		const last = this.#polls.get(key);
 		if (last !== undefined && now - last < FREE_POLL_MS) return false;
@@ -106,25 +106,24 @@ export class RateLimiter implements CallLimiter<CallContext> {
 		return true;
 	}
 
-	/** The bucket of `key`, filled up to now; `share` times the usual size. */
-	#bucket(key: string, share: number): Bucket {
+	/** The bucket of a client, filled up to now. */
+	#bucket(client: string): Bucket {
 		const now = this.#clock.monotonic();
-		const rate = this.#rps * share;
-		const bucket = this.#buckets.get(key);
+		const full = this.#rps * BURST_SECONDS;
+		const bucket = this.#buckets.get(client);
 		if (bucket === undefined) {
-			const fresh: Bucket = { tokens: rate * BURST_SECONDS, at: now };
-			this.#buckets.set(key, fresh);
+			const fresh: Bucket = { tokens: full, at: now };
+			this.#buckets.set(client, fresh);
 			return fresh;
 		}
-		bucket.tokens = Math.min(rate * BURST_SECONDS, bucket.tokens + ((now - bucket.at) / 1000) * rate);
+		bucket.tokens = Math.min(full, bucket.tokens + ((now - bucket.at) / 1000) * this.#rps);
 		bucket.at = now;
 		return bucket;
 	}
 
 	/** Ms until `weight` is there; what weighs more than a full bucket may go when it is full. */
-	#wait(bucket: Bucket, share: number, weight: number): number {
-		const rate = this.#rps * share;
-		const missing = Math.min(weight, rate * BURST_SECONDS) - bucket.tokens;
-		return missing > 0 ? Math.ceil((missing / rate) * 1000) : 0;
+	#wait(bucket: Bucket, weight: number): number {
+		const missing = Math.min(weight, this.#rps * BURST_SECONDS) - bucket.tokens;
+		return missing > 0 ? Math.ceil((missing / this.#rps) * 1000) : 0;
 	}
 }

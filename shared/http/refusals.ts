@@ -2,6 +2,7 @@
 // which of them fits the head of a POST. It writes nothing.
 
 import type { IncomingMessage } from "node:http";
+import type { RpcErrorKind } from "../jsonrpc/errors.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "./httpAnswer.ts";
 import { declaredBytes, isJson, isPlain } from "./requestBody.ts";
 
@@ -43,12 +44,30 @@ export function limited(waitMs: number): HttpAnswer {
 	return jsonAnswer(429, { error: message }, { "retry-after": seconds });
 }
 
+/** A client has `max` requests and websockets under way already. */
+export function crowded(verb: string | undefined, max: number): HttpAnswer {
+	return inVerb(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
+}
+
+/** A client's bodies are as many bytes as one client may have under way. */
+export const HOARDING: HttpAnswer = rpcErrorAnswer(
+	"rateLimit",
+	429,
+	"limit exceeded: too many bytes under way for this client",
+	{ "retry-after": "1" },
+);
+
 /** The server goes away: in JSON-RPC where `verb` is that of JSON-RPC. */
 export function shuttingDown(verb: string | undefined): HttpAnswer {
+	return inVerb(verb, "unavailable", 503, verb === "POST" ? `internal error: ${AWAY}` : AWAY);
+}
+
+/** In JSON-RPC where `verb` is that of JSON-RPC; it may come again in a second. */
+function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, message: string): HttpAnswer {
 	const headers = { "retry-after": "1" };
 	return verb === "POST"
-		? rpcErrorAnswer("unavailable", 503, `internal error: ${AWAY}`, headers)
-		: jsonAnswer(503, { error: AWAY }, headers);
+		? rpcErrorAnswer(kind, status, message, headers)
+		: jsonAnswer(status, { error: message }, headers);
 }
 
 /** What is wrong with a POST of JSON before its body is read, or null; `long` is the answer to one that is too long. */

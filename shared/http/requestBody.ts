@@ -3,15 +3,16 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
+import type { OverShare } from "../shares/shares.ts";
 
-/** Why there is no body: it is too long, or the process holds too much already. */
-export type BodyFault = "tooLarge" | "noRoom";
+/** Why there is no body: it is too long, or too much is held already, of all or of its client. */
+export type BodyFault = "tooLarge" | "noRoom" | "hoarding";
 
 export interface BodyLimits {
 	/** Bytes at most. */
 	readonly maxBytes: number;
-	/** Asks for room for `bytes` more; false when there is none. The caller keeps count and gives it back. */
-	readonly reserve: (bytes: number) => boolean;
+	/** Takes room for `bytes` more, or says against whom there is none. The caller keeps count and gives it back. */
+	readonly reserve: (bytes: number) => OverShare | null;
 }
 
 /** How long the rest of a body that is not wanted is read and forgotten, so that its sender reads the answer. */
@@ -63,8 +64,11 @@ class Body {
 	take(chunk: Buffer): void {
 		const total = this.#length + chunk.length;
 		if (total > this.#limits.maxBytes) this.fault = "tooLarge";
-		else if (!this.#limits.reserve(chunk.length)) this.fault = "noRoom";
-		else this.#keep(chunk, total);
+		else {
+			const refusal = this.#limits.reserve(chunk.length);
+			if (refusal === null) this.#keep(chunk, total);
+			else this.fault = refusal === "client" ? "hoarding" : "noRoom";
+		}
 	}
 
 	#keep(chunk: Buffer, total: number): void {

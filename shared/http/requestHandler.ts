@@ -7,29 +7,50 @@ import type { Duplex } from "node:stream";
 import { withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { safeError } from "../log.ts";
+import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, ResponseStream } from "./answerStream.ts";
+import { type ClientAddress, clientOf } from "./clientIdentity.ts";
+import type { Connections } from "./connections.ts";
 import { type HttpAnswer, jsonAnswer, writeHead } from "./httpAnswer.ts";
 import { type OpenRequest, OpenRequests } from "./openRequests.ts";
 import { PassedStream, writePassedHead } from "./passThrough.ts";
-import { BEHIND, BUSY, FAILED, judgePost, limited, shuttingDown, tooLarge } from "./refusals.ts";
+import {
+	BEHIND,
+	BUSY,
+	crowded,
+	FAILED,
+	HOARDING,
+	judgePost,
+	limited,
+	shuttingDown,
+	tooLarge,
+} from "./refusals.ts";
 import { declaredBytes, endUnread, hasBody, readWhole } from "./requestBody.ts";
 import { ClientLife } from "./requestLife.ts";
 import { type RequestTarget, readTarget } from "./requestTarget.ts";
 import { createRouter, type RouteMatch, type Routing } from "./routes.ts";
 import type { PostHandler } from "./rpcOverHttp.ts";
 import type { HttpServerDependencies, HttpServerOptions } from "./server.ts";
+import { UnreadBytes } from "./unreadBytes.ts";
 
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
+const MAX_BUFFERED_BYTES_PER_CLIENT = 32 * 1024 * 1024;
 const MAX_OPEN_REQUESTS = 10_000;
 /** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
+/** To read a body of this size, decode its transaction and recover the sender takes milliseconds. */
+const LARGE_BYTES = 64 * 1024;
 /** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
 const SMALL_BYTES = 64 * 1024;
 
 /** A request and its response, with what it holds. */
 interface Exchange extends OpenRequest {
 	readonly target: RequestTarget;
+	/** Who sent it. */
+	readonly from: ClientAddress;
+	/** Ends its part of its client's share of the connections. */
+	leave: () => void;
 	/** True where the client waits for a word before it sends the body (`Expect: 100-continue`). */
 	readonly awaitsContinue: boolean;
 	/** Bytes of the body that are held for it. */
@@ -44,7 +65,8 @@ export class RequestHandler {
 	readonly #maxBodyBytes: number;
 	readonly #tooLarge: HttpAnswer;
 	readonly #takePost: PostHandler;
-	readonly #maxBufferedBytes: number;
+	readonly #buffered: Shares;
+	readonly #unread: UnreadBytes;
 	readonly #maxOpen: number;
 	readonly #exposure: Readonly<Record<string, string>>;
 	readonly #headersFor: HttpServerOptions["headersFor"];
@@ -52,7 +74,8 @@ export class RequestHandler {
 	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
 	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
 	readonly #streams = new Map<Duplex, OpenAnswer>();
-	#bufferedBytes = 0;
+	/** Large bodies that wait for their turn. */
+	readonly #large: (() => void)[] = [];
 	#draining = false;
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
@@ -62,7 +85,11 @@ export class RequestHandler {
 		this.#maxBodyBytes = options.maxBodyBytes;
 		this.#tooLarge = tooLarge(options.maxBodyBytes);
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
-		this.#maxBufferedBytes = options.maxBufferedBytes ?? MAX_BUFFERED_BYTES;
+		this.#buffered = new Shares({
+			total: options.maxBufferedBytes ?? MAX_BUFFERED_BYTES,
+			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
+		});
+		this.#unread = dependencies.unread ?? new UnreadBytes();
 		this.#maxOpen = options.maxOpenRequests ?? MAX_OPEN_REQUESTS;
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
@@ -93,18 +120,33 @@ export class RequestHandler {
 		return this.#streams.has(socket) || [...this.#open.of(socket)].some(isWhole);
 	}
 
-	/** Answers `request`. */
-	handle(request: IncomingMessage, response: ServerResponse, awaitsContinue: boolean): void {
+	/** Answers `request`, which came by one of `connections`. */
+	handle(
+		request: IncomingMessage,
+		response: ServerResponse,
+		awaitsContinue: boolean,
+		connections: Connections,
+	): void {
+		const { socket, headers, method } = request;
+		// One in a row behind what has just been cut.
+		if (socket.destroyed) return;
 		// Behind an answer that goes on it would wait for that one's end, as long as its client likes.
-		if (this.#streams.has(request.socket)) {
-			request.socket.destroy();
+		if (this.#streams.has(socket)) {
+			socket.destroy();
 			return;
 		}
+		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
+		const { isOver, end } = connections.begin(socket, from);
 		const target = readTarget(request.url ?? "/");
-		const exchange: Exchange = { request, response, target, awaitsContinue, bytes: 0, life: null };
+		const exchange: Exchange = {
+			...{ request, response, target, from, awaitsContinue, bytes: 0, life: null },
+			leave: end,
+		};
 		this.#open.add(exchange);
-		const routing = this.#route(request.method ?? "", target.path);
-		if (this.#open.size > this.#maxOpen) this.#refuse(exchange, BUSY);
+		const routing = this.#route(method ?? "", target.path);
+		if (socket.destroyed) this.#open.end(exchange);
+		else if (isOver) this.#refuse(exchange, crowded(method, connections.maxPerClient));
+		else if (this.#open.size > this.#maxOpen) this.#refuse(exchange, BUSY);
 		else if (routing.kind === "post") this.#post(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "pass") this.#pass(exchange);
@@ -112,26 +154,26 @@ export class RequestHandler {
 	}
 
 	#ended(exchange: Exchange): void {
-		this.#bufferedBytes -= exchange.bytes;
+		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
+		exchange.leave();
 		exchange.life?.end();
 		if (this.#open.size > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
 
 	#serve(exchange: Exchange, match: RouteMatch): void {
-		const { readAddress, limiter } = this.#dependencies;
-		const { headers, socket } = exchange.request;
-		const { address } = readAddress(headers, socket.remoteAddress);
+		const { limiter } = this.#dependencies;
 		const { weight } = match.route;
-		const wait = weight === undefined ? 0 : (limiter?.takeFrom({ address, signer: null }, weight) ?? 0);
+		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
 		if (wait > 0) this.#refuse(exchange, limited(wait));
-		else this.#runRoute(exchange, match, address);
+		else this.#runRoute(exchange, match);
 	}
 
-	#runRoute(exchange: Exchange, { route, params }: RouteMatch, address: string): void {
+	#runRoute(exchange: Exchange, { route, params }: RouteMatch): void {
 		const { log, clock } = this.#dependencies;
 		const { path, search } = exchange.target;
 		const { headers } = exchange.request;
+		const { address } = exchange.from;
 		const query = new URLSearchParams(search);
 		withDeadline(clock, route.path, ROUTE_LIMIT_MS, async () =>
 			route.handle({ path, params, query, headers, address }),
@@ -195,24 +237,41 @@ export class RequestHandler {
 		readWhole(request, { maxBytes, reserve: (bytes) => this.#reserve(exchange, bytes) }, (body) => {
 			if (body === "tooLarge") this.#refuse(exchange, this.#tooLarge, true);
 			else if (body === "noRoom") this.#refuse(exchange, BUSY, true);
+			else if (body === "hoarding") this.#refuse(exchange, HOARDING, true);
 			else {
-				const socketAddress = request.socket.remoteAddress;
-				const refusal = this.#refusal;
+				const { from } = exchange;
 				const life = new ClientLife(body.length);
 				exchange.life = life;
-				this.#takePost({ target, headers, socketAddress, body, refusal, life }).then(
-					(answer) => this.#send(exchange, answer),
-					(thrown: unknown) => this.#failed(exchange, thrown),
-				);
+				this.#inTurn(body.length, () => {
+					this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
+						(answer) => this.#send(exchange, answer),
+						(thrown: unknown) => this.#failed(exchange, thrown),
+					);
+				});
 			}
 		});
 	}
 
-	#reserve(exchange: Exchange, bytes: number): boolean {
-		if (this.#bufferedBytes + bytes > this.#maxBufferedBytes) return false;
-		this.#bufferedBytes += bytes;
-		exchange.bytes += bytes;
-		return true;
+	/** Large bodies that came in one turn of the event loop are worked on one in each turn, so that others get theirs. */
+	#inTurn(bytes: number, work: () => void): void {
+		if (bytes < LARGE_BYTES) {
+			work();
+			return;
+		}
+		this.#large.push(work);
+		if (this.#large.length === 1) setImmediate(() => this.#nextLarge());
+	}
+
+	#nextLarge(): void {
+		const work = this.#large.shift();
+		if (this.#large.length > 0) setImmediate(() => this.#nextLarge());
+		work?.();
+	}
+
+	#reserve(exchange: Exchange, bytes: number): OverShare | null {
+		const refusal = this.#buffered.take(clientOf(exchange.from.address), bytes);
+		if (refusal === null) exchange.bytes += bytes;
+		return refusal;
 	}
 
 	/** A POST handler that rejects is at fault itself. */
@@ -231,7 +290,7 @@ export class RequestHandler {
 		}
 		if (!this.#mayGoOn(exchange)) return;
 		this.#head(exchange, answer, this.#draining);
-		const stream = new ResponseStream(response);
+		const stream = new ResponseStream(response, exchange.from.address, this.#unread);
 		this.#goesOn(exchange, stream);
 		try {
 			answer.open(stream);
@@ -264,11 +323,17 @@ export class RequestHandler {
 	/** The head of an answer was written that goes on, until `stream` is ended or its client goes. */
 	#goesOn(exchange: Exchange, stream: OpenAnswer): void {
 		const { socket } = exchange.request;
+		const { leave } = exchange;
 		exchange.response.flushHeaders();
 		exchange.life = null;
+		// It is one of its client's until its end.
+		exchange.leave = () => {};
 		this.#open.end(exchange);
 		this.#streams.set(socket, stream);
-		stream.onClose(() => this.#streams.delete(socket));
+		stream.onClose(() => {
+			this.#streams.delete(socket);
+			leave();
+		});
 	}
 
 	#head({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
@@ -283,7 +348,22 @@ export class RequestHandler {
 		const { body } = answer;
 		// Text goes out with the head in one piece, bytes would be a second one. Latin-1 is every byte as it is.
 		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) response.end(body.toString("latin1"), "latin1");
-		else response.end(body);
+		else {
+			if (body !== null && body.length > SMALL_BYTES) this.#waits(exchange, Buffer.byteLength(body));
+			response.end(body);
+		}
+	}
+
+	/** So many bytes are about to be written as one answer. */
+	#waits(exchange: Exchange, bytes: number): void {
+		const { response, from, leave } = exchange;
+		const cut = () => response.destroy();
+		const reader = this.#unread.reader(from.address, { close: cut, cut });
+		reader.write(bytes);
+		exchange.leave = () => {
+			reader.gone();
+			leave();
+		};
 	}
 
 	/** Answers though the body is not read. One that could be long is not waited for: the connection ends. */

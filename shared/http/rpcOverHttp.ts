@@ -1,12 +1,14 @@
-// JSON-RPC over POST: what comes in is a body that was read whole, with its headers, what goes out is the HTTP
-// answer. It verifies who sent it, and leaves everything else to the dispatcher.
+// JSON-RPC over POST: answers a body that was read whole. It takes what the body weighs, verifies who has signed it, and
+// leaves everything else to the dispatcher.
 
 import type { IncomingHttpHeaders } from "node:http";
+import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type CallContext, type Client, callContext } from "./callContext.ts";
-import { type ReadAddress, type VerifySignature, vouchedSigner } from "./clientIdentity.ts";
+import { type ClientAddress, type VerifySignature, vouchedSigner } from "./clientIdentity.ts";
 import { type HttpAnswer, retryAfter } from "./httpAnswer.ts";
+import type { RateLimiter } from "./rateLimit.ts";
 import type { RequestLife } from "./requestLife.ts";
 import type { RequestTarget } from "./requestTarget.ts";
 
@@ -14,8 +16,8 @@ import type { RequestTarget } from "./requestTarget.ts";
 export interface PostRequest {
 	readonly target: RequestTarget;
 	readonly headers: IncomingHttpHeaders;
-	/** The address of the connection, undefined where it is gone already. */
-	readonly socketAddress: string | undefined;
+	/** Who sent it, by its connection and headers. */
+	readonly from: ClientAddress;
 	/** As it came, at most as long as the server reads. */
 	readonly body: Buffer;
 	readonly life: RequestLife;
@@ -28,7 +30,8 @@ export type PostHandler = (request: PostRequest) => Promise<HttpAnswer>;
 
 export interface RpcOverHttpDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
-	readonly readAddress: ReadAddress;
+	/** Takes what a body weighs. */
+	readonly limiter: Pick<RateLimiter, "takeBody">;
 	/** Where absent, the header `X-Flashbots-Signature` is refused. */
 	readonly verifySignature?: VerifySignature;
 	/** Why no request can be served well now, or null: answered with 503. */
@@ -43,15 +46,13 @@ export interface Identified {
 	readonly refused: RpcError | null;
 }
 
-/** Reads who sent `body`: by address, and by signature where one came with it. */
+/** Reads who sent `body`: `from` an address, and by a signature where one came with it. */
 export function identify(
 	headers: IncomingHttpHeaders,
-	socketAddress: string | undefined,
+	{ address, vouched }: ClientAddress,
 	body: Uint8Array,
-	dependencies: Pick<RpcOverHttpDependencies, "readAddress" | "verifySignature">,
+	verifySignature: VerifySignature | undefined,
 ): Identified {
-	const { readAddress, verifySignature } = dependencies;
-	const { address, vouched } = readAddress(headers, socketAddress);
 	const signature = headers["x-flashbots-signature"];
 	// What the body itself carries counts before what is said of it.
 	if (signature === undefined) {
@@ -66,19 +67,19 @@ export function identify(
 
 /** The handler of POSTs on the JSON-RPC paths. */
 export function rpcOverHttp(dependencies: RpcOverHttpDependencies): PostHandler {
-	const { dispatcher, unavailable } = dependencies;
-	return async ({ target, headers, socketAddress, body, life, refusal }) => {
-		const identified = identify(headers, socketAddress, body, dependencies);
-		const refused = refusal ?? unavailable?.() ?? identified.refused;
+	const { dispatcher, limiter, unavailable, verifySignature } = dependencies;
+	return async ({ target, headers, from, body, life, refusal }) => {
+		const limited = limiter.takeBody(from, body.length);
+		if (limited !== null) return httpAnswerOf(limited);
+		const { client, refused } = identify(headers, from, body, verifySignature);
 		const origin = headers.origin ?? null;
-		const context = callContext(target, identified.client, origin, null, null, life);
-		const { status, text, retryMs } = await dispatcher.dispatch(body, context, refused);
-		return httpAnswerOf(status, text, retryMs);
+		const context = callContext(target, client, origin, null, null, life);
+		return httpAnswerOf(await dispatcher.dispatch(body, context, refusal ?? unavailable?.() ?? refused));
 	};
 }
 
 /** A call's answer as HTTP: without a text it has no body, and who shall come again is told when. */
-export function httpAnswerOf(status: number, text: string | null, retryMs: number): HttpAnswer {
+export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
 	if (status === 429 || status === 503) {
 		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
 	}

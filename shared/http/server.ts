@@ -8,15 +8,18 @@ import { type Clock, pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { type Logger, safeError } from "../log.ts";
 import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
-import type { ReadAddress } from "./clientIdentity.ts";
+import type { ClientAddress, ReadAddress } from "./clientIdentity.ts";
+import type { Connections } from "./connections.ts";
 import type { HttpAnswer } from "./httpAnswer.ts";
-import { listen, type NodeServerOptions, nodeServer } from "./nodeServer.ts";
+import { listen, type NodeServer, type NodeServerOptions, nodeServer } from "./nodeServer.ts";
 import type { PassThrough } from "./passThrough.ts";
 import type { RateLimiter } from "./rateLimit.ts";
+import { crowded } from "./refusals.ts";
 import { RequestHandler } from "./requestHandler.ts";
 import type { Route } from "./routes.ts";
 import type { PostHandler } from "./rpcOverHttp.ts";
 import type { Standby } from "./standby.ts";
+import type { UnreadBytes } from "./unreadBytes.ts";
 
 export interface HttpServerOptions extends NodeServerOptions {
 	/** What it is called in the log and as a component. */
@@ -32,6 +35,8 @@ export interface HttpServerOptions extends NodeServerOptions {
 	readonly maxBodyBytes: number;
 	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
 	readonly maxBufferedBytes?: number;
+	/** And of one client's; above it 429. 32 MiB unless said. */
+	readonly maxBufferedBytesPerClient?: number;
 	/** Requests under way at most; above it 503. 10,000 unless said. */
 	readonly maxOpenRequests?: number;
 	/** Headers of our own that web pages may read. */
@@ -48,7 +53,7 @@ export interface HttpServerOptions extends NodeServerOptions {
 /** Takes upgrades to a websocket: see websocket.ts. */
 export interface UpgradeHandler {
 	/** Owns the socket from here on. */
-	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, from: ClientAddress): void;
 	/** Refuses new connections from now on, and closes the others when their calls under way are answered. */
 	drain(): void;
 	/** Like {@link drain}; resolves when all connections are closed. What is left after `deadlineMs` is cut. */
@@ -67,6 +72,8 @@ export interface HttpServerDependencies {
 	readonly standby?: Standby;
 	/** Limits routes that have a weight. */
 	readonly limiter?: RateLimiter;
+	/** Of the process, where it has more readers than this server's. */
+	readonly unread?: UnreadBytes;
 	readonly log: Logger;
 	readonly clock: Clock;
 }
@@ -120,15 +127,16 @@ class NodeHttpServer implements HttpServer {
 	async start(): Promise<void> {
 		const { log, standby } = this.#dependencies;
 		const held = standby?.leave();
-		const server = held?.server ?? nodeServer(this.#options);
-		this.#takeFrom(server);
+		const listening = held?.listening ?? nodeServer(this.#options);
+		const { server } = listening;
+		this.#takeFrom(listening);
 		if (held === undefined) await listen(server, this.#options);
 		this.#server = server;
 		// A connection that could not be taken (no file handles left): without a listener it would end the process.
 		server.on("error", (error) => log.error("a connection was lost", { fault: safeError(error) }));
 		log.info("listening", { task: this.name, port: this.port });
 		for (const { request, response, awaitsContinue } of held?.requests ?? []) {
-			this.#handler.handle(request, response, awaitsContinue);
+			this.#handler.handle(request, response, awaitsContinue, listening.connections);
 		}
 	}
 
@@ -157,10 +165,14 @@ class NodeHttpServer implements HttpServer {
 	}
 
 	/** Everything that comes in by `server` is this one's. */
-	#takeFrom(server: Server): void {
-		const { websocket } = this.#dependencies;
-		server.on("request", (request, response) => this.#handler.handle(request, response, false));
-		server.on("checkContinue", (request, response) => this.#handler.handle(request, response, true));
+	#takeFrom({ server, connections }: NodeServer): void {
+		const { websocket, readAddress } = this.#dependencies;
+		server.on("request", (request, response) => {
+			this.#handler.handle(request, response, false, connections);
+		});
+		server.on("checkContinue", (request, response) => {
+			this.#handler.handle(request, response, true, connections);
+		});
 		server.on("clientError", (error: Error & { code?: string }, socket) => this.#badRequest(error, socket));
 		// Without a listener node closes it without a word.
 		server.on("connect", (_request, socket) => {
@@ -179,7 +191,11 @@ class NodeHttpServer implements HttpServer {
 				// an upgrade: its first bytes would be taken for the answer that is still due.
 				if (this.#handler.isBusy(socket)) socket.destroy();
 				else if (request.headers.upgrade?.toLowerCase() === "websocket") {
-					websocket.upgrade(request, socket, head);
+					const from = readAddress(request.headers, request.socket.remoteAddress);
+					const { isOver, end } = connections.begin(socket, from, true);
+					socket.once("close", end);
+					if (isOver) this.#refuseUpgrade(socket, connections);
+					else websocket.upgrade(request, socket, head, from);
 				} else {
 					// Java's client and curl offer HTTP/2 with each first request; the offer may be ignored (RFC 9110, 7.8).
 					socket.unshift(withoutUpgrade(request, head));
@@ -187,6 +203,15 @@ class NodeHttpServer implements HttpServer {
 				}
 			});
 		}
+	}
+
+	/** Its client has its share. */
+	#refuseUpgrade(socket: Duplex, { maxPerClient }: Connections): void {
+		socket.on("error", () => socket.destroy());
+		const { status, body, headers } = crowded("POST", maxPerClient);
+		const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`);
+		const answer = rawAnswer(status, String(body), [...lines, ...this.#standingLines()]);
+		socket.end(answer, () => socket.destroy());
 	}
 
 	#badRequest(error: Error & { code?: string }, socket: Duplex): void {

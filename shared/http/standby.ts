@@ -6,12 +6,13 @@ import type { AddressInfo } from "node:net";
 import type { Clock, Timer } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import { badRequestText, rawAnswer } from "./badRequest.ts";
+import type { ConnectionsOptions } from "./connections.ts";
 import { type HttpAnswer, jsonAnswer, rpcErrorAnswer, writeHead } from "./httpAnswer.ts";
 import { startListening } from "./listening.ts";
-import { listen, nodeServer } from "./nodeServer.ts";
+import { listen, type NodeServer, nodeServer } from "./nodeServer.ts";
 import { endUnread, hasBody } from "./requestBody.ts";
 
-export interface StandbyOptions {
+export interface StandbyOptions extends ConnectionsOptions {
 	readonly host: string;
 	/** Of the setting PORT. */
 	readonly port: number;
@@ -31,7 +32,7 @@ export interface HeldRequest {
 
 /** What the next one takes over: a server that listens and has nobody else, and what came in. */
 export interface Handed {
-	readonly server: Server;
+	readonly listening: NodeServer;
 	readonly requests: readonly HeldRequest[];
 }
 
@@ -45,7 +46,7 @@ export class Standby {
 	readonly #clock: Clock;
 	readonly #log: Logger;
 	readonly #held = new Map<HeldRequest, Timer>();
-	#server: Server | null = null;
+	#listening: NodeServer | null = null;
 
 	constructor(options: StandbyOptions, dependencies: { readonly clock: Clock; readonly log: Logger }) {
 		this.#options = options;
@@ -55,14 +56,14 @@ export class Standby {
 
 	/** The port it listens on; 0 where it does not. */
 	get port(): number {
-		return (this.#server?.address() as AddressInfo | null)?.port ?? 0;
+		return (this.#listening?.server.address() as AddressInfo | null)?.port ?? 0;
 	}
 
 	/** Listens; does nothing where it does already. Throws ListenError, which names PORT or HOST. */
 	async start(): Promise<void> {
-		if (this.#server !== null) return;
-		const server = nodeServer({});
-		this.#server = server;
+		if (this.#listening !== null) return;
+		this.#listening = nodeServer(this.#options);
+		const { server } = this.#listening;
 		this.#takeFrom(server);
 		const { port } = this.#options;
 		try {
@@ -70,7 +71,7 @@ export class Standby {
 				http: ["PORT", port],
 			});
 		} catch (thrown) {
-			this.#server = null;
+			this.#listening = null;
 			throw thrown;
 		}
 		server.on("error", (error) => this.#log.error("a connection was lost", { fault: safeError(error) }));
@@ -79,21 +80,22 @@ export class Standby {
 
 	/** Gives the place away: nothing more is answered here. Undefined where it does not listen. */
 	leave(): Handed | undefined {
-		const server = this.#server;
-		if (server === null) return undefined;
-		this.#server = null;
-		for (const event of EVENTS) server.removeAllListeners(event);
+		const listening = this.#listening;
+		if (listening === null) return undefined;
+		this.#listening = null;
+		for (const event of EVENTS) listening.server.removeAllListeners(event);
 		const requests = [...this.#held.keys()];
 		for (const timer of this.#held.values()) timer.cancel();
 		this.#held.clear();
-		return { server, requests };
+		return { listening, requests };
 	}
 
 	/** Refuses what is held and listens no more; does nothing where the place was given away. */
 	async stop(): Promise<void> {
 		const handed = this.leave();
 		if (handed === undefined) return;
-		const { server, requests } = handed;
+		const { requests } = handed;
+		const { server } = handed.listening;
 		const closed = new Promise<void>((resolve) => server.close(() => resolve()));
 		for (const held of requests) this.#answer(held, refusal(held));
 		server.closeIdleConnections();

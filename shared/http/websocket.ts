@@ -11,9 +11,11 @@ import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import { rawAnswer } from "./badRequest.ts";
 import { ByteBudget } from "./byteBudget.ts";
 import { type CallContext, callContext } from "./callContext.ts";
-import { networkOf, type ReadAddress } from "./clientIdentity.ts";
+import type { ClientAddress } from "./clientIdentity.ts";
+import type { RateLimiter } from "./rateLimit.ts";
 import { type RequestTarget, readTarget } from "./requestTarget.ts";
 import type { UpgradeHandler } from "./server.ts";
+import type { UnreadBytes } from "./unreadBytes.ts";
 import { WebsocketConnection } from "./websocketConnection.ts";
 
 export interface RpcWebsocketOptions {
@@ -21,29 +23,26 @@ export interface RpcWebsocketOptions {
 	readonly paths: readonly string[];
 	/** Bytes of a message at most; a longer one ends the connection with 1009. */
 	readonly maxMessageBytes: number;
-	/** Connections of one client (IPv6: of one /64) at most; a further upgrade gets 429. 100 unless said. */
-	readonly maxPerClient?: number;
 	/** Connections in all; a further upgrade gets 503. 10,000 unless said. */
 	readonly maxConnections?: number;
 	/** Messages of a connection that are worked on at a time. 32 unless said. */
 	readonly maxUnderWay?: number;
-	/** Bytes a reader may leave unread before it is closed with 1013. 8 MiB unless said. */
-	readonly maxUnreadBytes?: number;
 }
 
 export interface RpcWebsocketDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
-	readonly readAddress: ReadAddress;
+	/** Takes what a message weighs. */
+	readonly limiter: Pick<RateLimiter, "takeBody">;
+	/** What readers have left unread; too much ends one with 1013. */
+	readonly unread: UnreadBytes;
 	readonly clock: Clock;
 }
 
-const MAX_PER_CLIENT = 100;
 const MAX_CONNECTIONS = 10_000;
 const MAX_UNDER_WAY = 32;
-/** Bytes of messages worked on at a time, of one connection and of all. */
+/** Bytes of messages worked on at a time: of one connection, of all, and of one client's. */
 const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
-const MAX_BYTES_IN_ALL = 128 * 1024 * 1024;
-const MAX_UNREAD_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
 const PING_MS = 25_000;
 /** How long the closing handshake may take. */
@@ -55,10 +54,8 @@ export class RpcWebsocket implements UpgradeHandler {
 	readonly #dependencies: RpcWebsocketDependencies;
 	readonly #paths: ReadonlySet<string>;
 	readonly #server: WebSocketServer;
-	readonly #budget = new ByteBudget(MAX_BYTES_IN_ALL);
+	readonly #budget = new ByteBudget(MAX_BYTES);
 	readonly #connections = new Set<WebsocketConnection>();
-	/** Connections by client, only where there are any. */
-	readonly #counts = new Map<string, number>();
 	#onEmpty: (() => void)[] = [];
 	#pinging: Timer | undefined;
 	#draining = false;
@@ -73,6 +70,8 @@ export class RpcWebsocket implements UpgradeHandler {
 			maxPayload: options.maxMessageBytes,
 			// Compression costs memory for each connection, and what is sent here hardly shrinks.
 			perMessageDeflate: false,
+			// One message a turn of the event loop: thousands come in one read, and others want to be served too.
+			allowSynchronousEvents: false,
 			closeTimeout: CLOSE_MS,
 		};
 		this.#server = new WebSocketServer(settings);
@@ -83,22 +82,17 @@ export class RpcWebsocket implements UpgradeHandler {
 		return this.#connections.size;
 	}
 
-	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, from: ClientAddress): void {
 		const target = readTarget(request.url ?? "/");
-		const { address, vouched } = this.#dependencies.readAddress(
-			request.headers,
-			request.socket.remoteAddress,
-		);
-		const network = networkOf(address);
-		const refusal = this.#judge(request, target, network);
+		const refusal = this.#judge(request, target);
 		if (refusal !== null) {
 			socket.on("error", () => socket.destroy());
 			socket.end(refusal, () => socket.destroy());
 			return;
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
-			const client = { address, signer: null, vouched };
-			const connection = this.#connect(websocket, network);
+			const client = { ...from, signer: null };
+			const connection = this.#connect(websocket, from.address);
 			const origin = request.headers.origin ?? null;
 			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
 		});
@@ -122,8 +116,8 @@ export class RpcWebsocket implements UpgradeHandler {
 	}
 
 	/** The raw answer that refuses the upgrade, or null. */
-	#judge(request: IncomingMessage, { path }: RequestTarget, network: string): string | null {
-		const { maxPerClient = MAX_PER_CLIENT, maxConnections = MAX_CONNECTIONS } = this.#options;
+	#judge(request: IncomingMessage, { path }: RequestTarget): string | null {
+		const { maxConnections = MAX_CONNECTIONS } = this.#options;
 		if (!this.#paths.has(path)) return refuse(404, "invalidRequest", "invalid request: unknown path");
 		if (request.headers["x-flashbots-signature"] !== undefined) {
 			return refuse(
@@ -136,26 +130,18 @@ export class RpcWebsocket implements UpgradeHandler {
 		if (this.#connections.size >= maxConnections) {
 			return refuse(503, "limit", "limit exceeded: too many connections");
 		}
-		if ((this.#counts.get(network) ?? 0) >= maxPerClient) {
-			return refuse(429, "rateLimit", `limit exceeded: ${maxPerClient} connections for each client`);
-		}
 		return null;
 	}
 
-	#connect(socket: WebSocket, network: string): WebsocketConnection {
-		const { maxUnderWay = MAX_UNDER_WAY, maxUnreadBytes = MAX_UNREAD_BYTES } = this.#options;
-		const { dispatcher } = this.#dependencies;
+	#connect(socket: WebSocket, address: string): WebsocketConnection {
+		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
 		const connection = new WebsocketConnection(
-			{ maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY, maxUnreadBytes },
-			{ socket, dispatcher, budget: this.#budget },
+			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
+			{ ...this.#dependencies, socket, budget: this.#budget },
 		);
 		this.#connections.add(connection);
-		this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1);
 		connection.onClose(() => {
 			this.#connections.delete(connection);
-			const left = (this.#counts.get(network) ?? 1) - 1;
-			if (left === 0) this.#counts.delete(network);
-			else this.#counts.set(network, left);
 			if (this.#connections.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
 		});
 		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
@@ -172,6 +158,6 @@ export class RpcWebsocket implements UpgradeHandler {
 }
 
 function refuse(status: number, kind: RpcErrorKind, message: string): string {
-	const wait = status === 429 || status === 503 ? ["retry-after: 1"] : [];
+	const wait = status === 503 ? ["retry-after: 1"] : [];
 	return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), wait);
 }

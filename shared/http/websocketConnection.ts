@@ -6,20 +6,25 @@ import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { ByteBudget } from "./byteBudget.ts";
 import type { CallContext, Connection, Exchange } from "./callContext.ts";
+import { clientOf } from "./clientIdentity.ts";
+import type { RateLimiter } from "./rateLimit.ts";
 import { ClientLife, type RequestLife } from "./requestLife.ts";
+import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
 export interface WebsocketConnectionOptions {
+	/** Of its client. */
+	readonly address: string;
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
 	readonly maxUnderWay: number;
 	/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
 	readonly maxBytesUnderWay: number;
-	/** Bytes that may wait for the reader when one more message is sent. */
-	readonly maxUnreadBytes: number;
 }
 
 export interface WebsocketConnectionDependencies {
 	readonly socket: WebSocket;
 	readonly dispatcher: Dispatcher<CallContext>;
+	readonly limiter: Pick<RateLimiter, "takeBody">;
+	readonly unread: UnreadBytes;
 	/** Shared with all other connections. */
 	readonly budget: ByteBudget;
 }
@@ -41,6 +46,10 @@ export class WebsocketConnection implements Connection {
 	/** Of the messages under way. */
 	readonly #lives = new Set<ClientLife>();
 	readonly #budget: ByteBudget;
+	readonly #limiter: Pick<RateLimiter, "takeBody">;
+	readonly #reader: UnreadReader;
+	/** As budgets count. */
+	readonly #client: string;
 	#again: () => void = () => {};
 	#underWay = 0;
 	#bytesUnderWay = 0;
@@ -53,6 +62,12 @@ export class WebsocketConnection implements Connection {
 		this.#socket = dependencies.socket;
 		this.#dispatcher = dependencies.dispatcher;
 		this.#budget = dependencies.budget;
+		this.#limiter = dependencies.limiter;
+		this.#client = clientOf(options.address);
+		this.#reader = dependencies.unread.reader(options.address, {
+			close: () => this.close(TRY_AGAIN_LATER, "too slow"),
+			cut: () => this.terminate(),
+		});
 	}
 
 	/** Serves the messages from now on, each with the context that `contextOf` makes for it. */
@@ -74,6 +89,7 @@ export class WebsocketConnection implements Connection {
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#budget.forget(this.#again);
+			this.#reader.gone();
 			for (const life of this.#lives) life.end();
 			for (const listener of this.#onClose.splice(0)) listener();
 		});
@@ -82,8 +98,12 @@ export class WebsocketConnection implements Connection {
 	send(text: string): void {
 		const socket = this.#socket;
 		if (socket.readyState !== socket.OPEN) return;
-		if (socket.bufferedAmount > this.#options.maxUnreadBytes) this.close(TRY_AGAIN_LATER, "too slow");
-		else socket.send(text);
+		if (this.#reader.isBehind) {
+			this.close(TRY_AGAIN_LATER, "too slow");
+			return;
+		}
+		const bytes = Buffer.from(text);
+		socket.send(bytes, { binary: false }, this.#reader.write(bytes.length));
 	}
 
 	close(code: number, reason: string): void {
@@ -132,9 +152,12 @@ export class WebsocketConnection implements Connection {
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
-			this.#dispatcher
-				.dispatch(message, contextOf(exchange, life))
-				.then((answer) => this.#answered(answer, life, exchange), neverRejects);
+			const limited = this.#limiter.takeBody(this.#options, length);
+			const answering =
+				limited === null
+					? this.#dispatcher.dispatch(message, contextOf(exchange, life))
+					: Promise.resolve(limited);
+			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
 		full ||= this.#underWay >= this.#options.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
@@ -146,14 +169,14 @@ export class WebsocketConnection implements Connection {
 		const { maxUnderWay, maxBytesUnderWay } = this.#options;
 		if (this.#underWay >= maxUnderWay) return false;
 		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > maxBytesUnderWay) return false;
-		return this.#budget.take(bytes, this.#again);
+		return this.#budget.take(this.#client, bytes, this.#again);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
 		this.#underWay--;
 		this.#lives.delete(life);
 		this.#bytesUnderWay -= life.bytes;
-		this.#budget.give(life.bytes);
+		this.#budget.give(this.#client, life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
 		if (!this.#finishing) this.#again();

@@ -28,6 +28,18 @@ export function errorAnswer(id: RpcId | undefined, error: WireError, retryMs = 0
 	return { status, text: id === undefined ? null : errorText(id, code, message, data), retryMs };
 }
 
+/** The error for a client over its rate limit, which may come again in `waitMs`. */
+export function rateLimited(waitMs: number): RpcError {
+	return new RpcError("rateLimit", `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`);
+}
+
+/** The answer with that error. */
+export function limitedAnswer(id: RpcId | undefined, waitMs: number): RpcAnswer {
+	const { code, message } = rateLimited(waitMs);
+	const { status } = RPC_ERRORS.rateLimit;
+	return { status, text: id === undefined ? null : errorText(id, code, message), retryMs: waitMs };
+}
+
 /** What the wire tells of an error. */
 export interface WireError {
 	readonly outcome: CallOutcome;

@@ -10,6 +10,7 @@ import {
 	INTERNAL,
 	okAnswer,
 	type RpcAnswer,
+	rateLimited,
 	readError,
 } from "./answer.ts";
 import { DeadlineQueue } from "./deadlineQueue.ts";
@@ -21,6 +22,8 @@ import { AnswerLater, type MethodTable } from "./method.ts";
 export interface Fallback<Context> {
 	/** What a call of `method` weighs in the rate limit; undefined for a name that is not served. */
 	weigh(method: string): number | undefined;
+	/** Characters that the parameters of `method` have as JSON at most; only asked for a name that `weigh` knows. */
+	maxParamsSize(method: string): number;
 	/** Only called for a name that `weigh` knows. Answers and throws like a method's `handle`. */
 	call(method: string, params: readonly unknown[], context: Context): Promise<unknown>;
 }
@@ -67,6 +70,8 @@ export interface Dispatcher<Context> {
 const CALL_LIMIT_MS = 28_000;
 /** Calls of one batch that run at the same time. */
 const BATCH_CONCURRENCY = 16;
+/** How long the calls of a batch may be worked on before the event loop has a turn; one call is not cut in pieces. */
+const TURN_MS = 2;
 const UNKNOWN = "unknown";
 /** For calls of a batch whose turn did not come in time; who sent them may send them again. */
 const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
@@ -88,6 +93,12 @@ export function methodNotFound(method: string, reason?: string): RpcError {
 	return new RpcError("methodNotFound", message);
 }
 
+/** Why `call` is refused whose parameters have more than `max` characters as JSON; null where they have not. */
+export function oversized({ paramsSize }: RpcCall, max: number): RpcError | null {
+	if (paramsSize <= max) return null;
+	return new RpcError("invalidParams", `invalid params: expected at most ${max} characters in all`);
+}
+
 /** The place of a call in its request. */
 interface Turn {
 	/** When the request should be answered, in ms of the clock's monotonic reading. */
@@ -101,6 +112,8 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 	readonly #dependencies: DispatcherDependencies<Context>;
 	readonly #deadlines: DeadlineQueue;
 	readonly #limitMs: number;
+	/** How long calls have kept the event loop so far, all together. */
+	#workedMs = 0;
 
 	constructor(options: DispatcherOptions, dependencies: DispatcherDependencies<Context>) {
 		this.#maxBatch = options.maxBatch;
@@ -130,7 +143,8 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 	/**
 	 * In order as far as one can tell from outside: calls of ordered methods one after another, and what stands behind
 	 * one begins after it has ended, or has only its result to wait for. What stands between them runs side by side.
-	 * Who only waits takes no place: a hundred waits cost no more time than one, and all fit the request's.
+	 * Who only waits takes no place: a hundred waits cost no more time than one, and all fit the request's. What has
+	 * worked for a while lets others go on: a batch of a hundred dear calls stops nobody.
 	 */
 	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
 		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
@@ -138,8 +152,13 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		const inTurn: Promise<void>[] = [];
 		const begun = this.#now();
 		const until = begun + this.#limitMs;
+		let mark = this.#workedMs;
 		for (const [i, call] of calls.entries()) {
 			if (answers[i] !== null) continue;
+			if (this.#workedMs - mark > TURN_MS) {
+				await new Promise((resolve) => setImmediate(resolve));
+				mark = this.#workedMs;
+			}
 			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);
 			if (this.#dependencies.methods.get(call.method)?.definition.ordered === true) {
 				await new Promise<void>((goOn) => {
@@ -177,12 +196,19 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 			if (call.fault !== null) throw call.fault;
 			if (!known) throw methodNotFound(call.method);
 			if (call.params === null) throw NO_ARRAY;
+			const refused = oversized(
+				call,
+				row?.definition.maxParamsSize ?? fallback?.maxParamsSize(call.method) ?? 0,
+			);
+			if (refused !== null) throw refused;
 			running =
 				row === undefined
 					? fallback?.call(call.method, call.params, context)
 					: row.call(call.params, context);
 		} catch (thrown) {
 			return Promise.resolve(this.#fail(call, name, begun, thrown));
+		} finally {
+			this.#workedMs += this.#now() - begun;
 		}
 		if (running instanceof Promise || running instanceof AnswerLater) {
 			return this.#settle(call, name, begun, Promise.resolve(running), turn);
@@ -228,12 +254,15 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 
 	#succeed(call: RpcCall, name: string, begun: number, result: unknown): RpcAnswer {
 		let answer: RpcAnswer;
+		const from = this.#now();
 		try {
 			answer = okAnswer(call.id, result);
 		} catch (thrown) {
 			return this.#fail(call, name, begun, thrown);
 		}
-		this.#dependencies.onCall?.(name, "ok", (this.#now() - begun) / 1000);
+		const now = this.#now();
+		this.#workedMs += now - from;
+		this.#dependencies.onCall?.(name, "ok", (now - begun) / 1000);
 		return answer;
 	}
 
@@ -262,9 +291,7 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		const weight = methods.get(method)?.definition.weight ?? fallback?.weigh(method) ?? 1;
 		const waitMs = limiter.take(context, call, weight);
 		if (waitMs === 0) return null;
-		const message = `limit exceeded: try again in ${Math.ceil(waitMs / 1000)} s`;
-		const error = new RpcError("rateLimit", message);
-		return this.#fail(call, this.#knownName(method), this.#now(), error, waitMs);
+		return this.#fail(call, this.#knownName(method), this.#now(), rateLimited(waitMs), waitMs);
 	}
 
 	#knownName(method: string): string {

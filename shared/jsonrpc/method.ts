@@ -17,6 +17,19 @@ export class AnswerLater {
 	}
 }
 
+/** Enough for a hash, an address or a block, and whatever a library puts beside it. */
+export const PARAMS_SIZE = 1_024;
+/** A raw transaction with as many blobs as nodes take, or a bundle of smaller ones. */
+export const RAW_PARAMS_SIZE = 2 * 1024 * 1024 + PARAMS_SIZE;
+/** Of a read that is passed on, by whether it runs code: then it may bring some, and whole states. */
+const READ_PARAMS_SIZE = 128 * 1024;
+const HEAVY_READ_PARAMS_SIZE = 1024 * 1024;
+
+/** Characters that the parameters of a read have as JSON at most, by its weight in the rate limit. */
+export function readParamsSize(weight: number): number {
+	return weight > 1 ? HEAVY_READ_PARAMS_SIZE : READ_PARAMS_SIZE;
+}
+
 /** One positional parameter. One whose schema takes undefined may be left out, and only such may follow it. */
 export interface Param {
 	/** As named in errors and in the OpenRPC document. */
@@ -41,6 +54,8 @@ export interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 	readonly result: z.ZodType;
 	/** What a call weighs in the rate limit; 1 unless said. */
 	readonly weight?: number;
+	/** Characters that its parameters have as JSON at most, all together; {@link PARAMS_SIZE} unless said. */
+	readonly maxParamsSize?: number;
 	/**
 	 * True where a batch must run its calls of this kind one after another, in the batch's order; what stands behind one
 	 * begins when it has ended, or has handed over an {@link AnswerLater}.
@@ -61,6 +76,7 @@ export interface MethodDefinition<Needs, Context> {
 	readonly params: readonly Param[];
 	readonly result: z.ZodType;
 	readonly weight: number;
+	readonly maxParamsSize: number;
 	readonly ordered: boolean;
 	/** How many parameters must be there. */
 	readonly required: number;
@@ -95,6 +111,7 @@ export function defineMethod<Needs, Context>() {
 			params,
 			result,
 			weight: spec.weight ?? 1,
+			maxParamsSize: spec.maxParamsSize ?? PARAMS_SIZE,
 			ordered: spec.ordered ?? false,
 			required,
 			invoke: (given, context, needs) =>

@@ -17,6 +17,15 @@ function readString<T>(expects: string, pattern: string, read: (text: string) =>
 		.meta({ description: expects, pattern });
 }
 
+/** A list of up to `max` elements (and `min` at least), whose length is looked at before any of them is. */
+export function boundedList<T extends z.ZodType>(element: T, max: number, expected: string, min = 0) {
+	return z.preprocess((value, context) => {
+		if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
+		context.issues.push({ code: "custom", message: `expected ${expected}`, input: undefined });
+		return z.NEVER;
+	}, z.array(element).min(min).max(max));
+}
+
 /** 32 bytes, to lower-case hex. */
 export const hash = readString("a hash of 32 bytes as 0x hex", "^0[xX][0-9a-fA-F]{64}$", parseHash);
 

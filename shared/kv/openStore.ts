@@ -1,5 +1,5 @@
-// A process's store, by its settings: the folder or the database comes in, the store goes out once this process has it. It
-// waits for a database that does not answer yet, and for another process to let go of the store.
+// Opens a process's store by its settings, in a folder or in a database. It waits for a database that does not answer yet,
+// and for another process to let go of the store.
 
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
@@ -9,6 +9,7 @@ import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPostgres } from "./postgres/postgres.ts";
+import { databaseAddress } from "./postgres/tls.ts";
 
 /** Where it lies: in PostgreSQL where there is a URL, else in a folder. */
 export interface StoreSettings {
@@ -67,6 +68,9 @@ async function openShared(
 	{ url, verify }: { readonly url: string; readonly verify: boolean },
 	{ clock, log, onLost, onWait, stopped }: OpenStoreDependencies,
 ): Promise<SharedStore> {
+	if (databaseAddress(url, verify).isExposed) {
+		log.warn("the database is spoken to in clear text, as sslmode=disable asks: keep its network private");
+	}
 	let until = clock.monotonic() + START_MS;
 	const patience = {
 		signal: stopped,

@@ -1,6 +1,7 @@
 // eth_cancelBundle: a uuid of the client's comes in, 200 goes out, whether there was a bundle under it or not.
 
 import { z } from "zod";
+import { PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleOwner, mayCancel } from "../bundleOwner.ts";
 import { cancelBundle } from "../bundleSchemas.ts";
 import { relayMethod } from "../needs.ts";
@@ -9,6 +10,7 @@ export const eth_cancelBundle = relayMethod({
 	name: "eth_cancelBundle",
 	summary: "Takes back the client's bundle with this replacementUuid; 200 also where there is none.",
 	params: [{ name: "bundle", schema: cancelBundle }],
+	maxParamsSize: 4 * PARAMS_SIZE,
 	result: z.literal(200),
 	ordered: true,
 	handle([{ replacementUuid }], context, { market }) {

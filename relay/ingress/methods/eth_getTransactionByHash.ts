@@ -7,17 +7,17 @@ import {
 	type RpcTransaction,
 } from "../../../shared/ethereum/rpcTransaction.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
-import { relayMethod } from "../needs.ts";
+import { askerOf, relayMethod } from "../needs.ts";
 
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",
 	summary: "A transaction, pending private ones included; gasPrice, v, r, s and yParity are always 0x0.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
-	async handle([wanted], _context, { pending, node, chainId }) {
+	async handle([wanted], context, { pending, node, chainId }) {
 		const own = pending.pending(wanted);
 		if (own !== null) return pendingTransaction(own.tx);
-		const found = await node.transactionByHash(wanted);
+		const found = await node.transactionByHash(wanted, askerOf(context));
 		return found === null ? null : minedTransaction(found as RpcTransaction, chainId);
 	},
 });

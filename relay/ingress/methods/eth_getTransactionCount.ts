@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { address, blockReference } from "../../../shared/jsonrpc/schemas.ts";
-import { relayMethod } from "../needs.ts";
+import { askerOf, relayMethod } from "../needs.ts";
 
 export const eth_getTransactionCount = relayMethod({
 	name: "eth_getTransactionCount",
@@ -13,8 +13,9 @@ export const eth_getTransactionCount = relayMethod({
 		{ name: "block", schema: blockReference.optional() },
 	],
 	result: z.string().describe("the count as 0x hex"),
-	async handle([account, block = "latest"], _context, { pending, node }) {
-		if (block !== "pending") return node.transactionCount(account, block);
-		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account)));
+	async handle([account, block = "latest"], context, { pending, node }) {
+		const asker = askerOf(context);
+		if (block !== "pending") return node.transactionCount(account, block, asker);
+		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account, asker)));
 	},
 });

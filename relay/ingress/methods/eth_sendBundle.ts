@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleHash } from "../bundleOutcome.ts";
 import { bundleClient, mayCancel } from "../bundleOwner.ts";
 import { sendBundle } from "../bundleSchemas.ts";
@@ -17,6 +18,7 @@ export const eth_sendBundle = relayMethod({
 	summary:
 		"Bids on a shared pending transaction: its hash and a signed backrun that pays the fee recipient. Empty txs cancel.",
 	params: [{ name: "bundle", schema: sendBundle }],
+	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.string().describe("the bundle's hash"),
 	ordered: true,
 	async handle([bundle], context, { market, charge }) {

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { relayMethod } from "../needs.ts";
 
 export const eth_sendPrivateTransaction = relayMethod({
@@ -12,6 +13,7 @@ export const eth_sendPrivateTransaction = relayMethod({
 		{ name: "options", schema: z.unknown().optional() },
 		{ name: "more", schema: z.unknown().optional() },
 	],
+	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.never(),
 	handle() {
 		throw methodNotFound(

@@ -1,6 +1,7 @@
 // eth_sendRawTransaction: a signed transaction comes in, its hash goes out once it is on disk.
 
 import { z } from "zod";
+import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { rawBytes } from "../../../shared/jsonrpc/schemas.ts";
 import { relayMethod } from "../needs.ts";
 import { submitRaw } from "../rawSubmission.ts";
@@ -10,6 +11,7 @@ export const eth_sendRawTransaction = relayMethod({
 	summary:
 		"Takes a signed transaction privately, treated as the path says; answers its hash once it is durable.",
 	params: [{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") }],
+	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.string().describe("the transaction's hash"),
 	ordered: true,
 	async handle([raw], context, { submitter }) {

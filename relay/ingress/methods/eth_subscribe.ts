@@ -65,7 +65,7 @@ function subscribeToBundle(
 	const record = bundles.bundle(owner, bundleHash);
 	if (record === null) return id;
 	for (const status of record.blocks) {
-		subscriptions.notify(connection, id, () => bundleBlockView(record, status));
+		subscriptions.notify(connection, id, () => bundleBlockView(record, status, bundles.standing(record)));
 	}
 	return id;
 }

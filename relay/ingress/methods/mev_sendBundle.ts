@@ -1,8 +1,9 @@
-// mev_sendBundle, v0.1: transactions for a range of blocks come in, or a bid with the target's hash first; the
-// bundle's hash goes out. Its hints are checked and lead to nothing: a bundle is shown to builders alone.
+// mev_sendBundle, v0.1: transactions for a range of blocks, or a bid with the target's hash first. Its hints are checked
+// and lead to nothing: a bundle is shown to builders alone.
 
 import { z } from "zod";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";
 import { bundleHash } from "../bundleOutcome.ts";
 import { bundleClient } from "../bundleOwner.ts";
@@ -14,6 +15,7 @@ export const mev_sendBundle = relayMethod({
 	summary:
 		"Takes a bundle for a range of blocks, or with {hash} first a bid on a shared pending transaction.",
 	params: [{ name: "bundle", schema: shareBundle }],
+	maxParamsSize: RAW_PARAMS_SIZE,
 	result: z.object({ bundleHash: z.string() }).describe("the bundle's hash"),
 	ordered: true,
 	async handle([bundle], context, { market, builderNames, refundPercent, charge }) {
@@ -31,6 +33,8 @@ export const mev_sendBundle = relayMethod({
 			const transactions = body.flatMap((entry) =>
 				entry.kind === "tx" ? [{ raw: entry.raw, canRevert: entry.canRevert }] : [],
 			);
+			// The node is asked for an account and an execution of each.
+			charge(context.client, transactions.length - 1);
 			outcome = await market.submit({ ...envelope, body: transactions, refund });
 		}
 		return { bundleHash: bundleHash(outcome, context.client, charge) };

@@ -2,12 +2,12 @@
 // sent many, and would rather not ask for each. What else there is to know of one is at GET /tx/{hash}.
 
 import { z } from "zod";
-import { hash } from "../../../shared/jsonrpc/schemas.ts";
+import { boundedList, hash } from "../../../shared/jsonrpc/schemas.ts";
 import { relayMethod } from "../needs.ts";
 
 /** As many as a journal of some minutes may hold; each may cost a read of the disk. */
 const MAX_HASHES = 1_000;
-const EXPECTED = `expected 1 to ${MAX_HASHES} hashes`;
+const EXPECTED = `1 to ${MAX_HASHES} hashes`;
 
 const status = z.object({
 	hash: z.string(),
@@ -21,9 +21,10 @@ export const service_transactionStatuses = relayMethod({
 	params: [
 		{
 			name: "hashes",
-			schema: z.array(hash, { error: EXPECTED }).min(1, EXPECTED).max(MAX_HASHES, EXPECTED),
+			schema: boundedList(hash, MAX_HASHES, EXPECTED, 1),
 		},
 	],
+	maxParamsSize: MAX_HASHES * 80,
 	result: z.array(status).describe("one for each hash, in their order"),
 	weight: 10,
 	async handle([hashes], _context, { records, statusView }) {

@@ -1,14 +1,15 @@
-// Blocks of the chain, asked of the node: a number or a tag comes in, the header and what else a simulation on top of
-// it, or in it, needs goes out. It follows no chain and keeps nothing.
+// Blocks of the chain as `eth_callMany` reads them, and the blocks that its calls run in.
 
-import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
-import type { NamedBlock } from "../../domain/callMany.ts";
+import { parseAddress, readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
+import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { blockOverrides } from "../engines/callObject.ts";
-import type { Ask, StateOverrides } from "../engines/engine.ts";
 import { isObject, readHex } from "../engines/json.ts";
-import { nodeUnavailable } from "./asking.ts";
+
+/** Asks the node within what is left of the request's deadline. Throws RpcError where it gives no answer. */
+export type AskNode = (call: RpcCall) => Promise<RpcAnswer>;
 
 /** A block of the chain. */
 export interface NodeBlock {
@@ -17,78 +18,41 @@ export interface NodeBlock {
 	readonly mixHash: string | null;
 	/** EIP-4788; null where the chain has none. */
 	readonly beaconRoot: string | null;
-	/** Hashes in order. */
-	readonly transactions: readonly string[];
+	/** Hashes in order, or objects where these were asked for. */
+	readonly transactions: readonly unknown[];
 }
 
 /** The block that calls run in. */
 export interface CallBlock extends BlockContext {
 	/** 32 bytes of hex; null: whatever the node makes of it. */
 	readonly prevRandao: string | null;
+	readonly beaconRoot: string | null;
 }
 
-/** The state that calls run on: that after a block, and what is different. */
-export interface BaseState {
-	/** Number of the block. */
-	readonly block: number;
-	readonly overrides: StateOverrides;
-}
-
-/** The block, or null where the node has none such. Throws {@link nodeUnavailable}. */
-export async function readBlock(ask: Ask, named: NamedBlock): Promise<NodeBlock | null> {
+/** The block, with whole transactions where `full`; null where the node has none such, undefined where it fails. */
+export async function readBlock(
+	ask: AskNode,
+	named: NamedBlock,
+	full = false,
+): Promise<NodeBlock | null | undefined> {
 	const block = typeof named === "bigint" ? toQuantity(named) : named === "pending" ? "latest" : named;
-	const answer = await ask({ method: "eth_getBlockByNumber", params: [block, false] });
-	if (answer.kind !== "result") throw nodeUnavailable();
-	if (answer.value === null) return null;
-	const read = parseBlock(answer.value);
-	if (read === null) throw nodeUnavailable();
-	return read;
+	const answer = await ask({ method: "eth_getBlockByNumber", params: [block, full] });
+	if (!answer.ok) return undefined;
+	return answer.result === null ? null : parseBlock(answer.result);
 }
 
-/** The block as overrides for the node. */
-export function overridesOf(block: CallBlock): Record<string, string> {
-	return {
-		...blockOverrides(block),
-		...(block.prevRandao === null ? {} : { prevRandao: block.prevRandao }),
-	};
-}
-
-/** https://eips.ethereum.org/EIPS/eip-2935#specification */
-const HISTORY_ADDRESS = "0x0000f90827f1c53a10cb7a02335b175320002935";
-/** https://eips.ethereum.org/EIPS/eip-4788#specification */
-const BEACON_ROOTS_ADDRESS = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
-/** Slots of both contracts' rings. */
-const RING_SLOTS = 8191;
-
-/** What a block writes at its start, before its first transaction: its parent's hash into the history's contract. */
-export function historyWrite(parent: Header): StateOverrides {
-	return { [HISTORY_ADDRESS]: { stateDiff: { [word(parent.number % RING_SLOTS)]: parent.hash } } };
-}
-
-/** What else it writes then: the beacon block's root and its own time. */
-export function beaconRootWrite({ header, beaconRoot }: NodeBlock): StateOverrides {
-	if (beaconRoot === null) return {};
-	const slot = header.timestamp % RING_SLOTS;
-	const stateDiff = { [word(slot)]: word(header.timestamp), [word(slot + RING_SLOTS)]: beaconRoot };
-	return { [BEACON_ROOTS_ADDRESS]: { stateDiff } };
-}
-
-/** 32 bytes of hex. */
-function word(value: number): string {
-	return `0x${value.toString(16).padStart(64, "0")}`;
-}
-
-function parseBlock(value: unknown): NodeBlock | null {
-	if (!isObject(value) || !Array.isArray(value.transactions)) return null;
+function parseBlock(value: unknown): NodeBlock | undefined {
+	if (!isObject(value) || !Array.isArray(value.transactions)) return undefined;
 	const [number, timestamp, gasLimit, gasUsed] = [
 		readQuantity(value.number),
 		readQuantity(value.timestamp),
 		readQuantity(value.gasLimit),
 		readQuantity(value.gasUsed),
 	];
-	const [hash, parentHash, miner] = [readHex(value.hash), readHex(value.parentHash), readHex(value.miner)];
-	if (number === null || timestamp === null || gasLimit === null || gasUsed === null) return null;
-	if (hash === null || parentHash === null || miner === null) return null;
+	const [hash, parentHash] = [readHex(value.hash), readHex(value.parentHash)];
+	const miner = typeof value.miner === "string" ? parseAddress(value.miner) : null;
+	if (number === null || timestamp === null || gasLimit === null || gasUsed === null) return undefined;
+	if (hash === null || parentHash === null || miner === null) return undefined;
 	return {
 		header: {
 			number: Number(number),
@@ -104,6 +68,51 @@ function parseBlock(value: unknown): NodeBlock | null {
 		},
 		mixHash: readHex(value.mixHash),
 		beaconRoot: readHex(value.parentBeaconBlockRoot),
-		transactions: value.transactions.map((hash) => readHex(hash) ?? ""),
+		transactions: value.transactions,
+	};
+}
+
+/** `block` as it was, for calls in it. */
+export function contextOf({ header, mixHash, beaconRoot }: NodeBlock, blobBaseFee: bigint): CallBlock {
+	return {
+		stateBlock: header.number,
+		number: header.number,
+		timestamp: header.timestamp,
+		baseFee: header.baseFee,
+		blobBaseFee,
+		gasLimit: header.gasLimit,
+		feeRecipient: header.miner,
+		prevRandao: mixHash,
+		beaconRoot,
+	};
+}
+
+/** The block of each bundle: `within`, and each further one a block and `slotSeconds` later; overrides stay. */
+export function blocksOf(
+	bundles: readonly CallBundle[],
+	within: CallBlock,
+	slotSeconds: number,
+): readonly CallBlock[] {
+	let block = within;
+	return bundles.map(({ blockOverride }, i) => {
+		if (i > 0) block = { ...block, number: block.number + 1, timestamp: block.timestamp + slotSeconds };
+		const { blockNumber, timestamp, baseFee, gasLimit, coinbase } = blockOverride;
+		block = {
+			...block,
+			number: blockNumber ?? block.number,
+			timestamp: timestamp ?? block.timestamp,
+			baseFee: baseFee ?? block.baseFee,
+			gasLimit: gasLimit ?? block.gasLimit,
+			feeRecipient: coinbase ?? block.feeRecipient,
+		};
+		return block;
+	});
+}
+
+/** The block as overrides of a call's. */
+export function overridesOf(block: CallBlock): Record<string, string> {
+	return {
+		...blockOverrides(block),
+		...(block.prevRandao === null ? {} : { prevRandao: block.prevRandao }),
 	};
 }

@@ -5,7 +5,6 @@ import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization, DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
-import type { StateOverrides } from "./engine.ts";
 
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */
 const MAX_UINT128 = (1n << 128n) - 1n;
@@ -40,6 +39,16 @@ export function blockOverrides(block: BlockContext): Record<string, string> {
 	};
 }
 
+/** {@link callObject} with the fees that it is signed for: a node that validates asks for the most that it can cost. */
+export function signedCall(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+	if (tx.gasPrice !== null) return callObject(tx, block);
+	const fees = {
+		maxFeePerGas: toQuantity(tx.maxFeePerGas),
+		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+	};
+	return { ...callObject(tx, block), ...fees };
+}
+
 /**
  * Both fees are the price that is really paid: without validation anvil takes the base fee for 0 and would charge
  * the tip alone; geth charges the same either way. So the sender's balance is exact behind it.
@@ -67,25 +76,6 @@ function authorizationObject(authorization: Authorization): Record<string, strin
 	};
 }
 
-/** Nothing real is at these addresses: an overridden contract that is called for what it answers, and its caller. */
+/** Nothing real is at these addresses: a contract that reads for us in a block behind, and its caller. */
 export const PROBE_ADDRESS = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
 export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
-
-/** TIMESTAMP PUSH0 MSTORE PUSH1 32 PUSH0 RETURN */
-const TIMESTAMP_CODE = "0x425f5260205ff3";
-/** A time that no node answers of itself. */
-const PROBE_TIME = "0xfffffffe";
-
-/** What the engines' probes have in common: a call whose answer shows that both kinds of overrides are honoured. */
-export const PROBE: {
-	readonly call: Readonly<Record<string, string>>;
-	readonly state: StateOverrides;
-	readonly block: Readonly<Record<string, string>>;
-	/** What the call returns. */
-	readonly answer: string;
-} = {
-	call: { from: PROBE_CALLER, to: PROBE_ADDRESS, gas: toQuantity(100_000n) },
-	state: { [PROBE_ADDRESS]: { code: TIMESTAMP_CODE } },
-	block: { time: PROBE_TIME },
-	answer: `0x${PROBE_TIME.slice(2).padStart(64, "0")}`,
-};

@@ -1,15 +1,23 @@
-// What an engine is: one way to let the node run a sender's transactions in the next block. Pure types. What goes in
-// is the chain and the block, what comes out is how each transaction fared; the relay's own rules are not its matter.
+// What the ways to let the node run transactions have in common: what they are given, and how they ask.
 
+import { parseQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
-import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
+import type {
+	BlockContext,
+	SimulatedAccount,
+	SimulationError,
+	SimulationOutcome,
+} from "../../domain/simulation.ts";
 
-export type EngineName = "eth_simulateV1" | "debug_traceCall" | "eth_call";
+/** Methods of the node by which transactions are run, the better one first. */
+export const ENGINE_NAMES = ["eth_simulateV1", "debug_traceCall"] as const;
+export type EngineName = (typeof ENGINE_NAMES)[number];
 
-/** The node, as far as simulations need it. Throws an UpstreamError where no verdict was had in `timeoutMs`. */
+/** The node, as far as simulations need it. Both throw an UpstreamError where no verdict was had in `timeoutMs`. */
 export interface SimulationNode {
 	call(call: RpcCall, timeoutMs: number): Promise<RpcAnswer>;
+	batch(calls: readonly RpcCall[], timeoutMs: number): Promise<readonly RpcAnswer[]>;
 }
 
 /** What is assumed of accounts instead of what the state says, by lower-case address; as nodes take it. */
@@ -26,11 +34,24 @@ export interface AccountOverride {
 /** Transactions that the relay's own rules let run, one after another; never empty. */
 export interface EngineRequest {
 	readonly block: BlockContext;
-	/** Of one sender, but for the last one, which may be another's. */
+	/** 32 bytes of hex each, drawn for this request alone: nobody knows the block's own beforehand. */
+	readonly prevRandao: string;
+	readonly beaconRoot: string;
 	readonly chain: readonly DecodedTransaction[];
-	/** Whether it matters what the last one pays: then it must be exact, and nothing its contracts do may forge it. */
+	/** All senders', before any of the request's transactions. */
+	readonly accounts: ReadonlyMap<string, SimulatedAccount>;
+	/** Hashes of those that may fail. */
+	readonly mayFail: ReadonlySet<string>;
+	/** Whether it matters what the last one pays. */
 	readonly measured: boolean;
-	readonly overrides: StateOverrides;
+	/** Whether what does not fit into the block may be run in the next one. */
+	readonly mayWait: boolean;
+}
+
+/** A request from one of its transactions on. */
+export interface Part extends EngineRequest {
+	/** What those before left behind, as far as it differs from the block's state. */
+	readonly state: StateOverrides;
 }
 
 /** What the node said to one call, sorted. */
@@ -40,46 +61,31 @@ export type NodeAnswer =
 	| { readonly kind: "failed"; readonly error: SimulationError }
 	/** It does not serve the method, or not with these params. */
 	| { readonly kind: "refused" }
-	/** No verdict: it did not answer, or could not. */
-	| { readonly kind: "fault" };
+	/** No verdict: it did not answer, or could not; perhaps since it does not have the block that was named yet. */
+	| { readonly kind: "fault"; readonly isMissing?: boolean };
 
-/** Asks the node one thing within what is left of the simulation's deadline; never throws for a node's failure. */
-export type Ask = (call: RpcCall) => Promise<NodeAnswer>;
+/** Asks the node, in one request, within what is left of the simulation's deadline; never throws for a node's failure. */
+export type Ask = (calls: readonly RpcCall[]) => Promise<readonly NodeAnswer[]>;
 
-/** How one transaction fared. */
-export interface Step {
-	readonly outcome: SimulationOutcome;
-	/** The next transaction's sender's wei behind it; null: the engine can't tell, it did not change, or nothing follows. */
-	readonly balance: bigint | null;
-}
-
-export type EngineAnswer =
-	| {
-			readonly kind: "ran";
-			/** From the front; the last one is the first that failed, if one did. */
-			readonly steps: readonly Step[];
-			/** The last one failed, and the node did not say why: another engine may know. */
-			readonly vague: boolean;
-	  }
-	/** This engine does not serve such a chain on this node: the next one may. */
-	| { readonly kind: "refused" };
-
-/** One way to simulate. */
-export interface Engine {
-	readonly name: EngineName;
-	/** Whether it runs more than one transaction; if not, it answers for the first one alone. */
-	readonly sequences: boolean;
-	/** Whether it tells if a transaction emitted an event. */
-	readonly events: boolean;
-	/** A cheap call that succeeds where the engine is served. */
-	readonly probe: RpcCall;
-	/** Whether `result` is what the probe answers where overrides are honoured. */
-	probed(result: unknown): boolean;
-	run(request: EngineRequest, ask: Ask): Promise<EngineAnswer>;
+/** Wei that the sender of the part's first transaction holds, as far as it is known. */
+export function firstBalance({ chain, state, accounts }: Part): bigint | null {
+	const from = chain[0]?.from ?? "";
+	const changed = state[from]?.balance;
+	return changed === undefined ? (accounts.get(from)?.balance ?? null) : parseQuantity(changed);
 }
 
 /** What a simulation without a verdict answers. */
-export const NO_VERDICT: Step = {
-	outcome: { ok: false, error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" } },
-	balance: null,
+export const NO_VERDICT: SimulationOutcome = {
+	ok: false,
+	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
+
+/** Whether nothing is run behind `outcome`, which is of the request's transaction at `index`. */
+export function endsWith(
+	{ chain, mayFail }: Pick<EngineRequest, "chain" | "mayFail">,
+	outcome: SimulationOutcome,
+	index: number,
+): boolean {
+	if (outcome.ok) return false;
+	return outcome.error.code === "NODE_UNAVAILABLE" || !mayFail.has(chain[index]?.hash ?? "");
+}

@@ -1,166 +1,278 @@
-// Engine of `eth_simulateV1`: a whole chain in one call. Between the transactions a contract that does not exist is
-// asked for the next sender's balance, so that it is exact behind each of them, whatever came in from elsewhere; around
-// a measured one it is asked for the fee recipient's.
-// The node's `validation` is off. https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
+// Runs transactions by `eth_simulateV1`, one behind another in the block that they are for, as the node would run that
+// block: its `validation` is on, which alone lets contracts see the base fee on every node, and nothing is in the state
+// that the block would not have. What is asked for is read in a block behind it.
+// https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
-import { toQuantity } from "../../../shared/ethereum/hex.ts";
-import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
+import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
-import type { SimulationError } from "../../domain/simulation.ts";
-import {
-	accountBalance,
-	type BalanceProbe,
-	measuredGain,
-	PROBE_GAS,
-	probeCall,
-	probeOverrides,
-} from "./balanceProbe.ts";
-import { blockOverrides, callObject, PROBE } from "./callObject.ts";
-import type { Ask, Engine, EngineAnswer, EngineRequest, Step } from "./engine.ts";
-import { NO_VERDICT } from "./engine.ts";
-import { type CallResult, executionError, readCalls } from "./simulateResults.ts";
-import { receivedByLogs } from "./transfers.ts";
+import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
+import { findFundsProblem } from "../checks.ts";
+import { revertError } from "../revertReason.ts";
+import { blockOverrides, PROBE_ADDRESS, PROBE_CALLER, signedCall } from "./callObject.ts";
+import { type Ask, endsWith, firstBalance, NO_VERDICT, type NodeAnswer, type Part } from "./engine.ts";
+import { isObject, readHex } from "./json.ts";
+import { emitsEvents } from "./transfers.ts";
+import { readExecutionError } from "./verdicts.ts";
 
-export const simulateV1: Engine = {
-	name: "eth_simulateV1",
-	sequences: true,
-	events: true,
-	probe: simulateCall(
-		{ blockOverrides: PROBE.block, stateOverrides: PROBE.state, calls: [PROBE.call] },
-		"latest",
-	),
-	probed: (result) => readCalls(result, 1)?.[0]?.returnData === PROBE.answer,
-	run,
-};
+/** Seconds between a block and the one behind it, where that is ours to say. */
+const SLOT_SECONDS = 12;
+/** Gas of the question in the block behind; it uses 25,000. */
+export const QUESTION_GAS = 50_000n;
+/** Answers the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
+const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
+/** geth's code of what failed otherwise than by a revert. */
+const VM_ERROR_CODE = -32015;
 
-/** How the first transactions of a chain fared, or that the node would not run all of them. */
-type PrefixAnswer = EngineAnswer | { readonly kind: "rejected"; readonly error: SimulationError };
+export type PartAnswer =
+	| {
+			readonly kind: "ran";
+			/** From the part's first transaction on; the last one is the first that failed and must not, if one did. */
+			readonly outcomes: readonly SimulationOutcome[];
+			/** How many of them, from the front, had all the gas that they ask for. */
+			readonly judged: number;
+			/** The last one failed, and the node did not say why. */
+			readonly vague: boolean;
+	  }
+	/** The node does not take it. */
+	| { readonly kind: "refused" };
 
-async function run(request: EngineRequest, ask: Ask): Promise<EngineAnswer> {
-	const { length } = request.chain;
-	const whole = await runPrefix(request, length, ask);
+/** How the first transactions of a part fared, or that the node would not run all of them. */
+type PrefixAnswer =
+	| (PartAnswer & { readonly balance?: bigint | null })
+	| { readonly kind: "rejected"; readonly error: SimulationError };
+
+/** Runs `part` on a node that gives all that it runs in one request `gasCap` gas together; in one request, if it can. */
+export async function simulatePart(part: Part, gasCap: bigint, ask: Ask): Promise<PartAnswer> {
+	const { length } = part.chain;
+	const run = (count: number, blocks = [count]) => runPrefix(part, count, blocks, gasCap, ask);
+	const whole = await run(length);
 	if (whole.kind !== "rejected") return whole;
-	// One transaction that can't be executed (its value is not there) makes the node reject them all, and it does
-	// not say which: halve until it is found.
+	if (part.mayWait && whole.error.code === "GAS_LIMIT_TOO_HIGH") {
+		const spread = await run(length, fillBlocks(part));
+		if (spread.kind !== "rejected") return spread;
+	}
+	// One transaction that can't be executed makes the node reject them all, and it does not say which: halve until it
+	// is found.
 	let { error } = whole;
-	let steps: readonly Step[] = [];
+	let outcomes: readonly SimulationOutcome[] = [];
+	let balance = firstBalance(part);
 	let rejected = length;
-	while (rejected - steps.length > 1) {
-		const middle = (steps.length + rejected) >> 1;
-		const part = await runPrefix(request, middle, ask);
-		if (part.kind === "rejected") {
+	while (rejected - outcomes.length > 1) {
+		const middle = (outcomes.length + rejected) >> 1;
+		const prefix = await run(middle);
+		if (prefix.kind === "rejected") {
 			rejected = middle;
-			error = part.error;
+			error = prefix.error;
 			continue;
 		}
-		if (part.kind === "refused") return part;
-		if (part.steps.some((step) => !step.outcome.ok)) return part;
-		steps = part.steps;
+		if (prefix.kind === "refused" || prefix.judged < middle) return prefix;
+		const last = prefix.outcomes.at(-1);
+		if (last !== undefined && endsWith(part, last, prefix.outcomes.length - 1)) return prefix;
+		({ outcomes, balance = null } = prefix);
 	}
-	return { kind: "ran", steps: [...steps, { outcome: { ok: false, error }, balance: null }], vague: false };
+	const tx = part.chain[outcomes.length];
+	// In our own words, with the amounts, where it is for want of funds.
+	if (tx !== undefined && balance !== null) error = findFundsProblem(tx, balance) ?? error;
+	const all = [...outcomes, { ok: false, error } as const];
+	return { kind: "ran", outcomes: all, judged: all.length, vague: false };
 }
 
-async function runPrefix(request: EngineRequest, length: number, ask: Ask): Promise<PrefixAnswer> {
-	const script = scriptOf(request, length);
-	const answer = await ask(prefixCall(request, script));
-	switch (answer.kind) {
-		case "refused":
-			return answer;
+/** How many transactions go into each block where they do not all fit into one, by their gas limits. */
+function fillBlocks({ chain, block }: Part): number[] {
+	const counts = [0];
+	let room = block.gasLimit;
+	for (const { gasLimit } of chain) {
+		if (gasLimit > room) {
+			counts.push(0);
+			room = block.gasLimit;
+		}
+		room -= gasLimit;
+		counts.push((counts.pop() ?? 0) + 1);
+	}
+	return counts;
+}
+
+async function runPrefix(
+	part: Part,
+	count: number,
+	blocks: readonly number[],
+	gasCap: bigint,
+	ask: Ask,
+): Promise<PrefixAnswer> {
+	const measured = part.measured && count === part.chain.length;
+	const call = simulateCall(part, blocks);
+	const [answer, without] = await ask(measured ? [call, simulateCall(part, [count - 1])] : [call]);
+	switch (answer?.kind) {
 		case "failed":
 			return { kind: "rejected", error: answer.error };
-		case "fault":
-			return { kind: "ran", steps: [NO_VERDICT], vague: false };
-		case "result":
-			return readSteps(request, script, answer.value);
-	}
-}
-
-/** What is run: transactions of the chain, and questions in front of them and behind. */
-type ScriptItem = { readonly tx: DecodedTransaction; readonly measured: boolean } | BalanceProbe;
-
-/**
- * The first `length` transactions, in front of each but the first the question for its sender's balance. A measured
- * one has two questions in front, the first of which pays its gas price, and one behind.
- */
-function scriptOf({ chain, block, measured }: EngineRequest, length: number): readonly ScriptItem[] {
-	const script: ScriptItem[] = [];
-	for (const [i, tx] of chain.entries()) {
-		const probe: BalanceProbe = { account: tx.from, price: null };
-		const isMeasured = measured && i === chain.length - 1;
-		if (i >= length) {
-			// How much is left for the next one is told also where that is not run.
-			script.push(probe);
-			break;
+		case "refused":
+			return answer;
+		case "result": {
+			const results = readCalls(answer.value, count, blocks.length);
+			if (results === null) break;
+			const read = readOutcomes(part, results, gasCap);
+			return measured ? withPayment(part, read, results, without) : read;
 		}
-		if (isMeasured) script.push({ ...probe, price: effectiveGasPrice(tx, block.baseFee) }, probe);
-		else if (i > 0) script.push(probe);
-		script.push({ tx, measured: isMeasured });
-		if (isMeasured) script.push(probe);
 	}
-	return script;
-}
-
-function prefixCall(request: EngineRequest, script: readonly ScriptItem[]): RpcCall {
-	const { block } = request;
-	const calls = script.map((item) =>
-		"tx" in item ? callObject(item.tx, block) : probeCall(item, block.feeRecipient),
-	);
-	const stateOverrides = { ...request.overrides, ...probeOverrides(probesOf(script)) };
-	const roomy = { ...block, gasLimit: roomFor(request) };
-	return simulateCall(
-		{ blockOverrides: blockOverrides(roomy), stateOverrides, calls },
-		toQuantity(block.stateBlock),
-	);
-}
-
-function probesOf(script: readonly ScriptItem[]): readonly BalanceProbe[] {
-	return script.filter((item): item is BalanceProbe => !("tx" in item));
+	return { kind: "ran", outcomes: [NO_VERDICT], judged: 1, vague: false };
 }
 
 /**
- * The block's gas limit, raised where the chain's limits add up to more: those behind would go into a later block,
- * which is no reason to fail.
+ * The question for the node: the first transactions of `part`, so many in each block, and in a block behind them what
+ * the fee recipient holds, and the sender of the next transaction.
  */
-function roomFor(request: EngineRequest): bigint {
-	const { block, chain } = request;
-	const probes = probesOf(scriptOf(request, chain.length)).length;
-	const wanted = chain.reduce((sum, tx) => sum + tx.gasLimit, PROBE_GAS * BigInt(probes));
-	if (wanted > block.gasLimit) return wanted;
-	return block.gasLimit;
+function simulateCall(part: Part, blocks: readonly number[]): RpcCall {
+	const { chain, block, prevRandao, beaconRoot, state } = part;
+	let count = 0;
+	const simulated = blocks.map((size, i) => {
+		const calls = chain.slice(count, count + size).map((tx) => signedCall(tx, block));
+		count += size;
+		return {
+			blockOverrides: { ...blockOverrides(behind(block, i)), prevRandao, beaconRoot },
+			...(i === 0 ? { stateOverrides: state } : {}),
+			calls,
+		};
+	});
+	const { number, timestamp } = behind(block, blocks.length);
+	const asked = [block.feeRecipient, chain[count]?.from ?? block.feeRecipient];
+	const question = {
+		blockOverrides: {
+			number: toQuantity(number),
+			time: toQuantity(timestamp),
+			baseFeePerGas: "0x0",
+		},
+		stateOverrides: { [PROBE_ADDRESS]: { code: BALANCES_CODE } },
+		calls: [
+			{
+				from: PROBE_CALLER,
+				to: PROBE_ADDRESS,
+				gas: toQuantity(QUESTION_GAS),
+				gasPrice: "0x0",
+				input: `0x${asked.map((address) => address.slice(2).padStart(64, "0")).join("")}`,
+			},
+		],
+	};
+	const options = {
+		blockStateCalls: [...blocksBetween(block), ...simulated, question],
+		validation: true,
+	};
+	return { method: "eth_simulateV1", params: [options, toQuantity(block.stateBlock)] };
 }
 
-function simulateCall(block: object, stateBlock: string): RpcCall {
-	const options = { blockStateCalls: [block], validation: false, traceTransfers: true };
-	return { method: "eth_simulateV1", params: [options, stateBlock] };
+function behind(block: BlockContext, count: number): BlockContext {
+	return { ...block, number: block.number + count, timestamp: block.timestamp + count * SLOT_SECONDS };
 }
 
-function readSteps(request: EngineRequest, script: readonly ScriptItem[], value: unknown): EngineAnswer {
-	const calls = readCalls(value, script.length);
-	if (calls === null) return { kind: "ran", steps: [NO_VERDICT], vague: false };
-	const steps: Step[] = [];
-	for (const [i, call] of calls.entries()) {
-		const item = script[i];
-		if (item === undefined || !("tx" in item)) continue;
-		if (!call.success) {
-			const error = executionError(call, item.tx);
-			const known = error ?? { code: "EXECUTION_FAILED", message: "execution failed" };
-			const step: Step = { outcome: { ok: false, error: known }, balance: null };
-			return { kind: "ran", steps: [...steps, step], vague: error === null };
-		}
+/** Empty blocks from the state's on: nodes fill such a gap with times of their own, which can be later than ours. */
+function blocksBetween({ stateBlock, number, timestamp }: BlockContext): object[] {
+	const count = number - stateBlock - 1;
+	return Array.from({ length: count }, (_, i) => ({
+		blockOverrides: { number: toQuantity(stateBlock + 1 + i), time: toQuantity(timestamp - count + i) },
+		calls: [],
+	}));
+}
+
+/** How one call fared. */
+interface CallResult {
+	readonly success: boolean;
+	readonly gasUsed: bigint;
+	/** Lower-case 0x hex. */
+	readonly returnData: string;
+	readonly emitsEvents: boolean;
+	readonly error: { readonly code: number | null; readonly message: string; readonly data: unknown };
+}
+
+/** The results of `count` transactions in `blocks` blocks, and of the question behind; null where they are not all. */
+function readCalls(value: unknown, count: number, blocks: number): readonly CallResult[] | null {
+	if (!Array.isArray(value)) return null;
+	// From the end: nodes may have put more in front.
+	const calls = value.slice(-blocks - 1).flatMap((block: unknown) => (isObject(block) ? block.calls : null));
+	const results = calls.map(readCall).filter((call) => call !== null);
+	return calls.length === count + 1 && results.length === calls.length ? results : null;
+}
+
+function readCall(call: unknown): CallResult | null {
+	if (!isObject(call)) return null;
+	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
+	const returnData = readHex(call.returnData);
+	if (gasUsed === null || returnData === null) return null;
+	const error = isObject(call.error) ? call.error : {};
+	return {
+		success: call.status === "0x1",
+		gasUsed,
+		returnData,
+		emitsEvents: emitsEvents(call.logs),
+		error: {
+			code: typeof error.code === "number" ? error.code : null,
+			message: typeof error.message === "string" ? error.message : "",
+			data: error.data,
+		},
+	};
+}
+
+function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint): Ran {
+	const outcomes: SimulationOutcome[] = [];
+	let judged = 0;
+	let used = 0n;
+	for (const [i, call] of results.slice(0, -1).entries()) {
+		const tx = part.chain[i];
+		if (tx === undefined) break;
+		if (judged === i && used + tx.gasLimit <= gasCap) judged += 1;
+		used += call.gasUsed;
 		const { gasUsed, emitsEvents } = call;
-		const paid = item.measured
-			? measuredGain({ priced: calls[i - 2], before: calls[i - 1], tx: call, after: calls[i + 1] })
-			: receivedByLogs(call.logs, request.block.feeRecipient);
-		steps.push({
-			outcome: { ok: true, gasUsed, emitsEvents, paid },
-			balance: balanceBehind(item, calls[i + 1]),
-		});
+		const error = call.success ? null : executionError(call, tx);
+		const outcome: SimulationOutcome = call.success
+			? { ok: true, gasUsed, emitsEvents, paid: null }
+			: { ok: false, error: error ?? { code: "EXECUTION_FAILED", message: "execution failed" } };
+		outcomes.push(outcome);
+		if (endsWith(part, outcome, i)) return { kind: "ran", outcomes, judged, vague: error === null };
 	}
-	return { kind: "ran", steps, vague: false };
+	return { kind: "ran", outcomes, judged, vague: false, balance: readWord(results.at(-1), 1) };
 }
 
-/** Nothing stands behind a measured one: what is asked there is not for a sender. */
-function balanceBehind(item: { readonly measured: boolean }, next: CallResult | undefined): bigint | null {
-	return item.measured ? null : accountBalance(next);
+type Ran = Extract<PartAnswer, { kind: "ran" }> & { readonly balance?: bigint | null };
+
+/**
+ * Adds what the last transaction brought to the fee recipient by transfers, never below zero: by what it holds more
+ * behind all of them than behind all but the last, less the fees. Unlike logs, balances can't be forged.
+ */
+function withPayment(
+	part: Part,
+	ran: Ran,
+	results: readonly CallResult[],
+	without: NodeAnswer | undefined,
+): Ran {
+	const last = ran.outcomes.at(-1);
+	const tx = part.chain.at(-1);
+	if (tx === undefined || last?.ok !== true || ran.outcomes.length < part.chain.length) return ran;
+	const before = without?.kind === "result" ? readCalls(without.value, part.chain.length - 1, 1) : null;
+	const [held, holds] = [readWord(before?.at(-1), 0), readWord(results.at(-1), 0)];
+	if (held === null || holds === null) return ran;
+	const { baseFee, blobBaseFee, feeRecipient } = part.block;
+	const price = effectiveGasPrice(tx, baseFee);
+	let fees = last.gasUsed * (price - baseFee);
+	if (tx.from === feeRecipient) fees -= last.gasUsed * price + blobGas(tx) * blobBaseFee;
+	const gain = holds - held - fees;
+	const paid = gain > 0n ? gain : 0n;
+	return { ...ran, outcomes: [...ran.outcomes.slice(0, -1), { ...last, paid }] };
+}
+
+function readWord(answer: CallResult | undefined, index: 0 | 1): bigint | null {
+	if (answer?.success !== true || answer.returnData.length !== 2 + 2 * 64) return null;
+	return BigInt(`0x${answer.returnData.slice(2 + 64 * index, 66 + 64 * index)}`);
+}
+
+/** Why a call failed, or null where the node does not say (anvil: `execution failed`, for everything). */
+function executionError(call: CallResult, tx: DecodedTransaction): SimulationError | null {
+	const { code, message, data } = call.error;
+	const revertData = readHex(data) ?? call.returnData;
+	const named = readExecutionError(code, message, revertData);
+	if (named !== null) return named;
+	if (code === VM_ERROR_CODE) return null;
+	// Only a revert hands back data, or gas; authorizations give some back in any case.
+	if (revertData !== "0x") return revertError(revertData);
+	const spentAll = call.gasUsed >= tx.gasLimit;
+	return spentAll || tx.authorizationList.length > 0 ? null : revertError("0x");
 }

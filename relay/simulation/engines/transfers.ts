@@ -1,38 +1,19 @@
-// What an address got by transfers of Ether in one transaction: its logs or its frames, as a node told them, come in;
-// wei go out, less what the address sent. Fees are no transfers. What was undone does not count.
+// What a node's logs and frames say of transfers of Ether: which logs are none of a contract's, and what an address got
+// in one transaction. Fees are no transfers, and what was undone does not count.
 
 import { parseQuantity } from "../../../shared/ethereum/hex.ts";
 import { isObject, readHex } from "./json.ts";
 
-/** Where `traceTransfers` makes transfers of Ether appear as logs: no contract's events. */
-const TRANSFER_LOG_ADDRESS = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
-/** keccak256("Transfer(address,address,uint256)") */
-const TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+/** Of the system's own logs: each transfer of Ether is one from Amsterdam on. https://eips.ethereum.org/EIPS/eip-7708 */
+const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
+
+/** Whether one of `logs`, as a node gives them, is a contract's. */
+export function emitsEvents(logs: unknown): boolean {
+	return Array.isArray(logs) && logs.some((log) => isObject(log) && readHex(log.address) !== SYSTEM_ADDRESS);
+}
+
 /** A delegatecall's value is only shown, and a callcode's goes to the caller itself. */
 const TRANSFERRING = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
-
-/** Whether it is one of the logs that stand for a transfer of Ether. */
-export function isTransferLog(log: Readonly<Record<string, unknown>>): boolean {
-	return typeof log.address === "string" && log.address.toLowerCase() === TRANSFER_LOG_ADDRESS;
-}
-
-/**
- * Wei that `recipient` (lower case) got by the transfers among `logs`; never below zero. As good as the node's logs:
- * reth and anvil leave out what a selfdestruct sends, and older geths show what a callcode does not.
- */
-export function receivedByLogs(logs: readonly unknown[], recipient: string): bigint {
-	const topic = `0x${recipient.slice(2).padStart(64, "0")}`;
-	let sum = 0n;
-	for (const log of logs) {
-		if (!isObject(log) || !isTransferLog(log) || !Array.isArray(log.topics)) continue;
-		const [event, from, to] = log.topics.map(readHex);
-		const data = readHex(log.data);
-		if (event !== TRANSFER_TOPIC || data === null || data.length !== 66) continue;
-		if (to === topic) sum += BigInt(data);
-		if (from === topic) sum -= BigInt(data);
-	}
-	return sum > 0n ? sum : 0n;
-}
 
 /** Wei that `recipient` (lower case) got in a transaction of which `root` is callTracer's answer; never below zero. */
 export function receivedByFrames(root: unknown, recipient: string): bigint {

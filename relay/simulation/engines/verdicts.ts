@@ -7,7 +7,7 @@ import type { SimulationError, SimulationErrorCode } from "../../domain/simulati
 import { revertError } from "../revertReason.ts";
 import type { NodeAnswer } from "./engine.ts";
 
-type Meaning = "refused" | "fault" | readonly [code: SimulationErrorCode, message: string];
+type Meaning = "refused" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
 const FAILED = ["EXECUTION_FAILED", "execution failed"] as const;
 const NONCE_LOW = ["NONCE_TOO_LOW", "nonce too low"] as const;
@@ -56,7 +56,7 @@ const DEFAULTS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
 /** Words, as letters and digits alone, and what they mean; the first that is found counts. */
 const WORDS: readonly (readonly [words: RegExp, meaning: Meaning])[] = [
 	// The state is not there, or not yet: nothing is known about the transaction.
-	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "fault"],
+	[/headernotfound|headerforhashnotfound|blocknotfound|unknownblock|blockoutofrange/, "missing"],
 	[/missingtrienode|state(is)?(not|un)available|historicalstate|nostateavailable|pruned/, "fault"],
 	[/executionaborted|timeout|timedout|toomanyrequests|ratelimit|overloaded|serverbusy/, "fault"],
 	[/intrinsicgas|callgascostmorethangaslimit|gasfloormorethangaslimit|floordatagas/, INTRINSIC],
@@ -92,6 +92,7 @@ export function readAnswer(answer: RpcAnswer): NodeAnswer {
 	const { code, message, data } = answer.error;
 	if (isRevert(code, message)) return { kind: "failed", error: revertError(data) };
 	const meaning = CODES.get(code) ?? findWords(message) ?? DEFAULTS.get(code) ?? "fault";
+	if (meaning === "missing") return { kind: "fault", isMissing: true };
 	if (typeof meaning === "string") return { kind: meaning };
 	return { kind: "failed", error: { code: meaning[0], message: meaning[1] } };
 }

@@ -70,6 +70,9 @@ export function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
 	return null;
 }
 
+/** Accounts of an access list at most, twice what a transaction's gas pays for (EIP-7825): a megabyte is long to read. */
+const MAX_ACCOUNTS = 16_384;
+
 function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
 	const outerEnd = reader.openList("accessList");
 	const entries: AccessListEntry[] = [];
@@ -79,6 +82,7 @@ function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
 		const storageKeys = readHexList(reader, "accessList storageKeys", 32);
 		reader.closeList("accessList entry", entryEnd);
 		entries.push({ address, storageKeys });
+		if (entries.length > MAX_ACCOUNTS) reader.fail(`accessList: expected at most ${MAX_ACCOUNTS} accounts`);
 	}
 	reader.closeList("accessList", outerEnd);
 	return entries;

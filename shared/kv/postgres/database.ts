@@ -1,5 +1,5 @@
-// Connections to one database: a URL comes in, answers to queries go out. It gives up in time, does not try again and
-// again where nobody answers, and comes back by itself; what is asked is not known here.
+// Connections to one database. It gives up in time, does not try again and again where nobody answers, and comes back by
+// itself; what is asked is not known here.
 
 import pg from "pg";
 import { type Clock, withDeadline } from "../../clock.ts";
@@ -148,7 +148,10 @@ export class Database {
 		} catch (thrown) {
 			if (!/does not support SSL/.test(String(thrown))) throw thrown;
 			if (!this.#address.mayBeClear)
-				throw new DatabaseRefusedError("no TLS", "a server that has it, or another sslmode");
+				throw new DatabaseRefusedError(
+					"no TLS",
+					"a server that has it, or sslmode=disable for clear text in a network of one's own",
+				);
 			await this.#pool?.end();
 			this.#pool = null;
 			this.#address = { ...this.#address, ssl: null, mayBeClear: false };

@@ -1,5 +1,6 @@
-// How a database is to be spoken to: its URL comes in, the rules of TLS that pg is to follow go out. What sslmode means is
-// libpq's (https://www.postgresql.org/docs/current/libpq-ssl.html): hosts have certificates that nobody has signed.
+// How a database is spoken to, by its URL: no password goes over a network in clear text unless the URL says so. What
+// sslmode means is libpq's (https://www.postgresql.org/docs/current/libpq-ssl.html) but for two things: over a network what
+// is not said, and what may do without TLS there, means require. Hosts have certificates that nobody has signed.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -29,8 +30,10 @@ export interface DatabaseAddress {
 	readonly url: string;
 	/** TLS as it must be; null: none. */
 	readonly ssl: ConnectionOptions | null;
-	/** Whether it may be in the clear where the server has no TLS. */
+	/** Whether it may be in the clear where the server has no TLS: on this machine alone. */
 	readonly mayBeClear: boolean;
+	/** Whether what is said goes over a network in clear text. */
+	readonly isExposed: boolean;
 }
 
 /** `verify`: the certificate must be valid, whatever the URL says. Throws {@link DatabaseUrlError}. */
@@ -42,15 +45,35 @@ export function databaseAddress(text: string, verify: boolean): DatabaseAddress 
 	if (mode !== null && !isMode(mode)) {
 		throw new DatabaseUrlError(`expected an sslmode of ${SSL_MODES.join(", ")}`);
 	}
-	const place = { url: url.toString(), mayBeClear: false };
+	const host = hostOf(url);
+	// Else pg would ask the environment.
+	if (host === "") url.searchParams.set("host", "localhost");
+	const place = { url: url.toString(), mayBeClear: false, isExposed: false };
+	// There is no TLS over a socket.
+	if (host.startsWith("/")) return { ...place, ssl: null };
 	const ca = rootCert === null ? {} : { ca: readRoot(rootCert) };
 	if (verify || mode === "verify-full") return { ...place, ssl: { ...ca, rejectUnauthorized: true } };
 	if (mode === "verify-ca" || (mode === "require" && rootCert !== null)) {
 		return { ...place, ssl: { ...ca, rejectUnauthorized: true, checkServerIdentity: () => undefined } };
 	}
-	if (mode === "disable") return { ...place, ssl: null };
+	const isHere = host === "" || LOOPBACK.test(host);
+	if (mode === "disable") return { ...place, ssl: null, isExposed: !isHere };
 	const isWanted = mode === "require" || mode === "no-verify";
-	return { ...place, ssl: { rejectUnauthorized: false }, mayBeClear: !isWanted };
+	return { ...place, ssl: { rejectUnauthorized: false }, mayBeClear: isHere && !isWanted };
+}
+
+/** Hosts that no network lies before. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/** The host or the socket's folder as pg reads it: the last parameter `host` goes before the URL's own. */
+function hostOf(url: URL): string {
+	const named = url.searchParams.getAll("host").at(-1) ?? "";
+	if (named !== "") return named;
+	try {
+		return decodeURIComponent(url.hostname).replace(/^\[(.+)\]$/, "$1");
+	} catch {
+		throw new DatabaseUrlError("expected a host's name, its address, or a socket's folder");
+	}
 }
 
 function isMode(text: string): text is SslMode {

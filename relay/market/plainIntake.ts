@@ -1,0 +1,49 @@
+// How plain bundles come in: clients take turns, since to read a hundred signatures is work, and so is what the node is
+// asked for it. They are decoded a few at a time.
+
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
+import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
+import type { NextBlock } from "../domain/chain.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+
+/** Bundles that are considered at once, half of them of a client that is alone, and those that wait for it at most. */
+const AT_ONCE = 4;
+const MAX_WAITING = 1_000;
+/** Transactions that are decoded before other work gets its turn: each takes the time of a signature. */
+const SLICE = 8;
+
+/** Considers each bundle in the turn of its client. */
+export class PlainTurns {
+	readonly #turns = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
+
+	async run(
+		{ network, body }: PlainBundleRequest,
+		consider: () => Promise<BundleOutcome>,
+	): Promise<BundleOutcome> {
+		try {
+			return await this.#turns.run({ client: network, cost: body.length }, consider);
+		} catch (thrown) {
+			if (!(thrown instanceof OverloadedError)) throw thrown;
+			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
+		}
+	}
+}
+
+/** The transactions, or the refusal of the first that is none or breaks a rule. */
+export async function readTransactions(
+	body: PlainBundleRequest["body"],
+	rules: ChainRules,
+	next: NextBlock,
+): Promise<readonly DecodedTransaction[] | BundleOutcome> {
+	const txs: DecodedTransaction[] = [];
+	for (const [i, { raw }] of body.entries()) {
+		if (i % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
+		const decoded = decodeTransaction(raw);
+		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
+		const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);
+		if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
+		txs.push(decoded.tx);
+	}
+	return txs;
+}

@@ -1,0 +1,169 @@
+// Unsigned calls in a block of the chain. A node does not simulate a block on its own state, so they run on the parent's,
+// behind the block's own transactions as these were mined; one call behind all of them can go by `eth_call`.
+
+import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import type { CallResult, CallResults, CallsRequest, UnsignedCall } from "../../domain/callMany.ts";
+import type { Header, NextBlock } from "../../domain/chain.ts";
+import { readHex } from "../engines/json.ts";
+import { systemWrites } from "../engines/systemWrites.ts";
+import { readAnswer } from "../engines/verdicts.ts";
+import {
+	type AskNode,
+	blocksOf,
+	type CallBlock,
+	contextOf,
+	type NodeBlock,
+	overridesOf,
+	readBlock,
+} from "./blocks.ts";
+import {
+	minedCall,
+	type Plan,
+	type PlannedBlock,
+	type PlannedCall,
+	type PlanResults,
+	unsignedCall,
+} from "./plan.ts";
+import type { SenderState } from "./rules.ts";
+import { type Simulating, simulate } from "./simulate.ts";
+import { trace } from "./traces.ts";
+
+export interface CallsOptions {
+	readonly slotSeconds: number;
+	/** What the block after a head allows; it never throws. */
+	readonly nextBlock: (head: Header) => Promise<NextBlock>;
+}
+
+/** Runs the calls behind the first `count` transactions of `within`; null where the node can't replay that much. */
+export async function runCalls(
+	request: CallsRequest,
+	within: NodeBlock,
+	count: number,
+	{ slotSeconds, nextBlock }: CallsOptions,
+	simulating: Simulating,
+	ask: AskNode,
+): Promise<CallResults | null> {
+	const { header } = within;
+	// A chain's first block has no parent.
+	const before = header.number === 0 ? null : await readBlock(ask, BigInt(header.number - 1));
+	const parent = before?.header.hash === header.parentHash ? before.header : null;
+	const context = contextOf(within, parent === null ? 1n : (await nextBlock(parent)).blobBaseFee);
+	const contexts = blocksOf(request.bundles, context, slotSeconds);
+	const bundles = request.bundles.map(
+		({ transactions, blockOverride }, i): PlannedBlock => ({
+			block: contexts[i] ?? context,
+			mayMove: blockOverride.timestamp === undefined,
+			calls: transactions.map(unsignedCall),
+		}),
+	);
+	const isWhole = count === within.transactions.length;
+	const onBlock: Plan = { state: header, overrides: {}, blocks: bundles };
+	const planWithin = async (): Promise<Plan | null> => {
+		const mined = parent === null ? null : await readMined(within, count, ask);
+		if (parent === null || mined === null) return null;
+		const overrides = simulating.isExact ? {} : systemWrites(parent, context);
+		return { state: parent, overrides, blocks: behind(mined, context, bundles) };
+	};
+	const run = async (): Promise<PlanResults> => {
+		if (!simulating.isExact) return trace(isWhole ? onBlock : await planWithin(), NOBODY, ask);
+		const options = { validation: false, gasCap: simulating.gasCap, senders: NOBODY };
+		const isLater = isWhole && (contexts[0]?.number ?? 0) > header.number;
+		const plan = async () => (isLater ? onBlock : await planWithin());
+		const [only, second] = request.bundles.flatMap(({ transactions }) => transactions);
+		if (only === undefined || second !== undefined || !isWhole) return simulate(await plan(), options, ask);
+		const block =
+			contexts[request.bundles.findIndex(({ transactions }) => transactions.length > 0)] ?? context;
+		const alone = () => callAt(only, block, header.number, simulating.gasCap, ask);
+		if (isPriced(only) || block.baseFee === 0n)
+			return (await alone()) ?? simulate(await plan(), options, ask);
+		const planned = await plan();
+		return (
+			(await simulate(planned && fixed(planned), options, ask)) ??
+			(await alone()) ??
+			(await simulate(planned, options, ask))
+		);
+	};
+	const results = await run();
+	let next = 0;
+	return (
+		results && request.bundles.map(({ transactions }) => transactions.map(() => results[next++] ?? LOST))
+	);
+}
+
+const NOBODY: ReadonlyMap<string, SenderState> = new Map();
+/** Of a call that no answer names. */
+export const LOST: CallResult = { value: "", error: "execution failed" };
+
+function isPriced({ gasPrice, maxFeePerGas }: UnsignedCall): boolean {
+	return gasPrice !== null || maxFeePerGas !== null;
+}
+
+/** With the times that were asked for, or not at all. */
+function fixed(plan: Plan): Plan {
+	return { ...plan, blocks: plan.blocks.map((block) => ({ ...block, mayMove: false })) };
+}
+
+/** `bundles` behind `mined` in `context`: in one block with the first of them, where that is the same. */
+function behind(
+	mined: readonly PlannedCall[],
+	context: CallBlock,
+	bundles: readonly PlannedBlock[],
+): readonly PlannedBlock[] {
+	const [first, ...rest] = bundles;
+	if (mined.length === 0 || first === undefined) return bundles;
+	const isSame = JSON.stringify(overridesOf(first.block)) === JSON.stringify(overridesOf(context));
+	if (isSame) return [{ ...first, mayMove: false, calls: [...mined, ...first.calls] }, ...rest];
+	return [{ block: context, mayMove: false, calls: mined }, ...bundles];
+}
+
+/** The first `count` transactions of `block` as they were mined; null where the node does not have them all. */
+async function readMined(
+	{ header }: NodeBlock,
+	count: number,
+	ask: AskNode,
+): Promise<readonly PlannedCall[] | null> {
+	if (count === 0) return [];
+	const number = toQuantity(header.number);
+	const [block, receipts] = await Promise.all([
+		readBlock(ask, BigInt(header.number), true),
+		ask({ method: "eth_getBlockReceipts", params: [number] }),
+	]);
+	if (block?.header.hash !== header.hash || !receipts.ok || !Array.isArray(receipts.result)) return null;
+	const listed: readonly unknown[] = receipts.result;
+	const calls = block.transactions.slice(0, count).map((tx, i) => minedCall(tx, listed[i]));
+	const mined = calls.filter((call) => call !== null);
+	return mined.length === count ? mined : null;
+}
+
+/**
+ * One call behind all of a block. Free calls would see no base fee there: they pay it, out of what their sender gets for
+ * that, which GASPRICE alone shows.
+ */
+async function callAt(
+	call: UnsignedCall,
+	block: CallBlock,
+	state: number,
+	gasCap: bigint,
+	ask: AskNode,
+): Promise<PlanResults> {
+	const number = toQuantity(state);
+	let { object } = unsignedCall(call);
+	let overrides = {};
+	if (!isPriced(call) && block.baseFee > 0n) {
+		const asked = call.gas ?? block.gasLimit;
+		const gas = asked < gasCap ? asked : gasCap;
+		const answer = await ask({ method: "eth_getBalance", params: [call.from, number] });
+		const balance = answer.ok ? readQuantity(answer.result) : null;
+		if (balance === null) return null;
+		object = { ...object, gas: toQuantity(gas), gasPrice: toQuantity(block.baseFee) };
+		overrides = { [call.from]: { balance: toQuantity(balance + gas * block.baseFee) } };
+	}
+	const answer = await ask({ method: "eth_call", params: [object, number, overrides, overridesOf(block)] });
+	const read = readAnswer(answer);
+	if (read.kind === "failed") {
+		const data = answer.ok || read.error.code !== "EXECUTION_REVERTED" ? null : readHex(answer.error.data);
+		return [{ value: (data ?? "0x").slice(2), error: read.error.message }];
+	}
+	const output = read.kind === "result" ? readHex(read.value) : null;
+	return output === null ? null : [{ value: output.slice(2) }];
+}

@@ -1,0 +1,211 @@
+// Runs a plan by `eth_simulateV1`, in one question where all of it can be executed. The node itself checks nonces, funds
+// and room: what it tells at once of all, without saying which, is found by halving.
+// https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
+
+import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import type { SimulationError } from "../../domain/simulation.ts";
+import { findFundsProblem } from "../checks.ts";
+import { PROBE_ADDRESS } from "../engines/callObject.ts";
+import { isObject, readHex } from "../engines/json.ts";
+import { readAnswer, readExecutionError } from "../engines/verdicts.ts";
+import { revertError } from "../revertReason.ts";
+import { type AskNode, overridesOf } from "./blocks.ts";
+import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
+import { roomProblem, type SenderState } from "./rules.ts";
+
+/** What a node's `eth_simulateV1` is worth. */
+export interface Simulating {
+	/** Whether free calls see the base fee that they are told, and creations are taken: anvil's do not. */
+	readonly isExact: boolean;
+	/** Gas that the node gives to all calls of a question together (geth's `--rpc.gascap`). */
+	readonly gasCap: bigint;
+}
+
+/** Of geth: the block above the state's at most, and so the empty ones between. */
+const MAX_BLOCKS = 256;
+/** geth's code of what failed otherwise than by a revert. */
+const VM_ERROR_CODE = -32015;
+
+/** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
+const PROBE_CODE = "0x485f525a60205260405ff3";
+/** Gas that is gone where it asks for GAS. */
+const PROBE_GAS = 21_012n;
+const PROBE_BASE_FEE = 0x1ee3an;
+
+/** Null: it gave no verdict. */
+export async function probeSimulating(ask: AskNode): Promise<Simulating | null> {
+	const blockOverrides = {
+		baseFeePerGas: toQuantity(PROBE_BASE_FEE),
+		gasLimit: toQuantity(2n ** 62n),
+	};
+	const stateOverrides = { [PROBE_ADDRESS]: { code: PROBE_CODE } };
+	const block = { blockOverrides, stateOverrides, calls: [{ to: PROBE_ADDRESS }] };
+	const answer = await ask({
+		method: "eth_simulateV1",
+		params: [{ blockStateCalls: [block], validation: false }, "latest"],
+	});
+	const read = readAnswer(answer);
+	if (read.kind === "fault") return null;
+	const answered: unknown = read.kind === "result" && Array.isArray(read.value) ? read.value[0] : null;
+	const [call] = isObject(answered) && Array.isArray(answered.calls) ? answered.calls : [];
+	const words = isObject(call) ? readHex(call.returnData) : null;
+	if (words === null || words.length !== 2 + 128) return { isExact: false, gasCap: 0n };
+	const [fee, left] = [BigInt(words.slice(0, 66)), BigInt(`0x${words.slice(66)}`)];
+	return { isExact: fee === PROBE_BASE_FEE, gasCap: left + PROBE_GAS };
+}
+
+export interface SimulateOptions {
+	/** Whether the rules of a block hold: nonces, funds, prices. */
+	readonly validation: boolean;
+	readonly gasCap: bigint;
+	/** Of signed transactions' senders, in the plan's state. */
+	readonly senders: ReadonlyMap<string, SenderState>;
+}
+
+type Answered =
+	| { readonly kind: "ran"; readonly ended: ReadonlyMap<PlannedCall, Ended> }
+	/** One of the calls can't be executed, so none was. */
+	| { readonly kind: "rejected"; readonly error: SimulationError }
+	| { readonly kind: "refused" };
+
+/** Null where the node does not take the blocks, or does not run mined transactions as they ran. */
+export async function simulate(
+	plan: Plan | null,
+	options: SimulateOptions,
+	ask: AskNode,
+): Promise<PlanResults> {
+	if (plan === null) return null;
+	const problems = new Map<PlannedCall, Ended>();
+	/** How many of the calls without a problem, from the front, are known to be executed. */
+	let passing = 0;
+	let before: ReadonlyMap<PlannedCall, Ended> = new Map();
+	let roomy = false;
+	for (;;) {
+		const left = plan.blocks.flatMap(({ calls }) => calls).filter((call) => !problems.has(call));
+		const run = (count: number) => runSome(plan, left.slice(0, count), roomy, options, ask);
+		let found = await run(left.length);
+		if (found.kind === "ran") {
+			const all = new Map([...found.ended, ...problems]);
+			return collect(plan, (call) => all.get(call));
+		}
+		let rejected = left.length;
+		while (found.kind === "rejected" && rejected - passing > 1) {
+			const middle = (passing + rejected) >> 1;
+			const some = await run(middle);
+			if (some.kind === "ran") {
+				passing = middle;
+				before = some.ended;
+			} else {
+				rejected = middle;
+				found = some;
+			}
+		}
+		const call = left[rejected - 1];
+		if (found.kind !== "rejected" || call === undefined || call.mined !== null) return null;
+		if (found.error.code === "GAS_LIMIT_TOO_HIGH" && call.tx === null && !roomy) {
+			// Room is made for calls that may use more than the block has, which GASLIMIT shows.
+			roomy = true;
+			passing = 0;
+		} else problems.set(call, notRun(wordsOf(found.error, call, plan, before, options)));
+	}
+}
+
+/** Runs `calls`, which are the plan's, in their blocks. */
+async function runSome(
+	plan: Plan,
+	calls: readonly PlannedCall[],
+	roomy: boolean,
+	options: SimulateOptions,
+	ask: AskNode,
+): Promise<Answered> {
+	const blockStateCalls = wireBlocks(plan, new Set(calls), roomy);
+	if (blockStateCalls === null) return { kind: "refused" };
+	const params = [{ blockStateCalls, validation: options.validation }, toQuantity(plan.state.number)];
+	const answer = readAnswer(await ask({ method: "eth_simulateV1", params }));
+	if (answer.kind === "failed") return { kind: "rejected", error: answer.error };
+	const answered = answer.kind === "result" ? readCalls(answer.value, plan) : null;
+	if (answered?.length !== calls.length) return { kind: "refused" };
+	const results = new Map<PlannedCall, Ended>();
+	let capLeft = options.gasCap;
+	for (const [i, call] of calls.entries()) {
+		const one = readCall(answered[i]);
+		if (one === null || one.gasUsed === null) return { kind: "refused" };
+		if (call.mined !== null && (call.mined.gasUsed !== one.gasUsed || call.mined.ok !== one.ok))
+			return { kind: "refused" };
+		const isCapped = !one.ok && call.gas !== null && call.gas > capLeft;
+		results.set(call, isCapped ? notRun(`out of gas: the node runs ${options.gasCap} at most`) : one);
+		capLeft -= one.gasUsed;
+	}
+	return { kind: "ran", ended: results };
+}
+
+/** The blocks as the node takes them, and empty ones between them; null where a block comes before its parent. */
+function wireBlocks(plan: Plan, kept: ReadonlySet<PlannedCall>, roomy: boolean): object[] | null {
+	const wire: object[] = [];
+	let { number, timestamp } = plan.state;
+	for (const [i, { block, calls, mayMove }] of plan.blocks.entries()) {
+		const gap = block.number - number;
+		const time = mayMove ? Math.max(block.timestamp, timestamp + gap) : block.timestamp;
+		if (gap < 1 || time < timestamp + gap || block.number > plan.state.number + MAX_BLOCKS) return null;
+		// geth's own fillers are twelve seconds apart, whatever time is left for them.
+		for (let n = 1; n < gap; n++) {
+			const filler = timestamp + Math.floor(((time - timestamp) * n) / gap);
+			wire.push({ blockOverrides: { number: toQuantity(number + n), time: toQuantity(filler) }, calls: [] });
+		}
+		const wanted = calls.reduce((sum, { gas }) => sum + (gas ?? 0n), block.gasLimit);
+		const own = overridesOf({ ...block, timestamp: time, gasLimit: roomy ? wanted : block.gasLimit });
+		wire.push({
+			blockOverrides: block.beaconRoot === null ? own : { ...own, beaconRoot: block.beaconRoot },
+			...(i === 0 ? { stateOverrides: plan.overrides } : {}),
+			calls: calls.filter((call) => kept.has(call)).map(({ object }) => object),
+		});
+		number = block.number;
+		timestamp = time;
+	}
+	return wire;
+}
+
+/** What became of each call, of all blocks in a row; those between ours have none. */
+function readCalls(answered: unknown, { blocks }: Plan): readonly unknown[] | null {
+	if (!Array.isArray(answered)) return null;
+	const numbers = new Set(blocks.map(({ block }) => block.number));
+	return answered.flatMap((one: unknown): readonly unknown[] => {
+		if (!isObject(one) || typeof one.number !== "string" || !Array.isArray(one.calls)) return [];
+		return numbers.has(Number(parseQuantity(one.number))) ? one.calls : [];
+	});
+}
+
+function readCall(value: unknown): Ended | null {
+	if (!isObject(value)) return null;
+	if (value.status === "0x1") return ended(value.returnData, value.gasUsed, null);
+	const error = isObject(value.error) ? value.error : {};
+	const output = readHex(error.data) ?? value.returnData;
+	const code = typeof error.code === "number" ? error.code : null;
+	const named = readExecutionError(code, typeof error.message === "string" ? error.message : "", output);
+	const other = { code: "EXECUTION_FAILED", message: "execution failed" } as const;
+	return ended(output, value.gasUsed, named ?? (code === VM_ERROR_CODE ? other : revertError(output)));
+}
+
+/** Why `call` can't be executed behind those of `before`, with amounts where they are known. */
+function wordsOf(
+	{ code, message }: SimulationError,
+	{ tx, gas }: PlannedCall,
+	{ blocks: [first] }: Plan,
+	before: ReadonlyMap<PlannedCall, Ended>,
+	{ senders, gasCap }: SimulateOptions,
+): string {
+	const used = [...before.values()].reduce((sum, { gasUsed }) => sum + (gasUsed ?? 0n), 0n);
+	if (gas !== null && gas > gasCap - used && code === "OUT_OF_GAS")
+		return `out of gas: the node runs ${gasCap} at most`;
+	const sender = tx === null ? undefined : senders.get(tx.from);
+	if (tx === null || sender === undefined) return message;
+	if (code === "GAS_LIMIT_TOO_HIGH") return roomProblem(tx, (first?.block.gasLimit ?? 0n) - used);
+	if (code === "INSUFFICIENT_FUNDS" && before.size === 0)
+		return findFundsProblem(tx, sender.balance)?.message ?? message;
+	const sent = [...before.keys()].filter((one) => one.tx?.from === tx.from).length;
+	const next = sender.nonce + BigInt(sent);
+	// Where accounts delegate (EIP-7702), nonces move unseen.
+	if ((code === "NONCE_TOO_LOW" && next > tx.nonce) || (code === "NONCE_GAP" && next < tx.nonce))
+		return `${message}: next nonce ${next}, tx nonce ${tx.nonce}`;
+	return message;
+}

@@ -1,0 +1,129 @@
+// What waits for readers that do not read: websockets, event streams and large answers of the whole process, in bytes as
+// they lie in the buffers of their connections. One text for many subscribers waits as often as there are of them.
+
+import { Shares } from "../shares/shares.ts";
+import { clientOf } from "./clientIdentity.ts";
+
+export interface UnreadBytesOptions {
+	/** Of all readers at most; over it a reader of the client with the most is closed. 256 MiB unless said. */
+	readonly maxBytes?: number;
+	/** Of one reader when something more is written. 8 MiB unless said. */
+	readonly maxBytesEach?: number;
+}
+
+/** How a reader is ended. */
+export interface ReaderEnds {
+	/** Closes it behind what waits for it, with a word to its client. */
+	readonly close: () => void;
+	/** Cuts it, so that nothing waits for it any more. */
+	readonly cut: () => void;
+}
+
+const MAX_BYTES = 256 * 1024 * 1024;
+const MAX_BYTES_EACH = 8 * 1024 * 1024;
+
+/** All readers of the process. */
+export class UnreadBytes {
+	readonly #max: number;
+	readonly #maxEach: number;
+	readonly #shares: Shares;
+	/** Only those that something waits for. */
+	readonly #waiting = new Map<string, Set<UnreadReader>>();
+
+	constructor({ maxBytes = MAX_BYTES, maxBytesEach = MAX_BYTES_EACH }: UnreadBytesOptions = {}) {
+		this.#max = maxBytes;
+		this.#maxEach = maxBytesEach;
+		this.#shares = new Shares({ total: maxBytes, perClient: maxBytes });
+	}
+
+	/** What waits for all of them. */
+	get bytes(): number {
+		return this.#shares.taken;
+	}
+
+	/** A new one, of the client at `address`. */
+	reader(address: string, ends: ReaderEnds): UnreadReader {
+		return new UnreadReader(ends, this.#maxEach, (reader, more) =>
+			this.#changed(clientOf(address), reader, more),
+		);
+	}
+
+	#changed(client: string, reader: UnreadReader, more: number): void {
+		if (more > 0) this.#shares.force(client, more);
+		else this.#shares.give(client, -more);
+		const own = this.#waiting.get(client);
+		if (reader.bytes > 0 && own === undefined) this.#waiting.set(client, new Set([reader]));
+		else if (reader.bytes > 0) own?.add(reader);
+		else if (own?.delete(reader) && own.size === 0) this.#waiting.delete(client);
+		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();
+	}
+
+	/** One step for each write that finds too much: who was asked to close the last time and has not read is cut. */
+	#relieve(): void {
+		let most: UnreadReader | null = null;
+		for (const reader of this.#waiting.get(this.#shares.largest() ?? "") ?? []) {
+			if (most === null || reader.bytes > most.bytes) most = reader;
+		}
+		most?.endForOthers();
+	}
+}
+
+/** One reader, as far as something waits for it. */
+export class UnreadReader {
+	readonly #ends: ReaderEnds;
+	readonly #max: number;
+	readonly #onChange: (reader: UnreadReader, more: number) => void;
+	#bytes = 0;
+	#isClosing = false;
+	#isGone = false;
+
+	constructor(ends: ReaderEnds, maxBytes: number, onChange: (reader: UnreadReader, more: number) => void) {
+		this.#ends = ends;
+		this.#max = maxBytes;
+		this.#onChange = onChange;
+	}
+
+	/** What waits for it. */
+	get bytes(): number {
+		return this.#bytes;
+	}
+
+	/** Whether it is too far behind to be written to. */
+	get isBehind(): boolean {
+		return this.#bytes > this.#max;
+	}
+
+	/** `bytes` are being written to it. Answers what must be called when they have left, or never will. */
+	write(bytes: number): () => void {
+		this.#change(bytes);
+		let left = false;
+		return () => {
+			if (left) return;
+			left = true;
+			this.#change(-bytes);
+		};
+	}
+
+	/** Its connection is closed. */
+	gone(): void {
+		this.#change(-this.#bytes);
+		this.#isGone = true;
+	}
+
+	/** Too much waits for all readers, and the most for this one. */
+	endForOthers(): void {
+		if (this.#isClosing) {
+			this.#ends.cut();
+			this.gone();
+			return;
+		}
+		this.#isClosing = true;
+		this.#ends.close();
+	}
+
+	#change(more: number): void {
+		if (this.#isGone || more === 0) return;
+		this.#bytes += more;
+		this.#onChange(this, more);
+	}
+}

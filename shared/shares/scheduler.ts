@@ -1,0 +1,299 @@
+// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the queue of others.
+// It decides the order and how many run at once; it knows nothing of what it runs, retries nothing and sets no timer.
+// Start-time fair queueing: Goyal, Vin and Cheng, 1996.
+
+import TinyQueue from "tinyqueue";
+
+/** Thrown to whoever waits where there is no room: it was not run. */
+export class OverloadedError extends Error {
+	readonly code = "OVERLOADED";
+	constructor() {
+		super("not run: too much is waiting");
+		this.name = "OverloadedError";
+	}
+}
+
+export interface SchedulerOptions {
+	/** Jobs at once. One client runs as many as it leaves free, so that a newcomer finds a place. */
+	readonly concurrency: number;
+	/** Jobs that wait at most; beyond, the last job of the client that has the most of them is refused. */
+	readonly maxWaiting: number;
+	/** Asked before each job begins. False holds all of them back until {@link FairScheduler.resume} is called. */
+	readonly mayStart?: () => boolean;
+}
+
+export interface JobOptions {
+	/** Who asks: see clientOf in shared/http/clientIdentity.ts. */
+	readonly client: string;
+	/** What it costs, in any unit above 0 that is the same for all jobs of a scheduler: calls, gas. */
+	readonly cost: number;
+	/** Goes before all that is not urgent, other clients' too; fair among what is urgent. */
+	readonly urgent?: boolean;
+	/** Goes behind all that is not, other clients' too; never has more than half of the places, so that others find one. */
+	readonly last?: boolean;
+	/** Among the jobs of its client, lower goes first; 0 unless said. */
+	readonly rank?: number;
+	/** Takes it out of the queue when aborted; one that runs goes on. */
+	readonly signal?: AbortSignal | undefined;
+}
+
+/** A place in the queue, for {@link FairScheduler.withdraw}. */
+export interface Place {
+	readonly options: JobOptions;
+}
+
+interface Job extends Place {
+	readonly start: () => Promise<void>;
+	readonly refuse: (reason: unknown) => void;
+	readonly unlisten: () => void;
+	/** False once it has begun, was refused or taken out; its entry in the queue is passed over then. */
+	isWaiting: boolean;
+}
+
+/** One client's jobs of one urgency. */
+interface Queue {
+	readonly client: string;
+	jobs: Job[];
+	/** How many of them wait. */
+	waiting: number;
+	/** The virtual time at which the next of them begins. */
+	tag: number;
+	/** Of equal times the one that came first goes first. */
+	seq: number;
+	/** Whether it stands in the order of turns. */
+	isOrdered: boolean;
+}
+
+/** Clients without a job of which it is remembered what they have had; beyond, they are forgotten. */
+const MAX_IDLE = 4_096;
+
+/** Runs jobs, some at a time, each client in its turn. */
+export class FairScheduler {
+	readonly #options: SchedulerOptions;
+	readonly #urgent = new Turns();
+	readonly #usual = new Turns();
+	readonly #last = new Turns();
+	/** Jobs that run, by client. */
+	readonly #runningOf = new Map<string, number>();
+	#running = 0;
+	#lastRunning = 0;
+
+	constructor(options: SchedulerOptions) {
+		this.#options = options;
+	}
+
+	/** Jobs that wait. */
+	get waiting(): number {
+		return this.#urgent.waiting + this.#usual.waiting + this.#last.waiting;
+	}
+
+	/** Jobs that run. */
+	get running(): number {
+		return this.#running;
+	}
+
+	/**
+	 * What `work` answers, when it was its turn. Rejects with {@link OverloadedError} where it was not run for want of
+	 * room, with the signal's reason where it was taken out, else with what `work` rejects with.
+	 */
+	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
+		const { signal } = options;
+		return new Promise<T>((resolve, reject) => {
+			if (signal?.aborted) {
+				reject(signal.reason);
+				return;
+			}
+			const onAbort = () => {
+				if (this.#turnsOf(options).remove(job)) reject(signal?.reason);
+			};
+			const job: Job = {
+				options,
+				start: () => new Promise<T>((settle) => settle(work())).then(resolve, reject),
+				refuse: reject,
+				unlisten: () => signal?.removeEventListener("abort", onAbort),
+				isWaiting: true,
+			};
+			signal?.addEventListener("abort", onAbort, { once: true });
+			this.#enqueue(job);
+		});
+	}
+
+	/** Begins what was held back and may begin now. */
+	resume(): void {
+		this.#startNext();
+	}
+
+	/**
+	 * As {@link run} for work that never rejects and whose end nobody waits for; nobody is told where it is refused. Takes
+	 * less memory, for queues of many. Returns its place, to be taken out by {@link withdraw}; null where it has begun.
+	 */
+	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): Place | null {
+		const job: Job = { options, start: work, refuse: NOTHING, unlisten: NOTHING, isWaiting: true };
+		this.#enqueue(job);
+		return job.isWaiting ? job : null;
+	}
+
+	/** Takes it out of the queue; nothing happens where it is not there any more. */
+	withdraw(place: Place): void {
+		this.#turnsOf(place.options).remove(place as Job);
+	}
+
+	#enqueue(job: Job): void {
+		this.#turnsOf(job.options).add(job);
+		this.#startNext();
+		if (this.waiting > this.#options.maxWaiting) this.#refuseOne();
+	}
+
+	#refuseOne(): void {
+		const turns = [this.#last, this.#usual, this.#urgent].find(({ waiting }) => waiting > 0);
+		const job = turns?.removeLastOfFullest();
+		job?.unlisten();
+		job?.refuse(new OverloadedError());
+	}
+
+	#startNext(): void {
+		const { concurrency, mayStart } = this.#options;
+		while (this.#running < concurrency && mayStart?.() !== false) {
+			const mayBeLast = this.#lastRunning < Math.max(1, concurrency / 2);
+			const job =
+				this.#urgent.next(this.#mayRun) ??
+				this.#usual.next(this.#mayRun) ??
+				(mayBeLast ? this.#last.next(this.#mayRun) : null);
+			if (job === null) return;
+			job.unlisten();
+			const { client } = job.options;
+			this.#running += 1;
+			if (job.options.last === true) this.#lastRunning += 1;
+			this.#runningOf.set(client, (this.#runningOf.get(client) ?? 0) + 1);
+			void job.start().then(() => this.#ended(job.options));
+		}
+	}
+
+	#ended({ client, last }: JobOptions): void {
+		this.#running -= 1;
+		if (last === true) this.#lastRunning -= 1;
+		const left = (this.#runningOf.get(client) ?? 1) - 1;
+		if (left === 0) this.#runningOf.delete(client);
+		else this.#runningOf.set(client, left);
+		this.#startNext();
+		if (this.#running > 0 || this.waiting > 0) return;
+		this.#urgent.clear();
+		this.#usual.clear();
+		this.#last.clear();
+	}
+
+	#turnsOf({ urgent, last }: JobOptions): Turns {
+		if (urgent === true) return this.#urgent;
+		return last === true ? this.#last : this.#usual;
+	}
+
+	/** A client may run as many jobs as places are free then. */
+	readonly #mayRun = (client: string): boolean => {
+		const own = this.#runningOf.get(client) ?? 0;
+		return own === 0 || own + 1 <= this.#options.concurrency - this.#running - 1;
+	};
+}
+
+const NOTHING = (): void => {};
+
+/** The queues of all clients, in the order of their virtual times. */
+class Turns {
+	readonly #queues = new Map<string, Queue>();
+	/** Those that have jobs, and some whose jobs were all taken out. */
+	#order = new TinyQueue<Queue>([], earlier);
+	/** The virtual time: that of the last job that was begun. */
+	#now = 0;
+	#seq = 0;
+	waiting = 0;
+
+	add(job: Job): void {
+		const { client, rank = 0 } = job.options;
+		const queue = this.#queues.get(client) ?? this.#open(client);
+		const behind = queue.jobs.findLastIndex((other) => (other.options.rank ?? 0) <= rank);
+		queue.jobs.splice(behind + 1, 0, job);
+		queue.waiting += 1;
+		this.waiting += 1;
+		if (queue.isOrdered) return;
+		// One that was idle has saved up nothing.
+		queue.tag = Math.max(queue.tag, this.#now);
+		this.#push(queue);
+	}
+
+	/** Takes out the next job of those clients that may run one. */
+	next(mayRun: (client: string) => boolean): Job | null {
+		const passed: Queue[] = [];
+		let job: Job | undefined;
+		for (let queue = this.#order.pop(); queue !== undefined; queue = this.#order.pop()) {
+			queue.isOrdered = false;
+			if (queue.waiting === 0) continue;
+			while (queue.jobs[0]?.isWaiting === false) queue.jobs.shift();
+			if (!mayRun(queue.client)) {
+				passed.push(queue);
+				continue;
+			}
+			job = queue.jobs.shift();
+			if (job !== undefined) this.#leave(queue, job);
+			this.#now = Math.max(this.#now, queue.tag);
+			queue.tag += job?.options.cost ?? 0;
+			if (queue.waiting > 0) this.#push(queue);
+			break;
+		}
+		for (const queue of passed) this.#push(queue);
+		return job ?? null;
+	}
+
+	/** Its entry stays until it is passed over, so that the last of many is taken out as quickly as the first. */
+	remove(job: Job): boolean {
+		const queue = this.#queues.get(job.options.client);
+		if (queue === undefined || !job.isWaiting) return false;
+		this.#leave(queue, job);
+		if (queue.jobs.length > 2 * queue.waiting + 16)
+			queue.jobs = queue.jobs.filter(({ isWaiting }) => isWaiting);
+		return true;
+	}
+
+	removeLastOfFullest(): Job | undefined {
+		let fullest: Queue | null = null;
+		for (const queue of this.#queues.values()) {
+			if (fullest === null || queue.waiting > fullest.waiting) fullest = queue;
+		}
+		const job = fullest?.jobs.findLast(({ isWaiting }) => isWaiting);
+		if (job !== undefined) this.remove(job);
+		return job;
+	}
+
+	#leave(queue: Queue, job: Job): void {
+		job.isWaiting = false;
+		queue.waiting -= 1;
+		this.waiting -= 1;
+	}
+
+	/** Nothing waits and nothing runs: nobody is owed anything. */
+	clear(): void {
+		this.#queues.clear();
+		this.#order = new TinyQueue<Queue>([], earlier);
+		this.#now = 0;
+	}
+
+	#open(client: string): Queue {
+		if (this.#queues.size >= MAX_IDLE) {
+			for (const [key, { waiting, isOrdered }] of this.#queues) {
+				if (waiting === 0 && !isOrdered) this.#queues.delete(key);
+			}
+		}
+		const queue: Queue = { client, jobs: [], waiting: 0, tag: this.#now, seq: 0, isOrdered: false };
+		this.#queues.set(client, queue);
+		return queue;
+	}
+
+	#push(queue: Queue): void {
+		this.#seq += 1;
+		queue.seq = this.#seq;
+		queue.isOrdered = true;
+		this.#order.push(queue);
+	}
+}
+
+function earlier(a: Queue, b: Queue): number {
+	return a.tag - b.tag || a.seq - b.seq;
+}

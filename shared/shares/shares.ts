@@ -1,0 +1,86 @@
+// What each client holds of one scarce thing: connections, bytes, places. Every bound on what one client may take from
+// the others is kept by this table. A client is a network address: see clientOf in shared/http/clientIdentity.ts.
+
+export interface SharesOptions {
+	/** What there is in all. */
+	readonly total: number;
+	/** What one client may hold at most. */
+	readonly perClient: number;
+}
+
+/** Why nothing was taken: the client has its share, or all of it is taken. */
+export type OverShare = "client" | "total";
+
+/** What the metrics tell of shares. */
+export const FULLNESS_OF = ["all", "client"] as const;
+export type Fullness = Readonly<Record<(typeof FULLNESS_OF)[number], number>>;
+
+/** The fuller of several, in each respect. */
+export function fullest(many: readonly Fullness[]): Fullness {
+	const most = (of: keyof Fullness) => Math.max(0, ...many.map((one) => one[of]));
+	return { all: most("all"), client: most("client") };
+}
+
+/** What is held of one thing, by client. */
+export class Shares {
+	readonly #options: SharesOptions;
+	/** Only clients that hold something. */
+	readonly #held = new Map<string, number>();
+	#taken = 0;
+
+	constructor(options: SharesOptions) {
+		this.#options = options;
+	}
+
+	/** What all clients hold. */
+	get taken(): number {
+		return this.#taken;
+	}
+
+	/** What `client` holds. */
+	of(client: string): number {
+		return this.#held.get(client) ?? 0;
+	}
+
+	/** What stands against `client` taking `amount` more, or null. */
+	refusal(client: string, amount: number): OverShare | null {
+		if (this.of(client) + amount > this.#options.perClient) return "client";
+		return this.#taken + amount > this.#options.total ? "total" : null;
+	}
+
+	/** Takes `amount` for `client`, or nothing: then the answer says why. */
+	take(client: string, amount: number): OverShare | null {
+		const refusal = this.refusal(client, amount);
+		if (refusal === null) this.force(client, amount);
+		return refusal;
+	}
+
+	/** Takes `amount` whatever the bounds say: for what was acknowledged before, as at a start. */
+	force(client: string, amount: number): void {
+		this.#taken += amount;
+		this.#held.set(client, this.of(client) + amount);
+	}
+
+	/** Gives back what was taken. */
+	give(client: string, amount: number): void {
+		this.#taken -= amount;
+		const left = this.of(client) - amount;
+		if (left > 0) this.#held.set(client, left);
+		else this.#held.delete(client);
+	}
+
+	/** How full it is, for metrics: of all that there is, and of one client's part by whoever holds the most; 1 is full. */
+	get fullness(): Fullness {
+		const { total, perClient } = this.#options;
+		return { all: this.#taken / total, client: this.of(this.largest() ?? "") / perClient };
+	}
+
+	/** The client that holds the most, or null where nobody holds anything. */
+	largest(): string | null {
+		let largest: string | null = null;
+		for (const client of this.#held.keys()) {
+			if (largest === null || this.of(client) > this.of(largest)) largest = client;
+		}
+		return largest;
+	}
+}
