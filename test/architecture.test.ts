@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const FOLDERS = ["relay", "boost-proxy", "shared", "test"];
-const MAX_LINES = 300;
+const MAX_LINES = 400;
 
 /** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
 type Allowed = readonly string[];
@@ -208,8 +208,8 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["relay/pool/a.ts", imports("fs"), /no dependency of the product/],
 	["shared/a.ts", imports("viem"), /viem is no dependency/],
 	["shared/a.ts", imports("@noble/hashes/sha3"), /no dependency/],
-	["relay/pool/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^301 lines/],
-	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^301 lines/],
+	["relay/pool/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
+	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
 	["relay/pool/a.ts", "import x;\n", /does not open with/],
 	["relay/pool/a.ts", "/* What comes in. */\n", /does not open with/],
 	["relay/pool/a.ts", "//\n", /does not open with/],

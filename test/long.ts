@@ -1,12 +1,14 @@
 // `npm run test:long [-- --seed N]`: nothing or a seed comes in, the tests that take minutes are run, and what they say
 // goes out; the exit code is 1 where one fails. `--path` and `--replay` have a failure again, as its report says; `--only
-// control|boost` runs one of them, `--write` puts what boost's measured into the README.
+// control|boost|attacks` runs one of them, `--minutes N` shortens the last two, `--write` puts what boost's measured into
+// the README.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type Figures, withFigures } from "./faults/figures.ts";
+import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
 
@@ -41,8 +43,11 @@ const write = (rows: readonly Figures[]): void => {
 	if (values.write) writeFileSync(readme, withFigures(readFileSync(readme, "utf8"), rows));
 };
 const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
-const parts = Object.entries({ control, boost }).filter(([name]) => only === undefined || name === only);
-if (parts.length === 0) throw new Error("--only is control or boost");
+const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
+const parts = Object.entries({ control, boost, attacks }).filter(
+	([name]) => only === undefined || name === only,
+);
+if (parts.length === 0) throw new Error("--only is control, boost or attacks");
 let fine = true;
 for (const [, run] of parts) fine = (await run()) && fine;
 process.exitCode = fine ? 0 : 1;

@@ -25,6 +25,8 @@ const ALONE = [
 	"test/integration/shutdown.test.ts",
 	"test/integration/transportThroughput.test.ts",
 ];
+/** They flood a relay and measure it meanwhile: one process at a time, when all others have ended. */
+const FLOODS = join("test", "attacks");
 /** Processes at a time, each of which starts more: they wait for a good part of their time. */
 const CONCURRENCY = 3;
 
@@ -49,14 +51,19 @@ process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 // The processes of the tests are started as this one was: with the same loader.
-const events = run({
-	files: processes(asked.length > 0 ? asked.map((file) => relative(root, file)) : all()),
-	concurrency: CONCURRENCY,
-});
-events.on("test:fail", () => {
-	process.exitCode = 1;
-});
-for await (const text of report(events)) process.stdout.write(text);
+const files = asked.length > 0 ? asked.map((file) => relative(root, file)) : all();
+const isFlood = (file: string) => file.startsWith(FLOODS);
+const rounds = [
+	{ files: processes(files.filter((file) => !isFlood(file))), concurrency: CONCURRENCY },
+	{ files: files.filter(isFlood), concurrency: 1 },
+];
+for (const round of rounds.filter((one) => one.files.length > 0)) {
+	const events = run(round);
+	events.on("test:fail", () => {
+		process.exitCode = 1;
+	});
+	for await (const text of report(events)) process.stdout.write(text);
+}
 await postgres.stop();
 
 /** Every test file. */

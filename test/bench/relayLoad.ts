@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DevChain } from "../devnet/devChain.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { load } from "./load.ts";
@@ -36,6 +37,8 @@ export async function startRelay(
 		BUILDERS: JSON.stringify([{ name: "sink", url: sinkUrl }]),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
+		// All comes from one address, whose share it would be.
+		POOL_MAX_BYTES: "1073741824",
 		LOG_LEVEL: "info",
 		...more,
 	});
@@ -75,7 +78,7 @@ export async function send(
 /** Resolves when nothing waits for the builder any more. */
 export async function delivered(relay: Relay): Promise<void> {
 	for (;;) {
-		const text = await (await fetch(`${relay.url}/metrics`)).text();
+		const text = await metricsOf(relay.url);
 		if (/^relay_lane_depth 0$/m.test(text)) return;
 		await new Promise((resolve) => setTimeout(resolve, 50));
 	}

@@ -10,7 +10,7 @@ import { type Clock, systemClock } from "../../shared/clock.ts";
 import { markMoved, markUnderWay } from "../../shared/kv/copy/marks.ts";
 import { openStore } from "../../shared/kv/openStore.ts";
 import type { SharedStore } from "../../shared/kv/port.ts";
-import { silentLogger } from "../../shared/log.ts";
+import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
 import { SELF_SIGNED } from "../support/selfSigned.ts";
 import { until } from "../support/until.ts";
@@ -35,6 +35,7 @@ interface Opening {
 	readonly clock?: Clock;
 	readonly onWait?: () => void;
 	readonly stopped?: AbortSignal;
+	readonly log?: Logger;
 }
 
 async function opened(t: TestContext, opening: Opening): Promise<SharedStore> {
@@ -43,7 +44,7 @@ async function opened(t: TestContext, opening: Opening): Promise<SharedStore> {
 		"relay",
 		{ DATA_DIR: dataDir, DATABASE_URL: url, DATABASE_VERIFY: verify },
 		{
-			...{ clock, log: silentLogger, onLost: () => {}, onWait: async () => onWait() },
+			...{ clock, log: opening.log ?? silentLogger, onLost: () => {}, onWait: async () => onWait() },
 			stopped: opening.stopped ?? new AbortController().signal,
 		},
 	);
@@ -160,6 +161,8 @@ test("TLS with a certificate that nobody has signed: taken, unless it must be va
 	writeFileSync(root, SELF_SIGNED.cert);
 	const named = url.replace("127.0.0.1", "localhost");
 	for (const taken of [
+		// Reached over no network either, but by none of the names of loopback: as hosts have it.
+		url.replace("127.0.0.1", "0.0.0.0"),
 		...[url, `${url}?sslmode=prefer`, `${url}?sslmode=require`, `${url}?sslmode=no-verify`],
 		`${url}?sslmode=verify-full&sslrootcert=${root}`,
 		`${named}?sslmode=verify-ca&sslrootcert=${root}`,
@@ -195,9 +198,24 @@ test("a server without TLS is spoken to in the clear where that may be, and refu
 		await assert.rejects(opened(t, { url: `${url}${query}`, verify }), {
 			code: "DATABASE_REFUSED",
 			message:
-				"the database of DATABASE_URL refuses (no TLS): expected a server that has it, or another sslmode",
+				"the database of DATABASE_URL refuses (no TLS): expected a server that has it, or sslmode=disable for clear text in a network of one's own",
 		});
 	}
+});
+
+test("clear text over a network is for sslmode=disable alone, and is told of in the log", async (t) => {
+	const url = (await server.newDatabase()).replace("127.0.0.1", "0.0.0.0");
+	const warned: string[] = [];
+	const log = { ...silentLogger, warn: (message: string) => void warned.push(message) };
+	for (const query of ["", "?sslmode=prefer", "?sslmode=allow"]) {
+		await assert.rejects(opened(t, { url: `${url}${query}`, log }), { code: "DATABASE_REFUSED" });
+	}
+	await (await opened(t, { url: `${url}?sslmode=disable`.replace("0.0.0.0", "127.0.0.1"), log })).close();
+	assert.deepEqual(warned, []);
+	await (await opened(t, { url: `${url}?sslmode=disable`, log })).close();
+	assert.deepEqual(warned, [
+		"the database is spoken to in clear text, as sslmode=disable asks: keep its network private",
+	]);
 });
 
 /** Writes past the marks. */

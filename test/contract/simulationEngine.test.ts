@@ -1,18 +1,14 @@
-// Contract of the simulation engines, each alone and all together, on a real node: the same transactions come in, the
-// same outcomes must go out, as exact code and message. Where anvil tells one engine less, the row says so.
+// Contract of the ways to simulate, on a real node: the same transactions must have the same outcomes by all of them, to
+// the code and the message.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { getCreateAddress, type TransactionLike } from "ethers";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
-import { ENGINES } from "../../relay/simulation/engines/index.ts";
-import { createSimulator } from "../../relay/simulation/simulator.ts";
-import { systemClock } from "../../shared/clock.ts";
+import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
-import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../shared/log.ts";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import * as contracts from "../support/simulationContracts.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	ETHER,
@@ -22,6 +18,7 @@ import {
 	placeContracts,
 	requestFor,
 	signed,
+	simulatorOn,
 } from "../support/simulationScene.ts";
 
 const CUSTOM = "0xdeadbeef0000000000000000000000000000000000000000000000000000000000000007";
@@ -47,15 +44,11 @@ const PLACED: Readonly<Record<string, string>> = {
 	[addressOf(14)]: contracts.revertingWith(LONG),
 };
 
-/** Expected for everybody; `vague`: what eth_simulateV1 alone says on anvil, which tells it no reason. */
 interface Row {
 	readonly fields: TransactionLike;
 	readonly emits?: boolean;
 	readonly gasUsed?: bigint;
 	readonly fails?: readonly [code: string, message: string, data?: string];
-	readonly vague?: true;
-	/** anvil's eth_simulateV1 takes no creations. */
-	readonly creation?: true;
 }
 
 const ROWS: Readonly<Record<string, Row>> = {
@@ -102,72 +95,52 @@ const ROWS: Readonly<Record<string, Row>> = {
 		fields: { to: addressOf(9) },
 		fails: ["EXECUTION_REVERTED", "execution reverted"],
 	},
-	"out of gas": { fields: { to: addressOf(10) }, fails: ["OUT_OF_GAS", "out of gas"], vague: true },
+	"out of gas": { fields: { to: addressOf(10) }, fails: ["OUT_OF_GAS", "out of gas"] },
 	"invalid opcode": {
 		fields: { to: addressOf(11) },
 		fails: ["INVALID_OPCODE", "invalid opcode"],
-		vague: true,
 	},
 	"stack underflow": {
 		fields: { to: addressOf(12) },
 		fails: ["EXECUTION_FAILED", "execution failed: stack underflow"],
-		vague: true,
 	},
 	"jump to nowhere": {
 		fields: { to: addressOf(13) },
 		fails: ["EXECUTION_FAILED", "execution failed: invalid jump destination"],
-		vague: true,
 	},
 	"gas below the intrinsic gas": {
 		fields: { to: addressOf(99), gasLimit: 20_999n },
 		fails: ["OUT_OF_GAS", "out of gas: intrinsic gas too low"],
 	},
-	creation: { fields: { data: contracts.deploying(contracts.EMITS) }, emits: false, creation: true },
+	creation: { fields: { data: contracts.deploying(contracts.EMITS) }, emits: false },
 	"creation that reverts": {
 		fields: { data: contracts.revertingWith(contracts.errorString("no")) },
 		fails: ["EXECUTION_REVERTED", "execution reverted: no", contracts.errorString("no")],
-		creation: true,
 	},
 	"creation that is too dear": {
 		fields: { data: contracts.deploying(`0x${"00".repeat(2_000)}`) },
 		fails: ["OUT_OF_GAS", "out of gas"],
-		creation: true,
 	},
 	"creation of code that starts with 0xEF": {
 		fields: { data: contracts.deploying("0xef") },
 		fails: ["EXECUTION_FAILED", "execution failed: contract code starts with 0xEF"],
-		creation: true,
 	},
 };
 
-const SETS = [...ENGINES.map((engine) => [engine]), ENGINES];
-
-for (const engines of SETS) {
-	const name = engines.map((engine) => engine.name).join(", ");
-	const single = engines.length === 1 ? engines[0] : undefined;
-	const sequences = engines.some((engine) => engine.sequences);
-	const isSimulateV1 = single?.name === "eth_simulateV1";
-
-	describe(`simulation by ${name}`, () => {
-		let chain: DevChain;
-		let node: JsonRpcClient;
+for (const [way, abilities, name, start] of WAYS_ON_NODES) {
+	describe(`simulation by ${way} on ${name}`, () => {
+		let chain: SimulationChain;
+		let node: SimulationNode;
 		let block: BlockContext;
 		before(async () => {
-			chain = await startDevChain();
-			node = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
+			chain = await start(`simulationBy${way.replace(/\W/g, "")}`);
+			({ node } = chain);
 			await placeContracts(chain, PLACED);
 			block = await nextBlock(chain);
 		});
-		after(async () => {
-			await node.close();
-			await chain.stop();
-		});
+		after(() => chain.stop());
 
-		const simulator = (fixedFeeRecipient = false) =>
-			createSimulator(
-				{ fixedFeeRecipient, timeoutMs: 10_000 },
-				{ node, engines, clock: systemClock, log: silentLogger, onRun() {} },
-			);
+		const simulator = () => simulatorOn(node, abilities);
 
 		for (const [title, row] of Object.entries(ROWS)) {
 			it(title, async () => {
@@ -179,54 +152,35 @@ for (const engines of SETS) {
 		}
 
 		function checkRow(row: Row, outcome: SimulationOutcome | undefined): void {
-			if (row.creation && isSimulateV1) {
-				const error = { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" };
+			if (row.fails !== undefined) {
+				const [code, message, data] = row.fails;
+				const error = data === undefined ? { code, message } : { code, message, data };
 				assert.deepEqual(outcome, { ok: false, error });
 				return;
 			}
-			if (row.fails !== undefined) {
-				const vague = row.vague === true && isSimulateV1;
-				const [code, message, data] = vague ? ["EXECUTION_FAILED", "execution failed"] : row.fails;
-				assert.deepEqual(outcome, {
-					ok: false,
-					error: data === undefined ? { code, message } : { code, message, data },
-				});
-				return;
-			}
 			assert.ok(outcome?.ok);
-			const tellsEvents = engines.some((engine) => engine.events);
-			assert.equal(outcome.emitsEvents, tellsEvents ? row.emits : null);
-			assert.equal(outcome.paid, tellsEvents ? 0n : null);
-			// An engine without events can't tell the gas either: it answers the most that it can be.
-			if (row.gasUsed !== undefined) assert.equal(outcome.gasUsed, tellsEvents ? row.gasUsed : 200_000n);
+			assert.equal(outcome.emitsEvents, row.emits);
+			assert.equal(outcome.paid, null);
+			if (row.gasUsed !== undefined) assert.equal(outcome.gasUsed, row.gasUsed);
 		}
 
 		it("shows the transaction the next block, and the price that it pays", async () => {
 			const tx = await signed(chain.wallet(0), { to: SHOWS });
-			for (const fixedFeeRecipient of [false, true]) {
-				const [outcome] = await simulator(fixedFeeRecipient).simulate(
-					requestFor(block, 10_000n * ETHER, [tx]),
-				);
-				assert.ok(outcome !== undefined && !outcome.ok);
-				const seen = contracts.readSurroundings(outcome.error.data ?? "");
-				const { coinbaseBalance, ...rest } = seen;
-				// Drawn, where the coinbase is: it must not show that this is a simulation.
-				const drawn = (coinbaseBalance ?? 0n) >= 10n ** 16n;
-				assert.equal(fixedFeeRecipient ? coinbaseBalance === 0n : drawn, true, `${coinbaseBalance} wei`);
-				assert.deepEqual(rest, {
-					coinbase: BigInt(block.feeRecipient),
-					timestamp: BigInt(block.timestamp),
-					number: BigInt(block.number),
-					// anvil 1.7.1 takes the base fee for 0 in eth_simulateV1 without validation, whatever it is told.
-					baseFee: engines[0]?.name === "eth_simulateV1" ? 0n : block.baseFee,
-					gasLimit: block.gasLimit,
-					gasPrice: block.baseFee + GWEI,
-					senderBalance: 10_000n * ETHER - 200_000n * (block.baseFee + GWEI),
-				});
-			}
+			const [outcome] = await simulator().simulate(requestFor(block, 10_000n * ETHER, [tx]));
+			assert.ok(outcome !== undefined && !outcome.ok);
+			assert.deepEqual(contracts.readSurroundings(outcome.error.data ?? ""), {
+				coinbase: BigInt(block.feeRecipient),
+				coinbaseBalance: 0n,
+				timestamp: BigInt(block.timestamp),
+				number: BigInt(block.number),
+				baseFee: block.baseFee,
+				gasLimit: block.gasLimit,
+				gasPrice: block.baseFee + GWEI,
+				senderBalance: 10_000n * ETHER - 200_000n * (block.baseFee + GWEI),
+			});
 		});
 
-		it("answers for a chain up to the first failure, or for what it can run", async () => {
+		it("answers for a chain up to the first failure", async () => {
 			const wallet = chain.wallet(0);
 			const txs = [
 				await signed(wallet, { to: EMITS, nonce: 0 }),
@@ -234,13 +188,28 @@ for (const engines of SETS) {
 				await signed(wallet, { to: EMITS, nonce: 2 }),
 			];
 			const outcomes = await simulator().simulate(requestFor(block, 10_000n * ETHER, txs));
-			assert.equal(outcomes.length, sequences ? 2 : 1);
+			assert.equal(outcomes.length, 2);
 			assert.equal(outcomes[0]?.ok, true);
-			if (!sequences) return;
-			const [code, message] = isSimulateV1
-				? ["EXECUTION_FAILED", "execution failed"]
-				: ["OUT_OF_GAS", "out of gas"];
-			assert.deepEqual(outcomes[1], { ok: false, error: { code, message } });
+			const error = { code: "OUT_OF_GAS", message: "out of gas" };
+			assert.deepEqual(outcomes[1], { ok: false, error });
+		});
+
+		it("goes on behind what may fail, with the nonces and the balances that it leaves", async () => {
+			const [one, other] = [chain.wallet(0), chain.wallet(1)];
+			const failing = await signed(one, { to: addressOf(9) });
+			const txs = [
+				await signed(other, { to: EMITS }),
+				failing,
+				await signed(other, { to: addressOf(9), nonce: 1 }),
+				await signed(one, { to: EMITS, nonce: 1 }),
+			];
+			const accounts = new Map(txs.map(({ from }) => [from, { nonce: 0n, balance: 10_000n * ETHER }]));
+			const request = { ...requestFor(block, 0n, txs), accounts };
+			const told = async (mayFail: readonly string[]) =>
+				(await simulator().simulate({ ...request, mayFail: new Set(mayFail) })).map(({ ok }) => ok);
+			assert.deepEqual(await told([]), [true, false]);
+			assert.deepEqual(await told([failing.hash]), [true, false, false]);
+			assert.deepEqual(await told([failing.hash, txs[2]?.hash ?? ""]), [true, false, false, true]);
 		});
 
 		it("simulates on a state that is no longer the newest", async () => {
@@ -266,8 +235,7 @@ for (const engines of SETS) {
 			];
 			const outcomes = await simulator().simulate(requestFor(await nextBlock(chain), ETHER, txs));
 			const told = outcomes.map((outcome) => (outcome.ok ? outcome.emitsEvents : outcome.error.code));
-			const alone = isSimulateV1 ? ["NODE_UNAVAILABLE"] : [null];
-			assert.deepEqual(told, sequences && !isSimulateV1 ? [false, false, true] : alone);
+			assert.deepEqual(told, [false, false, true]);
 		});
 	});
 }

@@ -5,13 +5,11 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { TransactionLike, Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
-import { ENGINES } from "../../relay/simulation/engines/index.ts";
-import { systemClock } from "../../shared/clock.ts";
+import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import * as contracts from "../support/simulationContracts.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	backrunRequest,
@@ -30,6 +28,7 @@ const COINBASE = "0x00000000000000000000000000000000facade01";
 const PAYS = addressOf(1);
 const PAYS_AND_REVERTS = addressOf(2);
 const DELEGATES = addressOf(6);
+const GENEROUS = addressOf(13);
 const PLACED: Readonly<Record<string, string>> = {
 	[PAYS]: contracts.PAYS_COINBASE,
 	[PAYS_AND_REVERTS]: contracts.PAYS_COINBASE_AND_REVERTS,
@@ -43,6 +42,7 @@ const PLACED: Readonly<Record<string, string>> = {
 	[addressOf(10)]: contracts.CREATES_A_DESTROYER,
 	[addressOf(11)]: contracts.forwarding(addressOf(3)),
 	[addressOf(12)]: contracts.PROMISES_TOO_MUCH,
+	[GENEROUS]: contracts.GIVES_HALF_BACK,
 };
 
 /** An odd number of wei: nothing else comes to it. */
@@ -52,8 +52,6 @@ interface Row {
 	/** With value {@link BID} unless it says otherwise. */
 	readonly fields: TransactionLike;
 	readonly paid: bigint;
-	/** anvil's eth_simulateV1 takes no creations. */
-	readonly creation?: true;
 }
 
 const ROWS: Readonly<Record<string, Row>> = {
@@ -70,7 +68,7 @@ const ROWS: Readonly<Record<string, Row>> = {
 	"a call with more than there is": { fields: { to: addressOf(12) }, paid: 0n },
 	"a contract that it creates": { fields: { to: addressOf(9) }, paid: BID },
 	"a contract that it creates and that destroys itself": { fields: { to: addressOf(10) }, paid: BID },
-	"the creation that it is": { fields: { data: contracts.PAYS_COINBASE }, paid: BID, creation: true },
+	"the creation that it is": { fields: { data: contracts.PAYS_COINBASE }, paid: BID },
 	"nothing but value for somebody else": { fields: { to: SINK }, paid: 0n },
 	"nothing but a high priority fee": {
 		fields: { to: SINK, maxFeePerGas: 500n * GWEI, maxPriorityFeePerGas: 400n * GWEI },
@@ -82,20 +80,16 @@ const ROWS: Readonly<Record<string, Row>> = {
 	},
 };
 
-const sequential = ENGINES.filter((engine) => engine.sequences);
-const SETS = [...sequential.map((engine) => [engine]), ENGINES];
-
-for (const engines of SETS) {
-	describe(`what a backrun pays, by ${engines.map((engine) => engine.name).join(", ")}`, () => {
-		const isSimulateV1 = engines.length === 1 && engines[0]?.name === "eth_simulateV1";
-		let chain: DevChain;
-		let node: JsonRpcClient;
+for (const [way, abilities, name, start] of WAYS_ON_NODES) {
+	describe(`what a backrun pays, by ${way} on ${name}`, () => {
+		let chain: SimulationChain;
+		let node: SimulationNode;
 		let block: BlockContext;
 		let user: Wallet;
 		let searcher: Wallet;
 		before(async () => {
-			chain = await startDevChain();
-			node = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
+			chain = await start(`simulationBackrunsBy${way.replace(/\W/g, "")}`);
+			({ node } = chain);
 			await placeContracts(chain, PLACED);
 			await chain.rpc("anvil_setCoinbase", [COINBASE]);
 			user = await fundedWallet(chain, ETHER);
@@ -105,14 +99,11 @@ for (const engines of SETS) {
 			await chain.rpc("evm_mine");
 			block = await nextBlock(chain);
 		});
-		after(async () => {
-			await node.close();
-			await chain.stop();
-		});
+		after(() => chain.stop());
 
-		async function simulate(target: DecodedTransaction, backrun: DecodedTransaction, fixed = false) {
+		async function simulate(target: DecodedTransaction, backrun: DecodedTransaction) {
 			const request = backrunRequest(requestFor(block, ETHER, [target]), backrun, ETHER);
-			return simulatorOn(node, engines, fixed).simulate(request);
+			return simulatorOn(node, abilities).simulate(request);
 		}
 
 		/** Wei that the coinbase gets beside its tips when both are mined; nothing of it stays. */
@@ -133,17 +124,12 @@ for (const engines of SETS) {
 			return gain;
 		}
 
-		for (const [title, { fields, paid, creation }] of Object.entries(ROWS)) {
+		for (const [title, { fields, paid }] of Object.entries(ROWS)) {
 			it(`${title}: ${paid} wei`, async () => {
 				const target = await signed(user, { to: SINK, value: 5n });
 				const backrun = await signed(searcher, { value: BID, ...fields });
 				const outcomes = await simulate(target, backrun);
-				if (creation && isSimulateV1) {
-					assert.deepEqual(codes(outcomes), ["NODE_UNAVAILABLE"]);
-					return;
-				}
-				assert.deepEqual(payments(outcomes), [0n, paid]);
-				assert.deepEqual(payments(await simulate(target, backrun, true)), [0n, paid]);
+				assert.deepEqual(payments(outcomes), [null, paid]);
 				assert.equal(await mined([target, backrun]), paid);
 			});
 		}
@@ -151,32 +137,39 @@ for (const engines of SETS) {
 		it("is not what its target pays", async () => {
 			const target = await signed(user, { to: COINBASE, value: 7n });
 			const outcomes = await simulate(target, await signed(searcher, { to: SINK }));
-			assert.deepEqual(payments(outcomes), [7n, 0n]);
+			assert.deepEqual(payments(outcomes), [null, 0n]);
 			const both = await simulate(target, await signed(searcher, { to: PAYS, value: BID }));
-			assert.deepEqual(payments(both), [7n, BID]);
+			assert.deepEqual(payments(both), [null, BID]);
+		});
+
+		it("is what a coinbase keeps that gives half of it back", async () => {
+			const own = { ...block, feeRecipient: GENEROUS };
+			const backrun = await signed(searcher, { to: GENEROUS, value: BID });
+			const target = await signed(user, { to: SINK, value: 5n });
+			const request = backrunRequest(requestFor(own, ETHER, [target]), backrun, ETHER);
+			assert.deepEqual(payments(await simulatorOn(node, abilities).simulate(request)), [
+				null,
+				BID - BID / 2n,
+			]);
+		});
+
+		it("is nothing where the coinbase pays itself or others, whatever its gas costs", async () => {
+			const own = { ...block, feeRecipient: searcher.address.toLowerCase() };
+			const target = await signed(user, { to: SINK, value: 5n });
+			for (const to of [PAYS, SINK]) {
+				const backrun = await signed(searcher, { to, value: BID });
+				const request = backrunRequest(requestFor(own, ETHER, [target]), backrun, ETHER);
+				assert.deepEqual(payments(await simulatorOn(node, abilities).simulate(request)), [null, 0n]);
+			}
 		});
 
 		it("is told of a backrun without a chain", async () => {
 			const tx = await signed(searcher, { to: PAYS, value: BID });
-			const request = { ...requestFor(block, 0n, []), sender: user.address.toLowerCase() };
-			const outcomes = await simulatorOn(node, engines).simulate(backrunRequest(request, tx, ETHER));
+			const request = backrunRequest(requestFor(block, 0n, []), tx, ETHER);
+			const outcomes = await simulatorOn(node, abilities).simulate(request);
 			assert.deepEqual(payments(outcomes), [BID]);
 		});
-
-		it("is told of a chain as its transfers show it", async () => {
-			const txs = [
-				await signed(user, { to: COINBASE, value: 3n }),
-				await signed(user, { to: addressOf(3), value: 4n, nonce: 1 }),
-				await signed(user, { to: addressOf(4), value: 5n, nonce: 2 }),
-			];
-			const outcomes = await simulatorOn(node, engines).simulate(requestFor(block, ETHER, txs));
-			assert.deepEqual(payments(outcomes), [3n, 4n, 0n]);
-		});
 	});
-}
-
-function codes(outcomes: readonly SimulationOutcome[]): string[] {
-	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 }
 
 function payments(outcomes: readonly SimulationOutcome[]): (bigint | null | string)[] {

@@ -5,14 +5,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Wallet } from "ethers";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
-import { ENGINES } from "../../relay/simulation/engines/index.ts";
-import { createSimulator } from "../../relay/simulation/simulator.ts";
-import { systemClock } from "../../shared/clock.ts";
+import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../shared/log.ts";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import * as contracts from "../support/simulationContracts.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	ETHER,
@@ -22,6 +18,7 @@ import {
 	placeContracts,
 	requestFor,
 	signed,
+	simulatorOn,
 } from "../support/simulationScene.ts";
 
 const SINK = addressOf(99);
@@ -35,19 +32,16 @@ const TRANSFER_FEE = 21_000n * 4n * GWEI;
 /** The most that a transfer with a limit of 21,000 can cost at a cap of 5 gwei. */
 const TRANSFER_CAP = 21_000n * 5n * GWEI;
 
-const sequential = ENGINES.filter((engine) => engine.sequences);
-const SETS = [...sequential.map((engine) => [engine]), ENGINES];
-
-for (const engines of SETS) {
-	describe(`chains by ${engines.map((engine) => engine.name).join(", ")}`, () => {
-		let chain: DevChain;
-		let node: JsonRpcClient;
+for (const [way, abilities, name, start] of WAYS_ON_NODES) {
+	describe(`chains by ${way} on ${name}`, () => {
+		let chain: SimulationChain;
+		let node: SimulationNode;
 		let block: BlockContext;
 		let sender: Wallet;
 		let calls = 0;
 		before(async () => {
-			chain = await startDevChain();
-			node = new JsonRpcClient({ url: chain.url, timeoutMs: 10_000 }, { clock: systemClock });
+			chain = await start(`simulationChainsBy${way.replace(/\W/g, "")}`);
+			({ node } = chain);
 			await placeContracts(chain, {
 				[COUNTS]: contracts.COUNTS,
 				[CLEARS]: contracts.CLEARS,
@@ -59,27 +53,26 @@ for (const engines of SETS) {
 			sender = await fundedWallet(chain, ETHER);
 			block = await nextBlock(chain);
 		});
-		after(async () => {
-			await node.close();
-			await chain.stop();
-		});
+		after(() => chain.stop());
 
 		async function simulate(
 			txs: readonly DecodedTransaction[],
-			options: { balance?: bigint; block?: BlockContext } = {},
+			options: { balance?: bigint; block?: BlockContext; mayWait?: boolean } = {},
 		): Promise<readonly SimulationOutcome[]> {
 			calls = 0;
 			const counted = {
-				call(...args: Parameters<JsonRpcClient["call"]>) {
+				call(...args: Parameters<SimulationNode["call"]>) {
 					calls += 1;
 					return node.call(...args);
 				},
+				batch(...args: Parameters<SimulationNode["batch"]>) {
+					calls += 1;
+					return node.batch(...args);
+				},
 			};
-			const simulator = createSimulator(
-				{ fixedFeeRecipient: false, timeoutMs: 10_000 },
-				{ node: counted, engines, clock: systemClock, log: silentLogger, onRun() {} },
-			);
-			return simulator.simulate(requestFor(options.block ?? block, options.balance ?? ETHER, txs));
+			const { mayWait = false } = options;
+			const request = requestFor(options.block ?? block, options.balance ?? ETHER, txs);
+			return simulatorOn(counted, abilities).simulate({ ...request, mayWait });
 		}
 
 		const transfer = (nonce: number, value: bigint) =>
@@ -132,7 +125,7 @@ for (const engines of SETS) {
 			const last = outcomes[12];
 			assert.match(last?.ok === false ? last.error.message : "", /balance \d+, tx cost \d+, overshot \d+$/);
 			// By halves where the node rejects all at once; two traces a transaction where it is asked one by one.
-			assert.ok(calls <= (engines[0]?.name === "eth_simulateV1" ? 6 : 26), `${calls} calls`);
+			assert.ok(calls <= (way === "eth_simulateV1" ? 6 : 26), `${calls} calls`);
 		});
 
 		it("stops at the first that reverts, whatever the node would say of those behind it", async () => {
@@ -191,7 +184,7 @@ for (const engines of SETS) {
 		it("runs a chain that would not fit into one block", async () => {
 			const small = { ...block, gasLimit: 250_000n };
 			const txs = [await count(0, 1), await count(1, 2), await count(2, 3)];
-			assert.deepEqual(codes(await simulate(txs, { block: small })), ["ok", "ok", "ok"]);
+			assert.deepEqual(codes(await simulate(txs, { block: small, mayWait: true })), ["ok", "ok", "ok"]);
 		});
 
 		it("keeps the relay's own rules within a chain", async () => {

@@ -149,8 +149,8 @@ test("the relay's own store is read from the other side as it was written", asyn
 	fold(record, { type: "expired", at: 2, block: 126 });
 	await inStore("lmdb", place, "relay", async (kv) => {
 		const store = new Transactions({ kv, log: silentLogger });
-		for (const one of pending) await store.insert(one, newRecord(one), []);
-		await store.insert(ended, newRecord(ended), []);
+		for (const one of pending) await store.insert(one, newRecord(one), [], 1);
+		await store.insert(ended, newRecord(ended), [], 1);
 		await store.settle([record], 3_000);
 	});
 	await runWell(place, "copy", "lmdb", "postgres", "relay");

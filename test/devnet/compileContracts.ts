@@ -11,6 +11,8 @@ import solc from "solc";
 export interface Contract {
 	/** Creation code, 0x hex; a constructor's arguments go behind it. */
 	readonly code: string;
+	/** Code of what is created, 0x hex. */
+	readonly runtime: string;
 	readonly abi: Interface;
 }
 
@@ -28,26 +30,43 @@ interface Compiled {
 			Readonly<
 				Record<
 					string,
-					{ readonly abi: InterfaceAbi; readonly evm: { readonly bytecode: { readonly object: string } } }
+					{
+						readonly abi: InterfaceAbi;
+						readonly evm: Readonly<Record<"bytecode" | "deployedBytecode", { readonly object: string }>>;
+					}
 				>
 			>
 		>
 	>;
 }
 
-/** Compiles them. Throws with the compiler's own words, warnings included: there shall be none. */
+/** Compiles them. Throws as {@link compileFolder}. */
 export function compileContracts(): Contracts {
-	const files = readdirSync(FOLDER).filter((name) => name.endsWith(".sol"));
+	const contract = compileFolder(FOLDER);
+	return {
+		Token: contract("Token"),
+		WrappedEther: contract("WrappedEther"),
+		Pair: contract("Pair"),
+		Arbitrage: contract("Arbitrage"),
+	};
+}
+
+/**
+ * Compiles the Solidity of a folder; answers its contracts by their names. Throws with the compiler's own words, warnings
+ * included: there shall be none.
+ */
+export function compileFolder(folder: string): (name: string) => Contract {
+	const files = readdirSync(folder).filter((name) => name.endsWith(".sol"));
 	const input = {
 		language: "Solidity",
 		sources: Object.fromEntries(
-			files.map((name) => [name, { content: readFileSync(join(FOLDER, name), "utf8") }]),
+			files.map((name) => [name, { content: readFileSync(join(folder, name), "utf8") }]),
 		),
 		settings: {
 			optimizer: { enabled: true, runs: 200 },
 			// So that the oldest fork that the dev chain is run with takes the code.
 			evmVersion: "cancun",
-			outputSelection: { "*": { "*": ["abi", "evm.bytecode.object"] } },
+			outputSelection: { "*": { "*": ["abi", "evm.bytecode.object", "evm.deployedBytecode.object"] } },
 		},
 	};
 	const output = JSON.parse(String(solc.compile(JSON.stringify(input)))) as Compiled;
@@ -56,18 +75,16 @@ export function compileContracts(): Contracts {
 	const found = new Map<string, Contract>();
 	for (const file of Object.values(output.contracts ?? {})) {
 		for (const [name, { abi, evm }] of Object.entries(file)) {
-			found.set(name, { code: `0x${evm.bytecode.object}`, abi: Interface.from(abi) });
+			found.set(name, {
+				code: `0x${evm.bytecode.object}`,
+				runtime: `0x${evm.deployedBytecode.object}`,
+				abi: Interface.from(abi),
+			});
 		}
 	}
-	const contract = (name: string): Contract => {
+	return (name) => {
 		const one = found.get(name);
-		if (one === undefined) throw new Error(`no contract ${name} in ${FOLDER}`);
+		if (one === undefined) throw new Error(`no contract ${name} in ${folder}`);
 		return one;
-	};
-	return {
-		Token: contract("Token"),
-		WrappedEther: contract("WrappedEther"),
-		Pair: contract("Pair"),
-		Arbitrage: contract("Arbitrage"),
 	};
 }

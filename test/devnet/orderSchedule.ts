@@ -39,14 +39,15 @@ type Fit = { readonly transactions: readonly OrderTransaction[] } | { readonly u
 
 /**
  * Places candidates one by one. An order waits until another one brings the nonce before its own, as builders do
- * it. Of orders that hold the same transactions, one that adds to another and leaves the builder no less takes the
- * other's place: a target with its backrun goes before the target alone.
+ * it. Of orders that begin with the same transaction, of which only one can be in the block, the one that leaves the
+ * builder the most takes the place: a target with its backrun goes before the target alone, the one with the backrun
+ * that pays the most before the others.
  */
 export function schedule(candidates: readonly Candidate[], nonces: ReadonlyMap<string, number>): Schedule {
 	const next = new Map(nonces);
 	const used = new Set<string>();
 	const waiting = [...candidates].sort(byPay);
-	const larger = supersets(waiting);
+	const rivals = rivalsOf(waiting);
 	const sequence: Placed[] = [];
 	const unplaced = new Map<number, Unplaced>();
 	for (let at = 0; at < waiting.length; ) {
@@ -62,7 +63,7 @@ export function schedule(candidates: readonly Candidate[], nonces: ReadonlyMap<s
 			waiting.splice(at, 1);
 			continue;
 		}
-		const better = (larger.get(candidate) ?? []).find(
+		const better = (rivals.get(candidate) ?? []).find(
 			(other) => waiting.includes(other) && !("unplaced" in fitOf(other, next, used)),
 		);
 		const chosen = better ?? candidate;
@@ -112,29 +113,32 @@ function fitOf(candidate: Candidate, nonces: ReadonlyMap<string, number>, used: 
 	return { unplaced: skipped ?? { reason: "duplicate", at } };
 }
 
-/** For each candidate those of its tier that hold all it holds and more, and leave no less; the best first. */
-function supersets(candidates: readonly Candidate[]): Map<Candidate, Candidate[]> {
-	const byHash = new Map<string, Candidate[]>();
+/**
+ * For each candidate those of its tier that begin with the same transaction and leave more, or as much and hold all that it
+ * holds and more; the best first.
+ */
+function rivalsOf(candidates: readonly Candidate[]): Map<Candidate, Candidate[]> {
+	const byFirst = new Map<string, Candidate[]>();
 	for (const candidate of candidates) {
-		for (const { hash } of candidate.order.transactions) {
-			const list = byHash.get(hash);
-			if (list === undefined) byHash.set(hash, [candidate]);
-			else list.push(candidate);
-		}
+		const first = candidate.order.transactions[0]?.hash ?? "";
+		byFirst.set(first, [...(byFirst.get(first) ?? []), candidate]);
 	}
 	const found = new Map<Candidate, Candidate[]>();
-	for (const candidate of candidates) {
-		const hashes = candidate.order.transactions.map(({ hash }) => hash);
-		const others = (byHash.get(hashes[0] ?? "") ?? []).filter((other) => {
-			if (other.order.transactions.length <= hashes.length || other.tier !== candidate.tier) return false;
-			const held = new Set(other.order.transactions.map(({ hash }) => hash));
-			return other.net >= candidate.net && hashes.every((hash) => held.has(hash));
-		});
-		if (others.length > 0)
-			found.set(
-				candidate,
-				others.sort((a, b) => (a.net < b.net ? 1 : -1)),
-			);
+	for (const group of byFirst.values()) {
+		for (const candidate of group) {
+			const hashes = candidate.order.transactions.map(({ hash }) => hash);
+			const others = group.filter((other) => {
+				if (other === candidate || other.tier !== candidate.tier) return false;
+				if (other.net !== candidate.net) return other.net > candidate.net;
+				const held = new Set(other.order.transactions.map(({ hash }) => hash));
+				return held.size > hashes.length && hashes.every((hash) => held.has(hash));
+			});
+			if (others.length > 0)
+				found.set(
+					candidate,
+					others.sort((a, b) => (a.net < b.net ? 1 : -1)),
+				);
+		}
 	}
 	return found;
 }

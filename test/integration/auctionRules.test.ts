@@ -36,7 +36,7 @@ function stages(bids: readonly Placed[]): Promise<readonly string[]> {
 
 /** What the builder was told about the backrun behind `target`, in order: raw backruns, and "" for a cancel. */
 function told(target: Target): readonly string[] {
-	return scene.backrunOrders(target).map(({ backrun }) => backrun);
+	return scene.backrunOrders(target).map(({ kind, backrun }) => (kind === "cancel" ? "" : backrun));
 }
 
 /** Orders that the builder would put into a block, by how many transactions they hold with `tx` as the first. */
@@ -56,7 +56,7 @@ async function blockFrom(target: Target): Promise<readonly string[]> {
 }
 
 describe("the best bid of a target", () => {
-	it("goes out at once, alone, and each that falls out makes room for the next best", async () => {
+	it("goes out at once, alone of all that call one contract, and each that falls out makes room for the next best", async () => {
 		const target = await scene.target();
 		const ten = await place(target, 10n);
 		await scene.out(target, ten.backrun);
@@ -66,7 +66,7 @@ describe("the best bid of a target", () => {
 		const fifteen = await place(target, 15n);
 		const all = [five, ten, fifteen, twenty];
 		assert.deepEqual(await stages(all), ["OUTBID", "OUTBID", "OUTBID", "BEST"]);
-		assert.deepEqual(told(target), [ten.backrun.raw, twenty.backrun.raw]);
+		assert.deepEqual(told(target), [ten.backrun.raw, twenty.backrun.raw, ""]);
 		assert.deepEqual(live(target), [1, 2], "the target alone, and one bid behind it");
 
 		await twenty.bidder.cancel("one");
@@ -82,9 +82,12 @@ describe("the best bid of a target", () => {
 		await scene.out(target, null);
 		await until("the target alone", () => live(target).length === 1);
 		const order = [ten, twenty, fifteen, five].map(({ backrun }) => backrun.raw);
-		assert.deepEqual(told(target), [...order, ""]);
+		assert.deepEqual(
+			told(target).filter((raw) => raw !== ""),
+			order,
+		);
 		const uuids = new Set(scene.backrunOrders(target).map(({ uuid }) => uuid));
-		assert.equal(uuids.size, 1, "each takes the place of the one before");
+		assert.equal(uuids.size, 4, "each bidder's has an identifier of its own");
 		for (const uuid of uuids) {
 			assert.match(uuid, UUID_V4);
 			assert.notEqual(uuid, scene.deliveries(scene.system.builder, target)[0]?.uuid, "the target's own");
@@ -109,10 +112,10 @@ describe("the best bid of a target", () => {
 		const won = await best.bidder.reaches(best.hash, "INCLUDED");
 		const { hash } = await scene.block(won.blockNumber);
 		assert.deepEqual([won.bid, won.outbidBy, won.blockHash], [String(30n * GWEI), null, hash]);
-		const told = await lost.bidder.reaches(lost.hash, "NOT_INCLUDED outbid");
+		const told = await lost.bidder.told(lost.hash, "NOT_INCLUDED outbid");
 		assert.deepEqual(
-			[told.bid, told.outbidBy, told.blockHash],
-			[String(11n * GWEI), String(19n * GWEI), null],
+			[told.bid, told.outbidBy, told.blockHash, told.winner],
+			[String(11n * GWEI), String(19n * GWEI), null, { backrun: behind, paid: String(30n * GWEI) }],
 		);
 	});
 
@@ -129,7 +132,7 @@ describe("the best bid of a target", () => {
 		await scene.out(target, second.backrun);
 		const [, behind] = await blockFrom(target);
 		assert.equal(behind, second.backrun.hash);
-		assert.equal((await third.bidder.reaches(third.hash, "NOT_INCLUDED outbid")).outbidBy, "0");
+		assert.equal((await third.bidder.told(third.hash, "NOT_INCLUDED outbid")).outbidBy, "0");
 		assert.equal((await scene.status(target)).backruns, 3, "all that were accepted count");
 	});
 });

@@ -29,6 +29,7 @@ const WORDS: ReadonlyMap<string, RegExp> = new Map([
 	["NONCE_MAX", /^nonce has max value/],
 	["NONCE_TOO_LOW", /^nonce too low: next nonce \d+, tx nonce \d+$/],
 	["NONCE_TOO_HIGH", /^nonce too high: next nonce \d+, tx nonce \d+$/],
+	["FEE_CAP_TOO_LOW", /^max fee per gas less than block base fee: /],
 	[
 		"INSUFFICIENT_FUNDS",
 		/^insufficient funds for gas \* price \+ value: balance \d+, tx cost \d+, overshot \d+$/,

@@ -11,6 +11,8 @@ import { type BadInputScene, hex, startScene } from "./badInput/scene.ts";
 import { prepareAccounts } from "./badInput/standing.ts";
 
 const GWEI = 10n ** 9n;
+/** Under the base fee, which may fall to it. */
+const LOW = GWEI / 10n;
 const MAX_PENDING = 64;
 
 const UNDERPRICED: WireError = {
@@ -46,8 +48,8 @@ const PRAGUE_ROWS = ruleRows(
 );
 
 const accounts = Array.from({ length: 8 }, (_, i) => testAccount(2_000 + i));
-const [legacy, dynamic, blobs, free, full, twice] = accounts as [
-	...[TestAccount, TestAccount, TestAccount, TestAccount, TestAccount, TestAccount],
+const [legacy, dynamic, blobs, free, full, twice, hopeless] = accounts as [
+	...[TestAccount, TestAccount, TestAccount, TestAccount, TestAccount, TestAccount, TestAccount],
 ];
 
 let scene: BadInputScene;
@@ -118,8 +120,8 @@ test("a gas price counts as both fees, in both directions", () =>
 	]));
 
 test("blobs need 10 % more on the blob fee too", () => {
-	const blob = (maxFeePerGas: bigint, maxFeePerBlobGas: bigint): TxOptions => ({
-		...{ type: 3, maxFeePerGas, maxPriorityFeePerGas: maxFeePerGas, maxFeePerBlobGas },
+	const blob = (percent: bigint, maxFeePerBlobGas: bigint): TxOptions => ({
+		...{ type: 3, ...fees((LOW * percent) / 100n, (LOW * percent) / 100n), maxFeePerBlobGas },
 	});
 	return replaceInTurn(blobs, [
 		["the first", blob(100n, 100n), null],
@@ -130,16 +132,43 @@ test("blobs need 10 % more on the blob fee too", () => {
 	]);
 });
 
-test("what pays nothing is replaced by what pays a wei", () =>
+test("what has no priority fee is replaced by what has one of a wei", () =>
 	replaceInTurn(free, [
-		["the first", fees(0n, 0n), null],
-		["nothing again", fees(0n, 0n, 2), UNDERPRICED],
-		["a cap and no priority fee", fees(1n, 0n, 3), UNDERPRICED],
-		["a wei on both", fees(1n, 1n), null],
+		["the first", fees(LOW, 0n), null],
+		["nothing again", fees(LOW, 0n, 2), UNDERPRICED],
+		["a higher cap and no priority fee", fees(2n * LOW, 0n, 3), UNDERPRICED],
+		["a wei of it", fees(2n * LOW, 1n), null],
 	]));
 
+test("a fee cap that the base fee can't fall to within the life of 25 blocks is refused", async () => {
+	const { chain } = scene.system;
+	const { baseFeePerGas } = (await chain.rpc("eth_getBlockByNumber", ["pending", false])) as Record<
+		string,
+		string
+	>;
+	const base = BigInt(baseFeePerGas ?? 0);
+	const least = (base * 7n ** 25n + 8n ** 25n - 1n) / 8n ** 25n;
+	const send = async (options: TxOptions): Promise<{ result?: string; error?: WireError }> => {
+		const params = [hex(rawTransaction({ by: hopeless, ...options }))];
+		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params });
+		return JSON.parse((await scene.wire.send({ body })).body);
+	};
+	for (const [options, type] of [
+		[fees(least - 1n, 0n), 2],
+		[fees(0n, 0n), 2],
+		[{ type: 0, gasPrice: least - 1n }, 0],
+		[{ type: 3, ...fees(least - 1n, 0n) }, 3],
+	] as const) {
+		const { error } = await send(options);
+		assert.match(error?.message ?? "", /^max fee per gas less than block base fee: /, `type ${type}`);
+		assert.deepEqual([error?.code, error?.data], [-32000, { reason: "FEE_CAP_TOO_LOW" }]);
+	}
+	assert.match((await send(fees(least, 0n))).result ?? "", /^0x/);
+	scene.log.check();
+});
+
 test("a sender has 64 transactions at most, and may replace them", async () => {
-	const waiting: TxOptions = { by: full, maxFeePerGas: 100, maxPriorityFeePerGas: 100 };
+	const waiting: TxOptions = { by: full, maxFeePerGas: LOW, maxPriorityFeePerGas: 100 };
 	const call = (id: number, options: TxOptions) => ({
 		...{ jsonrpc: "2.0", id, method: "eth_sendRawTransaction" },
 		params: [hex(rawTransaction({ ...waiting, ...options }))],
@@ -152,8 +181,8 @@ test("a sender has 64 transactions at most, and may replace them", async () => {
 
 	const more = JSON.stringify([
 		call(1, { nonce: 64, maxFeePerGas: 10n ** 12n }),
-		call(2, { nonce: 63, maxFeePerGas: 109, maxPriorityFeePerGas: 109 }),
-		call(3, { nonce: 63, maxFeePerGas: 110, maxPriorityFeePerGas: 110 }),
+		call(2, { nonce: 63, maxFeePerGas: 2n * LOW, maxPriorityFeePerGas: 109 }),
+		call(3, { nonce: 63, maxFeePerGas: 2n * LOW, maxPriorityFeePerGas: 110 }),
 		call(4, { nonce: 0 }),
 		call(5, { nonce: 65 }),
 	]);
@@ -174,7 +203,7 @@ test("of two with one nonce in one batch the second one replaces, or is refused"
 		...{ jsonrpc: "2.0", id, method: "eth_sendRawTransaction" },
 		params: [hex(rawTransaction({ by: twice, nonce: 0, ...options }))],
 	});
-	const fee = (maxFeePerGas: bigint): TxOptions => ({ maxFeePerGas, maxPriorityFeePerGas: maxFeePerGas });
+	const fee = (percent: bigint) => fees((LOW * percent) / 100n, (LOW * percent) / 100n);
 	const body = JSON.stringify([
 		call(1, fee(100n)),
 		call(2, fee(109n)),

@@ -51,9 +51,10 @@ test("bids that are taken, or refused without a simulation, weigh one", async ()
 	assert.equal(await statusOf("198.51.100.4"), 200);
 });
 
-test("a signer's failing bids are on the signer's account, not on the address's", async () => {
+test("failing bids are on their address's account, whatever key signs them: keys cost nothing", async () => {
 	const from = "198.51.100.5";
 	assert.deepEqual(await bids(target, failing, from, KEY), Array(BIDS).fill(-32000));
 	assert.equal(await statusOf(from, KEY), 429);
-	assert.equal(await statusOf(from), 200);
+	assert.equal(await statusOf(from), 429);
+	assert.equal(await statusOf("198.51.100.6", KEY), 200);
 });

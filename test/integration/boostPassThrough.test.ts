@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
 import { FeedClient } from "../support/feedClient.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
@@ -57,7 +58,7 @@ test("events of a transaction come as they happen, through boost", async () => {
 	await reader.message("it is mined", ({ type }) => type === "included");
 	reader.leave();
 	await until("the relay has no stream left", async () => {
-		const text = await (await fetch(`${scene.system.client.url}/metrics`)).text();
+		const text = await metricsOf(scene.system.client.url);
 		return /^relay_event_streams 0$/m.test(text);
 	});
 });
@@ -80,7 +81,7 @@ test("websockets reach the relay on behalf of their client, and calls and subscr
 	assert.equal((await feed.ws.closed()).code, 1000);
 	sender.ws.terminate();
 	await until("boost is rid of both", async () =>
-		/^boost_websockets 0$/m.test((await scene.boost.raw({ verb: "GET", path: "/metrics" })).body),
+		/^boost_websockets 0$/m.test(await metricsOf(scene.boost.url)),
 	);
 });
 

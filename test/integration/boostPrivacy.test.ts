@@ -8,6 +8,7 @@ import type { WireFault } from "../faults/wireFaults.ts";
 import { type BoostProcess, startBoostProcess } from "../support/boostProcess.ts";
 import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
+import { AUTHORIZED, METRICS_TOKEN } from "../support/metricsPage.ts";
 import { type NodeProxy, startNodeProxy } from "../support/nodeProxy.ts";
 import { httpText } from "../support/rawUpstream.ts";
 import { type RecordingFallback, type Script, startRecordingFallback } from "../support/recordingFallback.ts";
@@ -64,6 +65,7 @@ before(async () => {
 	fallback = await startRecordingFallback();
 	boost = await startBoostProcess({
 		env: {
+			METRICS_TOKEN,
 			...{ PORT: "0", HOST: "127.0.0.1", LOG_LEVEL: "trace", DATA_DIR: scene.folder, RATE_LIMIT_RPS: "0" },
 			...{ BOOST_SECRET, ADMIN_TOKEN, REQUEST_BUDGET_MS: "1000", BREAKER_FAULTS: "100" },
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "100" },
@@ -218,7 +220,7 @@ async function byHash({ hash }: Signed): Promise<unknown> {
 /** All that tells something of itself, and what is told of each transaction. */
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/status", "/readyz", "/livez"])
-		await watch.fetched(page, `${boost.url}${page}`);
+		await watch.fetched(page, `${boost.url}${page}`, { headers: AUTHORIZED });
 	for (const tx of sent.slice(-2)) {
 		await watch.fetched("status", `${boost.url}/tx/${tx.hash}`);
 		await byHash(tx);

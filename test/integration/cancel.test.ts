@@ -21,6 +21,13 @@ before(async () => {
 });
 after(() => scene.system.stop());
 
+/** A fee cap that empty blocks bring the base fee down to right behind the life of a transaction, so that it is held. */
+async function hopefulFees(): Promise<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }> {
+	const history = await scene.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
+	const [, next = "0x0"] = (history as { baseFeePerGas: string[] }).baseFeePerGas;
+	return { maxFeePerGas: (BigInt(next) * 36n) / 100n, maxPriorityFeePerGas: 1n };
+}
+
 describe("a cancelled transaction", () => {
 	for (const path of PATHS) {
 		it(`of ${path} is gone at once, its builders are told, and its nonce is free`, async () => {
@@ -163,7 +170,7 @@ describe("at each stage of its life", () => {
 
 	it("held for its fee cap, which nothing is said of any more", async () => {
 		const actor = await scene.actor();
-		const tx = actor.sign({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
+		const tx = actor.sign(await hopefulFees());
 		await scene.submit("/fast", tx);
 		await scene.reaches(tx, "SIMULATION_FAILED");
 		await unheard(tx, actor.address);
@@ -178,7 +185,7 @@ describe("at each stage of its life", () => {
 			finals.push([tx, stage]);
 			return { actor, tx };
 		};
-		const expiring = (await scene.actor()).sign({ maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
+		const expiring = (await scene.actor()).sign(await hopefulFees());
 		await scene.submit("/fast", expiring);
 		await scene.reaches(expiring, "SIMULATION_FAILED");
 		finals.push([expiring, "EXPIRED"]);

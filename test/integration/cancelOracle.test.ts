@@ -7,6 +7,7 @@ import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EMITTER, REVERTER } from "../support/biddingScene.ts";
 import { NEVER_SEEN } from "../support/cancelScene.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { postText, RawConnection } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
@@ -89,7 +90,7 @@ async function settle(): Promise<void> {
 	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
 	await scene.passBlock();
 	await until("they are settled", async () => {
-		const text = await (await fetch(`${scene.system.client.url}/metrics`)).text();
+		const text = await metricsOf(scene.system.client.url);
 		return /^relay_ledger_transactions 0$/m.test(text);
 	});
 }

@@ -12,6 +12,7 @@ import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ChainRpcError } from "../devnet/chainRpc.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { asker } from "../support/asker.ts";
 
 /** Stores its input's first word in slot 0 and logs it under the topic 0xaa; before it, what returns it as code. */
 const CREATION = "0x600e600a5f39600e5ff35f35805f555f5260aa60205fa100";
@@ -37,8 +38,10 @@ const ROWS: readonly Row[] = [
 	["eth_protocolVersion", () => []],
 	["eth_syncing", () => []],
 	["eth_config", () => []],
+	["eth_capabilities", () => []],
 	["eth_blockNumber", () => []],
 	["eth_gasPrice", () => []],
+	["eth_baseFee", () => []],
 	["eth_maxPriorityFeePerGas", () => []],
 	["eth_feeHistory", () => ["0x3", "latest", [10, 50]]],
 	["eth_blobBaseFee", () => []],
@@ -66,6 +69,7 @@ const ROWS: readonly Row[] = [
 	["eth_getBalance", () => []],
 	["eth_getCode", ({ contract }) => [contract, "latest"]],
 	["eth_getStorageAt", ({ contract }) => [contract, "0x0", "latest"]],
+	["eth_getStorageValues", ({ contract }) => [{ [contract]: [`0x${"0".repeat(64)}`] }, "latest"]],
 	["eth_getProof", ({ contract }) => [contract, ["0x0"], "latest"]],
 	["eth_getBlockByHash", ({ blockHash }) => [blockHash, true]],
 	["eth_getBlockByHash", ({ blockHash }) => [blockHash, false]],
@@ -164,14 +168,14 @@ describe("reads through the relay", () => {
 		test(`${method} (row ${i}) is as the node says it`, async () => {
 			for (let round = 0; round < 2; round++) {
 				const own = await settle(chain.rpc(method, params(scene)));
-				const passed = await settle(passthrough.call(method, params(scene)));
+				const passed = await settle(passthrough.call(method, params(scene), asker()));
 				assert.deepEqual(passed, own);
 			}
 		});
 	}
 
 	test("reverts keep code, words and data: clients decode them", async () => {
-		await assert.rejects(passthrough.call("eth_call", [{ data: REVERTING }, "latest"]), (thrown) => {
+		await assert.rejects(passthrough.call("eth_call", [{ data: REVERTING }, "latest"], asker()), (thrown) => {
 			assert.ok(thrown instanceof ForeignRpcError);
 			assert.equal(thrown.code, 3);
 			assert.match(thrown.message, /^execution reverted/);
@@ -226,7 +230,7 @@ describe("reads through the relay", () => {
 	for (const method of refused) {
 		test(`${JSON.stringify(method)} is not passed on`, async () => {
 			assert.equal(passthrough.weigh(method), undefined);
-			await assert.rejects(passthrough.call(method, []), {
+			await assert.rejects(passthrough.call(method, [], asker()), {
 				name: "RpcError",
 				code: -32601,
 				message: `the method ${method} does not exist/is not available`,

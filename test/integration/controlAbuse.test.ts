@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../shared/log.ts";
 import { CancelScene } from "../support/cancelScene.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { postText, RawConnection, requestText } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import type { Signed } from "../support/relayScene.ts";
@@ -34,7 +35,7 @@ const log: Logger = {
 let system: TestSystem;
 let scene: CancelScene;
 before(async () => {
-	system = await startSystem({ env: { TRUST_PROXY: "1" }, log });
+	system = await startSystem({ env: { TRUST_PROXY: "1", MAX_CONNECTIONS_PER_CLIENT: "1000" }, log });
 	scene = new CancelScene(system);
 	await scene.passBlock();
 });
@@ -50,7 +51,7 @@ const syncCall = (tx: Signed, ms = LONGEST_MS, id: unknown = 1) => ({
 });
 
 async function gauge(name: string): Promise<number> {
-	const text = await (await fetch(`${system.client.url}/metrics`)).text();
+	const text = await metricsOf(system.client.url);
 	return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 }
 
@@ -72,14 +73,14 @@ const errorOf = (body: string) => (JSON.parse(body) as WireAnswer).error;
 describe("streams", () => {
 	it("16 of one network, however they are asked for; those of clients that vanish are freed", async () => {
 		const tx = await held();
-		const clients = [1, 1, 2].map((net, i) => ({ "x-forwarded-for": `2001:db8:0:${net}::${i + 1}` }));
+		const clients = [1, 1, 2].map((net, i) => ({ "x-forwarded-for": `2001:db8:0:${net}00::${i + 1}` }));
 		const url = `${system.client.url}${pathOf(tx)}`;
 		const opened = await Promise.all(
 			Array.from({ length: 3 * MAX_STREAMS }, (_, i) => EventStreamReader.open(url, clients[i % 3])),
 		);
 		const taken = opened.filter(({ status }) => status === 200);
 		const refused = opened.filter(({ status }) => status === 429);
-		// Two thirds of them came from two addresses of one /64. Those that were asked for at the same time may have been
+		// Two thirds of them came from two addresses of one /56. Those that were asked for at the same time may have been
 		// told 200 and then nothing.
 		assert.equal(taken.length + refused.length, opened.length);
 		await until("as many as may be", async () => (await gauge("relay_event_streams")) === 2 * MAX_STREAMS);

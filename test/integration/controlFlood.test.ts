@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../shared/log.ts";
 import { CancelScene } from "../support/cancelScene.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { postText, RawConnection } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
@@ -138,7 +139,7 @@ describe("one account that submits and cancels without end", () => {
 	});
 
 	async function gauge(name: string): Promise<number> {
-		const text = await (await fetch(`${system.client.url}/metrics`)).text();
+		const text = await metricsOf(system.client.url);
 		return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 	}
 
@@ -202,7 +203,7 @@ describe("a stop while many follow and wait", () => {
 		for (const call of overWs) ws.send(call);
 		ws.send({ jsonrpc: "2.0", id: "last", method: "eth_chainId", params: [] });
 		await until("all calls are under way", () => answers.some(({ id }) => id === "last"));
-		const text = await (await fetch(`${relay.url}/metrics`)).text();
+		const text = await metricsOf(relay.url);
 		assert.match(text, new RegExp(`^relay_event_streams ${STREAMS}$`, "m"));
 		assert.equal(answers.length, 1, "all wait");
 

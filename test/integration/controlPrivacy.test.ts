@@ -11,6 +11,7 @@ import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
+import { AUTHORIZED } from "../support/metricsPage.ts";
 import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
 import { until } from "../support/until.ts";
 
@@ -253,7 +254,8 @@ function post(
 /** All that tells something of itself, and the pages of each. */
 async function lookAround(): Promise<void> {
 	const { url } = scene.system.client;
-	for (const page of ["/metrics", "/readyz", "/info"]) await watch.fetched(page, `${url}${page}`);
+	for (const page of ["/metrics", "/readyz", "/info"])
+		await watch.fetched(page, `${url}${page}`, { headers: AUTHORIZED });
 	for (const { tx } of canaries) {
 		await watch.fetched("status pages", `${url}/tx/${tx.hash}`);
 		await watch.fetched("event pages", `${url}/tx/${tx.hash}/events`);

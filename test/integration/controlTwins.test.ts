@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EMITTER, REVERTER } from "../support/biddingScene.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
 import { firstDifference, SearcherView } from "../support/searcherView.ts";
 import { until } from "../support/until.ts";
@@ -47,7 +48,7 @@ async function hide(path: string, tx: Signed, stage: string): Promise<void> {
 /** Waits until builders have answered all that was on its way to them; who was asked may be told to nobody. */
 async function quiet(): Promise<void> {
 	await until("all is answered", async () => {
-		const text = await (await fetch(`${scene.system.client.url}/metrics`)).text();
+		const text = await metricsOf(scene.system.client.url);
 		return /^relay_lane_depth 0$/m.test(text);
 	});
 }

@@ -80,8 +80,10 @@ test("a block that was built while the relay was dead is found at its start", as
 test("a life goes on where it was: SIGKILL does not start it anew", async () => {
 	const env = { ...folder("life"), TX_TTL_BLOCKS: "4" };
 	const killed = await system.start(env);
-	// Never to be mined: under every base fee of this chain.
-	const tx = signed(3, { maxFeePerGas: 1, maxPriorityFeePerGas: 1 });
+	// Never to be mined: it reverts.
+	const to = `0x${"0e".repeat(20)}`;
+	await system.chain.rpc("anvil_setCode", [to, "0x60006000fd"]);
+	const tx = signed(3, { to });
 	await killed.client.send(tx.raw);
 	await until("it is held", async () => (await killed.client.stage(tx.hash)) === "SIMULATION_FAILED");
 	await system.nextBlock(killed);
@@ -92,7 +94,7 @@ test("a life goes on where it was: SIGKILL does not start it anew", async () => 
 	const relay = await system.start(env);
 	const status = await relay.client.status(tx.hash);
 	assert.equal(status.stage, "SIMULATION_FAILED");
-	assert.equal(status.simulationError?.code, "FEE_CAP_TOO_LOW");
+	assert.equal(status.simulationError?.code, "EXECUTION_REVERTED");
 	await system.nextBlock(relay);
 	assert.equal(await relay.client.stage(tx.hash), "SIMULATION_FAILED");
 	await system.nextBlock(relay);

@@ -74,6 +74,33 @@ test("a bundle is all or nothing", async () => {
 	assert.deepEqual(outcome(block), [["reverted", bad.hash]]);
 });
 
+test("of several backruns on one target the one that leaves the most is taken, those that revert are dropped, the target stays", async () => {
+	const target = await net.from(1);
+	// Dearer for each gas, and less in all: a plain transfer needs less gas than a call.
+	const [lean, rich] = [
+		await net.from(2, { to: net.builder.coinbase, value: 10n ** 16n, gasLimit: 21_000n, tip: 0n }),
+		await net.from(3, { to: CONTRACTS.payer, value: 11n * 10n ** 15n, tip: 0n }),
+	];
+	const reverting = await net.from(4, { to: CONTRACTS.refuser });
+	const refund = { refundPercent: 90, refundRecipient: walletOf("user").address };
+	for (const backrun of [reverting, lean, rich])
+		await net.bundle([target, backrun], { ...refund, refundTxHashes: [backrun.hash] });
+	await net.bundle([target]);
+	const block = await net.build();
+	assert.deepEqual(hashes(block).slice(0, 2), [target.hash, rich.hash]);
+	assert.equal(hashes(block).length, 3, "and its refund");
+
+	const alone = await net.from(1);
+	const failing = await net.from(4, { to: CONTRACTS.refuser });
+	await net.bundle([alone, failing]);
+	await net.bundle([alone]);
+	assert.deepEqual(
+		hashes(await net.build()),
+		[alone.hash],
+		"with no backrun that goes through it is there all the same",
+	);
+});
+
 test("a transaction may revert where revertingTxHashes, or canRevert, says so", async () => {
 	const good = await net.from(1);
 	const bad = await net.from(2, { to: CONTRACTS.refuser });

@@ -89,8 +89,11 @@ it("follows two bids from the first word to the block, each told to its own clie
 		hash: string;
 	};
 	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);
-	const lost = await ended(low, lowId, "NOT_INCLUDED");
+	await ended(low, lowId, "NOT_INCLUDED");
+	// By how much, and by whom, is told once the chain has told.
+	const lost = await until("the winner", () => low.told(lowId).find(({ winner }) => winner !== null));
 	assert.deepEqual([lost.reason, lost.outbidBy, lost.blockHash], ["outbid", String(2_000n * GWEI), null]);
+	assert.deepEqual(lost.winner, { backrun: higher.hash, paid: String(3_000n * GWEI) });
 
 	for (const client of [stranger, high]) {
 		for (const id of spying) assert.deepEqual(client.told(id), []);

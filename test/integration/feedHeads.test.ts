@@ -7,6 +7,7 @@ import { WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { foundry } from "viem/chains";
 import { FeedClient } from "../support/feedClient.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { RelayScene } from "../support/relayScene.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
@@ -25,7 +26,7 @@ after(() => system.stop());
 /** Waits until the relay has this many subscriptions: a client's own has arrived. */
 async function subscribed(count: number): Promise<void> {
 	await until(`${count} subscriptions`, async () => {
-		const text = await (await fetch(`${system.client.url}/metrics`)).text();
+		const text = await metricsOf(system.client.url);
 		return Number(/^relay_subscriptions (\d+)$/m.exec(text)?.[1]) === count;
 	});
 }

@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { EventSource } from "undici";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EventStreamReader, type StreamMessage } from "../support/eventStream.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import type { WireEvent } from "../support/relayClient.ts";
 import { GWEI, type Signed } from "../support/relayScene.ts";
 import { until } from "../support/until.ts";
@@ -32,7 +33,7 @@ async function page(tx: Signed): Promise<{ stage: string; cancels?: object; even
 
 /** How many streams there are, as operators see it. */
 async function openStreams(): Promise<number> {
-	const text = await (await fetch(`${scene.system.client.url}/metrics`)).text();
+	const text = await metricsOf(scene.system.client.url);
 	return Number(/^relay_event_streams (\d+)$/m.exec(text)?.[1] ?? -1);
 }
 

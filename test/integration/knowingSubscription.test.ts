@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { FeedClient, type Told } from "../support/feedClient.ts";
+import { metricsOf } from "../support/metricsPage.ts";
 import { GWEI, type Signed } from "../support/relayScene.ts";
 import { REVERTS } from "../support/simulationContracts.ts";
 import { until } from "../support/until.ts";
@@ -180,11 +181,7 @@ describe("a subscription to a transaction's status", () => {
 
 	it("a client that goes leaves nothing behind", async () => {
 		const count = async () =>
-			Number(
-				/^relay_subscriptions (\d+)$/m.exec(
-					await (await fetch(`${scene.system.client.url}/metrics`)).text(),
-				)?.[1],
-			);
+			Number(/^relay_subscriptions (\d+)$/m.exec(await metricsOf(scene.system.client.url))?.[1]);
 		const before = await count();
 		const other = await FeedClient.open(`${scene.system.client.url.replace("http", "ws")}/ws`);
 		const hashes = Array.from({ length: 16 }, (_, i) => `0x${(i + 1).toString(16).padStart(64, "0")}`);

@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
 import { WebSocket } from "ws";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
+import { AUTHORIZED } from "../support/metricsPage.ts";
 import { type NodeProxy, startNodeProxy } from "../support/nodeProxy.ts";
 import { type PlainAnswer, type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
@@ -192,7 +193,7 @@ async function askTheNode(place: string): Promise<void> {
 /** All that tells something of itself. */
 async function lookAround(): Promise<void> {
 	for (const page of ["/metrics", "/readyz", "/livez", "/info"])
-		await watch.fetched(page, `${relay.url}${page}`);
+		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });
 	for (const [i, hash] of hashes.entries()) {
 		const whose = i === hashes.length - 1 ? " of the failing one" : "";
 		await watch.fetched(`status${whose}`, `${relay.url}/tx/${hash}`);

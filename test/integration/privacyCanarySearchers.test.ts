@@ -16,6 +16,7 @@ import {
 } from "../support/biddingScene.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
+import { AUTHORIZED } from "../support/metricsPage.ts";
 import { type PlainAnswer, type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import type { RelayProcess } from "../support/relayProcess.ts";
@@ -185,7 +186,8 @@ async function scenario(): Promise<void> {
 
 /** All that a rival can look at who knows, or guesses, every hash there is. */
 async function lookAround(when: string): Promise<void> {
-	for (const page of ["/metrics", "/readyz", "/info"]) await watch.fetched(page, `${relay.url}${page}`);
+	for (const page of ["/metrics", "/readyz", "/info"])
+		await watch.fetched(page, `${relay.url}${page}`, { headers: AUTHORIZED });
 	for (const { hash } of targets) {
 		for (const path of [`/tx/${hash}`, `/tx/${hash}/events`]) {
 			await watch.fetched(`pages${when}`, `${relay.url}${path}`, { headers: RIVAL });

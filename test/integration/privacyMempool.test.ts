@@ -42,7 +42,8 @@ test("in eight slots of all kinds of lives, no private transaction is ever in th
 		// Lives that do not end in these slots: held for its revert, for its fees, behind a gap.
 		{ raw: rawOf(5, { to: REVERTER }), path: "/fast", stage: "SIMULATION_FAILED" },
 		{
-			raw: rawOf(6, { maxFeePerGas: 1, maxPriorityFeePerGas: 1 }),
+			// Far under the base fee, and not so far that it could never be mined.
+			raw: rawOf(6, { maxFeePerGas: 100_000_000, maxPriorityFeePerGas: 1 }),
 			path: "/noreverts",
 			stage: "SIMULATION_FAILED",
 		},

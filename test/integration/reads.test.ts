@@ -53,8 +53,10 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 	eth_protocolVersion: () => [[]],
 	eth_syncing: () => [[]],
 	eth_config: () => [[]],
+	eth_capabilities: () => [[]],
 	eth_blockNumber: () => [[]],
 	eth_gasPrice: () => [[]],
+	eth_baseFee: () => [[]],
 	eth_maxPriorityFeePerGas: () => [[]],
 	eth_feeHistory: () => [
 		["0x2", "latest", [25, 75]],
@@ -98,6 +100,7 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 		[ECHO, "0x0", "latest"],
 		[ECHO, TOPIC, "0x1"],
 	],
+	eth_getStorageValues: () => [[{ [ECHO]: [TOPIC] }, "latest"]],
 	eth_getProof: () => [[ECHO, [TOPIC], "latest"]],
 	eth_getBlockByHash: () => [
 		[blockHash, false],
@@ -148,7 +151,7 @@ test("each method that is passed on is asked for here", () => {
 });
 
 /** Methods that anvil does not know: the relay's answer is then its own. */
-const UNKNOWN_TO_ANVIL = new Set(["net_peerCount"]);
+const UNKNOWN_TO_ANVIL = new Set(["net_peerCount", "eth_baseFee", "eth_capabilities"]);
 
 for (const [method, paramsOf] of Object.entries(READS)) {
 	test(`${method} says what the node says`, async () => {

@@ -6,9 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, describe, it } from "node:test";
 import type { SimulationOutcome } from "../../relay/domain/simulation.ts";
-import { chooseEngines } from "../../relay/simulation/chooseEngines.ts";
-import type { Engine } from "../../relay/simulation/engines/engine.ts";
-import { ENGINES } from "../../relay/simulation/engines/index.ts";
+import { nodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { SimulationQueue } from "../../relay/simulation/queue.ts";
 import { createSimulator } from "../../relay/simulation/simulator.ts";
 import { systemClock } from "../../shared/clock.ts";
@@ -19,6 +17,8 @@ import { fakeRequest, fakeTransaction } from "../support/simulationFakes.ts";
 import { until } from "../support/until.ts";
 
 const TIMEOUT_MS = 300;
+/** All that the question for the cap asks for. */
+const MUCH = 1n << 49n;
 const DOWN: SimulationOutcome = {
 	ok: false,
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
@@ -34,10 +34,20 @@ const rpcReply = (id: number, response: ServerResponse, answer: object) =>
 
 const passed = { status: "0x1", gasUsed: "0x5208", returnData: "0x", logs: [] };
 const well: Behaviour = (id, response, body) => {
-	if (body.includes('"eth_simulateV1"')) return rpcReply(id, response, { result: [{ calls: [passed] }] });
-	if (body.includes('"prestateTracer"')) return rpcReply(id, response, { result: { pre: {}, post: {} } });
-	if (body.includes('"debug_traceCall"')) return rpcReply(id, response, { result: { gasUsed: "0x5208" } });
-	return rpcReply(id, response, { result: "0x" });
+	if (body.startsWith("["))
+		return reply(response, 200, JSON.stringify((JSON.parse(body) as Call[]).map(tracedCall)));
+	if (!body.includes('"eth_simulateV1"'))
+		return reply(response, 200, JSON.stringify(tracedCall(JSON.parse(body) as Call)));
+	return rpcReply(id, response, { result: [{ calls: [passed] }, { calls: [passed] }] });
+};
+
+interface Call {
+	readonly id: number;
+	readonly params: readonly { readonly tracer?: string }[];
+}
+const tracedCall = ({ id, params }: Call): object => {
+	const isDiff = params.at(-1)?.tracer === "prestateTracer";
+	return { jsonrpc: "2.0", id, result: isDiff ? { pre: {}, post: {} } : { gasUsed: "0x5208" } };
 };
 
 const FAULTS: Readonly<Record<string, Behaviour>> = {
@@ -89,11 +99,10 @@ describe("simulation before a node that fails", () => {
 		received = 0;
 	});
 
-	function queueOf(engines: readonly Engine[], concurrency = 4): SimulationQueue {
-		const log = silentLogger;
+	function queueOf(simulates: boolean, concurrency = 4): SimulationQueue {
 		const simulator = createSimulator(
-			{ fixedFeeRecipient: false, timeoutMs: TIMEOUT_MS },
-			{ node: client, engines, clock: systemClock, log, onRun() {} },
+			{ simulates, gasCap: MUCH, timeoutMs: TIMEOUT_MS },
+			{ node: client, clock: systemClock, onRun() {} },
 		);
 		const metrics = { jobs() {}, waited() {}, ran() {} };
 		return new SimulationQueue({ concurrency }, { simulator, clock: systemClock, metrics });
@@ -101,35 +110,34 @@ describe("simulation before a node that fails", () => {
 
 	for (const [title, fault] of Object.entries(FAULTS)) {
 		it(`that ${title}, and is back`, async () => {
-			const queue = queueOf(ENGINES);
+			const queue = queueOf(true);
 			behaviour = fault;
 			const begun = performance.now();
-			assert.deepEqual(await queue.simulate(fakeRequest(), "new"), [DOWN]);
+			assert.deepEqual(await queue.simulate(fakeRequest()), [DOWN]);
 			assert.ok(performance.now() - begun < TIMEOUT_MS + 2_000);
 			behaviour = well;
-			const outcomes = await queue.simulate(fakeRequest(), "new");
-			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }]);
+			const outcomes = await queue.simulate(fakeRequest());
+			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: null }]);
 			await queue.stop();
 		});
 	}
 
 	it("that fails in the middle of a chain: what passed before it has passed", async () => {
-		const traceCall = ENGINES.filter((engine) => engine.name === "debug_traceCall");
-		const chain = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce }));
+		const transactions = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce }));
 		for (const tracer of ["callTracer", "prestateTracer"]) {
 			behaviour = (id, response, body) => {
 				if (body.includes('"nonce":"0x1"') && body.includes(tracer)) return response.destroy();
 				well(id, response, body);
 			};
-			const outcomes = await queueOf(traceCall).simulate(fakeRequest({ chain }), "new");
-			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n }, DOWN]);
+			const outcomes = await queueOf(false).simulate(fakeRequest({ transactions }));
+			assert.deepEqual(outcomes, [{ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: null }, DOWN]);
 		}
 	});
 
 	it("that hangs: each place is free again in time, and nobody is asked twice", async () => {
-		const queue = queueOf(ENGINES, 2);
+		const queue = queueOf(true, 4);
 		behaviour = () => {};
-		const hanging = Array.from({ length: 4 }, () => queue.simulate(fakeRequest(), "again"));
+		const hanging = Array.from({ length: 4 }, () => queue.simulate(fakeRequest({ priority: "again" })));
 		await until("two calls at the node", () => received === 2);
 		assert.deepEqual([queue.running, queue.waiting], [2, 2]);
 		assert.deepEqual((await Promise.all(hanging)).flat(), [DOWN, DOWN, DOWN, DOWN]);
@@ -144,22 +152,23 @@ describe("simulation before a node that fails", () => {
 		await new Promise((resolve) => nobody.close(resolve));
 		const url = `http://127.0.0.1:${port}`;
 		const node = new JsonRpcClient({ url, timeoutMs: 1_000 }, { clock: systemClock });
-		assert.deepEqual(await chooseEngines(node, silentLogger), ENGINES);
+		const abilities = await nodeAbilities(node, "unknown", silentLogger);
+		assert.deepEqual(abilities, { simulates: true, gasCap: 50_000_000n });
 		const simulator = createSimulator(
-			{ fixedFeeRecipient: false, timeoutMs: TIMEOUT_MS },
-			{ node, engines: ENGINES, clock: systemClock, log: silentLogger, onRun() {} },
+			{ ...abilities, timeoutMs: TIMEOUT_MS },
+			{ node, clock: systemClock, onRun() {} },
 		);
 		assert.deepEqual(await simulator.simulate(fakeRequest()), [DOWN]);
 		await node.close();
 	});
 });
 
-it("finds all engines on anvil, also before its first block", async () => {
+it("finds what anvil can do, also before its first block", async () => {
 	const chain = await startDevChain();
 	const node = new JsonRpcClient({ url: chain.url, timeoutMs: 5_000 }, { clock: systemClock });
-	assert.deepEqual(await chooseEngines(node, silentLogger), ENGINES);
+	assert.deepEqual(await nodeAbilities(node, "anvil", silentLogger), { simulates: true, gasCap: MUCH });
 	await chain.rpc("evm_mine");
-	assert.deepEqual(await chooseEngines(node, silentLogger), ENGINES);
+	assert.deepEqual(await nodeAbilities(node, "anvil", silentLogger), { simulates: true, gasCap: MUCH });
 	await node.close();
 	await chain.stop();
 });

@@ -18,6 +18,8 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	HOST: [],
 	SEARCHER_PORT: ["x", "70000"],
 	METRICS_PORT: ["x", "70000"],
+	METRICS_TOKEN: ["sécret", "a\nb"],
+	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", "many"],
 	ETH_RPC_URL: [
 		null,
 		"",
@@ -57,6 +59,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	SIGNING_KEY: ["secretsecret", `0x${"0".repeat(64)}`, CURVE_ORDER, "ab".repeat(32)],
 	FEE_RECIPIENT: ["0x12", "vitalik.eth"],
 	REFUND_PERCENT: ["101", "-1", "90%"],
+	BIDS_PER_TARGET: ["0", "9", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
 	// Whether it is a folder only opening it tells: see startupSystem.test.ts.
@@ -74,6 +77,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	MAX_BODY_BYTES: ["10", "2MiB"],
 	MAX_BATCH: ["0", "10001"],
 	RATE_LIMIT_RPS: ["-1", "fast"],
+	POOL_MAX_BYTES: ["33554431", "256MiB"],
 	MAX_HEAD_AGE_S: ["0", "86401"],
 	LOG_LEVEL: ["verbose", "INFO"],
 };

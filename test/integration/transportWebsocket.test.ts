@@ -127,7 +127,7 @@ test("the upgrade's path, query, origin and address are those of its calls", () 
 
 test("upgrades that are refused are told why", () =>
 	within(
-		{ websocket: { maxPerClient: 2, maxConnections: 3 }, trustProxy: 1 },
+		{ websocket: { maxConnections: 3 }, maxConnectionsPerClient: 2, trustProxy: 1 },
 		async ({ websocket }, base) => {
 			const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
 			const message = async (path: string, options = {}): Promise<[number, string]> => {
@@ -143,7 +143,7 @@ test("upgrades that are refused are told why", () =>
 			const second = await WsClient.open(base, from("2001:db8::2"));
 			assert.deepEqual(await message("/", from("2001:db8::3")), [
 				429,
-				"limit exceeded: 2 connections for each client",
+				"limit exceeded: 2 requests under way for each client",
 			]);
 			const third = await WsClient.open(base, from("192.0.2.1"));
 			assert.deepEqual(await message("/", from("192.0.2.2")), [503, "limit exceeded: too many connections"]);
@@ -200,7 +200,7 @@ test("only so many calls of a connection are under way; the rest waits unread an
 
 test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
 	within(
-		{ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1, maxUnreadBytes: 2 ** 26 } },
+		{ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1 }, unread: { maxBytesEach: 2 ** 26 } },
 		async ({ script }, base) => {
 			const client = await WsClient.open(base);
 			const other = await WsClient.open(base);
@@ -221,7 +221,7 @@ test("a connection whose calls are under way is not read, so that nothing piles 
 	));
 
 test("a reader that is too slow is closed with 1013 and told so, others are not held up", () =>
-	within({ websocket: { maxUnreadBytes: 64 * 1024 } }, async ({ script, websocket }, base) => {
+	within({ unread: { maxBytesEach: 64 * 1024 } }, async ({ script, websocket }, base) => {
 		const slow = await WsClient.open(base);
 		slow.send(entry("test_who"));
 		await slow.next();
@@ -246,7 +246,7 @@ test("a reader that is too slow is closed with 1013 and told so, others are not 
 	}));
 
 test("one great answer to a reader that reads is no reason to close", () =>
-	within({ websocket: { maxUnreadBytes: 64 * 1024 } }, async (_transport, base) => {
+	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);
 		client.send(entry("test_big", [5_000_000]));
 		assert.equal(String((await client.next()).result).length, 5_000_000);

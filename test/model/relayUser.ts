@@ -3,6 +3,7 @@
 
 import { Pool } from "undici";
 import { signBody } from "../../shared/ethereum/flashbotsSignature.ts";
+import { AUTHORIZED } from "../support/metricsPage.ts";
 import type { WireAnswer, WireEvent, WireStatus } from "../support/relayClient.ts";
 
 /** Who calls. */
@@ -93,7 +94,7 @@ export class RelayUser {
 	}
 
 	async #get(path: string): Promise<string> {
-		const answer = await this.#pool.request({ method: "GET", path });
+		const answer = await this.#pool.request({ method: "GET", path, headers: AUTHORIZED });
 		return answer.body.text();
 	}
 }

@@ -27,6 +27,16 @@ function paying(condition: string, end = "00"): string {
 /** Pays the coinbase the value of the call. Condition: PUSH0 */
 export const PAYS_COINBASE = paying("5f");
 
+/**
+ * Sends CALLVALUE to COINBASE, but 1 wei of it where TIMESTAMP is above the calldata's first word.
+ * CALLDATALOAD(0) TIMESTAMP GT JUMPI; CALL(GAS, COINBASE, CALLVALUE, …) STOP; JUMPDEST CALL(GAS, COINBASE, 1, …) STOP
+ */
+export const PAYS_LESS_AFTER_TIME = code(
+	"5f 35 42 11 6010 57",
+	"5f 5f 5f 5f 34 41 5a f1 00",
+	"5b 5f 5f 5f 5f 6001 41 5a f1 00",
+);
+
 /** Emits one event without topics or data, then pays. Condition: PUSH0 PUSH0 LOG0 PUSH0 */
 export const PAYS_AND_EMITS = paying("5f 5f a0 5f");
 

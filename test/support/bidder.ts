@@ -19,6 +19,8 @@ export interface BundleInBlock {
 	readonly status: string;
 	readonly reason: string | null;
 	readonly bid: string | null;
+	readonly paid: string | null;
+	readonly winner: { readonly backrun: string; readonly paid: string | null } | null;
 	readonly outbidBy: string | null;
 	readonly blockHash: string | null;
 	readonly builders: readonly { readonly builder: string; readonly kind: string; readonly answer: string }[];
@@ -161,6 +163,12 @@ export class Bidder {
 		);
 	}
 
+	/** As {@link reaches}, once he has been told who won that block, and what was paid. */
+	async told(hash: string, stage: string): Promise<BundleInBlock> {
+		await until(`the winner over ${hash}`, async () => (await this.blocks(hash)).some(isRead));
+		return this.reaches(hash, stage);
+	}
+
 	/** Waits until the last block of his bundle is at `stage` (as {@link stages} says it), and answers it. */
 	async reaches(hash: string, stage: string): Promise<BundleInBlock> {
 		let last: readonly string[] = [];
@@ -171,6 +179,11 @@ export class Bidder {
 			throw new Error(`${thrown.message}; it is ${last.join()}`);
 		});
 	}
+}
+
+/** Whether the chain has told who won the block. */
+function isRead({ winner }: BundleInBlock): boolean {
+	return winner !== null;
 }
 
 /** A running relay with its auction, seen by searchers and users. */
@@ -217,22 +230,30 @@ export class AuctionScene extends RelayScene {
 		});
 	}
 
-	/** The backrun that `builder` would put behind `target` in `block` (the next one unless said), raw; null: none. */
-	async backrunOut(
+	/** The backruns (raw) that `builder` has behind `target` for `block` (the next one unless said), each under its own uuid. */
+	async backrunsOut(
 		target: Signed,
 		{ block, builder }: { readonly block?: number; readonly builder?: DevBuilder } = {},
-	): Promise<string | null> {
+	): Promise<readonly string[]> {
 		const next = block ?? (await this.head()) + 1;
-		const last = this.backrunOrders(target, builder).at(-1);
-		return last?.kind === "bundle" && last.block === next ? last.backrun : null;
+		const last = new Map(this.backrunOrders(target, builder).map((order) => [order.uuid, order]));
+		return [...last.values()].flatMap((order) =>
+			order.kind === "bundle" && order.block === next ? [order.backrun] : [],
+		);
 	}
 
-	/** Waits until `backrun` (null: none) is what `builder` would put behind `target` in the next block. */
-	async out(target: Signed, backrun: Signed | null, builder?: DevBuilder): Promise<void> {
+	/** Waits until `backruns` (null: none), and no others, are what `builder` has behind `target` for the next block. */
+	async out(
+		target: Signed,
+		backruns: Signed | readonly Signed[] | null,
+		builder?: DevBuilder,
+	): Promise<void> {
 		const block = (await this.head()) + 1;
+		const wanted = backruns === null ? [] : "raw" in backruns ? [backruns] : backruns;
+		const raws = wanted.map(({ raw }) => raw).sort();
 		const at = builder === undefined ? { block } : { block, builder };
-		const what = `${backrun?.hash ?? "nothing"} behind ${target.hash} for ${block}`;
-		await until(what, async () => (await this.backrunOut(target, at)) === (backrun?.raw ?? null));
+		const what = `${wanted.map(({ hash }) => hash).join() || "nothing"} behind ${target.hash} for ${block}`;
+		await until(what, async () => [...(await this.backrunsOut(target, at))].sort().join() === raws.join());
 	}
 
 	/** What the block `number` holds; addresses lower case. */

@@ -14,6 +14,7 @@ import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/badInput/wire.ts";
 import { openBoth } from "./bothEngines.ts";
+import { METRICS_TOKEN } from "./metricsPage.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { RelayScene } from "./relayScene.ts";
 import { type SystemOptions, startSystem } from "./startSystem.ts";
@@ -219,7 +220,7 @@ export async function startBoostScene(options: BoostSceneOptions = {}): Promise<
 		const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
 		const env = {
 			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
-			...{ BOOST_SECRET, ADMIN_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			...{ BOOST_SECRET, ADMIN_TOKEN, METRICS_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
 			// A few boosts and hardly any traffic: they may look more often than in the matrix.
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
 			...options.boost,

@@ -6,7 +6,6 @@ import type { Header } from "../../relay/domain/chain.ts";
 import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 import { type Answer, ScriptedNode } from "./scriptedNode.ts";
 import { signedTransaction } from "./txFactory.ts";
@@ -40,6 +39,11 @@ export function blockObject(
 	};
 }
 
+/** Of one of the block's transactions, which passed with 21,000 gas. */
+export function receipt(transactionHash: string, fields: object = {}): object {
+	return { transactionHash, gasUsed: "0x5208", status: "0x1", effectiveGasPrice: "0x3b9aca00", ...fields };
+}
+
 /** The blocks up to HEAD; accounts that have sent nothing and hold an ether. */
 const CHAIN: Readonly<Record<string, Answer>> = {
 	eth_getBlockByNumber([block, full]) {
@@ -48,9 +52,10 @@ const CHAIN: Readonly<Record<string, Answer>> = {
 		const from = `0x${"ee".repeat(20)}`;
 		return blockObject(
 			number,
-			full === true ? HASHES.map((hash) => ({ hash, from, chainId: "0x1" })) : HASHES,
+			full === true ? HASHES.map((hash) => ({ hash, from, to: TO, gas: "0x186a0", type: "0x0" })) : HASHES,
 		);
 	},
+	eth_getBlockReceipts: () => HASHES.map((hash) => receipt(hash)),
 	eth_getTransactionCount: () => "0x0",
 	eth_getBalance: () => "0xde0b6b3a7640000",
 	eth_getCode: () => "0x",
@@ -65,11 +70,9 @@ export function startCallMany(
 	const shared = new Map<string, DecodedTransaction>();
 	const callMany = createCallMany(
 		{
-			chainId: 31_337n,
-			maxTxGas: null,
+			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
 			slotSeconds: 12,
 			feeRecipientOf: () => `0x${"fe".repeat(20)}`,
-			fixedFeeRecipient: true,
 			...options,
 		},
 		{
@@ -83,7 +86,6 @@ export function startCallMany(
 			}),
 			shared: { shared: (hash) => shared.get(hash) ?? null },
 			clock,
-			log: silentLogger,
 		},
 	);
 	return { node, shared, callMany };
@@ -142,7 +144,7 @@ export function simulatedCall(returnData: string, fields: object = {}): Record<s
 	return { status: "0x1", gasUsed: "0x5208", returnData, logs: [], ...fields };
 }
 
-/** eth_simulateV1 that keeps base fees, as geth does; each block's calls are answered by `run`. */
+/** eth_simulateV1 as geth's, with 50,000,000 gas for a question; each block's calls are answered by `run`. */
 export function simulateV1(
 	run: (calls: SimulateParams["blockStateCalls"][number]["calls"], params: SimulateParams) => unknown[],
 ): Answer {
@@ -151,16 +153,9 @@ export function simulateV1(
 		return params.blockStateCalls.map((one) => {
 			const { number, baseFeePerGas } = one.blockOverrides;
 			if (block !== "latest") return { number, calls: run(one.calls, params) };
-			return {
-				number,
-				calls: [
-					simulatedCall(
-						`0x${BigInt(baseFeePerGas ?? 0)
-							.toString(16)
-							.padStart(64, "0")}`,
-					),
-				],
-			};
+			const seen = [BigInt(baseFeePerGas ?? 0), 50_000_000n - 21_012n];
+			const words = seen.map((value) => value.toString(16).padStart(64, "0"));
+			return { number, calls: [simulatedCall(`0x${words.join("")}`)] };
 		});
 	};
 }

@@ -119,7 +119,7 @@ export class DeliveryScene {
 				{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
 				{ tx: behind, mayRevert: false, mayDrop: true },
 			],
-			block: await this.#nextBlock(),
+			...{ client: "127.0.0.1", isPlain: false, block: await this.#nextBlock() },
 			refund: { percent: PERCENT, recipient, bodyIdx: 0, of: behind.hash },
 		};
 	}

@@ -11,7 +11,7 @@ interface Pending {
 
 /** Starts at `epoch` ms; its monotonic reading starts at 0. */
 export class ManualClock implements Clock {
-	readonly #epoch: number;
+	#epoch: number;
 	readonly #timers = new Set<Pending>();
 	#elapsed = 0;
 
@@ -31,6 +31,11 @@ export class ManualClock implements Clock {
 		const pending: Pending = { at: this.#elapsed + ms, fn };
 		this.#timers.add(pending);
 		return { cancel: () => this.#timers.delete(pending) };
+	}
+
+	/** Somebody sets the machine's clock, by `ms` ahead of what it was; what is measured by it goes on as before. */
+	set(ms: number): void {
+		this.#epoch += ms;
 	}
 
 	/** How many timers are set. */

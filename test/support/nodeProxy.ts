@@ -55,8 +55,11 @@ export interface NodeProxy {
 	 * where some are named.
 	 */
 	hold(methods?: readonly string[]): () => void;
-	/** Each request that comes from now on waits so many ms before it is served; 0 for none. */
-	setDelay(ms: number): void;
+	/**
+	 * Each request that comes from now on waits so many ms before it is served, 0 for none; only those that hold one of
+	 * `methods`, where some are named.
+	 */
+	setDelay(ms: number, methods?: readonly string[]): void;
 	stop(): Promise<void>;
 }
 
@@ -75,6 +78,7 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 	let gate: Promise<void> = Promise.resolve();
 	let gated: readonly string[] | undefined;
 	let delayMs = 0;
+	let delayed: readonly string[] | undefined;
 
 	const faultFor = (list: readonly Call[]): NodeFault | null => {
 		if (fault === null || when.left === 0) return null;
@@ -93,7 +97,8 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 		requests += 1;
 		for (const { method, params = [] } of list) calls.push({ method, params, batch: list.length });
 		if (gated === undefined || list.some(({ method }) => gated?.includes(method))) await gate;
-		if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
+		const isDelayed = delayed === undefined || list.some(({ method }) => delayed?.includes(method));
+		if (delayMs > 0 && isDelayed) await new Promise((resolve) => setTimeout(resolve, delayMs));
 		const met = faultFor(list);
 		if (met !== null) {
 			answerFault(met, list, Array.isArray(parsed), response);
@@ -130,8 +135,9 @@ export async function startNodeProxy(target: string): Promise<NodeProxy> {
 			});
 			return release;
 		},
-		setDelay(ms) {
+		setDelay(ms, methods) {
 			delayMs = ms;
+			delayed = methods;
 		},
 		async stop() {
 			server.closeAllConnections();

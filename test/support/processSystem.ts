@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
+import { METRICS_TOKEN, metricsOf } from "./metricsPage.ts";
 import type { RelayClient } from "./relayClient.ts";
 import { type LaunchedRelay, launchRelay, type RelayProcess, startRelayProcess } from "./relayProcess.ts";
 import { until } from "./until.ts";
@@ -65,6 +66,7 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
+		METRICS_TOKEN,
 		MAX_HEAD_AGE_S: "86400",
 		LOG_LEVEL: "info",
 		...options.env,
@@ -111,6 +113,6 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 
 /** The head that the relay has worked off, as its metrics tell. */
 export async function headOf(client: RelayClient): Promise<number> {
-	const text = await (await fetch(`${client.url}/metrics`)).text();
+	const text = await metricsOf(client.url);
 	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);
 }

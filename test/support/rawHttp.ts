@@ -35,9 +35,13 @@ export class RawConnection {
 		});
 	}
 
-	static open(port: number): Promise<RawConnection> {
+	/** Opens one to 127.0.0.1, from `localAddress` where it matters which client it is. */
+	static open(port: number, localAddress?: string): Promise<RawConnection> {
 		return new Promise((resolve, reject) => {
-			const socket = connect(port, "127.0.0.1");
+			const socket = connect({
+				...{ port, host: "127.0.0.1" },
+				...(localAddress === undefined ? {} : { localAddress }),
+			});
 			socket.once("error", reject);
 			socket.once("connect", () => {
 				socket.off("error", reject);

@@ -1,6 +1,8 @@
 // A plain client of a relay for the tests: JSON-RPC over HTTP and the status pages, with nothing between. It hides
 // no error and retries nothing.
 
+import { Agent, fetch } from "undici";
+
 /** A JSON-RPC answer as it came. */
 export interface WireAnswer {
 	readonly jsonrpc: string;
@@ -28,6 +30,9 @@ export interface WireStatus {
 /** One event of `/tx/{hash}/events`. */
 export type WireEvent = Readonly<Record<string, unknown>> & { readonly type: string; readonly at: string };
 
+/** A relay takes 256 connections from one client. */
+const dispatcher = new Agent({ connections: 200 });
+
 /** Talks to one relay. */
 export class RelayClient {
 	readonly url: string;
@@ -41,6 +46,7 @@ export class RelayClient {
 	async ask(method: string, params: readonly unknown[], path = "/"): Promise<WireAnswer> {
 		this.#id += 1;
 		const response = await fetch(`${this.url}${path}`, {
+			dispatcher,
 			method: "POST",
 			headers: { "content-type": "application/json" },
 			body: JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }),
@@ -61,7 +67,7 @@ export class RelayClient {
 	}
 
 	async status(hash: string): Promise<WireStatus> {
-		const response = await fetch(`${this.url}/tx/${hash}`);
+		const response = await fetch(`${this.url}/tx/${hash}`, { dispatcher });
 		return (await response.json()) as WireStatus;
 	}
 
@@ -71,7 +77,7 @@ export class RelayClient {
 	}
 
 	async events(hash: string): Promise<readonly WireEvent[]> {
-		const response = await fetch(`${this.url}/tx/${hash}/events`);
+		const response = await fetch(`${this.url}/tx/${hash}/events`, { dispatcher });
 		return ((await response.json()) as { events: WireEvent[] }).events;
 	}
 }

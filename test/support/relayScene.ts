@@ -3,6 +3,7 @@
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
+import { metricsOf } from "./metricsPage.ts";
 import type { WireEvent, WireStatus } from "./relayClient.ts";
 import type { TestSystem } from "./startSystem.ts";
 import { signedTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
@@ -146,7 +147,7 @@ export class RelayScene {
 	/** Waits until the relay has taken up a head of at least this number. */
 	async seesHead(number: number): Promise<void> {
 		await until(`head ${number}`, async () => {
-			const text = await (await fetch(`${this.system.client.url}/metrics`)).text();
+			const text = await metricsOf(this.system.client.url);
 			return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1) >= number;
 		});
 	}

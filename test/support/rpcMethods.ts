@@ -50,6 +50,7 @@ const METHODS = [
 		name: "test_echo",
 		summary: "Answers its parameter.",
 		params: [{ name: "value", schema: z.unknown() }],
+		maxParamsSize: 1_000_000,
 		result,
 		handle: ([value]) => value,
 	}),
@@ -190,6 +191,7 @@ export const testFallback: Fallback<CallContext> = {
 		if (method === "node_dear") return 10;
 		return ["node_echo", "node_null", "node_down"].includes(method) ? 1 : undefined;
 	},
+	maxParamsSize: () => 10_000,
 	async call(method, params) {
 		if (method === "node_down") throw new Error(`http://user:${CANARY}@node`);
 		return method === "node_null" ? undefined : params;

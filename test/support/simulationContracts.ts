@@ -80,6 +80,9 @@ export const PRETENDS_TO_PAY = code("5f 5f 5f 5f 34 41 5a f2 00");
 /** CALL of the coinbase with one wei more than it is given, which it does not have. */
 export const PROMISES_TOO_MUCH = code("5f 5f 5f 5f 6001 34 01 41 5a f1 00");
 
+/** CALL of the caller with half of what it is given. */
+export const GIVES_HALF_BACK = code("5f 5f 5f 5f 6002 34 04 33 5a f1 00");
+
 /** COINBASE SELFDESTRUCT */
 export const DESTROYS_ITSELF = code("41 ff");
 

@@ -86,14 +86,14 @@ export function fakeTransaction(fields: Partial<DecodedTransaction> = {}): Decod
 	};
 }
 
-/** A request of SENDER's in BLOCK, nonce 0 and 10⁹ wei unless `fields` say otherwise. */
+/** A new request of SENDER's in BLOCK, nonce 0 and 10⁹ wei unless `fields` say otherwise. */
 export function fakeRequest(fields: Partial<SimulationRequest> = {}): SimulationRequest {
 	return {
 		block: BLOCK,
-		sender: SENDER,
-		nonce: 0n,
-		balance: 1_000_000_000n,
-		chain: [fakeTransaction()],
+		client: "192.0.2.1",
+		priority: "new",
+		accounts: new Map([[SENDER, { nonce: 0n, balance: 1_000_000_000n }]]),
+		transactions: [fakeTransaction()],
 		...fields,
 	};
 }

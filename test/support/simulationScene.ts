@@ -4,12 +4,12 @@
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
 import type { BlockContext, SimulationRequest } from "../../relay/domain/simulation.ts";
-import type { Engine, SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
+import type { NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { createSimulator } from "../../relay/simulation/simulator.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import { silentLogger } from "../../shared/log.ts";
 import type { DevChain } from "../devnet/devChain.ts";
 
 export const GWEI = 1_000_000_000n;
@@ -22,7 +22,7 @@ export function addressOf(index: number): string {
 
 /** Puts contracts, by address, into the chain's state, and a block on top. */
 export async function placeContracts(
-	chain: DevChain,
+	chain: Chain,
 	contracts: Readonly<Record<string, string>>,
 ): Promise<void> {
 	for (const [address, code] of Object.entries(contracts)) await chain.rpc("anvil_setCode", [address, code]);
@@ -30,7 +30,7 @@ export async function placeContracts(
 }
 
 /** The block behind the chain's head, with a coinbase that nobody has heard of. */
-export async function nextBlock(chain: DevChain): Promise<BlockContext> {
+export async function nextBlock(chain: Chain): Promise<BlockContext> {
 	const head = (await chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 	const stateBlock = Number(head.number);
 	return {
@@ -44,9 +44,16 @@ export async function nextBlock(chain: DevChain): Promise<BlockContext> {
 	};
 }
 
+type Chain = Pick<DevChain, "rpc">;
+
+/** Accounts of each chain: they are the same in each run. */
+const funded = new WeakMap<Chain, number>();
+
 /** A new account with `balance` wei. */
-export async function fundedWallet(chain: DevChain, balance: bigint): Promise<Wallet> {
-	const wallet = new Wallet(Wallet.createRandom().privateKey);
+export async function fundedWallet(chain: Chain, balance: bigint): Promise<Wallet> {
+	const count = (funded.get(chain) ?? 0) + 1;
+	funded.set(chain, count);
+	const wallet = new Wallet(`0x${(0xf00d_0000n + BigInt(count)).toString(16).padStart(64, "0")}`);
 	await chain.rpc("anvil_setBalance", [wallet.address, `0x${balance.toString(16)}`]);
 	await chain.rpc("evm_mine");
 	return wallet;
@@ -74,26 +81,32 @@ export function requestFor(
 	balance: bigint,
 	chain: readonly DecodedTransaction[],
 ): SimulationRequest {
-	return { block, sender: chain[0]?.from ?? "", nonce: 0n, balance, chain };
+	const sender = chain[0]?.from ?? "";
+	const accounts = new Map([[sender, { nonce: 0n, balance }]]);
+	return { block, client: "192.0.2.1", priority: "new", accounts, transactions: chain };
 }
 
-/** A request with a backrun behind its chain, whose sender has nonce 0 too and holds `balance`. */
+/** A request with a measured backrun behind its chain; its sender, where it is another, holds `balance` at `nonce`. */
 export function backrunRequest(
 	request: SimulationRequest,
 	tx: DecodedTransaction,
 	balance: bigint,
+	nonce = 0n,
 ): SimulationRequest {
-	return { ...request, backrun: { tx, nonce: 0n, balance } };
+	const accounts = new Map([[tx.from, { nonce, balance }], ...request.accounts]);
+	return { ...request, accounts, transactions: [...request.transactions, tx], measured: true };
 }
 
-/** Runs requests by `engines` on this node. */
-export function simulatorOn(
-	node: SimulationNode,
-	engines: readonly Engine[],
-	fixedFeeRecipient = false,
-): Simulator {
-	return createSimulator(
-		{ fixedFeeRecipient, timeoutMs: 10_000 },
-		{ node, engines, clock: systemClock, log: silentLogger, onRun() {} },
-	);
+const MUCH = 1n << 49n;
+
+/** The ways to run transactions: all at once, in parts as a low cap of the node makes them, and one by one. */
+export const WAYS: Readonly<Record<string, NodeAbilities>> = {
+	eth_simulateV1: { simulates: true, gasCap: MUCH },
+	"eth_simulateV1 in parts": { simulates: true, gasCap: 250_000n },
+	debug_traceCall: { simulates: false, gasCap: MUCH },
+};
+
+/** Runs requests on this node as one with these abilities. */
+export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
+	return createSimulator({ ...abilities, timeoutMs: 10_000 }, { node, clock: systemClock, onRun() {} });
 }

@@ -12,6 +12,7 @@ import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "../devnet/devChain.ts";
 import { openBoth } from "./bothEngines.ts";
+import { METRICS_TOKEN, metricsOf } from "./metricsPage.ts";
 import { type NodeProxy, startNodeProxy } from "./nodeProxy.ts";
 import { RelayClient } from "./relayClient.ts";
 
@@ -66,6 +67,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
+		METRICS_TOKEN,
 		MAX_HEAD_AGE_S: "86400",
 		...options.env,
 	};
@@ -120,7 +122,7 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 
 /** The head that the relay has worked off, as its metrics tell. */
 async function headOf(client: RelayClient): Promise<number> {
-	const text = await (await fetch(`${client.url}/metrics`)).text();
+	const text = await metricsOf(client.url);
 	return Number(/^relay_head_number (\d+)$/m.exec(text)?.[1] ?? -1);
 }
 

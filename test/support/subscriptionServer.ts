@@ -13,8 +13,10 @@ import { systemClock } from "../../shared/clock.ts";
 import { unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { addressReader } from "../../shared/http/clientIdentity.ts";
+import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer } from "../../shared/http/server.ts";
+import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../shared/jsonrpc/method.ts";
@@ -61,7 +63,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	const needs: Pick<MethodNeeds, Needed> = {
 		subscriptions: hub,
 		subscriptionAliases: aliases,
-		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null },
+		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null, standing: () => null },
 		records: {
 			async record(hash) {
 				const record = records.get(hash) ?? null;
@@ -75,14 +77,15 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 	// These three methods need nothing else of the relay.
 	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodNeeds);
 	const dispatcher = createDispatcher<CallContext>({ maxBatch: 100 }, { methods, log, clock });
+	const limiter = new RateLimiter({ rps: 0 }, { clock });
 	const readAddress = addressReader({ trustProxy: 1 });
 	const websocket = new RpcWebsocket(
 		{ paths: ["/"], maxMessageBytes: 65_536 },
-		{ dispatcher, readAddress, clock },
+		{ dispatcher, limiter, unread: new UnreadBytes(), clock },
 	);
 	const server = createHttpServer(
 		{ name: "test", host: "127.0.0.1", port: 0, rpcPaths: ["/"], routes: [], maxBodyBytes: 65_536 },
-		{ post: rpcOverHttp({ dispatcher, readAddress }), websocket, readAddress, log, clock },
+		{ post: rpcOverHttp({ dispatcher, limiter }), websocket, readAddress, log, clock },
 	);
 	await server.start();
 	const release = (): void => {

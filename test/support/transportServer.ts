@@ -11,6 +11,7 @@ import type { Route } from "../../shared/http/routes.ts";
 import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
+import { UnreadBytes, type UnreadBytesOptions } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket, type RpcWebsocketOptions } from "../../shared/http/websocket.ts";
 import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
 import type { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -21,7 +22,11 @@ export interface TransportOptions {
 	readonly maxBodyBytes?: number;
 	readonly maxBatch?: number;
 	readonly maxBufferedBytes?: number;
+	readonly maxBufferedBytesPerClient?: number;
 	readonly maxOpenRequests?: number;
+	readonly maxConnections?: number;
+	readonly maxConnectionsPerClient?: number;
+	readonly unread?: UnreadBytesOptions;
 	readonly rps?: number;
 	readonly trustProxy?: number;
 	readonly boostSecret?: string;
@@ -66,6 +71,7 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 	const log = silentLogger;
 	const limiter = new RateLimiter({ rps }, { clock });
 	const readAddress = addressReader({ trustProxy, ...(boostSecret === undefined ? {} : { boostSecret }) });
+	const unread = new UnreadBytes(options.unread);
 	const methods = testMethods(script);
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },
@@ -73,12 +79,11 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 	);
 	const websocket = new RpcWebsocket(
 		{ paths: [...PATHS, "/ws"], maxMessageBytes: maxBodyBytes, ...options.websocket },
-		{ dispatcher, readAddress, clock },
+		{ dispatcher, limiter, unread, clock },
 	);
 	const ops = opsRoutes({ checks: [], draining: () => server.draining }, { clock, log });
 	const post = rpcOverHttp({
-		dispatcher,
-		readAddress,
+		...{ dispatcher, limiter },
 		verifySignature: options.verifySignature ?? verifyByLength,
 		...(unavailable === undefined ? {} : { unavailable }),
 	});
@@ -91,8 +96,9 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 			rpcPaths: PATHS,
 			routes: [...ops, ...TEST_ROUTES, ...(options.routes ?? [])],
 			maxBodyBytes,
+			behindProxy: trustProxy > 0,
 		},
-		{ ...standing, post, websocket, readAddress, limiter, log, clock },
+		{ ...standing, post, websocket, readAddress, limiter, unread, log, clock },
 	);
 	await server.start();
 	const { port } = server;

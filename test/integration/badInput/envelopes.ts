@@ -9,6 +9,7 @@ const BAD_ID = "invalid request: id: expected a string, a number without loss of
 const BAD_VERSION = 'invalid request: jsonrpc: expected "2.0"';
 const BAD_METHOD = "invalid request: method: expected a name";
 const BAD_PARAMS = "invalid params: params: expected an array";
+const TOO_MANY = "invalid request: a body has at most 5000 values";
 const LONG_BATCH = "invalid request: a batch has at most 100 entries";
 
 function answered(name: string, body: unknown, answer: unknown): HttpRow {
@@ -119,15 +120,16 @@ function tooDeep(name: string, method: string, params: string): HttpRow {
 }
 
 const NESTING: readonly HttpRow[] = [
-	...[200, 1_000, 5_000, 1_000_000].map((levels) =>
+	...[200, 1_000, 4_000].map((levels) =>
 		tooDeep(`params that are ${levels} levels deep`, "eth_call", nested(levels)),
 	),
 	tooDeep(
-		"objects that are 100,000 levels deep",
+		"objects that are 4,000 levels deep",
 		"eth_getBlockByNumber",
-		`[${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)},false]`,
+		`[${'{"a":'.repeat(4_000)}1${"}".repeat(4_000)},false]`,
 	),
-	answered("arrays in a batch, 100,000 levels deep", nested(100_000), [failure(null, -32600, NO_OBJECT)]),
+	answered("arrays in a batch, 4,000 levels deep", nested(4_000), [failure(null, -32600, NO_OBJECT)]),
+	refused("params that are a million levels deep", `{"id":7,"params":${nested(1_000_000)}}`, null, TOO_MANY),
 ];
 
 const asked = (id: unknown, method = "eth_chainId"): object => ({ jsonrpc: "2.0", id, method });
@@ -143,7 +145,7 @@ const BATCHES: readonly HttpRow[] = [
 		LONG_BATCH,
 	),
 	refused("a batch of 101 nulls", numbers(101).fill(0), null, LONG_BATCH),
-	refused("a batch of 100,000", `[${"1,".repeat(99_999)}1]`, null, LONG_BATCH),
+	refused("a batch of 5,000", `[${"1,".repeat(4_998)}1]`, null, LONG_BATCH),
 	answered(
 		"a batch of 100 is answered in order",
 		numbers(100).map((id) => asked(id)),
@@ -189,39 +191,68 @@ const BATCHES: readonly HttpRow[] = [
 
 const MANY = 500_000;
 const zeros = `[${"0,".repeat(MANY)}0]`;
-const members = Array.from({ length: 100_000 }, (_, i) => `"member${i}":${i}`).join(",");
+const members = (count: number) => Array.from({ length: count }, (_, i) => `"member${i}":${i}`).join(",");
+const row = JSON.stringify(Array(50).fill([]));
+const cube = `[${Array(50)
+	.fill(`[${Array(50).fill(row).join(",")}]`)
+	.join(",")}]`;
 
-/** Two megabytes are read whole: none of them may cost more than their reading. */
+/** Two megabytes are read whole: none of them may cost more than their reading, and what would is not parsed. */
 const LARGE: readonly HttpRow[] = [
 	refused(
 		"half a million params",
 		`{"id":7,"method":"eth_getTransactionByHash","params":${zeros}}`,
-		...([7, "invalid params: expected at most 1 (hash)", -32602] as const),
+		...([null, TOO_MANY] as const),
+	),
+	refused(
+		"four thousand params of a method that is not served",
+		`{"id":7,"method":"nope","params":[${"0,".repeat(4_000)}0]}`,
+		...([7, NOT_SERVED, -32601] as const),
 	),
 	refused(
 		"half a million params of a method that is not served",
 		`{"id":7,"method":"nope","params":${zeros}}`,
-		7,
-		NOT_SERVED,
-		-32601,
+		...([null, TOO_MANY] as const),
 	),
-	refused("half a million entries", zeros, null, LONG_BATCH),
+	refused("half a million entries", zeros, null, TOO_MANY),
+	refused("four thousand entries", `[${"0,".repeat(4_000)}0]`, null, LONG_BATCH),
 	refused(
 		"half a million empty arrays in an array",
 		`{"id":7,"method":"eth_getTransactionByHash","params":[[${"[],".repeat(MANY)}[]]]}`,
-		7,
-		"invalid params: hash: expected a hash of 32 bytes as 0x hex",
-		-32602,
+		...([null, TOO_MANY] as const),
+	),
+	refused(
+		"a hundred thousand members more",
+		`{"id":7,"method":"eth_chainId",${members(100_000)}}`,
+		null,
+		TOO_MANY,
 	),
 	answered(
-		"a hundred thousand members more",
-		`{"id":7,"method":"eth_chainId",${members}}`,
+		"four thousand members more",
+		`{"id":7,"method":"eth_chainId",${members(4_000)}}`,
 		success(7, CHAIN),
 	),
+	refused(
+		"lists of lists, fifty by fifty by fifty",
+		`{"id":7,"method":"eth_chainId","params":${cube}}`,
+		null,
+		TOO_MANY,
+	),
 	answered(
-		"an id of a megabyte is echoed",
+		"a text of a million brackets and quotes is answered",
+		call({ method: "nope", params: ['[{,"'.repeat(250_000)] }),
+		failure(7, -32601, NOT_SERVED),
+	),
+	answered(
+		"an id of 65,536 characters is echoed",
+		call({ id: "x".repeat(65_536) }),
+		success("x".repeat(65_536), CHAIN),
+	),
+	refused(
+		"an id of a megabyte",
 		call({ id: "x".repeat(1 << 20) }),
-		success("x".repeat(1 << 20), CHAIN),
+		null,
+		"invalid request: id: expected at most 65536 characters",
 	),
 	answered(
 		"a million zero bytes as a transaction",

@@ -185,7 +185,12 @@ const CANCEL: readonly CallRow[] = [
 	cancel("0x alone", ["0x"]),
 	cancel("an address", [SOMEBODY]),
 	cancel("a transaction", [`0x02${"ab".repeat(120)}`]),
-	cancel("a hundred thousand digits", [`0x${"ab".repeat(50_000)}`]),
+	cancel("a thousand digits", [`0x${"ab".repeat(500)}`]),
+	cancel(
+		"more digits than are looked at",
+		[`0x${"ab".repeat(50_000)}`],
+		"invalid params: expected at most 1024 characters in all",
+	),
 	cancel("two", [ID, ID], "invalid params: expected at most 1 (hash)"),
 	cancel("null behind it", [ID, null], "invalid params: expected at most 1 (hash)"),
 	cancelled("an unknown hash", [ID]),

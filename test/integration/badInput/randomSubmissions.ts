@@ -17,7 +17,7 @@ const GWEI = 10n ** 9n;
 const CHAIN_ID = 31_337n;
 const GAS_CAP = 2n ** 24n;
 const WORDS = [0n, 1n, 2n ** 64n, 2n ** 128n - 1n, 2n ** 128n, 2n ** 255n, 2n ** 256n - 1n] as const;
-const FEES = [0n, 1n, GWEI, 20n * GWEI, 20n * GWEI, ...WORDS] as const;
+const FEES = [0n, 1n, GWEI, ...Array<bigint>(6).fill(20n * GWEI), ...WORDS];
 const GAS = [0, 20_999, 21_000, 21_000, 53_000, 100_000, 100_000, 1_000_000, 2 ** 24, 2 ** 24 + 1] as const;
 const NONCES = [0n, 0n, 0n, 4n, 5n, 5n, 6n, 64n, 65n, 69n, 70n, 2n ** 64n - 2n, 2n ** 64n - 1n] as const;
 
@@ -76,6 +76,8 @@ function reasonsAgainst(options: TxOptions, standing: RandomSubmission["standing
 		["NONCE_MAX", nonce === 2n ** 64n - 1n],
 		["NONCE_TOO_LOW", nonce < next],
 		["NONCE_TOO_HIGH", nonce > next + 64n],
+		// The base fee is some thousand wei at least.
+		["FEE_CAP_TOO_LOW", cap <= 1n],
 		["INSUFFICIENT_FUNDS", gas * cap + BigInt(options.value ?? 0) > standing.balance],
 	];
 	return broken.filter(([, is]) => is).map(([reason]) => reason);

@@ -34,7 +34,7 @@ export interface RuleRow {
 export const GWEI = 10n ** 9n;
 
 /** Fees under which a transaction is taken and waits, so that no block has to be built of all of them. */
-const WAITING: TxOptions = { maxFeePerGas: 1, maxPriorityFeePerGas: 0 };
+const WAITING: TxOptions = { maxFeePerGas: GWEI / 10n, maxPriorityFeePerGas: 0 };
 
 /** A rule that refuses. */
 export function refused(

@@ -80,7 +80,7 @@ const BODY: readonly CallRow[] = [
 	body("an object", { tx: TX }, ENTRIES),
 	body("no entries", [], "bundle.body: expected 1 to 100 entries"),
 	body("101 entries", Array(101).fill({ tx: TX }), ENTRIES),
-	body("a hundred thousand entries", Array(100_000).fill({}), ENTRIES),
+	body("two thousand entries", Array(2_000).fill({}), ENTRIES),
 	body("null in it", [null], `bundle.body[0]: ${ENTRY}`),
 	body("a transaction by itself", [TX], `bundle.body[0]: ${ENTRY}`),
 	body("an empty entry", [{}], `bundle.body[0]: ${ENTRY}`),

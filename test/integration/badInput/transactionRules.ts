@@ -74,9 +74,11 @@ const NONCES: readonly Rule[] = [
 	taken("the next nonce", { nonce: 5 }, { nonce: 5 }),
 ];
 
-/** 21,000 gas at 20 wei, and 7 wei. */
-const PLAIN: TxOptions = { gasLimit: 21_000, maxFeePerGas: 20, maxPriorityFeePerGas: 0, value: 7 };
-const PLAIN_COST = 21_000n * 20n + 7n;
+/** Under the base fee, which may fall to it. */
+const LOW = GWEI / 10n;
+/** 21,000 gas, and 7 wei. */
+const PLAIN: TxOptions = { gasLimit: 21_000, maxFeePerGas: LOW, maxPriorityFeePerGas: 0, value: 7 };
+const PLAIN_COST = 21_000n * LOW + 7n;
 /** A blob at 3 gwei beside it. */
 const BLOB_COST = PLAIN_COST + 131_072n * 3n * GWEI;
 const BLOB: TxOptions = { ...PLAIN, type: 3, maxFeePerBlobGas: 3n * GWEI };
@@ -96,7 +98,7 @@ const FUNDS: readonly Rule[] = [
 	short("blobs count, one wei short", BLOB, BLOB_COST, BLOB_COST - 1n),
 	short(
 		"the priority fee does not, one wei short",
-		{ ...PLAIN, maxPriorityFeePerGas: 20 },
+		{ ...PLAIN, maxPriorityFeePerGas: LOW },
 		PLAIN_COST,
 		PLAIN_COST - 1n,
 	),
@@ -121,9 +123,9 @@ const FEES: readonly Rule[] = [
 		),
 	),
 	taken("a priority fee of the fee cap", { maxFeePerGas: GWEI, maxPriorityFeePerGas: GWEI }),
-	taken("a fee cap under the base fee", { maxFeePerGas: 1, maxPriorityFeePerGas: 1 }),
-	taken("no fee at all", { maxFeePerGas: 0, maxPriorityFeePerGas: 0 }),
-	taken("no gas price", { type: 0, gasPrice: 0 }),
+	taken("a fee cap under the base fee", { maxFeePerGas: LOW, maxPriorityFeePerGas: LOW }),
+	taken("no priority fee", { maxFeePerGas: LOW, maxPriorityFeePerGas: 0 }),
+	taken("a gas price under the base fee", { type: 0, gasPrice: LOW }),
 	taken("no blob fee", { type: 3, maxFeePerBlobGas: 0 }),
 ];
 

@@ -108,7 +108,7 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 test("gauges tell what is now, and of a fallback that is not there nothing", async () => {
 	const registry = new Metrics();
 	const breaker = new PlayedBreaker();
-	const journal = { depth: 4, isDurable: true };
+	const journal = { depth: 4, isDurable: true, isFull: false, fullness: { all: 0.5, client: 1 } };
 	const upstreams = { relay: { breaker }, fallback: null } as unknown as Upstreams;
 	watchBoost(registry, { upstreams, journal: journal as Journal, websockets: () => 5 });
 	const read = async () => {
@@ -119,12 +119,15 @@ test("gauges tell what is now, and of a fallback that is not there nothing", asy
 			fallback: states.map((state) => all.get(`boost_breaker_state{upstream="fallback",state="${state}"}`)),
 			inFlight: ["relay", "fallback"].map((one) => all.get(`boost_in_flight{upstream="${one}"}`)),
 			journal: [all.get("boost_journal_depth"), all.get("boost_journal_durable")],
+			fullness: ["all", "client"].map((of) => all.get(`boost_journal_fullness{of="${of}"}`)),
 			websockets: all.get("boost_websockets"),
 		};
 	};
-	const usual = { fallback: [0, 0, 0], inFlight: [3, 0], websockets: 5 };
+	const usual = { fallback: [0, 0, 0], inFlight: [3, 0], fullness: [0.5, 1], websockets: 5 };
 	assert.deepEqual(await read(), { ...usual, relay: [1, 0, 0], journal: [4, 1] });
 	breaker.state = "half-open";
 	Object.assign(journal, { depth: 0, isDurable: false });
 	assert.deepEqual(await read(), { ...usual, relay: [0, 0, 1], journal: [0, 0] });
+	Object.assign(journal, { depth: 1, isDurable: true, isFull: true });
+	assert.deepEqual(await read(), { ...usual, relay: [0, 0, 1], journal: [1, 0] });
 });

@@ -9,7 +9,8 @@ import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const HERE = "127.0.0.1";
-const WEEK_MS = 7 * 24 * 3600 * 1000;
+const HOUR_MS = 3600 * 1000;
+const WEEK_MS = 7 * 24 * HOUR_MS;
 const WATCH_BLOCKS = 64;
 
 /** The same nonce, always dearer by ten percent and more than the one before. */
@@ -218,14 +219,13 @@ story("each final stage but its own is refused, and stays", async (scene) => {
 		PrivateTransaction,
 		PrivateTransaction,
 	];
-	await scene.take(mined, reverted, replaced, bid(1, { nonce: 2 }), dropped);
 	const expiring = bid(0, { nonce: 9 });
 	await scene.take(expiring);
+	await blocks(scene, (3 * HOUR_MS) / 12_000 - 3);
+	await scene.take(mined, reverted, replaced, bid(1, { nonce: 2 }), dropped);
 	await scene.block({ mined: [mined] });
 	await scene.block({ mined: [reverted], reverted: true });
 	await scene.block({ used: { [SENDER]: 4n } });
-	await scene.clock.advance(4 * 3600 * 1000);
-	await scene.block();
 	const stages = ["INCLUDED", "REVERTED", "REPLACED", "DROPPED", "EXPIRED"];
 	for (const [i, tx] of [mined, reverted, replaced, dropped, expiring].entries()) {
 		assert.equal(scene.stage(tx), stages[i]);
@@ -244,12 +244,10 @@ story("settled, it is true for the sender's key alone; its bytes are dead for se
 	assert.equal(await cancel(scene, tx), false);
 	assert.equal(await cancel(scene, tx, { signer: SENDER }), true);
 	scene.builders.take();
-	await scene.clock.advance(WEEK_MS - 60_000);
-	await scene.block();
+	await scene.pass(WEEK_MS - HOUR_MS);
 	assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
 	assert.deepEqual([scene.pool.size, scene.builders.take()], [0, []]);
-	await scene.clock.advance(120_000);
-	await scene.block();
+	await scene.pass(2 * HOUR_MS);
 	assert.equal(await cancel(scene, tx, { signer: SENDER }), false);
 	assert.deepEqual(await scene.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
 });

@@ -26,6 +26,9 @@ test("with nothing but what is required, everything else has its documented defa
 		...{ CHAIN_ID: undefined, SLOT_SECONDS: 12, SIGNING_KEY: undefined, FEE_RECIPIENT: undefined },
 		...{
 			REFUND_PERCENT: 90,
+			BIDS_PER_TARGET: 3,
+			METRICS_TOKEN: undefined,
+			MAX_CONNECTIONS_PER_CLIENT: 256,
 			TX_TTL_BLOCKS: 25,
 			DATA_DIR: "./data",
 			DATABASE_URL: undefined,
@@ -34,7 +37,7 @@ test("with nothing but what is required, everything else has its documented defa
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",
 		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
-		...{ RATE_LIMIT_RPS: 100, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
+		...{ RATE_LIMIT_RPS: 100, POOL_MAX_BYTES: 268_435_456, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
 	});
 	assert.deepEqual(
 		BUILDERS.map(({ name, url }) => [name, url]),
@@ -112,6 +115,9 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 		"ab".repeat(20),
 	],
 	REFUND_PERCENT: ["101", "-1", "90%", "0.9"],
+	BIDS_PER_TARGET: ["0", "9", "2.5", MARK],
+	METRICS_TOKEN: [`${MARK}\u00e9`],
+	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", MARK],
 	TX_TTL_BLOCKS: ["0", "1001", "-25"],
 	SUBSCRIPTION_ALIASES: [
 		...["a,", ",a", "a,,b", "a b", "a.b", "n\u00e4me", "a".repeat(81), `a,${MARK}!`],
@@ -124,6 +130,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	MAX_BODY_BYTES: ["1023", "67108865", "2MiB"],
 	MAX_BATCH: ["0", "10001"],
 	RATE_LIMIT_RPS: ["-1", "1000001", "none"],
+	POOL_MAX_BYTES: ["33554431", "17179869185", "256M"],
 	MAX_HEAD_AGE_S: ["0", "86401"],
 	LOG_LEVEL: ["Info", "verbose", MARK],
 };

@@ -9,7 +9,7 @@ import { blocks, story } from "./stories.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
-const HOUR_MS = 3_600_000;
+const GAP_LIFE_BLOCKS = (3 * 3_600) / 12;
 const LIFE_BLOCKS = 25;
 
 const soft = (more: Partial<TxOptions> = {}) =>
@@ -96,15 +96,17 @@ story("the hours behind a gap are counted from when it came to wait there", asyn
 		privateTransaction({ path: "noreverts", nonce: 1 }),
 	];
 	await scene.take(behind);
-	await scene.clock.advance(3 * HOUR_MS - 1_000);
+	await blocks(scene, GAP_LIFE_BLOCKS - 2);
 	await scene.take(held);
 	await scene.block();
 	assert.equal(scene.stage(behind), "BROADCAST");
-	await scene.clock.advance(60_000);
 	scene.failing.add(held.tx.hash);
 	await blocks(scene, 3);
 	assert.deepEqual([scene.stage(held), scene.stage(behind)], ["SIMULATION_FAILED", "QUEUED"]);
-	await scene.clock.advance(3 * HOUR_MS + 1);
+	// Until then it waited for the one before it, from here on behind a gap.
+	while (scene.stage(held) !== "EXPIRED") await scene.block();
+	await blocks(scene, GAP_LIFE_BLOCKS - 1);
+	assert.equal(scene.stage(behind), "QUEUED");
 	await scene.block();
 	assert.equal(scene.stage(behind), "EXPIRED");
 });

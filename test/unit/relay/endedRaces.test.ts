@@ -10,7 +10,8 @@ import { blocks, story } from "./stories.ts";
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
 const LIFE_BLOCKS = 25;
-const WEEK_MS = 7 * 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const WEEK_MS = 7 * 24 * HOUR_MS;
 const DEAR = { maxFeePerGas: 2_000n * GWEI, maxPriorityFeePerGas: 1_000n * GWEI };
 
 const soft = (more: Partial<TxOptions> & { path?: PrivateTransaction["path"] } = {}) =>
@@ -187,10 +188,9 @@ story("what is found by its nonce is not forgotten while it is pending again", a
 	const tx = soft();
 	await scene.take(tx);
 	await blocks(scene, LIFE_BLOCKS + 65);
-	await scene.clock.advance(WEEK_MS - 1_000);
+	await scene.pass(WEEK_MS - HOUR_MS);
 	assert.equal(await outcome(scene, tx), "accepted");
-	await scene.clock.advance(3_000);
-	await scene.block();
+	await scene.pass(2 * HOUR_MS);
 	assert.equal(await cancel(scene, tx), true);
 	assert.equal(await outcome(scene, toSelf()), "cancels");
 });

@@ -44,15 +44,13 @@ story("a soft cancel late in the week counts from itself", async (scene) => {
 	const tx = soft();
 	await scene.take(tx);
 	await blocks(scene, UNTIL_SETTLED);
-	await scene.clock.advance(WEEK_MS - HOUR_MS);
+	await scene.pass(WEEK_MS - HOUR_MS);
 	assert.equal((await scene.take(toSelf()))[0]?.outcome, "cancels");
-	await scene.clock.advance(2 * HOUR_MS);
-	await blocks(scene, 2);
+	await scene.pass(2 * HOUR_MS);
 	assert.equal((await scene.take(tx))[0]?.outcome, "known");
 	assert.equal((await scene.take(toSelf(1)))[0]?.outcome, "cancels");
 	await blocks(scene, UNTIL_SETTLED);
-	await scene.clock.advance(WEEK_MS + HOUR_MS);
-	await scene.block();
+	await scene.pass(WEEK_MS + HOUR_MS);
 	assert.deepEqual([...scene.disk.map.keys()], [], "nothing is kept longer than that");
 	assert.equal((await scene.take(tx))[0]?.outcome, "accepted");
 });
@@ -95,7 +93,7 @@ story("a reorganisation between two looks at its nonce does not let it in", asyn
 		return looks === 1 ? account : { ...account, nonce: 0n };
 	};
 	const [again] = await scene.take(tx);
-	assert.ok(again?.outcome === "refused" && again.rejection.code === "NONCE_TOO_LOW", again?.outcome);
+	assert.equal(again?.outcome, "known");
 	assert.equal(scene.stage(tx), "CANCELLED");
 	scene.builders.take();
 	assert.deepEqual(scene.builders.take(), []);

@@ -61,18 +61,21 @@ test("gauges tell what is now", async () => {
 		pending: () => pending,
 		ledger: () => 4,
 		lanes: () => 5,
+		lanesFullness: () => ({ all: 0.25, client: 0.5 }),
 		head: () => -1,
 		headAgeSeconds: () => 1.5,
 		subscriptions: () => 6,
 		bids: () => 8,
+		barred: () => 9,
 	});
 	pending = 7;
 	const all = await series(registry);
 	assert.deepEqual(
 		[
 			...["pending_transactions", "ledger_transactions", "lane_depth", "head_number"],
-			...["head_age_seconds", "subscriptions", "bids"],
+			...["head_age_seconds", "subscriptions", "bids", "barred_bidders"],
+			...['lane_fullness{of="all"}', 'lane_fullness{of="client"}'],
 		].map((name) => all.get(`relay_${name}`)),
-		[7, 4, 5, -1, 1.5, 6, 8],
+		[7, 4, 5, -1, 1.5, 6, 8, 9, 0.25, 0.5],
 	);
 });

@@ -13,7 +13,7 @@ import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
-import { POOL_LIMITS, Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
+import { Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
 import { Transactions } from "../../../relay/store/transactions.ts";
 import { Writes } from "../../../relay/writes.ts";
@@ -55,6 +55,8 @@ class HandNode {
 	down = false;
 	/** Waited for before each answer about an account. */
 	gate: Promise<void> = Promise.resolve();
+	/** How often it was asked about an account. */
+	asked = 0;
 	#block = 0;
 
 	setHead(block: number): void {
@@ -62,10 +64,14 @@ class HandNode {
 	}
 	async get(address: string) {
 		const block = this.#block;
+		this.asked += 1;
 		await this.gate;
 		if (this.down) throw new UpstreamError("timeout");
 		const nonce = this.nonces.get(address) ?? 0n;
 		return { address, block, nonce, balance: 10n ** 21n, code: "none" as const };
+	}
+	fresh(address: string) {
+		return this.get(address);
 	}
 	async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
 		if (this.down) throw new UpstreamError("timeout");
@@ -90,6 +96,10 @@ export interface BlockOptions {
 	readonly used?: Readonly<Record<string, bigint>>;
 	readonly reverted?: boolean;
 	readonly fork?: string;
+	/** Wei; 1 gwei unless said. */
+	readonly baseFee?: bigint;
+	/** Seconds after the block before; 12 unless said. */
+	readonly after?: number;
 }
 
 /** All of it, at head 100. */
@@ -99,7 +109,7 @@ export class StagesScene {
 	readonly builders = new HandBuilders();
 	readonly node = new HandNode();
 	readonly tip = new ChainTip();
-	readonly pool = new Pool({ ...POOL_LIMITS, maxTotal: 1_000 });
+	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
 	readonly ledger: Ledger;
@@ -113,6 +123,10 @@ export class StagesScene {
 	readonly failing = new Set<string>();
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
+	/** How often the node was seen to have a later head, and a simulation was wanted no more. */
+	laterHeads = 0;
+	withdrawn = 0;
+	blobBaseFee = 1n;
 	/** Waited for before each simulation is answered. */
 	simulationGate: Promise<void> = Promise.resolve();
 	#chain: Block[] = [];
@@ -141,34 +155,53 @@ export class StagesScene {
 			{
 				...{ ...shared, records: ledger, events: ledger, background: this.background, searchers },
 				...{ inclusions: node, onStep: () => {} },
-				simulations: { simulate: (request) => this.#simulate(request.chain) },
+				simulations: {
+					simulate: ({ transactions, signal }) => {
+						return new Promise((resolve, reject) => {
+							signal?.addEventListener("abort", () => {
+								this.withdrawn += 1;
+								resolve([{ ok: false, error: { code: "NODE_UNAVAILABLE", message: "withdrawn" } }]);
+							});
+							this.#simulate(transactions).then(resolve, reject);
+						});
+					},
+				},
 			},
 		);
 		const { runner } = this;
-		const chain = { chainId: 31_337n, maxTxGas: null };
+		const chain = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
 		const writes = new Writes();
 		const cancelling = { ...shared, store, writes, runner };
 		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
 		const { cancellations } = this;
-		this.pipeline = new Pipeline(chain, {
-			...shared,
-			...{ share, store, runner, writes, cancellations },
-			onStep: () => {},
-			onOutcome: () => {},
-		});
+		this.pipeline = new Pipeline(
+			{ rules: chain, txTtlBlocks: LIFE_BLOCKS },
+			{
+				...shared,
+				onLaterHead: () => {
+					this.laterHeads += 1;
+				},
+				...{ share, store, runner, writes, cancellations },
+				onStep: () => {},
+				onOutcome: () => {},
+			},
+		);
 		const loopDependencies: BlockLoopDependencies = {
 			...{ ...shared, store, writes, runner, inclusions: node, background: this.background, log },
-			nextOf: () => nextOf(this.head),
+			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			onHead: () => {},
 		};
-		this.loop = new BlockLoop({ txTtlBlocks: LIFE_BLOCKS }, loopDependencies);
-		this.#chain.push(blockOf(100, "", "0x64", [], []));
+		this.loop = new BlockLoop({ txTtlBlocks: LIFE_BLOCKS, slotSeconds: 12 }, loopDependencies);
+		const timestamp = clock.now() / 1000;
+		this.#chain.push(blockOf({ number: 100, parentHash: "", hash: "0x64", timestamp, baseFee: GWEI }));
 		tip.set(this.head, nextOf(this.head));
 		node.setHead(100);
 	}
 
 	get head(): Block {
-		return this.#chain.at(-1) ?? blockOf(0, "", "0x0", [], []);
+		const head = this.#chain.at(-1);
+		if (head === undefined) throw new Error("no block is left");
+		return head;
 	}
 
 	/** Sends bytes as a client does; resolves with its answer. */
@@ -188,6 +221,17 @@ export class StagesScene {
 	/** The next block, worked off with all that follows. */
 	async block(options: BlockOptions = {}): Promise<void> {
 		await this.work([this.#next(options)], []);
+	}
+
+	/** So long nothing happens, by the chain's time and the machine's; then a block comes. */
+	async pass(ms: number): Promise<void> {
+		await this.clock.advance(ms);
+		await this.block({ after: ms / 1000 });
+	}
+
+	/** Where it stands; of what is settled, as it was kept. */
+	async stageOrKept(transaction: PrivateTransaction): Promise<string | undefined> {
+		return this.stage(transaction) ?? (await this.store.settled(transaction.tx.hash))?.stage;
 	}
 
 	/** Takes back `count` blocks and puts others in their place. */
@@ -232,7 +276,14 @@ export class StagesScene {
 		return next;
 	}
 
-	#next({ mined = [], used = {}, reverted = false, fork = "" }: BlockOptions): Block {
+	#next({
+		mined = [],
+		used = {},
+		reverted = false,
+		fork = "",
+		baseFee = GWEI,
+		after = 12,
+	}: BlockOptions): Block {
 		const number = this.head.number + 1;
 		const hash = `0x${number.toString(16)}${fork}`;
 		mined.forEach(({ tx }, index) => {
@@ -242,7 +293,10 @@ export class StagesScene {
 		for (const [address, nonce] of Object.entries(used)) this.node.nonces.set(address, nonce);
 		const touched = [...mined.map(({ tx }) => tx.from), ...Object.keys(used)];
 		const transactions = mined.map(({ tx }) => ({ hash: tx.hash, from: tx.from }));
-		const block = blockOf(number, this.head.hash, hash, transactions, touched);
+		const { hash: parentHash, timestamp } = this.head;
+		const block = blockOf({
+			...{ number, parentHash, hash, timestamp: timestamp + after, baseFee, transactions, touched },
+		});
 		this.#chain.push(block);
 		return block;
 	}
@@ -262,23 +316,12 @@ export class StagesScene {
 }
 
 function blockOf(
-	number: number,
-	parentHash: string,
-	hash: string,
-	transactions: Block["transactions"],
-	touched: readonly string[],
+	block: Pick<Block, "number" | "parentHash" | "hash" | "timestamp" | "baseFee"> & Partial<Block>,
 ): Block {
 	return {
-		...{
-			number,
-			hash,
-			parentHash,
-			timestamp: number * 12,
-			gasLimit: 30_000_000n,
-			gasUsed: 0n,
-			baseFee: GWEI,
-		},
-		...{ excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xminer", transactions, touched },
+		...{ gasLimit: 30_000_000n, gasUsed: 0n, excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xminer" },
+		...{ transactions: [], touched: [] },
+		...block,
 	};
 }
 

@@ -8,15 +8,20 @@ import { operatorRoutes, roadCheck } from "../../../../boost-proxy/ingress/opera
 import { PlayedBreaker, startPassScene } from "./passScene.ts";
 
 /** Only what is asked of it. */
-function journalOf(holders: readonly (readonly ("relay" | "fallback")[])[], isDurable = true): Journal {
+function journalOf(
+	holders: readonly (readonly ("relay" | "fallback")[])[],
+	state: Pick<Journal, "isDurable" | "isFull">,
+): Journal {
 	const entries = holders.map((one) => ({ holders: one }) as unknown as OpenEntry);
-	return { depth: entries.length, isDurable, open: () => entries } as unknown as Journal;
+	return { depth: entries.length, ...state, open: () => entries } as unknown as Journal;
 }
 
-async function scene(adminToken: string | undefined, withFallback = true) {
+const WELL = { isDurable: true, isFull: false };
+
+async function scene(adminToken: string | undefined, withFallback = true, state = WELL) {
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
-	const journal = journalOf([["relay"], ["relay", "fallback"], []], false);
+	const journal = journalOf([["relay"], ["relay", "fallback"], []], state);
 	const routes = operatorRoutes({ adminToken }, { relay, fallback, journal });
 	const server = await startPassScene({ routes });
 	const post = async (path: string, authorization?: string) => {
@@ -34,7 +39,7 @@ test("/status shows both breakers and what the journal holds", async () => {
 	assert.deepEqual(await answer.json(), {
 		relay: relay.status(),
 		fallback: fallback?.status(),
-		journal: { depth: 3, durable: false, held: { relay: 2, fallback: 1 } },
+		journal: { depth: 3, durable: true, held: { relay: 2, fallback: 1 } },
 	});
 	assert.equal(answer.headers.get("x-boost-breaker"), "closed", "it is the server's own");
 	await server.stop();
@@ -43,6 +48,18 @@ test("/status shows both breakers and what the journal holds", async () => {
 	assert.equal(body.fallback, null);
 	await alone.server.stop();
 });
+
+for (const [what, state] of [
+	["can't be written", { isDurable: false, isFull: false }],
+	["is full", { isDurable: true, isFull: true }],
+] as const) {
+	test(`/status says where the journal ${what}`, async () => {
+		const { server } = await scene(undefined, true, state);
+		const body = (await (await fetch(`${server.url}/status`)).json()) as { journal: { durable: unknown } };
+		assert.equal(body.journal.durable, false);
+		await server.stop();
+	});
+}
 
 test("only the token opens, closes and frees a breaker", async () => {
 	const { relay, fallback, server, post } = await scene("s3cret");

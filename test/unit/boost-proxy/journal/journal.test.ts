@@ -216,14 +216,60 @@ test("one that lives on is given up later, and after a restart has at least half
 test("where there is no room, nothing is kept", async () => {
 	const { journal } = await scene({ maxEntries: 2 });
 	await Promise.all([journal.add(newEntry(1), "relay"), journal.add(newEntry(2), "relay")]);
+	assert.equal(journal.refusal(newEntry(3)), "total");
 	assert.equal(await journal.add(newEntry(3), "relay"), false);
 	assert.equal(journal.get(hashOf(3)), null);
-	assert.equal(journal.depth, 2);
+	assert.deepEqual([journal.depth, journal.isFull], [2, true]);
 	await journal.end(hashOf(1), "mined");
+	assert.equal(journal.isFull, false);
 	assert.equal(await journal.add(newEntry(3), "relay"), true);
 	// One that comes back from the chain is never turned away.
 	await journal.reopen(hashOf(1));
 	assert.equal(journal.depth, 3);
+	await journal.close();
+});
+
+test("it is full where a large transaction finds no room", async () => {
+	const { journal } = await scene({ maxBytes: 16 * (128 * 1024 + 512) });
+	const raw = rawOf(0, 128 * 1024);
+	for (let n = 1; n <= 15; n += 1) await journal.add(newEntry(n, { raw }), "relay");
+	assert.equal(journal.isFull, false);
+	await journal.add(newEntry(16), "relay");
+	assert.deepEqual([journal.isFull, journal.refusal(newEntry(17, { raw }))], [true, "total"]);
+	assert.equal(journal.refusal(newEntry(17)), null);
+	await journal.close();
+});
+
+test("one client has a sixteenth of the entries and of the bytes, by its network; others notice nothing", async () => {
+	const options = { maxEntries: 32, maxBytes: 16 * 10_000 };
+	const { journal, disk } = await scene(options);
+	const of = (n: number, length = 120) =>
+		newEntry(n, { address: `2001:db8:1:2${n}::${n}`, raw: rawOf(n, length) });
+	assert.equal(await journal.add(of(1), "relay"), true);
+	assert.equal(await journal.add(of(2), "relay"), true);
+	assert.equal(journal.refusal(of(3)), "client");
+	assert.equal(await journal.add(of(3), "relay"), false);
+	assert.equal(await journal.add(newEntry(4), "relay"), true);
+	// The same again needs no room; one that was not acknowledged changes hands.
+	assert.equal(journal.refusal(of(2)), null);
+	await journal.settle(hashOf(1), false);
+	assert.equal(await journal.add(newEntry(1), "relay"), true);
+	assert.equal(journal.refusal(of(3)), null);
+	assert.equal(journal.refusal(of(3, 9_000)), "client", "bytes");
+	await journal.end(hashOf(2), "mined");
+	assert.equal(await journal.add(of(3, 8_857), "relay"), true);
+	assert.equal(journal.refusal(of(5)), "client");
+	// What a restart finds counts as before, what is opened again too.
+	const again = (await reopened(disk, options)).journal;
+	assert.equal(again.refusal(of(5, 120)), "client");
+	assert.equal(again.refusal(of(5, 119)), null);
+	await again.end(hashOf(3), "mined");
+	await again.reopen(hashOf(2));
+	assert.equal(again.refusal(of(5, 10_000 - 512 - 632)), null);
+	assert.equal(again.refusal(of(5, 10_000 - 512 - 631)), "client");
+	await again.reopen(hashOf(3));
+	assert.equal(again.refusal(of(5)), "client");
+	await again.close();
 	await journal.close();
 });
 

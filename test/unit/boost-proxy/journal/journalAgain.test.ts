@@ -31,7 +31,7 @@ test("one that was not acknowledged becomes what its client asks for the second 
 				{
 					...asked,
 					...{ owed: ["fallback", "relay"], holders: ["relay", "fallback"], aliveUntil: AT + 7_000 + TTL_MS },
-					...{ underWay: false, acknowledged, isSettled: null },
+					...{ underWay: false, acknowledged, isSettled: null, bytes: rawOf(1).length },
 				},
 			);
 			assert.deepEqual(await one.raw(HASH), rawOf(1));

@@ -72,15 +72,22 @@ export class JournalModel {
 		this.#requests.set(hash, Math.max(0, this.#requestsOf(hash) + (underWay ? 1 : -1)));
 	}
 
-	add({ raw: _, ...entry }: NewEntry, holder: UpstreamName): boolean {
+	add({ raw, ...entry }: NewEntry, holder: UpstreamName): boolean {
 		const { open } = this.of(entry.hash);
-		if (open?.acknowledged ?? this.opens.length >= this.#limits.maxEntries) return false;
+		if (open?.acknowledged ?? this.#isFull(entry.address)) return false;
 		const aliveUntil = entry.receivedAt + this.#limits.ttlMs;
 		const holders = union(open?.holders ?? [], [holder]);
 		const owed = union(open?.owed ?? [], entry.owed);
-		const kept = { ...entry, owed, holders, acknowledged: true, aliveUntil, said: false };
+		const kept = { ...entry, bytes: raw.length, owed, holders, acknowledged: true, aliveUntil, said: false };
 		this.known.set(entry.hash, { open: kept, ended: null });
 		return true;
+	}
+
+	/** One client has a sixteenth at most. */
+	#isFull(address: string): boolean {
+		const { maxEntries } = this.#limits;
+		const own = this.opens.filter((one) => one.address === address);
+		return this.opens.length >= maxEntries || own.length >= Math.ceil(maxEntries / 16);
 	}
 
 	change(hash: string, change: (entry: ModelEntry) => Partial<ModelEntry>): void {

@@ -14,7 +14,10 @@ export const REORG_MS = 144_000;
 export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, "0")}`;
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "a")}`;
 
-/** Entry `n` of sender 1, unless said; its bytes are its own. */
+/** Each its own client. */
+export const addressOf = (n: number): string => `192.0.${2 + Math.floor(n / 250)}.${n % 250}`;
+
+/** Entry `n` of sender 1, unless said; its bytes and its client are its own. */
 export function newEntry(n: number, changed: Partial<NewEntry> = {}): NewEntry {
 	return {
 		hash: hashOf(n),
@@ -24,7 +27,7 @@ export function newEntry(n: number, changed: Partial<NewEntry> = {}): NewEntry {
 		path: "fast",
 		search: "",
 		softCancellations: false,
-		address: "192.0.2.1",
+		address: addressOf(n),
 		receivedAt: Date.UTC(2026, 0, 1),
 		owed: [],
 		...changed,

@@ -34,6 +34,7 @@ const ENTRY: KeptEntry = {
 	acknowledged: false,
 	isSettled: true,
 	aliveUntil: 7,
+	bytes: 0,
 };
 const ENDED: EndedEntry = {
 	...{ hash: HASH, from: ENTRY.from, nonce: ENTRY.nonce, path: ENTRY.path, address: ENTRY.address },

@@ -123,22 +123,24 @@ test("what is forgotten while the disk fails does not come back", async () => {
 });
 
 test("bytes wait for the disk within a bound, whether it fails or hangs", async () => {
-	const { journal, disk, clock } = await scene({ unwrittenBytes: 1_000 });
+	const { journal, disk, clock } = await scene({ maxBytes: 16 * (500 + 512) });
+	const add = (n: number) => journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay");
+	const first = Array.from({ length: 16 }, (_, n) => n);
 	disk.broken = true;
-	for (const n of [1, 2]) {
-		await assert.rejects(journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay"), DISK);
-	}
-	assert.equal(await journal.add(newEntry(3), "relay"), false);
-	assert.equal(journal.depth, 2);
+	for (const n of first) await assert.rejects(add(n), DISK);
+	assert.equal(await add(16), false);
+	assert.equal(journal.depth, 16);
 	disk.broken = false;
 	await clock.advance(1_000);
+	for (const n of first) await journal.end(hashOf(n), "dropped");
 	disk.hold = true;
-	const hanging = [4, 5].map((n) => journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay"));
-	assert.equal(await journal.add(newEntry(6), "relay"), false);
+	const hanging = first.map((n) => add(100 + n));
+	assert.equal(await add(16), false);
 	disk.finish(true);
 	await Promise.all(hanging);
 	disk.hold = false;
-	assert.equal(await journal.add(newEntry(6), "relay"), true);
+	await journal.end(hashOf(100), "dropped");
+	assert.equal(await add(16), true);
 	await journal.close();
 });
 

@@ -208,10 +208,53 @@ for (const ending of ["expired", "dropped"] as const) {
 	});
 }
 
-test("the relay's word is enough where the disk fails or the journal is full", async () => {
-	const full = await requestScene({ maxEntries: 1 });
-	await full.submissions.submit(tx(0).raw, full.request());
-	assert.equal((await full.submissions.submit(tx(1).raw, full.request())).tx.hash, tx(1).hash);
+test("where the journal is full nothing is sent, and whoever sends is told so; what it holds is answered as ever", async () => {
+	const { submissions, journal, relay, fallback, request } = await requestScene({ maxEntries: 2 });
+	await submissions.submit(tx(0).raw, request({ address: "192.0.2.1" }));
+	await submissions.submit(tx(1).raw, request({ address: "192.0.2.2" }));
+	await assert.rejects(submissions.submit(tx(2).raw, request({ address: "192.0.2.3" })), {
+		kind: "unavailable",
+		code: -32603,
+		message: "no relay available: the journal is full",
+	});
+	assert.deepEqual([relay.sent.length, fallback.sent.length, journal.get(tx(2).hash)], [2, 0, null]);
+	assert.equal((await submissions.submit(tx(1).raw, request())).tx.hash, tx(1).hash);
+	await journal.end(tx(0).hash, "mined");
+	await submissions.submit(tx(2).raw, request({ address: "192.0.2.3" }));
+	assert.deepEqual(HOLDERS(journal.get(tx(2).hash)), ["relay"]);
+});
+
+test("a client with its share of the journal is refused as by the relay's pool; others are taken", async () => {
+	const { submissions, relay, fallback, request } = await requestScene({ maxEntries: 32 });
+	for (const nonce of [0, 1]) await submissions.submit(tx(nonce).raw, request());
+	await assert.rejects(submissions.submit(tx(2).raw, request()), {
+		kind: "limit",
+		code: -32005,
+		message: "too many pending transactions from this client",
+		data: { reason: "CLIENT_FULL", scope: "client" },
+	});
+	await submissions.submit(tx(0, 0n, 1).raw, request({ address: "192.0.2.2" }));
+	assert.deepEqual([relay.sent.length, fallback.sent.length], [3, 0]);
+});
+
+test("a client with its share of the relay's pool is told so, and the fallback is not asked", async () => {
+	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const error = {
+		...{ code: -32005, message: "too many pending transactions from this client" },
+		data: { reason: "CLIENT_FULL", scope: "client" },
+	};
+	relay.deliveries = [{ kind: "rejected", error }];
+	const refused = submissions.submit(tx(0).raw, request());
+	await assert.rejects(refused, (thrown) => {
+		// Under 200: a client that is told 429 would try again by itself.
+		assert.ok(thrown instanceof ForeignRpcError);
+		assert.deepEqual({ code: thrown.code, message: thrown.message, data: thrown.data }, error);
+		return true;
+	});
+	assert.deepEqual([fallback.sent.length, journal.get(tx(0).hash)], [0, null]);
+});
+
+test("the relay's word is enough where the disk fails", async () => {
 	const broken = await requestScene();
 	broken.disk.broken = true;
 	assert.equal((await broken.submissions.submit(tx(0).raw, broken.request())).tx.hash, tx(0).hash);

@@ -88,6 +88,14 @@ const DELIVERIES: readonly (readonly [string, unknown, number, readonly Upstream
 	["the same words of the relay's", no(-32603, "invalid nonce"), 200, ["relay"], "internal"],
 	["an internal error that it is known", no(-32603, "already known"), 200, BOTH, "known"],
 	["over the client's limit", no(-32005, "limit exceeded"), 429, ["relay"], "rejected"],
+	[
+		"over the client's share of the pool",
+		no(-32005, "too many pending transactions from this client", 1, {
+			reason: "CLIENT_FULL",
+			scope: "client",
+		}),
+		...([200, ["relay"], "rejected"] as const),
+	],
 	["over boost's limit", no(-32005, "limit exceeded"), 200, ["fallback"], "limited"],
 	["over boost's limit under 429", no(-32000, "slow down"), 429, ["fallback"], "limited"],
 	["429 without an answer", "Too many requests", 429, ["relay"], "httpStatus"],

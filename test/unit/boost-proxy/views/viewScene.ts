@@ -173,7 +173,7 @@ export class ViewScene {
 		const entry: OpenEntry = {
 			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, path: "fast", search: "" },
 			...{ softCancellations: false, address: "192.0.2.1", receivedAt: this.clock.now(), owed: [] },
-			...{ holders, underWay: false, acknowledged: true, aliveUntil: 0 },
+			...{ holders, underWay: false, acknowledged: true, aliveUntil: 0, bytes: tx.size },
 			...more,
 		};
 		this.#open.set(tx.hash, { entry, raw: tx.raw });

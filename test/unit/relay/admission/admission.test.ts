@@ -9,7 +9,10 @@ import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
-const CHAIN = { chainId: 31_337n, maxTxGas: null };
+const RULES = {
+	rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+	txTtlBlocks: 25,
+};
 const NEXT: NextBlock = {
 	...{ number: 101, timestamp: 1_700_000_000, baseFee: 1n, blobBaseFee: 1n, gasLimit: 30_000_000n },
 };
@@ -18,19 +21,31 @@ const STATE: AccountState = {
 };
 
 /** Dependencies, and the addresses that were asked for. */
-function scene(options: { next?: NextBlock | null; get?: Accounts["get"] } = {}) {
+function scene(
+	options: { next?: NextBlock | null; get?: Accounts["get"]; latest?: Partial<AccountState> } = {},
+) {
 	const asked: string[] = [];
+	const seen = { laterHeads: 0 };
 	const accounts: Accounts = {
 		get(address) {
 			asked.push(address);
-			return options.get?.(address) ?? Promise.resolve(STATE);
+			return options.get?.(address, "client") ?? Promise.resolve(STATE);
+		},
+		fresh(address) {
+			asked.push(`${address} latest`);
+			return Promise.resolve({ ...STATE, ...options.latest });
 		},
 		setHead() {},
 	};
 	const tip: Tip = { head: () => null, next: () => (options.next === undefined ? NEXT : options.next) };
 	const ask = (tx: TxOptions = {}) =>
-		admit(signedTransaction({ nonce: 10, ...tx }), CHAIN, { accounts, tip });
-	return { asked, ask };
+		admit(signedTransaction({ nonce: 10, ...tx }), "client", RULES, {
+			...{ accounts, tip },
+			onLaterHead: () => {
+				seen.laterHeads += 1;
+			},
+		});
+	return { asked, ask, seen };
 }
 
 test("what is admitted comes with its sender's account", async () => {
@@ -49,12 +64,44 @@ test("what is wrong in itself is refused without asking the node", async () => {
 	assert.deepEqual(asked, []);
 });
 
-test("what its account does not allow is refused", async () => {
-	const { ask } = scene();
+test("what its account does not allow is refused, once the node was asked for its latest state", async () => {
+	const { ask, asked } = scene();
 	assert.deepEqual(await ask({ nonce: 9 }), {
 		ok: false,
 		rejection: { code: "NONCE_TOO_LOW", message: "nonce too low: next nonce 10, tx nonce 9" },
 	});
+	assert.deepEqual(asked, [testAccount(0).address, `${testAccount(0).address} latest`]);
+});
+
+const POOR = { ...STATE, balance: 0n };
+/** What the tracked head says; what the node's latest says; the nonce; the refusal, or the nonce that the pool is told. */
+const FRESH: readonly (readonly [string, AccountState, Partial<AccountState>, number, string | bigint])[] = [
+	["paid in a later block", POOR, { block: 101 }, 10, 10n],
+	["paid at the same head", POOR, {}, 10, 10n],
+	["paid too little", POOR, { block: 101, balance: 1n }, 10, "INSUFFICIENT_FUNDS"],
+	["nonces used in a later block", STATE, { block: 101, nonce: 11n }, 75, 10n],
+	["nonces still too few", STATE, { block: 101, nonce: 11n }, 76, "NONCE_TOO_HIGH"],
+	["a nonce free again", STATE, { block: 101, nonce: 9n }, 9, 9n],
+	["a nonce used in both", STATE, { block: 101, nonce: 11n }, 9, "NONCE_TOO_LOW"],
+	["code that is gone", { ...STATE, code: "contract" }, {}, 10, 10n],
+];
+
+for (const [name, tracked, latest, nonce, expected] of FRESH) {
+	test(`nothing is refused for a state that is old: ${name}`, async () => {
+		const { ask, seen } = scene({ get: () => Promise.resolve(tracked), latest });
+		const verdict = await ask({ nonce });
+		assert.equal(verdict.ok ? verdict.account.nonce : verdict.rejection.code, expected);
+		assert.equal(seen.laterHeads, latest.block === undefined ? 0 : 1);
+	});
+}
+
+test("a fee cap that can't be mined within its life is refused, behind what is wrong with its account", async () => {
+	const { ask } = scene({ next: { ...NEXT, baseFee: 1_000_000_000n } });
+	const fees = { maxFeePerGas: 35_000_000, maxPriorityFeePerGas: 1 };
+	const verdict = await ask(fees);
+	assert.equal(verdict.ok || verdict.rejection.code, "FEE_CAP_TOO_LOW");
+	const used = await ask({ ...fees, nonce: 9 });
+	assert.equal(used.ok || used.rejection.code, "NONCE_TOO_LOW");
 });
 
 for (const [name, options] of [

@@ -19,12 +19,12 @@ for (const [path, mayRevert] of [
 		const target = privateTransaction({ path });
 		const bid = bidOf({ target: target.tx.hash });
 		assert.deepEqual(backrunBundle(bid, target, 107, 90), {
-			name: backrunName(target.tx.hash),
+			name: backrunName(target.tx.hash, bid.owner),
 			transactions: [
 				{ tx: target.tx, mayRevert, mayDrop: false },
 				{ tx: bid.backrun, mayRevert: false, mayDrop: true },
 			],
-			block: 107,
+			...{ block: 107, client: bid.client, isPlain: false },
 			refund: { percent: 90, recipient: target.tx.from, bodyIdx: 0, of: bid.backrun.hash },
 		});
 	});
@@ -36,11 +36,11 @@ test("the refund is the recipient's where there is one", () => {
 	assert.equal(backrunBundle(bidOf(), target, 107, 55).refund?.percent, 55);
 });
 
-test("all bids on one target have one name, and no two targets have the same; nothing of the searcher's is in it", () => {
+test("all bids of one owner on one target have one name; others' and those on others have other ones", () => {
 	const target = privateTransaction();
-	const names = [1, 2].map(() => backrunBundle(bidOf({ owner: "secret" }), target, 1, 90).name);
-	assert.deepEqual(names, [`backrun 0xt`, `backrun 0xt`]);
-	assert.notEqual(backrunName("0xt"), backrunName("0xu"));
+	const names = [1, 2].map(() => backrunBundle(bidOf({ owner: "me" }), target, 1, 90).name);
+	assert.deepEqual(names, [backrunName("0xt", "me"), backrunName("0xt", "me")]);
+	assert.equal(new Set([...names, backrunName("0xu", "me"), backrunName("0xt", "you")]).size, 3);
 });
 
 test("a bundle's hash is the keccak256 of its transactions' hashes in a row, and of nothing where there are none", () => {

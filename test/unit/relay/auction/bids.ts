@@ -1,6 +1,6 @@
-// Bids for tests of the book and what stands on it: targets and values come in, bids with signed backruns go out.
+// Bids with signed backruns, for tests of what ranks and sends them.
 
-import type { Bid } from "../../../../relay/auction/book.ts";
+import type { Bid } from "../../../../relay/auction/bids.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
@@ -23,20 +23,20 @@ export function backrunOf(account: number, nonce: number, bytes = 0): DecodedTra
 
 let seq = 0;
 
-/** A bid of 1 wei on `0xt` for block 101 unless said; each with a later `seq`. */
+/** A bid of 1 wei on `0xt` for block 101 unless said; each with a later `seq`, an owner, a sender and a contract of its own. */
 export function bidOf(fields: Partial<Bid> = {}): Bid {
 	seq += 1;
+	const backrun = fields.backrun ?? backrunOf(seq % 50, 0);
+	const owner = fields.owner ?? `owner ${seq}`;
+	const client = fields.client ?? owner;
+	const bidder = { owner, client, sender: backrun.from, contract: `0xcontract${seq}` };
+	const target = fields.target ?? "0xt";
+	const range = { firstBlock: fields.firstBlock ?? 101, lastBlock: fields.lastBlock ?? 101 };
 	return {
-		...{
-			owner: "me",
-			network: fields.owner ?? "me",
-			hash: `0xbundle${seq}`,
-			target: "0xt",
-			backrun: backrunOf(seq % 50, 0),
-		},
-		...{ firstBlock: 101, lastBlock: 101, builders: null, seq, value: 1n },
-		...{ basis: "now", checking: null, tried: null },
-		release() {},
+		record: { owner, hash: `0xbundle${seq}`, bidder, target, receivedAt: 1, ...range, blocks: [] },
+		...{ bidder, owner, client, target, backrun, nonce: backrun.nonce, seq, ...range },
+		submission: { owner, uuid: null, overtaken: null, stop: new AbortController(), end: null },
+		...{ builders: null, value: 1n, basis: "now", checking: null, tried: null, out: null, landed: null },
 		...fields,
 	};
 }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	bytesOf,
+	hashesOf,
 	holdsAll,
 	holdsAny,
 	isSameAs,
@@ -16,18 +17,22 @@ import { backrunOf } from "./bids.ts";
 const TX = backrunOf(1, 0);
 
 function bundleOf(fields: Partial<PlainBundle> = {}): PlainBundle {
+	const range = { firstBlock: 101, lastBlock: 103 };
 	return {
+		record: { owner: "me", hash: "0xb", bidder: null, target: null, receivedAt: 1, ...range, blocks: [] },
 		...{
 			uuid: "u",
 			owner: "me",
 			hash: "0xb",
 			hashes: ["0x1", "0x2"],
 			bytes: 10,
-			firstBlock: 101,
-			lastBlock: 103,
+			...range,
 		},
-		outgoing: { name: "it", refund: null, transactions: [{ tx: TX, mayRevert: false, mayDrop: false }] },
-		...{ builders: ["a"], outFor: null, landed: null, sentTo: [] },
+		outgoing: {
+			...{ name: "it", client: "192.0.2.1", isPlain: true, refund: null },
+			transactions: [{ tx: TX, mayRevert: false, mayDrop: false }],
+		},
+		...{ builders: ["a"], outFor: null, landed: null, sentTo: [], trial: null, failedFor: null },
 		release() {},
 		...fields,
 	};
@@ -75,7 +80,7 @@ test("a block holds all of it, some of it, or none", () => {
 	const fees = { baseFee: 1n, excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xm", touched: [] };
 	const told = (...hashes: readonly string[]) => {
 		const block: Block = { ...header, ...fees, transactions: hashes.map((hash) => ({ hash, from: "0xf" })) };
-		return [holdsAny(block, bundleOf()), holdsAll(block, bundleOf())];
+		return [holdsAny(hashesOf(block), bundleOf()), holdsAll(hashesOf(block), bundleOf())];
 	};
 	assert.deepEqual(told("0x9", "0x1", "0x2"), [true, true]);
 	assert.deepEqual(told("0x2", "0x9"), [true, false]);

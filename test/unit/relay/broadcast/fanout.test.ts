@@ -128,7 +128,10 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 	const { fanout, noted } = scene([slow.row("slow"), quick.row("quick")], { capacity: 10 });
 	const count = BUILDER_CONNECTIONS + 20;
 	for (let i = 0; i < count; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(i) })), ["slow", "quick"]);
+		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), [
+			"slow",
+			"quick",
+		]);
 	}
 	const answered = (line: string) => noted.filter((one) => one === line).length;
 	// The quick one's own lane is as short, so it had as many too many and nothing else.
@@ -142,13 +145,13 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 	assert.equal(fanout.depth, 0);
 });
 
-/** A builder whose connections are all taken, by other senders. */
+/** A builder whose connections are all taken, by other clients. */
 async function busy() {
 	const builder = await startBuilder();
 	builder.answerWith(null);
 	const { fanout, noted } = scene([builder.row("b")]);
 	for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(1 + i) })), ["b"]);
+		fanout.send(dispatch(privateTransaction({ by: testAccount(1 + i), origin: `10.0.0.${i}` })), ["b"]);
 	}
 	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 	const finish = async (): Promise<string[]> => {
@@ -211,7 +214,7 @@ test("closing finishes what is under way and drops what waits", async () => {
 	builder.answerWith(null);
 	const { fanout, noted } = scene([builder.row("b")]);
 	for (let i = 0; i < BUILDER_CONNECTIONS + 3; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(i) })), ["b"]);
+		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), ["b"]);
 	}
 	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 	const closing = fanout.close();

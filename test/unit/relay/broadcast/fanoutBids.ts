@@ -13,8 +13,9 @@ export const REFUND = { percent: 90, recipient: testAccount(9).address, bodyIdx:
 /** A bid on TARGET; `nonce` tells one backrun from another. */
 export function bid(
 	name: string,
-	options: { nonce?: number; block?: number; refund?: null } = {},
+	options: { nonce?: number; block?: number; refund?: null; client?: string; isPlain?: boolean } = {},
 ): OutgoingBundle {
+	const { client = "192.0.2.1", isPlain = false } = options;
 	const backrun = signedTransaction({ by: testAccount(8), nonce: options.nonce ?? 0 });
 	return {
 		name,
@@ -24,6 +25,7 @@ export function bid(
 		],
 		block: options.block ?? 101,
 		refund: options.refund === undefined ? REFUND : options.refund,
+		...{ client, isPlain },
 	};
 }
 
@@ -42,12 +44,15 @@ export const quiet = () => {};
 
 /** The raw backruns that the builder has seen, by the nonces that {@link bid} was given. */
 export function nonces(builder: FakeBuilder, upTo: number): number[] {
-	const raws = Array.from({ length: upTo }, (_, nonce) =>
-		signedTransaction({ by: testAccount(8), nonce }).raw.toString("hex"),
-	);
+	const raws = Array.from({ length: upTo }, (_, nonce) => bidRaw(nonce));
 	return builder.seen.flatMap(({ body }) => {
 		const text = body.toString();
 		const found = raws.findIndex((raw) => text.includes(raw));
 		return found < 0 ? [] : [found];
 	});
+}
+
+/** The raw backrun of a {@link bid} with that nonce, in hex. */
+export function bidRaw(nonce: number): string {
+	return signedTransaction({ by: testAccount(8), nonce }).raw.toString("hex");
 }

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256, verifyMessage } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
-import { testAccount } from "../../../support/txFactory.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
-import { bid, listener, nonces, quiet, REFUND, TARGET } from "./fanoutBids.ts";
+import { bid, bidRaw, listener, nonces, quiet, REFUND, TARGET } from "./fanoutBids.ts";
 import { dispatch, fanoutScenes, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutScene.ts";
 
 const { startBuilder, scene, busy } = fanoutScenes();
@@ -147,11 +147,11 @@ test("a newer one waits until the one under way is answered, so that they arrive
 test("a full or closed lane answers at once, and a newer bid takes its elder's place in a full one", async () => {
 	const { fanout, builder, finish } = await busy(2);
 	const { told, answered } = listener();
-	fanout.sendBundle(bid("a", { nonce: 0 }), ["b"], answered);
-	fanout.sendBundle(bid("c", { nonce: 1 }), ["b"], quiet);
-	assert.deepEqual(fanout.sendBundle(bid("d", { nonce: 2 }), ["b"], answered), ["b"]);
+	fanout.sendBundle(bid("a", { nonce: 0, client: "one" }), ["b"], answered);
+	fanout.sendBundle(bid("c", { nonce: 1, client: "two" }), ["b"], quiet);
+	assert.deepEqual(fanout.sendBundle(bid("d", { nonce: 2, client: "three" }), ["b"], answered), ["b"]);
 	assert.deepEqual(told, ["b bundle unsent"]);
-	fanout.sendBundle(bid("a", { nonce: 3 }), ["b"], answered);
+	fanout.sendBundle(bid("a", { nonce: 3, client: "one" }), ["b"], answered);
 	await finish();
 	assert.deepEqual(nonces(builder, 4).sort(), [1, 3]);
 	assert.deepEqual(told, ["b bundle unsent", "b bundle unsent", "b bundle accepted"]);
@@ -171,4 +171,51 @@ test("the terms of the builders", async () => {
 	assert.deepEqual(fanout.terms("a", 70), { percent: 70, refundGas: 21_000 });
 	assert.equal(fanout.terms("b", 90), null);
 	assert.equal(fanout.terms("nobody", 90), null);
+});
+
+test("a transaction and a backrun behind its target go before thousands of plain bundles, which are fair by client", async () => {
+	const { fanout, builder, finish } = await busy(100_000);
+	for (let i = 0; i < 2_000; i += 1) {
+		fanout.sendBundle(
+			bid(`plain ${i}`, { nonce: i === 1_999 ? 2 : 1, client: "crowd", isPlain: true, refund: null }),
+			["b"],
+			quiet,
+		);
+	}
+	fanout.sendBundle(
+		bid("plain", { nonce: 3, client: "one more", isPlain: true, refund: null }),
+		["b"],
+		quiet,
+	);
+	fanout.sendBundle(bid("backrun", { nonce: 4, client: "bidder" }), ["b"], quiet);
+	const transaction = privateTransaction({ by: testAccount(50), nonce: 5, origin: "2001:db8::1" });
+	fanout.send(dispatch(transaction), ["b"]);
+	await finish();
+	const next = builder.seen.slice(BUILDER_CONNECTIONS);
+	const raw = transaction.tx.raw.toString("hex");
+	const places = [bidRaw(4), raw, bidRaw(3), bidRaw(2)].map((one) =>
+		next.findIndex(({ body }) => body.includes(one)),
+	);
+	const [backrun = -1, user = -1, other = -1, last = -1] = places;
+	assert.ok(backrun >= 0 && backrun < 2 && user >= 0 && user < 2, String(places));
+	assert.ok(other >= 2 && other < 12, String(places));
+	assert.equal(last, next.length - 1);
+});
+
+test("a client's eighth of a lane is counted by its network, and apart for what it sends as a searcher", async () => {
+	const { fanout, finish } = await busy(16);
+	const { told, answered } = listener();
+	for (let i = 1; i <= 3; i += 1) {
+		const origin = `2001:db8::${i}`;
+		fanout.send(dispatch(privateTransaction({ by: testAccount(50 + i), origin })), ["b"]);
+		fanout.sendBundle(
+			bid(`plain ${i}`, { nonce: i, isPlain: true, client: "2001:db8::/56" }),
+			["b"],
+			answered,
+		);
+		fanout.sendBundle(bid(`backrun ${i}`, { nonce: i, client: "bidder" }), ["b"], answered);
+	}
+	assert.deepEqual(told, ["b bundle unsent", "b bundle unsent"]);
+	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 6);
+	await finish();
 });

@@ -55,13 +55,13 @@ export function fanoutScenes() {
 		fanouts.push(fanout);
 		return { fanout, events, noted };
 	};
-	/** The builder "b", whose connections are all taken by other senders' transactions until `finish`. */
+	/** The builder "b", whose connections are all taken by other clients' transactions until `finish`. */
 	const busy = async (capacity = 100) => {
 		const builder = await startBuilder();
 		builder.answerWith(null);
 		const { fanout } = scene([builder.row("b")], { capacity });
 		for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i) })), ["b"]);
+			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i), origin: `10.0.0.${i}` })), ["b"]);
 		}
 		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
 		const finish = async (): Promise<void> => {

@@ -1,13 +1,14 @@
-// One builder's lane with a wire held by hand: order, turns, bounds, staleness, cancels, and its end.
+// One builder's lane with scripted answers: order, turns, shares, staleness, cancels, and its end.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lane, type LaneOptions } from "../../../../relay/broadcast/lane.ts";
+import { Lane, type LaneItem, type LaneOptions } from "../../../../relay/broadcast/lane.ts";
 import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
+import { until } from "../../../support/until.ts";
 
-/** A lane whose sends wait until they are answered by name. A name begins with its sender: `a1` is of `a`. */
-function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
+/** A lane whose sends wait until they are answered by name. A name begins with its key and client: `a1` is of `a`. */
+function scene(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const clock = new ManualClock();
 	const sent: string[] = [];
 	const answers: [string, DeliveryAnswer, number][] = [];
@@ -25,15 +26,19 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 			return new Promise((resolve) => open.set(String(body), resolve));
 		},
 	});
-	const push = (name: string, block = 101, urgent = false): void =>
+	const push = (name: string, block = 101, urgent = false, more: Partial<LaneItem> = {}): void =>
 		lane.push({
-			...{ key: name.slice(0, 1), subject: name, block, urgent },
+			...{ key: name.slice(0, 1), subject: name, client: name.slice(0, 1), isPlain: false, block, urgent },
 			make: () => {
 				made += 1;
 				return { body: Buffer.from(name), signature: `signed ${name}` };
 			},
 			answered: (answer, ms) => answers.push([name, answer, ms]),
+			...more,
 		});
+	/** A searcher's plain bundle, which is its own key. */
+	const bundle = (name: string, block = 101): void =>
+		push(name, block, false, { key: `bundle ${name}`, isPlain: true });
 	const answer = async (name: string, how: DeliveryAnswer = "accepted"): Promise<void> => {
 		const resolve = open.get(name);
 		assert.ok(resolve !== undefined, `${name} was not sent`);
@@ -41,13 +46,19 @@ function scene(options: LaneOptions = { capacity: 10, concurrency: 1 }) {
 		resolve(how);
 		await clock.advance(0);
 	};
+	/** Answers what is in flight, one by one, until nothing is. */
+	const drain = async (): Promise<readonly string[]> => {
+		for (let name = next(); name !== undefined; name = next()) await answer(name);
+		return sent;
+	};
+	const next = () => open.keys().next().value;
 	const unsent = () => answers.filter(([, how]) => how === "unsent").map(([name]) => name);
 	const repeats = (name: string) => mayRepeat.get(name)?.();
-	return { lane, push, answer, sent, answers, unsent, repeats, clock, held, made: () => made };
+	return { lane, push, bundle, answer, drain, sent, answers, unsent, repeats, clock, held, made: () => made };
 }
 
 test("while another relay may have the store nothing is sent or repeated but cancels; what waits for a later turn goes", async () => {
-	const { push, answer, sent, unsent, repeats, held } = scene();
+	const { push, answer, sent, unsent, repeats, held, clock } = scene();
 	push("a1");
 	push("b1");
 	push("a2", 101, true);
@@ -61,6 +72,7 @@ test("while another relay may have the store nothing is sent or repeated but can
 	assert.deepEqual([sent, unsent()], [["a1", "a2"], ["b1"]]);
 	push("c1");
 	assert.deepEqual(unsent(), ["b1", "c1"]);
+	await clock.advance(0);
 	held.is = true;
 	push("d1");
 	assert.deepEqual(sent, ["a1", "a2", "d1"]);
@@ -86,7 +98,7 @@ test("items go out in their order, and are answered with the time it took", asyn
 });
 
 test("no more are under way than may be, and a body is made when its turn comes", async () => {
-	const { push, answer, sent, made, lane } = scene({ capacity: 10, concurrency: 3 });
+	const { push, answer, sent, made, lane } = scene({ capacity: 100, concurrency: 3 });
 	for (const name of ["a", "b", "c", "d", "e"]) push(name);
 	assert.deepEqual(sent, ["a", "b", "c"]);
 	assert.deepEqual([made(), lane.depth], [3, 5]);
@@ -96,7 +108,7 @@ test("no more are under way than may be, and a body is made when its turn comes"
 });
 
 test("a sender's items go one behind another, whatever they are answered; senders take turns", async () => {
-	const { push, answer, sent, lane } = scene({ capacity: 10, concurrency: 2 });
+	const { push, answer, sent, lane } = scene({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);
 	assert.deepEqual(sent, ["a1", "b1"]);
 	await answer("a1", "failed");
@@ -130,7 +142,7 @@ test("cancels go before all that waits, and are the last to find no place", asyn
 });
 
 test("a cancel goes behind what is under way of its sender, and before what waits", async () => {
-	const { push, answer, sent } = scene({ capacity: 10, concurrency: 4 });
+	const { push, answer, sent } = scene({ capacity: 100, concurrency: 4 });
 	for (const name of ["a1", "a2", "b1", "c1", "d1", "e1"]) push(name);
 	push("aX", 101, true);
 	push("eX", 101, true);
@@ -143,7 +155,7 @@ test("a cancel goes behind what is under way of its sender, and before what wait
 });
 
 test("what is withdrawn is not sent, is answered unsent, and makes room", async () => {
-	const { push, answer, sent, unsent, lane } = scene({ capacity: 3, concurrency: 1 });
+	const { push, answer, sent, unsent, lane } = scene({ capacity: 16, concurrency: 1 });
 	for (const name of ["a1", "a2", "a3", "b1"]) push(name);
 	push("a2", 101, true);
 	lane.withdraw("a", "a2");
@@ -194,9 +206,10 @@ test("what is stale takes nobody's place", () => {
 });
 
 test("a head that goes back makes fresh again what comes after it", async () => {
-	const { push, answer, sent, lane } = scene();
+	const { push, answer, sent, lane, clock } = scene();
 	lane.setHead(105);
 	push("stale", 105);
+	await clock.advance(0);
 	assert.deepEqual([sent, lane.depth], [[], 0]);
 	lane.setHead(103);
 	push("fresh", 104);
@@ -206,7 +219,7 @@ test("a head that goes back makes fresh again what comes after it", async () => 
 });
 
 test("thousands of senders, and thousands of one, keep their order", async () => {
-	const { push, answer, sent, answers } = scene({ capacity: 5_000, concurrency: 1 });
+	const { push, answer, sent, answers } = scene({ capacity: 16_000, concurrency: 1 });
 	const names = Array.from(
 		{ length: 2_000 },
 		(_, i) => `${i % 2 === 0 ? "a" : String.fromCodePoint(0x4e00 + i)}${i}`,
@@ -253,4 +266,113 @@ test("what is withdrawn while it is under way is not sent a second time; its can
 	lane.withdraw("a", "a1");
 	assert.equal(repeats("a1"), true);
 	await answer("a1");
+});
+
+test("a user's transaction among thousands of plain bundles is sent next, and so is its cancel", async () => {
+	const { push, bundle, answer, sent, lane } = scene({ capacity: 100_000, concurrency: 1 });
+	bundle("first");
+	for (let i = 0; i < 4_000; i += 1) bundle(`b${i}`);
+	push("user", 101, false, { client: "b" });
+	await answer("first");
+	assert.equal(sent.at(-1), "user");
+	push("user", 101, true, { client: "b" });
+	await answer("user");
+	assert.deepEqual(sent, ["first", "user", "user"]);
+	await answer("user");
+	assert.deepEqual([sent.at(-1), lane.depth], ["b0", 4_000]);
+});
+
+test("a builder that hangs on plain bundles has connections left for a user's transaction, which is sent at once", () => {
+	const { push, bundle, sent } = scene({ capacity: 100_000, concurrency: 8 });
+	for (let i = 0; i < 1_000; i += 1) bundle(`${"abcdefghij"[i % 10]}${i}`);
+	assert.equal(sent.length, 4);
+	push("user");
+	assert.equal(sent.at(-1), "user");
+});
+
+test("the cancel of a plain bundle goes behind users' transactions, and before its client's other bundles", async () => {
+	const { push, bundle, answer, drain } = scene();
+	for (const name of ["a1", "a2", "b1", "a3"]) bundle(name);
+	push("a1", 101, true, { key: "bundle a1", isPlain: true });
+	for (const name of ["u1", "u2"]) push(name);
+	await answer("a1");
+	assert.deepEqual(await drain(), ["a1", "u1", "u2", "b1", "a1", "a2", "a3"]);
+});
+
+test("clients take turns, however many keys and items one of them has", async () => {
+	const { push, drain } = scene();
+	for (let i = 0; i < 12; i += 1) push(`x${i}`, 101, false, { key: `key ${i}`, client: "crowd" });
+	for (const name of ["a1", "a2", "b1"]) push(name);
+	const sent = await drain();
+	assert.deepEqual(sent.slice(0, 6), ["x0", "a1", "b1", "x1", "a2", "x2"]);
+	assert.equal(sent.length, 15);
+});
+
+test("clients take turns with their plain bundles and their cancels too", async () => {
+	const { push, bundle, drain } = scene();
+	push("running");
+	for (const name of ["a1", "a2", "a3", "b1"]) bundle(name);
+	for (const name of ["c1", "c2", "c3"]) push(name, 101, true, { key: name });
+	push("d1", 101, true);
+	assert.deepEqual(await drain(), ["running", "c1", "d1", "c2", "c3", "a1", "b1", "a2", "a3"]);
+});
+
+test("a client has an eighth of what may wait; others, its cancels and its other kind find room", async () => {
+	const { push, bundle, drain, unsent, lane } = scene({ capacity: 24, concurrency: 1 });
+	push("running", 101, false, { client: "other" });
+	for (let i = 1; i <= 4; i += 1) push(`a${i}`, 101, false, { key: `key ${i}` });
+	assert.deepEqual(unsent(), ["a4"]);
+	for (let i = 5; i <= 8; i += 1) bundle(`a${i}`);
+	assert.deepEqual(unsent(), ["a4", "a8"]);
+	for (let i = 1; i <= 4; i += 1) push(`a${i} cancel`, 101, true, { key: `key ${i}` });
+	assert.deepEqual(unsent(), ["a4", "a8", "a4 cancel"]);
+	push("b1");
+	assert.deepEqual(lane.fullness, { all: 4 / 24, client: 1 });
+	const sent = await drain();
+	assert.deepEqual([sent.length, unsent().length], [11, 3]);
+});
+
+test("plain bundles of many clients take no user's room", () => {
+	const { push, bundle, unsent } = scene({ capacity: 8, concurrency: 1 });
+	push("running");
+	for (const client of "abcdefghij") bundle(`${client} bundle`);
+	assert.deepEqual(unsent(), ["i bundle", "j bundle"]);
+	push("user");
+	assert.equal(unsent().length, 2);
+});
+
+test("what is pushed for a subject takes the place of what waits for it, and keeps its turn", async () => {
+	const { push, drain, answers, repeats } = scene();
+	push("a1", 101, false, { key: "a" });
+	push("a1", 102, false, { key: "a", answered: (how) => answers.push(["a1 again", how, 0]) });
+	assert.equal(repeats("a1"), false);
+	for (const name of ["b1", "c1"]) push(name);
+	push("b1", 102, false, { answered: (how) => answers.push(["b1 again", how, 0]) });
+	assert.deepEqual(answers, [["b1", "unsent", 0]]);
+	assert.deepEqual(await drain(), ["a1", "b1", "c1", "a1"]);
+	assert.deepEqual(
+		answers.map(([name, how]) => `${name} ${how}`),
+		["b1 unsent", "a1 accepted", "b1 again accepted", "c1 accepted", "a1 again accepted"],
+	);
+});
+
+test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {
+	const { push, lane, unsent, drain } = scene({ capacity: 100_000, concurrency: 1 });
+	push("running", 999);
+	const fill = () => {
+		for (let i = 0; i < 30_000; i += 1) push(`${i}`, 101, false, { key: `key ${i}`, client: `c${i % 8}` });
+	};
+	fill();
+	const begun = performance.now();
+	// The last one first: a search from the front would take minutes.
+	for (let i = 29_999; i >= 0; i -= 1) lane.withdraw(`key ${i}`, `${i}`);
+	assert.deepEqual([lane.depth, unsent().length], [1, 30_000]);
+	fill();
+	lane.setHead(101);
+	const first = unsent().length - 30_000;
+	assert.ok(first > 0 && first <= 1_000, `${first} at once`);
+	push("user", 102);
+	await until("an empty lane", () => lane.depth === 2);
+	assert.ok(performance.now() - begun < 30_000);
+	assert.deepEqual(await drain(), ["running", "user"]);
 });

@@ -67,7 +67,7 @@ describe("NodeAccounts", () => {
 		const head = await mine();
 		const accounts = newAccounts();
 		accounts.setHead(head);
-		const state = await accounts.get(account(0));
+		const state = await accounts.get(account(0), "a");
 		const balance = BigInt((await chain.rpc("eth_getBalance", [account(0), "latest"])) as string);
 		assert.deepEqual(state, { address: account(0), block: head, nonce: 1n, balance, code: "none" });
 		assert.ok(balance < 10_000n * 10n ** 18n);
@@ -90,7 +90,7 @@ describe("NodeAccounts", () => {
 			const node = { batch: async () => answers };
 			const accounts = new NodeAccounts({}, { node, background, clock: systemClock });
 			accounts.setHead(1);
-			assert.equal((await accounts.get(account(0))).code, kind, code);
+			assert.equal((await accounts.get(account(0), "a")).code, kind, code);
 		}
 	});
 
@@ -99,7 +99,7 @@ describe("NodeAccounts", () => {
 		await chain.rpc("anvil_setCode", [address, "0x6001600055"]);
 		const accounts = newAccounts();
 		accounts.setHead(await mine());
-		assert.equal((await accounts.get(address)).code, "contract");
+		assert.equal((await accounts.get(address, "a")).code, "contract");
 	});
 
 	test("a real EIP-7702 delegation is seen, its removal too", async () => {
@@ -121,10 +121,10 @@ describe("NodeAccounts", () => {
 		};
 		const accounts = newAccounts();
 		accounts.setHead(await delegate(0, `0x${"aa".repeat(20)}`));
-		const { code, nonce } = await accounts.get(account(3));
+		const { code, nonce } = await accounts.get(account(3), "a");
 		assert.deepEqual({ code, nonce }, { code: "delegated", nonce: 1n });
 		accounts.setHead(await delegate(1, `0x${"00".repeat(20)}`));
-		const later = await accounts.get(account(3));
+		const later = await accounts.get(account(3), "a");
 		assert.deepEqual({ code: later.code, nonce: later.nonce }, { code: "none", nonce: 2n });
 	});
 
@@ -134,9 +134,9 @@ describe("NodeAccounts", () => {
 		accounts.setHead(head);
 		await transfer(1, 0);
 		await mine();
-		assert.equal((await accounts.get(account(1))).nonce, 0n);
+		assert.equal((await accounts.get(account(1), "a")).nonce, 0n);
 		accounts.setHead(head + 1);
-		assert.equal((await accounts.get(account(1))).nonce, 1n);
+		assert.equal((await accounts.get(account(1), "a")).nonce, 1n);
 	});
 
 	test("an account is asked for once a head, however many want it and however its address is written", async () => {
@@ -145,13 +145,15 @@ describe("NodeAccounts", () => {
 		accounts.setHead(head);
 		const mixed = Wallet.createRandom().address;
 		const release = proxy.hold();
-		const first = Array.from({ length: 200 }, (_, i) => accounts.get(i % 2 ? mixed : mixed.toLowerCase()));
+		const first = Array.from({ length: 200 }, (_, i) =>
+			accounts.get(i % 2 ? mixed : mixed.toLowerCase(), "a"),
+		);
 		await until("the first request", () => proxy.requests > 0);
-		const late = Array.from({ length: 200 }, () => accounts.get(mixed));
+		const late = Array.from({ length: 200 }, () => accounts.get(mixed, "a"));
 		release();
 		const states = await Promise.all([...first, ...late]);
 		assert.equal(new Set(states).size, 1);
-		await accounts.get(mixed);
+		await accounts.get(mixed, "a");
 		assert.deepEqual(
 			proxy
 				.calls()
@@ -161,14 +163,14 @@ describe("NodeAccounts", () => {
 		);
 		assert.ok(proxy.calls().every(({ params }) => params[1] === `0x${head.toString(16)}`));
 		accounts.setHead(head);
-		await accounts.get(mixed);
+		await accounts.get(mixed, "a");
 		assert.equal(proxy.calls().length, 6);
 	});
 
 	test("accounts that are wanted in the same moment go together, 100 in a request", async () => {
 		const accounts = newAccounts();
 		accounts.setHead(await mine());
-		await Promise.all(addresses(250, "a1").map((address) => accounts.get(address)));
+		await Promise.all(addresses(250, "a1").map((address) => accounts.get(address, "a")));
 		const batches = proxy.calls("eth_getCode").map(({ batch }) => batch);
 		assert.equal(proxy.requests, 3);
 		assert.deepEqual([...new Set(batches)].sort(), [150, 300]);
@@ -178,11 +180,11 @@ describe("NodeAccounts", () => {
 		const accounts = newAccounts({ timeoutMs: 10_000 });
 		accounts.setHead(await mine());
 		const release = proxy.hold();
-		const first = addresses(420, "a2").map((address) => accounts.get(address));
+		const first = addresses(420, "a2").map((address) => accounts.get(address, "a"));
 		await until("four requests", () => proxy.requests === 4);
 		const rest: Promise<AccountState>[] = [];
 		for (const address of addresses(80, "a3")) {
-			rest.push(accounts.get(address));
+			rest.push(accounts.get(address, "a"));
 			await new Promise((resolve) => setImmediate(resolve));
 		}
 		assert.equal(proxy.requests, 4);
@@ -195,9 +197,9 @@ describe("NodeAccounts", () => {
 		const head = await mine(2);
 		const accounts = newAccounts();
 		accounts.setHead(head - 1);
-		const asked = accounts.get(account(5));
+		const asked = accounts.get(account(5), "a");
 		accounts.setHead(head);
-		const again = accounts.get(account(5));
+		const again = accounts.get(account(5), "a");
 		assert.equal((await asked).block, head);
 		assert.equal(await again, await asked);
 		assert.equal(proxy.calls("eth_getCode").length, 1);
@@ -208,12 +210,12 @@ describe("NodeAccounts", () => {
 		const accounts = newAccounts();
 		accounts.setHead(head - 1);
 		const release = proxy.hold();
-		const asked = accounts.get(account(5));
+		const asked = accounts.get(account(5), "a");
 		await until("the request", () => proxy.requests === 1);
 		accounts.setHead(head);
 		release();
 		assert.equal((await asked).block, head);
-		assert.equal((await accounts.get(account(5))).block, head);
+		assert.equal((await accounts.get(account(5), "a")).block, head);
 		assert.equal(proxy.calls("eth_getCode").length, 2);
 	});
 
@@ -224,19 +226,19 @@ describe("NodeAccounts", () => {
 		await transfer(6, 0);
 		await mine();
 		accounts.setHead(head + 1);
-		assert.equal((await accounts.get(account(6))).nonce, 1n);
+		assert.equal((await accounts.get(account(6), "a")).nonce, 1n);
 		await chain.revert(snapshot);
 		await mine();
 		accounts.setHead(head + 1);
-		assert.equal((await accounts.get(account(6))).nonce, 0n);
+		assert.equal((await accounts.get(account(6), "a")).nonce, 0n);
 	});
 
 	test("remembers a bounded number: the one not asked for longest goes", async () => {
 		const accounts = newAccounts({ maxAccounts: 2 });
 		accounts.setHead(await mine());
-		for (const i of [0, 1, 0, 2, 0]) await accounts.get(account(i));
+		for (const i of [0, 1, 0, 2, 0]) await accounts.get(account(i), "a");
 		assert.equal(proxy.calls("eth_getCode").length, 3);
-		await accounts.get(account(1));
+		await accounts.get(account(1), "a");
 		assert.equal(proxy.calls("eth_getCode").length, 4);
 	});
 });

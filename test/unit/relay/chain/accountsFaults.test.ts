@@ -50,21 +50,21 @@ describe("NodeAccounts and a node that fails", () => {
 		const head = await mine();
 		const accounts = newAccounts({ timeoutMs: 5_000 });
 		accounts.setHead(head + 1);
-		const asked = accounts.get(account(7));
+		const asked = accounts.get(account(7), "a");
 		await until("the second try", () => proxy.requests >= 2);
 		await mine();
 		assert.equal((await asked).block, head + 1);
 	});
 
 	test("before the first head there is no state", async () => {
-		await assert.rejects(newAccounts({ timeoutMs: 150 }).get(account(0)), fails("unreachable"));
+		await assert.rejects(newAccounts({ timeoutMs: 150 }).get(account(0), "a"), fails("unreachable"));
 		assert.equal(proxy.requests, 0);
 	});
 
 	test("a head set in time serves who was waiting for the first one", async () => {
 		const head = await mine();
 		const accounts = newAccounts({ timeoutMs: 5_000 });
-		const asked = accounts.get(account(0));
+		const asked = accounts.get(account(0), "a");
 		accounts.setHead(head);
 		assert.equal((await asked).block, head);
 	});
@@ -85,10 +85,10 @@ describe("NodeAccounts and a node that fails", () => {
 			accounts.setHead(await mine());
 			proxy.setFault(fault);
 			const begun = performance.now();
-			await assert.rejects(accounts.get(account(8)), fails(code));
+			await assert.rejects(accounts.get(account(8), "a"), fails(code));
 			assert.ok(performance.now() - begun < 2_000);
 			proxy.setFault(null);
-			assert.equal((await accounts.get(account(8))).nonce, 0n);
+			assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
 		});
 	}
 
@@ -96,13 +96,13 @@ describe("NodeAccounts and a node that fails", () => {
 		const accounts = newAccounts({ timeoutMs: 5_000 });
 		accounts.setHead(await mine());
 		proxy.setFault({ kind: "html", status: 503 }, { times: 2 });
-		assert.equal((await accounts.get(account(9))).nonce, 0n);
+		assert.equal((await accounts.get(account(9), "a")).nonce, 0n);
 	});
 
 	test("one account's trouble is not another's", async () => {
 		const accounts = newAccounts({ timeoutMs: 300 });
 		accounts.setHead(await mine());
-		const outcomes = await Promise.allSettled([accounts.get("0x1234"), accounts.get(account(0))]);
+		const outcomes = await Promise.allSettled([accounts.get("0x1234", "a"), accounts.get(account(0), "a")]);
 		assert.deepEqual(
 			outcomes.map(({ status }) => status),
 			["rejected", "fulfilled"],
@@ -113,32 +113,8 @@ describe("NodeAccounts and a node that fails", () => {
 		const accounts = newAccounts({ timeoutMs: 5_000 });
 		accounts.setHead(await mine());
 		proxy.setFault({ kind: "batchLimit", calls: 1, how: "oneError" });
-		const states = await Promise.all(chain.accounts.map(({ address }) => accounts.get(address)));
+		const states = await Promise.all(chain.accounts.map(({ address }) => accounts.get(address, "a")));
 		assert.equal(states.length, 10);
 		assert.ok(states.every(({ code }) => code === "none"));
-	});
-
-	test("more than can wait are refused at once, and nobody else suffers", async () => {
-		let release = (): void => {};
-		const gate = new Promise<void>((resolve) => {
-			release = resolve;
-		});
-		const node = {
-			async batch(calls: readonly unknown[]) {
-				await gate;
-				return calls.map(() => ({ ok: true as const, result: "0x0" }));
-			},
-		};
-		const accounts = new NodeAccounts({ timeoutMs: 20_000 }, { node, background, clock: systemClock });
-		accounts.setHead(1);
-		const asked = Array.from({ length: 20_000 }, (_, i) =>
-			accounts.get(`0x${i.toString(16).padStart(40, "0")}`),
-		);
-		await assert.rejects(accounts.get(account(0)), fails("timeout"));
-		const twice = accounts.get(account(0)).catch(() => "refused");
-		assert.equal(await twice, "refused");
-		release();
-		assert.equal((await Promise.all(asked)).length, 20_000);
-		assert.equal((await accounts.get(account(0))).nonce, 0n);
 	});
 });

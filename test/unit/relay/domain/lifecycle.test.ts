@@ -23,7 +23,7 @@ const delivery = { at, block, builder: "b", kind: "bundle", answer: "accepted", 
 
 const EVENTS = {
 	received: { type: "received", at, block },
-	queued: { type: "queued", at, reason: "nonceGap" },
+	queued: { type: "queued", at, block: 100, reason: "nonceGap" },
 	ready: { type: "ready", at, block },
 	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
 	simulationFailed: { type: "simulationFailed", at, block, error },

@@ -17,6 +17,7 @@ const received = (block: number): TxEvent => ({ type: "received", at: 1, block }
 const queued = (reason: "nonceGap" | "behindHeld" | "behindUnchecked"): TxEvent => ({
 	type: "queued",
 	at: 1,
+	block: 100,
 	reason,
 });
 const ready = (block: number): TxEvent => ({ type: "ready", at: 1, block });
@@ -58,7 +59,7 @@ test("a new record tells the transaction's fields as text that fits JSON", () =>
 	assert.deepEqual(record, {
 		...{ hash: transaction.tx.hash, receivedAt: 42, path: "noreverts", from: transaction.tx.from, to: null },
 		...{ gas: (2n ** 40n).toString(), nonce: "7", value: (2n ** 255n).toString() },
-		...{ referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}` },
+		...{ referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}`, origin: transaction.origin },
 		...{ stage: "PENDING", ended: null, shared: false, behindHidden: false },
 		...{ simulationError: null, block: null },
 		...{ blockHash: null, firstBlock: null, passed: false, backruns: 0, refund: "0" },

@@ -4,13 +4,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NextBlock } from "../../../../relay/domain/chain.ts";
 import type { Rejection, RejectionCode } from "../../../../relay/domain/rejection.ts";
-import { firstRefusal, STATIC_RULES } from "../../../../relay/domain/transactionRules.ts";
+import {
+	feeProblem,
+	firstRefusal,
+	hopelessFeeCap,
+	paysFor,
+	STATIC_RULES,
+} from "../../../../relay/domain/transactionRules.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { rawTransaction, signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
 
 const GWEI = 10n ** 9n;
-const CHAIN = { chainId: 31_337n, maxTxGas: 16_777_216n };
-const OLD_CHAIN = { chainId: 31_337n, maxTxGas: null };
+const CHAIN = { chainId: 31_337n, maxTxGas: 16_777_216n, maxInitCodeBytes: 49_152 };
+const OLD_CHAIN = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
 const NEXT: NextBlock = {
 	...{ number: 101, timestamp: 1_700_000_000, baseFee: GWEI, blobBaseFee: 1n, gasLimit: 30_000_000n },
 };
@@ -249,5 +255,50 @@ test("no message holds a byte of the transaction", () => {
 		const refusal = judge(row);
 		assert.ok(refusal !== null);
 		assert.ok(!refusal.message.includes("c0ffee"));
+	}
+});
+
+/** Base fee; life in blocks; fee cap; whether it is refused. */
+const HOPELESS: readonly (readonly [bigint, number, bigint, boolean])[] = [
+	[8n ** 25n, 25, 7n ** 25n, false],
+	[8n ** 25n, 25, 7n ** 25n - 1n, true],
+	[GWEI, 1, 875_000_000n, false],
+	[GWEI, 1, 874_999_999n, true],
+	[GWEI, 25, 35_497_791n, false],
+	[GWEI, 25, 35_497_790n, true],
+	[GWEI, 1_000, 1n, false],
+	[GWEI, 1_000, 0n, true],
+	[0n, 25, 0n, false],
+	[7n, 25, 1n, false],
+];
+
+for (const [baseFee, ttlBlocks, maxFeePerGas, isRefused] of HOPELESS) {
+	test(`a fee cap of ${maxFeePerGas} at a base fee of ${baseFee}, ${ttlBlocks} blocks: ${isRefused ? "hopeless" : "taken"}`, () => {
+		const tx = signedTransaction({ maxFeePerGas, maxPriorityFeePerGas: 0 });
+		const refusal = hopelessFeeCap(tx, { baseFee }, ttlBlocks);
+		assert.equal(refusal?.code, isRefused ? "FEE_CAP_TOO_LOW" : undefined);
+	});
+}
+
+test("a hopeless fee cap is told in go-ethereum's words, with what was expected", () => {
+	const tx = signedTransaction({ maxFeePerGas: 35_497_790, maxPriorityFeePerGas: 0 });
+	assert.deepEqual(hopelessFeeCap(tx, { baseFee: GWEI }, 25), {
+		code: "FEE_CAP_TOO_LOW",
+		message: `max fee per gas less than block base fee: address ${tx.from}, maxFeePerGas: 35497790, baseFee: 1000000000, expected at least 35497791`,
+	});
+});
+
+test("what keeps a transaction out of the block for its fees", () => {
+	const block = { baseFee: 100n, blobBaseFee: 10n };
+	for (const [maxFeePerGas, maxFeePerBlobGas, code] of [
+		[100n, null, undefined],
+		[99n, null, "FEE_CAP_TOO_LOW"],
+		[100n, 10n, undefined],
+		[100n, 9n, "BLOB_FEE_CAP_TOO_LOW"],
+		[99n, 9n, "FEE_CAP_TOO_LOW"],
+	] as const) {
+		const fees = { maxFeePerGas, maxFeePerBlobGas };
+		assert.equal(feeProblem(fees, block)?.code, code);
+		assert.equal(paysFor(fees, block), code === undefined);
 	}
 });

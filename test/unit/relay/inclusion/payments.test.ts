@@ -10,7 +10,7 @@ import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client
 const hash = (byte: string) => `0x${byte.repeat(32)}`;
 const address = (byte: string) => `0x${byte.repeat(20)}`;
 const COINBASE = address("c0");
-const BLOCK: PaidBlock = { number: 16, coinbase: COINBASE, baseFee: 10n, transactions: [] };
+const BLOCK: PaidBlock = { number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n, transactions: [] };
 const RECEIPT = { effectiveGasPrice: "0xc", gasUsed: "0x64", status: "0x1" };
 const FRAME = { type: "CALL", from: address("11"), to: address("22"), value: "0x0" };
 
@@ -38,7 +38,7 @@ function scene(answers: Readonly<Record<string, unknown>>) {
 }
 
 const block = (fields: object = {}) => ({
-	...{ number: "0x10", miner: COINBASE, baseFeePerGas: "0xa", transactions: [] },
+	...{ number: "0x10", timestamp: "0x9", miner: COINBASE, baseFeePerGas: "0xa", transactions: [] },
 	...fields,
 });
 const row = (fields: object = {}) => ({
@@ -59,7 +59,7 @@ test("a block is its coinbase, base fee and transfers, in lower case; a creation
 	});
 	const { reader, asked } = scene({ eth_getBlockByHash: answer });
 	assert.deepEqual(await reader.block(hash("bb")), {
-		...{ number: 16, coinbase: COINBASE, baseFee: 10n },
+		...{ number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n },
 		transactions: [
 			{ hash: hash("aa"), from: address("ab"), to: address("cd"), value: 7n },
 			{ hash: hash("aa"), from: address("11"), to: null, value: 0n },
@@ -95,7 +95,7 @@ test("what a backrun brought: its transfers by the trace, and its priority fees"
 		debug_traceTransaction: FRAME,
 	});
 	// 100 gas at 12 wei, 10 of them the base fee.
-	assert.equal(await reader.brought(hash("aa"), BLOCK, 5n), 1_200n);
+	assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: 1_000n });
 	assert.deepEqual(received, [[FRAME, COINBASE]]);
 	assert.deepEqual(asked, [
 		["eth_getTransactionReceipt", [hash("aa")]],
@@ -108,12 +108,12 @@ for (const [name, answer] of [
 	["traces nothing", null],
 	["answers a trace with a text", "0x"],
 ] as const) {
-	test(`a node that ${name}: the transfers that were simulated count`, async () => {
+	test(`a node that ${name}: its transfers are not known`, async () => {
 		const { reader, received } = scene({
 			eth_getTransactionReceipt: RECEIPT,
 			debug_traceTransaction: answer,
 		});
-		assert.equal(await reader.brought(hash("aa"), BLOCK, 5n), 205n);
+		assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: null });
 		assert.deepEqual(received, []);
 	});
 }
@@ -124,7 +124,7 @@ test("a backrun that reverted in its block transferred nothing, whatever was sim
 		eth_getTransactionReceipt: receipt,
 		debug_traceTransaction: new Error("no traces"),
 	});
-	assert.equal(await reader.brought(hash("aa"), BLOCK, 5n), 200n);
+	assert.deepEqual(await reader.brought(hash("aa"), BLOCK), { fees: 200n, transfers: 0n });
 });
 
 for (const [name, receipt, trace] of [
@@ -137,6 +137,17 @@ for (const [name, receipt, trace] of [
 ] as const) {
 	test(`${name}: a fault, never an amount`, async () => {
 		const { reader } = scene({ eth_getTransactionReceipt: receipt, debug_traceTransaction: trace });
-		await assert.rejects(reader.brought(hash("aa"), BLOCK, 5n), UpstreamError);
+		await assert.rejects(reader.brought(hash("aa"), BLOCK), UpstreamError);
 	});
 }
+
+test("the canonical block of a number is asked by its number; where there is none it is null", async () => {
+	const { reader, asked } = scene({ eth_getBlockByNumber: block({ hash: hash("AB") }) });
+	assert.equal(await reader.canonicalHash(16), hash("ab"));
+	assert.deepEqual(asked, [["eth_getBlockByNumber", ["0x10", false]]]);
+	assert.equal(await scene({ eth_getBlockByNumber: null }).reader.canonicalHash(16), null);
+	await assert.rejects(
+		scene({ eth_getBlockByNumber: new Error("busy") }).reader.canonicalHash(16),
+		UpstreamError,
+	);
+});

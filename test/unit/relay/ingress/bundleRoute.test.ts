@@ -15,7 +15,16 @@ const signer = createBodySigner(`0x${"11".repeat(32)}`);
 const stranger = createBodySigner(`0x${"22".repeat(32)}`);
 
 function recordOf(hash: string): BundleRecord {
-	return { hash, target: null, receivedAt: 0, firstBlock: 1, lastBlock: 1, blocks: [] };
+	return {
+		owner: ADDRESS,
+		hash,
+		bidder: null,
+		target: null,
+		receivedAt: 0,
+		firstBlock: 1,
+		lastBlock: 1,
+		blocks: [],
+	};
 }
 
 /** Two bundles: HASH is of the address, OTHER of the signer. */
@@ -24,7 +33,8 @@ async function get(hash: string, headers: Record<string, string> = {}, address =
 		[`${ADDRESS} ${HASH}`, recordOf(HASH)],
 		[`${signer.address} ${OTHER}`, recordOf(OTHER)],
 	]);
-	const bundles = { bundle: (owner: string, wanted: string) => owners.get(`${owner} ${wanted}`) ?? null };
+	const bundle = (owner: string, wanted: string) => owners.get(`${owner} ${wanted}`) ?? null;
+	const bundles = { bundle, standing: () => null };
 	const route = bundleRoute({ bundles, verifySignature: verifyBody });
 	assert.deepEqual([route.path, route.weight], ["/bundle/{hash}", 1]);
 	const query = new URLSearchParams();
@@ -36,7 +46,7 @@ const signed = (by: typeof signer, text: string) => ({ "x-flashbots-signature": 
 
 test("the client that sent it sees it, by its address", async () => {
 	const { status, body } = await get(HASH);
-	assert.deepEqual([status, body], [200, bundleView(recordOf(HASH))]);
+	assert.deepEqual([status, body], [200, bundleView(recordOf(HASH), null)]);
 });
 
 test("a hash is taken in any case", async () => {
@@ -47,7 +57,7 @@ test("a hash is taken in any case", async () => {
 test("the client that signed it sees it by its signature, from anywhere", async () => {
 	assert.deepEqual(
 		(await get(OTHER, signed(signer, OTHER), "198.51.100.7")).body,
-		bundleView(recordOf(OTHER)),
+		bundleView(recordOf(OTHER), null),
 	);
 });
 

@@ -2,12 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BundleBlockStatus, BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
 import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleView.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const TARGET = `0x${"0b".repeat(32)}`;
 const BLOCK_HASH = `0x${"0c".repeat(32)}`;
+const BACKRUN = `0x${"0d".repeat(32)}`;
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
 
 const outbid: BundleBlockStatus = {
@@ -15,7 +16,8 @@ const outbid: BundleBlockStatus = {
 	stage: "NOT_INCLUDED",
 	reason: "outbid",
 	bid: 10n ** 18n + 1n,
-	outbidBy: 3n,
+	winner: { backrun: BACKRUN, paid: 10n ** 18n + 4n },
+	paid: null,
 	blockHash: null,
 	at: AT + 1000,
 	deliveries: [{ at: AT, builder: "one", kind: "bundle", answer: "accepted", ms: 12.5 }],
@@ -25,13 +27,16 @@ const waiting: BundleBlockStatus = {
 	stage: "ACCEPTED",
 	reason: null,
 	bid: null,
-	outbidBy: null,
+	winner: null,
+	paid: 5n,
 	blockHash: BLOCK_HASH,
 	at: AT,
 	deliveries: [],
 };
 const record: BundleRecord = {
+	owner: "me",
 	hash: HASH,
+	bidder: null,
 	target: TARGET,
 	receivedAt: AT,
 	firstBlock: 7,
@@ -44,6 +49,8 @@ const OUTBID = {
 	status: "NOT_INCLUDED",
 	reason: "outbid",
 	bid: "1000000000000000001",
+	paid: null,
+	winner: { backrun: BACKRUN, paid: "1000000000000000004" },
 	outbidBy: "3",
 	blockHash: null,
 	at: "2026-02-03T04:05:07.007Z",
@@ -56,6 +63,8 @@ const WAITING = {
 	status: "ACCEPTED",
 	reason: null,
 	bid: null,
+	paid: "5",
+	winner: null,
 	outbidBy: null,
 	blockHash: BLOCK_HASH,
 	at: "2026-02-03T04:05:06.007Z",
@@ -63,7 +72,7 @@ const WAITING = {
 };
 
 test("a bundle with all its blocks, as JSON", () => {
-	const view = bundleView(record);
+	const view = bundleView(record, null);
 	assert.deepEqual(view, {
 		bundleHash: HASH,
 		target: TARGET,
@@ -74,10 +83,33 @@ test("a bundle with all its blocks, as JSON", () => {
 });
 
 test("one block of it, as a subscriber is told", () => {
-	assert.deepEqual(bundleBlockView(record, outbid), { bundleHash: HASH, target: TARGET, ...OUTBID });
-	assert.deepEqual(bundleBlockView({ ...record, target: null }, waiting), {
+	assert.deepEqual(bundleBlockView(record, outbid, null), { bundleHash: HASH, target: TARGET, ...OUTBID });
+	assert.deepEqual(bundleBlockView({ ...record, target: null }, waiting, null), {
 		bundleHash: HASH,
 		target: null,
 		...WAITING,
 	});
+});
+
+test("one whose bidder is barred or ranks behind says so, and why", () => {
+	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };
+	const view = (standing: Standing) => bundleView(record, standing) as Record<string, unknown>;
+	const barred = view({ bar, behindUntil: null });
+	assert.deepEqual(barred.barred, { until: 40, bid: "10", paid: "1", block: 8 });
+	assert.equal(barred.rankedBehindUntil, null);
+	const behind = view({ bar: null, behindUntil: 72 });
+	assert.deepEqual([behind.barred, behind.rankedBehindUntil], [null, 72]);
+	assert.equal(bundleView(record, null) && "barred" in (bundleView(record, null) as object), false);
+});
+
+test("by how much it was outbid is what the other really paid more: nothing where it paid less, or that is not known", () => {
+	for (const [paid, told] of [
+		[10n ** 18n + 1n, "0"],
+		[10n ** 18n, null],
+		[null, null],
+	] as const) {
+		const winner = { backrun: BACKRUN, paid };
+		const view = bundleBlockView(record, { ...outbid, winner }, null) as { outbidBy: unknown };
+		assert.equal(view.outbidBy, told);
+	}
 });

@@ -9,6 +9,7 @@ import type {
 	SimulationOutcome,
 	SimulationRequest,
 } from "../../../../relay/domain/simulation.ts";
+import type { BlockFacts, FactStore } from "../../../../relay/market/bidderConduct.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 /** How a backrun fares: wei that it pays, why it fails, that its target fails, that the node is out, or that it throws. */
@@ -28,13 +29,17 @@ export class HandSimulations implements Simulations {
 	/** Those asked for, as `label block stateBlock`. */
 	readonly asked: string[] = [];
 	readonly requests: SimulationRequest[] = [];
+	/** Those of plain bundles, with their transactions' labels. */
+	readonly plain: (SimulationRequest & { readonly labels: string })[] = [];
+	/** Why transactions of plain bundles fail. */
+	readonly fails = new Map<string, SimulationErrorCode>();
 	/** Labels whose simulations wait for {@link finish}. */
 	readonly holding = new Set<string>();
 	#held: Held[] = [];
 
-	async simulate(request: SimulationRequest, priority: string): Promise<readonly SimulationOutcome[]> {
-		if (priority !== "bid") throw new Error("not a bid");
-		const label = this.names(request.backrun?.tx.hash ?? "");
+	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
+		if (!request.measured) return this.#plain(request);
+		const label = this.names(request.transactions.at(-1)?.hash ?? "");
 		this.asked.push(`${label} ${request.block.number} ${request.block.stateBlock}`);
 		this.requests.push(request);
 		const pays = this.pays.get(label) ?? 0n;
@@ -51,9 +56,30 @@ export class HandSimulations implements Simulations {
 			error: { code, message: messageOf(code) },
 		});
 		if (pays === "targetFails") return [failed("EXECUTION_REVERTED")];
-		const before = request.chain.map(() => passed(0n));
+		const before = request.transactions.slice(1).map(() => passed(null));
 		if (pays === "blind") return [...before, passed(null)];
 		return [...before, typeof pays === "bigint" ? passed(pays) : failed(pays)];
+	}
+
+	/** Of a plain bundle: each transaction by its own label; all pass that nothing is laid down for. */
+	async #plain(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
+		const labels = request.transactions.map(({ hash }) => this.names(hash));
+		this.plain.push({ ...request, labels: labels.join(" ") });
+		const label = labels.find((one) => this.holding.has(one));
+		if (label !== undefined) await new Promise<void>((go) => this.#held.push({ label, go }));
+		if (request.signal?.aborted) return [unavailable("withdrawn")];
+		const outcomes: SimulationOutcome[] = [];
+		for (const [i, { hash }] of request.transactions.entries()) {
+			const fails = this.fails.get(labels[i] ?? "");
+			if (fails === "NODE_UNAVAILABLE") return [...outcomes, unavailable("down")];
+			if (fails === undefined) {
+				outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: true, paid: null });
+				continue;
+			}
+			outcomes.push({ ok: false, error: { code: fails, message: messageOf(fails) } });
+			if (request.mayFail?.has(hash) !== true) return outcomes;
+		}
+		return outcomes;
 	}
 
 	/** How many wait. */
@@ -89,6 +115,10 @@ export class HandSimulations implements Simulations {
 	}
 }
 
+function unavailable(message: string): SimulationOutcome {
+	return { ok: false, error: { code: "NODE_UNAVAILABLE", message } };
+}
+
 function messageOf(code: SimulationErrorCode): string {
 	return code === "EXECUTION_REVERTED" ? "execution reverted: no luck" : `it is ${code}`;
 }
@@ -97,6 +127,10 @@ function messageOf(code: SimulationErrorCode): string {
 export class HandAccounts {
 	readonly nonces = new Map<string, bigint>();
 	readonly contracts = new Set<string>();
+	/** 1,000 ether unless said. */
+	readonly balances = new Map<string, bigint>();
+	/** Called where the node is asked for its own latest state; answers the number of that block. */
+	onFresh: () => number = () => 100;
 	down = false;
 	/** Waited for before each answer. */
 	gate: Promise<void> = Promise.resolve();
@@ -105,9 +139,19 @@ export class HandAccounts {
 		await this.gate;
 		if (this.down) throw new UpstreamError("timeout");
 		const code = this.contracts.has(address) ? "contract" : "none";
-		return { address, block: 100, nonce: this.nonces.get(address) ?? 0n, balance: 10n ** 21n, code };
+		return {
+			address,
+			block: 100,
+			nonce: this.nonces.get(address) ?? 0n,
+			balance: this.balances.get(address) ?? 10n ** 21n,
+			code,
+		};
 	}
 
+	async fresh(address: string): Promise<AccountState> {
+		const block = this.onFresh();
+		return { ...(await this.get(address)), block };
+	}
 	setHead(): void {}
 }
 
@@ -143,7 +187,7 @@ export class HandBundleSender implements BundleSender {
 	}
 
 	cancelBundle(name: string, block: number, builders: readonly string[], answered: BundleAnswered): void {
-		const named = name.replace(/0x[0-9a-f]{64}/g, (hash) => this.labelOf(hash));
+		const named = name.replace(/(0x[0-9a-f]{64}).*/, (_, hash: string) => this.labelOf(hash));
 		this.lines.push(`cancel ${named} for ${block} at ${builders.join()}`);
 		this.last = answered;
 	}
@@ -190,8 +234,29 @@ export class HandChain {
 		return block;
 	}
 
+	/** The hash of the block with this number, or null. */
+	hashAt(number: number): string | null {
+		return this.#blocks.find((block) => block.number === number)?.hash ?? null;
+	}
+
 	/** Takes the last `count` blocks away; answers them, the newest first. */
 	unmake(count: number): Block[] {
 		return this.#blocks.splice(-count).reverse();
+	}
+}
+
+/** Facts about bidders, in memory. */
+export class HandFacts implements FactStore {
+	readonly blocks = new Map<string, BlockFacts>();
+
+	async *load(): AsyncIterable<BlockFacts> {
+		yield* this.blocks.values();
+	}
+
+	async put(blocks: readonly BlockFacts[]): Promise<void> {
+		for (const block of blocks) {
+			if (block.facts.length === 0) this.blocks.delete(block.hash);
+			else this.blocks.set(block.hash, block);
+		}
 	}
 }

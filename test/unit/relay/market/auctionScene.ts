@@ -1,11 +1,9 @@
-// The market's own parts with real pool, ledger, book and records, around simulations, accounts and builders held by
+// The market's own parts with real pool, ledger, bids and table, around simulations, accounts and builders held by
 // hand. What comes in are targets, bids, bundles and blocks; what goes out can be looked at. Time stands still.
 
-import { AuctionBook, type AuctionBookOptions, BOOK_LIMITS } from "../../../../relay/auction/book.ts";
-import { BundleRecords } from "../../../../relay/auction/bundleRecords.ts";
-import { LandedBids } from "../../../../relay/auction/landedBids.ts";
-import { UuidSlots } from "../../../../relay/auction/slots.ts";
-import type { BundleOutcome } from "../../../../relay/domain/bundle.ts";
+import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bids.ts";
+import { BundleTable, statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
+import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
@@ -14,12 +12,13 @@ import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../../relay/inclusion/chainTip.ts";
 import { Auctioneer } from "../../../../relay/market/auctioneer.ts";
-import { Awards } from "../../../../relay/market/awards.ts";
-import { BidChecks } from "../../../../relay/market/bidChecks.ts";
+import { BidderConduct } from "../../../../relay/market/bidderConduct.ts";
 import { Bidding } from "../../../../relay/market/bidding.ts";
 import { BidSimulation } from "../../../../relay/market/bidSimulation.ts";
-import { PlainBundles } from "../../../../relay/market/plainBundles.ts";
-import { POOL_LIMITS, Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
+import { enterBundle } from "../../../../relay/market/bundleEntrance.ts";
+import { PlainBundles, type PlainLimits } from "../../../../relay/market/plainBundles.ts";
+import { PlainSimulation } from "../../../../relay/market/plainSimulation.ts";
+import { Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
 import { Ledger } from "../../../../relay/status/ledger.ts";
 import { Background } from "../../../../shared/background.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
@@ -34,14 +33,18 @@ import {
 	HandAccounts,
 	HandBundleSender,
 	HandChain,
+	HandFacts,
 	HandSimulations,
 	nextOf,
 	type Pays,
 } from "./auctionHands.ts";
 
 export interface SceneOptions {
-	readonly book?: Partial<AuctionBookOptions>;
+	readonly bids?: Partial<BidsOptions>;
+	/** 1 unless said. */
+	readonly places?: number;
 	readonly enabled?: boolean;
+	readonly plain?: PlainLimits;
 	readonly refunding?: readonly string[];
 	readonly maxTxGas?: bigint;
 }
@@ -51,6 +54,10 @@ export interface BidOptions {
 	readonly by?: number;
 	readonly nonce?: number;
 	readonly owner?: string;
+	/** The owner unless said. */
+	readonly client?: string;
+	/** The contract that it calls; unless said one for each signer. */
+	readonly to?: string;
 	readonly uuid?: string;
 	readonly first?: number;
 	readonly last?: number;
@@ -65,19 +72,21 @@ export class AuctionScene {
 	readonly builders = new HandBundleSender();
 	readonly chain = new HandChain();
 	readonly tip = new ChainTip();
-	readonly pool = new Pool(POOL_LIMITS);
+	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
 	/** What subscribers of bundles were told: `label block STAGE reason`. */
 	readonly told: string[] = [];
 	readonly outcomes: string[] = [];
+	/** How often a look at a later head was asked for. */
+	laterHeads = 0;
 	readonly ledger: Ledger;
 	readonly background: Background;
-	readonly book: AuctionBook;
-	readonly bundles: BundleRecords;
-	readonly slots = new UuidSlots();
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly facts = new HandFacts();
+	readonly conduct: BidderConduct;
 	readonly simulation: BidSimulation;
-	readonly awards: Awards;
 	readonly auctioneer: Auctioneer;
 	readonly bidding: Bidding;
 	readonly plain: PlainBundles;
@@ -86,14 +95,14 @@ export class AuctionScene {
 	readonly #signers = new Map<string, number>();
 
 	constructor(options: SceneOptions = {}) {
-		const { clock, accounts, tip, pool, simulations, slots } = this;
+		const { clock, accounts, tip, pool, simulations } = this;
 		const error: Logger["error"] = (message, fields) =>
 			this.faults.push(`${message} ${JSON.stringify(fields)}`);
 		const log: Logger = { ...silentLogger, error };
 		this.ledger = new Ledger({ log });
 		this.background = new Background({}, { log });
-		this.book = new AuctionBook({ ...BOOK_LIMITS, ...options.book });
-		this.bundles = new BundleRecords({
+		this.bids = new Bids({ ...BID_LIMITS, ...options.bids });
+		this.table = new BundleTable(TABLE_LIMITS, {
 			clock,
 			publisher: { publish: (_topic, make) => void make() },
 			view: ({ hash }, { block, stage, reason }) => {
@@ -102,38 +111,52 @@ export class AuctionScene {
 				);
 			},
 		});
-		const { ledger, background, book, bundles, builders } = this;
+		this.conduct = new BidderConduct({
+			...{ tip, log, store: this.facts, background: this.background, onFact: () => {} },
+			payments: { canonicalHash: async (number) => this.chain.hashAt(number) },
+		});
+		const { ledger, background, bids, table, conduct, builders } = this;
 		const names = (hash: string) => this.#labels.get(hash) ?? "?";
 		simulations.names = names;
 		builders.labelOf = names;
 		this.simulation = new BidSimulation(
 			{ slotSeconds: 12, feeRecipientOf: () => `0xfee${this.head.number + 1}` },
-			{ pool, records: ledger, accounts, tip, simulations },
+			{ pool, records: ledger, accounts, tip, simulations, onLaterHead: () => void this.laterHeads++ },
 		);
 		const { simulation } = this;
 		const refunding = options.refunding ?? ["a", "b"];
 		builders.refunding = refunding;
-		this.awards = new Awards({ refunding }, { pool, tip, book, simulation });
-		const { awards } = this;
-		const landed = new LandedBids({ bundles });
-		const checks = new BidChecks({ tip, book, simulation, background, clock });
 		this.auctioneer = new Auctioneer(
-			{ refundPercent: 90 },
+			{ refundPercent: 90, refunding, bidsPerTarget: options.places ?? 1 },
 			{
-				...{ pool, records: ledger, events: ledger, tip, book, bundles, awards, checks, landed, clock },
+				...{
+					pool,
+					records: ledger,
+					events: ledger,
+					tip,
+					bids,
+					table,
+					conduct,
+					simulation,
+					background,
+					clock,
+				},
 				sender: builders,
 			},
 		);
 		const { auctioneer } = this;
-		const rules = { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null };
-		const onOutcome = (outcome: string) => void this.outcomes.push(outcome);
+		const rules = { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 };
 		this.bidding = new Bidding(
-			{ ...rules, enabled: options.enabled ?? true, refunding },
-			{ tip, book, bundles, slots, simulation, auctioneer, onOutcome },
+			{ rules, enabled: options.enabled ?? true, refunding, feeRecipient: undefined },
+			{ clock, tip, bids, table, conduct, simulation, auctioneer },
+		);
+		const trials = new PlainSimulation(
+			{ slotSeconds: 12, feeRecipientOf: () => "0xfee" },
+			{ accounts, simulations, onLaterHead: () => void this.laterHeads++ },
 		);
 		this.plain = new PlainBundles(
-			{ ...rules, refunding },
-			{ accounts, tip, bundles, slots, sender: builders, onOutcome },
+			{ rules, refunding, ...(options.plain === undefined ? {} : { limits: options.plain }) },
+			{ ...{ tip, table, background, clock }, simulation: trials, sender: builders },
 		);
 		ledger.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage)) auctioneer.gone(record.hash);
@@ -214,13 +237,14 @@ export class AuctionScene {
 		options: BidOptions = {},
 	): Promise<BundleOutcome> {
 		const by = testAccount(options.by ?? this.signer(label));
-		const tx = { by, nonce: options.nonce ?? 0 };
+		const to = options.to ?? `0x${by.address.slice(2).split("").reverse().join("")}`;
+		const tx = { by, nonce: options.nonce ?? 0, to };
 		const { hash } = signedTransaction(tx);
 		this.label(hash, label);
 		if (pays !== null) this.simulations.pays.set(label, pays);
-		const outcome = this.bidding.bid({
-			owner: options.owner ?? "me",
-			network: options.owner ?? "me",
+		const owner = options.owner ?? "me";
+		const request = {
+			...{ owner, network: options.client ?? owner },
 			blocks: {
 				first: options.first === undefined ? null : BigInt(options.first),
 				last: options.last === undefined ? null : BigInt(options.last),
@@ -229,11 +253,25 @@ export class AuctionScene {
 			builders: options.builders ?? null,
 			target: target.tx.hash,
 			backrun: rawTransaction(tx),
-		});
-		return outcome.then((one) => {
+		};
+		return this.send(request).then((one) => {
 			if (one.outcome === "accepted") this.label(one.hash, label);
 			return one;
 		});
+	}
+
+	/** A bid as it is sent. */
+	send(request: BidRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#entrance, (one, submission) => this.bidding.bid(one, submission));
+	}
+
+	/** A plain bundle as it is sent. */
+	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#entrance, (one, submission) => this.plain.submit(one, submission));
+	}
+
+	get #entrance() {
+		return { table: this.table, onOutcome: (outcome: string) => void this.outcomes.push(outcome) };
 	}
 
 	/** Bids, and fails where it is refused; answers the bundle's hash. */
@@ -268,6 +306,7 @@ export class AuctionScene {
 		}
 		this.tip.set(this.head, nextOf(this.head));
 		const update = { head: this.head, applied, reverted, gap };
+		this.conduct.blocksCame(update);
 		this.auctioneer.blocksCame(update);
 		this.plain.blocksCame(update);
 		await this.turn();
@@ -280,7 +319,8 @@ export class AuctionScene {
 	}
 
 	detail(hash: string, block: number, owner = "me"): BundleBlockStatus | undefined {
-		return this.bundles.status({ owner, hash }, block);
+		const record = this.table.bundle(owner, hash);
+		return record === null ? undefined : statusIn(record, block);
 	}
 
 	/** The events of one type of a target. */

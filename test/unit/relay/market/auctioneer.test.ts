@@ -45,8 +45,8 @@ test("a better one takes its place under the same name; a worse or equal one wai
 		[a, b, c, d].map((hash) => scene.status(hash, 101)),
 		["OUTBID", "BEST", "OUTBID", "OUTBID"],
 	);
-	// By how much is nobody's business before the block.
-	for (const hash of [a, b, c, d]) assert.equal(scene.detail(hash, 101)?.outbidBy, null);
+	// Who wins and by how much is nobody's business before the block.
+	for (const hash of [a, b, c, d]) assert.equal(scene.detail(hash, 101)?.winner, null);
 	assert.equal(scene.ledger.get(target.tx.hash)?.record.backruns, 4);
 	assert.equal(scene.events(target, "bundled").length, 2);
 });
@@ -57,13 +57,13 @@ test("the best one is cancelled: the next best goes out; with none left the buil
 	const a = await scene.accepted("A", target, 5n, { uuid: "a" });
 	const b = await scene.accepted("B", target, 7n, { uuid: "b" });
 	scene.builders.take();
-	scene.slots.cancel("me", "b");
+	scene.table.cancel("me", "b");
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a,b"]);
 	assert.deepEqual([scene.status(a, 101), scene.status(b, 101)], ["BEST", "CANCELLED"]);
-	scene.slots.cancel("me", "a");
+	scene.table.cancel("me", "a");
 	assert.deepEqual(scene.builders.take(), ["cancel backrun T for 101 at a,b"]);
 	assert.equal(scene.status(a, 101), "CANCELLED");
-	assert.equal(scene.book.size, 0);
+	assert.equal(scene.bids.size, 0);
 });
 
 test("a fallback that is cancelled concerns no builder", async () => {
@@ -72,7 +72,7 @@ test("a fallback that is cancelled concerns no builder", async () => {
 	await scene.accepted("A", target, 5n, { uuid: "a" });
 	await scene.accepted("B", target, 7n);
 	scene.builders.take();
-	scene.slots.cancel("me", "a");
+	scene.table.cancel("me", "a");
 	assert.deepEqual(scene.builders.take(), []);
 });
 
@@ -148,7 +148,7 @@ for (const [type, event] of [
 			[a, b].map((hash) => scene.status(hash, 101)),
 			["DROPPED targetGone", "DROPPED targetGone"],
 		);
-		assert.equal(scene.book.size, 0);
+		assert.equal(scene.bids.size, 0);
 		const other = scene.target("U");
 		await scene.accepted("C", other, 3n, { uuid: "u" });
 		assert.equal(scene.status(a, 101), "DROPPED targetGone");
@@ -193,7 +193,7 @@ test("builders that pay no refunds get no backrun and no cancel of one", async (
 	const target = scene.target("T");
 	await scene.accepted("A", target, 5n, { uuid: "a" });
 	assert.deepEqual(scene.events(target, "bundled")[0]?.builders, ["b"]);
-	scene.slots.cancel("me", "a");
+	scene.table.cancel("me", "a");
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to b", "cancel backrun T for 101 at b"]);
 });
 

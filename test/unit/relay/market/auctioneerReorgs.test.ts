@@ -34,7 +34,7 @@ test("the head comes back to what it was while a bid is simulated for another on
 	scene.builders.take();
 	scene.simulations.finish("A");
 	await scene.turn();
-	assert.deepEqual([scene.status(a, 102), scene.book.size, scene.builders.take()], ["BEST", 1, []]);
+	assert.deepEqual([scene.status(a, 102), scene.bids.size, scene.builders.take()], ["BEST", 1, []]);
 });
 
 test("blocks that were missed end their bids, and targets that went with them", async () => {

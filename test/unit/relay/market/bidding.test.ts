@@ -12,6 +12,8 @@ import {
 } from "../../../support/txFactory.ts";
 import { AuctionScene, type SceneOptions } from "./auctionScene.ts";
 
+const TO = `0x${"70".repeat(20)}`;
+
 /** The answer to a bid: `accepted`, or code, message and whether a simulation was spent. */
 async function answer(scene: AuctionScene, ...bid: Parameters<AuctionScene["bid"]>): Promise<unknown> {
 	const outcome = await scene.bid(...bid);
@@ -21,8 +23,8 @@ async function answer(scene: AuctionScene, ...bid: Parameters<AuctionScene["bid"
 test("the bundle's hash is the keccak256 of both hashes in a row", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");
-	const hash = await scene.accepted("A", target, 5n, { by: 40, nonce: 2 });
-	const backrun = signedTransaction({ by: testAccount(40), nonce: 2 }).hash;
+	const hash = await scene.accepted("A", target, 5n, { by: 40, nonce: 2, to: TO });
+	const backrun = signedTransaction({ by: testAccount(40), nonce: 2, to: TO }).hash;
 	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.slice(2), "hex");
 	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
 	assert.deepEqual(scene.outcomes, ["accepted"]);
@@ -38,11 +40,12 @@ test("a backrun is simulated right behind its target and the links before it, wi
 	await scene.accepted("A", target, 5n, { by: 40, nonce: 6 });
 	const [request] = scene.simulations.requests;
 	assert.deepEqual(
-		request?.chain.map(({ nonce }) => nonce),
-		[0n, 1n],
+		request?.transactions.map(({ nonce }) => nonce),
+		[0n, 1n, 6n],
 	);
-	assert.deepEqual([request?.sender, request?.nonce], [by.address, 0n]);
-	assert.equal(request?.backrun?.nonce, 6n);
+	const nonces = [by, testAccount(40)].map(({ address }) => request?.accounts.get(address)?.nonce);
+	assert.deepEqual(nonces, [0n, 6n]);
+	assert.equal(request?.client, "me");
 	const { stateBlock, number, timestamp, feeRecipient } = request?.block ?? {};
 	assert.deepEqual([stateBlock, number, timestamp, feeRecipient], [100, 101, 101 * 12, "0xfee101"]);
 });
@@ -66,7 +69,7 @@ for (const [name, first, last, expected] of [
 		const scene = new AuctionScene();
 		const target = scene.target("T");
 		await scene.accepted("A", target, 5n, { ...(first && { first }), ...(last && { last }) });
-		const [bid] = scene.book.of(target.tx.hash);
+		const [bid] = scene.bids.of(target.tx.hash);
 		assert.deepEqual([bid?.firstBlock, bid?.lastBlock], expected);
 	});
 }
@@ -83,7 +86,7 @@ for (const [name, options, expected] of [
 	test(`${name}: refused, nothing simulated`, async () => {
 		const scene = new AuctionScene();
 		assert.deepEqual(await answer(scene, "A", scene.target("T"), 5n, options), expected);
-		assert.deepEqual([scene.simulations.take(), scene.book.size], [[], 0]);
+		assert.deepEqual([scene.simulations.take(), scene.bids.size], [[], 0]);
 		assert.deepEqual(scene.outcomes, [expected[0]]);
 	});
 }
@@ -101,7 +104,7 @@ for (const [pays, expected] of [
 		const scene = new AuctionScene();
 		const target = scene.target("T");
 		assert.deepEqual(await answer(scene, "A", target, pays, { uuid: "u" }), expected);
-		assert.deepEqual([scene.book.size, scene.builders.take(), scene.told], [0, [], []]);
+		assert.deepEqual([scene.bids.size, scene.builders.take(), scene.told], [0, [], []]);
 		assert.equal(scene.ledger.get(target.tx.hash)?.record.backruns, 0);
 	});
 }
@@ -116,7 +119,7 @@ for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 				return true;
 			},
 		);
-		assert.deepEqual([scene.book.size, scene.outcomes], [0, ["failed"]]);
+		assert.deepEqual([scene.bids.size, scene.outcomes], [0, ["failed"]]);
 	});
 }
 
@@ -176,7 +179,7 @@ test("bytes that are no transaction, or not one for this chain, are refused in t
 		[rawTransaction({ gasLimit: 20_000 }), /^intrinsic gas too low/],
 		[rawTransaction({ gasLimit: 60_000 }), /^transaction gas limit too high/],
 	] as const) {
-		const outcome = await scene.bidding.bid({ ...envelope, target: target.tx.hash, backrun });
+		const outcome = await scene.send({ ...envelope, target: target.tx.hash, backrun });
 		assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
 		assert.match(outcome.message, words);
 	}
@@ -214,7 +217,7 @@ test("targets that can't be bid on are all alike, and cost no simulation", async
 	const bad = { owner: "me", network: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
 	const backrun = rawTransaction({ chainId: 1n });
 	for (const target of [hidden, behind, never]) {
-		const outcome = await scene.bidding.bid({ ...bad, target: target.tx.hash, backrun });
+		const outcome = await scene.send({ ...bad, target: target.tx.hash, backrun });
 		assert.deepEqual(outcome, first);
 	}
 });
@@ -229,7 +232,7 @@ test("a transaction can't be its own backrun", async () => {
 		uuid: null,
 		builders: null,
 	};
-	const outcome = await scene.bidding.bid({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
+	const outcome = await scene.send({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND");
 });
 

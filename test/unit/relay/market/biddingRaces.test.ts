@@ -37,7 +37,7 @@ test("the head moves past the bid's block while it is simulated: it is in the pa
 	scene.simulations.finish("A");
 	const outcome = await bid;
 	assert.ok(outcome.outcome === "refused" && outcome.code === "BLOCK_PAST");
-	assert.equal(scene.book.size, 0);
+	assert.equal(scene.bids.size, 0);
 });
 
 test("the head moves again and again: after three simulations the node is called unavailable", async () => {
@@ -50,7 +50,7 @@ test("the head moves again and again: after three simulations the node is called
 	}
 	await bid;
 	assert.equal(scene.simulations.take().length, 3);
-	assert.equal(scene.book.size, 0);
+	assert.equal(scene.bids.size, 0);
 });
 
 test("the target is replaced, mined or cancelled while a bid is simulated: it is not found any more", async () => {
@@ -66,7 +66,7 @@ test("the target is replaced, mined or cancelled while a bid is simulated: it is
 		scene.simulations.finish("A");
 		const outcome = await bid;
 		assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND", end);
-		assert.deepEqual([scene.book.size, scene.builders.take(), scene.faults], [0, [], []], end);
+		assert.deepEqual([scene.bids.size, scene.builders.take(), scene.faults], [0, [], []], end);
 	}
 });
 
@@ -86,7 +86,7 @@ test("a link before the target is replaced while a bid is simulated: it is simul
 	scene.simulations.finish("A");
 	await bid;
 	assert.deepEqual(
-		scene.simulations.requests.map(({ chain }) => chain[0]?.hash),
+		scene.simulations.requests.map(({ transactions }) => transactions[0]?.hash),
 		[first.tx.hash, other.tx.hash],
 	);
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a,b"]);
@@ -96,12 +96,12 @@ test("a cancel ends a bid that was sent before it and is still being simulated, 
 	const { scene, target } = held("A", "B");
 	const before = scene.accepted("A", target, 9n, { uuid: "u" });
 	await scene.turn();
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	const after = scene.accepted("B", target, 5n, { uuid: "u" });
 	await scene.turn();
 	scene.simulations.finish("A");
 	const a = await before;
-	assert.deepEqual([scene.status(a, 101), scene.builders.take(), scene.book.size], ["CANCELLED", [], 0]);
+	assert.deepEqual([scene.status(a, 101), scene.builders.take(), scene.bids.size], ["CANCELLED", [], 0]);
 	scene.simulations.finish("B");
 	assert.deepEqual(
 		[scene.status(await after, 101), scene.builders.take()],
@@ -113,11 +113,11 @@ test("another owner's cancel of the same uuid ends nothing", async () => {
 	const { scene, target } = held("A");
 	const bid = scene.accepted("A", target, 9n, { uuid: "u", owner: "me" });
 	await scene.turn();
-	scene.slots.cancel("you", "u");
+	scene.table.cancel("you", "u");
 	scene.simulations.finish("A");
 	assert.equal(scene.status(await bid, 101), "BEST");
-	scene.slots.cancel("you", "u");
-	assert.equal(scene.book.size, 1);
+	scene.table.cancel("you", "u");
+	assert.equal(scene.bids.size, 1);
 });
 
 test("two bids of one uuid, the later one simulated first: it stays, the earlier one is replaced", async () => {
@@ -131,7 +131,7 @@ test("two bids of one uuid, the later one simulated first: it stays, the earlier
 	const a = await first;
 	assert.deepEqual([scene.status(a, 101), scene.status(b, 101)], ["REPLACED", "BEST"]);
 	assert.deepEqual(scene.builders.take(), ["send T B for 101 to a,b"]);
-	assert.equal(scene.book.size, 1);
+	assert.equal(scene.bids.size, 1);
 });
 
 test("a uuid goes to another target: the bid on the first one is over", async () => {
@@ -168,7 +168,7 @@ test("the best bid is raised under its uuid: the new one takes its place, with n
 });
 
 test("a full target: a dearer bid puts out the cheapest one, which is told; an equal or cheaper one is refused", async () => {
-	const scene = new AuctionScene({ book: { maxPerTarget: 2 } });
+	const scene = new AuctionScene({ bids: { maxPerTarget: 2 } });
 	const target = scene.target("T");
 	const a = await scene.accepted("A", target, 5n, { uuid: "a" });
 	const b = await scene.accepted("B", target, 7n);
@@ -185,14 +185,14 @@ test("a full target: a dearer bid puts out the cheapest one, which is told; an e
 		[a, b, e].map((hash) => scene.status(hash, 101)),
 		["DROPPED outbid", "BEST", "OUTBID"],
 	);
-	assert.equal(scene.book.size, 2);
+	assert.equal(scene.bids.size, 2);
 	// Its uuid is free, and a cancel of it is nobody's.
-	scene.slots.cancel("me", "a");
+	scene.table.cancel("me", "a");
 	assert.equal(scene.status(a, 101), "DROPPED outbid");
 });
 
 test("a network's limit is refused before anything is simulated; for everybody's nobody is refused", async () => {
-	const scene = new AuctionScene({ book: { maxPerNetwork: 2, maxTotal: 3 } });
+	const scene = new AuctionScene({ bids: { maxPerClient: 2, maxTotal: 3 } });
 	const target = scene.target("T");
 	for (const label of ["A", "B"]) await scene.accepted(label, target, 5n, { owner: "me" });
 	scene.simulations.take();
@@ -201,11 +201,11 @@ test("a network's limit is refused before anything is simulated; for everybody's
 	await scene.accepted("D", target, 5n, { owner: "you" });
 	assert.deepEqual(scene.simulations.take(), ["D 101 100"]);
 	await scene.accepted("E", target, 5n, { owner: "her" });
-	assert.equal(scene.book.size, 3);
+	assert.equal(scene.bids.size, 3);
 });
 
 test("bids that are simulated at the same time do not pass an owner's limit together", async () => {
-	const scene = new AuctionScene({ book: { maxPerNetwork: 2 } });
+	const scene = new AuctionScene({ bids: { maxPerClient: 2 } });
 	const target = scene.target("T");
 	const labels = ["A", "B", "C", "D"];
 	for (const label of labels) scene.simulations.holding.add(label);
@@ -214,15 +214,15 @@ test("bids that are simulated at the same time do not pass an owner's limit toge
 	for (const label of labels) scene.simulations.finish(label);
 	const outcomes = await Promise.all(bids);
 	assert.deepEqual(outcomes.filter(({ outcome }) => outcome === "accepted").length, 2);
-	assert.equal(scene.book.size, 2);
+	assert.equal(scene.bids.size, 2);
 });
 
 test("at his limit a searcher can still replace his own bid", async () => {
-	const scene = new AuctionScene({ book: { maxPerNetwork: 1 } });
+	const scene = new AuctionScene({ bids: { maxPerClient: 1 } });
 	const target = scene.target("T");
 	await scene.accepted("A", target, 5n, { uuid: "u" });
 	const b = await scene.accepted("B", target, 7n, { uuid: "u" });
-	assert.deepEqual([scene.status(b, 101), scene.book.size], ["BEST", 1]);
+	assert.deepEqual([scene.status(b, 101), scene.bids.size], ["BEST", 1]);
 });
 
 test("many bids on many targets at once: each target ends with its dearest, and nothing is left over when they end", async () => {
@@ -239,17 +239,17 @@ test("many bids on many targets at once: each target ends with its dearest, and 
 	const hashes = await Promise.all(bids);
 	assert.equal(hashes.filter((hash) => scene.status(hash, 101) === "BEST").length, 5);
 	for (const { tx } of targets) {
-		const best = scene.book.of(tx.hash).find(({ hash }) => scene.status(hash, 101) === "BEST");
+		const best = scene.bids.of(tx.hash).find(({ record }) => scene.status(record.hash, 101) === "BEST");
 		assert.equal(best?.value, 12n);
 	}
-	for (const label of labels) scene.slots.cancel("me", label);
-	assert.equal(scene.book.size, 0);
+	for (const label of labels) scene.table.cancel("me", label);
+	assert.equal(scene.bids.size, 0);
 	assert.equal(scene.builders.lines.filter((line) => line.startsWith("cancel")).length, 5);
 	assert.deepEqual(scene.faults, []);
 });
 
 test("of a full target those for later blocks give way to one for the next, however dear they are", async () => {
-	const scene = new AuctionScene({ book: { maxPerTarget: 2 } });
+	const scene = new AuctionScene({ bids: { maxPerTarget: 2 } });
 	const target = scene.target("T");
 	const far = await scene.accepted("A", target, 90n, { first: 110, uuid: "a" });
 	await scene.accepted("B", target, 5n);
@@ -257,16 +257,16 @@ test("of a full target those for later blocks give way to one for the next, howe
 	assert.deepEqual([scene.status(far, 110), scene.status(c, 101)], ["DROPPED outbid", "OUTBID"]);
 	const later = await scene.bid("D", target, 3n, { first: 110 });
 	assert.equal(later.outcome, "accepted");
-	assert.deepEqual([scene.status(c, 101), scene.book.size], ["DROPPED outbid", 2]);
+	assert.deepEqual([scene.status(c, 101), scene.bids.size], ["DROPPED outbid", 2]);
 });
 
 test("one searcher has so many bids on one target at most", async () => {
-	const scene = new AuctionScene({ book: { maxOwnPerTarget: 1 } });
+	const scene = new AuctionScene({ bids: { maxOwnPerTarget: 1 } });
 	const target = scene.target("T");
 	await scene.accepted("A", target, 5n, { uuid: "u" });
 	const more = await scene.bid("B", target, 9n);
 	assert.ok(more.outcome === "refused" && more.code === "LIMIT" && !more.simulated);
 	await scene.accepted("C", target, 9n, { uuid: "u" });
 	await scene.accepted("D", target, 7n, { owner: "you" });
-	assert.equal(scene.book.size, 2);
+	assert.equal(scene.bids.size, 2);
 });

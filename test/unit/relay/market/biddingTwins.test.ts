@@ -16,7 +16,7 @@ for (const [name, options] of [
 		scene.builders.take();
 		scene.told.length = 0;
 		assert.equal(await scene.accepted("A", target, 9n, options), a);
-		assert.deepEqual([scene.book.size, scene.status(a, 101)], [1, "BEST"]);
+		assert.deepEqual([scene.bids.size, scene.status(a, 101)], [1, "BEST"]);
 		assert.equal(scene.ledger.get(target.tx.hash)?.record.backruns, 1);
 		assert.deepEqual(scene.builders.take(), []);
 		assert.deepEqual(scene.told, []);
@@ -35,7 +35,7 @@ test("the very same bid twice under one uuid, the later one simulated first: it 
 	const hash = await second;
 	scene.simulations.finish("A");
 	assert.equal(await first, hash);
-	assert.deepEqual([scene.status(hash, 101), scene.book.size], ["BEST", 1]);
+	assert.deepEqual([scene.status(hash, 101), scene.bids.size], ["BEST", 1]);
 });
 
 test("the same bundle for ranges that overlap is told of once in a block: it is the best", async () => {
@@ -54,14 +54,14 @@ test("sent, cancelled and sent again, the last one simulated first: it is out, a
 	scene.simulations.holding.add("A");
 	const first = scene.accepted("A", target, 9n, { uuid: "u" });
 	await scene.turn();
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	const second = scene.accepted("A", target, 9n, { uuid: "u" });
 	await scene.turn();
 	scene.simulations.finishLast("A");
 	const hash = await second;
 	scene.simulations.finish("A");
 	await first;
-	assert.deepEqual([scene.status(hash, 101), scene.book.size], ["BEST", 1]);
+	assert.deepEqual([scene.status(hash, 101), scene.bids.size], ["BEST", 1]);
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a,b"]);
 });
 
@@ -71,10 +71,10 @@ test("under another uuid: from now on that one names it, the old one nothing", a
 	const hash = await scene.accepted("A", target, 9n, { uuid: "old" });
 	await scene.accepted("A", target, 9n, { uuid: "new" });
 	scene.builders.take();
-	scene.slots.cancel("me", "old");
-	assert.deepEqual([scene.status(hash, 101), scene.book.size, scene.builders.take()], ["BEST", 1, []]);
-	scene.slots.cancel("me", "new");
-	assert.deepEqual([scene.status(hash, 101), scene.book.size], ["CANCELLED", 0]);
+	scene.table.cancel("me", "old");
+	assert.deepEqual([scene.status(hash, 101), scene.bids.size, scene.builders.take()], ["BEST", 1, []]);
+	scene.table.cancel("me", "new");
+	assert.deepEqual([scene.status(hash, 101), scene.bids.size], ["CANCELLED", 0]);
 	assert.deepEqual(scene.builders.take(), ["cancel backrun T for 101 at a,b"]);
 });
 
@@ -98,7 +98,7 @@ test("for fewer builders: those have it already, and the others are told to forg
 	const hash = await scene.accepted("A", target, 9n);
 	await scene.accepted("A", target, 9n, { builders: ["b"] });
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a,b", "cancel backrun T for 101 at a"]);
-	assert.deepEqual([scene.status(hash, 101), scene.book.size], ["BEST", 1]);
+	assert.deepEqual([scene.status(hash, 101), scene.bids.size], ["BEST", 1]);
 	// And for more again: it goes to the one that has it not.
 	await scene.accepted("A", target, 9n);
 	assert.deepEqual(scene.builders.take(), ["send T A for 101 to a"]);
@@ -119,7 +119,7 @@ test("it comes to less than it did: the next best takes its place", async () => 
 test("a loser again: it stays a loser, in its old place among equals", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");
-	const best = await scene.accepted("A", target, 9n);
+	const best = await scene.accepted("A", target, 9n, { uuid: "best" });
 	const [b, c] = [
 		await scene.accepted("B", target, 5n, { uuid: "b" }),
 		await scene.accepted("C", target, 5n),
@@ -130,9 +130,10 @@ test("a loser again: it stays a loser, in its old place among equals", async () 
 		[best, b, c].map((hash) => scene.status(hash, 101)),
 		["BEST", "OUTBID", "OUTBID"],
 	);
-	const [winner] = [...scene.book.winners((bid) => bid.hash !== best).values()];
-	assert.equal(winner?.hash, b);
 	assert.deepEqual(scene.builders.take(), []);
+	scene.table.cancel("me", "best");
+	await scene.turn();
+	assert.deepEqual([scene.status(b, 101), scene.status(c, 101)], ["BEST", "OUTBID"]);
 });
 
 test("ranges that do not meet are two bids of one record, each for its own blocks", async () => {
@@ -140,13 +141,13 @@ test("ranges that do not meet are two bids of one record, each for its own block
 	const target = scene.target("T");
 	const hash = await scene.accepted("A", target, 9n, { first: 101 });
 	await scene.accepted("A", target, 9n, { first: 103 });
-	assert.equal(scene.book.size, 2);
+	assert.equal(scene.bids.size, 2);
 	await scene.block();
 	assert.deepEqual(
 		[scene.status(hash, 101), scene.status(hash, 103)],
 		["NOT_INCLUDED targetNotIncluded", "ACCEPTED"],
 	);
-	assert.equal(scene.book.size, 1);
+	assert.equal(scene.bids.size, 1);
 });
 
 test("another searcher's same backrun is another bundle: neither sees or ends the other's", async () => {
@@ -155,6 +156,6 @@ test("another searcher's same backrun is another bundle: neither sees or ends th
 	const hash = await scene.accepted("A", target, 9n, { owner: "me", uuid: "u" });
 	assert.equal(await scene.accepted("A", target, 9n, { owner: "you", uuid: "u" }), hash);
 	assert.deepEqual([scene.status(hash, 101, "me"), scene.status(hash, 101, "you")], ["BEST", "OUTBID"]);
-	scene.slots.cancel("you", "u");
+	scene.table.cancel("you", "u");
 	assert.deepEqual([scene.status(hash, 101, "me"), scene.status(hash, 101, "you")], ["BEST", "CANCELLED"]);
 });

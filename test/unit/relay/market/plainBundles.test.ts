@@ -33,7 +33,7 @@ function submit(
 		const one = body[i];
 		scene.label(signedTransaction(tx).hash, typeof one === "number" ? `t${one}` : "?");
 	});
-	return scene.plain.submit({
+	return scene.submit({
 		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null, ...rest },
 		blocks: {
 			first: first === undefined ? null : BigInt(first),
@@ -72,13 +72,13 @@ test("what may revert, its refund and its builders go with it; without a recipie
 	const scene = new AuctionScene({ refunding: ["b"] });
 	const body = [1, 2].map((label, i) => ({ raw: rawTransaction(TX(label)), canRevert: i === 0 }));
 	const rest = { owner: "me", network: "me", uuid: null, blocks: { first: null, last: null }, body };
-	await scene.plain.submit({
+	await scene.submit({
 		...rest,
 		builders: ["b"],
 		refund: { bodyIdx: 1, percent: 40, recipient: null },
 	});
 	const recipient = `0x${"55".repeat(20)}`;
-	await scene.plain.submit({ ...rest, builders: null, refund: { bodyIdx: 0, percent: 7, recipient } });
+	await scene.submit({ ...rest, builders: null, refund: { bodyIdx: 0, percent: 7, recipient } });
 	const [one, two] = scene.builders.sent;
 	assert.deepEqual(
 		one?.transactions.map(({ mayRevert, mayDrop }) => [mayRevert, mayDrop]),
@@ -121,12 +121,14 @@ for (const [name, body, options, expected] of [
 	});
 }
 
-test("bytes that are no transaction and a nonce that is used are refused; one that is ahead is not", async () => {
+test("bytes that are no transaction and a nonce that is used are refused; one that is ahead may come later", async () => {
 	const scene = new AuctionScene();
 	scene.accounts.nonces.set(testAccount(301).address, 4n);
 	const used = await submit(scene, [TX(2), TX(1, { nonce: 3 })]);
 	assert.ok(used.outcome === "refused" && /^nonce too low: next nonce 4, tx nonce 3/.test(used.message));
-	assert.equal((await submit(scene, [TX(1, { nonce: 9 })])).outcome, "accepted");
+	const early = await submit(scene, [TX(1, { nonce: 9 })]);
+	assert.ok(early.outcome === "refused" && /^nonce too high: next nonce 4, tx nonce 9/.test(early.message));
+	assert.equal((await submit(scene, [TX(1, { nonce: 9 })], { first: 101, last: 102 })).outcome, "accepted");
 	const bytes = { raw: Buffer.from("02c0", "hex"), canRevert: false };
 	const rest = {
 		owner: "me",
@@ -136,7 +138,7 @@ test("bytes that are no transaction and a nonce that is used are refused; one th
 		refund: null,
 		blocks: { first: null, last: null },
 	};
-	const outcome = await scene.plain.submit({ ...rest, body: [bytes] });
+	const outcome = await scene.submit({ ...rest, body: [bytes] });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
 	assert.match(outcome.message, /\(body\[0\]\)$/);
 });
@@ -160,7 +162,7 @@ test("it is sent for every block of its range, and told for each, until the rang
 	);
 	assert.equal(scene.status(hash, 104), undefined);
 	// It takes no room any more, and nothing is cancelled: its last block has come.
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	assert.deepEqual(scene.builders.take(), []);
 });
 
@@ -187,7 +189,7 @@ test("one of its transactions is mined by itself: the bundle can't be mined any 
 test("cancelled: the builders that have had it for the next block are told, and nothing more goes out", async () => {
 	const scene = new AuctionScene();
 	const hash = await accepted(scene, [1], { first: 101, last: 105, uuid: "u", builders: ["b"] });
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	assert.deepEqual(
 		scene.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
 		["send t1 for 101 to b", "cancel it for 101 at b"],
@@ -200,7 +202,7 @@ test("cancelled: the builders that have had it for the next block are told, and 
 test("cancelled before its first block: no builder is told of what it never had", async () => {
 	const scene = new AuctionScene();
 	const hash = await accepted(scene, [1], { first: 104, uuid: "u" });
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	assert.deepEqual([scene.builders.take(), scene.status(hash, 104)], [[], "CANCELLED"]);
 });
 
@@ -246,19 +248,37 @@ test("names of bundles never meet: other owners' uuids, and a uuid that looks li
 		scene.builders.take().filter((line) => line.startsWith("cancel")),
 		[],
 	);
-	scene.slots.cancel("you", "u");
+	scene.table.cancel("you", "u");
 	assert.equal(scene.builders.take().length, 1);
 });
 
-test("an owner has so many bundles at most", async () => {
-	const scene = new AuctionScene();
-	for (let i = 0; i < 500; i += 1) await accepted(scene, [TX(1, { nonce: i })]);
-	const outcome = await submit(scene, [2]);
+test("a client has so many transactions in bundles at most, whatever keys it signs with", async () => {
+	const plain = {
+		transactions: { total: 7, perClient: 5 },
+		bytes: { total: 10_000, perClient: 10_000 },
+	};
+	const scene = new AuctionScene({ plain });
+	await accepted(scene, [1, 2], { uuid: "u" });
+	await accepted(scene, [3, 4], { owner: "me too" });
+	const outcome = await submit(scene, [5, 6], { owner: "me three" });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "LIMIT");
-	assert.match(outcome.message, /^limit exceeded: 500 bundles of one searcher/);
-	// One of his own again takes no more room.
-	assert.equal((await submit(scene, [TX(1, { nonce: 7 })])).outcome, "accepted");
-	assert.equal((await submit(scene, [2], { owner: "you" })).outcome, "accepted");
+	assert.equal(outcome.message, "limit exceeded: too many bundles from this client");
+	assert.equal(scene.simulations.plain.length, 2, "it is refused before it costs the node anything");
+	// In the place of one of its own there is room, and others have theirs until all of it is taken.
+	await accepted(scene, [5, 6, 7], { uuid: "u" });
+	await accepted(scene, [8], { network: "you", owner: "you" });
+	const full = await submit(scene, [1, 2], { network: "you", owner: "you" });
+	assert.ok(full.outcome === "refused" && full.message === "limit exceeded: too many bundles in all");
 	await scene.block();
-	assert.equal((await submit(scene, [2])).outcome, "accepted");
+	await accepted(scene, [5, 6]);
+});
+
+test("bytes are bounded by client too", async () => {
+	const { size } = signedTransaction(TX(1));
+	const transactions = { total: 100, perClient: 100 };
+	const plain = { transactions, bytes: { total: 10 * size, perClient: 2 * size + 20 } };
+	const scene = new AuctionScene({ plain });
+	await accepted(scene, [1, 2]);
+	assert.equal((await submit(scene, [3])).outcome, "refused");
+	await accepted(scene, [3], { network: "you" });
 });

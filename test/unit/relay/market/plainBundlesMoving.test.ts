@@ -17,7 +17,7 @@ async function submit(
 	more: Partial<PlainBundleRequest> = {},
 ): Promise<BundleOutcome> {
 	scene.label(signedTransaction(TX).hash, "t");
-	return scene.plain.submit({
+	return scene.submit({
 		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null },
 		blocks: { first: BigInt(first), last: BigInt(last) },
 		body: [{ raw: rawTransaction(TX), canRevert: false }],

@@ -24,7 +24,7 @@ function submit(
 		blocks: { first: first === null ? null : BigInt(first), last: last === null ? null : BigInt(last) },
 		body: [{ raw: rawTransaction(TX(label)), canRevert: false }],
 	};
-	return scene.plain.submit(request);
+	return scene.submit(request);
 }
 
 async function accepted(...args: Parameters<typeof submit>): Promise<string> {
@@ -75,7 +75,7 @@ test("a cancel ends a bundle that was sent before it and is still looked at", as
 	const open = holdAccounts(scene);
 	const bundle = accepted(scene, 1, 101);
 	await scene.turn();
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	open();
 	const hash = await bundle;
 	assert.deepEqual([scene.status(hash, 101), lines(scene)], ["CANCELLED", []]);
@@ -130,7 +130,7 @@ test("a bundle takes a bid's uuid: the bid is over", async () => {
 		"cancel backrun T for 101 at a,b",
 		"send t1 for 101 to a,b",
 	]);
-	assert.deepEqual([scene.status(bid, 101), scene.book.size], ["REPLACED", 0]);
+	assert.deepEqual([scene.status(bid, 101), scene.bids.size], ["REPLACED", 0]);
 });
 
 test("blocks that were missed: what it was out for is over, and told so", async () => {
@@ -185,7 +185,7 @@ test("taken back by a reorganisation, it can still be cancelled by its uuid", as
 	const gone = scene.chain.unmake(1);
 	await scene.came({ applied: [scene.chain.make([], "b")], reverted: gone });
 	lines(scene);
-	scene.slots.cancel("me", "u");
+	scene.table.cancel("me", "u");
 	assert.deepEqual(lines(scene), ["cancel it for 102 at a,b"]);
 	assert.equal(scene.status(hash, 102), "CANCELLED");
 });

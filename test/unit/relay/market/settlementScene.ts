@@ -4,7 +4,7 @@
 import type { PaidBlock, PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
-import { Settlement } from "../../../../relay/market/settlement.ts";
+import { Settlement, type TargetOutcome } from "../../../../relay/market/settlement.ts";
 import { Ledger, type LedgerEntry } from "../../../../relay/status/ledger.ts";
 import { Background } from "../../../../shared/background.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
@@ -38,6 +38,7 @@ export class SettlementScene implements PaymentReader {
 	/** Waited for before each block is answered. */
 	gate: Promise<void> = Promise.resolve();
 	readonly settlement: Settlement;
+	readonly outcomes: TargetOutcome[] = [];
 
 	constructor(entries: Iterable<LedgerEntry> = []) {
 		const warn: Logger["warn"] = (message) => this.warnings.push(message);
@@ -52,6 +53,7 @@ export class SettlementScene implements PaymentReader {
 			events: ledger,
 			payments: this,
 			termsOf,
+			onOutcome: async (outcome) => void this.outcomes.push(outcome),
 			background,
 			clock,
 			log,
@@ -65,10 +67,14 @@ export class SettlementScene implements PaymentReader {
 		return this.blocks.get(hash) ?? null;
 	}
 
-	async brought(hash: string, _block: PaidBlock, transfers: bigint): Promise<bigint> {
+	async canonicalHash(): Promise<string | null> {
+		return null;
+	}
+
+	async brought(hash: string) {
 		if (this.unreadable.has(hash)) throw new UpstreamError("timeout");
 		if (this.broken) throw new TypeError("a fault of ours");
-		return this.proceeds.get(hash) ?? transfers;
+		return { fees: 0n, transfers: this.proceeds.get(hash) ?? null };
 	}
 
 	/** A transaction that was mined in block 101; `sent` are the backruns that went out behind it, in this order. */
@@ -102,7 +108,13 @@ export class SettlementScene implements PaymentReader {
 				...one,
 			};
 		});
-		this.blocks.set(hash, { number, coinbase: COINBASE, baseFee: BASE_FEE, transactions });
+		this.blocks.set(hash, {
+			number,
+			timestamp: number * 12,
+			coinbase: COINBASE,
+			baseFee: BASE_FEE,
+			transactions,
+		});
 	}
 
 	async run(): Promise<void> {

@@ -4,13 +4,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { POOL_LIMITS, Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
+import { Pool, type PoolEntry } from "../../../../relay/pool/pool.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { type SeededRandom, seededRandom } from "../../shared/ethereum/seededRandom.ts";
 
 const SEEDS = [1, 2, 3, 4];
 const STEPS = 1_000;
-const LIMITS = { ...POOL_LIMITS, maxPerSender: 6, maxTotal: 14 };
+const MIB = 1024 * 1024;
+/** Of the whole pool and of one transaction; clients. In the one the pool fills up, in the other what may wait does. */
+const SIZES = [
+	{ maxBytes: 12 * MIB, bytes: MIB / 2, clients: 24 },
+	{ maxBytes: 128 * MIB, bytes: MIB, clients: 3 },
+];
+const BASE_FEES = [900n, 1_050n, 1_150n, 1_500n];
 const ACCOUNTS = [0, 1, 2].map(testAccount);
 const FEES = [100, 105, 110, 121, 140];
 
@@ -28,6 +34,12 @@ class Model {
 	readonly told = new Set<string>();
 	/** What the chain says. */
 	readonly nonces = new Map(ACCOUNTS.map(({ address }) => [address, 0n]));
+	readonly maxBytes: number;
+	baseFee = 0n;
+
+	constructor(maxBytes: number) {
+		this.maxBytes = maxBytes;
+	}
 
 	of(address: string): PoolEntry[] {
 		return this.entries
@@ -39,15 +51,44 @@ class Model {
 		const { tx } = transaction;
 		const own = this.of(tx.from);
 		const old = own.find((entry) => entry.transaction.tx.nonce === tx.nonce);
-		if (old === undefined) {
-			if (own.length >= LIMITS.maxPerSender) return "SENDER_FULL";
-			return this.entries.length >= LIMITS.maxTotal ? "POOL_FULL" : "added";
+		if (old !== undefined) {
+			const held = old.transaction.tx;
+			const dear = (fresh: bigint, before: bigint) => Number(fresh) >= Number(before) * 1.1 - 1e-9;
+			const may =
+				dear(tx.maxFeePerGas, held.maxFeePerGas) && dear(tx.maxPriorityFeePerGas, held.maxPriorityFeePerGas);
+			if (!may) return "UNDERPRICED";
 		}
-		const held = old.transaction.tx;
-		const dear = (fresh: bigint, before: bigint) => Number(fresh) >= Number(before) * 1.1 - 1e-9;
-		const may =
-			dear(tx.maxFeePerGas, held.maxFeePerGas) && dear(tx.maxPriorityFeePerGas, held.maxPriorityFeePerGas);
-		return may ? "replaced" : "UNDERPRICED";
+		const entry = { transaction } as PoolEntry;
+		const entries = [...this.entries.filter((other) => other !== old), entry];
+		const full = this.full(entries, transaction.origin, this.maxBytes / 16, this.maxBytes);
+		if (full !== null) return full;
+		const parked = this.parked(entries);
+		if (parked.includes(entry)) {
+			const waits = this.full(parked, transaction.origin, 4 * MIB, this.maxBytes / 2);
+			if (waits !== null) return waits;
+		}
+		return old === undefined ? "added" : "replaced";
+	}
+
+	full(entries: readonly PoolEntry[], client: string, mostOfClient: number, most: number): string | null {
+		const bytes = (some: readonly PoolEntry[]) =>
+			some.reduce((sum, { transaction }) => sum + transaction.tx.size + 512, 0);
+		if (bytes(entries.filter(({ transaction }) => transaction.origin === client)) > mostOfClient)
+			return "CLIENT_FULL";
+		return bytes(entries) > most ? "POOL_FULL" : null;
+	}
+
+	/** What can't be in the next block. */
+	parked(entries: readonly PoolEntry[]): readonly PoolEntry[] {
+		return entries.filter(({ transaction: { tx } }) => {
+			for (let nonce = this.nonce(tx.from); nonce <= tx.nonce; nonce += 1n) {
+				const link = entries.find(
+					(one) => one.transaction.tx.from === tx.from && one.transaction.tx.nonce === nonce,
+				);
+				if (link === undefined || link.transaction.tx.maxFeePerGas < this.baseFee) return true;
+			}
+			return false;
+		});
 	}
 
 	chain(address: string): { ready: string[]; waiting: string[] } {
@@ -74,14 +115,20 @@ class Model {
 	}
 }
 
-for (const seed of SEEDS) {
+for (const [i, seed] of SEEDS.entries()) {
+	const { maxBytes, bytes, clients } = SIZES[i % SIZES.length] ?? { maxBytes: 0, bytes: 0, clients: 1 };
+	const transactions = TRANSACTIONS.map((transaction, i) => ({
+		...transaction,
+		origin: `10.0.0.${i % clients}`,
+		tx: { ...transaction.tx, size: bytes - 512 },
+	}));
 	test(`the pool does what the model does, seed ${seed}`, () => {
 		const random = seededRandom(seed);
-		const pool = new Pool(LIMITS);
-		const model = new Model();
+		const pool = new Pool({ maxBytes });
+		const model = new Model(maxBytes);
 		const seen = new Set<string>();
 		for (let block = 1; block <= STEPS; block += 1) {
-			seen.add(step(random, pool, model, block));
+			seen.add(step(random, pool, model, block, transactions));
 			compare(pool, model, `seed ${seed}, step ${block}`);
 		}
 		// A run that never came to a corner would prove nothing about it.
@@ -89,8 +136,9 @@ for (const seed of SEEDS) {
 			"added",
 			"replaced",
 			"UNDERPRICED",
-			"SENDER_FULL",
-			"POOL_FULL",
+			"CLIENT_FULL",
+			...(clients > 3 ? ["POOL_FULL"] : []),
+			"priced",
 			"mined",
 			"reorged",
 		]) {
@@ -100,9 +148,27 @@ for (const seed of SEEDS) {
 }
 
 /** One random step on both; answers what it was. */
-function step(random: SeededRandom, pool: Pool, model: Model, block: number): string {
-	const kind = random.below(20);
-	if (kind < 12) return add(random, pool, model, block);
+function step(
+	random: SeededRandom,
+	pool: Pool,
+	model: Model,
+	block: number,
+	transactions: readonly PrivateTransaction[],
+): string {
+	const kind = random.below(21);
+	if (kind < 12) return add(random.pick(transactions), pool, model, block);
+	if (kind === 20) {
+		model.baseFee = random.pick(BASE_FEES);
+		pool.setNext({ number: block + 1, timestamp: 0, baseFee: model.baseFee, blobBaseFee: 1n, gasLimit: 1n });
+		const parked = model.parked(model.entries);
+		for (const { address } of ACCOUNTS) {
+			const first = model
+				.of(address)
+				.find(({ transaction }) => transaction.tx.nonce === model.nonce(address));
+			assert.equal(pool.canGoOut(address), first !== undefined && !parked.includes(first));
+		}
+		return "priced";
+	}
 	if (kind < 15) {
 		for (const entry of model.entries) if (random.below(2) === 0) entry.durable = true;
 		return "written";
@@ -136,8 +202,7 @@ function step(random: SeededRandom, pool: Pool, model: Model, block: number): st
 	return forward ? "mined" : "reorged";
 }
 
-function add(random: SeededRandom, pool: Pool, model: Model, block: number): string {
-	const transaction = random.pick(TRANSACTIONS);
+function add(transaction: PrivateTransaction, pool: Pool, model: Model, block: number): string {
 	const { tx } = transaction;
 	if (pool.get(tx.hash) !== undefined || tx.nonce < model.nonce(tx.from)) return "none";
 	const expected = model.add(transaction);

@@ -4,17 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import {
-	type AddOutcome,
-	POOL_LIMITS,
-	Pool,
-	type PoolEntry,
-	type PoolOptions,
-} from "../../../../relay/pool/pool.ts";
+import { type AddOutcome, Pool, type PoolEntry, type PoolOptions } from "../../../../relay/pool/pool.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 1_000_000_000;
+const MIB = 1024 * 1024;
 
 function account(nonce: number, block = 100, address = SENDER): AccountState {
 	return { address, block, nonce: BigInt(nonce), balance: 10n ** 20n, code: "none" };
@@ -41,7 +36,7 @@ function poolOf(
 	at: AccountState = account(0),
 	options?: Partial<PoolOptions>,
 ): Pool {
-	const pool = new Pool({ ...POOL_LIMITS, maxTotal: 1_000, ...options });
+	const pool = new Pool({ maxBytes: 256 * MIB, ...options });
 	for (const nonce of nonces) entryOf(pool.add(dearer(nonce, 0), at)).durable = true;
 	return pool;
 }
@@ -66,11 +61,11 @@ test("what was added is found by hash and by sender and nonce", () => {
 	assert.equal(pool.at(SENDER, 3n), entry);
 	assert.equal(pool.at(SENDER, 4n), undefined);
 	assert.equal(pool.at(testAccount(1).address, 3n), undefined);
-	assert.deepEqual([pool.size, pool.senders()], [1, [SENDER]]);
+	assert.deepEqual([pool.size, [...pool.senders()]], [1, [SENDER]]);
 	pool.remove(entry);
 	pool.remove(entry);
 	assert.equal(pool.get(transaction.tx.hash), undefined);
-	assert.deepEqual([pool.size, pool.senders()], [0, []]);
+	assert.deepEqual([pool.size, [...pool.senders()]], [0, []]);
 });
 
 test("a transaction is pending for those who ask once it is on disk", () => {
@@ -124,20 +119,156 @@ test("64 of one sender and no more, but a replacement is none more", () => {
 });
 
 test("a full pool says so, with a scope that boost takes for a fault, but replaces", () => {
-	const pool = poolOf([0, 1], account(0), { maxPerSender: 64, maxTotal: 2 });
-	const other = testAccount(1);
-	const outcome = pool.add(tx(0, { by: other }), account(0, 100, other.address));
+	const pool = poolOf([0], account(0), { maxBytes: 32 * MIB });
+	// Fifteen clients with all that they may have, and one with all but what is there already.
+	for (let client = 1; client <= 16; client += 1) {
+		const bytes = 2 * MIB - (client === 16 ? sizeOf(pool, 0) : 0);
+		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes }), "added");
+	}
+	const outcome = pool.add(made({ client: "10.0.0.17", bytes: 1_000 }), NEW);
 	assert.ok(outcome.outcome === "refused");
 	assert.deepEqual(outcome.rejection, {
 		code: "POOL_FULL",
 		message: "txpool is full",
 		data: { scope: "pool" },
 	});
-	assert.equal(pool.add(dearer(1, 10), account(0)).outcome, "replaced");
-	const last = pool.at(SENDER, 1n);
+	// What it replaces makes room for it, and what leaves makes room for anybody.
+	assert.equal(pool.add(dearer(0, 10), account(0)).outcome, "replaced");
+	const last = pool.at(SENDER, 0n);
 	assert.ok(last !== undefined);
 	pool.remove(last);
-	assert.equal(pool.add(tx(0, { by: other }), account(0, 100, other.address)).outcome, "added");
+	assert.equal(add(pool, { client: "10.0.0.17", bytes: 600 }), "added");
+});
+
+interface Made {
+	readonly client: string;
+	/** As the pool counts it. */
+	readonly bytes: number;
+	/** 0 unless said, of an account of its own at nonce 0. */
+	readonly nonce?: number;
+	readonly from?: string;
+	readonly fee?: bigint;
+	readonly blobFee?: bigint;
+}
+
+const NEW = account(0, 100, "0xnew");
+let senders = 0;
+
+/** One of a size, whose bytes nobody reads. */
+function made({ client, bytes, nonce = 0, from, fee = 1_000n, blobFee }: Made): PrivateTransaction {
+	senders += 1;
+	const fields = {
+		...{ from: from ?? `0x${senders}`, hash: `0xhash${senders}`, nonce: BigInt(nonce), size: bytes - 512 },
+		...{ maxFeePerGas: fee, maxPriorityFeePerGas: fee, maxFeePerBlobGas: blobFee ?? null },
+	};
+	const transaction = tx(0, {});
+	return { ...transaction, origin: client, tx: { ...transaction.tx, ...fields } };
+}
+
+/** Adds it; answers what came of that. */
+function add(pool: Pool, one: Made): string {
+	const transaction = made(one);
+	const outcome = pool.add(transaction, { ...NEW, address: transaction.tx.from });
+	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+}
+
+function sizeOf(pool: Pool, nonce: number): number {
+	return (pool.at(SENDER, BigInt(nonce))?.transaction.tx.size ?? 0) + 512;
+}
+
+test("a client has a sixteenth of the pool, whatever its keys, and others notice nothing", () => {
+	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
+	const [client, twin, other] = ["2001:db8:1:100::1", "2001:db8:1:1ff::2", "2001:db8:1:200::1"] as const;
+	assert.equal(add(pool, { client, bytes: MIB }), "added");
+	assert.equal(add(pool, { client: twin, bytes: MIB }), "added");
+	const outcome = pool.add(made({ client, bytes: 513 }), NEW);
+	assert.ok(outcome.outcome === "refused");
+	assert.deepEqual(outcome.rejection, {
+		code: "CLIENT_FULL",
+		message: "too many pending transactions from this client",
+		data: { scope: "client" },
+	});
+	assert.equal(add(pool, { client: other, bytes: 2 * MIB }), "added");
+});
+
+const NEXT = {
+	...{ number: 101, timestamp: 0, baseFee: 100n, blobBaseFee: 10n, gasLimit: 30_000_000n },
+};
+/** What can't be in the next block, and what can, for a client with 4 MiB of it; what comes of one more byte. */
+const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
+	["goes out", {}, "added"],
+	["is behind a gap", { nonce: 1 }, "CLIENT_FULL"],
+	["has a fee cap under the base fee", { fee: 99n }, "CLIENT_FULL"],
+	["has a fee cap at the base fee", { fee: 100n }, "added"],
+	["has a blob fee cap under the blob base fee", { blobFee: 9n }, "CLIENT_FULL"],
+	["is behind one that waits for its fee", { from: "0xdear", nonce: 1 }, "CLIENT_FULL"],
+	["is behind one that goes out", { from: "0xgood", nonce: 1 }, "added"],
+];
+
+for (const [name, one, expected] of PARKED) {
+	test(`4 MiB of a client's may wait; one more that ${name} is ${expected}`, () => {
+		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+		pool.setNext(NEXT);
+		const client = "10.0.0.1";
+		assert.equal(add(pool, { client, bytes: 4 * MIB - 1_000, nonce: 7 }), "added");
+		assert.equal(add(pool, { client, bytes: 1_000, from: "0xdear", fee: 99n }), "added");
+		assert.equal(add(pool, { client, bytes: 1_000, from: "0xgood" }), "added");
+		assert.equal(add(pool, { client, bytes: 513, ...one }), expected);
+		assert.equal(add(pool, { client: "10.0.0.2", bytes: 513, nonce: 9 }), "added");
+	});
+}
+
+test("half of the pool at most waits, however many clients it is of", () => {
+	const pool = poolOf([], account(0), { maxBytes: 128 * MIB });
+	for (let client = 0; client < 16; client += 1) {
+		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes: 4 * MIB, nonce: 1 }), "added");
+	}
+	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513, nonce: 1 }), "POOL_FULL");
+	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
+});
+
+test("what waits when the base fee has risen stays, and counts; when it has fallen it does not", () => {
+	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+	pool.setNext(NEXT);
+	const client = "10.0.0.1";
+	for (let i = 0; i < 10; i += 1) {
+		assert.equal(add(pool, { client, bytes: MIB, from: `0xrich${i}`, fee: 150n }), "added");
+	}
+	const waits = { client, bytes: 513, nonce: 5 };
+	assert.equal(add(pool, waits), "added");
+	pool.setNext({ ...NEXT, baseFee: 151n });
+	const canGoOut = () => [...pool.senders()].filter((sender) => pool.canGoOut(sender)).length;
+	assert.equal(canGoOut(), 0);
+	assert.equal(pool.size, 11);
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	pool.setNext(NEXT);
+	assert.equal(canGoOut(), 10);
+	assert.equal(add(pool, waits), "added");
+});
+
+test("what was there at a start, or comes back, counts without being asked", () => {
+	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
+	const entry = entryOf(poolOf([]).add(made({ client: "10.0.0.1", bytes: 3 * MIB }), NEW));
+	assert.ok(pool.insert(entry, 0n, 0));
+	assert.equal(add(pool, { client: "10.0.0.1", bytes: 513 }), "CLIENT_FULL");
+	pool.remove(entry);
+	assert.equal(add(pool, { client: "10.0.0.1", bytes: 513 }), "added");
+});
+
+test("a gap that closes, or a nonce that is used, frees the share of what waited behind it", () => {
+	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+	const client = "10.0.0.1";
+	for (const nonce of [1, 2]) {
+		assert.equal(add(pool, { client, bytes: 2 * MIB, from: "0xgap", nonce }), "added");
+	}
+	const waits = { client, bytes: 513, nonce: 5 };
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	pool.use("0xgap", 0n, 101);
+	assert.equal(add(pool, waits), "added");
+	pool.setAccount(account(0, 102, "0xgap"));
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	assert.equal(add(pool, { client, bytes: 513, from: "0xgap", nonce: 0 }), "added");
+	assert.equal(add(pool, waits), "added");
 });
 
 test("nonces without a gap are ready, the rest waits, in order whatever the order of arrival", () => {
@@ -233,5 +364,5 @@ test("the state of a sender that has nothing here is no news", () => {
 	const pool = poolOf([]);
 	assert.deepEqual(pool.setAccount(account(9)), []);
 	pool.rewind(1);
-	assert.deepEqual(pool.senders(), []);
+	assert.deepEqual([...pool.senders()], []);
 });

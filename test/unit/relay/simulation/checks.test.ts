@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Wallet } from "ethers";
-import { checkChain, findBlockProblem, findFundsProblem } from "../../../../relay/simulation/checks.ts";
+import {
+	checkTransactions,
+	findBlockProblem,
+	findFundsProblem,
+} from "../../../../relay/simulation/checks.ts";
 import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization, DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import { BLOCK, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
+import { BLOCK, fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
 
 describe("what a block takes", () => {
 	const rows = [
@@ -74,30 +78,45 @@ describe("what a gas costs", () => {
 });
 
 describe("a chain", () => {
+	const holding = (nonce: bigint, balance: bigint) => new Map([[SENDER, { nonce, balance }]]);
 	const nonces = (...list: number[]) => list.map((nonce) => fakeTransaction({ nonce: BigInt(nonce) }));
 
 	it("may run as a whole, or up to the first that may not", () => {
-		assert.deepEqual(checkChain(fakeRequest({ chain: nonces(0, 1, 2) })), { runnable: 3, problem: null });
-		const gap = checkChain(fakeRequest({ chain: nonces(0, 2, 3) }));
+		assert.deepEqual(checkTransactions(fakeRequest({ transactions: nonces(0, 1, 2) })), {
+			runnable: 3,
+			problem: null,
+		});
+		const gap = checkTransactions(fakeRequest({ transactions: nonces(0, 2, 3) }));
 		assert.equal(gap.runnable, 1);
 		assert.equal(gap.problem?.code, "NONCE_GAP");
-		assert.deepEqual(checkChain(fakeRequest({ chain: [] })), { runnable: 0, problem: null });
+		assert.deepEqual(checkTransactions(fakeRequest({ transactions: [] })), { runnable: 0, problem: null });
 	});
 
 	it("is checked for funds at its front alone", () => {
-		assert.equal(checkChain(fakeRequest({ balance: 1_999_999n })).problem?.code, "INSUFFICIENT_FUNDS");
-		const request = fakeRequest({ chain: nonces(0, 1), balance: 2_000_000n });
-		assert.deepEqual(checkChain(request), { runnable: 2, problem: null });
+		assert.equal(
+			checkTransactions(fakeRequest({ accounts: holding(0n, 1_999_999n) })).problem?.code,
+			"INSUFFICIENT_FUNDS",
+		);
+		const request = fakeRequest({ transactions: nonces(0, 1), accounts: holding(0n, 2_000_000n) });
+		assert.deepEqual(checkTransactions(request), { runnable: 2, problem: null });
 	});
 
 	it("names the nonce before the funds", () => {
-		assert.equal(checkChain(fakeRequest({ nonce: 1n, balance: 0n })).problem?.code, "NONCE_TOO_LOW");
+		assert.equal(
+			checkTransactions(fakeRequest({ accounts: holding(1n, 0n) })).problem?.code,
+			"NONCE_TOO_LOW",
+		);
 	});
 
 	describe("with a backrun behind it", () => {
 		const stranger = "0x0000000000000000000000000000000000000b1d";
 		const check = (tx: Partial<DecodedTransaction>, nonce: bigint, balance = 0n) =>
-			checkChain(fakeRequest({ chain: nonces(0, 1), backrun: { tx: fakeTransaction(tx), nonce, balance } }));
+			checkTransactions(
+				fakeRequest({
+					transactions: [...nonces(0, 1), fakeTransaction(tx)],
+					accounts: new Map([...holding(0n, 1_000_000_000n), [stranger, { nonce, balance }]]),
+				}),
+			);
 
 		it("takes its sender's own nonce, and its funds for what the chain may bring", () => {
 			assert.deepEqual(check({ from: stranger, nonce: 7n }, 7n), { runnable: 3, problem: null });
@@ -120,8 +139,9 @@ describe("a chain", () => {
 		});
 
 		it("is not looked at behind a chain that may not run", () => {
-			const backrun = { tx: fakeTransaction({ from: stranger, nonce: 9n }), nonce: 0n, balance: 0n };
-			const { runnable, problem } = checkChain(fakeRequest({ chain: nonces(0, 5), backrun }));
+			const transactions = [...nonces(0, 5), fakeTransaction({ from: stranger, nonce: 9n })];
+			const accounts = new Map([...holding(0n, 1_000_000_000n), [stranger, { nonce: 0n, balance: 0n }]]);
+			const { runnable, problem } = checkTransactions(fakeRequest({ transactions, accounts }));
 			assert.deepEqual([runnable, problem?.message], [1, "nonce too high: next nonce 1, tx nonce 5"]);
 		});
 
@@ -131,8 +151,9 @@ describe("a chain", () => {
 				[2_000_000n, undefined],
 				[1_999_999n, "INSUFFICIENT_FUNDS"],
 			] as const) {
-				const request = fakeRequest({ chain: [], balance: 0n, backrun: { tx, nonce: 0n, balance } });
-				assert.equal(checkChain(request).problem?.code, code);
+				const accounts = new Map([[stranger, { nonce: 0n, balance }]]);
+				const request = fakeRequest({ transactions: [tx], accounts });
+				assert.equal(checkTransactions(request).problem?.code, code);
 			}
 		});
 	});
@@ -169,7 +190,8 @@ describe("a chain", () => {
 			it(`${title}: the next nonce is ${next}`, () => {
 				const first = fakeTransaction({ type: 4, from, nonce: 7n, authorizationList });
 				const second = fakeTransaction({ from, nonce: 100n });
-				const { problem } = checkChain(fakeRequest({ sender: from, nonce: 7n, chain: [first, second] }));
+				const accounts = new Map([[from, { nonce: 7n, balance: 1_000_000_000n }]]);
+				const { problem } = checkTransactions(fakeRequest({ transactions: [first, second], accounts }));
 				assert.equal(problem?.message, `nonce too high: next nonce ${next}, tx nonce 100`);
 			});
 		}

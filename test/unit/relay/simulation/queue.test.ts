@@ -1,11 +1,18 @@
-// Requests of all priorities come in, while the simulations end when the test says so; the order, the answers and the
-// counts are checked. No time passes but by hand.
+// Whose simulation is next, what is not run and what is told of it. Simulations end when the test says so, and no time
+// passes but by hand.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SimulationOutcome, SimulationPriority } from "../../../../relay/domain/simulation.ts";
 import { SimulationQueue, type SimulationQueueOptions } from "../../../../relay/simulation/queue.ts";
-import { BLOCK, fakeRequest, HandClock, HeldSimulator, PASSED } from "../../../support/simulationFakes.ts";
+import {
+	BLOCK,
+	fakeRequest,
+	fakeTransaction,
+	HandClock,
+	HeldSimulator,
+	PASSED,
+} from "../../../support/simulationFakes.ts";
 
 const REVERTED: SimulationOutcome = {
 	ok: false,
@@ -15,6 +22,13 @@ const DOWN: SimulationOutcome = {
 	ok: false,
 	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
 };
+
+interface Asked {
+	readonly client?: string;
+	readonly number?: number;
+	readonly gas?: bigint;
+	readonly signal?: AbortSignal;
+}
 
 function setUp(options: SimulationQueueOptions = {}) {
 	const clock = new HandClock();
@@ -31,9 +45,15 @@ function setUp(options: SimulationQueueOptions = {}) {
 	};
 	const queue = new SimulationQueue({ concurrency: 1, ...options }, { simulator, clock, metrics });
 	const answers: string[] = [];
-	/** Asks under a name; what it is answered appears in `answers`. */
-	const ask = (name: string, priority: SimulationPriority, number = BLOCK.number): Promise<void> =>
-		queue.simulate(fakeRequest({ sender: name, block: { ...BLOCK, number } }), priority).then(
+	/** Asks under a name; what it is answered appears in `answers`. All are one client's unless it is said. */
+	const ask = (name: string, priority: SimulationPriority, asked: Asked = {}): Promise<void> => {
+		const { client = "a", number = BLOCK.number, gas = 100_000n, signal } = asked;
+		const request = fakeRequest({
+			...{ client, priority, block: { ...BLOCK, number } },
+			...(signal === undefined ? {} : { signal }),
+			transactions: [fakeTransaction({ hash: name, gasLimit: gas })],
+		});
+		return queue.simulate(request).then(
 			([outcome]) => {
 				answers.push(`${name}: ${outcome?.ok ? "ok" : outcome?.error.message}`);
 			},
@@ -41,7 +61,8 @@ function setUp(options: SimulationQueueOptions = {}) {
 				answers.push(`${name}: threw ${thrown instanceof Error ? thrown.message : thrown}`);
 			},
 		);
-	const begun = () => simulator.running.map(({ request }) => request.sender);
+	};
+	const begun = () => simulator.running.map(({ request }) => request.transactions[0]?.hash);
 	/** Ends the i-th simulation that was begun, and lets what follows of it happen. */
 	const end = async (i: number, ...outcomes: SimulationOutcome[]) => {
 		simulator.running[i]?.end(outcomes.length === 0 ? [PASSED] : outcomes);
@@ -56,7 +77,7 @@ function settled(): Promise<void> {
 }
 
 describe("the order", () => {
-	it("is by priority, and among equals the order in which they came", async () => {
+	it("of one client is by priority, and among equals that in which they came", async () => {
 		const { ask, begun, end, queue } = setUp();
 		void ask("first", "held");
 		void ask("held 1", "held");
@@ -74,14 +95,38 @@ describe("the order", () => {
 		assert.equal(queue.waiting + queue.running, 0);
 	});
 
-	it("lets so many run at once and no more", async () => {
-		const { ask, begun, end, queue } = setUp({ concurrency: 3 });
-		for (let i = 0; i < 5; i++) void ask(`${i}`, "new");
-		assert.deepEqual(begun(), ["0", "1", "2"]);
-		assert.deepEqual([queue.running, queue.waiting], [3, 2]);
+	it("lets so many run at once and no more, half of them of a client that is alone", async () => {
+		const { ask, begun, end, queue } = setUp({ concurrency: 4 });
+		for (let i = 0; i < 5; i++) void ask(`a${i}`, "new");
+		assert.deepEqual(begun(), ["a0", "a1"]);
+		void ask("b0", "held", { client: "b" });
+		void ask("c0", "held", { client: "c" });
+		void ask("d0", "held", { client: "d" });
+		assert.deepEqual(begun(), ["a0", "a1", "b0", "c0"]);
+		assert.deepEqual([queue.running, queue.waiting], [4, 4]);
 		await end(1);
-		assert.deepEqual(begun(), ["0", "1", "2", "3"]);
-		assert.deepEqual([queue.running, queue.waiting], [3, 1]);
+		assert.deepEqual(begun().slice(4), ["d0"]);
+	});
+
+	it("is by turns of clients: 700 dear bids of one delay another's by nothing", async () => {
+		const { ask, begun, end } = setUp({ concurrency: 16 });
+		for (let i = 0; i < 700; i++) void ask(`dear ${i}`, "bid", { client: "attacker", gas: 16_000_000n });
+		assert.equal(begun().length, 8);
+		void ask("honest", "bid", { client: "honest", gas: 200_000n });
+		assert.equal(begun().at(-1), "honest");
+		await end(8);
+		void ask("again", "held", { client: "honest" });
+		assert.equal(begun().at(-1), "again");
+	});
+
+	it("is by gas: who asks for little goes before who asks for much", async () => {
+		const { ask, begun, end } = setUp();
+		void ask("first", "new", { client: "x" });
+		for (let i = 0; i < 3; i++) void ask(`dear ${i}`, "new", { client: "a", gas: 10_000_000n });
+		for (let i = 0; i < 9; i++) void ask(`cheap ${i}`, "bid", { client: "b", gas: 1_000_000n });
+		for (let i = 0; i < 13; i++) await end(i);
+		const cheap = Array.from({ length: 9 }, (_, i) => `cheap ${i}`);
+		assert.deepEqual(begun(), ["first", "dear 0", ...cheap, "dear 1", "dear 2"]);
 	});
 });
 
@@ -118,10 +163,34 @@ describe("a full queue", () => {
 
 	it("says it as NODE_UNAVAILABLE, so that it is tried again", async () => {
 		const { queue } = setUp({ capacity: 0 });
-		void queue.simulate(fakeRequest(), "new");
-		const outcomes = await queue.simulate(fakeRequest(), "new");
+		void queue.simulate(fakeRequest());
+		const outcomes = await queue.simulate(fakeRequest());
 		assert.deepEqual(outcomes, [{ ok: false, error: { code: "NODE_UNAVAILABLE", message: FULL } }]);
 	});
+});
+
+it("leaves the queue of others alone where one client's is full", async () => {
+	const { ask, answers } = setUp({ capacity: 3 });
+	void ask("running", "new");
+	for (let i = 0; i < 3; i++) void ask(`a${i}`, "new");
+	void ask("b0", "held", { client: "b" });
+	await settled();
+	assert.deepEqual(answers, ["a2: not simulated: too many simulations wait"]);
+});
+
+it("does not run what was withdrawn while it waited, or before", async () => {
+	const { ask, answers, begun, counts, end } = setUp();
+	const abort = new AbortController();
+	void ask("running", "bid", { signal: abort.signal });
+	void ask("replaced", "bid", { signal: abort.signal });
+	void ask("stays", "bid");
+	abort.abort();
+	void ask("late", "bid", { signal: abort.signal });
+	await end(0);
+	assert.deepEqual(begun(), ["running", "stays"]);
+	const withdrawn = "not simulated: it was withdrawn";
+	assert.deepEqual(answers.sort(), [`late: ${withdrawn}`, `replaced: ${withdrawn}`, "running: ok"]);
+	assert.deepEqual(counts, { "bid withdrawn": 2, "bid passed": 1 });
 });
 
 describe("a new head", () => {
@@ -129,10 +198,10 @@ describe("a new head", () => {
 
 	it("drops what waits for that block or an older one, and lets run what runs", async () => {
 		const { ask, answers, begun, counts, end, queue } = setUp();
-		void ask("running", "new", 100);
-		void ask("new 100", "new", 100);
-		void ask("held 100", "held", 100);
-		void ask("new 101", "new", 101);
+		void ask("running", "new", { number: 100 });
+		void ask("new 100", "new", { number: 100 });
+		void ask("held 100", "held", { number: 100 });
+		void ask("new 101", "new", { number: 101 });
 		queue.setHead(100);
 		await settled();
 		assert.deepEqual(answers, [`new 100: ${STALE}`, `held 100: ${STALE}`]);
@@ -145,10 +214,10 @@ describe("a new head", () => {
 	it("refuses what comes too late, until the head goes back", async () => {
 		const { ask, answers, begun, queue } = setUp();
 		queue.setHead(100);
-		await ask("late", "new", 100);
+		await ask("late", "new", { number: 100 });
 		assert.deepEqual(answers, [`late: ${STALE}`]);
 		queue.setHead(99);
-		void ask("in time", "new", 100);
+		void ask("in time", "new", { number: 100 });
 		assert.deepEqual(begun(), ["in time"]);
 	});
 });

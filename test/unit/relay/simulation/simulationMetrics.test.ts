@@ -14,21 +14,21 @@ it("has all series from the start, and shows what is recorded", async () => {
 	const zeros = before
 		.split("\n")
 		.filter((line) => line.startsWith("relay_simulations_total{") && line.endsWith(" 0"));
-	assert.equal(zeros.length, 4 * 7);
-	for (const engine of ["eth_simulateV1", "debug_traceCall", "eth_call"]) {
+	assert.equal(zeros.length, 4 * 8);
+	for (const engine of ["eth_simulateV1", "debug_traceCall"]) {
 		assert.ok(before.includes(`relay_simulation_engine_runs_total{engine="${engine}"} 0`));
 	}
 	metrics.jobs({ priority: "held", outcome: "late" });
 	metrics.waited({ priority: "new" }, 0.3);
 	metrics.ran({ priority: "again" }, 0.3);
-	metrics.runs({ engine: "eth_call" });
+	metrics.runs({ engine: "debug_traceCall" });
 	queue.waiting = 7;
 	const after = await registry.text();
 	for (const line of [
 		'relay_simulations_total{priority="held",outcome="late"} 1',
 		'relay_simulation_wait_seconds_sum{priority="new"} 0.3',
 		'relay_simulation_seconds_count{priority="again"} 1',
-		'relay_simulation_engine_runs_total{engine="eth_call"} 1',
+		'relay_simulation_engine_runs_total{engine="debug_traceCall"} 1',
 		"relay_simulation_queue_length 7",
 		"relay_simulations_running 2",
 	]) {

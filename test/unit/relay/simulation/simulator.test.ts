@@ -1,217 +1,241 @@
-// Engines that say what the test wants come in; which of them was asked, and what came of it, is checked. Backruns have
-// a file of their own.
+// What the simulator asks a node, and what it makes of a node that is a block behind, gives little gas, or takes not all.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Engine, NodeAnswer } from "../../../../relay/simulation/engines/engine.ts";
-import { createSimulator } from "../../../../relay/simulation/simulator.ts";
-import { type RpcAnswer, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import type { SimulationRequest } from "../../../../relay/domain/simulation.ts";
+import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
+import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { type Answer, NodeError, ScriptedNode } from "../../../support/scriptedNode.ts";
 import { BLOCK, fakeRequest, fakeTransaction, HandClock } from "../../../support/simulationFakes.ts";
-import {
-	nodeDown,
-	ok,
-	outOfGas,
-	play,
-	ran,
-	refused,
-	type Scene,
-	three,
-	unknown,
-	vague,
-} from "../../../support/simulationPlay.ts";
 
-describe("the choice of an engine", () => {
-	const rich = 1_000_000_000n;
-	const passes = ran(ok(rich), ok(rich), ok());
-	const rows: readonly (readonly [
-		title: string,
-		engines: Scene["engines"],
-		told: string[],
-		asked: string[],
-	])[] = [
-		["is the first one", [passes, null, null], ["ok", "ok", "ok"], ["eth_simulateV1 3"]],
-		[
-			"is the next one where the first refuses",
-			[refused, passes, null],
-			["ok", "ok", "ok"],
-			["eth_simulateV1 3", "debug_traceCall 3"],
-		],
-		[
-			"may be one that runs the first transaction alone",
-			[refused, refused, ran(ok())],
-			["ok"],
-			["eth_simulateV1 3", "debug_traceCall 3", "eth_call 3"],
-		],
-		[
-			"is nobody where all refuse",
-			[refused, refused, refused],
-			["NODE_UNAVAILABLE: the node gave no verdict"],
-			["eth_simulateV1 3", "debug_traceCall 3", "eth_call 3"],
-		],
-		["is nobody where there is none", [], ["NODE_UNAVAILABLE: the node gave no verdict"], []],
-		[
-			"is not changed by a node that fails",
-			[ran(nodeDown), null, null],
-			["NODE_UNAVAILABLE: the node gave no verdict"],
-			["eth_simulateV1 3"],
-		],
-	];
-	for (const [title, engines, told, asked] of rows) {
-		it(title, async () => {
-			const played = await play({ engines });
-			assert.deepEqual(played.told, told);
-			assert.deepEqual(played.asked, asked);
-			const last = asked.at(-1)?.split(" ")[0];
-			assert.deepEqual(played.runs, engines.every((one) => one === refused) ? [] : [last]);
-		});
-	}
+const ABLE = { simulates: true, gasCap: 50_000_000n };
+const three = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce, hash: `0x0${nonce}` }));
+const passed = { status: "0x1", gasUsed: "0x5208", returnData: "0x", logs: [] };
+const balances = (coinbase: number, sender: number) => ({
+	...passed,
+	returnData: `0x${[coinbase, sender].map((wei) => wei.toString(16).padStart(64, "0")).join("")}`,
 });
 
-describe("a failure without a reason", () => {
-	const rich = 1_000_000_000n;
-	const rows: readonly (readonly [
-		title: string,
-		engines: Scene["engines"],
-		told: string[],
-		asked: string[],
-	])[] = [
-		[
-			"is explained by the next engine, on the chain up to there",
-			[vague(ok(rich), unknown), ran(ok(rich), outOfGas), null],
-			["ok", "OUT_OF_GAS: out of gas"],
-			["eth_simulateV1 3", "debug_traceCall 2"],
-		],
-		[
-			"is explained by an engine for single transactions only where it is the first",
-			[vague(unknown), refused, ran(outOfGas)],
-			["OUT_OF_GAS: out of gas"],
-			["eth_simulateV1 3", "debug_traceCall 1", "eth_call 1"],
-		],
-		[
-			"stays as it is where nobody can run so far",
-			[vague(ok(rich), unknown), refused, null],
-			["ok", "EXECUTION_FAILED: execution failed"],
-			["eth_simulateV1 3", "debug_traceCall 2"],
-		],
-		[
-			"stays where the next one knows no more",
-			[vague(unknown), vague(unknown), ran(ok())],
-			["EXECUTION_FAILED: execution failed"],
-			["eth_simulateV1 3", "debug_traceCall 1", "eth_call 1"],
-		],
-		[
-			"stays where the node fails meanwhile",
-			[vague(unknown), ran(nodeDown), ran(nodeDown)],
-			["EXECUTION_FAILED: execution failed"],
-			["eth_simulateV1 3", "debug_traceCall 1", "eth_call 1"],
-		],
-	];
-	for (const [title, engines, told, asked] of rows) {
-		it(title, async () => {
-			const played = await play({ engines });
-			assert.deepEqual(played.told, told);
-			assert.deepEqual(played.asked, asked);
-		});
+interface Simulated {
+	readonly blockStateCalls: readonly {
+		readonly blockOverrides: Readonly<Record<string, string>>;
+		readonly stateOverrides?: object;
+		readonly calls: readonly { readonly nonce?: string; readonly gas?: string }[];
+	}[];
+	readonly validation: boolean;
+}
+const simulatedOf = (params: readonly unknown[]) => params[0] as Simulated;
+
+/** Passes everything; the coinbase holds 1,000 wei more for each transaction. */
+const passes: Answer = (params) =>
+	simulatedOf(params).blockStateCalls.map(({ calls }, i, all) => ({
+		calls:
+			i === all.length - 1
+				? [balances(1_000 * all.slice(0, -1).reduce((sum, block) => sum + block.calls.length, 0), 0)]
+				: calls.map(() => passed),
+	}));
+
+async function run(
+	answers: Record<string, Answer>,
+	request: Partial<SimulationRequest> = {},
+	options: Partial<SimulatorOptions> = {},
+) {
+	const node = new ScriptedNode(answers);
+	const clock = new HandClock();
+	const runs: string[] = [];
+	const simulator = createSimulator(
+		{ ...ABLE, ...options },
+		{ node, clock, onRun: ({ engine }) => runs.push(engine) },
+	);
+	const running = simulator.simulate(fakeRequest({ transactions: three, ...request }));
+	let over = false;
+	void running.finally(() => {
+		over = true;
+	});
+	while (!over) {
+		await new Promise((resolve) => setImmediate(resolve));
+		clock.advance(5);
 	}
+	const outcomes = await running;
+	const told = outcomes.map((outcome) =>
+		outcome.ok ? "ok" : `${outcome.error.code}: ${outcome.error.message}`,
+	);
+	return { node, outcomes, told, runs, asked: node.calls.map(({ params }) => simulatedOf(params)) };
+}
+
+describe("the question", () => {
+	it("is one, of the very block, with the node's own checks and nothing put into the state", async () => {
+		const { told, asked, runs } = await run({ eth_simulateV1: passes });
+		assert.deepEqual([told, runs], [["ok", "ok", "ok"], ["eth_simulateV1"]]);
+		const [{ blockStateCalls = [], validation = false } = {}] = asked;
+		assert.deepEqual([asked.length, blockStateCalls.length, validation], [1, 2, true]);
+		const [block, behind] = blockStateCalls;
+		const { prevRandao, beaconRoot, ...overrides } = block?.blockOverrides ?? {};
+		assert.deepEqual(overrides, {
+			...{ number: "0x64", time: "0x6553f10c", gasLimit: "0x1c9c380", feeRecipient: BLOCK.feeRecipient },
+			...{ baseFeePerGas: "0xa", blobBaseFee: "0x3" },
+		});
+		assert.deepEqual([block?.stateOverrides, block?.calls.length], [{}, 3]);
+		assert.deepEqual([behind?.blockOverrides.number, behind?.calls.length], ["0x65", 1]);
+	});
+
+	it("has another prevrandao each time, the same for all of one simulation", async () => {
+		const seen = new Set<unknown>();
+		for (let i = 0; i < 3; i++) {
+			const { asked } = await run({ eth_simulateV1: passes }, { measured: true });
+			const drawn = asked.map(({ blockStateCalls: [block] }) => block?.blockOverrides.prevRandao ?? "");
+			assert.deepEqual([drawn.length, drawn[0] === drawn[1]], [2, true]);
+			assert.match(drawn[0] ?? "", /^0x[0-9a-f]{64}$/);
+			seen.add(drawn[0]);
+		}
+		assert.equal(seen.size, 3);
+	});
+
+	it("is asked twice for a measured one, the second time without it", async () => {
+		const { outcomes, asked } = await run({ eth_simulateV1: passes }, { measured: true });
+		assert.deepEqual(
+			asked.map(({ blockStateCalls: [block] }) => block?.calls.length),
+			[3, 2],
+		);
+		// A tip of one wei for each of 21,000 gas is more than the 1,000 wei that came.
+		const free = three.map((tx) => ({ ...tx, maxPriorityFeePerGas: 0n, maxFeePerGas: 10n }));
+		const untipped = (await run({ eth_simulateV1: passes }, { transactions: free, measured: true })).outcomes;
+		assert.deepEqual(
+			[...outcomes, ...untipped].map((outcome) => outcome.ok && outcome.paid),
+			[null, null, 0n, null, null, 1_000n],
+		);
+	});
+
+	it("has the empty blocks between the state and a block ahead, with times of their own", async () => {
+		const block = { ...BLOCK, number: 103, timestamp: 1_006, parentHash: `0x${"ab".repeat(32)}` };
+		const { told, asked } = await run({ eth_simulateV1: passes }, { block });
+		assert.deepEqual(told, ["ok", "ok", "ok"]);
+		assert.deepEqual(
+			asked[0]?.blockStateCalls.map(({ blockOverrides: { number, time }, calls }) =>
+				[number, time, calls.length].map(Number),
+			),
+			[
+				[100, 1_003, 0],
+				[101, 1_004, 0],
+				[102, 1_005, 0],
+				[103, 1_006, 3],
+				[104, 1_018, 1],
+			],
+		);
+		// The head's hash, where contracts look for it.
+		const history = "0x0000f90827f1c53a10cb7a02335b175320002935";
+		const slot = `0x${"63".padStart(64, "0")}`;
+		const written = { [history]: { stateDiff: { [slot]: block.parentHash } } };
+		assert.deepEqual(asked[0]?.blockStateCalls[3]?.stateOverrides, written);
+	});
+});
+
+describe("a node that does not have the block yet", () => {
+	const missing = new NodeError(-32000, "header not found");
+
+	it("is asked again until it has it", async () => {
+		let asked = 0;
+		const late: Answer = (params) => {
+			asked += 1;
+			if (asked < 5) throw missing;
+			return passes(params);
+		};
+		assert.deepEqual((await run({ eth_simulateV1: late })).told, ["ok", "ok", "ok"]);
+		assert.equal(asked, 5);
+	});
+
+	it("has given no verdict when it takes too long", async () => {
+		const never: Answer = () => {
+			throw missing;
+		};
+		const { told, node } = await run({ eth_simulateV1: never });
+		assert.deepEqual(told, ["NODE_UNAVAILABLE: the node gave no verdict"]);
+		assert.ok(node.calls.length > 5 && node.calls.length < 30, `${node.calls.length} calls`);
+	});
+});
+
+describe("a node that gives little gas", () => {
+	/** Each asks for 100,000 gas and uses 21,000: the second has not all of it. */
+	const options = { gasCap: 120_000n };
+	const fails: Answer = (params) =>
+		(passes(params) as { calls: object[] }[]).map(({ calls }, i) => ({
+			calls: i === 0 ? calls.map((call, place) => (place === 1 ? { ...call, status: "0x0" } : call)) : calls,
+		}));
+	const diff: Answer = () => ({ pre: {}, post: { "0x5e4": { nonce: 1 } } });
+
+	it("is asked for the rest on the state that it traces behind the first part", async () => {
+		const { told, node } = await run({ eth_simulateV1: fails, debug_traceCall: diff }, {}, options);
+		assert.deepEqual(told, ["ok", "ok", "ok"]);
+		const methods = ["eth_simulateV1", "debug_traceCall"];
+		assert.deepEqual(node.asked, [...methods, ...methods, "eth_simulateV1"]);
+		const states = node.calls
+			.filter(({ method }) => method === "eth_simulateV1")
+			.map(({ params }) => simulatedOf(params).blockStateCalls[0]?.stateOverrides);
+		assert.deepEqual(states, [{}, { "0x5e4": { nonce: "0x1" } }, { "0x5e4": { nonce: "0x1" } }]);
+	});
+
+	it("is not believed that one fails where it does not trace, but that one passes", async () => {
+		const failing = await run({ eth_simulateV1: fails }, {}, options);
+		const error = "NODE_UNAVAILABLE: not simulated: it needs more gas than the node gives a simulation";
+		assert.deepEqual(failing.told, ["ok", error]);
+		const passing = await run({ eth_simulateV1: passes }, { measured: true }, options);
+		assert.deepEqual(passing.told, ["ok", "ok", "ok"]);
+		assert.equal(passing.outcomes[2]?.ok === true && passing.outcomes[2].paid, null);
+	});
 });
 
 describe("the relay's own rules", () => {
 	it("spare the node what can't run anyway", async () => {
-		const played = await play({ request: { nonce: 1n }, engines: [null] });
-		assert.deepEqual(played.told, ["NONCE_TOO_LOW: nonce too low: next nonce 1, tx nonce 0"]);
+		const accounts = new Map([[three[0]?.from ?? "", { nonce: 1n, balance: 10n ** 18n }]]);
+		const { told, node } = await run({}, { accounts });
+		assert.deepEqual(told, ["NONCE_TOO_LOW: nonce too low: next nonce 1, tx nonce 0"]);
+		assert.equal(node.calls.length, 0);
 	});
 
-	it("cut a chain, and tell of the cut only where all before it passed", async () => {
-		const chain = [three[0], three[1], fakeTransaction({ nonce: 7n })].filter((tx) => tx !== undefined);
-		const passes = await play({ request: { chain }, engines: [ran(ok(1_000_000_000n), ok())] });
-		assert.deepEqual(passes.told, ["ok", "ok", "NONCE_GAP: nonce too high: next nonce 2, tx nonce 7"]);
-		assert.deepEqual(passes.asked, ["eth_simulateV1 2"]);
-		const failing = await play({ request: { chain }, engines: [ran(ok(1_000_000_000n), outOfGas)] });
-		assert.deepEqual(failing.told, ["ok", "OUT_OF_GAS: out of gas"]);
-		const single = await play({ request: { chain }, engines: [refused, refused, ran(ok())] });
-		assert.deepEqual(single.told, ["ok"]);
-	});
-
-	it("ask for the highest cost at each step, whatever the node thinks of it", async () => {
-		const played = await play({ engines: [ran(ok(2_000_000n), ok(1_999_999n), ok())] });
-		const amounts = "balance 1999999, tx cost 2000000, overshot 1";
-		const message = `insufficient funds for gas * price + value: ${amounts}`;
-		assert.deepEqual(played.told, ["ok", "ok", `INSUFFICIENT_FUNDS: ${message}`]);
-	});
-
-	it("ask the node of nothing for an empty chain", async () => {
-		assert.deepEqual((await play({ request: { chain: [] }, engines: [null] })).told, []);
-	});
-
-	it("assume some ether at a coinbase that nobody has, another amount each time, and nothing of a known one", async () => {
-		const overridesOf = async (fixedFeeRecipient: boolean) =>
-			(await play({ options: { fixedFeeRecipient }, engines: [ran(ok())] })).requests[0]?.overrides;
-		assert.deepEqual(await overridesOf(true), {});
-		const drawn = [await overridesOf(false), await overridesOf(false)].map((overrides) => {
-			assert.deepEqual(Object.keys(overrides ?? {}), [BLOCK.feeRecipient]);
-			return BigInt(overrides?.[BLOCK.feeRecipient]?.balance ?? 0);
-		});
-		for (const wei of drawn) assert.ok(wei >= 10n ** 16n && wei < 101n * 10n ** 18n, `${wei}`);
-		assert.notEqual(drawn[0], drawn[1]);
+	it("cut what can't run, and tell of the cut where all before it passed", async () => {
+		const transactions = [...three.slice(0, 2), fakeTransaction({ nonce: 7n })];
+		const { told, asked } = await run({ eth_simulateV1: passes }, { transactions, measured: true });
+		assert.deepEqual(told, ["ok", "ok", "NONCE_GAP: nonce too high: next nonce 2, tx nonce 7"]);
+		assert.deepEqual(
+			asked.map(({ blockStateCalls: [block] }) => block?.calls.length),
+			[2],
+		);
 	});
 });
 
-describe("the time of a simulation", () => {
-	/** An engine that asks the node twice, on a clock that the node moves by `ms` with each answer. */
-	async function askTwice(answer: () => RpcAnswer, ms: number) {
-		const clock = new HandClock();
-		const given: number[] = [];
-		const answers: NodeAnswer["kind"][] = [];
-		const engine: Engine = {
-			name: "eth_simulateV1",
-			sequences: true,
-			events: true,
-			probe: { method: "", params: [] },
-			probed: () => true,
-			async run(_, ask) {
-				answers.push(
-					(await ask({ method: "a", params: [] })).kind,
-					(await ask({ method: "b", params: [] })).kind,
-				);
-				return ran(ok());
+describe("what a node can do", () => {
+	const TIME_AND_FEE = `0x${"fffffffe".padStart(64, "0")}${"1ee3a".padStart(64, "0")}`;
+	const answering =
+		(words: string): Answer =>
+		() => [{ calls: [{ ...passed, returnData: words }] }];
+	const able =
+		(left: bigint): Answer =>
+		(params) =>
+			simulatedOf(params).validation
+				? answering(TIME_AND_FEE)(params)
+				: answering(`0x${left.toString(16).padStart(64, "0")}`)(params);
+	const rows: readonly (readonly [title: string, answers: Record<string, Answer>, expected: unknown])[] = [
+		["all of it, with a cap", { eth_simulateV1: able(49_978_998n) }, ABLE],
+		["nothing of it", {}, { ...ABLE, simulates: false }],
+		[
+			"nothing that is of use: the fee is not shown",
+			{ eth_simulateV1: answering("0x") },
+			{ ...ABLE, simulates: false },
+		],
+		[
+			"that is not known, since it fails",
+			{
+				eth_simulateV1: () => {
+					throw new NodeError(-32603, "internal error");
+				},
 			},
-		};
-		const node = {
-			async call(_: unknown, timeoutMs: number) {
-				given.push(timeoutMs);
-				clock.advance(ms);
-				return answer();
-			},
-		};
-		const dependencies = { node, engines: [engine], clock, log: silentLogger, onRun() {} };
-		await createSimulator({ fixedFeeRecipient: true }, dependencies).simulate(fakeRequest());
-		return { given, answers };
+			ABLE,
+		],
+	];
+	for (const [title, answers, expected] of rows) {
+		it(title, async () => {
+			assert.deepEqual(await nodeAbilities(new ScriptedNode(answers), "some", silentLogger), expected);
+		});
 	}
-
-	it("is one for all its calls", async () => {
-		const { given, answers } = await askTwice(() => ({ ok: true, result: null }), 1_500);
-		assert.deepEqual(given, [2_000, 500]);
-		assert.deepEqual(answers, ["result", "result"]);
-	});
-
-	it("ends it: nothing is asked any more", async () => {
-		const { given, answers } = await askTwice(() => ({ ok: true, result: null }), 2_000);
-		assert.deepEqual(given, [2_000]);
-		assert.deepEqual(answers, ["result", "fault"]);
-	});
-
-	it("is not needed to see a fault", async () => {
-		const fault = () => {
-			throw new UpstreamError("unreachable");
-		};
-		assert.deepEqual((await askTwice(fault, 1)).answers, ["fault", "fault"]);
-	});
-
-	it("does not hide a defect of ours", async () => {
-		const defect = () => {
-			throw new TypeError("a defect");
-		};
-		await assert.rejects(askTwice(defect, 1), TypeError);
-	});
 });

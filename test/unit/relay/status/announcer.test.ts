@@ -63,8 +63,8 @@ const included = (reverted: boolean): TxEvent => ({
 const EVENTS: readonly TxEvent[] = [
 	...[{ type: "received", ...BLOCK } as const, { type: "ready", ...BLOCK } as const],
 	...[
-		{ type: "queued", at, reason: "nonceGap" } as const,
-		{ type: "queued", at, reason: "behindHeld" } as const,
+		{ type: "queued", at, block: 100, reason: "nonceGap" } as const,
+		{ type: "queued", at, block: 100, reason: "behindHeld" } as const,
 	],
 	{ type: "simulated", ...BLOCK, gasUsed: 21_000 },
 	...[failed("a"), failed("b"), failed("b", "0x08")],

@@ -32,7 +32,7 @@ const cancel = (builder: string, answer: "accepted" | "rejected" | "timeout", ms
 /** Shared or not, everything that the page hides is in it. */
 const LIFE: readonly TxEvent[] = [
 	{ type: "received", at, block: 100 },
-	{ type: "queued", at, reason: "behindHeld" },
+	{ type: "queued", at, block: 100, reason: "behindHeld" },
 	{ type: "ready", at, block: 101 },
 	{ type: "simulated", at, block: 101, gasUsed: 21_000 },
 	{ type: "shared", at },
@@ -40,7 +40,7 @@ const LIFE: readonly TxEvent[] = [
 	{ type: "broadcast", at, block: 101 },
 	{ type: "bundled", at, block: 101, bundle: "0xb", backrun: "0xc", bid: "5", builders: ["a"] },
 	{ type: "delivered", at, block: 101, builder: "a", kind: "bundle", answer: "accepted", ms: 9 },
-	{ type: "queued", at, reason: "nonceGap" },
+	{ type: "queued", at, block: 100, reason: "nonceGap" },
 	{ type: "ready", at, block: 101 },
 	{ type: "simulated", at, block: 102, gasUsed: 21_001 },
 	{ type: "replaced", at, block: 102, by: OTHER, builders: ["a", "b"], discreet: true },

@@ -60,7 +60,7 @@ test("events of nobody and illegal ones change nothing and are told to nobody; t
 	ledger.emit(one.record.hash, { type: "reorged", at: 2, block: 100 });
 	assert.equal(one.record.stage, "PENDING");
 	assert.deepEqual(told, []);
-	assert.deepEqual(ledger.takeChanged(true), []);
+	assert.deepEqual(ledger.takeChanged(true, 200), []);
 	assert.deepEqual(logged, [
 		`illegal transition {"hash":"${one.record.hash}","stage":"PENDING","code":"reorged"}`,
 	]);
@@ -73,18 +73,18 @@ test("what changed is taken once; deliveries alone wait for more", () => {
 	ledger.open(two);
 	ledger.emit(one.record.hash, broadcast);
 	ledger.emit(two.record.hash, delivered);
-	assert.deepEqual(ledger.takeChanged(false), [one.record]);
-	assert.deepEqual(ledger.takeChanged(false), []);
-	assert.deepEqual(ledger.takeChanged(true), [two.record]);
-	assert.deepEqual(ledger.takeChanged(true), []);
+	assert.deepEqual(ledger.takeChanged(false, 200), [one.record]);
+	assert.deepEqual(ledger.takeChanged(false, 200), []);
+	assert.deepEqual(ledger.takeChanged(true, 200), [two.record]);
+	assert.deepEqual(ledger.takeChanged(true, 200), []);
 	ledger.emit(two.record.hash, delivered);
 	ledger.emit(two.record.hash, ready);
-	assert.deepEqual(ledger.takeChanged(true), [two.record]);
+	assert.deepEqual(ledger.takeChanged(true, 200), [two.record]);
 });
 
 test("every change of stage, the start of a life and being shared must be written", () => {
 	const chain: readonly TxEvent[] = [
-		{ type: "queued", at: 2, reason: "nonceGap" },
+		{ type: "queued", at: 2, block: 100, reason: "nonceGap" },
 		ready,
 		ready,
 		{ type: "shared", at: 2 },
@@ -103,7 +103,7 @@ test("every change of stage, the start of a life and being shared must be writte
 	ledger.open(one);
 	for (const event of chain) {
 		ledger.emit(one.record.hash, event);
-		assert.deepEqual(ledger.takeChanged(false), [one.record], event.type);
+		assert.deepEqual(ledger.takeChanged(false, 200), [one.record], event.type);
 	}
 });
 
@@ -113,17 +113,17 @@ test("what went out behind it and what was paid must be written; that one more b
 	ledger.open(one);
 	const { hash } = one.record;
 	ledger.emit(hash, broadcast);
-	ledger.takeChanged(false);
+	ledger.takeChanged(false, 200);
 	ledger.emit(hash, { type: "bid", at: 3, bundle: "0xb" });
-	assert.deepEqual(ledger.takeChanged(false), []);
+	assert.deepEqual(ledger.takeChanged(false, 200), []);
 	const sent = { bundle: "0xb", backrun: "0xc", bid: "5" };
 	ledger.emit(hash, { type: "bundled", at: 3, block: 101, ...sent, builders: ["a"] });
-	assert.deepEqual(ledger.takeChanged(false), [one.record]);
+	assert.deepEqual(ledger.takeChanged(false, 200), [one.record]);
 	ledger.emit(hash, { type: "included", at: 4, block: 101, blockHash: "0xb", index: 0, reverted: false });
-	ledger.takeChanged(false);
+	ledger.takeChanged(false, 200);
 	const amounts = { brought: "6", cost: "0", owed: "5", paid: "5", payer: "0xd", recipient: "0xe" };
 	ledger.emit(hash, { type: "refunded", at: 5, block: 101, ...sent, ...amounts });
-	assert.deepEqual(ledger.takeChanged(false), [one.record]);
+	assert.deepEqual(ledger.takeChanged(false, 200), [one.record]);
 	assert.deepEqual([one.record.backruns, one.record.refund], [1, "5"]);
 	assert.deepEqual(
 		told.map(([type]) => type),
@@ -136,9 +136,9 @@ test("what could not be written comes again", () => {
 	const one = entry();
 	ledger.open(one);
 	ledger.emit(one.record.hash, broadcast);
-	const taken = ledger.takeChanged(false);
+	const taken = ledger.takeChanged(false, 200);
 	ledger.putBack(taken);
-	assert.deepEqual(ledger.takeChanged(false), taken);
+	assert.deepEqual(ledger.takeChanged(false, 200), taken);
 });
 
 test("what was forgotten is not written any more", () => {
@@ -150,7 +150,7 @@ test("what was forgotten is not written any more", () => {
 	ledger.close(one.record);
 	ledger.close(two.record);
 	ledger.close(entry(3).record);
-	assert.deepEqual([ledger.size, ledger.takeChanged(true)], [0, []]);
+	assert.deepEqual([ledger.size, ledger.takeChanged(true, 200)], [0, []]);
 });
 
 /** Expired and admitted anew: another record of the same hash, that goes on where the old one ended. */
@@ -169,7 +169,7 @@ test("one that is admitted anew is not written over by its former record", () =>
 	const fresh = anew(old);
 	ledger.open(fresh);
 	ledger.emit(fresh.record.hash, { ...ready, block: 201 });
-	assert.deepEqual(ledger.takeChanged(true), [fresh.record]);
+	assert.deepEqual(ledger.takeChanged(true, 200), [fresh.record]);
 });
 
 test("nor by its former record whose write failed in between", () => {
@@ -177,11 +177,11 @@ test("nor by its former record whose write failed in between", () => {
 	const old = entry();
 	ledger.open(old);
 	ledger.emit(old.record.hash, expired);
-	const taken = ledger.takeChanged(false);
+	const taken = ledger.takeChanged(false, 200);
 	const fresh = anew(old);
 	ledger.open(fresh);
 	ledger.putBack(taken);
-	assert.ok(!ledger.takeChanged(true).includes(old.record));
+	assert.ok(!ledger.takeChanged(true, 200).includes(old.record));
 });
 
 test("a preview is the record as it would be, and changes nothing", () => {
@@ -198,7 +198,7 @@ test("a preview is the record as it would be, and changes nothing", () => {
 	});
 	assert.deepEqual([preview?.stage, preview?.ended, preview?.events.length], ["REPLACED", "REPLACED", 2]);
 	assert.deepEqual(one.record, before);
-	assert.deepEqual([told, ledger.takeChanged(true)], [[], []]);
+	assert.deepEqual([told, ledger.takeChanged(true, 200)], [[], []]);
 	assert.equal(ledger.preview(one.record.hash, { type: "reorged", at: 2, block: 1 }), null);
 	assert.equal(ledger.preview("0xnobody", ready), null);
 });

@@ -86,7 +86,7 @@ test("a failing simulation is told with its reason while it fails, and not befor
 	};
 	assert.deepEqual(told({ type: "received", at: AT, block: 100 }), ["UNKNOWN", null]);
 	assert.deepEqual(told({ type: "simulationFailed", at: AT, block: 101, error }), ["FAILED", error]);
-	assert.deepEqual(told({ type: "queued", at: AT, reason: "nonceGap" }), ["UNKNOWN", null]);
+	assert.deepEqual(told({ type: "queued", at: AT, block: 100, reason: "nonceGap" }), ["UNKNOWN", null]);
 	assert.deepEqual(told({ type: "ready", at: AT, block: 102 }), ["UNKNOWN", null]);
 	assert.deepEqual(told({ type: "simulationFailed", at: AT, block: 102, error }), ["FAILED", error]);
 	assert.deepEqual(told({ type: "expired", at: AT, block: 127 }), ["FAILED", error]);

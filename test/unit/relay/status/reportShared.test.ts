@@ -25,7 +25,7 @@ function told(shared: boolean, events: readonly TxEvent[], known: readonly strin
 
 test("why it waited is told of one that nobody was shown, and not of a shared one: all of those look alike", () => {
 	const waiting = (reason: Extract<TxEvent, { type: "queued" }>["reason"]): TxEvent[] => [
-		{ type: "queued", at, reason },
+		{ type: "queued", at, block: 100, reason },
 		{ type: "ready", at, block: 101 },
 	];
 	const ready = { type: "ready", block: 101 };

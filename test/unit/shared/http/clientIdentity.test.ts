@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	addressReader,
-	networkOf,
+	clientOf,
 	normalAddress,
 	vouchedSigner,
 } from "../../../../shared/http/clientIdentity.ts";
@@ -148,19 +148,19 @@ test("addresses have one form", () => {
 	for (const [given, made] of rows) assert.equal(normalAddress(given), made, given);
 });
 
-test("one network is one client: IPv4 by address, IPv6 by its first 64 bits", () => {
+test("one network is one client: IPv4 by address, IPv6 by its first 56 bits", () => {
 	const rows: [string, string][] = [
 		["1.2.3.4", "1.2.3.4"],
 		["unknown", "unknown"],
-		["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
-		["2001:db8:1:2::6", "2001:db8:1:2::/64"],
-		["2001:db8::6", "2001:db8:0:0::/64"],
-		["2001:db8:0:0:1::", "2001:db8:0:0::/64"],
-		["::1", "0:0:0:0::/64"],
-		["::", "0:0:0:0::/64"],
-		["1::", "1:0:0:0::/64"],
+		["2001:db8:1:2:3:4:5:6", "2001:db8:1:0::/56"],
+		["2001:db8:1:2ff::6", "2001:db8:1:200::/56"],
+		["2001:db8::6", "2001:db8:0:0::/56"],
+		["2001:db8:0:ff:1::", "2001:db8:0:0::/56"],
+		["::1", "0:0:0:0::/56"],
+		["::", "0:0:0:0::/56"],
+		["1::", "1:0:0:0::/56"],
 	];
-	for (const [address, network] of rows) assert.equal(networkOf(address), network);
+	for (const [address, network] of rows) assert.equal(clientOf(address), network);
 });
 
 test("a signer is believed of who vouches for the client, and of nobody else", () => {

@@ -3,7 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
-import { metricsRoute, opsRoutes, type ReadinessCheck } from "../../../../shared/http/opsRoutes.ts";
+import {
+	guardedMetricsRoute,
+	metricsRoute,
+	opsRoutes,
+	type ReadinessCheck,
+} from "../../../../shared/http/opsRoutes.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { Metrics } from "../../../../shared/metrics.ts";
@@ -109,4 +114,20 @@ test("metrics are Prometheus text", async () => {
 	assert.equal(answer.status, 200);
 	assert.match(answer.contentType ?? "", /^text\/plain; version=0\.0\.4/);
 	assert.match(String(answer.body), /^test_total\{kind="a"\} 3$/m);
+});
+
+test("on a port that others reach, metrics are there for who has the token alone", async () => {
+	const metrics = new Metrics();
+	const ask = async (token: string | undefined, authorization?: string) =>
+		(
+			await guardedMetricsRoute(metrics, token).handle({
+				...REQUEST,
+				headers: { ...(authorization && { authorization }) },
+			})
+		).status;
+	assert.equal(await ask("s3cret", "Bearer s3cret"), 200);
+	for (const wrong of [undefined, "Bearer s3cre", "Bearer s3crets", "Basic s3cret", "s3cret", "Bearer "]) {
+		assert.equal(await ask("s3cret", wrong), 404, wrong);
+	}
+	for (const token of [undefined, ""]) assert.equal(await ask(token, "Bearer "), 404);
 });

@@ -7,8 +7,6 @@ import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
 import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-const SIGNER = `0x${"ab".repeat(20)}`;
-
 function start(rps = 100, maxClients = 1_000) {
 	const clock = new ManualClock();
 	const limiter = new RateLimiter(
@@ -16,9 +14,9 @@ function start(rps = 100, maxClients = 1_000) {
 		{ clock, freePoll: (method, params) => (method === "poll" ? String(params[0]) : undefined) },
 	);
 	/** How many calls of `weight` pass at once. */
-	const passing = (address: string, weight = 1, signer: string | null = null): number => {
+	const passing = (address: string, weight = 1): number => {
 		let count = 0;
-		while (count < 50_000 && limiter.takeFrom({ address, signer }, weight) === 0) count++;
+		while (count < 50_000 && limiter.takeFrom({ address }, weight) === 0) count++;
 		return count;
 	};
 	const take = (address: string, method: string, params: readonly unknown[] | null): number => {
@@ -28,7 +26,7 @@ function start(rps = 100, maxClients = 1_000) {
 			null,
 			null,
 		);
-		const call: RpcCall = { id: 1, method, params, fault: null };
+		const call: RpcCall = { id: 1, method, params, paramsSize: 0, fault: null };
 		return limiter.take(context, call, 1);
 	};
 	return { clock, limiter, passing, take };
@@ -55,7 +53,7 @@ test("weights count", async () => {
 
 test("the wait that is told is enough, and not longer than needed", async () => {
 	const { clock, limiter, passing } = start(10);
-	const client = { address: "a", signer: null };
+	const client = { address: "a" };
 	assert.equal(passing("a"), 100);
 	const wait = limiter.takeFrom(client, 10);
 	assert.equal(wait, 1_000);
@@ -68,14 +66,14 @@ test("the wait that is told is enough, and not longer than needed", async () => 
 test("what does not pass costs nothing", async () => {
 	const { clock, limiter, passing } = start(10);
 	passing("a");
-	for (let i = 0; i < 100; i++) limiter.takeFrom({ address: "a", signer: null }, 1);
+	for (let i = 0; i < 100; i++) limiter.takeFrom({ address: "a" }, 1);
 	await clock.advance(1_000);
 	assert.equal(passing("a"), 10);
 });
 
 test("what weighs more than a full bucket passes when it is full, and is paid off before anything else", async () => {
 	const { clock, limiter, passing } = start(1);
-	const client = { address: "a", signer: null };
+	const client = { address: "a" };
 	assert.equal(limiter.takeFrom(client, 25), 0);
 	assert.equal(limiter.takeFrom(client, 1), 16_000);
 	await clock.advance(16_000);
@@ -87,23 +85,31 @@ test("each client has a bucket of its own, an IPv6 network has one", () => {
 	assert.equal(passing("192.0.2.1"), 1_000);
 	assert.equal(passing("192.0.2.2"), 1_000);
 	assert.equal(passing("2001:db8::1"), 1_000);
-	assert.equal(passing("2001:db8::ffff"), 0);
-	assert.equal(passing("2001:db8:0:1::1"), 1_000);
+	assert.equal(passing("2001:db8:0:ff::1"), 0);
+	assert.equal(passing("2001:db8:0:100::1"), 1_000);
 });
 
-test("a signer's bucket is beside that of its address, but keys without end are no way around the limit", () => {
-	const { passing } = start();
-	assert.equal(passing("a"), 1_000);
-	assert.equal(passing("a", 1, SIGNER), 1_000);
-	assert.equal(passing("b", 1, SIGNER), 0, "it is one bucket wherever the signer is");
-	let passed = 0;
-	for (let key = 0; key < 50; key++) passed += passing("a", 1, `0x${key}`);
-	assert.equal(passed, 9_000, "all signers behind one address together have ten allowances");
+test("a body weighs one for each 16 KiB beside its calls, and is refused before it is looked at", () => {
+	const { limiter, passing } = start(10);
+	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null);
+	assert.equal(passing("a"), 100);
+	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null, "it weighs nothing");
+	assert.equal(limiter.takeBody({ address: "b" }, 2 * 1024 * 1024 - 1), null, "more than a full bucket");
+	assert.equal(passing("b"), 0);
+	assert.equal(limiter.takeBody({ address: "c" }, 40 * 16 * 1024), null);
+	assert.equal(passing("c"), 60);
+	const { status, text, retryMs } = limiter.takeBody({ address: "c" }, 20 * 16 * 1024) ?? {};
+	assert.deepEqual([status, retryMs], [429, 2_000]);
+	assert.deepEqual(JSON.parse(text ?? ""), {
+		jsonrpc: "2.0",
+		id: null,
+		error: { code: -32005, message: "limit exceeded: try again in 2 s" },
+	});
 });
 
 test("what turns out dear is charged afterwards, not without end", async () => {
 	const { clock, limiter, passing } = start(10);
-	const client = { address: "a", signer: null };
+	const client = { address: "a" };
 	assert.equal(limiter.takeFrom(client, 1), 0);
 	limiter.charge(client, 9);
 	assert.equal(passing("a"), 90);
@@ -112,8 +118,6 @@ test("what turns out dear is charged afterwards, not without end", async () => {
 	assert.equal(passing("a"), 0);
 	await clock.advance(1_000);
 	assert.equal(passing("a"), 10);
-	limiter.charge({ address: "a", signer: SIGNER }, 50);
-	assert.equal(passing("b", 1, SIGNER), 50);
 });
 
 test("a poll of one's own is free once a second, for each thing and client", async () => {
@@ -137,7 +141,7 @@ test("a poll of one's own is free once a second, for each thing and client", asy
 test("a rate of 0 is no limit", () => {
 	const { limiter, passing } = start(0);
 	assert.equal(passing("a"), 50_000);
-	limiter.charge({ address: "a", signer: null }, 1e9);
+	limiter.charge({ address: "a" }, 1e9);
 	assert.equal(passing("a"), 50_000);
 });
 

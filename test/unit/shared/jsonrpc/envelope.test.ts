@@ -30,6 +30,7 @@ test("a whole request is read as it is", () => {
 		id: 7,
 		method: "eth_x",
 		params: ["0x1", { a: null }],
+		paramsSize: 18,
 		fault: null,
 	});
 });
@@ -145,10 +146,17 @@ test("a body that is no UTF-8 is a parse error, never read with replacement char
 });
 
 test("nesting without end neither throws nor hangs", () => {
-	const deep = `${"[".repeat(200_000)}${"]".repeat(200_000)}`;
-	const result = readBody(`{"id":1,"method":"m","params":[${deep}]}`, 3);
-	if (result instanceof RpcError) assert.equal(result.code, -32700);
-	else assert.equal(result.calls[0]?.method, "m");
+	const deep = (levels: number) =>
+		readBody(`{"id":1,"method":"m","params":${"[".repeat(levels)}${"]".repeat(levels)}}`, 3);
+	const result = deep(4_000);
+	assert.ok(!(result instanceof RpcError));
+	assert.equal(
+		result.calls[0]?.fault?.message,
+		"invalid params: params: expected at most 64 levels of nesting",
+	);
+	const refused = deep(200_000);
+	assert.ok(refused instanceof RpcError);
+	assert.equal(refused.message, "invalid request: a body has at most 5000 values");
 });
 
 test("batches: the empty one and one too long are refused whole, others entry by entry", () => {

@@ -5,31 +5,83 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import pg from "pg";
 import { databaseAddress } from "../../../../shared/kv/postgres/tls.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 
 /** What is asked of the server, in a word. */
-function rule(query: string, verify = false): string {
-	const { ssl, mayBeClear } = databaseAddress(`${URL}${query}`, verify);
-	if (ssl === null) return "clear";
+function rule(text: string, verify = false): string {
+	const { ssl, mayBeClear, isExposed } = databaseAddress(text, verify);
+	if (ssl === null) return isExposed ? "exposed" : "clear";
 	const names = ssl.checkServerIdentity === undefined ? "valid for its name" : "valid";
 	return `${ssl.rejectUnauthorized === false ? "any" : names}${mayBeClear ? ", or clear" : ""}`;
 }
 
-test("what sslmode asks for", () => {
-	for (const [query, expected] of [
-		["", "any, or clear"],
-		["?sslmode=disable", "clear"],
-		["?sslmode=allow", "any, or clear"],
-		["?sslmode=prefer", "any, or clear"],
-		["?sslmode=require", "any"],
-		["?sslmode=no-verify", "any"],
-		["?sslmode=verify-ca", "valid"],
-		["?sslmode=verify-full", "valid for its name"],
+/** URLs by where the database is; each takes a query behind it. */
+const PLACES = {
+	network: [
+		"postgres://u:p@db.example:5432/relay?a=b",
+		"postgres://u:p@postgres/relay?a=b",
+		"postgres://u:p@10.0.0.7/relay?a=b",
+		"postgres://u:p@[2001:db8::7]:5432/relay?a=b",
+		"postgres://u:p@0.0.0.0/relay?a=b",
+		"postgres://u:p@127.0.0.1.example/relay?a=b",
+		"postgres://u:p@localhost/relay?host=db.example",
+		"postgres://u:p@db.example/relay?host=localhost&host=db.example",
+	],
+	loopback: [
+		"postgres://u:p@127.0.0.1:5432/relay?a=b",
+		"postgres://u:p@127.1.2.3/relay?a=b",
+		"postgres://u:p@LocalHost/relay?a=b",
+		"postgres://u:p@[::1]:5432/relay?a=b",
+		"postgres:///relay?a=b",
+		"postgres://u:p@db.example/relay?host=localhost",
+	],
+	socket: [
+		"postgres:///relay?host=/var/run/postgresql",
+		"postgres://u:p@db.example/relay?host=/tmp",
+		"postgres://%2Fvar%2Frun%2Fpostgresql/relay?a=b",
+	],
+} as const;
+
+/** By sslmode (null: none is said): on a network, on loopback. Over a socket there is no TLS. */
+const RULES = [
+	[null, "any", "any, or clear"],
+	["disable", "exposed", "clear"],
+	["allow", "any", "any, or clear"],
+	["prefer", "any", "any, or clear"],
+	["require", "any", "any"],
+	["no-verify", "any", "any"],
+	["verify-ca", "valid", "valid"],
+	["verify-full", "valid for its name", "valid for its name"],
+] as const;
+
+test("what sslmode asks for: over a network clear text is for disable alone", () => {
+	for (const [mode, network, loopback] of RULES) {
+		const expected = { network, loopback, socket: "clear" };
+		for (const [place, urls] of Object.entries(PLACES) as [keyof typeof PLACES, readonly string[]][]) {
+			for (const one of urls) {
+				const text = mode === null ? one : `${one}&sslmode=${mode}`;
+				assert.equal(rule(text), expected[place], text);
+				const verified = place === "socket" ? "clear" : "valid for its name";
+				assert.equal(rule(text, true), verified, `${text}, verification demanded`);
+			}
+		}
+	}
+});
+
+test("what pg connects to is what the rule was made for", () => {
+	for (const [text, host] of [
+		...PLACES.network.map((one) => [one, /./] as const),
+		["postgres:///relay", /^localhost$/],
+		["postgres://u:p@[::1]/relay", /^::1$/],
+		["postgres://u:p@localhost/relay?host=db.example", /^db\.example$/],
+		["postgres://u:p@a/relay?host=localhost&host=db.example", /^db\.example$/],
+		["postgres://%2Fvar%2Frun/relay", /^\/var\/run$/],
 	] as const) {
-		assert.equal(rule(query), expected, query);
-		assert.equal(rule(query, true), "valid for its name", `${query}, verification demanded`);
+		const client = new pg.Client({ connectionString: databaseAddress(text, false).url });
+		assert.match(client.host, host, text);
 	}
 });
 

@@ -34,7 +34,7 @@ function sent(method: string, options: Options): unknown {
 			{ tx: TARGET, mayRevert: options.targetMayRevert ?? true, mayDrop: false },
 			{ tx: BACKRUN, mayRevert: options.backrunMayRevert ?? false, mayDrop: options.mayDrop ?? true },
 		],
-		block: 255,
+		...{ client: "192.0.2.1", isPlain: false, block: 255 },
 		refund: options.refund === undefined ? REFUND : options.refund,
 	};
 	const call = DIALECTS[dialect].bundle(parsed.rows[0], bundle, UUID);

@@ -119,9 +119,9 @@ const CALLS = [{ transactions: [{ to: TO }] }];
 /** Parameters, and how the refusal begins. */
 const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 	[[], "bundle: "],
-	[[RAW], "bundle: expected an object of signed transactions, or an array of bundles of calls"],
-	[[{ ...SIGNED, txs: [] }], "bundle.txs: expected at least one transaction"],
-	[[{ ...SIGNED, txs: Array(101).fill(HASH) }], "bundle.txs: expected 100 transactions at most"],
+	[[RAW], "bundle: expected an object of signed transactions, or an array of 1 to 16 bundles of calls"],
+	[[{ ...SIGNED, txs: [] }], "bundle.txs: expected 1 to 100 transactions"],
+	[[{ ...SIGNED, txs: Array(101).fill(HASH) }], "bundle.txs: expected 1 to 100 transactions"],
 	[[{ ...SIGNED, txs: [RAW, 7] }], "bundle.txs[1]: expected a signed transaction, or the hash"],
 	[[{ ...SIGNED, txs: [RAW, "0x0"] }], "bundle.txs[1]: expected a signed transaction, or the hash"],
 	[[{ ...SIGNED, txs: [RAW, "0x"] }], "bundle.txs[1]: rlp: empty input"],
@@ -134,8 +134,11 @@ const REFUSED: readonly (readonly [readonly unknown[], string])[] = [
 	[[{ ...SIGNED, timestamp: 1.5 }], "bundle.timestamp: expected whole seconds"],
 	[[{ ...SIGNED, timestamp: -1 }], "bundle.timestamp: expected whole seconds"],
 	[[SIGNED, { blockNumber: "0x1" }], "context: expected nothing beside signed transactions"],
-	[[[]], "bundle: expected at least one bundle"],
-	[[Array(17).fill({ transactions: [] })], "bundle: expected 16 bundles at most"],
+	[[[]], "bundle: expected an object of signed transactions, or an array of 1 to 16 bundles of calls"],
+	[
+		[Array(17).fill({ transactions: [] })],
+		"bundle: expected an object of signed transactions, or an array of 1 to 16 bundles of calls",
+	],
 	[[Array(2).fill({ transactions: Array(51).fill({}) })], "bundle: expected 100 calls at most"],
 	[[[{}]], "bundle[0].transactions: "],
 	[[[{ transactions: [], blockOverrides: {} }]], "bundle[0].blockOverrides: unknown key"],

@@ -79,7 +79,7 @@ test("it submits like eth_sendRawTransaction, and answers the receipt", async ()
 		origin: ADDRESS,
 	});
 	const [{ life, ...wait } = {} as SyncCall] = scene.waits;
-	assert.deepEqual(wait, { hash: "0x0a", client: "2001:db8:0:0::/64", begun: 0, until: 20_000 });
+	assert.deepEqual(wait, { hash: "0x0a", client: "2001:db8:0:0::/56", begun: 0, until: 20_000 });
 	assert.equal(life.bytes, 0);
 });
 

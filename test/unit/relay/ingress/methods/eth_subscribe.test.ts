@@ -222,13 +222,16 @@ describe("a bundle's status", () => {
 		stage,
 		reason: null,
 		bid: 5n,
-		outbidBy: null,
+		winner: null,
+		paid: null,
 		blockHash: null,
 		at: 0,
 		deliveries: [],
 	});
 	const record: BundleRecord = {
+		owner: "me",
 		hash: HASH,
+		bidder: null,
 		target: `0x${"cd".repeat(32)}`,
 		receivedAt: 0,
 		firstBlock: 7,

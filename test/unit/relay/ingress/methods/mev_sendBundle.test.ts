@@ -136,11 +136,12 @@ test("a web page's bundle is not in the visitor's name", async () => {
 	assert.equal(plain?.owner, `web ${ADDRESS}`);
 });
 
-for (const [name, bundle] of [
-	["bid", BID],
-	["plain bundle", PLAIN],
+// A plain bundle weighs one for each of its transactions, beside the call itself.
+for (const [name, bundle, each] of [
+	["bid", BID, []],
+	["plain bundle", PLAIN, [1]],
 ] as const) {
-	test(`a refused ${name} is told why; a simulation is charged for`, async () => {
+	test(`a refused ${name} is told why; what it costs the node is charged for`, async () => {
 		const { market, charges, call } = startBundleMethods();
 		market.outcome = {
 			outcome: "refused",
@@ -156,7 +157,7 @@ for (const [name, bundle] of [
 		});
 		assert.deepEqual(
 			charges.map(([, weight]) => weight),
-			[9],
+			[...each, 9],
 		);
 		market.outcome = { outcome: "refused", code: "LIMIT", message: "limit exceeded: x", simulated: false };
 		assert.deepEqual((await call("mev_sendBundle", [bundle])).error, {
@@ -164,6 +165,9 @@ for (const [name, bundle] of [
 			message: "limit exceeded: x",
 			data: { reason: "LIMIT" },
 		});
-		assert.equal(charges.length, 1);
+		assert.deepEqual(
+			charges.map(([, weight]) => weight),
+			[...each, 9, ...each],
+		);
 	});
 }

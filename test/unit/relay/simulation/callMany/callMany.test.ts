@@ -6,8 +6,12 @@ import { test } from "node:test";
 import { UpstreamError } from "../../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
 import {
+	blockObject,
+	call,
 	callsRequest,
 	HASHES,
+	hashOf,
+	receipt,
 	signedRequest,
 	simulatedCall,
 	simulateV1,
@@ -76,7 +80,7 @@ test("a node that serves no way to run them", async () => {
 	assert.deepEqual(signed, ["rejected", "node cannot run transactions on the state of block 100", undefined]);
 	const calls = await refusal(callMany.runCalls(callsRequest()));
 	assert.deepEqual(calls, ["rejected", "node cannot replay block 100", undefined]);
-	const tried = ["eth_simulateV1", "debug_traceCall", "eth_callMany"];
+	const tried = ["eth_simulateV1", "debug_traceCall"];
 	assert.deepEqual(
 		tried.filter((method) => !node.asked.includes(method)),
 		[],
@@ -106,9 +110,11 @@ for (const [what, answer] of Object.entries({
 	},
 })) {
 	test(`a node that ${what}`, async () => {
-		const { callMany } = startCallMany({ debug_traceCall: answer });
-		assert.deepEqual(await refusal(callMany.runTransactions(signedRequest())), UNAVAILABLE);
-		assert.deepEqual(await refusal(callMany.runCalls(callsRequest())), UNAVAILABLE);
+		for (const method of ["debug_traceCall", "eth_simulateV1", "eth_getBlockByNumber"]) {
+			const { callMany } = startCallMany({ [method]: answer });
+			assert.deepEqual(await refusal(callMany.runTransactions(signedRequest())), UNAVAILABLE);
+			assert.deepEqual(await refusal(callMany.runCalls(callsRequest())), UNAVAILABLE);
+		}
 	});
 }
 
@@ -152,38 +158,83 @@ test("one more than may be under way is refused, and there is room again behind 
 	assert.deepEqual(await callMany.runTransactions(signedRequest()), [[{ value: "" }]]);
 });
 
-/** Traces of the block's two transactions, as they should not be. */
-const TORN: Readonly<Record<string, unknown>> = {
-	"one of them is missing": [{ result: { pre: {}, post: {} }, txHash: HASHES[0] }],
-	"one is another's": [
-		{ result: { pre: {}, post: {} }, txHash: HASHES[0] },
-		{ result: { pre: {}, post: {} }, txHash: HASHES[0] },
-	],
-	"one failed": [
-		{ result: { pre: {}, post: {} }, txHash: HASHES[0] },
-		{ error: "secret", txHash: HASHES[1] },
-	],
-	"one is no diff": [
-		{ result: {}, txHash: HASHES[0] },
-		{ result: { pre: {}, post: {} }, txHash: HASHES[1] },
-	],
-	"they are none": null,
+test("one client has its share, and leaves room for others", async () => {
+	const { callMany } = startCallMany(
+		{ eth_simulateV1: simulateV1((calls) => calls.map(() => simulatedCall("0x"))) },
+		{ maxAtOnce: 3, maxPerClient: 2 },
+	);
+	const ask = (client: string) => callMany.runTransactions(signedRequest({ client }));
+	const first = [ask("a"), ask("a")];
+	const refused = await refusal(ask("a"));
+	assert.deepEqual(refused, ["limit", "limit exceeded: 2 simulations of one client at once", undefined]);
+	assert.deepEqual(await ask("b"), [[{ value: "" }]]);
+	await Promise.all(first);
+	assert.deepEqual(await ask("a"), [[{ value: "" }]]);
+});
+
+/** What the node says of the block's two transactions, and how the first runs in its simulation. */
+const TORN: Readonly<Record<string, readonly [receipts: unknown, first: object]>> = {
+	"a receipt is missing": [[], {}],
+	"a receipt is another's": [[receipt(HASHES[1]), receipt(HASHES[0])], {}],
+	"a receipt says nothing": [[{ transactionHash: HASHES[0] }, receipt(HASHES[1])], {}],
+	"there are no receipts": [null, {}],
+	"it fails": [[receipt(HASHES[0])], { status: "0x0", error: { code: 3, message: "execution reverted" } }],
+	"it uses other gas": [[receipt(HASHES[0])], { gasUsed: "0x5209" }],
+	"it passes and should not": [[receipt(HASHES[0], { status: "0x0" })], {}],
 };
 
-for (const [what, traces] of Object.entries(TORN)) {
+for (const [what, [receipts, first]] of Object.entries(TORN)) {
 	test(`a block is never replayed in part: ${what}`, async () => {
-		const { node, callMany } = startCallMany({ debug_traceBlockByNumber: () => traces });
+		const { callMany } = startCallMany({
+			eth_getBlockReceipts: () => receipts,
+			eth_simulateV1: simulateV1((calls) => calls.map((_, i) => simulatedCall("0x2a", i === 0 ? first : {}))),
+		});
 		const refused = await refusal(callMany.runCalls(callsRequest({ block: 50n, transactionIndex: 1 })));
 		assert.deepEqual(refused, ["rejected", "node cannot replay block 50", undefined]);
-		assert.ok(!node.asked.includes("debug_traceCall"));
 	});
 }
 
-test("a chain's first block has no parent, and needs none", async () => {
+test("a block whose parent is another's is not replayed", async () => {
+	const { callMany } = startCallMany({
+		eth_getBlockByNumber: ([block]) => ({ ...blockObject(Number(block)), parentHash: hashOf(7) }),
+		eth_simulateV1: simulateV1((calls) => calls.map(() => simulatedCall("0x2a"))),
+	});
+	const refused = await refusal(callMany.runCalls(callsRequest({ block: 50n, transactionIndex: 1 })));
+	assert.equal(refused[1], "node cannot replay block 50");
+});
+
+test("a chain's first block has no parent: one call goes by eth_call, several nowhere", async () => {
 	const { node, callMany } = startCallMany({
-		debug_traceCall: () => ({ gasUsed: "0x5208", output: "0x2A" }),
+		eth_simulateV1: simulateV1((calls) => calls.map(() => simulatedCall("0x2a"))),
+		eth_call: () => "0x2A",
 	});
 	assert.deepEqual(await callMany.runCalls(callsRequest({ block: 0n })), [[{ value: "2a" }]]);
-	const traced = node.calls.find(({ method }) => method === "debug_traceCall");
-	assert.equal(traced?.params[1], "0x0");
+	assert.equal(node.calls.find(({ method }) => method === "eth_call")?.params[1], "0x0");
+	const bundles = [{ transactions: [call(), call()], blockOverride: {} }];
+	const refused = await refusal(callMany.runCalls(callsRequest({ block: 0n, bundles })));
+	assert.equal(refused[1], "node cannot replay block 0");
+});
+
+test("calls that can't be executed are found, and those between and behind them run", async () => {
+	const bad = `0x${"bad".padStart(40, "0")}`;
+	const { node, callMany } = startCallMany({
+		eth_simulateV1: simulateV1((calls, { blockStateCalls }) => {
+			if (blockStateCalls.some((block) => block.calls.some(({ from }) => from === bad))) {
+				throw new NodeError(-38014, "secret of the upstream's");
+			}
+			return calls.map(({ input }) => simulatedCall(input ?? "0x"));
+		}),
+	});
+	const bundles = [
+		{ transactions: [call({ data: "0x01" }), call({ from: bad })], blockOverride: { blockNumber: 101 } },
+		{ transactions: [], blockOverride: {} },
+		{ transactions: [call({ from: bad }), call({ data: "0x02" })], blockOverride: {} },
+	];
+	const poor = { value: "", error: "insufficient funds for gas * price + value" };
+	assert.deepEqual(await callMany.runCalls(callsRequest({ bundles })), [
+		[{ value: "01" }, poor],
+		[],
+		[poor, { value: "02" }],
+	]);
+	assert.ok(node.asked.filter((method) => method === "eth_simulateV1").length < 12);
 });

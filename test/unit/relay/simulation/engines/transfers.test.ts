@@ -1,44 +1,25 @@
-// Logs and frames in geth's form, and in no form at all, come in; what one address got by them goes out.
+// Logs and frames in geth's form, and in no form at all: which are a contract's, and what one address got by them.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { receivedByFrames, receivedByLogs } from "../../../../../relay/simulation/engines/transfers.ts";
+import { emitsEvents, receivedByFrames } from "../../../../../relay/simulation/engines/transfers.ts";
 
 const HERE = "0x00000000000000000000000000000000facade01";
 const UPPER = "0x00000000000000000000000000000000FACADE01";
 const THERE = "0x00000000000000000000000000000000000005e4";
-const TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
-const EMITTER = "0xEeeeeEeeeEeEeeEeEeEeeEEEeeeeEeeeeeeeEEeE";
 
-const topic = (address: string) => `0x${address.slice(2).padStart(64, "0")}`;
-const data = (wei: number) => `0x${wei.toString(16).padStart(64, "0")}`;
-const log = (from: string, to: string, wei: number, fields: object = {}) => ({
-	address: EMITTER,
-	topics: [TRANSFER, topic(from), topic(to)],
-	data: data(wei),
-	...fields,
-});
-
-describe("what an address got by logs", () => {
-	const rows: readonly (readonly [title: string, logs: unknown[], wei: bigint])[] = [
-		["no log", [], 0n],
-		["a transfer", [log(THERE, HERE, 7)], 7n],
-		["a transfer, in capitals", [log(THERE, UPPER, 7)], 7n],
-		["two transfers", [log(THERE, HERE, 7), log(THERE, HERE, 8)], 15n],
-		["what it gave back", [log(THERE, HERE, 7), log(HERE, THERE, 3)], 4n],
-		["more that it gave than it got", [log(THERE, HERE, 7), log(HERE, THERE, 30)], 0n],
-		["a transfer to itself", [log(HERE, HERE, 7)], 0n],
-		["somebody else's", [log(THERE, THERE, 7)], 0n],
-		["a token's transfer", [log(THERE, HERE, 7, { address: THERE })], 0n],
-		["another event", [log(THERE, HERE, 7, { topics: [topic(HERE), topic(THERE), topic(HERE)] })], 0n],
-		["no topics", [log(THERE, HERE, 7, { topics: null })], 0n],
-		["topics of no form", [log(THERE, HERE, 7, { topics: [TRANSFER, 1, 2] })], 0n],
-		["data of no form", [log(THERE, HERE, 7, { data: "0x07" })], 0n],
-		["no log at all", [null, "0x", 7, []], 0n],
+describe("an event of a contract's", () => {
+	const system = { address: "0xffffFFFfFFffffffffffffffFfFFFfffFFFfFFfE", topics: [], data: "0x" };
+	const own = { address: HERE, topics: [], data: "0x" };
+	const rows: readonly (readonly [title: string, logs: unknown, emits: boolean])[] = [
+		["is a log", [own], true],
+		["is none of the system's, which are for transfers (EIP-7708)", [system, system], false],
+		["may stand behind those", [system, own], true],
+		["is not where no logs are", [], false],
+		["is not what is no log", [null, 7, "0x"], false],
+		["is not what is no list", undefined, false],
 	];
-	for (const [title, logs, wei] of rows) {
-		it(`${title}: ${wei} wei`, () => assert.equal(receivedByLogs(logs, HERE), wei));
-	}
+	for (const [title, logs, emits] of rows) it(title, () => assert.equal(emitsEvents(logs), emits));
 });
 
 describe("what an address got by frames", () => {

@@ -1,0 +1,297 @@
+// Backruns that pay five ether where they take the block for a simulation, and one wei in the block, or revert there,
+// against an honest bid of a tenth: whatever they go by, the honest one is in the block, and the user has his refund.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import {
+	BACKRUN_GAS,
+	type CheatAuction,
+	COINBASE_WEI,
+	ETHER,
+	FEE_CAP,
+	type Searcher,
+	type Signed,
+	startCheatAuction,
+	type Target,
+	TIP,
+} from "../support/attacks/auctionScene.ts";
+import type { Outcome } from "../support/attacks/wire.ts";
+import { until } from "../support/until.ts";
+
+const CHEAT_WEI = 5n * ETHER;
+const HONEST_WEI = ETHER / 10n;
+/** The first version put a contract, and an account that called it, where nothing else is. */
+const MEASURING = [
+	"0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71",
+	"0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72",
+];
+/** Where nodes say that transfers come from, when asked to trace them. */
+const TRANSFERS = "0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
+/** EIP-2935. */
+const HISTORY = "0x0000f90827f1c53a10cb7a02335b175320002935";
+const ALL_PLACES = 3;
+
+/** What a cheat goes by: how its contract is told, once its account is known. */
+type Tell = readonly [
+	tell: number,
+	told: (about: { cheat: Searcher; head: Awaited<ReturnType<CheatAuction["head"]>> }) => Promise<{
+		readonly addresses?: readonly string[];
+		readonly values?: readonly bigint[];
+	}>,
+];
+
+let auction: CheatAuction;
+/** What an earlier simulation's block had. */
+let learnt = 0n;
+before(async () => {
+	auction = await startCheatAuction();
+	learnt = await learnRandomness();
+});
+after(() => auction?.stop());
+
+const TELLS: Readonly<Record<string, Tell>> = {
+	"a contract that measures": [0, async () => ({ addresses: MEASURING })],
+	"a coinbase that was never seen": [1, async () => ({ addresses: [auction.builder.coinbase] })],
+	"what the coinbase holds": [
+		2,
+		async () => ({ values: [COINBASE_WEI - 10n * ETHER, COINBASE_WEI + 10n * ETHER] }),
+	],
+	"the coinbase's code": [3, async () => ({})],
+	"the randomness": [4, async () => ({ values: [0n, learnt] })],
+	"the base fee": [5, async ({ head }) => ({ values: [head.nextBaseFee] })],
+	"the gas limit": [6, async ({ head }) => ({ values: [head.gasLimit] })],
+	"the parent's hash": [7, async ({ head }) => ({ values: [BigInt(head.hash)] })],
+	"the parent's hash in the history": [
+		8,
+		async ({ head }) => ({ addresses: [HISTORY], values: [BigInt(head.hash)] }),
+	],
+	"warm addresses": [9, async () => ({ addresses: [...MEASURING, TRANSFERS] })],
+	"what accounts hold": [
+		10,
+		async ({ cheat, head }) => {
+			const spent = CHEAT_WEI + BACKRUN_GAS * priceAt(head.nextBaseFee);
+			return { addresses: MEASURING, values: [(await auction.balance(cheat.account.address)) - spent] };
+		},
+	],
+	"the gas price": [11, async ({ head }) => ({ values: [priceAt(head.nextBaseFee)] })],
+};
+const OWNER = 12;
+
+function priceAt(baseFee: bigint): bigint {
+	assert.ok(baseFee + TIP < FEE_CAP);
+	return baseFee + TIP;
+}
+
+/** What the block of a simulation had, which whoever bids in vain is told. */
+async function learnRandomness(): Promise<bigint> {
+	const cheat = await auction.cheater(auction.tellsRandomness.runtime);
+	const { error } = await auction.bid(cheat, await auction.target(), auction.backrun(cheat, 1n));
+	return BigInt(`0x${/[0-9a-f]{64}/.exec(JSON.stringify(error))?.[0] ?? "0"}`);
+}
+
+/** A cheat's backrun that goes by `tell`. */
+function cheatsBackrun(
+	cheat: Searcher,
+	tell: number,
+	{
+		addresses = [],
+		values = [],
+		reverts = false,
+	}: { addresses?: readonly string[]; values?: readonly bigint[]; reverts?: boolean } = {},
+): Signed {
+	const data = auction.cheat.abi.encodeFunctionData("run", [tell, addresses, values, reverts]);
+	return auction.backrun(cheat, CHEAT_WEI, data);
+}
+
+/** The honest searcher's bid on `target`, with the builder where the relay sends it at all. */
+async function honestBid(target: Target): Promise<Signed> {
+	const searcher = await auction.honest();
+	const backrun = auction.backrun(searcher, HONEST_WEI);
+	const { error } = await auction.bid(searcher, target, backrun);
+	assert.equal(error, undefined, JSON.stringify(error));
+	return backrun;
+}
+
+/** That the block has the honest backrun right behind its target, and that the user has his part of it. */
+async function assertHonestWon(
+	{ transactions }: { readonly transactions: readonly string[] },
+	target: Target,
+	honest: Signed,
+): Promise<void> {
+	const at = transactions.indexOf(target.hash);
+	assert.ok(at >= 0, "the target is in the block");
+	assert.equal(transactions[at + 1], honest.hash, "the honest backrun is right behind it");
+	const refund = await auction.balance(target.recipient);
+	assert.ok(refund >= (HONEST_WEI * 89n) / 100n, `the refund is ${refund} wei`);
+}
+
+describe("against an honest bid of 0.1 ether", () => {
+	interface Row {
+		readonly target: Target;
+		readonly honest: Signed;
+		readonly cheat: Searcher;
+		readonly cheats: Signed;
+		readonly outcome: Outcome;
+	}
+	const rows = new Map<string, Row>();
+	/** Cheats whose transactions went to the builder past the relay, and what they had before. */
+	const direct = new Map<string, { readonly cheat: Searcher; readonly before: bigint }>();
+	let block: { readonly number: number; readonly transactions: readonly string[] };
+	const names = Object.keys(TELLS).flatMap((name) => [
+		`${name}, 1 wei in the block`,
+		`${name}, a revert in the block`,
+	]);
+
+	before(async () => {
+		const head = await auction.head();
+		for (const name of names) {
+			const [tell, told] = TELLS[name.replace(/, (1 wei|a revert) in the block$/, "")] ?? [
+				OWNER,
+				async () => ({}),
+			];
+			const [target, cheat] = [await auction.target(), await auction.cheater()];
+			const cheats = cheatsBackrun(cheat, tell, {
+				...(await told({ cheat, head })),
+				reverts: name.endsWith("a revert in the block"),
+			});
+			const outcome = await auction.bid(cheat, target, cheats);
+			rows.set(name, { target, cheat, cheats, outcome, honest: await honestBid(target) });
+		}
+		for (const [name, [tell, told]] of Object.entries(TELLS)) {
+			const cheat = await auction.cheater();
+			const cheats = cheatsBackrun(cheat, tell, await told({ cheat, head }));
+			await auction.sendToBuilder([cheats.raw]);
+			direct.set(name, { cheat, before: await auction.balance(cheat.account.address) });
+		}
+		for (const { target } of rows.values()) await auction.delivered(target);
+		block = await auction.nextBlock();
+	});
+
+	it("each of them knows the real block for what it is: else it would be no cheat", async () => {
+		const mistaken: string[] = [];
+		for (const [name, { cheat, before: had }] of direct) {
+			const paid = had - (await auction.balance(cheat.account.address));
+			if (paid === 0n || paid > ETHER) mistaken.push(`${name}: ${paid} wei`);
+		}
+		assert.deepEqual(mistaken, []);
+	});
+
+	for (const name of names) {
+		it(`a cheat that goes by ${name}`, async () => {
+			const row = rows.get(name);
+			assert.ok(row !== undefined);
+			const { target, honest, cheats } = row;
+			await assertHonestWon(block, target, honest);
+			assert.ok(!block.transactions.includes(cheats.hash), "the cheat is not in the block");
+		});
+	}
+
+	it("none of them is taken for more than it would pay", async () => {
+		const fooled: string[] = [];
+		for (const [name, { cheat, outcome }] of rows) {
+			if (outcome.error !== undefined) continue;
+			const { blocks } = await auction.told(cheat, String(outcome.result));
+			if (blocks.some(({ bid }) => BigInt(bid ?? 0) > 1n)) fooled.push(name);
+		}
+		assert.deepEqual(fooled, []);
+	});
+});
+
+describe("what no simulation can see: the owner says in the block itself that it is the block", () => {
+	/** Its transaction at the top of the next block. */
+	async function nameBlock(owner: Searcher, cheat: Searcher): Promise<void> {
+		const { account, nonce } = owner;
+		owner.nonce += 1;
+		const { raw } = auction.first(account, {
+			...{ to: cheat.contract, nonce, gasLimit: 60_000 },
+			data: auction.cheat.abi.encodeFunctionData("name"),
+		});
+		await auction.sendToBuilder([raw]);
+	}
+
+	it("alone, it lands for a wei, is barred, and is told so by whatever it bids with next", async () => {
+		const [cheat, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
+		const cheats = cheatsBackrun(cheat, OWNER);
+		const { result, error } = await auction.bid(cheat, target, cheats);
+		assert.equal(error, undefined);
+		await auction.delivered(cheats);
+		await nameBlock(owner, cheat);
+		const { number, transactions } = await auction.nextBlock();
+		assert.ok(transactions.includes(cheats.hash), "it is in the block");
+		cheat.nonce += 1;
+		const barred = new RegExp(
+			`^bidder is barred until block ${number + 32}: bid ${CHEAT_WEI} wei, paid 1 wei in block ${number}$`,
+		);
+		const told = await until(
+			"its owner is told",
+			async () => (await auction.told(cheat, String(result))).barred ?? undefined,
+		);
+		assert.deepEqual(told, { until: number + 32, bid: String(CHEAT_WEI), paid: "1", block: number });
+		const fresh = await auction.cheater();
+		const others: Readonly<Record<string, Searcher>> = {
+			"all of it": cheat,
+			"its key": { ...fresh, key: cheat.key },
+			"its account": { ...fresh, account: cheat.account, nonce: cheat.nonce },
+			"its contract": { ...fresh, contract: cheat.contract },
+		};
+		for (const [what, searcher] of Object.entries(others)) {
+			const answer = await auction.bid(searcher, await auction.target(), cheatsBackrun(searcher, OWNER));
+			assert.equal(answer.error?.code, -32000, `${what}: ${JSON.stringify(answer)}`);
+			assert.match(answer.error?.message ?? "", barred, what);
+		}
+	});
+
+	it("against an honest bid it does not land", async () => {
+		const [cheat, owner, target] = [await auction.cheater(), await auction.honest(), await auction.target()];
+		const cheats = cheatsBackrun(cheat, OWNER);
+		assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
+		const honest = await honestBid(target);
+		await auction.delivered(cheats);
+		await nameBlock(owner, cheat);
+		await assertHonestWon(await auction.nextBlock(), target, honest);
+	});
+
+	it("three at once take all places for one block; from the second on the honest one lands", async () => {
+		const cheats = [await auction.cheater(), await auction.cheater(), await auction.cheater()];
+		const owner = await auction.honest();
+		assert.equal(cheats.length, ALL_PLACES);
+		for (const round of [1, 2]) {
+			const target = await auction.target();
+			for (const cheat of cheats) {
+				const backrun = cheatsBackrun(cheat, OWNER);
+				await auction.bid(cheat, target, backrun);
+			}
+			const honest = await honestBid(target);
+			await auction.delivered(target);
+			for (const cheat of cheats) await nameBlock(owner, cheat);
+			const block = await auction.nextBlock();
+			if (round === 2) await assertHonestWon(block, target, honest);
+			for (const cheat of cheats) {
+				cheat.nonce = Number(
+					await auction.chain.rpc("eth_getTransactionCount", [cheat.account.address, "latest"]),
+				);
+			}
+		}
+	});
+
+	it("that loses three blocks to what pays less, it ranks behind everybody", async () => {
+		const [cheat, owner] = [await auction.cheater(), await auction.honest()];
+		for (let block = 0; block < 3; block++) {
+			const target = await auction.target();
+			const cheats = cheatsBackrun(cheat, OWNER);
+			assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
+			const honest = await honestBid(target);
+			await auction.delivered(cheats);
+			await nameBlock(owner, cheat);
+			await assertHonestWon(await auction.nextBlock(), target, honest);
+		}
+		const target = await auction.target();
+		const { result } = await auction.bid(cheat, target, cheatsBackrun(cheat, OWNER));
+		await honestBid(target);
+		const told = await until("it stands behind a bid that is lower", async () => {
+			const now = await auction.told(cheat, String(result));
+			return now.blocks.at(-1)?.status === "RUNNER_UP" && now;
+		});
+		assert.ok(Number(told.rankedBehindUntil) > (await auction.head()).number, JSON.stringify(told));
+	});
+});

@@ -1,0 +1,57 @@
+// Connections and what is left unread on them are shared by client: one address keeps nobody else out, and its readers
+// that do not read cost no memory.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { assertServed } from "../support/attacks/measuring.ts";
+import { attackerAddress } from "../support/attacks/wire.ts";
+import { FeedClient } from "../support/feedClient.ts";
+import { testAccount } from "../support/txFactory.ts";
+
+const PENDING = "service_partialPendingTransactions";
+const MAX_CONNECTIONS = 256;
+const ETHER = 10n ** 18n;
+
+let scene: AttackScene;
+before(async () => {
+	scene = await startAttackScene();
+});
+after(() => scene?.stop());
+
+it("a connection has one subscription to pending transactions", async () => {
+	const client = await FeedClient.open(`${scene.relay.url.replace("http", "ws")}/ws`);
+	try {
+		const first = await client.subscribe(PENDING);
+		const second = await client.ask("eth_subscribe", [PENDING]);
+		assert.ok(second.error?.code === -32005 || second.result === first, JSON.stringify(second));
+	} finally {
+		client.close();
+	}
+});
+
+it("9,999 idle connections of one address keep nobody else out", async () => {
+	const earlier = await scene.during("before");
+	const from = attackerAddress(3);
+	const attack = scene.attacker.attack("idle", { count: 9_999, from });
+	const meanwhile = await scene.during("9,999 connections are opened", attack);
+	scene.say("they came to", (await attack).outcomes);
+	assertServed(earlier, meanwhile, await scene.during("9,999 idle connections"));
+	const open = await scene.connectionsFrom(from);
+	assert.ok(open <= MAX_CONNECTIONS, `${open} connections are open, ${MAX_CONNECTIONS} at most`);
+});
+
+it("100 websockets that never read what they subscribed to cost no memory", async () => {
+	const accounts = 2_000_000;
+	const from = attackerAddress(1);
+	for (let i = 0; i < 4; i++) await scene.fund(testAccount(accounts + i).address, ETHER);
+	const earlier = await scene.during("before");
+	const opened = await scene.attacker.attack("unread", { count: 100, size: 11, from });
+	scene.say("the websockets came to", opened.outcomes);
+	// Twice what one client may have.
+	const order = { count: 4, size: 127 * 1024, accounts, connections: 1, from: attackerAddress(2) };
+	const attack = scene.attacker.attack("shown", order);
+	const meanwhile = await scene.during("100 websockets that are not read", attack);
+	scene.say("the transactions came to", (await attack).outcomes);
+	assertServed(earlier, meanwhile, await scene.during("after"));
+});

@@ -1,0 +1,101 @@
+// The pool is shared by client: transactions that cannot go into the next block, from an address without a wei, take no
+// room and no work from anybody else.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { assertServed } from "../support/attacks/measuring.ts";
+import { attackerAddress } from "../support/attacks/wire.ts";
+import { testAccount } from "../support/txFactory.ts";
+
+const KIB = 1024;
+const GWEI = 1_000_000_000;
+/** What one client may have that cannot go into the next block, and what each counts beside its bytes. */
+const WAITING_BYTES = 4 * KIB * KIB;
+const ENTRY_BYTES = 512;
+/** A head may cost the node so many calls beside those for the transactions that go out. */
+const CALLS_A_HEAD = 60;
+
+let scene: AttackScene;
+before(async () => {
+	scene = await startAttackScene();
+});
+after(() => scene?.stop());
+
+/** Gives so many accounts from number `first` on a tenth of an ether each. */
+async function fund(first: number, count: number): Promise<void> {
+	const calls = Array.from({ length: count }, (_, i) => ({
+		method: "anvil_setBalance",
+		params: [testAccount(first + i).address, `0x${(10n ** 17n).toString(16)}`],
+	}));
+	await scene.chain.batch(calls);
+}
+
+/** Calls that one head costs the node. */
+async function callsOfAHead(): Promise<number> {
+	const before = await scene.workedOff();
+	scene.node.reset();
+	await scene.seesHead(await scene.passBlock());
+	await scene.workedOff();
+	scene.say(`from block ${before} on two heads cost`, scene.node.calls().length);
+	return scene.node.calls().length / 2;
+}
+
+it("5,000 transactions without a fee are refused, and no head is dear for them", async () => {
+	const earlier = await scene.during("before");
+	const order = { count: 5_000, fee: 0, accounts: 2_000_000, keys: 8, from: attackerAddress(1) };
+	const attack = scene.attacker.attack("waiting", { ...order, lastingMs: 4_000 });
+	const meanwhile = await scene.during("5,000 without a fee", attack);
+	const { outcomes } = await attack;
+	scene.say("they came to", outcomes);
+	const calls = await callsOfAHead();
+	assertServed(earlier, meanwhile, await scene.during("after"));
+	assert.equal(outcomes.accepted, undefined, "accepted");
+	const refused = Object.keys(outcomes).filter((wording) =>
+		/^-32000 max fee per gas less than block/.test(wording),
+	);
+	assert.equal(refused.length, 1, JSON.stringify(outcomes));
+	assert.ok(calls < CALLS_A_HEAD, `${calls} calls to the node for a head`);
+});
+
+it("transactions that wait for the base fee to fall cost nothing until it has fallen", async () => {
+	const [count, accounts] = [400, 3_000_000];
+	await fund(accounts, count);
+	await scene.workedOff();
+	await scene.chain.rpc("anvil_setNextBlockBaseFeePerGas", [`0x${GWEI.toString(16)}`]);
+	await scene.workedOff();
+	// A fifth of the base fee is twelve blocks away.
+	const order = { count, fee: GWEI / 5, accounts, from: attackerAddress(2) };
+	const { outcomes } = await scene.attacker.attack("waiting", order);
+	assert.deepEqual(outcomes, { accepted: count });
+	const calls = await callsOfAHead();
+	assert.ok(calls < CALLS_A_HEAD, `${calls} calls to the node for a head`);
+});
+
+const SIZE = 128 * KIB - 200;
+/** So many of {@link SIZE} one client may have that cannot go into the next block. */
+const MOST = WAITING_BYTES / (SIZE + ENTRY_BYTES);
+
+it("4,110 transactions of 128 KiB behind a gap, without a wei, leave room for everybody else", async () => {
+	const earlier = await scene.during("before");
+	const order = { count: 4_110, size: SIZE, fee: 0, keys: 8, accounts: 4_000_000, lastingMs: 4_000 };
+	const attack = scene.attacker.attack("gapped", { ...order, connections: 16, from: attackerAddress(3) });
+	const meanwhile = await scene.during("gapped transactions of 128 KiB without a wei", attack);
+	const { outcomes, sent } = await attack;
+	scene.say(`${sent} came to`, outcomes);
+	assertServed(earlier, meanwhile, await scene.during("after"));
+	assert.ok((outcomes.accepted ?? 0) <= MOST, `${outcomes.accepted} were taken, ${MOST} at most`);
+});
+
+it("the same with money take 4 MiB and no more", async () => {
+	const [count, accounts] = [48, 5_000_000];
+	await fund(accounts, count);
+	await scene.workedOff();
+	const order = { count, size: SIZE, fee: 2 * GWEI, accounts, connections: 4, from: attackerAddress(4) };
+	const { outcomes } = await scene.attacker.attack("gapped", order);
+	scene.say("they came to", outcomes);
+	const refused = outcomes["-32005 too many pending transactions from this client"] ?? 0;
+	assert.ok(refused > 0, JSON.stringify(outcomes));
+	assert.ok((outcomes.accepted ?? 0) <= MOST, `${outcomes.accepted} were taken, ${MOST} at most`);
+	assertServed(await scene.during("after"));
+});

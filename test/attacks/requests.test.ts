@@ -1,0 +1,62 @@
+// What a request may hold: nothing that is sent in one keeps the event loop busy, and what is large weighs more.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { assertServed } from "../support/attacks/measuring.ts";
+import { attackerAddress, HONEST, send } from "../support/attacks/wire.ts";
+
+const MIB = 1024 * 1024;
+/** Each large attack is sent so often. */
+const TIMES = 4;
+
+let scene: AttackScene;
+before(async () => {
+	scene = await startAttackScene();
+});
+after(() => scene?.stop());
+
+const LARGE = [
+	{ name: "emptyCalls", size: 690_000, what: "eth_callMany of 690,000 empty calls" },
+	{ name: "blockObjects", size: 150_000, what: "blocks that are objects of 150,000 keys" },
+];
+for (const [i, { name, size, what }] of LARGE.entries()) {
+	it(`${what} do not hold up the event loop`, async () => {
+		const earlier = await scene.during("before");
+		const from = attackerAddress(1 + i);
+		const attack = scene.attacker.attack(name, { count: TIMES, size, connections: 1, from });
+		const meanwhile = await scene.during(what, attack);
+		const { outcomes } = await attack;
+		scene.say("they came to", outcomes);
+		assertServed(earlier, meanwhile, await scene.during("after"));
+		assert.equal(outcomes.accepted, undefined, JSON.stringify(outcomes));
+	});
+}
+
+it("a request of a MiB weighs more than a small one", async () => {
+	const small = await scene.attacker.attack("largeCalls", { count: 60, size: 0, from: attackerAddress(5) });
+	const large = await scene.attacker.attack("largeCalls", { count: 60, size: MIB, from: attackerAddress(6) });
+	scene.say("they came to", small.outcomes, large.outcomes);
+	assert.deepEqual(small.outcomes, { accepted: 60 });
+	// Ten seconds' worth of a hundred a second is 1,000; one of a MiB is 65.
+	const most = 1_000 / 65 + large.ms / 500;
+	assert.ok((large.outcomes.accepted ?? 0) < most, JSON.stringify(large.outcomes));
+});
+
+it("rpc.discover is made once: it costs no more than a call that is answered at once", async () => {
+	const order = { count: 300, connections: 4 };
+	const simple = await scene.attacker.attack("largeCalls", { ...order, from: attackerAddress(7) });
+	const discoveries = await scene.attacker.attack("discoveries", { ...order, from: attackerAddress(8) });
+	scene.say(`300 simple calls took ${simple.ms} ms, 300 rpc.discover`, discoveries.ms);
+	assert.deepEqual([simple.outcomes, discoveries.outcomes], [{ accepted: 300 }, { accepted: 300 }]);
+	assert.ok(discoveries.ms < 3 * simple.ms + 300, `${discoveries.ms} ms beside ${simple.ms} ms`);
+});
+
+it("metrics are the operator's", async () => {
+	const url = `${scene.relay.url}/metrics`;
+	const statusWith = async (headers: Readonly<Record<string, string>>) =>
+		(await send({ url, from: HONEST, headers, deadlineMs: 5_000 })).status;
+	assert.equal(await statusWith({}), 404);
+	assert.equal(await statusWith({ authorization: "Bearer another" }), 404);
+	assert.equal(await statusWith(scene.operator), 200);
+});

@@ -1,0 +1,112 @@
+// A node as a process on loopback that cannot outlive us: anvil, or go-ethereum. It knows nothing of chains.
+
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock, withDeadline } from "../../shared/clock.ts";
+
+export interface NodeProcess {
+	readonly port: number;
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	readonly pid: number;
+	/** Resolves when it is gone, however it ended. */
+	readonly gone: Promise<void>;
+	/** Ends it and waits until it is gone. May be called again. */
+	stop(): Promise<void>;
+}
+
+export interface NodeProgram {
+	/** For errors. */
+	readonly name: string;
+	readonly binary: string;
+	/** Its own, removed when it is gone. */
+	readonly folder: string;
+	readonly args: readonly string[];
+	/** Finds its port in what it says, as the first group. */
+	readonly listening: RegExp;
+}
+
+const START_MS = 20_000;
+
+/**
+ * The shell becomes the node (same pid, so signals reach it). What it leaves behind is a reader of our pipe: when the
+ * pipe closes without a word, which is what happens when we die, by SIGKILL too, it kills the node. In the end it
+ * removes the node's folder.
+ */
+const SUPERVISED = `folder=$1; shift; exec 3<&0
+{ read -r _ <&3 || kill -9 $$; rm -rf "$folder"; } >/dev/null 2>&1 &
+exec "$0" "$@" 3<&- </dev/null`;
+
+/** A folder for a node called `name`. */
+export function nodeFolder(name: string): string {
+	return mkdtempSync(join(tmpdir(), `leeward-${name}-`));
+}
+
+/** Starts it and waits until it listens. Throws when it ends instead, with what it said. */
+export async function startNode(program: NodeProgram): Promise<NodeProcess> {
+	const child = launch(program);
+	const gone = new Promise<void>((resolve) => {
+		child.once("error", () => resolve());
+		child.once("exit", () => {
+			// A word, so that the reader of the pipe ends without killing: the pid may be another's by now.
+			child.stdin.end("\n");
+			resolve();
+		});
+	});
+	child.stdin.on("error", () => {});
+	const stop = async (): Promise<void> => {
+		child.ref();
+		// What it holds is thrown away: there is nothing to flush.
+		child.kill("SIGKILL");
+		await gone;
+	};
+	try {
+		const port = await withDeadline(systemClock, `start of ${program.name}`, START_MS, () =>
+			portOf(program, child, gone),
+		);
+		// From here on it shall not keep us alive: a test that failed before its stop() could never end.
+		for (const handle of [child, child.stdin, child.stdout, child.stderr]) unref(handle);
+		return { port, url: `http://127.0.0.1:${port}`, pid: child.pid ?? 0, gone, stop };
+	} catch (thrown) {
+		await stop();
+		throw thrown;
+	}
+}
+
+type Child = ChildProcessWithoutNullStreams;
+
+function launch({ binary, folder, args }: NodeProgram): Child {
+	if (process.platform !== "win32") {
+		// A group of its own: Ctrl-C in a terminal is for us, and we stop it in our order.
+		return spawn("/bin/sh", ["-c", SUPERVISED, binary, folder, ...args], { detached: true });
+	}
+	const child = spawn(binary, args, { windowsHide: true });
+	process.once("exit", () => child.kill());
+	child.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+	return child;
+}
+
+function unref(handle: object): void {
+	if ("unref" in handle && typeof handle.unref === "function") handle.unref();
+}
+
+/** With port 0 only what it says tells which port it has got. */
+function portOf({ name, listening }: NodeProgram, child: Child, gone: Promise<void>): Promise<number> {
+	return new Promise((resolve, reject) => {
+		let said = "";
+		const hear = (text: string) => {
+			if (said.length > 100_000) return;
+			said += text;
+			const found = listening.exec(said)?.[1];
+			if (found !== undefined) resolve(Number(found));
+		};
+		for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", hear);
+		gone.then(
+			() => reject(new Error(`${name} ended at its start: ${said.trim().slice(-400)}`)),
+			() => {},
+		);
+		child.once("error", (error) => reject(new Error(`${name} cannot be run: ${error.message}`)));
+	});
+}

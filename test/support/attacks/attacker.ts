@@ -1,0 +1,66 @@
+// The handle on the attacker's process.
+
+import { type ChildProcess, fork } from "node:child_process";
+import { constants, setPriority } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { AttackParams } from "./attackKinds.ts";
+import type { Tally } from "./flood.ts";
+import { attackerAddress } from "./wire.ts";
+
+/** Whoever does not know what an attack came to by then never will, in ms. */
+const DEADLINE_MS = 120_000;
+
+export type AttackAnswer = {
+	readonly id: number;
+	readonly tally?: Tally;
+	readonly fault?: string;
+};
+
+/** Attacks one url. */
+export class Attacker {
+	readonly #child: ChildProcess;
+	readonly #url: string;
+	readonly #waiting = new Map<number, (answer: AttackAnswer) => void>();
+	#orders = 0;
+
+	constructor(url: string) {
+		this.#url = url;
+		this.#child = fork(fileURLToPath(new URL("./attackerMain.ts", import.meta.url)), {
+			execArgv: process.execArgv,
+		});
+		// He is on a machine of his own, and takes nothing from whoever is measured here.
+		if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW);
+		this.#child.on("message", (answer: AttackAnswer) => this.#waiting.get(answer.id)?.(answer));
+		this.#child.once("exit", () => {
+			for (const [id, answered] of this.#waiting) answered({ id, fault: "the attacker has ended" });
+		});
+	}
+
+	/** Runs an attack; what came of it. Throws where it could not be run. */
+	attack(
+		name: string,
+		params: Omit<AttackParams, "url" | "from"> & { readonly from?: string },
+	): Promise<Tally> {
+		this.#orders += 1;
+		const id = this.#orders;
+		return new Promise((resolve, reject) => {
+			const timer = setTimeout(() => reject(new Error(`${name} is not over`)), DEADLINE_MS);
+			this.#waiting.set(id, ({ tally, fault }) => {
+				clearTimeout(timer);
+				this.#waiting.delete(id);
+				if (tally === undefined) reject(new Error(`${name}: ${fault}`));
+				else resolve(tally);
+			});
+			this.#child.send({ id, name, params: { url: this.#url, from: attackerAddress(), ...params } });
+		});
+	}
+
+	/** Ends the process and all that it holds. */
+	async stop(): Promise<void> {
+		if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+		await new Promise<void>((resolve) => {
+			this.#child.once("exit", () => resolve());
+			this.#child.kill("SIGKILL");
+		});
+	}
+}

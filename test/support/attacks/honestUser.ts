@@ -1,0 +1,161 @@
+// A user and a searcher who do what everybody does: submit on /fast, look when the builder has it, bid on what searchers
+// are shown, read an estimate and a pending nonce, ask whether the relay lives. Each is timed; over a connection of its
+// own, so that newcomers are measured.
+
+import type { DevChain } from "../../devnet/devChain.ts";
+import { PAYS_COINBASE } from "../auctionContracts.ts";
+import { EMITS } from "../simulationContracts.ts";
+import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../txFactory.ts";
+import { until } from "../until.ts";
+import { deniedMs } from "./processFigures.ts";
+import type { QuickBuilder } from "./quickBuilder.ts";
+import { HONEST, resultOf, send, type WireCall } from "./wire.ts";
+
+/** What is measured, with the most that it may take during any attack, in ms. */
+export const LIMITS_MS = {
+	livez: 100,
+	submitted: 1_000,
+	delivered: 3_000,
+	bid: 1_000,
+	estimate: 1_000,
+	nonce: 1_000,
+} as const;
+export type Probe = keyof typeof LIMITS_MS;
+
+/** One thing that was asked for once. */
+export interface Sample {
+	readonly probe: Probe;
+	/** How long it took, less what the machine had no processor for. */
+	readonly ms: number;
+	/** What went wrong; null: nothing. */
+	readonly fault: string | null;
+}
+
+export interface HonestUserOptions {
+	readonly relay: { readonly url: string; readonly pid: number };
+	readonly chain: DevChain;
+	readonly builder: QuickBuilder;
+	/** Nothing is waited for any longer, in ms. */
+	readonly patienceMs: number;
+}
+
+const EMITTER = `0x${"e1".repeat(20)}`;
+const PAYER = `0x${"e2".repeat(20)}`;
+const BID_WEI = 10n ** 15n;
+const FUNDS = `0x${(10n ** 18n).toString(16)}`;
+const FIRST_ACCOUNT = 500_000;
+/** Accounts of 100 rounds; they are funded when half of them are left. */
+const FUNDED_AT_ONCE = 200;
+
+/** An honest user of one relay. */
+export class HonestUser {
+	readonly #options: HonestUserOptions;
+	#accounts = FIRST_ACCOUNT;
+	#funded = FIRST_ACCOUNT;
+
+	private constructor(options: HonestUserOptions) {
+		this.#options = options;
+	}
+
+	/** Puts the contracts that it calls on the chain. */
+	static async arrive(options: HonestUserOptions): Promise<HonestUser> {
+		await options.chain.rpc("anvil_setCode", [EMITTER, EMITS]);
+		await options.chain.rpc("anvil_setCode", [PAYER, PAYS_COINBASE]);
+		const user = new HonestUser(options);
+		await user.fund();
+		return user;
+	}
+
+	/** Asks /livez. */
+	livez(): Promise<Sample> {
+		return this.#timed("livez", async () => {
+			const { status } = await send({ ...this.#call(), url: `${this.#options.relay.url}/livez` });
+			if (status !== 200) throw new Error(`HTTP ${status}`);
+		});
+	}
+
+	/** Submits, waits for the builder, and bids on it as a searcher once it is shown; reads meanwhile. */
+	async round(): Promise<readonly Sample[]> {
+		const [user, searcher] = [
+			await this.#account({ to: EMITTER }),
+			await this.#account({ to: PAYER, value: BID_WEI }),
+		];
+		const reads = Promise.all([
+			this.#timed("estimate", () => this.#ask("eth_estimateGas", [{ from: user.from, to: EMITTER }])),
+			this.#timed("nonce", () => this.#ask("eth_getTransactionCount", [user.from, "pending"])),
+		]);
+		const arrives = this.#options.builder.holding(user.raw, this.#options.patienceMs);
+		const [submitted, delivered] = await Promise.all([
+			this.#timed("submitted", () => this.#ask("eth_sendRawTransaction", [user.raw], "/fast")),
+			this.#timed("delivered", () => arrives),
+		]);
+		const way = [submitted, delivered, ...(await reads)];
+		if (way.some(({ probe, fault }) => probe !== "estimate" && probe !== "nonce" && fault !== null))
+			return way;
+		try {
+			await this.#shown(user.hash);
+		} catch (thrown) {
+			return [...way, { probe: "bid", ms: 0, fault: `there was nothing to bid on: ${String(thrown)}` }];
+		}
+		const bundle = { txs: [user.hash, searcher.raw] };
+		return [...way, await this.#timed("bid", () => this.#ask("eth_sendBundle", [bundle]))];
+	}
+
+	/** Not measured: what the relay owes searchers is its own rule. */
+	async #shown(hash: string): Promise<void> {
+		const url = `${this.#options.relay.url}/tx/${hash}`;
+		await until(
+			`${hash} shared`,
+			async () => (JSON.parse((await send({ ...this.#call(), url })).body) as { shared: boolean }).shared,
+			this.#options.patienceMs,
+		);
+	}
+
+	/**
+	 * Gives the next accounts an ether each. Whoever is funded between two heads is poor to a relay that has seen only the
+	 * first, so that is done before it counts.
+	 */
+	async fund(): Promise<void> {
+		const calls = Array.from({ length: FUNDED_AT_ONCE }, (_, i) => ({
+			method: "anvil_setBalance",
+			params: [testAccount(this.#funded + i).address, FUNDS],
+		}));
+		this.#funded += FUNDED_AT_ONCE;
+		await this.#options.chain.batch(calls);
+	}
+
+	/** A fresh account with an ether, and its first transaction. */
+	async #account(tx: Omit<TxOptions, "by">): Promise<{ raw: string; hash: string; from: string }> {
+		if (this.#funded - this.#accounts < FUNDED_AT_ONCE / 2) await this.fund();
+		const by = testAccount(this.#accounts++);
+		const options = { ...tx, by };
+		return {
+			raw: `0x${rawTransaction(options).toString("hex")}`,
+			hash: signedTransaction(options).hash,
+			from: by.address,
+		};
+	}
+
+	#call(path = "/"): Omit<WireCall, "body"> {
+		return { url: `${this.#options.relay.url}${path}`, from: HONEST, deadlineMs: this.#options.patienceMs };
+	}
+
+	#ask(method: string, params: readonly unknown[], path = "/"): Promise<unknown> {
+		return resultOf(method, params, this.#call(path));
+	}
+
+	async #timed(probe: Probe, work: () => Promise<unknown>): Promise<Sample> {
+		// Our own part is small, but not beside a tenth of a second.
+		const own = probe === "livez" ? () => deniedMs(process.pid) : () => 0;
+		const denied = () => deniedMs(this.#options.relay.pid) + own();
+		const [begun, before] = [performance.now(), denied()];
+		let fault: string | null = null;
+		try {
+			await work();
+		} catch (thrown) {
+			fault = thrown instanceof Error ? thrown.message : String(thrown);
+		}
+		const ms = performance.now() - begun - (denied() - before);
+		return { probe, ms: Math.max(0, ms), fault };
+	}
+}

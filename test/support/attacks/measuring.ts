@@ -1,0 +1,128 @@
+// How an honest user fares before, during and after an attack, in one run: the slowest of each thing that was asked for,
+// what failed, and the most memory that the relay's process held.
+
+import assert from "node:assert/strict";
+import { until } from "../until.ts";
+import { type HonestUser, LIMITS_MS, type Probe, type Sample } from "./honestUser.ts";
+import { forgetPeak, memoryOf } from "./processFigures.ts";
+
+/** What one phase came to. */
+export interface Figures {
+	readonly name: string;
+	/** The slowest of each, in ms. */
+	readonly slowest: Readonly<Partial<Record<Probe, number>>>;
+	/** What went wrong, each wording once. */
+	readonly faults: readonly string[];
+	readonly rounds: number;
+	/** Bytes. */
+	readonly memory: number;
+}
+
+/** Memory of the relay's process with the settings that it has by itself. */
+export const MEMORY_LIMIT: number = 512 * 1024 * 1024;
+/** Between one question for /livez and the next. */
+const LIVEZ_EVERY_MS = 20;
+const LEAST_ROUNDS = 3;
+const MIB = 1024 * 1024;
+/**
+ * The limits are of a machine that does nothing else; here node, builder, attacker and relay share two cores with each
+ * other. ATTACK_STRICT=1 takes the limits as they are.
+ */
+const SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 3;
+
+export interface MeasuringOptions {
+	readonly user: HonestUser;
+	/** Of the relay's process. */
+	readonly pid: number;
+	/** Takes a line about each phase. */
+	readonly say?: (line: string) => void;
+}
+
+/** Measures one phase after the other. */
+export class Measuring {
+	readonly #options: MeasuringOptions;
+
+	constructor(options: MeasuringOptions) {
+		this.#options = options;
+	}
+
+	/** Rounds of the honest user until `work` is over, three at least. Rejects with what `work` rejects with. */
+	async during(name: string, work: Promise<unknown> = Promise.resolve()): Promise<Figures> {
+		const { user, pid, say } = this.#options;
+		const samples: Sample[] = [];
+		let over = false;
+		let rounds = 0;
+		// Whatever it is that ends it is told when the measuring is over.
+		const ending = work.then(
+			() => {
+				over = true;
+				return null;
+			},
+			(thrown: unknown) => {
+				over = true;
+				return { thrown };
+			},
+		);
+		forgetPeak(pid);
+		let measured = false;
+		const living = (async () => {
+			while (!measured) {
+				samples.push(await user.livez());
+				await nextTick(LIVEZ_EVERY_MS);
+			}
+		})();
+		try {
+			while (!over || rounds < LEAST_ROUNDS) {
+				samples.push(...(await user.round()));
+				rounds += 1;
+			}
+		} finally {
+			measured = true;
+			await living;
+		}
+		const ended = await ending;
+		if (ended !== null) throw ended.thrown;
+		const figures = { name, rounds, memory: memoryOf(pid).peak, ...summed(samples) };
+		say?.(lineOf(figures));
+		return figures;
+	}
+}
+
+/** Fails where something took longer than it may, did not work, or took too much memory. */
+export function assertServed(...phases: readonly Figures[]): void {
+	assert.deepEqual(phases.flatMap(brokenIn), []);
+}
+
+/** What took longer than it may, did not work, or took too much memory. */
+export function brokenIn({ name, slowest, faults, memory }: Figures): readonly string[] {
+	return [
+		...Object.entries(slowest).flatMap(([probe, ms]) => {
+			const limit = LIMITS_MS[probe as Probe] * SLACK;
+			return ms > limit ? [`${name}: ${probe} took ${Math.round(ms)} ms, ${limit} at most`] : [];
+		}),
+		...faults.map((fault) => `${name}: ${fault}`),
+		...(memory > MEMORY_LIMIT ? [`${name}: ${Math.round(memory / MIB)} MiB of memory, 512 at most`] : []),
+	];
+}
+
+/** One line about a phase. */
+export function lineOf({ name, slowest, faults, rounds, memory }: Figures): string {
+	const times = Object.entries(slowest).map(([probe, ms]) => `${probe} ${Math.round(ms)}`);
+	const wrong = faults.length === 0 ? "" : `; ${faults.join("; ")}`;
+	return `${name}: ${rounds} rounds, slowest in ms: ${times.join(", ")}; ${Math.round(memory / MIB)} MiB${wrong}`;
+}
+
+function summed(samples: readonly Sample[]): Pick<Figures, "slowest" | "faults"> {
+	const slowest: Partial<Record<Probe, number>> = {};
+	const faults = new Set<string>();
+	for (const { probe, ms, fault } of samples) {
+		slowest[probe] = Math.max(slowest[probe] ?? 0, ms);
+		if (fault !== null) faults.add(`${probe} failed: ${fault}`);
+	}
+	return { slowest, faults: [...faults] };
+}
+
+async function nextTick(ms: number): Promise<void> {
+	const end = performance.now() + ms;
+	await until("the next look", () => performance.now() >= end);
+}

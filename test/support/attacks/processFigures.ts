@@ -1,0 +1,26 @@
+// What Linux tells of a process: the memory that it holds, and how long its main thread was ready to run and had no
+// processor. That is the machine's doing, not the process's, and is taken off what is measured.
+
+import { readFileSync, writeFileSync } from "node:fs";
+
+const KIB = 1024;
+const NS_PER_MS = 1e6;
+
+/** Bytes of memory that the process holds now, and held at most since {@link forgetPeak}. */
+export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
+	const status = readFileSync(`/proc/${pid}/status`, "utf8");
+	const bytes = (name: string): number =>
+		Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1] ?? Number.NaN) * KIB;
+	return { now: bytes("VmRSS"), peak: bytes("VmHWM") };
+}
+
+/** Starts the peak anew. https://docs.kernel.org/filesystems/proc.html, `clear_refs` */
+export function forgetPeak(pid: number): void {
+	writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+/** Milliseconds, in all, that the main thread of the process waited for a processor. */
+export function deniedMs(pid: number): number {
+	const [, waited] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ");
+	return Number(waited) / NS_PER_MS;
+}

@@ -1,0 +1,85 @@
+// One HTTP request over a connection of its own, from a network address of one's own: on Linux all of 127.0.0.0/8 is
+// this machine, so 127.0.0.1 and 127.0.0.2 are two clients.
+
+import { request } from "node:http";
+import { createBodySigner } from "../../../shared/ethereum/flashbotsSignature.ts";
+
+/** Where the honest user is. */
+export const HONEST = "127.0.0.1";
+/** Where attackers are: each has an address of its own, so that one does not meet what is left of another one's limits. */
+export const attackerAddress = (n = 0): string => `127.0.0.${2 + n}`;
+
+export interface WireCall {
+	readonly url: string;
+	/** The network address that it comes from. */
+	readonly from: string;
+	/** GET without one. */
+	readonly body?: string;
+	readonly headers?: Readonly<Record<string, string>>;
+	/** A key that signs the body, or the last part of the path where there is none. */
+	readonly key?: string;
+	/** Rejects after so long, in ms. */
+	readonly deadlineMs: number;
+}
+
+export interface WireReply {
+	readonly status: number;
+	readonly body: string;
+}
+
+/** Rejects with node's error where the connection fails, and at the deadline. */
+export function send({ url, from, body, headers, key, deadlineMs }: WireCall): Promise<WireReply> {
+	const signed = body ?? url.slice(url.lastIndexOf("/") + 1);
+	const signature = key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(signed) };
+	return new Promise((resolve, reject) => {
+		const method = body === undefined ? "GET" : "POST";
+		const type = body === undefined ? {} : { "content-type": "application/json" };
+		const options = {
+			...{ method, localAddress: from, agent: false, headers: { ...type, ...signature, ...headers } },
+			signal: AbortSignal.timeout(deadlineMs),
+		};
+		const sent = request(url, options, (answer) => {
+			const chunks: Buffer[] = [];
+			answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+			answer.on("error", reject);
+			answer.on("end", () => {
+				resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks).toString() });
+			});
+		});
+		sent.on("error", reject);
+		sent.end(body);
+	});
+}
+
+/** What a JSON-RPC call came to. */
+export type Outcome =
+	| { readonly result: unknown; readonly error?: undefined }
+	| { readonly error: { readonly code: number; readonly message: string }; readonly result?: undefined };
+
+/** One JSON-RPC call; `call.body` is made here. */
+export async function ask(
+	method: string,
+	params: readonly unknown[],
+	call: Omit<WireCall, "body">,
+): Promise<Outcome> {
+	const { status, body } = await send({
+		...call,
+		body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+	});
+	try {
+		return JSON.parse(body) as Outcome;
+	} catch {
+		throw new Error(`HTTP ${status}: ${body.slice(0, 100)}`);
+	}
+}
+
+/** As {@link ask}; throws with the code and message of an error. */
+export async function resultOf(
+	method: string,
+	params: readonly unknown[],
+	call: Omit<WireCall, "body">,
+): Promise<unknown> {
+	const { error, result } = await ask(method, params, call);
+	if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+	return result;
+}

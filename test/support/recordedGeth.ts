@@ -1,0 +1,216 @@
+// go-ethereum for contract tests. Where GETH names one the tests run on it, and with RECORD_GETH=1 write what it
+// answered to test/contract/recorded; without GETH those answers are given again, and a question that has none fails.
+
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
+import { type DevAccount, devAccounts } from "../devnet/devChain.ts";
+import type { RealOutcome } from "./callManyReal.ts";
+import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "./geth.ts";
+import { mineInOrder } from "./gethReal.ts";
+
+/** A chain of geth's, real or recorded. */
+export interface RecordedGeth {
+	readonly accounts: readonly DevAccount[];
+	/** As the relay's parts ask their node. */
+	readonly node: {
+		call(call: RpcCall): Promise<RpcAnswer>;
+		batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>;
+	};
+	/** Result of one call. Throws for an error of geth's. */
+	rpc(method: string, params?: readonly unknown[]): Promise<unknown>;
+	/** Mines a block; its hash. What is asked from then on is another question than before. */
+	mine(block?: GethBlock): Promise<string>;
+	/** Mines those of the block's transactions that geth takes one behind another; what became of each. */
+	mineInOrder(block: GethBlock): Promise<RealOutcome[]>;
+	/** Goes back to the block of that number, as a reorganisation would. */
+	revert(number: number): Promise<void>;
+	/** Starts it anew: nothing is mined. */
+	restart(options: GethOptions): Promise<void>;
+	/** Ends it; what was asked is written where that was said. */
+	stop(): Promise<void>;
+}
+
+/** One question and its answer. */
+interface Recorded {
+	/** How often the chain had changed before it. */
+	readonly changes: number;
+	readonly method: string;
+	/** As JSON; where that is long its beginning and a hash. */
+	readonly params: string;
+	readonly result?: unknown;
+	readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+const FOLDER = join(dirname(dirname(fileURLToPath(import.meta.url))), "contract", "recorded");
+/** Of no use to anybody here, and long. */
+const LEFT_OUT = new Set([
+	...[
+		"logsBloom",
+		"extraData",
+		"receiptsRoot",
+		"requestsHash",
+		"sha3Uncles",
+		"transactionsRoot",
+		"stateRoot",
+	],
+	...["withdrawalsRoot", "size", "uncles", "withdrawals", "difficulty", "maxUsedGas"],
+]);
+/** Characters of a question's parameters that are kept. */
+const MAX_TEXT = 80;
+/** Of a simulated block what is kept. */
+const SIMULATED = new Set(["number", "calls"]);
+
+/**
+ * Starts geth, or reads `name`'s recorded answers. Questions must be the same in each run, but for the fields `drawn`: what
+ * else the relay draws at random is given to it by the test.
+ */
+export async function startRecordedGeth(
+	name: string,
+	options: GethOptions = {},
+	drawn: readonly string[] = [],
+): Promise<RecordedGeth> {
+	const file = join(FOLDER, `${name}.json`);
+	const keyOf = keysWithout(new Set(drawn));
+	const chain = GETH === undefined ? replayed(file, keyOf) : live(await startGeth(options));
+	const asked = new Map<string, Recorded>();
+	let changes = 0;
+	const note = <T extends Partial<Recorded>>(question: Question, answer: T): void => {
+		const [key, params] = keyOf(question);
+		asked.set(key, { ...question, params, ...answer });
+	};
+	const call = async ({ method, params }: RpcCall): Promise<RpcAnswer> => {
+		const question = { changes, method, params };
+		const answer = trimmed(method, await chain.ask(question));
+		note(question, answer.ok ? { result: answer.result } : { error: answer.error });
+		return answer;
+	};
+	const deed = async <T>(
+		method: "mine" | "mineInOrder" | "revert" | "restart",
+		param: unknown,
+	): Promise<T> => {
+		changes += 1;
+		const question = { changes, method, params: [param] };
+		const result = await chain.deed(question);
+		note(question, { result });
+		return result as T;
+	};
+	return {
+		accounts: devAccounts(10),
+		node: { call, batch: (calls) => Promise.all(calls.map(call)) },
+		async rpc(method, params = []) {
+			const answer = await call({ method, params });
+			if (!answer.ok) throw new Error(`${method}: ${answer.error.message} (${answer.error.code})`);
+			return answer.result;
+		},
+		mine: (block = {}) => deed("mine", block),
+		mineInOrder: (block) => deed("mineInOrder", block),
+		revert: async (number) => {
+			await deed("revert", number);
+		},
+		restart: async (changed) => {
+			await deed("restart", changed);
+		},
+		async stop() {
+			await chain.stop();
+			if (GETH === undefined || process.env.RECORD_GETH !== "1") return;
+			mkdirSync(FOLDER, { recursive: true });
+			const lines = [...asked.values()].map((one) => JSON.stringify(one));
+			writeFileSync(file, `[\n${lines.join(",\n")}\n]\n`);
+		},
+	};
+}
+
+interface Question extends RpcCall {
+	readonly changes: number;
+}
+
+interface Source {
+	ask(question: Question): Promise<RpcAnswer>;
+	/** What is done to the chain, and what comes of it. */
+	deed(question: Question): Promise<unknown>;
+	stop(): Promise<void>;
+}
+
+function live(first: GethChain): Source {
+	let geth = first;
+	return {
+		async ask({ method, params }) {
+			const [outcome] = await geth.batch([{ method, params }]);
+			if (outcome === undefined || outcome.ok) return { ok: true, result: outcome?.result };
+			const { code, message, data } = outcome;
+			return { ok: false, error: { code, message, data } };
+		},
+		async deed({ method, params: [param] }) {
+			if (method === "mine") return geth.mine(param as GethBlock);
+			if (method === "mineInOrder") return mineInOrder(geth, param as GethBlock);
+			if (method === "restart") {
+				await geth.stop();
+				geth = await startGeth(param as GethOptions);
+				return null;
+			}
+			await geth.revert(`0x${Number(param).toString(16)}`);
+			return null;
+		},
+		stop: () => geth.stop(),
+	};
+}
+
+function replayed(file: string, keyOf: KeyOf): Source {
+	const recorded = JSON.parse(readFileSync(file, "utf8")) as Recorded[];
+	const known = new Map(recorded.map((one) => [JSON.stringify([one.changes, one.method, one.params]), one]));
+	const find = (question: Question): Recorded => {
+		const one = known.get(keyOf(question)[0]);
+		if (one !== undefined) return one;
+		const told = JSON.stringify(question).slice(0, 2_000);
+		throw new Error(`geth was never asked this: record again with GETH=… RECORD_GETH=1. ${told}`);
+	};
+	return {
+		async ask(question) {
+			const { result, error } = find(question);
+			if (error === undefined) return { ok: true, result };
+			return { ok: false, error: { data: undefined, ...error } };
+		},
+		deed: async (question) => find(question).result,
+		stop: async () => {},
+	};
+}
+
+/** A question's key, and its parameters as they are kept: the same for the same question. */
+type KeyOf = (question: Question) => readonly [key: string, params: string];
+
+function keysWithout(drawn: ReadonlySet<string>): KeyOf {
+	/** Without what is drawn, the order in which fields stand, and the case of hex. */
+	const canonical = (value: unknown): unknown => {
+		if (Array.isArray(value)) return value.map(canonical);
+		if (typeof value === "string") return value.toLowerCase();
+		if (typeof value !== "object" || value === null) return value;
+		const fields = Object.entries(value).filter(([name]) => !drawn.has(name));
+		const sorted = fields.sort(([a], [b]) => (a < b ? -1 : 1));
+		return Object.fromEntries(sorted.map(([name, field]) => [name, canonical(field)]));
+	};
+	return ({ changes, method, params }) => {
+		let text = JSON.stringify(canonical(params));
+		if (text.length > MAX_TEXT) {
+			const hash = createHash("sha256").update(text).digest("hex").slice(0, 24);
+			text = `${text.slice(0, MAX_TEXT)}… sha256:${hash}`;
+		}
+		return [JSON.stringify([changes, method, text]), text];
+	};
+}
+
+/** Without what nobody here reads, so that the real answer is read as its record will be. */
+function trimmed(method: string, answer: RpcAnswer): RpcAnswer {
+	const all = JSON.parse(JSON.stringify(answer, leaveOut)) as RpcAnswer;
+	if (method !== "eth_simulateV1" || !all.ok || !Array.isArray(all.result)) return all;
+	const blocks = all.result.map((block: object) =>
+		Object.fromEntries(Object.entries(block).filter(([name]) => SIMULATED.has(name))),
+	);
+	return { ok: true, result: blocks };
+}
+
+function leaveOut(name: string, value: unknown): unknown {
+	return LEFT_OUT.has(name) ? undefined : value;
+}

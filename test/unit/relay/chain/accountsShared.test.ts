@@ -1,0 +1,231 @@
+// Account states of two clients: whose are asked for next, who is refused, who has given up, and what is asked anew.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeAccounts, type NodeAccountsOptions } from "../../../../relay/chain/accounts.ts";
+import type { AccountState } from "../../../../relay/domain/chain.ts";
+import { Background } from "../../../../shared/background.ts";
+import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+
+/** A node whose requests are answered when the test says so, and accounts at head 10 on it. */
+class Fixture {
+	readonly clock = new ManualClock();
+	readonly accounts: NodeAccounts;
+	/** Addresses of each request, in the order in which they were sent. */
+	readonly requests: (readonly string[])[] = [];
+	calls = 0;
+	/** The node's own head. */
+	block = 10;
+	readonly #answers: (() => void)[] = [];
+
+	constructor(options: NodeAccountsOptions = {}) {
+		const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
+		const node = { batch: (calls: readonly RpcCall[]) => this.#take(calls) };
+		this.accounts = new NodeAccounts(options, { node, background, clock: this.clock });
+		this.accounts.setHead(10);
+	}
+
+	/** Answers the oldest request that waits. */
+	async answer(): Promise<void> {
+		this.#answers.shift()?.();
+		await settled();
+	}
+
+	async answerAll(): Promise<void> {
+		while (this.#answers.length > 0) await this.answer();
+	}
+
+	/** Which request asked for it, counted from 0. */
+	requestOf(address: string): number {
+		return this.requests.findIndex((addresses) => addresses.includes(address));
+	}
+
+	#take(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+		this.calls += calls.length;
+		const addresses = calls.filter(({ method }) => method === "eth_getCode").map(({ params }) => params[0]);
+		this.requests.push(addresses as string[]);
+		return new Promise((resolve) =>
+			this.#answers.push(() => {
+				resolve(calls.map((call) => ({ ok: true, result: this.#result(call) })));
+			}),
+		);
+	}
+
+	/** Its balance is the block that it is of. */
+	#result({ method, params }: RpcCall): string {
+		const block = `0x${this.block.toString(16)}`;
+		if (method === "eth_blockNumber") return block;
+		if (method === "eth_getCode") return "0x";
+		if (method === "eth_getTransactionCount") return "0x0";
+		return params[1] === "latest" ? block : String(params[1]);
+	}
+}
+
+/** All that was asked for in this turn of the event loop is sent, and what was answered is told. */
+async function settled(): Promise<void> {
+	for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function crowd(count: number): readonly string[] {
+	return Array.from({ length: count }, (_, i) => `0x${i.toString(16).padStart(40, "0")}`);
+}
+
+function askAll(fixture: Fixture, addresses: readonly string[], client: string, urgent = false) {
+	return addresses.map((address) =>
+		fixture.accounts.get(address, client, urgent).then(
+			() => "told",
+			(thrown: unknown) => (thrown instanceof UpstreamError ? thrown.code : "fault"),
+		),
+	);
+}
+
+const HONEST = `0x${"ee".repeat(20)}`;
+
+test("a client's 10,000 accounts delay another's by one request", async () => {
+	const fixture = new Fixture();
+	const many = askAll(fixture, crowd(10_000), "attacker");
+	await settled();
+	assert.equal(fixture.requests.length, 4);
+	const honest = fixture.accounts.get(HONEST, "honest");
+	await settled();
+	assert.equal(fixture.requestOf(HONEST), -1);
+	await fixture.answer();
+	assert.equal(fixture.requestOf(HONEST), 4);
+	await fixture.answerAll();
+	assert.equal((await honest).address, HONEST);
+	assert.ok((await Promise.all(many)).every((outcome) => outcome === "told"));
+	assert.equal(fixture.requests.length, 101);
+});
+
+test("what is urgent goes first, another client's looks at a new head notwithstanding", async () => {
+	const fixture = new Fixture();
+	const looks = ["b", "c", "d"].flatMap((client, i) =>
+		askAll(fixture, crowd(3_000).slice(1_000 * i, 1_000 * (i + 1)), client),
+	);
+	const urgent = askAll(fixture, [HONEST], "honest", true);
+	const own = askAll(fixture, [`0x${"bb".repeat(20)}`], "b", true);
+	await fixture.answer();
+	assert.deepEqual(fixture.requests[4]?.slice(0, 2), [HONEST, `0x${"bb".repeat(20)}`]);
+	await fixture.answerAll();
+	assert.ok((await Promise.all([...looks, ...urgent, ...own])).every((outcome) => outcome === "told"));
+});
+
+test("an account that two clients want is asked for in the turn of whoever comes first, once", async () => {
+	const fixture = new Fixture();
+	const many = askAll(fixture, [...crowd(2_000), HONEST], "attacker");
+	const honest = fixture.accounts.get(HONEST, "honest");
+	await fixture.answer();
+	assert.equal(fixture.requestOf(HONEST), 4);
+	await fixture.answerAll();
+	await Promise.all([honest, ...many]);
+	assert.equal(fixture.requests.flat().filter((address) => address === HONEST).length, 1);
+});
+
+test("where too many wait, whoever has the most of them is refused at once", async () => {
+	const fixture = new Fixture({ maxWaiting: 500 });
+	const many = askAll(fixture, crowd(901), "attacker");
+	assert.equal(await many[900], "timeout");
+	const honest = askAll(fixture, [HONEST], "honest");
+	assert.equal(await many[899], "timeout");
+	await settled();
+	await fixture.answerAll();
+	assert.deepEqual(await Promise.all(honest), ["told"]);
+	assert.equal((await Promise.all(many)).filter((outcome) => outcome === "timeout").length, 2);
+	// What was refused may be asked for again.
+	const again = askAll(fixture, crowd(901).slice(900), "attacker");
+	await settled();
+	await fixture.answerAll();
+	assert.deepEqual(await Promise.all(again), ["told"]);
+});
+
+test("what was given up leaves the queue: the node is not asked for it", async () => {
+	const fixture = new Fixture({ timeoutMs: 1_000 });
+	const many = askAll(fixture, crowd(1_000), "attacker");
+	await settled();
+	await fixture.clock.advance(600);
+	const late = askAll(fixture, crowd(1_001).slice(999), "attacker");
+	await fixture.clock.advance(500);
+	assert.ok((await Promise.all(many)).every((outcome) => outcome === "timeout"));
+	await settled();
+	await fixture.answerAll();
+	assert.deepEqual(await Promise.all(late), ["told", "told"]);
+	// The last of them has somebody who still waits.
+	assert.deepEqual(fixture.requests.slice(4), [crowd(1_001).slice(999)]);
+});
+
+test("a fresh state is asked for at the latest block, whatever is known, and kept where it is the head's", async () => {
+	const fixture = new Fixture();
+	const first = fixture.accounts.get(HONEST, "honest");
+	await settled();
+	await fixture.answerAll();
+	const known = await first;
+	const again = fixture.accounts.fresh(HONEST, "honest");
+	await settled();
+	await fixture.answerAll();
+	const fresh = await again;
+	assert.deepEqual(fresh, { ...known });
+	assert.equal(fixture.requests.length, 2);
+	assert.equal(await fixture.accounts.get(HONEST, "another"), fresh);
+	assert.equal(fixture.requests.length, 2);
+});
+
+test("a fresh state of a later block is told and not kept: nothing runs ahead of the tracked head", async () => {
+	const fixture = new Fixture();
+	fixture.block = 12;
+	const asked = fixture.accounts.fresh(HONEST, "honest");
+	await settled();
+	await fixture.answerAll();
+	const { block, balance } = await asked;
+	assert.deepEqual({ block, balance }, { block: 12, balance: 12n });
+	const later = fixture.accounts.get(HONEST, "honest");
+	await settled();
+	await fixture.answerAll();
+	assert.deepEqual([(await later).block, (await later).balance], [10, 10n]);
+});
+
+test("a node behind the tracked head tells nothing fresh: the head's state counts", async () => {
+	const fixture = new Fixture();
+	fixture.block = 9;
+	const asked = fixture.accounts.fresh(HONEST, "honest");
+	await settled();
+	await fixture.answer();
+	await fixture.answerAll();
+	assert.equal((await asked).block, 10);
+});
+
+test("who asks for a fresh state after the node was asked is not told what it said before", async () => {
+	const fixture = new Fixture();
+	const first = fixture.accounts.fresh(HONEST, "honest");
+	const joined = fixture.accounts.fresh(HONEST, "another");
+	await settled();
+	const second = fixture.accounts.fresh(HONEST, "honest");
+	await settled();
+	await fixture.answer();
+	fixture.block = 11;
+	await fixture.answerAll();
+	const blocks = (await Promise.all([first, joined, second])).map(({ block }: AccountState) => block);
+	assert.deepEqual(blocks, [10, 10, 11]);
+	assert.equal(fixture.requests.length, 2);
+});
+
+test("states between two blocks are of neither: they are asked for again", async () => {
+	const fixture = new Fixture();
+	const numbers = ["0xa", "0xb"];
+	const node = {
+		batch: async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> =>
+			calls.map(({ method }) => ({
+				ok: true,
+				result: method === "eth_blockNumber" ? (numbers.shift() ?? "0xb") : "0x0",
+			})),
+	};
+	const background = new Background({}, { log: silentLogger });
+	const accounts = new NodeAccounts({}, { node, background, clock: fixture.clock });
+	accounts.setHead(10);
+	const asked = accounts.fresh(HONEST, "honest");
+	await settled();
+	await fixture.clock.advance(40);
+	assert.equal((await asked).block, 11);
+});

@@ -1,0 +1,56 @@
+// The steps that the auction's model goes through, at random: few owners, senders, contracts and values, so that many meet.
+
+import fc from "fast-check";
+
+export const TARGETS = 2;
+export const OWNERS = ["o0", "o1", "o2", "o3", "o4", "o5", "o6"];
+
+const bid = fc.record({
+	do: fc.constant("bid" as const),
+	target: fc.nat(TARGETS - 1),
+	owner: fc.nat(OWNERS.length - 1),
+	signer: fc.nat(7),
+	contract: fc.nat(7),
+	nonce: fc.nat(1),
+	value: fc.integer({ min: 1, max: 9 }),
+	uuid: fc.option(fc.nat(1)),
+	ahead: fc.constantFrom(0, 0, 0, 1),
+	span: fc.nat(3),
+	builders: fc.constantFrom(null, null, null, ["a"], ["b"]),
+});
+/** One step of the auction's model. */
+export const command = fc.oneof(
+	{ weight: 20, arbitrary: bid },
+	{
+		weight: 2,
+		arbitrary: fc.record({ do: fc.constant("cancel" as const), owner: fc.nat(4), uuid: fc.nat(1) }),
+	},
+	{
+		weight: 3,
+		arbitrary: fc.record({ do: fc.constant("head" as const), mines: fc.option(fc.nat(TARGETS - 1)) }),
+	},
+	{ weight: 2, arbitrary: fc.record({ do: fc.constant("reorg" as const), keeps: fc.boolean() }) },
+	{
+		weight: 2,
+		arbitrary: fc.record({ do: fc.constant("turns" as const), bid: fc.nat(30), value: fc.nat(9) }),
+	},
+	{
+		weight: 1,
+		arbitrary: fc.record({ do: fc.constant("out" as const), owner: fc.nat(4), isOut: fc.boolean() }),
+	},
+	{
+		weight: 1,
+		arbitrary: fc.record({
+			do: fc.constant("fails" as const),
+			target: fc.nat(TARGETS - 1),
+			fails: fc.boolean(),
+		}),
+	},
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("short" as const), bid: fc.nat(30) }) },
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("loses" as const), bid: fc.nat(30) }) },
+	{
+		weight: 1,
+		arbitrary: fc.record({ do: fc.constant("ends" as const), target: fc.nat(TARGETS - 1) }),
+	},
+);
+export type Command = typeof command extends fc.Arbitrary<infer C> ? C : never;

@@ -1,0 +1,254 @@
+// Fair queueing: who is served next, and who is not served at all.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { FairScheduler, type JobOptions } from "../../../../shared/shares/scheduler.ts";
+
+/** A scheduler whose jobs end when the test says so. */
+class Fixture {
+	readonly scheduler: FairScheduler;
+	/** Names of jobs in the order in which they began. */
+	readonly begun: string[] = [];
+	readonly refused: string[] = [];
+	readonly #ends = new Map<string, () => void>();
+
+	constructor(concurrency: number, maxWaiting = 1000, mayStart = () => true) {
+		this.scheduler = new FairScheduler({ concurrency, maxWaiting, mayStart });
+	}
+
+	add(name: string, options: Partial<JobOptions> & { client: string }): void {
+		const work = () => {
+			this.begun.push(name);
+			return new Promise<void>((resolve) => this.#ends.set(name, resolve));
+		};
+		this.scheduler.run({ cost: 1, ...options }, work).catch(() => this.refused.push(name));
+	}
+
+	/** Ends one that runs. */
+	async end(name: string): Promise<void> {
+		this.#ends.get(name)?.();
+		this.#ends.delete(name);
+		await settled();
+	}
+
+	/** Ends what runs until nothing is left; answers the order in which all began. */
+	async drain(): Promise<readonly string[]> {
+		while (this.#ends.size > 0) for (const name of [...this.#ends.keys()]) await this.end(name);
+		return this.begun;
+	}
+}
+
+function settled(): Promise<void> {
+	return new Promise((resolve) => setImmediate(resolve));
+}
+
+test("who asks for little is served next, however much another one has asked for", async () => {
+	const fixture = new Fixture(1);
+	for (let i = 0; i < 50; i++) fixture.add(`a${i}`, { client: "a" });
+	fixture.add("b0", { client: "b" });
+	fixture.add("c0", { client: "c" });
+	await fixture.drain();
+	assert.deepEqual(fixture.begun.slice(0, 3), ["a0", "b0", "c0"]);
+	assert.equal(fixture.begun.length, 52);
+});
+
+test("turns go by cost: one dear job is worth many cheap ones", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("first", { client: "x" });
+	for (let i = 0; i < 3; i++) fixture.add(`a${i}`, { client: "a", cost: 10 });
+	for (let i = 0; i < 30; i++) fixture.add(`b${i}`, { client: "b", cost: 1 });
+	await fixture.drain();
+	const second = fixture.begun.indexOf("a1");
+	const before = fixture.begun.slice(0, second).filter((name) => name.startsWith("b")).length;
+	assert.ok(before >= 9 && before <= 11, fixture.begun.join(" "));
+});
+
+test("a client holds as many places as it leaves free, so a newcomer begins at once", () => {
+	const fixture = new Fixture(12);
+	for (let i = 0; i < 50; i++) fixture.add(`a${i}`, { client: "a" });
+	assert.equal(fixture.scheduler.running, 6);
+	for (let i = 0; i < 50; i++) fixture.add(`b${i}`, { client: "b" });
+	assert.equal(fixture.scheduler.running, 9);
+	fixture.add("c", { client: "c" });
+	assert.equal(fixture.begun.at(-1), "c");
+});
+
+test("urgent jobs go first, and are fair among themselves; rank orders one client's own", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("running", { client: "x" });
+	fixture.add("a late", { client: "a", rank: 1 });
+	fixture.add("a early", { client: "a", rank: 0 });
+	for (let i = 0; i < 3; i++) fixture.add(`b urgent ${i}`, { client: "b", urgent: true });
+	fixture.add("c urgent", { client: "c", urgent: true });
+	await fixture.drain();
+	assert.deepEqual(fixture.begun, [
+		...["running", "b urgent 0", "c urgent", "b urgent 1", "b urgent 2"],
+		...["a early", "a late"],
+	]);
+});
+
+test("last jobs go behind all others, and leave half of the places to them", async () => {
+	const fixture = new Fixture(4);
+	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, last: true });
+	assert.equal(fixture.scheduler.running, 2);
+	for (const client of ["e", "f", "g"]) fixture.add(client, { client });
+	assert.deepEqual(fixture.begun, ["last a", "last b", "e", "f"]);
+	await fixture.end("last a");
+	await fixture.end("e");
+	assert.deepEqual(fixture.begun.slice(4), ["g", "last c"]);
+	fixture.add("urgent", { client: "h", urgent: true });
+	await fixture.end("f");
+	assert.deepEqual(fixture.begun.slice(6), ["urgent"]);
+	await fixture.drain();
+	assert.equal(fixture.begun.at(-1), "last d");
+});
+
+test("of last jobs too many are refused first", async () => {
+	const fixture = new Fixture(1, 2);
+	fixture.add("running", { client: "x" });
+	for (const name of ["last 1", "last 2"]) fixture.add(name, { client: "a", last: true });
+	fixture.add("b", { client: "b" });
+	await settled();
+	assert.deepEqual(fixture.refused, ["last 2"]);
+	assert.deepEqual(await fixture.drain(), ["running", "b", "last 1"]);
+});
+
+test("what was queued without an answer can be taken out, once and cheaply, and costs its client nothing", async () => {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
+	const begun: string[] = [];
+	const ends: (() => void)[] = [];
+	const enqueue = (client: string, name: string) =>
+		scheduler.enqueue({ client, cost: 1 }, () => {
+			begun.push(name);
+			return new Promise((resolve) => ends.push(resolve));
+		});
+	enqueue("x", "running");
+	const taken = Array.from({ length: 20_000 }, (_, i) => enqueue("a", `gone ${i}`));
+	enqueue("b", "b1");
+	enqueue("a", "a1");
+	enqueue("b", "b2");
+	enqueue("a", "a2");
+	for (const place of [...taken.reverse(), ...taken]) if (place !== null) scheduler.withdraw(place);
+	assert.equal(scheduler.waiting, 4);
+	for (let end = ends.pop(); end !== undefined; end = ends.pop()) {
+		end();
+		await settled();
+	}
+	assert.deepEqual(begun, ["running", "a1", "b1", "a2", "b2"]);
+	assert.deepEqual([scheduler.waiting, scheduler.running], [0, 0]);
+});
+
+test("where there is no room, the last job of whoever has most is refused", async () => {
+	const fixture = new Fixture(1, 3);
+	fixture.add("running", { client: "x" });
+	for (let i = 0; i < 3; i++) fixture.add(`a${i}`, { client: "a" });
+	fixture.add("b0", { client: "b" });
+	await settled();
+	assert.deepEqual(fixture.refused, ["a2"]);
+	assert.deepEqual(await fixture.drain(), ["running", "a0", "b0", "a1"]);
+});
+
+test("what was aborted leaves the queue, what runs goes on", async () => {
+	const fixture = new Fixture(1);
+	const abort = new AbortController();
+	fixture.add("running", { client: "a", signal: abort.signal });
+	fixture.add("waiting", { client: "a", signal: abort.signal });
+	fixture.add("b", { client: "b" });
+	abort.abort(new Error("withdrawn"));
+	fixture.add("late", { client: "a", signal: abort.signal });
+	await settled();
+	assert.deepEqual([fixture.refused, fixture.scheduler.waiting], [["waiting", "late"], 1]);
+	assert.deepEqual(await fixture.drain(), ["running", "b"]);
+});
+
+test("of thousands of jobs any may be withdrawn: the others keep their order, and the last of them is the last", async () => {
+	await fc.assert(
+		fc.asyncProperty(fc.uniqueArray(fc.nat(199), { maxLength: 199 }), async (withdrawn) => {
+			const fixture = new Fixture(1, 200);
+			fixture.add("running", { client: "x" });
+			const aborts = Array.from({ length: 200 }, (_, i) => {
+				const abort = new AbortController();
+				fixture.add(`a${i}`, { client: "a", signal: abort.signal });
+				return abort;
+			});
+			for (const i of withdrawn) aborts[i]?.abort();
+			const left = aborts.flatMap((abort, i) => (abort.signal.aborted ? [] : [`a${i}`]));
+			assert.equal(fixture.scheduler.waiting, left.length);
+			// One too many for what there is room for: the last of those who have not been withdrawn is refused.
+			for (let i = 0; i <= 200 - left.length; i++) fixture.add(`b${i}`, { client: "b" });
+			await settled();
+			assert.equal(fixture.scheduler.waiting, 200);
+			if (left.length > 101) assert.ok(fixture.refused.includes(left.pop() ?? ""));
+			const begun = await fixture.drain();
+			const ofA = begun.filter((name) => name.startsWith("a"));
+			assert.deepEqual(ofA, left.slice(0, ofA.length));
+		}),
+		{ numRuns: 30 },
+	);
+});
+
+test("who may not start yet waits until it is resumed, in the order of turns", async () => {
+	let open = false;
+	const fixture = new Fixture(2, 10, () => open);
+	fixture.add("a0", { client: "a" });
+	fixture.add("a1", { client: "a" });
+	fixture.add("b0", { client: "b" });
+	assert.deepEqual(fixture.begun, []);
+	open = true;
+	fixture.scheduler.resume();
+	assert.deepEqual(fixture.begun, ["a0", "b0"]);
+	assert.deepEqual(await fixture.drain(), ["a0", "b0", "a1"]);
+});
+
+test("a job that throws ends like any other, and its caller hears of it", async () => {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 10 });
+	const options = { client: "a", cost: 1 };
+	await assert.rejects(
+		scheduler.run(options, () => {
+			throw new Error("at once");
+		}),
+		/at once/,
+	);
+	await assert.rejects(
+		scheduler.run(options, () => Promise.reject(new Error("later"))),
+		/later/,
+	);
+	assert.equal(await scheduler.run(options, () => Promise.resolve(7)), 7);
+	await settled();
+	assert.equal(scheduler.running, 0);
+});
+
+/** Jobs of some clients, each with its cost. */
+const crowd = fc.array(
+	fc.record({ client: fc.constantFrom("a", "b", "c", "d"), cost: fc.integer({ min: 1, max: 20 }) }),
+	{
+		minLength: 1,
+		maxLength: 120,
+	},
+);
+
+test("of clients that always wait, none gets more than another by over two of the dearest jobs", async () => {
+	await fc.assert(
+		fc.asyncProperty(crowd, async (jobs) => {
+			const fixture = new Fixture(1);
+			fixture.add("first", { client: "x" });
+			jobs.forEach(({ client, cost }, i) => {
+				fixture.add(`${client} ${cost} ${i}`, { client, cost });
+			});
+			const order = (await fixture.drain()).slice(1);
+			assert.equal(order.length, jobs.length);
+			const left = new Map<string, number>();
+			for (const { client } of jobs) left.set(client, (left.get(client) ?? 0) + 1);
+			const had = new Map<string, number>([...left.keys()].map((client) => [client, 0]));
+			for (const name of order) {
+				const [client = "", cost = "0"] = name.split(" ");
+				had.set(client, (had.get(client) ?? 0) + Number(cost));
+				left.set(client, (left.get(client) ?? 0) - 1);
+				if ([...left.values()].some((jobsLeft) => jobsLeft === 0)) break;
+				const amounts = [...had.values()];
+				assert.ok(Math.max(...amounts) - Math.min(...amounts) <= 40, order.join(", "));
+			}
+		}),
+	);
+});
