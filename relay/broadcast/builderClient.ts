@@ -59,7 +59,9 @@ export class BuilderClient {
 	): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
-			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, mayStart);
+			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, {
+				mayStart,
+			});
 			return judge(status, text);
 		} catch (thrown) {
 			const code = thrown instanceof UpstreamError ? thrown.code : "unreachable";

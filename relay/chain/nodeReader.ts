@@ -46,10 +46,10 @@ export class NodeReader {
 		this.#log = dependencies.log;
 	}
 
-	/** One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. */
-	call(call: RpcCall, timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer> {
+	/** As {@link JsonRpcClient.call}. */
+	call(call: RpcCall, timeoutMs = this.#options.timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
 		const until = this.#clock.monotonic() + timeoutMs;
-		return this.#twice(until, (leftMs) => this.#client.call(call, leftMs));
+		return this.#twice(until, (leftMs) => this.#client.call(call, leftMs, maxBytes));
 	}
 
 	/**

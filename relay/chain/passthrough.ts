@@ -10,6 +10,7 @@ import {
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
 import { methodNotFound } from "../../shared/jsonrpc/dispatch.ts";
+import { JsonText, jsonText } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -45,6 +46,8 @@ const LIGHT_AT_ONCE = 24;
 const HEAVY_AT_ONCE = 12;
 /** Larger answers are not remembered: a few of them would push out everything else. */
 const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
+/** Larger answers are refused: as many of them as run at once must fit into the memory of the process. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
 const DEEP_BLOCKS = 64;
 /** For reads of the relay's own methods, which are in no list. */
@@ -61,6 +64,7 @@ const NOT_FOUND = -32601;
 const LIMIT = -32005;
 /** Of code that was run, some nodes say so of what others call an execution error (anvil: an invalid opcode). */
 const INTERNAL = -32603;
+const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
 const HEX = /^0x[0-9a-f]+$/i;
 
 /** Passes reads on. */
@@ -87,7 +91,7 @@ export class Passthrough {
 		this.#kept = new LRUCache({
 			maxSize: options.maxCacheBytes ?? MAX_CACHE_BYTES,
 			maxEntrySize: MAX_ENTRY_BYTES,
-			sizeCalculation: ({ result }, key) => key.length + (JSON.stringify(result)?.length ?? 0) + 1,
+			sizeCalculation: ({ result }, key) => key.length + jsonText(result).length + 1,
 		});
 	}
 
@@ -102,7 +106,7 @@ export class Passthrough {
 	}
 
 	/**
-	 * The node's answer to a read of the list; it must not be changed. Throws ForeignRpcError with the node's own error
+	 * The node's answer to a read of the list, a long one as JsonText; it must not be changed. Throws ForeignRpcError with the node's own error
 	 * where that is about the read, RpcError `methodNotFound` for what is not in the list or not known to the node,
 	 * `limit` where it asks too much or too much waits, `internal` with `reason: "node unavailable"` where the node failed.
 	 */
@@ -112,10 +116,11 @@ export class Passthrough {
 		return this.#read({ method, params }, passed, asker);
 	}
 
-	/** The same for a read of the relay's own, whether listed or not; never remembered. */
-	read(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
+	/** The same for a read of the relay's own, whether listed or not; never remembered, and always parsed. */
+	async read(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method) ?? OWN_READ;
-		return this.#read({ method, params }, { ...passed, keep: "once" }, asker);
+		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, asker);
+		return result instanceof JsonText ? JSON.parse(result.text) : result;
 	}
 
 	#read(call: RpcCall, passed: PassedMethod, asker: Asker): Promise<unknown> {
@@ -169,9 +174,10 @@ export class Passthrough {
 		const { method } = call;
 		let answer: RpcAnswer;
 		try {
-			answer = await this.#node.call(call, passed.timeoutMs);
+			answer = await this.#node.call(call, passed.timeoutMs, MAX_ANSWER_BYTES);
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
+			if (thrown.code === "tooLarge") throw new RpcError("limit", TOO_LARGE);
 			this.#log.debug("a read failed", { method, code: thrown.code });
 			throw unavailable();
 		}

@@ -4,6 +4,7 @@
 import { EventEmitter } from "node:events";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
+import { JsonText } from "./envelope.ts";
 import { type MayStart, withLastLook } from "./lastLook.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
@@ -50,6 +51,15 @@ export interface JsonRpcClientOptions {
 	readonly maxAnswerBytes?: number;
 }
 
+export interface ExchangeOptions {
+	/** Asked when the request is about to be written. */
+	readonly mayStart?: MayStart | undefined;
+	/** Bytes of the answer at most, in the place of the client's own bound. */
+	readonly maxBytes?: number | undefined;
+}
+
+/** Results of more characters are long: parsing takes a millisecond for each 200,000. */
+const LONG_TEXT = 256 * 1024;
 /** What providers say of a key, a bill or a quota: unauthorized, payment required, forbidden, too many requests. */
 const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 
@@ -84,11 +94,16 @@ export class JsonRpcClient {
 		this.#looking = withLastLook(this.#pool);
 	}
 
-	/** One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. */
-	async call(call: RpcCall, timeoutMs = this.#options.timeoutMs): Promise<RpcAnswer> {
+	/**
+	 * One call. Throws {@link UpstreamError} when no verdict was had within `timeoutMs`. With `maxBytes` for a result that is
+	 * only passed on: it is "tooLarge" beyond, and a long one comes as {@link JsonText}, since to parse it would take long.
+	 */
+	async call(call: RpcCall, timeoutMs = this.#options.timeoutMs, maxBytes?: number): Promise<RpcAnswer> {
 		const id = this.#nextId++;
-		const answer = await this.post(JSON.stringify({ jsonrpc: "2.0", id, ...call }), {}, timeoutMs);
-		return readAnswer(answer, id);
+		const body = JSON.stringify({ jsonrpc: "2.0", id, ...call });
+		const { status, text } = await this.exchange(body, {}, timeoutMs, { maxBytes });
+		const long = maxBytes !== undefined && status === 200 ? longResult(text, id) : null;
+		return long === null ? readAnswer(readJson(status, text), id) : { ok: true, result: long };
 	}
 
 	/** Many calls in one request, answered in their order. Throws {@link UpstreamError} like {@link call}. */
@@ -106,31 +121,19 @@ export class JsonRpcClient {
 	/** Posts `body` as it is and answers the parsed JSON of a 200. Throws {@link UpstreamError}. */
 	async post(body: string | Buffer, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
 		const { status, text } = await this.exchange(body, headers, timeoutMs);
-		let parsed: unknown;
-		try {
-			parsed = JSON.parse(text);
-		} catch {
-			throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
-		}
-		// Nodes answer some verdicts under 4xx, and a JSON-RPC body counts then; not where it is about the operator's account.
-		if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", status);
-		if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
-			throw new UpstreamError("httpStatus", status);
-		}
-		return parsed;
+		return readJson(status, text);
 	}
 
 	/**
-	 * Posts `body` and answers status and text, whatever they are; `mayStart` is asked when it is about to be written.
-	 * Throws {@link UpstreamError}.
+	 * Posts `body` and answers status and text, whatever they are. Throws {@link UpstreamError}.
 	 */
 	async exchange(
 		body: string | Buffer,
 		headers: Record<string, string>,
 		timeoutMs: number,
-		mayStart?: MayStart,
+		{ mayStart, maxBytes }: ExchangeOptions = {},
 	): Promise<{ status: number; text: string }> {
-		const limit = this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
+		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
 		// An emitter does what an AbortController does here, at a fifth of its cost.
 		const signal = new EventEmitter();
 		let late = false;
@@ -173,6 +176,33 @@ export class JsonRpcClient {
 	async close(): Promise<void> {
 		await this.#pool.destroy();
 	}
+}
+
+/** The parsed JSON of a 200, or of an answer that is a JSON-RPC error. Throws {@link UpstreamError}. */
+function readJson(status: number, text: string): unknown {
+	let parsed: unknown;
+	try {
+		parsed = JSON.parse(text);
+	} catch {
+		throw new UpstreamError(status === 200 ? "notJsonRpc" : "httpStatus", status);
+	}
+	// Nodes answer some verdicts under 4xx, and a JSON-RPC body counts then; not where it is about the operator's account.
+	if (ACCOUNT_STATUS.has(status)) throw new UpstreamError("httpStatus", status);
+	if (status !== 200 && !Array.isArray(parsed) && !(isObject(parsed) && "error" in parsed)) {
+		throw new UpstreamError("httpStatus", status);
+	}
+	return parsed;
+}
+
+/** The result of a long answer that is written as nodes write it, with the result last; else null. */
+function longResult(text: string, id: number): JsonText | null {
+	if (text.length < LONG_TEXT) return null;
+	const head = /^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+)\s*,\s*"result"\s*:/.exec(
+		text.slice(0, 200),
+	);
+	const end = text.trimEnd();
+	if (head === null || Number(head[1]) !== id || !end.endsWith("}")) return null;
+	return new JsonText(end.slice(head[0].length, -1));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

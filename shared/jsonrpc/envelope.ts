@@ -74,8 +74,12 @@ export class JsonText {
 
 /** The text of a successful answer. A result that is absent is null: a member that is missing would be no answer. */
 export function resultText(id: RpcId, result: unknown): string {
-	const text = result instanceof JsonText ? result.text : (JSON.stringify(result) ?? "null");
-	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${text}}`;
+	return `{"jsonrpc":"2.0","id":${idText(id)},"result":${jsonText(result)}}`;
+}
+
+/** A result as JSON. */
+export function jsonText(result: unknown): string {
+	return result instanceof JsonText ? result.text : (JSON.stringify(result) ?? "null");
 }
 
 /** The text of an error answer; `data` is left out where it is undefined. */

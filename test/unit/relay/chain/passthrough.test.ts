@@ -6,6 +6,7 @@ import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
 import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/passthrough.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
+import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
@@ -13,6 +14,7 @@ import { asker } from "../../../support/asker.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
 import { until } from "../../../support/until.ts";
 
+const NO_HASH = `0x${"00".repeat(32)}`;
 const SECRET = "secret-of-the-node";
 
 let chain: DevChain;
@@ -208,6 +210,36 @@ describe("what is remembered", () => {
 		const { hash } = await blockOf(2);
 		proxy.setFault({ kind: "result", result: { number: "0x2", extraData: "0".repeat(3 * 1024 * 1024) } });
 		assert.equal(await asked("eth_getBlockByHash", [hash, true], large), 2);
+	});
+});
+
+describe("a large answer", () => {
+	const result = Array.from({ length: 20_000 }, (_, i) => ({ logIndex: hex(i) }));
+
+	test("is passed on as the node wrote it, without being parsed", async () => {
+		proxy.setFault({ kind: "result", result });
+		const answer = await newPassthrough().call("eth_getLogs", [{}], asker());
+		assert.ok(answer instanceof JsonText);
+		assert.equal(answer.text, JSON.stringify(result));
+	});
+
+	test("is parsed where the relay itself reads it, though a client has asked for the same", async () => {
+		proxy.setFault({ kind: "result", result });
+		const passthrough = newPassthrough();
+		const [text, own] = await Promise.all([
+			passthrough.call("eth_getTransactionReceipt", [NO_HASH], asker()),
+			passthrough.read("eth_getTransactionReceipt", [NO_HASH], asker()),
+		]);
+		assert.ok(text instanceof JsonText);
+		assert.deepEqual(own, result);
+	});
+
+	test("of more than 8 MiB is refused, saying what to do", async () => {
+		proxy.setFault({ kind: "result", result: `0x${"00".repeat(4 * 1024 * 1024)}` });
+		await assert.rejects(newPassthrough().call("eth_call", [{}, "latest"], asker()), {
+			kind: "limit",
+			message: "limit exceeded: the answer has more than 8388608 bytes, ask for less at once",
+		});
 	});
 });
 
