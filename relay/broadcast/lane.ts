@@ -2,6 +2,7 @@
 // clients take turns, so that nobody's crowd delays another's delivery. Items of one sender go one behind another: a chain
 // of nonces arrives in order, and a cancel behind what it cancels. A slow builder delays nobody else.
 
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { FairScheduler, type JobOptions, type Place } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
@@ -77,6 +78,8 @@ export class Lane {
 	readonly #users: Room;
 	readonly #searchers: Room;
 	readonly #queues = new Map<string, Queue>();
+	/** By subject the block for which it was last sent: of one client's, what was sent least recently goes first. */
+	readonly #sentFor: LRUCache<string, number>;
 	#inFlight = 0;
 	#head = 0;
 	#closed = false;
@@ -91,6 +94,7 @@ export class Lane {
 		const shares = () => new Shares({ total: capacity, perClient: Math.max(1, Math.floor(capacity / 8)) });
 		this.#users = { waiting: shares(), cancels: shares() };
 		this.#searchers = { waiting: shares(), cancels: shares() };
+		this.#sentFor = new LRUCache({ max: capacity });
 	}
 
 	/** Items that wait or are in flight. */
@@ -192,7 +196,7 @@ export class Lane {
 		if (queue.inFlight !== null) return;
 		const [first] = queue.waiting;
 		if (first === undefined) this.#queues.delete(queue.key);
-		const claim = first === undefined ? null : claimOf(first);
+		const claim = first === undefined ? null : this.#claimOf(first);
 		const had = queue.place?.options;
 		if (had?.client === claim?.client && had?.urgent === claim?.urgent && had?.rank === claim?.rank) return;
 		if (queue.place !== null) this.#turns.withdraw(queue.place);
@@ -220,6 +224,7 @@ export class Lane {
 		this.#inFlight += 1;
 		for (const one of taken) one.answered("unsent", 0);
 		const { send, maySend, clock } = this.#deps;
+		if (!item.urgent) this.#sentFor.set(item.subject, item.block);
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
 		const mayStart = () => item.urgent || maySend();
@@ -232,16 +237,17 @@ export class Lane {
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 
+	/** The turn that an item may have. What somebody sends as a user is not held up by what he sends as a searcher. */
+	#claimOf({ client, subject, isPlain, urgent }: LaneItem): JobOptions {
+		const rank = urgent ? -1 : (this.#sentFor.get(subject) ?? 0);
+		return isPlain
+			? { client: `searcher ${client}`, cost: 1, last: true, rank }
+			: { client, cost: 1, urgent, rank };
+	}
+
 	#maySend({ urgent, block }: LaneItem): boolean {
 		return urgent || (block > this.#head && this.#deps.maySend());
 	}
-}
-
-/** The turn that an item may have. What somebody sends as a user is not held up by what he sends as a searcher. */
-function claimOf({ client, isPlain, urgent }: LaneItem): JobOptions {
-	return isPlain
-		? { client: `searcher ${client}`, cost: 1, last: true, rank: urgent ? 0 : 1 }
-		: { client, cost: 1, urgent };
 }
 
 function notAgain({ inFlight }: Queue, subject: string): void {
