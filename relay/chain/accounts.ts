@@ -40,6 +40,8 @@ const CALLS = 3;
 const CALLS_LATEST = 5;
 /** Accounts asked for in one request. */
 const BATCH_ACCOUNTS = 100;
+/** Of an answer so many are told in one turn of the event loop. */
+const SETTLED_AT_ONCE = 8;
 /** Requests under way at the same time; what is asked meanwhile waits and goes together in the next one. */
 const BATCHES_AT_ONCE = 4;
 /** Before the node is asked again where it failed, in ms; doubled each time. */
@@ -215,13 +217,16 @@ export class NodeAccounts implements Accounts {
 		try {
 			const answers = await this.#node.batch(asked.flat(), this.#timeoutMs);
 			let next = 0;
-			flights.forEach((flight, i) => {
+			for (const [i, flight] of flights.entries()) {
+				// Those who wait go on at once: a crowd of them would keep everybody else waiting.
+				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1)
+					await new Promise((resolve) => setImmediate(resolve));
 				const from = next;
 				next += asked[i]?.length ?? 0;
 				const state = readState(flight, head, answers.slice(from, next));
 				// No state though the node answered: most likely it does not have that block.
 				this.#settle(flight, state ?? new UpstreamError("notJsonRpc"));
-			});
+			}
 		} catch (thrown) {
 			const error = thrown instanceof UpstreamError ? thrown : new UpstreamError("unreachable");
 			for (const flight of flights) this.#settle(flight, error);

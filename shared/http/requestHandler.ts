@@ -11,6 +11,7 @@ import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, ResponseStream } from "./answerStream.ts";
 import { type ClientAddress, clientOf } from "./clientIdentity.ts";
 import type { Connections } from "./connections.ts";
+import { EventLoopTurns } from "./eventLoopTurns.ts";
 import { type HttpAnswer, jsonAnswer, writeHead } from "./httpAnswer.ts";
 import { type OpenRequest, OpenRequests } from "./openRequests.ts";
 import { PassedStream, writePassedHead } from "./passThrough.ts";
@@ -74,8 +75,7 @@ export class RequestHandler {
 	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
 	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
 	readonly #streams = new Map<Duplex, OpenAnswer>();
-	/** Large bodies that wait for their turn. */
-	readonly #large: (() => void)[] = [];
+	readonly #turns = new EventLoopTurns();
 	#draining = false;
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
@@ -242,30 +242,15 @@ export class RequestHandler {
 				const { from } = exchange;
 				const life = new ClientLife(body.length);
 				exchange.life = life;
-				this.#inTurn(body.length, () => {
+				const take = (): void => {
 					this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
-						(answer) => this.#send(exchange, answer),
+						(answer) => this.#turns.run(() => this.#send(exchange, answer), false),
 						(thrown: unknown) => this.#failed(exchange, thrown),
 					);
-				});
+				};
+				this.#turns.run(take, body.length >= LARGE_BYTES);
 			}
 		});
-	}
-
-	/** Large bodies that came in one turn of the event loop are worked on one in each turn, so that others get theirs. */
-	#inTurn(bytes: number, work: () => void): void {
-		if (bytes < LARGE_BYTES) {
-			work();
-			return;
-		}
-		this.#large.push(work);
-		if (this.#large.length === 1) setImmediate(() => this.#nextLarge());
-	}
-
-	#nextLarge(): void {
-		const work = this.#large.shift();
-		if (this.#large.length > 0) setImmediate(() => this.#nextLarge());
-		work?.();
 	}
 
 	#reserve(exchange: Exchange, bytes: number): OverShare | null {
