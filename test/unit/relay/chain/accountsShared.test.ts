@@ -64,9 +64,9 @@ class Fixture {
 	}
 }
 
-/** All that was asked for in this turn of the event loop is sent, and what was answered is told. */
+/** All that was asked for in this turn of the event loop is sent, and what was answered is told, which takes some turns. */
 async function settled(): Promise<void> {
-	for (let i = 0; i < 4; i++) await new Promise((resolve) => setImmediate(resolve));
+	for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 function crowd(count: number): readonly string[] {
