@@ -8,6 +8,7 @@ import { type Clock, pause, type Timer } from "../clock.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { Shares } from "../shares/shares.ts";
 import { rawAnswer } from "./badRequest.ts";
 import { ByteBudget } from "./byteBudget.ts";
 import { type CallContext, callContext } from "./callContext.ts";
@@ -40,7 +41,7 @@ export interface RpcWebsocketDependencies {
 
 const MAX_CONNECTIONS = 10_000;
 const MAX_UNDER_WAY = 32;
-/** Bytes of messages worked on at a time: of one connection, of all, and of one client's. */
+/** Bytes of messages worked on at a time: of one connection, of all, and of one client's; as many of unfinished ones. */
 const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
@@ -55,6 +56,7 @@ export class RpcWebsocket implements UpgradeHandler {
 	readonly #paths: ReadonlySet<string>;
 	readonly #server: WebSocketServer;
 	readonly #budget = new ByteBudget(MAX_BYTES);
+	readonly #unfinished = new Shares(MAX_BYTES);
 	readonly #connections = new Set<WebsocketConnection>();
 	#onEmpty: (() => void)[] = [];
 	#pinging: Timer | undefined;
@@ -92,7 +94,7 @@ export class RpcWebsocket implements UpgradeHandler {
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { ...from, signer: null };
-			const connection = this.#connect(websocket, from.address);
+			const connection = this.#connect(websocket, socket, from.address);
 			const origin = request.headers.origin ?? null;
 			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
 		});
@@ -133,11 +135,11 @@ export class RpcWebsocket implements UpgradeHandler {
 		return null;
 	}
 
-	#connect(socket: WebSocket, address: string): WebsocketConnection {
+	#connect(socket: WebSocket, wire: Duplex, address: string): WebsocketConnection {
 		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
 		const connection = new WebsocketConnection(
 			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
-			{ ...this.#dependencies, socket, budget: this.#budget },
+			{ ...this.#dependencies, socket, wire, budget: this.#budget, unfinished: this.#unfinished },
 		);
 		this.#connections.add(connection);
 		connection.onClose(() => {

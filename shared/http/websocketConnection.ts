@@ -1,9 +1,11 @@
 // One websocket connection: what comes in is its messages, what goes out is their answers and what methods send on
 // it. It bounds what one client may have under way and unread; it knows no method.
 
+import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { Shares } from "../shares/shares.ts";
 import type { ByteBudget } from "./byteBudget.ts";
 import type { CallContext, Connection, Exchange } from "./callContext.ts";
 import { clientOf } from "./clientIdentity.ts";
@@ -22,11 +24,15 @@ export interface WebsocketConnectionOptions {
 
 export interface WebsocketConnectionDependencies {
 	readonly socket: WebSocket;
+	/** What the frames come in by. */
+	readonly wire: Duplex;
 	readonly dispatcher: Dispatcher<CallContext>;
 	readonly limiter: Pick<RateLimiter, "takeBody">;
 	readonly unread: UnreadBytes;
-	/** Shared with all other connections. */
+	/** Shared with all other connections, as is `unfinished`. */
 	readonly budget: ByteBudget;
+	/** Bytes of messages whose end has not come. */
+	readonly unfinished: Shares;
 }
 
 type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
@@ -34,6 +40,8 @@ type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
 /** Codes of RFC 6455, section 7.4, and its registry. */
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
+/** Bytes of a client's frame before its data, where that is short: RFC 6455, section 5.2. */
+const FRAME_HEAD = 6;
 
 /** A connection from its upgrade to its end. `begin` must be called once. */
 export class WebsocketConnection implements Connection {
@@ -46,6 +54,8 @@ export class WebsocketConnection implements Connection {
 	/** Of the messages under way. */
 	readonly #lives = new Set<ClientLife>();
 	readonly #budget: ByteBudget;
+	readonly #wire: Duplex;
+	readonly #unfinished: Shares;
 	readonly #limiter: Pick<RateLimiter, "takeBody">;
 	readonly #reader: UnreadReader;
 	/** As budgets count. */
@@ -53,6 +63,8 @@ export class WebsocketConnection implements Connection {
 	#again: () => void = () => {};
 	#underWay = 0;
 	#bytesUnderWay = 0;
+	/** Of {@link WebsocketConnectionDependencies.unfinished}. */
+	#unfinishedBytes = 0;
 	#heard = true;
 	#finishing = false;
 	#ended = false;
@@ -62,6 +74,8 @@ export class WebsocketConnection implements Connection {
 		this.#socket = dependencies.socket;
 		this.#dispatcher = dependencies.dispatcher;
 		this.#budget = dependencies.budget;
+		this.#wire = dependencies.wire;
+		this.#unfinished = dependencies.unfinished;
 		this.#limiter = dependencies.limiter;
 		this.#client = clientOf(options.address);
 		this.#reader = dependencies.unread.reader(options.address, {
@@ -74,7 +88,14 @@ export class WebsocketConnection implements Connection {
 	begin(contextOf: ContextOf): void {
 		const socket = this.#socket;
 		this.#again = () => this.#work(contextOf);
+		this.#wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
+		for (const kind of ["ping", "pong"] as const) {
+			socket.on(kind, (data: Buffer) =>
+				this.#took(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
+			);
+		}
 		socket.on("message", (data: Buffer) => {
+			this.#took(-this.#unfinishedBytes);
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#heard = true;
 			this.#waiting.push(data);
@@ -86,6 +107,7 @@ export class WebsocketConnection implements Connection {
 		// Broken frames, messages that are too long, text that is no UTF-8: ws closes with the right code itself.
 		socket.on("error", () => {});
 		socket.on("close", () => {
+			this.#took(-this.#unfinishedBytes);
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#budget.forget(this.#again);
@@ -136,6 +158,18 @@ export class WebsocketConnection implements Connection {
 	/** Cuts it. */
 	terminate(): void {
 		this.#socket.terminate();
+	}
+
+	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
+	#took(bytes: number): void {
+		if (this.#ended || bytes === 0) return;
+		this.#unfinishedBytes += bytes;
+		if (bytes < 0) this.#unfinished.give(this.#client, -bytes);
+		else {
+			const over = this.#unfinished.refusal(this.#client, bytes) !== null;
+			this.#unfinished.force(this.#client, bytes);
+			if (over) this.terminate();
+		}
 	}
 
 	#work(contextOf: ContextOf): void {

@@ -245,6 +245,30 @@ test("a reader that is too slow is closed with 1013 and told so, others are not 
 		quick.terminate();
 	}));
 
+test("a client that begins messages and ends none is cut before it takes all memory; others go on", () =>
+	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
+		const half = Buffer.alloc(1024 * 1024);
+		const patient = await WsClient.open(base);
+		// What has come whole, and pings, count for nothing.
+		for (let sent = 0; sent < 40; sent++) {
+			patient.send(JSON.stringify(entry("test_echo", ["x".repeat(1_000_000)])));
+			patient.socket.ping();
+			await patient.next();
+		}
+		const hoarders: WsClient[] = [];
+		for (let begun = 0; begun < 40; begun++) {
+			const hoarder = await WsClient.open(base, { localAddress: "127.0.0.2" });
+			hoarder.socket.send(half, { fin: false });
+			hoarders.push(hoarder);
+		}
+		await until("some are cut", () => websocket.size <= 33, 30_000);
+		assert.ok(websocket.size >= 30, `${websocket.size} are left`);
+		patient.send(CALL);
+		assert.deepEqual(await patient.next(), OK);
+		for (const client of [patient, ...hoarders]) client.terminate();
+		await until("all are gone", () => websocket.size === 0);
+	}));
+
 test("one great answer to a reader that reads is no reason to close", () =>
 	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);
