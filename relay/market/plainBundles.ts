@@ -4,7 +4,6 @@
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { FairScheduler } from "../../shared/shares/scheduler.ts";
 import { Shares, type SharesOptions } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
@@ -61,8 +60,6 @@ export const PLAIN_LIMITS: PlainLimits = {
 };
 /** How often one is tried where heads come or accounts change meanwhile. */
 const MAX_TRIES = 3;
-/** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
-const TRIALS_AT_ONCE = 16;
 /** Between two tries while the node gives no verdict, in ms. */
 const RETRY_MS = 500;
 
@@ -76,8 +73,6 @@ export class PlainBundles {
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	readonly #turns = new PlainTurns();
-	/** What is tried again at a head; how many may wait is bounded by the shares. */
-	readonly #trials = new FairScheduler({ concurrency: TRIALS_AT_ONCE, maxWaiting: Number.POSITIVE_INFINITY });
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
 	#stopped = false;
@@ -150,12 +145,7 @@ export class PlainBundles {
 		const turn = { client: outgoing.client, cost: outgoing.transactions.length, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
-				const verdict = await this.#trials
-					.run(turn, () => simulation.try(asked))
-					.catch((thrown: unknown) => {
-						if (!signal.aborted) throw thrown;
-						return null;
-					});
+				const verdict = await this.#turns.again(turn, () => simulation.try(asked));
 				if (signal.aborted || verdict === null) return;
 				if (verdict.kind === "passes" || verdict.kind === "fails") {
 					bundle.trial = null;

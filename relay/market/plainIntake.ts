@@ -1,8 +1,8 @@
-// How plain bundles come in: clients take turns, since to read a hundred signatures is work, and so is what the node is
-// asked for it. They are decoded a few at a time.
+// How plain bundles come in, and are tried again at a head: clients take turns, since to read a hundred signatures is work,
+// and so is what the node is asked for it. They are decoded a few at a time.
 
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
+import { FairScheduler, type JobOptions, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { NextBlock } from "../domain/chain.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
@@ -10,12 +10,16 @@ import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transacti
 /** Bundles that are considered at once, half of them of a client that is alone, and those that wait for it at most. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;
+/** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
+const AGAIN_AT_ONCE = 16;
 /** Transactions that are decoded before other work gets its turn: each takes the time of a signature. */
 const SLICE = 8;
 
 /** Considers each bundle in the turn of its client. */
 export class PlainTurns {
 	readonly #turns = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
+	/** How many may wait is bounded by what is kept. */
+	readonly #again = new FairScheduler({ concurrency: AGAIN_AT_ONCE, maxWaiting: Number.POSITIVE_INFINITY });
 
 	async run(
 		{ network, body }: PlainBundleRequest,
@@ -26,6 +30,16 @@ export class PlainTurns {
 		} catch (thrown) {
 			if (!(thrown instanceof OverloadedError)) throw thrown;
 			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
+		}
+	}
+
+	/** Tries one that was taken, when it is its client's turn; null where the signal was aborted before. */
+	async again<T>(turn: JobOptions, trial: () => Promise<T>): Promise<T | null> {
+		try {
+			return await this.#again.run(turn, trial);
+		} catch (thrown) {
+			if (turn.signal?.aborted === true) return null;
+			throw thrown;
 		}
 	}
 }

@@ -40,7 +40,7 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
-/** To read a body of this size, decode its transaction and recover the sender takes milliseconds. */
+/** To read a body of this size, decode its transaction and recover the sender takes milliseconds, as does an answer's writing. */
 const LARGE_BYTES = 64 * 1024;
 /** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
 const SMALL_BYTES = 64 * 1024;
@@ -75,7 +75,7 @@ export class RequestHandler {
 	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
 	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
 	readonly #streams = new Map<Duplex, OpenAnswer>();
-	readonly #turns = new EventLoopTurns();
+	readonly #turns: EventLoopTurns;
 	#draining = false;
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
@@ -90,6 +90,7 @@ export class RequestHandler {
 			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
 		});
 		this.#unread = dependencies.unread ?? new UnreadBytes();
+		this.#turns = new EventLoopTurns(dependencies);
 		this.#maxOpen = options.maxOpenRequests ?? MAX_OPEN_REQUESTS;
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
@@ -244,7 +245,10 @@ export class RequestHandler {
 				exchange.life = life;
 				const take = (): void => {
 					this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
-						(answer) => this.#turns.run(() => this.#send(exchange, answer), false),
+						(answer) => {
+							const large = (answer.body?.length ?? 0) >= LARGE_BYTES;
+							this.#turns.run(() => this.#send(exchange, answer), large);
+						},
 						(thrown: unknown) => this.#failed(exchange, thrown),
 					);
 				};

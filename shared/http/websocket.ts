@@ -8,6 +8,7 @@ import { type Clock, pause, type Timer } from "../clock.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
+import { FairScheduler } from "../shares/scheduler.ts";
 import { Shares } from "../shares/shares.ts";
 import { rawAnswer } from "./badRequest.ts";
 import { ByteBudget } from "./byteBudget.ts";
@@ -57,6 +58,8 @@ export class RpcWebsocket implements UpgradeHandler {
 	readonly #server: WebSocketServer;
 	readonly #budget = new ByteBudget(MAX_BYTES);
 	readonly #unfinished = new Shares(MAX_BYTES);
+	/** One at a time, and one more of another client. What waits is bounded by what may be unread. */
+	readonly #largeFrames = new FairScheduler({ concurrency: 2, maxWaiting: Number.POSITIVE_INFINITY });
 	readonly #connections = new Set<WebsocketConnection>();
 	#onEmpty: (() => void)[] = [];
 	#pinging: Timer | undefined;
@@ -139,7 +142,10 @@ export class RpcWebsocket implements UpgradeHandler {
 		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
 		const connection = new WebsocketConnection(
 			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
-			{ ...this.#dependencies, socket, wire, budget: this.#budget, unfinished: this.#unfinished },
+			{
+				...{ ...this.#dependencies, socket, wire, budget: this.#budget },
+				...{ unfinished: this.#unfinished, largeFrames: this.#largeFrames },
+			},
 		);
 		this.#connections.add(connection);
 		connection.onClose(() => {

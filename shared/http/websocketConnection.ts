@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { FairScheduler } from "../shares/scheduler.ts";
 import type { Shares } from "../shares/shares.ts";
 import type { ByteBudget } from "./byteBudget.ts";
 import type { CallContext, Connection, Exchange } from "./callContext.ts";
@@ -33,10 +34,14 @@ export interface WebsocketConnectionDependencies {
 	readonly budget: ByteBudget;
 	/** Bytes of messages whose end has not come. */
 	readonly unfinished: Shares;
+	/** Large frames of all connections, by client. */
+	readonly largeFrames: FairScheduler;
 }
 
 type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
 
+/** Characters of a frame that is large. */
+const LARGE_FRAME = 16 * 1024;
 /** Codes of RFC 6455, section 7.4, and its registry. */
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
@@ -56,6 +61,9 @@ export class WebsocketConnection implements Connection {
 	readonly #budget: ByteBudget;
 	readonly #wire: Duplex;
 	readonly #unfinished: Shares;
+	readonly #largeFrames: FairScheduler;
+	/** What stands behind a large frame that waits for its turn, and that one itself. */
+	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
 	readonly #limiter: Pick<RateLimiter, "takeBody">;
 	readonly #reader: UnreadReader;
 	/** As budgets count. */
@@ -76,6 +84,7 @@ export class WebsocketConnection implements Connection {
 		this.#budget = dependencies.budget;
 		this.#wire = dependencies.wire;
 		this.#unfinished = dependencies.unfinished;
+		this.#largeFrames = dependencies.largeFrames;
 		this.#limiter = dependencies.limiter;
 		this.#client = clientOf(options.address);
 		this.#reader = dependencies.unread.reader(options.address, {
@@ -124,8 +133,9 @@ export class WebsocketConnection implements Connection {
 			this.close(TRY_AGAIN_LATER, "too slow");
 			return;
 		}
-		const bytes = Buffer.from(text);
-		socket.send(bytes, { binary: false }, this.#reader.write(bytes.length));
+		const left = this.#reader.write(text.length);
+		if (text.length < LARGE_FRAME && this.#outgoing.length === 0) this.#write(text, left);
+		else if (this.#outgoing.push({ text, left }) === 1) this.#writeInTurn();
 	}
 
 	close(code: number, reason: string): void {
@@ -152,7 +162,7 @@ export class WebsocketConnection implements Connection {
 	finish(): void {
 		this.#finishing = true;
 		this.#waiting.length = 0;
-		if (this.#underWay === 0) this.close(GOING_AWAY, "going away");
+		this.#closeIfDone();
 	}
 
 	/** Cuts it. */
@@ -214,7 +224,29 @@ export class WebsocketConnection implements Connection {
 		if (text !== null) this.send(text);
 		exchange.end();
 		if (!this.#finishing) this.#again();
-		else if (this.#underWay === 0) this.close(GOING_AWAY, "going away");
+		else this.#closeIfDone();
+	}
+
+	#closeIfDone(): void {
+		if (this.#underWay === 0 && this.#outgoing.length === 0) this.close(GOING_AWAY, "going away");
+	}
+
+	#write(text: string, left: () => void): void {
+		this.#socket.send(Buffer.from(text), { binary: false }, left);
+	}
+
+	/** A large frame takes milliseconds, and hundreds may be due at once: clients take turns, one in each turn of the event loop. */
+	#writeInTurn(): void {
+		const cost = this.#outgoing[0]?.text.length ?? 1;
+		this.#largeFrames.enqueue({ client: this.#client, cost }, async () => {
+			const frame = this.#outgoing.shift();
+			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
+				this.#write(frame.text, frame.left);
+			} else this.#outgoing.length = 0;
+			await new Promise((resolve) => setImmediate(resolve));
+			if (this.#outgoing.length > 0) this.#writeInTurn();
+			else if (this.#finishing) this.#closeIfDone();
+		});
 	}
 }
 
