@@ -30,6 +30,8 @@ const ALONE = [
  * which is had again and again, for many minutes, where it is late.
  */
 const ONE_BY_ONE = [join("test", "faults", "matrix.test.ts"), join("test", "attacks")];
+/** Attacks that are over at once, and measure nothing. */
+const NO_FLOODS = /attacks\/(databaseSecret|freshState|time)\.test\.ts$/;
 /** Processes at a time, each of which starts more: they wait for a good part of their time. */
 const CONCURRENCY = 3;
 
@@ -55,7 +57,7 @@ const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
 // The processes of the tests are started as this one was: with the same loader.
 const files = asked.length > 0 ? asked.map((file) => relative(root, file)) : all();
-const isAlone = (file: string) => ONE_BY_ONE.some((place) => file.startsWith(place));
+const isAlone = (file: string) => ONE_BY_ONE.some((place) => file.startsWith(place)) && !NO_FLOODS.test(file);
 const rounds = [
 	{ files: processes(files.filter((file) => !isAlone(file))), concurrency: CONCURRENCY },
 	{ files: files.filter(isAlone), concurrency: 1 },
