@@ -11,11 +11,12 @@ import { GWEI, type Signed } from "../support/relayScene.ts";
 import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 
 const SEARCHERS = 200;
-const TARGETS = 50;
 /** Of the searchers: those who speak over a websocket. */
 const CONNECTED = 20;
-/** Every so many searchers one bids in each of the ways of {@link FAULTS}. */
+/** Every so many searchers one bids in each of the ways of {@link FAULTS}, others each time. */
 const FAULTY_EVERY = 15;
+/** By then every searcher has bid in each of those ways once, and well in between. */
+const TARGETS = FAULTY_EVERY;
 const PERCENT = 90n;
 /** How often one bids again where the node did not answer in time. */
 const MAX_AGAIN = 5;

@@ -20,7 +20,7 @@ import { until } from "../support/until.ts";
 
 /** Builders that get a transaction by itself are told its hash when it is cancelled. */
 const PATH = "/nochecks";
-const KILL_AT = 900;
+const KILL_AT = 450;
 /** One in so many is cancelled as soon as it is answered. */
 const CANCELLED_EVERY = 10;
 
@@ -39,7 +39,7 @@ after(async () => {
 });
 
 for (const [round, victims] of [["database"], ["relay"], ["database", "relay"]].entries()) {
-	test(`SIGKILL of ${victims.join(" and ")} after ${KILL_AT} of 2,000 answers: nothing is lost, and nothing cancelled is sent`, async () => {
+	test(`SIGKILL of ${victims.join(" and ")} after ${KILL_AT} of 1,000 answers: nothing is lost, and nothing cancelled is sent`, async () => {
 		const submissions = await prepareCrowd(system, round);
 		const env = { DATABASE_URL: await postgres.newDatabase() };
 		const first = await system.start(env);

@@ -91,10 +91,16 @@ const BODIES: Readonly<Record<string, string>> = {
 	),
 };
 
-/** The longest stretch in ms without a turn of the event loop, the shortest of some rounds of `work`. */
+let scene: BoostScene;
+let limitMs = 0;
+
+/**
+ * The longest stretch in ms without a turn of the event loop, the shortest of some rounds of `work`: there is no further
+ * one behind a round that was short enough.
+ */
 async function longestStretch(work: () => Promise<unknown>): Promise<number> {
 	let best = Number.POSITIVE_INFINITY;
-	for (let round = 0; round < ROUNDS; round++) {
+	for (let round = 0; round < ROUNDS && best >= limitMs; round++) {
 		let longest = 0;
 		let last = performance.now();
 		let open = true;
@@ -114,8 +120,6 @@ async function longestStretch(work: () => Promise<unknown>): Promise<number> {
 	return best;
 }
 
-let scene: BoostScene;
-let limitMs = 0;
 before(async () => {
 	scene = await startBoostScene({});
 	const text = Buffer.from(call("nope", `["${"a".repeat(BYTES)}"]`));

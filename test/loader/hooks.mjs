@@ -1,13 +1,24 @@
 // What comes in: the modules that node asks for (https://nodejs.org/docs/latest-v20.x/api/module.html#hooks). What goes
 // out: JavaScript for those in TypeScript, by esbuild, kept by the hash of its source, so that only the first process
-// that needs a file compiles it. It checks no types, and finds files by their whole name only.
+// that needs a file compiles it. It checks no types, and finds files by their whole name only. What processes begin with
+// is put together with all of ours that it imports: to load hundreds of files takes each process as long as all the rest.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-const CACHE = new URL("../../node_modules/.cache/leeward/", import.meta.url);
+const ROOT = new URL("../../", import.meta.url);
+const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
+/** What processes begin with, and the folders of all that these import. */
+const ENTRIES = ["relay/main.ts", "boost-proxy/main.ts", "shared/kv/copy/main.ts"].map(
+	(entry) => new URL(entry, ROOT).href,
+);
+const FOLDERS = ["relay", "boost-proxy", "shared"];
+const BUNDLED = {
+	...{ bundle: true, packages: "external", platform: "node", format: "esm", target: "node20" },
+	...{ sourcemap: "inline", sourcesContent: false, write: false },
+};
 
 export async function resolve(specifier, context, next) {
 	const isFile = specifier.startsWith(".") && specifier.endsWith(".ts") && context.parentURL !== undefined;
@@ -20,17 +31,19 @@ export async function load(url, context, next) {
 	const [place] = url.split("?");
 	if (!url.startsWith("file:") || !place.endsWith(".ts")) return next(url, context);
 	const path = fileURLToPath(place);
-	const source = readFileSync(path, "utf8");
+	const isEntry = ENTRIES.includes(place);
+	const source = isEntry ? allSources() : readFileSync(path, "utf8");
+	const kept = placeOf(isEntry ? BUNDLED : OPTIONS, path, source);
 	return {
 		format: "module",
-		source: kept(path, source) ?? (await compiled(path, source)),
+		source: read(kept) ?? (await write(kept, isEntry ? bundled(path) : compiled(path, source))),
 		shortCircuit: true,
 	};
 }
 
-function kept(path, source) {
+function read(place) {
 	try {
-		return readFileSync(placeOf(path, source), "utf8");
+		return readFileSync(place, "utf8");
 	} catch {
 		return null;
 	}
@@ -38,8 +51,37 @@ function kept(path, source) {
 
 async function compiled(path, source) {
 	const { transform } = await import("esbuild");
-	const { code } = await transform(source, { ...OPTIONS, sourcefile: path });
-	const place = placeOf(path, source);
+	return (await transform(source, { ...OPTIONS, sourcefile: path })).code;
+}
+
+/** The file with all that it imports but packages, each of which still knows where it is. */
+async function bundled(path) {
+	const { build } = await import("esbuild");
+	const places = {
+		name: "places",
+		setup(building) {
+			building.onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
+				const own = JSON.stringify(pathToFileURL(file).href);
+				return { loader: "ts", contents: readFileSync(file, "utf8").replaceAll("import.meta.url", own) };
+			});
+		},
+	};
+	const { outputFiles } = await build({ ...BUNDLED, entryPoints: [path], plugins: [places] });
+	return outputFiles[0].text;
+}
+
+/** All that may be in a bundle, by name: what it is made of changes with any of it. */
+function allSources() {
+	const names = FOLDERS.flatMap((folder) =>
+		readdirSync(new URL(folder, ROOT), { recursive: true })
+			.filter((name) => name.endsWith(".ts"))
+			.map((name) => `${folder}/${name}`),
+	);
+	return names.map((name) => `${name}\0${readFileSync(new URL(name, ROOT), "utf8")}`).join("\0");
+}
+
+async function write(place, compiling) {
+	const code = await compiling;
 	const draft = new URL(`${process.pid}.draft`, CACHE);
 	mkdirSync(CACHE, { recursive: true });
 	writeFileSync(draft, code);
@@ -49,7 +91,7 @@ async function compiled(path, source) {
 }
 
 /** The path is in the source map. */
-function placeOf(path, source) {
-	const hash = createHash("sha256").update(JSON.stringify(OPTIONS)).update(path).update("\0").update(source);
+function placeOf(options, path, source) {
+	const hash = createHash("sha256").update(JSON.stringify(options)).update(path).update("\0").update(source);
 	return new URL(`${hash.digest("hex")}.mjs`, CACHE);
 }

@@ -1,4 +1,4 @@
-// Two thousand submissions at once and what became of them, for tests that kill what takes them: a system of processes and
+// A thousand submissions at once and what became of them, for tests that kill what takes them: a system of processes and
 // a builder that only records come in, what was answered, what is held and what was mined goes out.
 
 import assert from "node:assert/strict";
@@ -21,7 +21,7 @@ export interface SubmitOptions {
 
 /** How many send, in turns: one nonce of each, then the next. */
 export const SENDERS = 100;
-const NONCES = 20;
+const NONCES = 10;
 /** Of one batch to the relay (its limit) and of one to anvil, which mixes up longer ones. */
 const RELAY_BATCH = 100;
 const CHAIN_BATCH = 16;

@@ -7,6 +7,8 @@ import { until } from "./until.ts";
 /** Accounts that are asked for at a time while something goes on. */
 const SOME = 5;
 const DEADLINE_MS = 30_000;
+/** Between two looks, however long it goes on: what is wrong may be so for a moment only. */
+const LOOK_MS = 10;
 
 /** A nonce may count once it was sent, and must from its answer on. */
 export class PendingWatch {
@@ -51,6 +53,7 @@ export class PendingWatch {
 				return over;
 			},
 			DEADLINE_MS,
+			LOOK_MS,
 		);
 		const [outcome] = await Promise.all([done, looking]);
 		await this.#look(this.#addresses);

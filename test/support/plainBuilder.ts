@@ -30,6 +30,9 @@ const RESULT: PlainAnswer = { status: 200, body: '{"jsonrpc":"2.0","id":1,"resul
 /** Starts one on loopback. */
 export async function startPlainBuilder(): Promise<PlainBuilder> {
 	const bodies: string[] = [];
+	/** The raw transactions of the first bodies, and how many these are: who waits for one asks again and again. */
+	let raws = new Set<string>();
+	let read = 0;
 	let answerOf: (body: string) => PlainAnswer = () => RESULT;
 	const server = createServer((request, response) => {
 		readBody(request).then(
@@ -51,12 +54,18 @@ export async function startPlainBuilder(): Promise<PlainBuilder> {
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
 		bodies,
-		raws: () => new Set(bodies.flatMap((body) => body.match(RAW) ?? [])),
+		raws() {
+			for (const body of bodies.slice(read)) for (const raw of body.match(RAW) ?? []) raws.add(raw);
+			read = bodies.length;
+			return raws;
+		},
 		answerWith(answer) {
 			answerOf = answer;
 		},
 		reset() {
 			bodies.length = 0;
+			raws = new Set();
+			read = 0;
 		},
 		stop() {
 			return new Promise((resolve) => {

@@ -1,17 +1,28 @@
 // Waiting for an observed condition: a question comes in, its answer goes out as soon as there is one, or a failure
 // at the deadline. Nothing here waits for time to pass as such.
 
-/** Asks `question` until it answers something but undefined or false; throws after `ms` milliseconds. */
+/** Between two questions, in ms: longer where it takes long, when there is other work for the machine to do. */
+const LEAST_MS = 10;
+const MOST_MS = 50;
+const SHARE = 0.05;
+
+/**
+ * Asks `question` until it answers something but undefined or false; throws after `ms` milliseconds. Between two questions
+ * there are `mostMs` at most.
+ */
 export async function until<T>(
 	what: string,
 	question: () => Promise<T | undefined | false> | T | undefined | false,
 	ms = 10_000,
+	mostMs = MOST_MS,
 ): Promise<T> {
-	const end = Date.now() + ms;
+	const begun = Date.now();
 	for (;;) {
 		const answer = await question();
 		if (answer !== undefined && answer !== false) return answer;
-		if (Date.now() > end) throw new Error(`not seen within ${ms} ms: ${what}`);
-		await new Promise((resolve) => setTimeout(resolve, 10));
+		const spent = Date.now() - begun;
+		if (spent > ms) throw new Error(`not seen within ${ms} ms: ${what}`);
+		const waitMs = Math.min(mostMs, Math.max(LEAST_MS, SHARE * spent));
+		await new Promise((resolve) => setTimeout(resolve, waitMs));
 	}
 }
