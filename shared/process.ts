@@ -3,6 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
 import { helpText, printedConfig, SettingError, type SettingTable } from "./config.ts";
 import { nativeBindings } from "./ethereum/native.ts";
@@ -47,6 +48,11 @@ export const SUPERVISED = "--supervised";
 export const STARTED = "started";
 
 const KEEP_ALIVE_MS = 2 ** 30;
+/**
+ * Garbage is collected when the heap has doubled. V8 lets a small heap grow fourfold, so that a flood took 600 MiB in the
+ * place of 300.
+ */
+const HEAP_GROWTH = "--heap-growing-percent=100";
 
 /** Refusals to start whose message is ours and meant for the operator, by their code. */
 const TOLD = new Set([
@@ -98,6 +104,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	if (args.includes("--help")) return print(helpText(`npm run ${kind.name}`, kind.about, kind.settings));
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
 	const config = kind.read(env);
+	setFlagsFromString(HEAP_GROWTH);
 	const log = createLogger(config.LOG_LEVEL, kind.name);
 	for (const [task, native] of Object.entries(nativeBindings())) {
 		if (native) log.info("native code loaded", { task, native });

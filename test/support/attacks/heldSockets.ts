@@ -35,7 +35,7 @@ export function holdUnread(params: AttackParams): Promise<Tally> {
 				"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
 		);
 		const [head] = (await Promise.race([
-			once(socket, "data"),
+			once(socket, "data").catch(() => [Buffer.from("reset")]),
 			once(socket, "close").then(() => [Buffer.from("closed")]),
 		])) as [Buffer];
 		// Nothing is read from here on: what comes fills the buffers of the system, then those of the relay.
