@@ -68,8 +68,6 @@ const TOLD = new Set([
 	"DATABASE_DOWN",
 	"DATABASE_REFUSED",
 	"LATER_VERSION",
-	"STORE_MOVED",
-	"STORE_HALF_COPIED",
 ]);
 
 /** Runs it. Resolves when it has started, or has said what it was asked for; never rejects. */

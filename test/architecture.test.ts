@@ -59,8 +59,8 @@ const REGISTRIES = [
 ];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
-/** What is run: the two processes, the one that runs both behind one port, and the command for their stores. */
-const MAIN = /^(relay\/main|boost-proxy\/(main|pair)|shared\/kv\/copy\/main)\.ts$/;
+/** What is run: the two processes, and the one that runs both behind one port. */
+const MAIN = /^(relay\/main|boost-proxy\/(main|pair))\.ts$/;
 
 /** What must not stand in a file's code (texts and comments left out); where it may all the same; the rule. */
 const CODE: readonly (readonly [RegExp, (path: string) => boolean, string])[] = [
@@ -224,7 +224,6 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["boost-proxy/supervisor.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["relay/main.ts", `${OPENING}setInterval(f, 1);\n`, /through the Clock/],
 	["shared/a.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
-	["shared/kv/copy/command.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["relay/pool/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
 	["test/unit/a.test.ts", `${OPENING}await new Promise((r) => setTimeout(r, 5));\n`, /no test sleeps/],
 	["relay/pool/a.ts", `${OPENING}const at = Date.now();\n`, /read through the Clock/],
@@ -254,7 +253,6 @@ const SOUND: readonly (readonly [string, string])[] = [
 	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],
 	["boost-proxy/main.ts", `${imports("./proxy.ts", "../shared/process.ts")}process.exit(1);\n`],
 	["boost-proxy/pair.ts", `${imports("./supervisor.ts")}process.exit(Number(process.env.X));\n`],
-	["shared/kv/copy/main.ts", `${imports("./command.ts")}process.exit(Number(process.env.X));\n`],
 	["shared/process.ts", `${OPENING}setInterval(f, 1);\n`],
 	["shared/clock.ts", `${OPENING}setTimeout(f, 1); Date.now(); performance.now();\n`],
 	[

@@ -3,13 +3,15 @@
 
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
-import { refuseIfMarked, type StoreName } from "./copy/marks.ts";
 import { dataFolder } from "./dataFolder.ts";
 import { openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPostgres } from "./postgres/postgres.ts";
 import { databaseAddress } from "./postgres/tls.ts";
+
+/** Whose store it is: its folder's and its tables' name. */
+export type StoreName = "relay" | "boost";
 
 /** Where it lies: in PostgreSQL where there is a URL, else in a folder. */
 export interface StoreSettings {
@@ -38,8 +40,7 @@ const RETRY_MS = 500;
 
 /**
  * Opens the store of `process`. Throws DataFolderError, FolderInUseError, DatabaseUrlError, DatabaseDownError,
- * DatabaseRefusedError or LaterVersionError; StoreMovedError or StoreHalfCopiedError where it goes on elsewhere, or is not
- * whole; StoreInUseError where it was stopped meanwhile.
+ * DatabaseRefusedError or LaterVersionError; StoreInUseError where it was stopped meanwhile.
  */
 export async function openStore(
 	process: StoreName,
@@ -48,19 +49,8 @@ export async function openStore(
 ): Promise<SharedStore> {
 	const url = settings.DATABASE_URL;
 	return url === undefined
-		? unmarked(process, await openLmdb(dataFolder(settings.DATA_DIR, process)))
+		? openLmdb(dataFolder(settings.DATA_DIR, process))
 		: openShared(process, { url, verify: settings.DATABASE_VERIFY }, dependencies);
-}
-
-/** The store, closed again where it is not the one to go on with. */
-async function unmarked(process: StoreName, kv: SharedStore): Promise<SharedStore> {
-	try {
-		await refuseIfMarked(kv, process);
-		return kv;
-	} catch (thrown) {
-		await kv.close();
-		throw thrown;
-	}
 }
 
 async function openShared(
@@ -84,7 +74,7 @@ async function openShared(
 	for (;;) {
 		try {
 			const options = { url, verify, store: process, patience };
-			return await unmarked(process, await openPostgres(options, { clock, log, onLost }));
+			return await openPostgres(options, { clock, log, onLost });
 		} catch (thrown) {
 			if (!isDown(thrown)) throw refusedError(thrown) ?? thrown;
 			if (stopped.aborted || clock.monotonic() > until) throw downError(thrown);

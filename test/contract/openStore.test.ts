@@ -7,15 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { type Clock, systemClock } from "../../shared/clock.ts";
-import { markMoved, markUnderWay } from "../../shared/kv/copy/marks.ts";
 import { openStore } from "../../shared/kv/openStore.ts";
 import type { SharedStore } from "../../shared/kv/port.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
 import { SELF_SIGNED } from "../support/selfSigned.ts";
 import { until } from "../support/until.ts";
-
-const MARK = { from: "lmdb", to: "postgres", at: "2026-11-22T00:00:00Z", copy: "1" } as const;
 
 let server: PostgresServer;
 let folder: string;
@@ -127,32 +124,6 @@ test("what no later try would change is refused at once, with what was expected"
 	});
 });
 
-test("a store that was moved away, or copied in half, is not gone on with on either engine", async (t) => {
-	const url = await server.newDatabase();
-	const dataDir = join(folder, "marked");
-	for (const place of [{ url }, { dataDir }]) {
-		for (const [changes, code, message] of [
-			[markMoved(MARK), "STORE_MOVED", /^the relay's store was moved to postgres: start with DATABASE_URL/],
-			[
-				markUnderWay(MARK),
-				"STORE_HALF_COPIED",
-				/^the relay's store was not copied whole: run the copy again/,
-			],
-		] as const) {
-			await put(t, place, changes);
-			await assert.rejects(opened(t, place), { code, message });
-			// Who was refused has let go of it.
-			await assert.rejects(opened(t, place), { code });
-			await put(
-				t,
-				place,
-				[...markUnderWay(MARK), ...markMoved(MARK)].map(({ key }) => ({ key, value: null })),
-			);
-			await (await opened(t, place)).close();
-		}
-	}
-});
-
 test("TLS with a certificate that nobody has signed: taken, unless it must be valid", async (t) => {
 	const strict = await startPostgres({ tls: SELF_SIGNED });
 	t.after(() => strict.stop());
@@ -217,23 +188,6 @@ test("clear text over a network is for sslmode=disable alone, and is told of in 
 		"the database is spoken to in clear text, as sslmode=disable asks: keep its network private",
 	]);
 });
-
-/** Writes past the marks. */
-async function put(
-	t: TestContext,
-	{ url, dataDir = "" }: { readonly url?: string; readonly dataDir?: string },
-	changes: readonly { readonly key: string; readonly value: Uint8Array | null }[],
-): Promise<void> {
-	const { openLmdb } = await import("../../shared/kv/lmdb.ts");
-	const { openPostgres } = await import("../../shared/kv/postgres/postgres.ts");
-	const kv =
-		url === undefined
-			? await openLmdb(join(dataDir, "relay"))
-			: await openPostgres({ url, store: "relay", verify: false }, { clock: systemClock, log: silentLogger });
-	t.after(() => kv.close());
-	await kv.write(changes);
-	await kv.close();
-}
 
 /** A clock that counts what is waited for. */
 function counting(clock: Clock): Clock & { readonly pauses: number } {

@@ -14,8 +14,8 @@ before(async () => {
 });
 after(() => system.stop());
 
-test("the Procfile has the lines relay, boost, web and release", () => {
-	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web", "release"]);
+test("the Procfile has the lines relay, boost and web", () => {
+	assert.deepEqual([...PROCFILE.keys()], ["relay", "boost", "web"]);
 });
 
 test("the line web has the commands of the others, by PROCESS", () => {
@@ -54,18 +54,4 @@ test("the line web refuses a PROCESS that it does not know", async () => {
 			/^PROCESS is not valid: expected relay, boost or pair, for example PROCESS=pair$/m,
 		);
 	}
-});
-
-test("the line release does nothing where there is no database, and fails where the one that is set is none", async () => {
-	for (const env of [{}, { DATABASE_URL: "" }]) {
-		const { code, stdout, stderr } = await runRelay({ line: lineOf("release"), env });
-		assert.deepEqual([code, stdout, stderr], [0, "", ""]);
-	}
-	const { code, stdout, stderr } = await runRelay({
-		line: lineOf("release"),
-		env: { DATABASE_URL: "s3cret" },
-	});
-	assert.equal(code, 1);
-	assert.notEqual(stderr, "");
-	assert.ok(!`${stdout}${stderr}`.includes("s3cret"));
 });

@@ -76,10 +76,9 @@ test("its keys are Fly's, and one that is not is noticed", () => {
 	}
 });
 
-test("processes and the release are the Procfile's commands", () => {
+test("processes are the Procfile's commands", () => {
 	assert.deepEqual(Object.keys(fly.processes), ["relay", "boost"]);
 	for (const [name, command] of Object.entries(fly.processes)) assert.equal(lineOf(name), `exec ${command}`);
-	assert.ok(lineOf("release").includes(`then exec ${fly.deploy.release_command}; fi`));
 });
 
 test("machines are replaced in place: a new one can't be ready before the old one has let go of the store", () => {
