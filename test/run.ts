@@ -18,7 +18,6 @@ const ALONE = [
 	"test/integration/demo.test.ts",
 	"test/integration/crash.test.ts",
 	"test/integration/crashDatabase.test.ts",
-	"test/integration/rolling.test.ts",
 	"test/integration/auctionCrowd.test.ts",
 	"test/integration/chainCrowd.test.ts",
 	"test/integration/shutdown.test.ts",

@@ -120,7 +120,12 @@ export class Passthrough {
 	async read(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method) ?? OWN_READ;
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, asker);
-		return result instanceof JsonText ? JSON.parse(result.text) : result;
+		if (!(result instanceof JsonText)) return result;
+		try {
+			return JSON.parse(result.text);
+		} catch {
+			throw unavailable();
+		}
 	}
 
 	#read(call: RpcCall, passed: PassedMethod, asker: Asker): Promise<unknown> {

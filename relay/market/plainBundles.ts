@@ -142,7 +142,8 @@ export class PlainBundles {
 			priority,
 			signal,
 		} as const;
-		const turn = { client: outgoing.client, cost: outgoing.transactions.length, signal };
+		const rank = priority === "held" ? 1 : 0;
+		const turn = { client: outgoing.client, cost: outgoing.transactions.length, rank, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
 				const verdict = await this.#turns.again(turn, () => simulation.try(asked));

@@ -11,7 +11,7 @@ import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, ResponseStream } from "./answerStream.ts";
 import { type ClientAddress, clientOf } from "./clientIdentity.ts";
 import type { Connections } from "./connections.ts";
-import { EventLoopTurns } from "./eventLoopTurns.ts";
+import { EventLoopTurns, type Piece } from "./eventLoopTurns.ts";
 import { type HttpAnswer, jsonAnswer, writeHead } from "./httpAnswer.ts";
 import { type OpenRequest, OpenRequests } from "./openRequests.ts";
 import { PassedStream, writePassedHead } from "./passThrough.ts";
@@ -40,7 +40,7 @@ const MAX_OPEN_REQUESTS = 10_000;
 /** Routers give a request 30 s. Routes have shorter deadlines of their own: this one is for their faults. */
 const ROUTE_LIMIT_MS = 28_000;
 
-/** To read a body of this size, decode its transaction and recover the sender takes milliseconds, as does an answer's writing. */
+/** To read a body of this size, decode its transaction and recover the sender takes milliseconds. */
 const LARGE_BYTES = 64 * 1024;
 /** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
 const SMALL_BYTES = 64 * 1024;
@@ -58,6 +58,8 @@ interface Exchange extends OpenRequest {
 	bytes: number;
 	/** Of a POST whose body was read, and of what is passed on. */
 	life: ClientLife | null;
+	/** What waits for a turn of the event loop: its handling, then its answer. */
+	piece: Piece | null;
 }
 
 /** Handles the requests of one server. */
@@ -140,9 +142,11 @@ export class RequestHandler {
 		const { isOver, end } = connections.begin(socket, from);
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
-			...{ request, response, target, from, awaitsContinue, bytes: 0, life: null },
+			...{ request, response, target, from, awaitsContinue, bytes: 0, life: null, piece: null },
 			leave: end,
 		};
+		// What waits for its turn holds up those behind it on its connection, and only so many may be.
+		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		this.#open.add(exchange);
 		const routing = this.#route(method ?? "", target.path);
 		if (socket.destroyed) this.#open.end(exchange);
@@ -157,6 +161,7 @@ export class RequestHandler {
 	#ended(exchange: Exchange): void {
 		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
 		exchange.leave();
+		exchange.piece?.drop();
 		exchange.life?.end();
 		if (this.#open.size > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
@@ -243,16 +248,16 @@ export class RequestHandler {
 				const { from } = exchange;
 				const life = new ClientLife(body.length);
 				exchange.life = life;
+				const client = clientOf(from.address);
 				const take = (): void => {
 					this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
 						(answer) => {
-							const large = (answer.body?.length ?? 0) >= LARGE_BYTES;
-							this.#turns.run(() => this.#send(exchange, answer), large);
+							exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
 						},
 						(thrown: unknown) => this.#failed(exchange, thrown),
 					);
 				};
-				this.#turns.run(take, body.length >= LARGE_BYTES);
+				exchange.piece = this.#turns.run(client, take);
 			}
 		});
 	}

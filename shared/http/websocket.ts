@@ -144,7 +144,11 @@ export class RpcWebsocket implements UpgradeHandler {
 			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
 			{
 				...{ ...this.#dependencies, socket, wire, budget: this.#budget },
-				...{ unfinished: this.#unfinished, largeFrames: this.#largeFrames },
+				...{
+					unfinished: this.#unfinished,
+					onCrowd: () => this.#cutLargest(),
+					largeFrames: this.#largeFrames,
+				},
 			},
 		);
 		this.#connections.add(connection);
@@ -154,6 +158,16 @@ export class RpcWebsocket implements UpgradeHandler {
 		});
 		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
 		return connection;
+	}
+
+	/** Of the client that has the most unfinished, the connection that has the most of it. */
+	#cutLargest(): void {
+		const client = this.#unfinished.largest();
+		let most: WebsocketConnection | null = null;
+		for (const one of this.#connections) {
+			if (one.client === client && one.unfinished > (most?.unfinished ?? 0)) most = one;
+		}
+		most?.terminate();
 	}
 
 	#pingAll(): void {

@@ -34,6 +34,8 @@ export interface WebsocketConnectionDependencies {
 	readonly budget: ByteBudget;
 	/** Bytes of messages whose end has not come. */
 	readonly unfinished: Shares;
+	/** Called where all clients together have too much unfinished. */
+	readonly onCrowd: () => void;
 	/** Large frames of all connections, by client. */
 	readonly largeFrames: FairScheduler;
 }
@@ -61,6 +63,7 @@ export class WebsocketConnection implements Connection {
 	readonly #budget: ByteBudget;
 	readonly #wire: Duplex;
 	readonly #unfinished: Shares;
+	readonly #onCrowd: () => void;
 	readonly #largeFrames: FairScheduler;
 	/** What stands behind a large frame that waits for its turn, and that one itself. */
 	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
@@ -84,6 +87,7 @@ export class WebsocketConnection implements Connection {
 		this.#budget = dependencies.budget;
 		this.#wire = dependencies.wire;
 		this.#unfinished = dependencies.unfinished;
+		this.#onCrowd = dependencies.onCrowd;
 		this.#largeFrames = dependencies.largeFrames;
 		this.#limiter = dependencies.limiter;
 		this.#client = clientOf(options.address);
@@ -119,6 +123,7 @@ export class WebsocketConnection implements Connection {
 			this.#took(-this.#unfinishedBytes);
 			this.#ended = true;
 			this.#waiting.length = 0;
+			this.#outgoing.length = 0;
 			this.#budget.forget(this.#again);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
@@ -133,7 +138,7 @@ export class WebsocketConnection implements Connection {
 			this.close(TRY_AGAIN_LATER, "too slow");
 			return;
 		}
-		const left = this.#reader.write(text.length);
+		const left = this.#reader.write(Buffer.byteLength(text));
 		if (text.length < LARGE_FRAME && this.#outgoing.length === 0) this.#write(text, left);
 		else if (this.#outgoing.push({ text, left }) === 1) this.#writeInTurn();
 	}
@@ -170,15 +175,26 @@ export class WebsocketConnection implements Connection {
 		this.#socket.terminate();
 	}
 
+	/** Bytes of a message whose end has not come. */
+	get unfinished(): number {
+		return this.#unfinishedBytes;
+	}
+
+	/** Whose it is, as budgets count. */
+	get client(): string {
+		return this.#client;
+	}
+
 	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
 	#took(bytes: number): void {
 		if (this.#ended || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
 		if (bytes < 0) this.#unfinished.give(this.#client, -bytes);
 		else {
-			const over = this.#unfinished.refusal(this.#client, bytes) !== null;
+			const over = this.#unfinished.refusal(this.#client, bytes);
 			this.#unfinished.force(this.#client, bytes);
-			if (over) this.terminate();
+			if (over === "client") this.terminate();
+			else if (over === "total") this.#onCrowd();
 		}
 	}
 

@@ -58,6 +58,8 @@ export interface ExchangeOptions {
 	readonly maxBytes?: number | undefined;
 }
 
+const CLOSING: Readonly<Record<string, string>> = { "{": "}", "[": "]", '"': '"' };
+const LONGEST_ERROR = 4_096;
 /** Results of more characters are long: parsing takes a millisecond for each 200,000. */
 const LONG_TEXT = 256 * 1024;
 /** What providers say of a key, a bill or a quota: unauthorized, payment required, forbidden, too many requests. */
@@ -202,7 +204,11 @@ function longResult(text: string, id: number): JsonText | null {
 	);
 	const end = text.trimEnd();
 	if (head === null || Number(head[1]) !== id || !end.endsWith("}")) return null;
-	return new JsonText(end.slice(head[0].length, -1));
+	const result = end.slice(head[0].length, -1).trim();
+	const closing = CLOSING[result[0] ?? ""];
+	const isWhole = closing !== undefined && result.endsWith(closing);
+	// Some nodes add an error to a result that they could not finish.
+	return isWhole && !result.slice(-LONGEST_ERROR).includes('"error":') ? new JsonText(result) : null;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -72,8 +72,15 @@ const CALL_LIMIT_MS = 28_000;
 const BATCH_CONCURRENCY = 16;
 /** How long the calls of a batch may be worked on before the event loop has a turn; one call is not cut in pieces. */
 const TURN_MS = 2;
+/** Characters of a batch's answers at most, as in go-ethereum; short ones always fit. */
+const MAX_BATCH_CHARS = 25 * 1000 * 1000;
+const SHORT_CHARS = 4_096;
 const UNKNOWN = "unknown";
 /** For calls of a batch whose turn did not come in time; who sent them may send them again. */
+const TOO_MUCH = new RpcError(
+	"limit",
+	"limit exceeded: the answers of the batch are too large, ask for less at once",
+);
 const TOO_LATE = new RpcError("internal", "internal error: the batch took too long, this call was not made");
 const NOBODY_WAITS = (): void => {};
 const NO_ARRAY = new RpcError("invalidParams", "invalid params: params: expected an array");
@@ -153,6 +160,14 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		const begun = this.#now();
 		const until = begun + this.#limitMs;
 		let mark = this.#workedMs;
+		let chars = 0;
+		const take = (i: number, answer: RpcAnswer): void => {
+			const { length } = answer.text ?? "";
+			// What was done is told: the answer to a submission is short.
+			const fits = length <= SHORT_CHARS || chars + length <= MAX_BATCH_CHARS;
+			if (fits) chars += length;
+			answers[i] = fits ? answer : errorAnswer(calls[i]?.id, readError(TOO_MUCH) ?? INTERNAL);
+		};
 		for (const [i, call] of calls.entries()) {
 			if (answers[i] !== null) continue;
 			if (this.#workedMs - mark > TURN_MS) {
@@ -164,7 +179,7 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 				await new Promise<void>((goOn) => {
 					const answering = this.#run(call, context, refused, { until, goOn });
 					const place = answering.then((answer) => {
-						answers[i] = answer;
+						take(i, answer);
 						goOn();
 					});
 					inTurn.push(place);
@@ -173,7 +188,7 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 			}
 			const answering = this.#run(call, context, refused, { until, goOn: NOBODY_WAITS });
 			const place: Promise<void> = answering.then((answer) => {
-				answers[i] = answer;
+				take(i, answer);
 				running.delete(place);
 			});
 			running.add(place);

@@ -133,9 +133,9 @@ export class FairScheduler {
 		return job.isWaiting ? job : null;
 	}
 
-	/** Takes it out of the queue; nothing happens where it is not there any more. */
-	withdraw(place: Place): void {
-		this.#turnsOf(place.options).remove(place as Job);
+	/** Takes it out of the queue; false where it is not there any more. */
+	withdraw(place: Place): boolean {
+		return this.#turnsOf(place.options).remove(place as Job);
 	}
 
 	#enqueue(job: Job): void {
@@ -209,8 +209,7 @@ class Turns {
 	add(job: Job): void {
 		const { client, rank = 0 } = job.options;
 		const queue = this.#queues.get(client) ?? this.#open(client);
-		const behind = queue.jobs.findLastIndex((other) => (other.options.rank ?? 0) <= rank);
-		queue.jobs.splice(behind + 1, 0, job);
+		queue.jobs.splice(placeFor(queue.jobs, rank), 0, job);
 		queue.waiting += 1;
 		this.waiting += 1;
 		if (queue.isOrdered) return;
@@ -292,6 +291,17 @@ class Turns {
 		queue.isOrdered = true;
 		this.#order.push(queue);
 	}
+}
+
+/** Behind the last one of `jobs`, which stand by rank, that has this rank or a lower one. */
+function placeFor(jobs: readonly Job[], rank: number): number {
+	let [low, high] = [0, jobs.length];
+	while (low < high) {
+		const middle = (low + high) >>> 1;
+		if ((jobs[middle]?.options.rank ?? 0) <= rank) low = middle + 1;
+		else high = middle;
+	}
+	return low;
 }
 
 function earlier(a: Queue, b: Queue): number {

@@ -11,9 +11,7 @@ const ROOT = new URL("../../", import.meta.url);
 const CACHE = new URL("node_modules/.cache/leeward/", ROOT);
 const OPTIONS = { loader: "ts", format: "esm", target: "node20", sourcemap: "inline" };
 /** What processes begin with, and the folders of all that these import. */
-const ENTRIES = ["relay/main.ts", "boost-proxy/main.ts", "shared/kv/copy/main.ts"].map(
-	(entry) => new URL(entry, ROOT).href,
-);
+const ENTRIES = ["relay/main.ts", "boost-proxy/main.ts"].map((entry) => new URL(entry, ROOT).href);
 const FOLDERS = ["relay", "boost-proxy", "shared"];
 const BUNDLED = {
 	...{ bundle: true, packages: "external", platform: "node", format: "esm", target: "node20" },
