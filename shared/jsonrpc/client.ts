@@ -206,9 +206,10 @@ function longResult(text: string, id: number): JsonText | null {
 	if (head === null || Number(head[1]) !== id || !end.endsWith("}")) return null;
 	const result = end.slice(head[0].length, -1).trim();
 	const closing = CLOSING[result[0] ?? ""];
-	const isWhole = closing !== undefined && result.endsWith(closing);
+	if (closing === undefined || !result.endsWith(closing)) return null;
+	if (closing === '"') return result.indexOf('"', 1) === result.length - 1 ? new JsonText(result) : null;
 	// Some nodes add an error to a result that they could not finish.
-	return isWhole && !result.slice(-LONGEST_ERROR).includes('"error":') ? new JsonText(result) : null;
+	return result.slice(-LONGEST_ERROR).includes('"error":') ? null : new JsonText(result);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -269,6 +269,23 @@ test("a client that begins messages and ends none is cut before it takes all mem
 		await until("all are gone", () => websocket.size === 0);
 	}));
 
+test("where many clients together have too much unfinished, whoever has the most is cut, and nobody who has little", () =>
+	within({ maxBodyBytes: 2 * 1024 * 1024, maxConnections: 200 }, async ({ websocket }, base) => {
+		const half = Buffer.alloc(1_900_000);
+		const honest = await WsClient.open(base);
+		const hoarders: WsClient[] = [];
+		for (let i = 0; i < 80; i++) {
+			const hoarder = await WsClient.open(base, { localAddress: `127.0.0.${2 + (i % 5)}` });
+			hoarder.socket.send(half, { fin: false });
+			hoarders.push(hoarder);
+		}
+		await until("some are cut", () => websocket.size <= 72, 30_000);
+		honest.send(CALL);
+		assert.deepEqual(await honest.next(), OK);
+		for (const client of [honest, ...hoarders]) client.terminate();
+		await until("all are gone", () => websocket.size === 0);
+	}));
+
 test("one great answer to a reader that reads is no reason to close", () =>
 	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
 		const client = await WsClient.open(base);

@@ -36,6 +36,21 @@ test("a batch is answered in its order, each entry for itself", async () => {
 	);
 });
 
+test("a batch whose answers are too large tells so in the place of those that do not fit, and short ones always do", async () => {
+	const { send } = start();
+	const large = 10_000_000;
+	const { body } = await send([
+		entry(1, "test_big", large),
+		entry(2, "test_big", large),
+		entry(3, "test_big", large),
+		entry(4, "test_echo", "short"),
+	]);
+	assert.deepEqual(
+		body.map((one: { result?: string; error?: { code: number } }) => one.result?.length ?? one.error?.code),
+		[large, large, -32005, 5],
+	);
+});
+
 test("ordered calls of a batch run one after another, and what stands behind one sees what it did", async () => {
 	const { send, script, clock } = start();
 	const answer = send([
