@@ -30,7 +30,7 @@ const MIB = 1024 * 1024;
  * The limits are of a machine that does nothing else; here node, builder, attacker and relay share two cores with each
  * other. ATTACK_STRICT=1 takes the limits as they are.
  */
-const SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 2;
+const SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 3;
 
 export interface MeasuringOptions {
 	readonly user: HonestUser;
