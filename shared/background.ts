@@ -1,11 +1,12 @@
-// Work that nobody awaits: what comes in is a name and a function, what goes out is a count of what runs and a
-// way to join it at stop. It neither retries nor times out what it runs: each task has its own deadline.
+// Work that nobody awaits: it is counted, its faults are logged, and a stop joins it. Each task has its own
+// deadline.
 
 import { type Logger, safeError } from "./log.ts";
 
 /** Runs named tasks in the background; a task that throws is logged and counted, never lost in silence. */
 export class Background {
-	readonly #running = new Set<Promise<void>>();
+	#running = 0;
+	#idle: (() => void)[] = [];
 	readonly #log: Logger;
 	readonly #onFault: (task: string) => void;
 
@@ -16,22 +17,25 @@ export class Background {
 
 	/** Starts `fn` now; it is joined by {@link join}. */
 	run(task: string, fn: () => Promise<void>): void {
-		const promise = new Promise<void>((resolve) => resolve(fn()))
+		this.#running += 1;
+		new Promise<void>((resolve) => resolve(fn()))
 			.catch((thrown: unknown) => {
 				this.#onFault(task);
 				this.#log.error("background task failed", { task, fault: safeError(thrown) });
 			})
-			.finally(() => this.#running.delete(promise));
-		this.#running.add(promise);
+			.finally(() => {
+				this.#running -= 1;
+				if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+			});
 	}
 
 	/** How many tasks run now. */
 	get size(): number {
-		return this.#running.size;
+		return this.#running;
 	}
 
 	/** Resolves when all that runs, and what that starts, has ended. */
 	async join(): Promise<void> {
-		while (this.#running.size > 0) await Promise.all(this.#running);
+		while (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
 	}
 }

@@ -1,5 +1,5 @@
-// Settings: what comes in is a table of settings and the environment, what goes out is a typed frozen object, the
-// text of --help and of --print-config, or a refusal that names the setting, what was expected and an example.
+// Reads a process's settings from its environment by one table, which also makes the texts of --help and
+// --print-config. A refusal names the setting, what was expected and an example, never the value.
 
 /** One row of a process's table of settings. All are environment variables. */
 export interface Setting<T> {
@@ -82,26 +82,14 @@ export function optional<T>(
 
 /** The text of `--help`: every setting with what it expects and its default. */
 export function helpText(command: string, about: string, table: SettingTable): string {
-	return [
-		`${command}: ${about}`,
-		"",
-		...settingLines(table),
-		"",
-		"Options:",
-		"  --help          this text",
-		"  --print-config  the settings in force, secrets masked",
-	].join("\n");
-}
-
-/** The part of a `--help` that tells of the settings. */
-export function settingLines(table: SettingTable): readonly string[] {
-	const lines = ["Settings (environment variables):"];
+	const lines = [`${command}: ${about}`, "", "Settings (environment variables):"];
 	for (const [name, row] of Object.entries(table)) {
 		const fallback =
 			row.default !== undefined ? `default ${row.default}` : row.optional === true ? "optional" : "required";
 		lines.push(`  ${name}`, `      ${row.help}`, `      ${row.expects}; ${fallback}; e.g. ${row.example}`);
 	}
-	return lines;
+	const options = ["  --help          this text", "  --print-config  the settings in force, secrets masked"];
+	return [...lines, "", "Options:", ...options].join("\n");
 }
 
 /** The text of `--print-config`: `NAME=value` a line. Secrets are masked, credentials in URLs too. */

@@ -1,5 +1,5 @@
-// Start and stop of a process's parts, in order: what comes in is a list of components, sinks first; what goes
-// out is one component. Signals are turned into one orderly stop here, and nowhere else.
+// Starts the parts of a process in order and stops them in reverse. Signals become one orderly stop here,
+// and nowhere else.
 
 import { type Clock, withDeadline } from "./clock.ts";
 import { type Logger, safeError } from "./log.ts";

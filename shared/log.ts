@@ -1,5 +1,5 @@
-// Structured logs: what comes in is a message of ours and fields of a closed list, what goes out is a JSON line.
-// Raw transactions, signatures, keys and the texts of other servers have no field to go into.
+// Structured logs with a closed list of fields: raw transactions, signatures, keys and the texts of other
+// servers have no field to go into.
 
 import { type DestinationStream, pino } from "pino";
 
@@ -10,17 +10,12 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** The only fields a log line may carry. Times in ms, sizes in bytes, wei as decimal strings. */
 export interface LogFields {
 	readonly hash?: string;
-	readonly sender?: string;
-	readonly nonce?: number;
 	readonly block?: number;
-	readonly blockHash?: string;
-	readonly builder?: string;
 	readonly upstream?: string;
 	readonly path?: string;
 	readonly method?: string;
 	readonly stage?: string;
 	readonly code?: string | number;
-	readonly status?: number;
 	readonly count?: number;
 	readonly limit?: number;
 	readonly bytes?: number;
@@ -28,8 +23,6 @@ export interface LogFields {
 	readonly port?: number;
 	readonly chainId?: string;
 	readonly setting?: string;
-	readonly engine?: string;
-	readonly address?: string;
 	readonly task?: string;
 	readonly store?: string;
 	readonly native?: boolean;
@@ -41,7 +34,7 @@ export interface LogFields {
 }
 
 /** What may be told of an error: its class and its code, never its message (which may quote a raw transaction). */
-export interface SafeError {
+interface SafeError {
 	readonly name: string;
 	readonly code?: string;
 	/** Where it was thrown in our own code, `file:line`. */

@@ -1,5 +1,5 @@
-// Metrics as functions: what comes in is what happened, what goes out is Prometheus text. Units are in the names,
-// every label value is there from the start, so that the first increase of a series is seen.
+// A process's metrics, given to its parts as functions. Every label value is there from the start, so that
+// the first increase of a series is seen.
 
 import { Counter, Gauge, Registry } from "prom-client";
 
@@ -97,7 +97,7 @@ export class Metrics {
 
 /**
  * Series by their labels. Counting is on the path of every request, so it is done here: prom-client makes a sorted key of
- * all labels each time, which costs more than a request's decoding. What is read is handed to it then.
+ * all labels each time, which costs more than a request's decoding. prom-client gets the figures when they are asked for.
  */
 class SeriesTable<L extends string, S> {
 	readonly #names: readonly string[];

@@ -1,19 +1,19 @@
-// A process from its command line to its end: arguments and environment come in, a running component goes out, or one
-// line that says what is wrong with a setting. What the component is, is the business of the main.ts that calls this.
+// Runs a process from its command line to its end. Relay, boost and the pair start and stop alike, so only
+// what differs is in their main files.
 
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { setFlagsFromString } from "node:v8";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
 import { helpText, printedConfig, SettingError, type SettingTable } from "./config.ts";
-import { nativeBindings } from "./ethereum/native.ts";
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a process is. */
-export interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
+interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	/** In logs and in what is printed: "relay". It is started by `npm run` and this name. */
 	readonly name: string;
 	/** What it does, in one line. */
@@ -25,34 +25,32 @@ export interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 }
 
 /** What a component is given by its process. */
-export interface ProcessParts {
+interface ProcessParts {
 	readonly log: Logger;
 	readonly version: string;
-	/** To be called where another process has its store: this one's memory is not the truth any more, and it ends at once. */
+	/** Call it when another process has taken the store over: this one's memory is out of date, and it ends at once. */
 	readonly onLost: () => void;
 }
 
 /** What it was started with. Only a main.ts may get hold of these. */
-export interface ProcessInput {
+interface ProcessInput {
 	readonly args: readonly string[];
 	readonly env: Environment;
 	readonly exit: (code: number) => void;
 }
 
 /**
- * Said by a supervisor to its child: it then stops when the channel to its parent closes, be it that the parent is gone,
- * and not by signals, which hosts and terminals send to all processes at once while these have to stop in order.
+ * A supervisor starts its child with this option. The child then stops when the channel to its parent closes, and
+ * ignores signals: hosts and terminals send them to all processes at once, while these must stop in order.
  */
 export const SUPERVISED = "--supervised";
 /** What a supervised child sends to its parent once it has started. */
 export const STARTED = "started";
 
 const KEEP_ALIVE_MS = 2 ** 30;
-/**
- * Garbage is collected when the heap has doubled. V8 lets a small heap grow fourfold, so that a flood took 600 MiB in the
- * place of 300.
- */
-const HEAP_GROWTH = "--heap-growing-percent=100";
+/** A heap of so many bytes is collected when it has doubled. */
+const LARGE_HEAP = 96 * 1024 * 1024;
+const HEAP_LOOK_MS = 250;
 
 /** Refusals to start whose message is ours and meant for the operator, by their code. */
 const TOLD = new Set([
@@ -70,6 +68,15 @@ const TOLD = new Set([
 	"LATER_VERSION",
 ]);
 
+/**
+ * V8 lets a heap grow fourfold before it collects: in a flood that took 600 MiB in the place of 300. A small one may, since
+ * to collect it more often costs a third of a read.
+ */
+function boundHeap(): void {
+	const percent = getHeapStatistics().used_heap_size > LARGE_HEAP ? 100 : 0;
+	setFlagsFromString(`--heap-growing-percent=${percent}`);
+}
+
 /** Runs it. Resolves when it has started, or has said what it was asked for; never rejects. */
 export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	kind: ProcessKind<Config>,
@@ -79,7 +86,7 @@ export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }
 		await run(kind, input);
 	} catch (thrown) {
 		const { name, code } = safeError(thrown);
-		// Who stops it while it starts ends it, too.
+		// Whoever stopped it during its start also ends the process.
 		if (thrown instanceof StoppedError) return;
 		const told = thrown instanceof Error && (thrown instanceof SettingError || TOLD.has(code ?? ""));
 		process.stderr.write(`${kind.name}: ${told ? thrown.message : `can't start (${code ?? name})`}\n`);
@@ -102,7 +109,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	if (args.includes("--help")) return print(helpText(`npm run ${kind.name}`, kind.about, kind.settings));
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
 	const config = kind.read(env);
-	setFlagsFromString(HEAP_GROWTH);
+	setInterval(boundHeap, HEAP_LOOK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
 	for (const [task, native] of Object.entries(nativeBindings())) {
 		if (native) log.info("native code loaded", { task, native });
@@ -134,13 +141,29 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 }
 
 /** The version in package.json. */
-export function productVersion(): string {
+function productVersion(): string {
 	const file = fileURLToPath(new URL("../package.json", import.meta.url));
 	return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
 }
 
 function print(text: string): void {
-	// Whoever reads it may have read enough: `--help | head`.
+	// The reader may close early: `--help | head`.
 	process.stdout.on("error", () => {});
 	process.stdout.write(`${text}\n`);
+}
+
+const require = createRequire(import.meta.url);
+
+/** Whether `secp256k1` and `keccak` are backed by their native add-ons in this process. Never throws. */
+export function nativeBindings(): { readonly secp256k1: boolean; readonly keccak: boolean } {
+	return { secp256k1: isNative("secp256k1"), keccak: isNative("keccak") };
+}
+
+/** Both packages' entry is `try { bindings } catch { fallback }`: it is native where it is the very same object. */
+function isNative(name: "secp256k1" | "keccak"): boolean {
+	try {
+		return require(name) === require(`${name}/bindings`);
+	} catch {
+		return false;
+	}
 }

@@ -1,5 +1,4 @@
-// Settings that relay and boost have alike: rows of their tables, each made here once. What a process has alone, and where
-// its words differ, is in its own table.
+// Rows of settings that relay and boost have alike, so that both word and check them the same.
 
 import { flag, integer, oneOf, optional, row, type Setting, text, url } from "./config.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
@@ -18,7 +17,7 @@ export function dataDirRow(what: string, process: string): Setting<string> {
 }
 
 /** The URL of a PostgreSQL database. */
-export const databaseUrl = url("postgres:", "postgresql:");
+const databaseUrl = url("postgres:", "postgresql:");
 
 /** PostgreSQL in the place of `what`. */
 export function databaseUrlRow(what: string): Setting<string | undefined> {
@@ -26,7 +25,7 @@ export function databaseUrlRow(what: string): Setting<string | undefined> {
 	return { ...optional(`PostgreSQL in the place of ${what}`, expects, example, databaseUrl), secret: true };
 }
 
-/** The rows that are the same in every word. */
+/** Rows that are worded alike in both tables. */
 export const SERVER_ROWS = {
 	HOST: row("address to listen on", "an address of this machine", "127.0.0.1", text, "0.0.0.0"),
 	DATABASE_VERIFY: row(

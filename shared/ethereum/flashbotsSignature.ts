@@ -1,5 +1,4 @@
-// The X-Flashbots-Signature header, made and checked: a request's body and a key or a header come in, a header or
-// the signer's address goes out. The key only names its owner: which signers are known, or what they may do, is
+// Makes and checks the X-Flashbots-Signature header. The key only names its owner; what a signer may do is
 // decided elsewhere. https://docs.flashbots.net/flashbots-auction/advanced/rpc-endpoint#authentication
 
 import { randomBytes } from "node:crypto";
@@ -9,7 +8,7 @@ import { keccak256 } from "./keccak.ts";
 import { addressOfPublicKey, recoverAddress } from "./recover.ts";
 
 /** What a header turned out to be: `address` is lower-case. */
-export type BodyVerification =
+type BodyVerification =
 	| { readonly ok: true; readonly address: string }
 	| {
 			readonly ok: false;
@@ -18,7 +17,7 @@ export type BodyVerification =
 	  };
 
 /** Signs bodies with one key. */
-export interface BodySigner {
+interface BodySigner {
 	/** Lower-case. */
 	readonly address: string;
 	/** The header's value for a body, which must be sent byte for byte as it was signed. */
@@ -50,11 +49,6 @@ export function createBodySigner(key: string): BodySigner {
 			return `${address}:${bytesToHex(signature)}${recid === 0 ? "1b" : "1c"}`;
 		},
 	};
-}
-
-/** The header's value for one body: `address:0xsignature`. Throws for what is no key. */
-export function signBody(body: Uint8Array | string, key: string): string {
-	return createBodySigner(key).sign(body);
 }
 
 /**

@@ -1,5 +1,5 @@
-// Hex as the wire has it, both ways: text comes in and bytes or bigints go out, or the reverse. Parsing is strict
-// and answers null for what is not hex; it does not say which parameter was wrong, the callers know that.
+// Hex as JSON-RPC has it, both ways. Reading is strict and answers null for what is not hex, since callers
+// know which parameter it was.
 
 /** A view of the same memory as a Buffer, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
@@ -24,7 +24,7 @@ export function hexToBytes(text: string): Buffer | null {
 }
 
 /** Lower-case `0x…` of exactly `byteLength` bytes (20: an address, 32: a hash), or null. Checksums are not looked at. */
-export function parseFixedHex(text: string, byteLength: number): string | null {
+function parseFixedHex(text: string, byteLength: number): string | null {
 	if (text.length !== 2 + 2 * byteLength || !hasPrefix(text)) return null;
 	return HEX_DIGITS.test(text.slice(2)) ? text.toLowerCase() : null;
 }

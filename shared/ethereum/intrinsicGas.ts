@@ -1,5 +1,5 @@
-// What a transaction costs by its fields alone: they come in, gas (charged before the first opcode) and wei go out.
-// It compares with no limit and no balance; the rules that refuse a transaction are admission's.
+// What a transaction costs by its fields alone: gas charged before the first opcode, and wei. Limits and
+// balances are admission's.
 
 import type { DecodedTransaction } from "./transaction.ts";
 
@@ -8,7 +8,7 @@ export const MAX_INITCODE_BYTES = 49_152;
 /** The highest gas limit of one transaction, 2²⁴, on chains that have Osaka. https://eips.ethereum.org/EIPS/eip-7825 */
 export const MAX_TX_GAS = 16_777_216n;
 /** Blob gas of one blob. https://eips.ethereum.org/EIPS/eip-4844 */
-export const BLOB_GAS = 131_072n;
+const BLOB_GAS = 131_072n;
 
 const CALL_GAS = 21_000n;
 const CREATION_GAS = 53_000n;
@@ -70,11 +70,6 @@ export function effectiveGasPrice(tx: FeeCaps, baseFee: bigint): bigint {
 	const wanted = baseFee + tx.maxPriorityFeePerGas;
 	// biome-ignore lint/complexity/useMathMinMax: Math.min throws for bigints.
 	return wanted < tx.maxFeePerGas ? wanted : tx.maxFeePerGas;
-}
-
-/** The builder's part of {@link effectiveGasPrice}, in wei a unit of gas; negative where the fee cap is below `baseFee`. */
-export function priorityFee(tx: FeeCaps, baseFee: bigint): bigint {
-	return effectiveGasPrice(tx, baseFee) - baseFee;
 }
 
 /** Counted by index: an iterator or a callback for each byte is ten times slower. */

@@ -1,10 +1,9 @@
-// Who signed: a hash and a signature come in, an address goes out, by the native libsecp256k1 (44 µs). What was
-// hashed is up to the callers.
+// Recovers who signed a hash, by the native libsecp256k1 (44 µs).
 
 import secp256k1 from "secp256k1";
 import { keccak256 } from "./keccak.ts";
 import { rlpEncode, uintToBytes } from "./rlp.ts";
-import type { Authorization } from "./transaction.ts";
+import type { Authorization } from "./transactionFields.ts";
 
 /** The order of the curve's group. */
 export const SECP256K1_N = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;

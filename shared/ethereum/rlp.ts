@@ -1,6 +1,5 @@
-// Canonical RLP. Bytes come in and fields go out in one pass, or items come in and bytes go out. It knows the
-// encoding only, and refuses every form but the one that an encoder writes; what fields mean is the callers'.
-// https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
+// Canonical RLP, read and written. It refuses every form but the one that an encoder writes: one transaction
+// must not have two encodings. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
 
 /** Reading is over the largest value that `readUIntBE` can read; nothing of that length is ever held. */
 const MAX_LENGTH_BYTES = 6;

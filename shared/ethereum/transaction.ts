@@ -1,79 +1,16 @@
-// A signed transaction as bytes comes in; its fields, hash and sender, or what is wrong with the bytes, go out.
-// Types 0 to 4, strictly: only the one canonical encoding passes, so the hash of what is accepted is the hash that
-// the chain will know. It does not check what depends on the chain (nonce, balance, fees, chain id, gas: admission
-// does), and not the KZG proofs of blobs: the node and the builders do.
+// Signed transactions, types 0 to 4, read strictly: only the one canonical encoding passes, so the hash of what is
+// accepted is the hash that the chain will know. What depends on the chain (nonce, balance, fees, chain id, gas) is
+// admission's to check, and KZG proofs of blobs are the node's and the builders'.
 
+import { createHash } from "node:crypto";
 import { asBuffer, bytesToHex } from "./hex.ts";
 import { keccak256 } from "./keccak.ts";
 import { isCanonicalSignature, recoverAddress } from "./recover.ts";
 import { RlpReader } from "./rlp.ts";
-import { findSidecarProblem, readSidecar } from "./transactionTypes/blobSidecar.ts";
-import { legacySigningHash, type ReadPayload, readLegacyPayload } from "./transactionTypes/legacy.ts";
-import { readTypedPayload, typedSigningHash } from "./transactionTypes/typed.ts";
-
-/** Legacy, EIP-2930 access list, EIP-1559 fee market, EIP-4844 blobs, EIP-7702 authorizations. */
-export type TransactionType = 0 | 1 | 2 | 3 | 4;
-
-/** Storage that a transaction says it will touch. https://eips.ethereum.org/EIPS/eip-2930 */
-export interface AccessListEntry {
-	/** Lower-case. */
-	readonly address: string;
-	/** Lower-case, 32 bytes each. */
-	readonly storageKeys: readonly string[];
-}
-
-/**
- * One entry of an EIP-7702 authorization list, as it was sent: the signature may be nonsense, see
- * `senderOfAuthorization`. https://eips.ethereum.org/EIPS/eip-7702
- */
-export interface Authorization {
-	/** 0: valid on every chain. */
-	readonly chainId: bigint;
-	/** The code's address, lower-case; the zero address takes the code away. */
-	readonly address: string;
-	readonly nonce: bigint;
-	/** 0 to 255; only 0 and 1 can be valid. */
-	readonly yParity: number;
-	readonly r: bigint;
-	readonly s: bigint;
-}
-
-/** The fields that are signed, and the signature. Amounts are wei. */
-export interface TransactionFields {
-	readonly type: TransactionType;
-	/** Of a legacy transaction: the one in its v (EIP-155). */
-	readonly chainId: bigint;
-	/** Up to 2⁶⁴−1, which decodes although no chain takes it (EIP-2681). */
-	readonly nonce: bigint;
-	readonly gasLimit: bigint;
-	/** Lower-case, or null for a contract creation. */
-	readonly to: string | null;
-	readonly value: bigint;
-	/** A view of {@link DecodedTransaction.raw}. */
-	readonly data: Buffer;
-	/** Empty for legacy transactions. */
-	readonly accessList: readonly AccessListEntry[];
-	/** Null where the type has two fees. */
-	readonly gasPrice: bigint | null;
-	/** The gas price where the type has only that. */
-	readonly maxFeePerGas: bigint;
-	/** The gas price where the type has only that. */
-	readonly maxPriorityFeePerGas: bigint;
-	/** Null but for type 3. */
-	readonly maxFeePerBlobGas: bigint | null;
-	/** Lower-case; empty but for type 3. */
-	readonly blobVersionedHashes: readonly string[];
-	/** Empty but for type 4; it may be empty there too, which admission refuses. */
-	readonly authorizationList: readonly Authorization[];
-	/** As on the wire: 35 and up for legacy, else equal to yParity. */
-	readonly v: bigint;
-	readonly yParity: 0 | 1;
-	readonly r: bigint;
-	readonly s: bigint;
-}
+import { type ReadPayload, readPayload, signingHash, type TransactionFields } from "./transactionFields.ts";
 
 /** What came with a blob transaction: version 0 is one proof a blob (EIP-4844), 1 is 128 cell proofs (EIP-7594). */
-export interface SidecarSummary {
+interface SidecarSummary {
 	readonly version: 0 | 1;
 	readonly blobCount: number;
 }
@@ -105,14 +42,14 @@ export type DecodeReason =
 	| "missingBlobSidecar"
 	| "invalidSidecar";
 
-export interface DecodeFailure {
+interface DecodeFailure {
 	readonly ok: false;
 	readonly reason: DecodeReason;
 	/** For the sender, in go-ethereum's words where it has some; never holds bytes of the transaction. */
 	readonly message: string;
 }
 
-export type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
+type Decoded = { readonly ok: true; readonly tx: DecodedTransaction } | DecodeFailure;
 
 /**
  * Decodes one signed transaction and recovers its sender. Never throws, whatever the bytes are; `raw` must not be
@@ -125,12 +62,12 @@ export function decodeTransaction(raw: Uint8Array): Decoded {
 	const isKnown = first >= 0x80 || (first >= 1 && first <= 4);
 	// Reading and hashing a megabyte would keep the event loop for tens of milliseconds.
 	if (isKnown && first !== 3 && bytes.length > MAX_PLAIN_BYTES) return oversized(bytes.length);
-	if (first >= 0x80) return decodeLegacy(bytes);
+	if (first >= 0x80) return decodePlain(bytes, 0);
 	switch (first) {
 		case 1:
 		case 2:
 		case 4:
-			return decodeTyped(bytes, first);
+			return decodePlain(bytes, first);
 		case 3:
 			return decodeBlob(bytes);
 		default:
@@ -138,17 +75,9 @@ export function decodeTransaction(raw: Uint8Array): Decoded {
 	}
 }
 
-function decodeLegacy(bytes: Buffer): Decoded {
-	const reader = new RlpReader(bytes);
-	const payload = readLegacyPayload(reader);
-	reader.close();
-	if (reader.fault !== null) return failure("rlp", `rlp: ${reader.fault}`);
-	return finish(bytes, payload, bytes, null);
-}
-
-function decodeTyped(bytes: Buffer, type: 1 | 2 | 4): Decoded {
-	const reader = new RlpReader(bytes, 1);
-	const payload = readTypedPayload(reader, type);
+function decodePlain(bytes: Buffer, type: 0 | 1 | 2 | 4): Decoded {
+	const reader = new RlpReader(bytes, type === 0 ? 0 : 1);
+	const payload = readPayload(reader, type);
 	reader.close();
 	if (reader.fault !== null) return failure("rlp", `rlp: ${reader.fault}`);
 	return finish(bytes, payload, bytes, null);
@@ -160,7 +89,7 @@ function decodeBlob(bytes: Buffer): Decoded {
 	const outerEnd = reader.openList("blob transaction");
 	if (reader.fault === null && !reader.nextIsList()) return refuseBareBlob(bytes);
 	const start = reader.offset;
-	const payload = readTypedPayload(reader, 3);
+	const payload = readPayload(reader, 3);
 	const end = reader.offset;
 	const sidecar = readSidecar(reader);
 	reader.closeList("blob transaction", outerEnd);
@@ -177,7 +106,7 @@ function decodeBlob(bytes: Buffer): Decoded {
 /** The form that blocks hold, without blobs: well formed it may be, but no builder could include it. */
 function refuseBareBlob(bytes: Buffer): Decoded {
 	const reader = new RlpReader(bytes, 1);
-	readTypedPayload(reader, 3);
+	readPayload(reader, 3);
 	reader.close();
 	if (reader.fault !== null) return failure("rlp", `rlp: ${reader.fault}`);
 	return failure("missingBlobSidecar", "missing blob sidecar");
@@ -192,8 +121,7 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 		return failure("notReplayProtected", "only replay-protected (EIP-155) transactions allowed over RPC");
 	}
 	if (type === 0 ? v < 35n : v > 1n) return INVALID_SIGNATURE;
-	const signed = type === 0 ? legacySigningHash(raw, payload) : typedSigningHash(raw, payload);
-	const from = recoverAddress(signed, yParity, r, s);
+	const from = recoverAddress(signingHash(raw, payload), yParity, r, s);
 	if (from === null) return INVALID_SIGNATURE;
 	// A payload without its type byte is what was cut out of a blob transaction.
 	const hash = bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
@@ -237,3 +165,68 @@ function failure(reason: DecodeReason, message: string): DecodeFailure {
 }
 
 const INVALID_SIGNATURE = failure("invalidSignature", "invalid transaction v, r, s values");
+
+/** Whether it is a transfer to its own sender that does nothing else: no data, no blobs, no delegation. */
+export function isSelfTransfer({
+	type,
+	from,
+	to,
+	data,
+}: Pick<DecodedTransaction, "type" | "from" | "to" | "data">): boolean {
+	return to === from && data.length === 0 && type <= 2;
+}
+
+const BLOB_BYTES = 131_072;
+const COMMITMENT_BYTES = 48;
+const PROOF_BYTES = 48;
+/** The first byte of a versioned hash whose rest is a KZG commitment's SHA-256. */
+const KZG_VERSION = "01";
+/** A blob, extended for sampling, has 128 cells with a proof each (EIP-7594). */
+const CELLS_PER_BLOB = 128;
+
+/** A sidecar as it was read. */
+interface Sidecar {
+	/** Null in the older form, which has none. */
+	readonly wrapperVersion: bigint | null;
+	readonly blobCount: number;
+	/** Views of the input. */
+	readonly commitments: readonly Buffer[];
+	readonly proofCount: number;
+}
+
+/** Reads what follows the payload: `blobs, commitments, proofs`, with a version byte before them since EIP-7594. */
+function readSidecar(reader: RlpReader): Sidecar {
+	const wrapperVersion = reader.nextIsList() ? null : reader.uint("wrapperVersion", 1);
+	const blobCount = readItems(reader, "blobs", BLOB_BYTES).length;
+	const commitments = readItems(reader, "commitments", COMMITMENT_BYTES);
+	const proofCount = readItems(reader, "proofs", PROOF_BYTES).length;
+	return { wrapperVersion, blobCount, commitments, proofCount };
+}
+
+/** What is wrong between a sidecar and its payload's versioned hashes, or null. */
+function findSidecarProblem(sidecar: Sidecar, versionedHashes: readonly string[]): string | null {
+	const { wrapperVersion, blobCount, commitments, proofCount } = sidecar;
+	if (wrapperVersion !== null && wrapperVersion !== 1n) return "unknown wrapper version";
+	const hashCount = versionedHashes.length;
+	if (hashCount === 0) return "missing blob hashes";
+	if (blobCount !== hashCount) return `${blobCount} blobs for ${hashCount} blob hashes`;
+	if (commitments.length !== hashCount)
+		return `${commitments.length} commitments for ${hashCount} blob hashes`;
+	const proofsWanted = wrapperVersion === null ? blobCount : blobCount * CELLS_PER_BLOB;
+	if (proofCount !== proofsWanted) return `${proofCount} proofs, expected ${proofsWanted}`;
+	for (const [index, commitment] of commitments.entries()) {
+		const hash = versionedHashes[index];
+		if (!hash?.startsWith(`0x${KZG_VERSION}`)) return `blob hash ${index} has an unknown version`;
+		const digest = createHash("sha256").update(commitment).digest("hex");
+		if (hash.slice(4) !== digest.slice(2)) return `blob hash ${index} does not match its commitment`;
+	}
+	return null;
+}
+
+function readItems(reader: RlpReader, field: string, itemBytes: number): readonly Buffer[] {
+	const outerEnd = reader.openList(field);
+	const items: Buffer[] = [];
+	while (reader.hasMore()) items.push(reader.fixed(field, itemBytes));
+	reader.closeList(field, outerEnd);
+	return items;
+}

@@ -1,8 +1,7 @@
-// What a method may know of the request it came with: the path and query that select its treatment, who sent it,
-// and over a websocket the connection. It holds no headers and no body: nothing here needs to be kept secret.
+// What a method may know of the request it came with: path, query, client and connection. It holds no
+// headers and no body, so nothing in it has to be kept secret.
 
-import type { RequestLife } from "./requestLife.ts";
-import type { RequestTarget } from "./requestTarget.ts";
+import type { RequestTarget } from "./routes.ts";
 
 /** Who sent a request. */
 export interface Client {
@@ -66,7 +65,7 @@ export function callContext(
 	return new RequestContext(target, client, origin, connection, exchange, life);
 }
 
-/** Of a request that nobody leaves. */
+/** The life of a request whose client does not leave. */
 const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
 
 /** Parses the query when it is first asked for: most requests have none, and few methods ask. */
@@ -102,5 +101,35 @@ class RequestContext implements CallContext {
 	get query(): URLSearchParams {
 		this.#query ??= new URLSearchParams(this.#search);
 		return this.#query;
+	}
+}
+
+/** A request or message that a call came with, until it is answered. */
+export interface RequestLife {
+	/** Of its body. They are held until it is answered. */
+	readonly bytes: number;
+	/** Calls `listener` once, when its client has gone; at once where it already has. */
+	onGone(listener: () => void): void;
+}
+
+/** The life of one request; whoever owns the connection ends it. */
+export class ClientLife implements RequestLife {
+	readonly bytes: number;
+	#listeners: (() => void)[] = [];
+	#gone = false;
+
+	constructor(bytes: number) {
+		this.bytes = bytes;
+	}
+
+	onGone(listener: () => void): void {
+		if (this.#gone) listener();
+		else this.#listeners.push(listener);
+	}
+
+	/** The client has gone or was answered. Listeners hear of both: after an answer they have nothing left to end. */
+	end(): void {
+		this.#gone = true;
+		for (const listener of this.#listeners.splice(0)) listener();
 	}
 }

@@ -1,12 +1,12 @@
-// Who sent a request: what comes in is a connection's address and the headers, what goes out is the address that
-// may be believed and, where a proxy vouches for one, the signer. It limits nobody and refuses nobody.
+// Who sent a request, as far as that can be believed: the address by which everything is shared, a signer
+// that a proxy vouches for, an operator by his token, a web page by its origin.
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
 
-export interface AddressOptions {
+interface AddressOptions {
 	/**
 	 * How many proxies stand in front, each of which appends the address it was reached from to `X-Forwarded-For`:
 	 * 0 believes the connection alone, n the n-th entry from the right.
@@ -27,7 +27,7 @@ export interface ClientAddress {
 export type ReadAddress = (headers: IncomingHttpHeaders, socketAddress: string | undefined) => ClientAddress;
 
 /** What a check of `X-Flashbots-Signature` said; `reason` is in our own words and quotes nothing. */
-export type SignatureCheck =
+type SignatureCheck =
 	| { readonly ok: true; readonly address: string }
 	| { readonly ok: false; readonly reason: string };
 
@@ -111,6 +111,25 @@ export function clientOf(address: string): string {
 	return `${[...first.slice(0, 3), fourth.toString(16)].join(":")}::/56`;
 }
 
+/** Whether an `Authorization` header has `token`; null where there is no token, and nobody may. */
+export function bearerCheck(token: string | undefined): ((header: string | undefined) => boolean) | null {
+	if (token === undefined || token === "") return null;
+	const expected = digest(token);
+	return (header) => {
+		const given = /^bearer +(.*)$/i.exec(header ?? "")?.[1] ?? "";
+		return timingSafeEqual(digest(given.trim()), expected);
+	};
+}
+
 function digest(text: string): Buffer {
 	return createHash("sha256").update(text).digest();
+}
+
+/**
+ * Whether a web page has sent it. We serve none that sends anything, so each is a foreign one. A page in a sandboxed
+ * frame has the origin "null"; extensions' origins have schemes of their own.
+ * https://fetch.spec.whatwg.org/#origin-header
+ */
+export function isWebPage(origin: string | null): boolean {
+	return origin !== null && /^\s*(?:https?:|null\s*$)/i.test(origin);
 }

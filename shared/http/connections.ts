@@ -27,7 +27,7 @@ export function connectionsOf(settings: {
 }
 
 /** A request or websocket that has begun. */
-export interface UnderWay {
+interface UnderWay {
 	/** Its client has its share: it is to be refused. */
 	readonly isOver: boolean;
 	/** Must be called at its end; may be called again. */
@@ -49,9 +49,8 @@ const MAX_CONNECTIONS = 10_000;
 const MAX_PIPELINED = 128;
 
 /**
- * The connections of one server. One whose address is its client's own counts as the client's; on one of a proxy's (which
- * is one once somebody has vouched for a client on it) the requests and websockets under way count, by the client that is
- * named.
+ * The connections of one server. One from a client's own address counts as that client's. On a proxy's (which it becomes
+ * once somebody vouches for a client on it) each request and websocket under way counts, for the client that it names.
  */
 export class Connections {
 	/** Of each client at most. */
@@ -134,7 +133,7 @@ export class Connections {
 		const largest = this.#own.largest();
 		const candidates = [...(this.#byClient.get(largest) ?? [])];
 		const isIdle = ({ underWay }: Open) => underWay === 0;
-		// What proxies work on is of many clients, each of which has its share already.
+		// Requests of proxies are of many clients, each within its share: no proxy loses a connection that is in use.
 		const victim = candidates.find(isIdle) ?? (largest === null ? undefined : candidates[0]);
 		if (victim === undefined) return false;
 		this.#forget(victim);
@@ -171,8 +170,8 @@ export class Connections {
 
 /**
  * Closes it, and has node's parser stop at the next request: one read may bring thousands in a row, each of which would
- * be made and handed on otherwise, whatever has become of the connection. The parser is node's own affair, and a 2 is its
- * word for an upgrade, behind which there is no HTTP; where it has another one, the socket is closed all the same.
+ * be made and handed on otherwise, even on a closed connection. The parser is internal to node: by a 2 it takes what
+ * follows for an upgrade's, not for HTTP. Should that change, the socket is still closed.
  */
 function stopReading(socket: Duplex): void {
 	const { parser } = socket as Duplex & { parser?: { onIncoming?: () => number } | null };

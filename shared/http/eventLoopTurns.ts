@@ -1,5 +1,5 @@
-// Spreads work that came all at once over turns of the event loop, so that whatever else is ready gets its turn between:
-// two hundred requests of a crowd may come in one turn. Clients take turns, so that nobody's crowd is in another's way.
+// Spreads work that came all at once over turns of the event loop, since two hundred requests may come in
+// one. Clients take turns, so that nobody's crowd is in another's way.
 
 import type { Clock } from "../clock.ts";
 import { FairScheduler } from "../shares/scheduler.ts";
@@ -28,7 +28,8 @@ export class EventLoopTurns {
 	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
 		this.#clock = dependencies.clock;
 		this.#waiting = new FairScheduler({
-			...{ concurrency: Number.POSITIVE_INFINITY, maxWaiting: Number.POSITIVE_INFINITY },
+			concurrency: Number.POSITIVE_INFINITY,
+			maxWaiting: Number.POSITIVE_INFINITY,
 			mayStart: () => this.#isTimeLeft(),
 		});
 	}

@@ -1,8 +1,8 @@
-// Server-sent events: feeds come in, each goes out to one client as `text/event-stream`, bounded in number, in time and
-// in what may wait for a reader, and kept alive where nothing happens. It knows nothing of what is told.
-// https://html.spec.whatwg.org/multipage/server-sent-events.html
+// Server-sent events for clients that follow a feed, bounded in number, in time and in what may wait for a
+// reader. https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 import type { Clock, Timer } from "../clock.ts";
+import { Shares } from "../shares/shares.ts";
 import type { AnswerStream } from "./answerStream.ts";
 import { clientOf } from "./clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./httpAnswer.ts";
@@ -19,21 +19,21 @@ export interface EventMessage {
 }
 
 /** What one client is told, from its first message to its last. */
-export interface EventFeed {
+interface EventFeed {
 	/** Starts it: `send` may be called at once and from then on. Answers what stops it, which is called once. */
 	readonly begin: (send: (messages: readonly EventMessage[]) => void) => () => void;
 	/** Whether nothing can happen any more; asked now and then, and the stream ends where it is so. */
 	readonly isOver: () => boolean;
 }
 
-export interface EventStreamsOptions {
+interface EventStreamsOptions {
 	/** Streams of one client (IPv6: of one /56) at most; one more gets 429. 16 unless said. */
 	readonly maxPerClient?: number;
 	/** Streams in all; one more gets 503. 2,000 unless said. */
 	readonly maxStreams?: number;
 }
 
-export interface EventStreamsDependencies {
+interface EventStreamsDependencies {
 	readonly clock: Clock;
 }
 
@@ -41,7 +41,7 @@ const MAX_PER_CLIENT = 16;
 const MAX_STREAMS = 2_000;
 /** Heroku cuts an answer on which nothing is said for 55 s. */
 const COMMENT_MS = 15_000;
-/** Routers and clients lose connections without a word: none is believed in for longer. Clients come back by themselves. */
+/** Routers and clients lose connections silently, so each stream ends after this. Clients reconnect by themselves. */
 const LIFE_MS = 30 * 60 * 1000;
 /** How long a client shall wait before it comes back. */
 const RETRY_MS = 3_000;
@@ -70,13 +70,13 @@ export class EventStreams {
 	readonly #maxStreams: number;
 	readonly #clock: Clock;
 	readonly #open = new Set<OpenStream>();
-	/** Streams by client, only where there are any. */
-	readonly #counts = new Map<string, number>();
+	readonly #shares: Shares;
 	#timer: Timer | undefined;
 
 	constructor(options: EventStreamsOptions, dependencies: EventStreamsDependencies) {
 		this.#maxPerClient = options.maxPerClient ?? MAX_PER_CLIENT;
 		this.#maxStreams = options.maxStreams ?? MAX_STREAMS;
+		this.#shares = new Shares({ total: this.#maxStreams, perClient: this.#maxPerClient });
 		this.#clock = dependencies.clock;
 	}
 
@@ -92,7 +92,7 @@ export class EventStreams {
 		if (refusal !== null) return refusal;
 		const open = (stream: AnswerStream): void => {
 			stream.write(OPENING);
-			// Others may have been opened since it was asked: the client finds room, or is told, when it comes back.
+			// Others may have been opened since the check: the client comes back and finds room, or an answer that says so.
 			if (this.#refusal(network) === null) this.#begin(stream, network, feed);
 			else stream.end();
 		};
@@ -100,19 +100,19 @@ export class EventStreams {
 	}
 
 	#refusal(network: string): HttpAnswer | null {
-		const [status, error] =
-			this.#open.size >= this.#maxStreams
-				? [503, "limit exceeded: too many event streams"]
-				: (this.#counts.get(network) ?? 0) >= this.#maxPerClient
-					? [429, `limit exceeded: ${this.#maxPerClient} event streams for each client`]
-					: [0, ""];
-		return status === 0 ? null : jsonAnswer(status, { error }, { "retry-after": retryAfter(RETRY_MS) });
+		const headers = { "retry-after": retryAfter(RETRY_MS) };
+		if (this.#open.size >= this.#maxStreams) {
+			return jsonAnswer(503, { error: "limit exceeded: too many event streams" }, headers);
+		}
+		if (this.#shares.refusal(network, 1) === null) return null;
+		const error = `limit exceeded: ${this.#maxPerClient} event streams for each client`;
+		return jsonAnswer(429, { error }, headers);
 	}
 
 	#begin(stream: AnswerStream, network: string, { begin, isOver }: EventFeed): void {
 		const one: OpenStream = { stream, isOver, until: this.#clock.monotonic() + LIFE_MS };
 		this.#open.add(one);
-		this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1);
+		this.#shares.force(network, 1);
 		this.#timer ??= this.#clock.after(COMMENT_MS, () => this.#tick());
 		stream.onClose(() => this.#forget(one, network));
 		// It may have been cut meanwhile: then it is stopped at once.
@@ -121,15 +121,13 @@ export class EventStreams {
 
 	#forget(one: OpenStream, network: string): void {
 		this.#open.delete(one);
-		const left = (this.#counts.get(network) ?? 1) - 1;
-		if (left === 0) this.#counts.delete(network);
-		else this.#counts.set(network, left);
+		this.#shares.give(network, 1);
 		if (this.#open.size > 0) return;
 		this.#timer?.cancel();
 		this.#timer = undefined;
 	}
 
-	/** A word to each, so that it is kept; those whose time is up, or of whom nothing more can be told, end. */
+	/** Writes a comment to each stream to keep it open, and ends those whose time is up or whose feed is over. */
 	#tick(): void {
 		const next = this.#clock.monotonic() + COMMENT_MS;
 		this.#timer = this.#clock.after(COMMENT_MS, () => this.#tick());
@@ -140,15 +138,37 @@ export class EventStreams {
 	}
 }
 
-/** The answer where all there is to tell is known: it ends behind the last message. */
+/** The answer where all messages are known: it ends after the last one. */
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
 	const body = OPENING + messages.map(messageText).join("");
 	return { status: 200, body, contentType: CONTENT_TYPE, headers: HEADERS };
 }
 
-/** The answer to a client that came back and has been told everything: its EventSource stops. */
+/** The answer to a client that came back and has had every message: its EventSource stops. */
 export const EVENTS_OVER: HttpAnswer = { status: 204, body: null, headers: HEADERS };
 
 function messageText({ id, data }: EventMessage): string {
 	return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/**
+ * Whether `accept` asks for the type `special` where `usual` is what is answered otherwise: it must be named in full and
+ * weigh at least as much as the usual one; where both are named with the same weight, the usual one it is. Both types in
+ * lower case. https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
+ */
+export function asksFor(special: string, usual: string, accept = ""): boolean {
+	// Of a range that is named twice the first weight counts.
+	const weights = new Map(accept.split(",").flatMap(readRange).reverse());
+	const wanted = weights.get(special) ?? 0;
+	const named = weights.get(usual);
+	if (wanted === 0 || named !== undefined) return wanted > (named ?? 0);
+	return wanted >= (weights.get(`${usual.slice(0, usual.indexOf("/"))}/*`) ?? weights.get("*/*") ?? 0);
+}
+
+/** A media range, in lower case and without parameters, and its weight; none for what is no range with a weight. */
+function readRange(text: string): [string, number][] {
+	const [type = "", ...params] = text.split(";").map((part) => part.trim().toLowerCase());
+	if (!/^[^\s/]+\/[^\s/]+$/.test(type)) return [];
+	const q = params.find((param) => param.startsWith("q="))?.slice(2) ?? "1";
+	return /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q) ? [[type, Number(q)]] : [];
 }

@@ -1,7 +1,8 @@
-// An HTTP answer as data, and how it is written: what comes in is status, body and headers, what goes out is bytes
-// on a response, with CORS on every one. It decides nothing about what is answered.
+// HTTP answers as data, those that refuse a request before anybody served it, and how they are written: on a
+// response, or as raw bytes on connections for which node has none. Every one allows all origins (CORS).
 
-import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { AnswerStream } from "./answerStream.ts";
@@ -60,4 +61,101 @@ export function writeHead(
 	if (close) head.connection = "close";
 	if (headers !== undefined) Object.assign(head, headers);
 	response.writeHead(status, head);
+}
+
+/** A whole answer with a JSON body, after which the connection is closed. */
+export function rawAnswer(status: number, body: string, headers: readonly string[] = []): string {
+	const head = [
+		`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`,
+		"content-type: application/json",
+		`content-length: ${Buffer.byteLength(body)}`,
+		"access-control-allow-origin: *",
+		"connection: close",
+		...headers,
+	];
+	return `${head.join("\r\n")}\r\n\r\n${body}`;
+}
+
+/** Ends a connection with `answer`, where node has no response for it. */
+export function endWith(socket: Duplex, answer: string): void {
+	socket.on("error", () => socket.destroy());
+	socket.end(answer, () => socket.destroy());
+}
+
+/** The answer to what is no HTTP request; `code` is node's, `headers` are lines of more headers. */
+export function badRequestText(code: string | undefined, headers: readonly string[] = []): string {
+	const [status, message] =
+		code === "HPE_HEADER_OVERFLOW"
+			? [431, "invalid request: the headers are too long"]
+			: code === "ERR_HTTP_REQUEST_TIMEOUT"
+				? [408, "invalid request: it took too long to arrive"]
+				: [400, "invalid request: not HTTP/1.1"];
+	return rawAnswer(status, errorText(null, RPC_ERRORS.invalidRequest.code, message), headers);
+}
+
+/** The bytes of `request` as if it had not asked for an upgrade, followed by `head`, what came behind it. */
+export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
+	const lines = [`${request.method} ${request.url} HTTP/${request.httpVersion}`];
+	const { rawHeaders } = request;
+	for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+		const name = rawHeaders[i] ?? "";
+		if (!/^(upgrade|connection|http2-settings)$/i.test(name)) lines.push(`${name}: ${rawHeaders[i + 1]}`);
+	}
+	return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), head]);
+}
+
+/** A handler is at fault itself. */
+export const FAILED: HttpAnswer = rpcErrorAnswer("internal", 500, "internal error");
+
+/** There is no room. */
+export const BUSY: HttpAnswer = rpcErrorAnswer(
+	"unavailable",
+	503,
+	"internal error: too many requests under way",
+	{ "retry-after": "1" },
+);
+
+/** An answer that goes on may not stand behind another one. */
+export const BEHIND: HttpAnswer = jsonAnswer(
+	503,
+	{ error: "expected a connection on which no answer is due" },
+	{ "retry-after": "1" },
+);
+
+/** The body is longer than `maxBytes`. */
+export function tooLarge(maxBytes: number): HttpAnswer {
+	return rpcErrorAnswer("tooLarge", 413, `limit exceeded: the body is longer than ${maxBytes} bytes`);
+}
+
+/** The rate limit's answer to a request for a page: it may come again in `waitMs`. */
+export function limited(waitMs: number): HttpAnswer {
+	const seconds = retryAfter(waitMs);
+	const message = `limit exceeded: try again in ${seconds} s`;
+	return jsonAnswer(429, { error: message }, { "retry-after": seconds });
+}
+
+/** A client has `max` requests and websockets under way already. */
+export function crowded(verb: string | undefined, max: number): HttpAnswer {
+	return inVerb(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
+}
+
+/** A client's bodies are as many bytes as one client may have under way. */
+export const HOARDING: HttpAnswer = rpcErrorAnswer(
+	"rateLimit",
+	429,
+	"limit exceeded: too many bytes under way for this client",
+	{ "retry-after": "1" },
+);
+
+/** The server cannot serve anything now because of `why`: in JSON-RPC where `verb` is that of JSON-RPC. */
+export function notServing(verb: string | undefined, why: string): HttpAnswer {
+	return inVerb(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
+}
+
+/** In JSON-RPC where `verb` is that of JSON-RPC; it may come again in a second. */
+function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, message: string): HttpAnswer {
+	const headers = { "retry-after": "1" };
+	return verb === "POST"
+		? rpcErrorAnswer(kind, status, message, headers)
+		: jsonAnswer(status, { error: message }, headers);
 }

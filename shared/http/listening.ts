@@ -1,12 +1,15 @@
-// Servers that listen where settings say: when one can't, the fault comes in and words that name the setting go out.
+// Makes node's HTTP server with our limits and has it listen. A port or address that can't be had is told in
+// terms of the setting that names it.
 
-import type { HttpServer } from "./server.ts";
+import { createServer, type Server } from "node:http";
+import type { Component } from "../lifecycle.ts";
+import { Connections, type ConnectionsOptions } from "./connections.ts";
 
 /** By the name of a server: the setting of its port, and its value. */
-export type PortSettings = Readonly<Record<string, readonly [setting: string, port: number | undefined]>>;
+type PortSettings = Readonly<Record<string, readonly [setting: string, port: number | undefined]>>;
 
 /** A port or address of the settings can't be had. The message is meant for the operator. */
-export class ListenError extends Error {
+class ListenError extends Error {
 	readonly code = "LISTEN";
 	constructor(message: string) {
 		super(message);
@@ -16,7 +19,7 @@ export class ListenError extends Error {
 
 /** Starts them one after another. Throws {@link ListenError} for what another setting would help. */
 export async function startListening(
-	servers: readonly Pick<HttpServer, "name" | "start">[],
+	servers: readonly Pick<Component, "name" | "start">[],
 	ports: PortSettings,
 ): Promise<void> {
 	for (const server of servers) {
@@ -42,4 +45,49 @@ function listenError(server: string, ports: PortSettings, thrown: unknown): unkn
 		);
 	}
 	return thrown;
+}
+
+/** A server and its connections. */
+export interface NodeServer {
+	readonly server: Server;
+	readonly connections: Connections;
+}
+
+/** What differs from the limits below. */
+export interface NodeServerOptions extends ConnectionsOptions {
+	/** How long a request may take to arrive, in ms: what is slower is answered with 408. 30 s unless said. */
+	readonly requestMs?: number;
+}
+
+/** Heroku's router keeps idle connections for 90 s: ours must last longer, or it would send into closed ones. */
+const KEEP_ALIVE_MS = 95_000;
+const REQUEST_MS = 30_000;
+/** A connection on which nothing moved for this long, also not an answer that its client does not read, is cut. */
+const SILENCE_MS = 120_000;
+
+/** Makes one. */
+export function nodeServer(options: NodeServerOptions): NodeServer {
+	const { requestMs = REQUEST_MS } = options;
+	const server = createServer({
+		keepAliveTimeout: KEEP_ALIVE_MS,
+		headersTimeout: requestMs / 2,
+		requestTimeout: requestMs,
+		// Node looks for slow ones only this often.
+		connectionsCheckingInterval: requestMs / 15,
+	});
+	server.timeout = SILENCE_MS;
+	const connections = new Connections(options);
+	server.on("connection", (socket) => connections.add(socket));
+	return { server, connections };
+}
+
+/** Listens; rejects with node's error (EADDRINUSE, EACCES, …) when the port cannot be had. */
+export function listen(server: Server, { host, port }: { host: string; port: number }): Promise<void> {
+	return new Promise((resolve, reject) => {
+		server.once("error", reject);
+		server.listen(port, host, () => {
+			server.off("error", reject);
+			resolve();
+		});
+	});
 }

@@ -1,14 +1,14 @@
-// The routes for operators: /livez, /readyz and /metrics, made of checks and metrics that others keep. What is counted is
-// the operator's alone: by paths and outcomes a searcher could tell that a hidden transaction has come.
+// The routes for operators: /livez, /readyz and /metrics. Metrics are the operator's alone: from counts by path and
+// outcome a searcher could tell that a hidden transaction has come.
 
 import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { bearerCheck } from "./bearerToken.ts";
+import { bearerCheck } from "./clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer } from "./httpAnswer.ts";
 import type { Route } from "./routes.ts";
 
-/** What a check found. `reason` is told to whoever asks: a word of ours, no upstream's text and no URL. */
+/** What a check found. `reason` is public: our own words, never an upstream's text or a URL. */
 export type CheckResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** One condition for serving well. */
@@ -17,13 +17,13 @@ export interface ReadinessCheck {
 	check(): Promise<CheckResult> | CheckResult;
 }
 
-export interface OpsRoutesOptions {
+interface OpsRoutesOptions {
 	readonly checks: readonly ReadinessCheck[];
 	/** True from the moment on when balancers shall send nothing more. */
 	readonly draining: () => boolean;
 }
 
-export interface OpsRoutesDependencies {
+interface OpsRoutesDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
 }

@@ -1,25 +1,22 @@
-// Rate limits by client: one token bucket for each network address (see clientOf), whatever keys sign what it sends, for
-// those cost nothing. Calls weigh by their method, requests by their bytes besides.
-//
-// Not rate-limiter-flexible: its memory store keeps a timer for each client and reads the time itself, so that no
-// test could move it; a bucket needs neither.
+// Rate limits by client: one token bucket for each network address, whatever keys sign what it sends, for
+// those cost nothing. Not rate-limiter-flexible, whose memory store reads the time itself, so that no test
+// could move it.
 
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
-import { limitedAnswer, type RpcAnswer } from "../jsonrpc/answer.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
-import type { RpcCall } from "../jsonrpc/envelope.ts";
+import { limitedAnswer, type RpcAnswer, type RpcCall } from "../jsonrpc/envelope.ts";
 import type { CallContext, Client } from "./callContext.ts";
 import { clientOf } from "./clientIdentity.ts";
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
 	/** Weight a second for each client; 0 for no limit. */
 	readonly rps: number;
 	/** Clients that are remembered at most; the one not seen for longest is forgotten, and starts afresh. */
 	readonly maxClients?: number;
 }
 
-export interface RateLimitDependencies {
+interface RateLimitDependencies {
 	readonly clock: Clock;
 	/**
 	 * Names what a call polls where that poll is free once a second, else undefined: a receipt of a transaction of
@@ -42,7 +39,7 @@ interface Bucket {
 }
 
 /** Who is limited: see Client. */
-export type Limited = Pick<Client, "address">;
+type Limited = Pick<Client, "address">;
 
 /** The token buckets of all clients. */
 export class RateLimiter implements CallLimiter<CallContext> {
@@ -85,7 +82,14 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	takeBody(client: Limited, bytes: number): RpcAnswer | null {
 		const weight = Math.floor(bytes / BYTES_OF_WEIGHT);
 		const wait = weight === 0 ? 0 : this.takeFrom(client, weight);
-		return wait === 0 ? null : limitedAnswer(null, wait);
+		return wait === 0 ? null : limitedAnswer(wait);
+	}
+
+	/** What {@link takeBody} would answer now; takes nothing. For one that is not read yet, and need not be. */
+	judgeBody(client: Limited, bytes: number): RpcAnswer | null {
+		if (this.#rps === 0) return null;
+		const wait = this.#wait(this.#bucket(clientOf(client.address)), Math.floor(bytes / BYTES_OF_WEIGHT));
+		return wait === 0 ? null : limitedAnswer(wait);
 	}
 
 	/** Takes `weight` more after the fact, for a call that turned out dear; the bucket may go below zero. */

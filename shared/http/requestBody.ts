@@ -1,16 +1,15 @@
-// Reads the body of a request whole: what comes in is a request and a limit, what goes out is one Buffer, or why
-// there is none. It never holds more than the limit, in however many pieces the body comes.
+// Judges the head of a POST and reads its body whole. It never holds more than the limit, in however many
+// pieces the body comes.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../clock.ts";
 import type { OverShare } from "../shares/shares.ts";
+import { BUSY, HOARDING, type HttpAnswer, rpcErrorAnswer } from "./httpAnswer.ts";
 
-/** Why there is no body: it is too long, or too much is held already, of all or of its client. */
-export type BodyFault = "tooLarge" | "noRoom" | "hoarding";
-
-export interface BodyLimits {
-	/** Bytes at most. */
+interface BodyLimits {
+	/** Bytes at most, and the answer to a body that has more. */
 	readonly maxBytes: number;
+	readonly tooLarge: HttpAnswer;
 	/** Takes room for `bytes` more, or says against whom there is none. The caller keeps count and gives it back. */
 	readonly reserve: (bytes: number) => OverShare | null;
 }
@@ -27,13 +26,13 @@ export function declaredBytes(request: IncomingMessage): number | undefined {
 }
 
 /**
- * Reads the body and calls `done` once, and stops reading as soon as there is a fault. A client that goes away
- * before the end is not told of: whoever holds the response learns of it there.
+ * Reads the body and calls `done` once with it, or with the answer that refuses it as soon as there is one to give.
+ * A client that goes away before the end is not told of: whoever holds the response learns of it there.
  */
 export function readWhole(
 	request: IncomingMessage,
 	limits: BodyLimits,
-	done: (body: Buffer | BodyFault) => void,
+	done: (body: Buffer | HttpAnswer) => void,
 ): void {
 	const body = new Body(request, limits);
 	request.on("data", (chunk: Buffer) => {
@@ -54,7 +53,7 @@ class Body {
 	readonly #limits: BodyLimits;
 	#bytes: Buffer = EMPTY;
 	#length = 0;
-	fault: BodyFault | null = null;
+	fault: HttpAnswer | null = null;
 
 	constructor(request: IncomingMessage, limits: BodyLimits) {
 		this.#request = request;
@@ -63,11 +62,11 @@ class Body {
 
 	take(chunk: Buffer): void {
 		const total = this.#length + chunk.length;
-		if (total > this.#limits.maxBytes) this.fault = "tooLarge";
+		if (total > this.#limits.maxBytes) this.fault = this.#limits.tooLarge;
 		else {
 			const refusal = this.#limits.reserve(chunk.length);
 			if (refusal === null) this.#keep(chunk, total);
-			else this.fault = refusal === "client" ? "hoarding" : "noRoom";
+			else this.fault = refusal === "client" ? HOARDING : BUSY;
 		}
 	}
 
@@ -120,12 +119,27 @@ export function hasBody(request: IncomingMessage): boolean {
 }
 
 /** Whether a `Content-Type` may be JSON: absent, `application/json` or `application/…+json`, parameters or not. */
-export function isJson(contentType: string | undefined): boolean {
+function isJson(contentType: string | undefined): boolean {
 	if (contentType === undefined || contentType === "" || contentType === "application/json") return true;
 	return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
 /** Whether a `Content-Encoding` leaves the body as it is. */
-export function isPlain(contentEncoding: string | undefined): boolean {
+function isPlain(contentEncoding: string | undefined): boolean {
 	return contentEncoding === undefined || contentEncoding === "" || /^identity$/i.test(contentEncoding);
+}
+
+const NOT_JSON = rpcErrorAnswer(
+	"invalidRequest",
+	415,
+	"invalid request: content-type: expected application/json",
+);
+const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-encoding: expected none");
+
+/** What is wrong with a POST of JSON before its body is read, or null; `long` is the answer to one that is too long. */
+export function judgePost(request: IncomingMessage, maxBytes: number, long: HttpAnswer): HttpAnswer | null {
+	const { headers } = request;
+	if (!isJson(headers["content-type"])) return NOT_JSON;
+	if (!isPlain(headers["content-encoding"])) return ENCODED;
+	return (declaredBytes(request) ?? 0) > maxBytes ? long : null;
 }

@@ -1,38 +1,72 @@
-// The rules for HTTP requests: what comes in is a request, what goes out is the answer of the POST handler, of a route,
-// whole or as a stream, or of whoever it is passed on to, or a refusal (paths, verbs, sizes, content types, CORS). It
-// knows no method and owns no connection.
+// The rules for HTTP requests: which are answered by the POST handler, a route or whoever they are passed on to, and
+// which are refused (paths, verbs, sizes, content types). It knows no method and owns no connection.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { withDeadline } from "../clock.ts";
+import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
-import { safeError } from "../log.ts";
+import { type Logger, safeError } from "../log.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
-import { type OpenAnswer, ResponseStream } from "./answerStream.ts";
-import { type ClientAddress, clientOf } from "./clientIdentity.ts";
+import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
+import { ClientLife } from "./callContext.ts";
+import { clientOf, type ReadAddress } from "./clientIdentity.ts";
 import type { Connections } from "./connections.ts";
-import { EventLoopTurns, type Piece } from "./eventLoopTurns.ts";
-import { type HttpAnswer, jsonAnswer, writeHead } from "./httpAnswer.ts";
-import { type OpenRequest, OpenRequests } from "./openRequests.ts";
-import { PassedStream, writePassedHead } from "./passThrough.ts";
+import { EventLoopTurns } from "./eventLoopTurns.ts";
 import {
 	BEHIND,
 	BUSY,
 	crowded,
 	FAILED,
-	HOARDING,
-	judgePost,
+	type HttpAnswer,
+	jsonAnswer,
 	limited,
-	shuttingDown,
+	notServing,
 	tooLarge,
-} from "./refusals.ts";
-import { declaredBytes, endUnread, hasBody, readWhole } from "./requestBody.ts";
-import { ClientLife } from "./requestLife.ts";
-import { type RequestTarget, readTarget } from "./requestTarget.ts";
-import { createRouter, type RouteMatch, type Routing } from "./routes.ts";
-import type { PostHandler } from "./rpcOverHttp.ts";
-import type { HttpServerDependencies, HttpServerOptions } from "./server.ts";
+	writeHead,
+} from "./httpAnswer.ts";
+import { type Exchange, OpenRequests } from "./openRequests.ts";
+import { type PassThrough, writePassedHead } from "./passThrough.ts";
+import type { RateLimiter } from "./rateLimit.ts";
+import { declaredBytes, endUnread, hasBody, judgePost, readWhole } from "./requestBody.ts";
+import { createRouter, type Route, type RouteMatch, type Routing, readTarget } from "./routes.ts";
+import { httpAnswerOf, type PostHandler } from "./rpcOverHttp.ts";
 import { UnreadBytes } from "./unreadBytes.ts";
+
+export interface RequestHandlerOptions {
+	/** Paths that take POST, without a slash at their end. */
+	readonly rpcPaths: readonly string[];
+	/** What is served beside that, by path. */
+	readonly routes: readonly Route[];
+	/** Bytes of a body at most. */
+	readonly maxBodyBytes: number;
+	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
+	readonly maxBufferedBytes?: number;
+	/** And of one client's; above it 429. 32 MiB unless said. */
+	readonly maxBufferedBytesPerClient?: number;
+	/** Requests under way at most; above it 503. 10,000 unless said. */
+	readonly maxOpenRequests?: number;
+	/** Headers of our own that web pages may read. */
+	readonly exposedHeaders?: readonly string[];
+	/**
+	 * Headers of every answer of the server's own but preflights, unless the answer has them itself; undefined where it
+	 * has them all. Null: of one that is not an answer to a request. Lower case.
+	 */
+	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
+}
+
+export interface RequestHandlerDependencies {
+	/** Answers POSTs on `rpcPaths`. */
+	readonly post?: PostHandler;
+	/** Takes what is on no path of a route, but for preflights; without one it is answered with 404. */
+	readonly pass?: PassThrough;
+	readonly readAddress: ReadAddress;
+	/** Limits routes that have a weight. */
+	readonly limiter?: RateLimiter;
+	/** Of the process, where it has more readers than this server's. */
+	readonly unread?: UnreadBytes;
+	readonly log: Logger;
+	readonly clock: Clock;
+}
 
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024;
 const MAX_BUFFERED_BYTES_PER_CLIENT = 32 * 1024 * 1024;
@@ -45,36 +79,17 @@ const LARGE_BYTES = 64 * 1024;
 /** Bytes of an answer up to which copying them is cheaper than writing them apart from the head. */
 const SMALL_BYTES = 64 * 1024;
 
-/** A request and its response, with what it holds. */
-interface Exchange extends OpenRequest {
-	readonly target: RequestTarget;
-	/** Who sent it. */
-	readonly from: ClientAddress;
-	/** Ends its part of its client's share of the connections. */
-	leave: () => void;
-	/** True where the client waits for a word before it sends the body (`Expect: 100-continue`). */
-	readonly awaitsContinue: boolean;
-	/** Bytes of the body that are held for it. */
-	bytes: number;
-	/** Of a POST whose body was read, and of what is passed on. */
-	life: ClientLife | null;
-	/** What waits for a turn of the event loop: its handling, then its answer. */
-	piece: Piece | null;
-}
-
 /** Handles the requests of one server. */
 export class RequestHandler {
 	readonly #route: (verb: string, path: string) => Routing;
-	readonly #maxBodyBytes: number;
+	readonly #options: RequestHandlerOptions;
 	readonly #tooLarge: HttpAnswer;
 	readonly #takePost: PostHandler;
 	readonly #buffered: Shares;
 	readonly #unread: UnreadBytes;
-	readonly #maxOpen: number;
 	readonly #exposure: Readonly<Record<string, string>>;
-	readonly #headersFor: HttpServerOptions["headersFor"];
-	readonly #dependencies: HttpServerDependencies;
-	readonly #open = new OpenRequests<Exchange>({ onEnd: (exchange) => this.#ended(exchange) });
+	readonly #dependencies: RequestHandlerDependencies;
+	readonly #open = new OpenRequests((exchange) => this.#ended(exchange));
 	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
 	readonly #streams = new Map<Duplex, OpenAnswer>();
 	readonly #turns: EventLoopTurns;
@@ -82,9 +97,9 @@ export class RequestHandler {
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
 
-	constructor(options: HttpServerOptions, dependencies: HttpServerDependencies) {
+	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
 		this.#route = createRouter(options.rpcPaths, options.routes, dependencies.pass !== undefined);
-		this.#maxBodyBytes = options.maxBodyBytes;
+		this.#options = options;
 		this.#tooLarge = tooLarge(options.maxBodyBytes);
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
 		this.#buffered = new Shares({
@@ -93,10 +108,8 @@ export class RequestHandler {
 		});
 		this.#unread = dependencies.unread ?? new UnreadBytes();
 		this.#turns = new EventLoopTurns(dependencies);
-		this.#maxOpen = options.maxOpenRequests ?? MAX_OPEN_REQUESTS;
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
-		this.#headersFor = options.headersFor;
 		this.#dependencies = dependencies;
 	}
 
@@ -120,7 +133,7 @@ export class RequestHandler {
 	/** Whether a request that came whole on `socket` is not answered yet, or an answer is being written to it. */
 	isBusy(socket: Duplex): boolean {
 		const isWhole = ({ request, response }: Exchange) => request.complete || response.headersSent;
-		return this.#streams.has(socket) || [...this.#open.of(socket)].some(isWhole);
+		return this.#streams.has(socket) || this.#open.of(socket).some(isWhole);
 	}
 
 	/** Answers `request`, which came by one of `connections`. */
@@ -131,27 +144,32 @@ export class RequestHandler {
 		connections: Connections,
 	): void {
 		const { socket, headers, method } = request;
-		// One in a row behind what has just been cut.
-		if (socket.destroyed) return;
 		// Behind an answer that goes on it would wait for that one's end, as long as its client likes.
-		if (this.#streams.has(socket)) {
-			socket.destroy();
-			return;
-		}
+		if (this.#streams.has(socket)) socket.destroy();
+		// Also one in a row behind what has just been cut.
+		if (socket.destroyed) return;
 		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
 		const { isOver, end } = connections.begin(socket, from);
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
-			...{ request, response, target, from, awaitsContinue, bytes: 0, life: null, piece: null },
+			request,
+			response,
+			target,
+			from,
 			leave: end,
+			awaitsContinue,
+			bytes: 0,
+			life: null,
+			piece: null,
 		};
-		// What waits for its turn holds up those behind it on its connection, and only so many may be.
+		// Behind one that waits for its turn this one would wait, too, and a connection may have only so many.
 		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		this.#open.add(exchange);
 		const routing = this.#route(method ?? "", target.path);
 		if (socket.destroyed) this.#open.end(exchange);
 		else if (isOver) this.#refuse(exchange, crowded(method, connections.maxPerClient));
-		else if (this.#open.size > this.#maxOpen) this.#refuse(exchange, BUSY);
+		else if (this.#open.size > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
+			this.#refuse(exchange, BUSY);
 		else if (routing.kind === "post") this.#post(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "pass") this.#pass(exchange);
@@ -167,16 +185,14 @@ export class RequestHandler {
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
 
-	#serve(exchange: Exchange, match: RouteMatch): void {
-		const { limiter } = this.#dependencies;
-		const { weight } = match.route;
+	#serve(exchange: Exchange, { route, params }: RouteMatch): void {
+		const { limiter, log, clock } = this.#dependencies;
+		const { weight } = route;
 		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
-		if (wait > 0) this.#refuse(exchange, limited(wait));
-		else this.#runRoute(exchange, match);
-	}
-
-	#runRoute(exchange: Exchange, { route, params }: RouteMatch): void {
-		const { log, clock } = this.#dependencies;
+		if (wait > 0) {
+			this.#refuse(exchange, limited(wait));
+			return;
+		}
 		const { path, search } = exchange.target;
 		const { headers } = exchange.request;
 		const { address } = exchange.from;
@@ -195,7 +211,7 @@ export class RequestHandler {
 	#pass(exchange: Exchange): void {
 		const { request, response, awaitsContinue } = exchange;
 		if (this.#refusal !== null) {
-			this.#refuse(exchange, shuttingDown(request.method));
+			this.#refuse(exchange, notServing(request.method, "shutting down"));
 			return;
 		}
 		const life = new ClientLife(0);
@@ -220,7 +236,7 @@ export class RequestHandler {
 		const { request, response } = exchange;
 		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
 		if (end !== null && !this.#mayGoOn(exchange)) return false;
-		// What is left of the body is of no use to whoever has answered already.
+		// Whoever has answered already does not read the rest of the body.
 		const close = this.#draining || !request.complete;
 		writePassedHead(response, status, headers, close, this.#exposure);
 		if (end === null) return true;
@@ -231,48 +247,52 @@ export class RequestHandler {
 	}
 
 	#post(exchange: Exchange): void {
-		const { request, response, target, awaitsContinue } = exchange;
+		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
-		const fault = judgePost(request, this.#maxBodyBytes, this.#tooLarge);
+		const { log } = this.#dependencies;
+		const { maxBodyBytes: maxBytes } = this.#options;
+		const tooLarge = this.#tooLarge;
+		const fault = judgePost(request, maxBytes, tooLarge) ?? this.#judgeLarge(exchange);
 		if (fault !== null) {
 			this.#refuse(exchange, fault);
 			return;
 		}
 		if (awaitsContinue) response.writeContinue();
-		const maxBytes = this.#maxBodyBytes;
-		readWhole(request, { maxBytes, reserve: (bytes) => this.#reserve(exchange, bytes) }, (body) => {
-			if (body === "tooLarge") this.#refuse(exchange, this.#tooLarge, true);
-			else if (body === "noRoom") this.#refuse(exchange, BUSY, true);
-			else if (body === "hoarding") this.#refuse(exchange, HOARDING, true);
-			else {
-				const { from } = exchange;
-				const life = new ClientLife(body.length);
-				exchange.life = life;
-				const client = clientOf(from.address);
-				const take = (): void => {
-					this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
-						(answer) => {
-							exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
-						},
-						(thrown: unknown) => this.#failed(exchange, thrown),
-					);
-				};
-				exchange.piece = this.#turns.run(client, take);
+		const limits = { maxBytes, tooLarge, reserve: (bytes: number) => this.#reserve(exchange, bytes) };
+		readWhole(request, limits, (body) => {
+			if (!Buffer.isBuffer(body)) {
+				this.#refuse(exchange, body, true);
+				return;
 			}
+			const life = new ClientLife(body.length);
+			exchange.life = life;
+			const client = clientOf(from.address);
+			const take = (): void => {
+				this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
+					(answer) => {
+						exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
+					},
+					(thrown: unknown) => {
+						log.error("a request failed", { path: target.path, fault: safeError(thrown) });
+						this.#send(exchange, FAILED);
+					},
+				);
+			};
+			exchange.piece = this.#turns.run(client, take);
 		});
+	}
+
+	/** A large body for which its client has no allowance left is not read: what is read is garbage to be collected. */
+	#judgeLarge({ request, from }: Exchange): HttpAnswer | null {
+		const bytes = declaredBytes(request) ?? 0;
+		const limited = bytes > LARGE_BYTES ? this.#dependencies.limiter?.judgeBody(from, bytes) : null;
+		return limited == null ? null : httpAnswerOf(limited);
 	}
 
 	#reserve(exchange: Exchange, bytes: number): OverShare | null {
 		const refusal = this.#buffered.take(clientOf(exchange.from.address), bytes);
 		if (refusal === null) exchange.bytes += bytes;
 		return refusal;
-	}
-
-	/** A POST handler that rejects is at fault itself. */
-	#failed(exchange: Exchange, thrown: unknown): void {
-		const { path } = exchange.target;
-		this.#dependencies.log.error("a request failed", { path, fault: safeError(thrown) });
-		this.#send(exchange, FAILED);
 	}
 
 	/** A route's answer: at once and whole, or from now on. */
@@ -289,10 +309,8 @@ export class RequestHandler {
 		try {
 			answer.open(stream);
 		} catch (thrown) {
-			this.#dependencies.log.error("a stream failed", {
-				path: exchange.target.path,
-				fault: safeError(thrown),
-			});
+			const { path } = exchange.target;
+			this.#dependencies.log.error("a stream failed", { path, fault: safeError(thrown) });
 			stream.end();
 		}
 		if (this.#draining) stream.end();
@@ -309,7 +327,7 @@ export class RequestHandler {
 		const { socket } = exchange.request;
 		const [first] = this.#open.of(socket);
 		if (first !== exchange) this.#send(exchange, BEHIND);
-		else if (this.#open.of(socket).size > 1) socket.destroy();
+		else if (this.#open.of(socket).length > 1) socket.destroy();
 		else return true;
 		return false;
 	}
@@ -320,7 +338,7 @@ export class RequestHandler {
 		const { leave } = exchange;
 		exchange.response.flushHeaders();
 		exchange.life = null;
-		// It is one of its client's until its end.
+		// It counts as one of its client's until the stream ends.
 		exchange.leave = () => {};
 		this.#open.end(exchange);
 		this.#streams.set(socket, stream);
@@ -331,7 +349,7 @@ export class RequestHandler {
 	}
 
 	#head({ request, response }: Exchange, answer: HttpAnswer, close: boolean): void {
-		const more = request.method === "OPTIONS" ? undefined : this.#headersFor?.(answer);
+		const more = request.method === "OPTIONS" ? undefined : this.#options.headersFor?.(answer);
 		writeHead(response, answer, close, more === undefined ? this.#exposure : { ...this.#exposure, ...more });
 	}
 
@@ -364,7 +382,7 @@ export class RequestHandler {
 	#refuse(exchange: Exchange, answer: HttpAnswer, midway = false): void {
 		const { request, response, awaitsContinue } = exchange;
 		const bytes = declaredBytes(request) ?? Number.POSITIVE_INFINITY;
-		const small = !midway && !awaitsContinue && bytes <= this.#maxBodyBytes;
+		const small = !midway && !awaitsContinue && bytes <= this.#options.maxBodyBytes;
 		if (small || !hasBody(request) || (!midway && request.complete)) this.#send(exchange, answer);
 		else if (!response.headersSent && !response.destroyed) {
 			this.#head(exchange, answer, true);

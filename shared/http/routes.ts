@@ -1,6 +1,5 @@
-// What is served where: what comes in is a table of paths, what goes out is, for a verb and a path, the route with
-// the values of its {placeholders}, the answer that refuses it, or word to pass it on. It reads no request and writes no
-// answer.
+// Decides by verb and path who serves a request, or how it is refused. The table is checked when it is made,
+// so that no path is served twice.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { type HttpAnswer, jsonAnswer, rpcErrorAnswer } from "./httpAnswer.ts";
@@ -74,7 +73,7 @@ export function createRouter(
 		const isPassed = passes && match === undefined;
 		if (isPassed && verb !== "OPTIONS") return PASS;
 		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
-		// Nobody has a page on a path of JSON-RPC: what is asked for there is refused by whoever it is passed to.
+		// A GET on a path of JSON-RPC is passed on, too, and refused there: it is no verb to offer.
 		const gets = match === undefined ? isPassed && !takesRpc : !takesPost;
 		const verbs = `${gets ? "GET, HEAD, " : ""}${takesRpc || takesPost || isPassed ? "POST, " : ""}OPTIONS`;
 		return { kind: "answer", answer: verb === "OPTIONS" ? preflight(verbs) : wrongVerb(verbs) };
@@ -145,4 +144,32 @@ function decode(segment: string): string | undefined {
 	} catch {
 		return undefined;
 	}
+}
+
+/** Where a request goes. */
+export interface RequestTarget {
+	/** Without query, and without slashes at its end unless it is "/". */
+	readonly path: string;
+	/** What stands behind the first "?", or "". */
+	readonly search: string;
+}
+
+/** Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as proxies send). */
+export function readTarget(target: string): RequestTarget {
+	const origin = target.startsWith("/") ? target : originForm(target);
+	const mark = origin.indexOf("?");
+	const path = mark === -1 ? origin : origin.slice(0, mark);
+	return { path: withoutEndSlash(path), search: mark === -1 ? "" : origin.slice(mark + 1) };
+}
+
+function withoutEndSlash(path: string): string {
+	let end = path.length;
+	while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;
+	return end === path.length ? path : path.slice(0, end);
+}
+
+function originForm(target: string): string {
+	const rest = /^https?:\/\/[^/?#]*(.*)$/i.exec(target)?.[1];
+	if (rest === undefined) return target;
+	return rest.startsWith("/") ? rest : `/${rest}`;
 }

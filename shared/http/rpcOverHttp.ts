@@ -1,16 +1,15 @@
-// JSON-RPC over POST: answers a body that was read whole. It takes what the body weighs, verifies who has signed it, and
-// leaves everything else to the dispatcher.
+// JSON-RPC over POST: takes what a body weighs from its client's allowance, finds out who signed it, and has
+// the dispatcher answer it.
 
 import type { IncomingHttpHeaders } from "node:http";
-import type { RpcAnswer } from "../jsonrpc/answer.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { RpcAnswer } from "../jsonrpc/envelope.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
-import { type CallContext, type Client, callContext } from "./callContext.ts";
+import { type CallContext, type Client, callContext, type RequestLife } from "./callContext.ts";
 import { type ClientAddress, type VerifySignature, vouchedSigner } from "./clientIdentity.ts";
 import { type HttpAnswer, retryAfter } from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import type { RequestLife } from "./requestLife.ts";
-import type { RequestTarget } from "./requestTarget.ts";
+import type { RequestTarget } from "./routes.ts";
 
 /** A POST on one of the JSON-RPC paths. */
 export interface PostRequest {
@@ -28,7 +27,7 @@ export interface PostRequest {
 /** Answers a POST; never rejects. */
 export type PostHandler = (request: PostRequest) => Promise<HttpAnswer>;
 
-export interface RpcOverHttpDependencies {
+interface RpcOverHttpDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
 	/** Takes what a body weighs. */
 	readonly limiter: Pick<RateLimiter, "takeBody">;
@@ -41,7 +40,7 @@ export interface RpcOverHttpDependencies {
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
 /** Who sent a body, and why it is refused where its signature does not verify. */
-export interface Identified {
+interface Identified {
 	readonly client: Client;
 	readonly refused: RpcError | null;
 }

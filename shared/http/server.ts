@@ -1,51 +1,29 @@
-// The HTTP server of a process: what comes in is connections, what goes out is their requests, handed on, and an
-// orderly start and stop. It holds the limits on connections; the rules for requests are requestHandler.ts's.
+// The HTTP server of a process, with its start, drain and stop. The rules for requests are in
+// requestHandler.ts.
 
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { type Clock, pause } from "../clock.ts";
+import { pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
-import { type Logger, safeError } from "../log.ts";
-import { badRequestText, rawAnswer, withoutUpgrade } from "./badRequest.ts";
-import type { ClientAddress, ReadAddress } from "./clientIdentity.ts";
+import { safeError } from "../log.ts";
+import type { ClientAddress } from "./clientIdentity.ts";
 import type { Connections } from "./connections.ts";
-import type { HttpAnswer } from "./httpAnswer.ts";
-import { listen, type NodeServer, type NodeServerOptions, nodeServer } from "./nodeServer.ts";
-import type { PassThrough } from "./passThrough.ts";
-import type { RateLimiter } from "./rateLimit.ts";
-import { crowded } from "./refusals.ts";
-import { RequestHandler } from "./requestHandler.ts";
-import type { Route } from "./routes.ts";
-import type { PostHandler } from "./rpcOverHttp.ts";
+import { badRequestText, crowded, endWith, rawAnswer, withoutUpgrade } from "./httpAnswer.ts";
+import { listen, type NodeServer, type NodeServerOptions, nodeServer } from "./listening.ts";
+import {
+	RequestHandler,
+	type RequestHandlerDependencies,
+	type RequestHandlerOptions,
+} from "./requestHandler.ts";
 import type { Standby } from "./standby.ts";
-import type { UnreadBytes } from "./unreadBytes.ts";
 
-export interface HttpServerOptions extends NodeServerOptions {
+export interface HttpServerOptions extends NodeServerOptions, RequestHandlerOptions {
 	/** What it is called in the log and as a component. */
 	readonly name: string;
 	readonly host: string;
 	/** 0 takes a free one, see {@link HttpServer.port}. */
 	readonly port: number;
-	/** Paths that take POST, without a slash at their end. */
-	readonly rpcPaths: readonly string[];
-	/** What is served beside that, by path. */
-	readonly routes: readonly Route[];
-	/** Bytes of a body at most. */
-	readonly maxBodyBytes: number;
-	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
-	readonly maxBufferedBytes?: number;
-	/** And of one client's; above it 429. 32 MiB unless said. */
-	readonly maxBufferedBytesPerClient?: number;
-	/** Requests under way at most; above it 503. 10,000 unless said. */
-	readonly maxOpenRequests?: number;
-	/** Headers of our own that web pages may read. */
-	readonly exposedHeaders?: readonly string[];
-	/**
-	 * Headers of every answer of the server's own but preflights, unless the answer has them itself; undefined where it
-	 * has them all. Null: of one that is not an answer to a request. Lower case.
-	 */
-	readonly headersFor?: (answer: HttpAnswer | null) => Readonly<Record<string, string>> | undefined;
 	/** How long a stop waits for requests under way, in ms; 7 s unless said. */
 	readonly stopMs?: number;
 }
@@ -60,31 +38,11 @@ export interface UpgradeHandler {
 	stop(deadlineMs: number): Promise<void>;
 }
 
-export interface HttpServerDependencies {
-	/** Answers POSTs on `rpcPaths`. */
-	readonly post?: PostHandler;
+interface HttpServerDependencies extends RequestHandlerDependencies {
 	/** Without one, upgrades are answered like any request. */
 	readonly websocket?: UpgradeHandler;
-	/** Takes what is on no path of a route, but for preflights; without one it is answered with 404. */
-	readonly pass?: PassThrough;
-	readonly readAddress: ReadAddress;
 	/** Has its place until it starts, and what came in the meantime. */
 	readonly standby?: Standby;
-	/** Limits routes that have a weight. */
-	readonly limiter?: RateLimiter;
-	/** Of the process, where it has more readers than this server's. */
-	readonly unread?: UnreadBytes;
-	readonly log: Logger;
-	readonly clock: Clock;
-}
-
-/** A server with its life: `start`, then `drain` (still serving, not ready any more), then `stop`. */
-export interface HttpServer extends Component {
-	/** The port it listens on; 0 before the start. */
-	readonly port: number;
-	readonly draining: boolean;
-	/** From now on connections are closed after their next answer; requests are still served, upgrades are not. */
-	drain(): void;
 }
 
 const STOP_MS = 7_000;
@@ -96,10 +54,11 @@ export function createHttpServer(
 	options: HttpServerOptions,
 	dependencies: HttpServerDependencies,
 ): HttpServer {
-	return new NodeHttpServer(options, dependencies);
+	return new HttpServer(options, dependencies);
 }
 
-class NodeHttpServer implements HttpServer {
+/** A server with its life: `start`, then `drain` (still serving, not ready any more), then `stop`. */
+export class HttpServer implements Component {
 	readonly name: string;
 	readonly #options: HttpServerOptions;
 	readonly #dependencies: HttpServerDependencies;
@@ -115,6 +74,7 @@ class NodeHttpServer implements HttpServer {
 		this.#handler = new RequestHandler(options, dependencies);
 	}
 
+	/** The port it listens on; 0 before the start. */
 	get port(): number {
 		return (this.#server?.address() as AddressInfo | null)?.port ?? 0;
 	}
@@ -140,6 +100,7 @@ class NodeHttpServer implements HttpServer {
 		}
 	}
 
+	/** From now on connections are closed after their next answer; requests are still served, upgrades are not. */
 	drain(): void {
 		this.#draining = true;
 		this.#handler.drain();
@@ -174,16 +135,12 @@ class NodeHttpServer implements HttpServer {
 			this.#handler.handle(request, response, true, connections);
 		});
 		server.on("clientError", (error: Error & { code?: string }, socket) => this.#badRequest(error, socket));
-		// Without a listener node closes it without a word.
+		// Without a listener node closes the connection without an answer.
 		server.on("connect", (_request, socket) => {
-			socket.on("error", () => socket.destroy());
-			if (this.#handler.isBusy(socket)) {
-				socket.destroy();
-				return;
-			}
 			const body = JSON.stringify({ error: "expected one of POST, OPTIONS" });
 			const headers = ["allow: POST, OPTIONS", ...this.#standingLines()];
-			socket.end(rawAnswer(405, body, headers), () => socket.destroy());
+			if (this.#handler.isBusy(socket)) socket.destroy();
+			else endWith(socket, rawAnswer(405, body, headers));
 		});
 		if (websocket !== undefined) {
 			server.on("upgrade", (request, socket, head) => {
@@ -207,21 +164,21 @@ class NodeHttpServer implements HttpServer {
 
 	/** Its client has its share. */
 	#refuseUpgrade(socket: Duplex, { maxPerClient }: Connections): void {
-		socket.on("error", () => socket.destroy());
-		const { status, body, headers } = crowded("POST", maxPerClient);
-		const lines = Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`);
-		const answer = rawAnswer(status, String(body), [...lines, ...this.#standingLines()]);
-		socket.end(answer, () => socket.destroy());
+		const { status, body, headers = {} } = crowded("POST", maxPerClient);
+		endWith(socket, rawAnswer(status, String(body), [...headerLines(headers), ...this.#standingLines()]));
 	}
 
 	#badRequest(error: Error & { code?: string }, socket: Duplex): void {
 		// Behind a request that is not answered yet, the client would take ours for the answer to that one.
 		if (error.code === "ECONNRESET" || !socket.writable || this.#handler.isBusy(socket)) socket.destroy();
-		else socket.end(badRequestText(error.code, this.#standingLines()), () => socket.destroy());
+		else endWith(socket, badRequestText(error.code, this.#standingLines()));
 	}
 
 	#standingLines(): string[] {
-		const headers = this.#options.headersFor?.(null) ?? {};
-		return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+		return headerLines(this.#options.headersFor?.(null) ?? {});
 	}
+}
+
+function headerLines(headers: Readonly<Record<string, string>>): string[] {
+	return Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
 }

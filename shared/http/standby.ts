@@ -1,37 +1,44 @@
-// A server's place while the process waits for another one to let go of its store: connections come in, /livez and /readyz
-// are answered, other requests are held for a moment. Whoever starts in its place gets them all, and the port with them.
+// Keeps a server's port while the process waits for another one to let go of its store: it answers /livez
+// and /readyz and holds other requests for a moment. The server that starts in its place takes over the port
+// and all of them.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Clock, Timer } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
-import { badRequestText, rawAnswer } from "./badRequest.ts";
 import type { ConnectionsOptions } from "./connections.ts";
-import { type HttpAnswer, jsonAnswer, rpcErrorAnswer, writeHead } from "./httpAnswer.ts";
-import { startListening } from "./listening.ts";
-import { listen, type NodeServer, nodeServer } from "./nodeServer.ts";
+import {
+	badRequestText,
+	endWith,
+	type HttpAnswer,
+	jsonAnswer,
+	notServing,
+	rawAnswer,
+	writeHead,
+} from "./httpAnswer.ts";
+import { listen, type NodeServer, nodeServer, startListening } from "./listening.ts";
 import { endUnread, hasBody } from "./requestBody.ts";
 
 export interface StandbyOptions extends ConnectionsOptions {
 	readonly host: string;
 	/** Of the setting PORT. */
 	readonly port: number;
-	/** How long a request is held before it is refused, in ms: its client may have another road. */
+	/** How long a request is held before it is refused, in ms: its client may have another server to go to. */
 	readonly holdMs: number;
 	/** Requests held at most (1,000); further ones are refused at once. */
 	readonly maxHeld?: number;
 }
 
 /** A request that nobody has answered or read. */
-export interface HeldRequest {
+interface HeldRequest {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
-	/** True where the client waits for a word before it sends the body (`Expect: 100-continue`). */
+	/** True where the client sends its body only after a 100 Continue. */
 	readonly awaitsContinue: boolean;
 }
 
-/** What the next one takes over: a server that listens and has nobody else, and what came in. */
-export interface Handed {
+/** What the next server takes over: one that listens, without its handlers, and the requests that came in. */
+interface Handed {
 	readonly listening: NodeServer;
 	readonly requests: readonly HeldRequest[];
 }
@@ -111,13 +118,11 @@ export class Standby {
 		});
 		server.on("clientError", (error: Error & { code?: string }, socket) => {
 			if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-			else socket.end(badRequestText(error.code, []), () => socket.destroy());
+			else endWith(socket, badRequestText(error.code));
 		});
 		for (const event of ["connect", "upgrade"] as const) {
 			server.on(event, (_request, socket) => {
-				socket.on("error", () => socket.destroy());
-				const body = JSON.stringify({ error: WAITS });
-				socket.end(rawAnswer(503, body, ["retry-after: 1"]), () => socket.destroy());
+				endWith(socket, rawAnswer(503, JSON.stringify({ error: WAITS }), ["retry-after: 1"]));
 			});
 		}
 	}
@@ -155,12 +160,8 @@ const NOT_READY = jsonAnswer(503, {
 	checks: { store: { ok: false, reason: WAITS } },
 });
 
-/** In JSON-RPC where that was spoken. */
 function refusal({ request }: HeldRequest): HttpAnswer {
-	const headers = { "retry-after": "1" };
-	return request.method === "POST"
-		? rpcErrorAnswer("unavailable", 503, `internal error: ${WAITS}`, headers)
-		: jsonAnswer(503, { error: WAITS }, headers);
+	return notServing(request.method, WAITS);
 }
 
 function ended(response: ServerResponse): Promise<void> {

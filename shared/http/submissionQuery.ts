@@ -1,11 +1,11 @@
-// The query parameters of submissions: a query comes in, what the sender asked for goes out, whatever the path makes of
-// it. Unknown parameters are ignored, bad ones refused: nobody shall believe that a misspelt protection is on.
+// The query parameters of submissions. Unknown ones are ignored, bad ones refused: nobody shall believe that
+// a misspelt protection is on.
 
 import { parseAddress } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
 /** What a submission's query says. */
-export interface SubmissionQuery {
+interface SubmissionQuery {
 	/** Whether soft cancellations are asked for; on some paths that has no effect. */
 	readonly softCancellations: boolean;
 	/** Lower-case address that gets the rebate, or null. */
@@ -17,10 +17,10 @@ export interface SubmissionQuery {
 export const MAX_REFERRER_LENGTH = 64;
 /** Both spellings of the flag. */
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
-/** Queries that are longer hold nothing but noise beside what is known. */
+/** A longer query holds nothing of use beside the known parameters. */
 const MAX_QUERY_LENGTH = 1_024;
 
-/** The query as it came, or, where it is longer than any is that means something, what is known of it. */
+/** The query as it came; of one that is too long the known parameters alone. */
 export function boundedQuery(search: string): string {
 	if (search.length <= MAX_QUERY_LENGTH) return search;
 	const known: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];

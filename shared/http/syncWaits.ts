@@ -1,9 +1,10 @@
-// Calls that wait for a receipt: a hash and a time come in, the receipt goes out, or the error that tells why there will
-// be none soon (EIP-7966). Who knows of receipts is plugged in; room, time and the ends of a wait are kept here.
+// Calls that wait for a receipt (EIP-7966). What knows of receipts is plugged in; room, time and the ends of a wait are
+// kept here, since relay and boost must keep them alike.
 
 import type { Clock, Timer } from "../clock.ts";
 import { timedOut } from "../jsonrpc/sendSync.ts";
-import { type Waiting, WaitingRoom, type WaitingRoomLimits } from "./waitingRoom.ts";
+import { Shares } from "../shares/shares.ts";
+import type { RequestLife } from "./callContext.ts";
 
 /** What somebody waits for; times are in ms of the clock's monotonic reading. */
 export interface SyncCall extends Waiting {
@@ -23,15 +24,15 @@ export interface SyncEnd {
 	fail(thrown: unknown): void;
 }
 
-export interface SyncWaitsOptions {
-	/** How many may wait; what else is left out is {@link ROOM}. */
+interface SyncWaitsOptions {
+	/** How many may wait; a limit that is left out is that of {@link ROOM}. */
 	readonly limits: Pick<WaitingRoomLimits, "maxWaits"> & Partial<WaitingRoomLimits>;
-	/** What who waits is told when the process stops. */
+	/** The reason that waiting calls are given when the process stops. */
 	readonly stopping: string;
 }
 
-export interface SyncWaitsDependencies<Call extends SyncCall> {
-	/** Looks for the receipt of `call`, and ends the wait by it. What it gives back is called once the wait has ended. */
+interface SyncWaitsDependencies<Call extends SyncCall> {
+	/** Starts to look for the receipt of `call`, and ends the wait with it. Returns what stops the look, called once. */
 	readonly look: (call: Call, end: SyncEnd) => () => void;
 	readonly clock: Clock;
 }
@@ -65,9 +66,9 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	}
 
 	/**
-	 * The receipt once the transaction is mined. Throws RpcError `timedOut` when the time is up, there is no room, the
-	 * process stops or the client has gone, and what else the look for it fails with: each with the hash as data. Nobody
-	 * waits longer than asked for, whatever those who are asked do.
+	 * The receipt once the transaction is mined. Throws RpcError `timedOut`, with the hash as data, when the time is up,
+	 * there is no room, the process stops or the client has gone; and what the look passes to `fail`. No call waits longer
+	 * than it asked for.
 	 */
 	wait(call: Call): Promise<unknown> {
 		const { hash, begun, life } = call;
@@ -144,5 +145,55 @@ class Wait<Call extends SyncCall> implements SyncEnd {
 		this.#deadline?.cancel();
 		this.#stopLooking?.();
 		this.#onEnd(answer);
+	}
+}
+
+export interface WaitingRoomLimits {
+	/** Waits at a time at most, of all and of one client: fewer than there may be requests, and no client has all. */
+	readonly maxWaits: number;
+	readonly maxPerClient: number;
+	/** Bytes of the requests that are held at most, of all and of one client. */
+	readonly maxBytes: number;
+	readonly maxBytesPerClient: number;
+}
+
+/** A call that waits. */
+interface Waiting {
+	/** Whose wait it is, as limits count. */
+	readonly client: string;
+	/** What it came with, which is held while it waits. */
+	readonly life: RequestLife;
+}
+
+/** Counts who waits; whoever was let in must be let go once. */
+export class WaitingRoom {
+	readonly #waits: Shares;
+	readonly #bytes: Shares;
+	/** Waits of each request: a batch is held once, however many of its calls wait. */
+	readonly #byRequest = new Map<RequestLife, number>();
+
+	constructor({ maxWaits, maxPerClient, maxBytes, maxBytesPerClient }: WaitingRoomLimits) {
+		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
+		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
+	}
+
+	/** Takes room for one more; false where there is none. */
+	enter({ client, life }: Waiting): boolean {
+		const ofRequest = this.#byRequest.get(life) ?? 0;
+		const bytes = ofRequest === 0 ? life.bytes : 0;
+		if (this.#waits.refusal(client, 1) !== null || this.#bytes.refusal(client, bytes) !== null) return false;
+		this.#waits.force(client, 1);
+		this.#bytes.force(client, bytes);
+		this.#byRequest.set(life, ofRequest + 1);
+		return true;
+	}
+
+	/** Gives back what {@link enter} took. */
+	leave({ client, life }: Waiting): void {
+		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
+		if (ofRequest === 0) this.#byRequest.delete(life);
+		else this.#byRequest.set(life, ofRequest);
+		this.#waits.give(client, 1);
+		this.#bytes.give(client, ofRequest === 0 ? life.bytes : 0);
 	}
 }

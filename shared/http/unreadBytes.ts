@@ -1,5 +1,6 @@
-// What waits for readers that do not read: websockets, event streams and large answers of the whole process, in bytes as
-// they lie in the buffers of their connections. One text for many subscribers waits as often as there are of them.
+// Counts what waits for readers that do not read: websockets, event streams and large answers of the whole
+// process. It counts bytes as they lie in the buffers of connections, where a text for many subscribers lies
+// once for each.
 
 import { Shares } from "../shares/shares.ts";
 import { clientOf } from "./clientIdentity.ts";
@@ -12,8 +13,8 @@ export interface UnreadBytesOptions {
 }
 
 /** How a reader is ended. */
-export interface ReaderEnds {
-	/** Closes it behind what waits for it, with a word to its client. */
+interface ReaderEnds {
+	/** Closes it after what was written before, with a reason for its client. */
 	readonly close: () => void;
 	/** Cuts it, so that nothing waits for it any more. */
 	readonly cut: () => void;
@@ -58,7 +59,7 @@ export class UnreadBytes {
 		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();
 	}
 
-	/** One step for each write that finds too much: who was asked to close the last time and has not read is cut. */
+	/** One step for each write that finds too much: the reader with the most is asked to close, and cut the next time. */
 	#relieve(): void {
 		let most: UnreadReader | null = null;
 		for (const reader of this.#waiting.get(this.#shares.largest() ?? "") ?? []) {

@@ -1,5 +1,5 @@
-// JSON-RPC over websockets: what comes in is upgrades on the given paths, what goes out is connections that are
-// served by the dispatcher, pinged, counted by client and closed in order. It listens on no port of its own.
+// JSON-RPC over websockets, on the port of the HTTP server. All connections share budgets by client, so that
+// opening many gains nothing.
 
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -9,13 +9,12 @@ import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import { FairScheduler } from "../shares/scheduler.ts";
-import { Shares } from "../shares/shares.ts";
-import { rawAnswer } from "./badRequest.ts";
-import { ByteBudget } from "./byteBudget.ts";
+import { ByteBudget, Shares } from "../shares/shares.ts";
 import { type CallContext, callContext } from "./callContext.ts";
 import type { ClientAddress } from "./clientIdentity.ts";
+import { endWith, rawAnswer } from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { type RequestTarget, readTarget } from "./requestTarget.ts";
+import { type RequestTarget, readTarget } from "./routes.ts";
 import type { UpgradeHandler } from "./server.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";
 import { WebsocketConnection } from "./websocketConnection.ts";
@@ -31,7 +30,7 @@ export interface RpcWebsocketOptions {
 	readonly maxUnderWay?: number;
 }
 
-export interface RpcWebsocketDependencies {
+interface RpcWebsocketDependencies {
 	readonly dispatcher: Dispatcher<CallContext>;
 	/** Takes what a message weighs. */
 	readonly limiter: Pick<RateLimiter, "takeBody">;
@@ -91,12 +90,11 @@ export class RpcWebsocket implements UpgradeHandler {
 		const target = readTarget(request.url ?? "/");
 		const refusal = this.#judge(request, target);
 		if (refusal !== null) {
-			socket.on("error", () => socket.destroy());
-			socket.end(refusal, () => socket.destroy());
+			endWith(socket, refusal);
 			return;
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
-			const client = { ...from, signer: null };
+			const client = { signer: null, ...from };
 			const connection = this.#connect(websocket, socket, from.address);
 			const origin = request.headers.origin ?? null;
 			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
@@ -143,12 +141,13 @@ export class RpcWebsocket implements UpgradeHandler {
 		const connection = new WebsocketConnection(
 			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
 			{
-				...{ ...this.#dependencies, socket, wire, budget: this.#budget },
-				...{
-					unfinished: this.#unfinished,
-					onCrowd: () => this.#cutLargest(),
-					largeFrames: this.#largeFrames,
-				},
+				socket,
+				wire,
+				budget: this.#budget,
+				unfinished: this.#unfinished,
+				onCrowd: () => this.#cutLargest(),
+				largeFrames: this.#largeFrames,
+				...this.#dependencies,
 			},
 		);
 		this.#connections.add(connection);

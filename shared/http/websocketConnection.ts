@@ -1,20 +1,25 @@
-// One websocket connection: what comes in is its messages, what goes out is their answers and what methods send on
-// it. It bounds what one client may have under way and unread; it knows no method.
+// One websocket connection. It bounds what its client may have under way and unread, since a websocket has
+// no backpressure of its own.
 
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { RpcAnswer } from "../jsonrpc/answer.ts";
+import { nextTurn } from "../clock.ts";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
+import type { RpcAnswer } from "../jsonrpc/envelope.ts";
 import type { FairScheduler } from "../shares/scheduler.ts";
-import type { Shares } from "../shares/shares.ts";
-import type { ByteBudget } from "./byteBudget.ts";
-import type { CallContext, Connection, Exchange } from "./callContext.ts";
+import type { ByteBudget, Shares } from "../shares/shares.ts";
+import {
+	type CallContext,
+	ClientLife,
+	type Connection,
+	type Exchange,
+	type RequestLife,
+} from "./callContext.ts";
 import { clientOf } from "./clientIdentity.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { ClientLife, type RequestLife } from "./requestLife.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
-export interface WebsocketConnectionOptions {
+interface WebsocketConnectionOptions {
 	/** Of its client. */
 	readonly address: string;
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
@@ -23,7 +28,7 @@ export interface WebsocketConnectionOptions {
 	readonly maxBytesUnderWay: number;
 }
 
-export interface WebsocketConnectionDependencies {
+interface WebsocketConnectionDependencies {
 	readonly socket: WebSocket;
 	/** What the frames come in by. */
 	readonly wire: Duplex;
@@ -53,21 +58,15 @@ const FRAME_HEAD = 6;
 /** A connection from its upgrade to its end. `begin` must be called once. */
 export class WebsocketConnection implements Connection {
 	readonly #socket: WebSocket;
-	readonly #dispatcher: Dispatcher<CallContext>;
 	readonly #options: WebsocketConnectionOptions;
+	readonly #with: WebsocketConnectionDependencies;
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
 	readonly #onClose: (() => void)[] = [];
 	/** Of the messages under way. */
 	readonly #lives = new Set<ClientLife>();
-	readonly #budget: ByteBudget;
-	readonly #wire: Duplex;
-	readonly #unfinished: Shares;
-	readonly #onCrowd: () => void;
-	readonly #largeFrames: FairScheduler;
-	/** What stands behind a large frame that waits for its turn, and that one itself. */
+	/** A large frame that waits for its turn, and what was sent after it. */
 	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
-	readonly #limiter: Pick<RateLimiter, "takeBody">;
 	readonly #reader: UnreadReader;
 	/** As budgets count. */
 	readonly #client: string;
@@ -82,14 +81,8 @@ export class WebsocketConnection implements Connection {
 
 	constructor(options: WebsocketConnectionOptions, dependencies: WebsocketConnectionDependencies) {
 		this.#options = options;
+		this.#with = dependencies;
 		this.#socket = dependencies.socket;
-		this.#dispatcher = dependencies.dispatcher;
-		this.#budget = dependencies.budget;
-		this.#wire = dependencies.wire;
-		this.#unfinished = dependencies.unfinished;
-		this.#onCrowd = dependencies.onCrowd;
-		this.#largeFrames = dependencies.largeFrames;
-		this.#limiter = dependencies.limiter;
 		this.#client = clientOf(options.address);
 		this.#reader = dependencies.unread.reader(options.address, {
 			close: () => this.close(TRY_AGAIN_LATER, "too slow"),
@@ -101,7 +94,7 @@ export class WebsocketConnection implements Connection {
 	begin(contextOf: ContextOf): void {
 		const socket = this.#socket;
 		this.#again = () => this.#work(contextOf);
-		this.#wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
+		this.#with.wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
 				this.#took(-Math.min(this.#unfinishedBytes, FRAME_HEAD + data.length)),
@@ -124,7 +117,7 @@ export class WebsocketConnection implements Connection {
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
-			this.#budget.forget(this.#again);
+			this.#with.budget.forget(this.#again);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
 			for (const listener of this.#onClose.splice(0)) listener();
@@ -155,7 +148,7 @@ export class WebsocketConnection implements Connection {
 	/** Asks the client for a sign of life; cuts the connection when it gave none since the last time. */
 	ping(): void {
 		const socket = this.#socket;
-		// While its calls are under way its pongs may be unread.
+		// A paused connection is not read: its pong may be there.
 		if (!this.#heard && !socket.isPaused) socket.terminate();
 		else if (socket.readyState === socket.OPEN) {
 			this.#heard = false;
@@ -189,12 +182,12 @@ export class WebsocketConnection implements Connection {
 	#took(bytes: number): void {
 		if (this.#ended || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
-		if (bytes < 0) this.#unfinished.give(this.#client, -bytes);
+		if (bytes < 0) this.#with.unfinished.give(this.#client, -bytes);
 		else {
-			const over = this.#unfinished.refusal(this.#client, bytes);
-			this.#unfinished.force(this.#client, bytes);
+			const over = this.#with.unfinished.refusal(this.#client, bytes);
+			this.#with.unfinished.force(this.#client, bytes);
 			if (over === "client") this.terminate();
-			else if (over === "total") this.#onCrowd();
+			else if (over === "total") this.#with.onCrowd();
 		}
 	}
 
@@ -212,10 +205,10 @@ export class WebsocketConnection implements Connection {
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
-			const limited = this.#limiter.takeBody(this.#options, length);
+			const limited = this.#with.limiter.takeBody(this.#options, length);
 			const answering =
 				limited === null
-					? this.#dispatcher.dispatch(message, contextOf(exchange, life))
+					? this.#with.dispatcher.dispatch(message, contextOf(exchange, life))
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
@@ -229,14 +222,14 @@ export class WebsocketConnection implements Connection {
 		const { maxUnderWay, maxBytesUnderWay } = this.#options;
 		if (this.#underWay >= maxUnderWay) return false;
 		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > maxBytesUnderWay) return false;
-		return this.#budget.take(this.#client, bytes, this.#again);
+		return this.#with.budget.take(this.#client, bytes, this.#again);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
 		this.#underWay--;
 		this.#lives.delete(life);
 		this.#bytesUnderWay -= life.bytes;
-		this.#budget.give(this.#client, life.bytes);
+		this.#with.budget.give(this.#client, life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
 		if (!this.#finishing) this.#again();
@@ -254,12 +247,14 @@ export class WebsocketConnection implements Connection {
 	/** A large frame takes milliseconds, and hundreds may be due at once: clients take turns, one in each turn of the event loop. */
 	#writeInTurn(): void {
 		const cost = this.#outgoing[0]?.text.length ?? 1;
-		this.#largeFrames.enqueue({ client: this.#client, cost }, async () => {
-			const frame = this.#outgoing.shift();
+		this.#with.largeFrames.enqueue({ client: this.#client, cost }, async () => {
+			const [frame] = this.#outgoing;
 			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
 				this.#write(frame.text, frame.left);
 			} else this.#outgoing.length = 0;
-			await new Promise((resolve) => setImmediate(resolve));
+			await nextTurn();
+			// It stays in the list until now, so that frames sent meanwhile ask for no turn of their own.
+			this.#outgoing.shift();
 			if (this.#outgoing.length > 0) this.#writeInTurn();
 			else if (this.#finishing) this.#closeIfDone();
 		});

@@ -1,11 +1,10 @@
-// A JSON-RPC client over HTTP: what comes in is a call or a batch of calls, what goes out is each one's result or
-// error. A verdict of the upstream is a value; a fault of the road to it is thrown. It retries nothing.
+// A JSON-RPC client over HTTP. What the upstream answers is a value, also an error; a failed transport is
+// thrown, since only that may be tried elsewhere. It retries nothing itself.
 
 import { EventEmitter } from "node:events";
 import { type Dispatcher, Pool } from "undici";
 import type { Clock } from "../clock.ts";
 import { JsonText } from "./envelope.ts";
-import { type MayStart, withLastLook } from "./lastLook.ts";
 
 /** One call. `params` must be JSON already: quantities as hex strings. */
 export interface RpcCall {
@@ -18,14 +17,14 @@ export type RpcAnswer =
 	| { readonly ok: true; readonly result: unknown }
 	| { readonly ok: false; readonly error: { code: number; message: string; data?: unknown } };
 
-/** How the road to an upstream failed. No text of the upstream's, and no URL, is kept. */
+/** How an exchange with an upstream failed. No text of the upstream's, and no URL, is kept. */
 export type UpstreamFault =
 	| "unreachable"
 	| "timeout"
 	| "httpStatus"
 	| "notJsonRpc"
 	| "tooLarge"
-	/** It might not start any more when its turn came: nothing was written. */
+	/** The check before it was written failed: nothing was written. */
 	| "withheld";
 
 /** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
@@ -40,7 +39,7 @@ export class UpstreamError extends Error {
 	}
 }
 
-export interface JsonRpcClientOptions {
+interface JsonRpcClientOptions {
 	/** http(s) address; path, query and credentials in it are kept and never printed. */
 	readonly url: string;
 	/** Connections at most. */
@@ -51,7 +50,7 @@ export interface JsonRpcClientOptions {
 	readonly maxAnswerBytes?: number;
 }
 
-export interface ExchangeOptions {
+interface ExchangeOptions {
 	/** Asked when the request is about to be written. */
 	readonly mayStart?: MayStart | undefined;
 	/** Bytes of the answer at most, in the place of the client's own bound. */
@@ -68,8 +67,8 @@ const ACCOUNT_STATUS: ReadonlySet<number> = new Set([401, 402, 403, 429]);
 /** A client of one upstream; `close` ends its connections. */
 export class JsonRpcClient {
 	readonly #pool: Pool;
-	/** The same, asking who may start. */
-	readonly #looking: Dispatcher;
+	/** The same, asking before a request is written. */
+	readonly #guarded: Dispatcher;
 	readonly #path: string;
 	readonly #headers: Record<string, string>;
 	readonly #options: JsonRpcClientOptions;
@@ -93,7 +92,7 @@ export class JsonRpcClient {
 			headersTimeout: 0,
 			bodyTimeout: 0,
 		});
-		this.#looking = withLastLook(this.#pool);
+		this.#guarded = guardStarts(this.#pool);
 	}
 
 	/**
@@ -140,7 +139,7 @@ export class JsonRpcClient {
 		const signal = new EventEmitter();
 		let late = false;
 		let withheld = false;
-		const look = (): boolean => {
+		const maySend = (): boolean => {
 			withheld = mayStart?.() === false;
 			return !withheld;
 		};
@@ -149,14 +148,14 @@ export class JsonRpcClient {
 			signal.emit("abort");
 		});
 		try {
-			const dispatcher = mayStart === undefined ? this.#pool : this.#looking;
+			const dispatcher = mayStart === undefined ? this.#pool : this.#guarded;
 			const answer = await dispatcher.request({
 				method: "POST",
 				path: this.#path,
 				headers: { ...this.#headers, ...headers },
 				body,
 				signal,
-				...(mayStart === undefined ? {} : { opaque: look }),
+				...(mayStart === undefined ? {} : { opaque: maySend }),
 			});
 			const chunks: Buffer[] = [];
 			let size = 0;
@@ -227,4 +226,35 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 	}
 	if (answer.id !== id || !("result" in answer)) throw new UpstreamError("notJsonRpc");
 	return { ok: true, result: answer.result };
+}
+
+/** Asked right before a request is written; after a false it fails, and nothing is written. */
+type MayStart = () => boolean;
+
+/**
+ * `dispatcher`, asking the {@link MayStart} that a request has as its `opaque`. Between a call and its writing a request
+ * may wait for its connection, and the process may have been stopped meanwhile.
+ */
+function guardStarts(dispatcher: Dispatcher): Dispatcher {
+	return dispatcher.compose((dispatch) => (options, handler) => {
+		const mayStart = (options as { opaque?: unknown }).opaque;
+		return dispatch(
+			options,
+			typeof mayStart === "function" ? guarded(handler, mayStart as MayStart) : handler,
+		);
+	});
+}
+
+function guarded(handler: Dispatcher.DispatchHandler, mayStart: MayStart): Dispatcher.DispatchHandler {
+	return {
+		onRequestStart(controller, context) {
+			handler.onRequestStart?.(controller, context);
+			if (!mayStart()) controller.abort(new Error("it may not start any more"));
+		},
+		onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
+		onResponseStart: (...given) => handler.onResponseStart?.(...given),
+		onResponseData: (...given) => handler.onResponseData?.(...given),
+		onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+		onResponseError: (...given) => handler.onResponseError?.(...given),
+	};
 }

@@ -1,7 +1,7 @@
-// From the body of a request to its answer: what comes in is bytes and what is known of the client, what goes out
-// is text, an HTTP status and when to come again. Calls are made here and nowhere else; it knows no transport.
+// Answers the body of a request by calling methods: limits, deadlines, batches and errors are the same for
+// every method and every transport.
 
-import { type Clock, DeadlineError } from "../clock.ts";
+import { type Clock, DeadlineError, DeadlineQueue, nextTurn } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import {
 	batchAnswer,
@@ -9,12 +9,14 @@ import {
 	errorAnswer,
 	INTERNAL,
 	okAnswer,
+	quotable,
 	type RpcAnswer,
+	type RpcBody,
+	type RpcCall,
 	rateLimited,
+	readBody,
 	readError,
-} from "./answer.ts";
-import { DeadlineQueue } from "./deadlineQueue.ts";
-import { quotable, type RpcBody, type RpcCall, readBody } from "./envelope.ts";
+} from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 import { AnswerLater, type MethodTable } from "./method.ts";
 
@@ -34,7 +36,7 @@ export interface CallLimiter<Context> {
 	take(context: Context, call: RpcCall | null, weight: number): number;
 }
 
-export interface DispatcherOptions {
+interface DispatcherOptions {
 	/** Entries of a batch at most. */
 	readonly maxBatch: number;
 	/**
@@ -44,7 +46,7 @@ export interface DispatcherOptions {
 	readonly callLimitMs?: number;
 }
 
-export interface DispatcherDependencies<Context> {
+interface DispatcherDependencies<Context> {
 	readonly methods: MethodTable<Context>;
 	readonly fallback?: Fallback<Context>;
 	readonly limiter?: CallLimiter<Context>;
@@ -55,17 +57,7 @@ export interface DispatcherDependencies<Context> {
 }
 
 /** Answers bodies. */
-export interface Dispatcher<Context> {
-	/**
-	 * Answers a body, as it came or as it was read; never rejects. The first call's handler is started before this returns, so bodies that are
-	 * given one after another start in that order. With `refusal` no call is made and each is answered with it.
-	 */
-	dispatch(
-		body: Uint8Array | string | RpcBody | RpcError,
-		context: Context,
-		refusal?: RpcError | null,
-	): Promise<RpcAnswer>;
-}
+export type Dispatcher<Context> = Pick<CallDispatcher<Context>, "dispatch">;
 
 const CALL_LIMIT_MS = 28_000;
 /** Calls of one batch that run at the same time. */
@@ -114,7 +106,7 @@ interface Turn {
 	readonly goOn: () => void;
 }
 
-class CallDispatcher<Context> implements Dispatcher<Context> {
+class CallDispatcher<Context> {
 	readonly #maxBatch: number;
 	readonly #dependencies: DispatcherDependencies<Context>;
 	readonly #deadlines: DeadlineQueue;
@@ -129,6 +121,11 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		this.#deadlines = new DeadlineQueue({ ms: this.#limitMs }, dependencies);
 	}
 
+	/**
+	 * Answers a body, as it came or as it was read; never rejects. The first call's handler is started before this
+	 * returns, so bodies that are given one after another start in that order. With `refusal` no call is made and each
+	 * is answered with it.
+	 */
 	dispatch(
 		body: Uint8Array | string | RpcBody | RpcError,
 		context: Context,
@@ -148,10 +145,9 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 	}
 
 	/**
-	 * In order as far as one can tell from outside: calls of ordered methods one after another, and what stands behind
-	 * one begins after it has ended, or has only its result to wait for. What stands between them runs side by side.
-	 * Who only waits takes no place: a hundred waits cost no more time than one, and all fit the request's. What has
-	 * worked for a while lets others go on: a batch of a hundred dear calls stops nobody.
+	 * Calls of ordered methods run one after another, and what follows one begins when it has ended or only waits for its
+	 * result. All others run side by side. Calls that only wait for a result do not use a concurrency slot, so that a
+	 * hundred waits take no longer than one. After {@link TURN_MS} of work other requests get a turn.
 	 */
 	async #runBatch(calls: readonly RpcCall[], context: Context, refusal: RpcError | null): Promise<RpcAnswer> {
 		const answers: (RpcAnswer | null)[] = calls.map((call) => this.#limit(call, context));
@@ -163,7 +159,7 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		let chars = 0;
 		const take = (i: number, answer: RpcAnswer): void => {
 			const { length } = answer.text ?? "";
-			// What was done is told: the answer to a submission is short.
+			// Short answers always fit, so that a submission that was made is also answered.
 			const fits = length <= SHORT_CHARS || chars + length <= MAX_BATCH_CHARS;
 			if (fits) chars += length;
 			answers[i] = fits ? answer : errorAnswer(calls[i]?.id, readError(TOO_MUCH) ?? INTERNAL);
@@ -171,7 +167,7 @@ class CallDispatcher<Context> implements Dispatcher<Context> {
 		for (const [i, call] of calls.entries()) {
 			if (answers[i] !== null) continue;
 			if (this.#workedMs - mark > TURN_MS) {
-				await new Promise((resolve) => setImmediate(resolve));
+				await nextTurn();
 				mark = this.#workedMs;
 			}
 			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);

@@ -1,5 +1,5 @@
-// The one table of JSON-RPC errors: what comes in is a kind, what goes out is its code on the wire and the HTTP
-// status it goes with. The words of single rejections are the callers'.
+// The one table of JSON-RPC errors, with the code and HTTP status of each kind. The words of single
+// rejections are the callers'.
 
 /**
  * Every kind of error a client can get, with its JSON-RPC code (JSON-RPC 2.0 section 5.1, EIP-1474, EIP-7966) and

@@ -1,14 +1,14 @@
-// What a JSON-RPC method is: what comes in is a name, a schema for each parameter and a function, what goes out is
-// a row of the method table that checks its parameters and is documented by the same schemas. It calls nothing.
+// A JSON-RPC method and the table of methods. The schemas that check a method's parameters also document it,
+// so that the OpenRPC document (https://spec.open-rpc.org) cannot say anything else.
 
-import type { z } from "zod";
+import { z } from "zod";
 import { quotable } from "./envelope.ts";
 import { RpcError } from "./errors.ts";
 
 /**
- * What a handler answers that has done what others may see, while its result is still to come: a batch goes on behind
- * it. `finish` is called at once with the ms that are left of the request, and answers and throws like `handle`; for a
- * notification it is not called, since nobody is told.
+ * What a handler returns when its effect is done but its result is still to come: a batch goes on with its next call.
+ * `finish` is called at once with the ms that are left of the request, and answers and throws like `handle`. It is not
+ * called for a notification, which has no answer.
  */
 export class AnswerLater {
 	readonly finish: (leftMs: number) => Promise<unknown>;
@@ -31,7 +31,7 @@ export function readParamsSize(weight: number): number {
 }
 
 /** One positional parameter. One whose schema takes undefined may be left out, and only such may follow it. */
-export interface Param {
+interface Param {
 	/** As named in errors and in the OpenRPC document. */
 	readonly name: string;
 	/** Checks it synchronously, types it, and documents it. */
@@ -39,12 +39,12 @@ export interface Param {
 }
 
 /** The values that a handler gets for `P`: what the schemas make of them. */
-export type ParamValues<P extends readonly Param[]> = {
+type ParamValues<P extends readonly Param[]> = {
 	readonly [K in keyof P]: z.output<P[K]["schema"]>;
 };
 
 /** A method as it is written down in its file. */
-export interface MethodSpec<Needs, Context, P extends readonly Param[]> {
+interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 	/** The exact name on the wire. */
 	readonly name: string;
 	/** One line of what it does. */
@@ -70,14 +70,8 @@ export interface MethodSpec<Needs, Context, P extends readonly Param[]> {
 }
 
 /** A method that checks its own parameters, ready for a table. */
-export interface MethodDefinition<Needs, Context> {
-	readonly name: string;
-	readonly summary: string;
-	readonly params: readonly Param[];
-	readonly result: z.ZodType;
-	readonly weight: number;
-	readonly maxParamsSize: number;
-	readonly ordered: boolean;
+interface MethodDefinition<Needs, Context>
+	extends Required<Omit<MethodSpec<Needs, Context, readonly Param[]>, "handle">> {
 	/** How many parameters must be there. */
 	readonly required: number;
 	/** A property, not a method, so that the compiler holds each method to the context and needs of its table. */
@@ -85,7 +79,7 @@ export interface MethodDefinition<Needs, Context> {
 }
 
 /** A row of the table: a method with what it needs. */
-export interface Method<Context> {
+interface Method<Context> {
 	readonly definition: Omit<MethodDefinition<never, Context>, "invoke">;
 	/** Checks `params` and runs it. Throws RpcError `invalidParams`, and whatever the method throws. */
 	readonly call: (params: readonly unknown[], context: Context) => Promise<unknown> | unknown;
@@ -192,4 +186,38 @@ function closest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefi
 	const branches = first.errors.map((branch) => closest(branch)).filter((issue) => issue !== undefined);
 	const deepest = branches.sort((a, b) => b.path.length - a.path.length)[0];
 	return deepest === undefined ? first : { ...deepest, path: [...first.path, ...deepest.path] };
+}
+
+/** What the document says of the service. */
+export interface OpenRpcInfo {
+	readonly title: string;
+	readonly version: string;
+	readonly description?: string;
+}
+
+type Described = Omit<MethodDefinition<never, never>, "invoke">;
+
+/** The document, as JSON values. */
+export function openRpc(methods: Iterable<Described>, info: OpenRpcInfo): Record<string, unknown> {
+	return { openrpc: "1.3.2", info: { ...info }, methods: Array.from(methods, describeMethod) };
+}
+
+function describeMethod({ name, summary, params, required, result }: Described): Record<string, unknown> {
+	return {
+		name,
+		summary,
+		paramStructure: "by-position",
+		params: params.map((param, i) => ({
+			name: param.name,
+			required: i < required,
+			schema: jsonSchema(param.schema, "input"),
+		})),
+		result: { name: "result", schema: jsonSchema(result, "output") },
+	};
+}
+
+/** What the schema takes (`input`) or gives; a part that JSON Schema cannot say is left open. */
+function jsonSchema(schema: z.ZodType, io: "input" | "output"): Record<string, unknown> {
+	const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+	return rest;
 }

@@ -1,5 +1,5 @@
-// The schemas of what JSON-RPC parameters are made of: what comes in is hex in any case, what goes out is lower-case
-// hex, bytes or bigints. Each names in its error what was expected; the method table adds which parameter it was.
+// The schemas that JSON-RPC parameters are made of. Each says in its error what was expected, and the method
+// table adds which parameter it was.
 
 import { z } from "zod";
 import { hexToBytes, parseAddress, parseHash, parseQuantity, toQuantity } from "../ethereum/hex.ts";
@@ -50,7 +50,7 @@ const QUANTITY_PATTERN = "^0[xX](?:0|[1-9a-fA-F][0-9a-fA-F]{0,63})$";
 export const quantity = readString("a 0x hex number without leading zeros", QUANTITY_PATTERN, parseQuantity);
 
 /** Blocks that have a name. */
-export const BLOCK_TAGS = ["latest", "pending", "safe", "finalized", "earliest"] as const;
+const BLOCK_TAGS = ["latest", "pending", "safe", "finalized", "earliest"] as const;
 export type BlockTag = (typeof BLOCK_TAGS)[number];
 
 const TAG_PATTERN = `^(?:${BLOCK_TAGS.join("|")})$`;

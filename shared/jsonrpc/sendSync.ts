@@ -1,5 +1,5 @@
-// What eth_sendRawTransactionSync asks and says (EIP-7966), whoever serves it: the schema of its time, and the errors
-// for a transaction that was taken and has no receipt. It waits for nothing. https://eips.ethereum.org/EIPS/eip-7966
+// The parameter and the errors of eth_sendRawTransactionSync, which relay and boost both serve.
+// https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
 import { parseQuantity } from "../ethereum/hex.ts";

@@ -1,6 +1,7 @@
-// Writes that share commits: those of one turn of the event loop, and those that come while a commit is under way, go
-// into the next one together. What comes in are changes, what goes out is the promise that they are committed.
+// Writes that share commits, since each costs a flush of the disk: those of one turn of the event loop, and
+// those that come while a commit is under way, go into the next one together.
 
+import { nextTurn } from "../clock.ts";
 import type { Change } from "./port.ts";
 
 /** Changes in one commit at most, and bytes, so that none takes long; the rest goes into the one after it. */
@@ -46,7 +47,7 @@ export class GroupCommit {
 	async #run(): Promise<void> {
 		while (this.#waiting.length > 0) {
 			// To the end of the turn: what arrived together comes together.
-			await new Promise((resolve) => setImmediate(resolve));
+			await nextTurn();
 			const group = this.#take();
 			try {
 				await this.#commit(group.flatMap(({ changes }) => changes));

@@ -1,13 +1,15 @@
-// The embedded engine: LMDB in one folder. What comes in are changes, what goes out is the promise that they are on
-// disk. A second process on the same folder is refused.
+// The embedded store: LMDB in a folder that is made for its owner alone and locked against a second process.
 
-import { chmodSync, mkdirSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { accessSync, chmodSync, constants, mkdirSync, realpathSync, unlinkSync } from "node:fs";
+import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { open } from "lmdb";
-import { systemClock } from "../clock.ts";
-import { DiskRoom } from "./diskRoom.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import { GroupCommit } from "./groupCommit.ts";
 import type { SharedStore } from "./port.ts";
-import { lockFolder } from "./processLock.ts";
 
 /** As LMDB calls it. */
 const DATA_FILE = "data.mdb";
@@ -67,4 +69,146 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 			await unlock();
 		},
 	};
+}
+
+/** DATA_DIR is of no use. */
+class DataFolderError extends Error {
+	readonly code = "DATA_FOLDER";
+	constructor() {
+		super("DATA_DIR can't be made or written: expected a folder, for example DATA_DIR=./data");
+		this.name = "DataFolderError";
+	}
+}
+
+/** `dataDir/process`, made where absent, its owner's alone. Throws {@link DataFolderError}. */
+export function dataFolder(dataDir: string, process: string): string {
+	const folder = join(dataDir, process);
+	try {
+		mkdirSync(folder, { recursive: true, mode: 0o700 });
+		accessSync(folder, constants.W_OK);
+	} catch {
+		throw new DataFolderError();
+	}
+	return folder;
+}
+
+/** Another process has the folder. */
+class FolderInUseError extends Error {
+	readonly code = "FOLDER_IN_USE";
+	constructor(folder: string) {
+		super(`another process uses the data folder ${folder}: stop it, or set DATA_DIR to another folder`);
+		this.name = "FolderInUseError";
+	}
+}
+
+/**
+ * Takes the lock of `folder`, which must exist, against other processes of this machine. A listening local socket is the lock: the system takes it away when
+ * the process dies, however it dies, and no process id can be mistaken. Throws {@link FolderInUseError}.
+ */
+async function lockFolder(folder: string): Promise<() => Promise<void>> {
+	const name = `leeward-${createHash("sha256").update(realpathSync(folder)).digest("hex").slice(0, 32)}`;
+	// Linux has names without a file, which can't be left behind; elsewhere the file may be stale.
+	const address = process.platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);
+	const server = createServer((socket) => socket.destroy());
+	if (!(await listens(server, address))) {
+		if (process.platform === "linux" || (await answers(address))) throw new FolderInUseError(folder);
+		unlinkSync(address);
+		if (!(await listens(server, address))) throw new FolderInUseError(folder);
+	}
+	server.unref();
+	return () => new Promise((resolve) => server.close(() => resolve()));
+}
+
+function listens(server: Server, address: string): Promise<boolean> {
+	return new Promise((resolve, reject) => {
+		const onError = (error: NodeJS.ErrnoException) =>
+			error.code === "EADDRINUSE" ? resolve(false) : reject(error);
+		server.once("error", onError);
+		server.listen(address, () => {
+			server.off("error", onError);
+			resolve(true);
+		});
+	});
+}
+
+function answers(address: string): Promise<boolean> {
+	return new Promise((resolve) => {
+		const socket = connect(address);
+		socket.once("connect", () => {
+			socket.destroy();
+			resolve(true);
+		});
+		socket.once("error", () => resolve(false));
+	});
+}
+
+/** The disk has no room; what was to be written is not. */
+class DiskFullError extends Error {
+	readonly code = "DISK_FULL";
+	constructor() {
+		super("the disk of the data folder is full");
+		this.name = "DiskFullError";
+	}
+}
+
+/** Free bytes beside what is written: pages are copied before they are changed. */
+const MIN_FREE_BYTES = 16 * 1024 * 1024;
+/** So many times what is written must be free, too. */
+const COPIES = 4;
+/** For how long a look at the free space is good, in ms. */
+const LOOK_MS = 100;
+const TRIAL_BYTES = 64 * 1024;
+const TRIAL_FILE = "trial";
+
+/**
+ * The room on the disk of one store, looked at before LMDB writes. LMDB must not see a write fail: its message of that
+ * overruns the heap (mdb.c, mdb_page_flush prints two numbers that were never set into 100 bytes), and sooner or later
+ * the process aborts.
+ */
+export class DiskRoom {
+	readonly #folder: string;
+	readonly #file: string;
+	readonly #clock: Clock;
+	#lookedAt = Number.NEGATIVE_INFINITY;
+	#hasFailed = false;
+
+	/** A trial write goes as far as `file`, the store's in `folder`: a limit of a file's size is a full disk, too. */
+	constructor(folder: string, file: string, clock: Clock) {
+		this.#folder = folder;
+		this.#file = file;
+		this.#clock = clock;
+	}
+
+	/** Resolves where a write of `bytes` may be tried. Throws {@link DiskFullError}, or what the system says. */
+	async check(bytes = 0): Promise<void> {
+		if (this.#hasFailed) await this.#try(bytes);
+		const now = this.#clock.monotonic();
+		if (now - this.#lookedAt < LOOK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
+		const { bavail, bsize, blocks } = await statfs(this.#folder);
+		// Some file systems tell nothing of their size.
+		if (blocks > 0 && bavail * bsize < MIN_FREE_BYTES + bytes * COPIES) throw new DiskFullError();
+		this.#lookedAt = now;
+	}
+
+	/** A write failed: the next one is tried with a plain file first. */
+	failed(): void {
+		this.#hasFailed = true;
+		this.#lookedAt = Number.NEGATIVE_INFINITY;
+	}
+
+	async #try(bytes: number): Promise<void> {
+		const path = join(this.#folder, TRIAL_FILE);
+		const { size } = await stat(join(this.#folder, this.#file));
+		const trial = await openFile(path, "w", 0o600);
+		try {
+			const length = TRIAL_BYTES + Math.min(bytes, MIN_FREE_BYTES);
+			const { bytesWritten } = await trial.write(Buffer.alloc(length), 0, length, size);
+			if (bytesWritten < length) throw new DiskFullError();
+			await trial.sync();
+			this.#hasFailed = false;
+		} finally {
+			await trial.close();
+			await unlink(path);
+		}
+	}
 }

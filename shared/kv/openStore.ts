@@ -1,20 +1,19 @@
-// Opens a process's store by its settings, in a folder or in a database. It waits for a database that does not answer yet,
-// and for another process to let go of the store.
+// Opens a process's store by its settings, in a folder or in a database. It waits for a database that does
+// not answer yet, and for another process to let go of the store.
 
 import { type Clock, pause } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
-import { dataFolder } from "./dataFolder.ts";
-import { openLmdb } from "./lmdb.ts";
+import { dataFolder, openLmdb } from "./lmdb.ts";
 import type { SharedStore } from "./port.ts";
+import { databaseAddress } from "./postgres/database.ts";
 import { downError, isDown, refusedError } from "./postgres/errors.ts";
 import { openPostgres } from "./postgres/postgres.ts";
-import { databaseAddress } from "./postgres/tls.ts";
 
 /** Whose store it is: its folder's and its tables' name. */
-export type StoreName = "relay" | "boost";
+type StoreName = "relay" | "boost";
 
 /** Where it lies: in PostgreSQL where there is a URL, else in a folder. */
-export interface StoreSettings {
+interface StoreSettings {
 	readonly DATA_DIR: string;
 	readonly DATABASE_URL: string | undefined;
 	readonly DATABASE_VERIFY: boolean;

@@ -1,5 +1,4 @@
-// The port of a durable key-value store without a schema: what comes in are changes, what goes out are values and
-// the promise that a change is on disk. What the keys mean is the business of those who use it.
+// The port of a durable key-value store without a schema. What keys mean is up to those who use it.
 
 /** One change; `value` null removes the key. */
 export interface Change {

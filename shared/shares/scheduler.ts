@@ -1,6 +1,5 @@
-// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the queue of others.
-// It decides the order and how many run at once; it knows nothing of what it runs, retries nothing and sets no timer.
-// Start-time fair queueing: Goyal, Vin and Cheng, 1996.
+// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the
+// queue of others. Start-time fair queueing: Goyal, Vin and Cheng, 1996.
 
 import TinyQueue from "tinyqueue";
 
@@ -13,7 +12,7 @@ export class OverloadedError extends Error {
 	}
 }
 
-export interface SchedulerOptions {
+interface SchedulerOptions {
 	/** Jobs at once. One client runs as many as it leaves free, so that a newcomer finds a place. */
 	readonly concurrency: number;
 	/** Jobs that wait at most; beyond, the last job of the client that has the most of them is refused. */
@@ -29,7 +28,7 @@ export interface JobOptions {
 	readonly cost: number;
 	/** Goes before all that is not urgent, other clients' too; fair among what is urgent. */
 	readonly urgent?: boolean;
-	/** Goes behind all that is not, other clients' too; never has more than half of the places, so that others find one. */
+	/** Goes after all other jobs, other clients' too, and never takes more than half of the places. */
 	readonly last?: boolean;
 	/** Among the jobs of its client, lower goes first; 0 unless said. */
 	readonly rank?: number;
@@ -213,7 +212,7 @@ class Turns {
 		queue.waiting += 1;
 		this.waiting += 1;
 		if (queue.isOrdered) return;
-		// One that was idle has saved up nothing.
+		// A client that was idle has saved up nothing.
 		queue.tag = Math.max(queue.tag, this.#now);
 		this.#push(queue);
 	}
@@ -267,7 +266,7 @@ class Turns {
 		this.waiting -= 1;
 	}
 
-	/** Nothing waits and nothing runs: nobody is owed anything. */
+	/** Nothing waits and nothing runs: all clients are equal again. */
 	clear(): void {
 		this.#queues.clear();
 		this.#order = new TinyQueue<Queue>([], earlier);

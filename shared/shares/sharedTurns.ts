@@ -1,17 +1,17 @@
-// Jobs that are asked for more than once while they wait: of one client they take one turn, and leave the queue when the
-// last who asked has given up. Another client's turn is another one: nobody waits for the slower of two.
+// Jobs that are asked for more than once while they wait: all calls of one client share a turn, which is given up when
+// the last of them leaves. Clients do not share turns, so that none waits for a slower one.
 
 import type { FairScheduler, JobOptions } from "./scheduler.ts";
 
-/** One who asked. */
-export interface Turn<T> {
+/** One call for a job. */
+interface Turn<T> {
 	/** What the job answers; rejects as {@link FairScheduler.run} does, and with {@link GivenUpError}. */
 	readonly answer: Promise<T>;
-	/** Gives up. May be called at any time, and again: what runs goes on. */
+	/** Leaves. May be called at any time, and again; a job that runs goes on. */
 	readonly leave: () => void;
 }
 
-/** Told to who has given up before it was his turn. */
+/** Rejects a job that all its callers have left before its turn. */
 export class GivenUpError extends Error {
 	readonly code = "GIVEN_UP";
 	constructor() {
@@ -22,9 +22,9 @@ export class GivenUpError extends Error {
 
 interface Waiting<T> {
 	readonly answer: Promise<T>;
-	/** Those who have not given up. */
-	askers: number;
-	readonly giveUp: () => void;
+	/** Those who have not left. */
+	callers: number;
+	readonly abandon: () => void;
 }
 
 /** Turns at what `scheduler` runs. */
@@ -40,15 +40,15 @@ export class SharedTurns<T> {
 	join(name: string, options: Omit<JobOptions, "signal">, work: () => Promise<T>): Turn<T> {
 		const key = `${options.client} ${options.urgent === true} ${name}`;
 		const waiting = this.#waiting.get(key) ?? this.#wait(key, options, work);
-		waiting.askers += 1;
+		waiting.callers += 1;
 		let left = false;
 		return {
 			answer: waiting.answer,
 			leave() {
 				if (left) return;
 				left = true;
-				waiting.askers -= 1;
-				if (waiting.askers === 0) waiting.giveUp();
+				waiting.callers -= 1;
+				if (waiting.callers === 0) waiting.abandon();
 			},
 		};
 	}
@@ -60,15 +60,15 @@ export class SharedTurns<T> {
 			if (waits) this.#waiting.delete(key);
 			waits = false;
 		};
-		const answer = this.#scheduler.run({ ...options, signal: abort.signal }, () => {
+		const answer = this.#scheduler.run({ signal: abort.signal, ...options }, () => {
 			ends();
 			return work();
 		});
-		const giveUp = (): void => {
+		const abandon = (): void => {
 			ends();
 			abort.abort(new GivenUpError());
 		};
-		const waiting = { answer, askers: 0, giveUp };
+		const waiting = { answer, callers: 0, abandon };
 		if (waits) {
 			this.#waiting.set(key, waiting);
 			answer.catch(ends);

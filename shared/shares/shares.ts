@@ -1,5 +1,6 @@
-// What each client holds of one scarce thing: connections, bytes, places. Every bound on what one client may take from
-// the others is kept by this table. A client is a network address: see clientOf in shared/http/clientIdentity.ts.
+// What each client holds of one scarce thing: connections, bytes, places. Every bound on what one client may
+// take from the others is kept by this table; who is one client is clientOf's to say
+// (http/clientIdentity.ts).
 
 export interface SharesOptions {
 	/** What there is in all. */
@@ -82,5 +83,41 @@ export class Shares {
 			if (largest === null || this.of(client) > this.of(largest)) largest = client;
 		}
 		return largest;
+	}
+}
+
+/** So many bytes may be taken at a time. */
+export class ByteBudget {
+	readonly #shares: Shares;
+	readonly #blocked = new Set<() => void>();
+
+	constructor(options: SharesOptions) {
+		this.#shares = new Shares(options);
+	}
+
+	/** Takes `bytes` for `client`; where they don't fit nothing is taken, and `again` is called once some are given back. */
+	take(client: string, bytes: number, again: () => void): boolean {
+		const refusal = this.#shares.refusal(client, bytes);
+		// What is more than the whole budget goes alone.
+		const held = refusal === "client" ? this.#shares.of(client) : this.#shares.taken;
+		if (refusal !== null && held > 0) {
+			this.#blocked.add(again);
+			return false;
+		}
+		this.#shares.force(client, bytes);
+		return true;
+	}
+
+	/** Gives back what was taken. */
+	give(client: string, bytes: number): void {
+		this.#shares.give(client, bytes);
+		const blocked = [...this.#blocked];
+		this.#blocked.clear();
+		for (const again of blocked) again();
+	}
+
+	/** Forgets one that waits: it has ended. */
+	forget(again: () => void): void {
+		this.#blocked.delete(again);
 	}
 }

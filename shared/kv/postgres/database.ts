@@ -1,10 +1,11 @@
-// Connections to one database. It gives up in time, does not try again and again where nobody answers, and comes back by
-// itself; what is asked is not known here.
+// Connections to one database: no password goes over a network in clear text unless the URL says so, no wait
+// is without an end, and a database that is down is not asked again and again.
 
+import { readFileSync } from "node:fs";
+import type { ConnectionOptions } from "node:tls";
 import pg from "pg";
 import { type Clock, withDeadline } from "../../clock.ts";
 import { DatabaseDownError, DatabaseRefusedError, downError, isDown } from "./errors.ts";
-import { type DatabaseAddress, databaseAddress } from "./tls.ts";
 
 export interface DatabaseOptions {
 	/** A postgres:// URL. */
@@ -13,8 +14,6 @@ export interface DatabaseOptions {
 	readonly verify: boolean;
 	/** As it is listed at the server. */
 	readonly name: string;
-	/** Connections at most. */
-	readonly connections?: number;
 }
 
 /** A query's answer. */
@@ -27,6 +26,7 @@ export interface Query {
 	readonly values: unknown[];
 }
 
+/** At most. */
 const CONNECTIONS = 4;
 const CONNECT_MS = 3_000;
 /** Of one query. */
@@ -34,7 +34,7 @@ const QUERY_MS = 5_000;
 /** After a connection failed none is tried for so long, at first and at most, in ms; somewhere in its upper half. */
 const [FIRST_PAUSE_MS, LAST_PAUSE_MS] = [100, 2_000];
 
-/** Of one who wants a connection. */
+/** A call that wants a connection. */
 interface Turn {
 	isWaiting: boolean;
 }
@@ -43,23 +43,17 @@ interface Turn {
 export class Database {
 	readonly #options: DatabaseOptions;
 	readonly #clock: Clock;
-	readonly #random: () => number;
 	#pool: pg.Pool | null = null;
-	/** Turns that nobody has, and who waits for one. */
-	#free: number;
+	/** Connections that may still be made, and the calls that wait for one. */
+	#free = CONNECTIONS;
 	readonly #waiting: { readonly resolve: () => void; readonly reject: (thrown: unknown) => void }[] = [];
 	#address: DatabaseAddress;
 	#pauseMs = 0;
 	#downUntil = Number.NEGATIVE_INFINITY;
 
-	constructor(
-		options: DatabaseOptions,
-		dependencies: { readonly clock: Clock; readonly random?: () => number },
-	) {
+	constructor(options: DatabaseOptions, dependencies: { readonly clock: Clock }) {
 		this.#options = options;
 		this.#clock = dependencies.clock;
-		this.#random = dependencies.random ?? Math.random;
-		this.#free = options.connections ?? CONNECTIONS;
 		this.#address = databaseAddress(options.url, options.verify);
 	}
 
@@ -69,13 +63,13 @@ export class Database {
 		const client = await this.connect(ms);
 		try {
 			const left = Math.max(1, until - this.#clock.monotonic());
-			// What pg knows of a query beside what its types do.
+			// pg takes a time-out for each query, but its types do not have it.
 			const timed: pg.QueryConfig = Object.assign({ query_timeout: left }, query);
 			const { rows } = await client.query<Record<string, unknown>>(timed);
 			client.release();
 			return rows;
 		} catch (thrown) {
-			// A connection that timed out has an answer under way that is nobody's.
+			// On a connection that timed out the old answer may still arrive.
 			client.release(isDown(thrown));
 			throw this.#judge(thrown);
 		}
@@ -95,18 +89,18 @@ export class Database {
 				(late) => late.release(),
 				() => {},
 			);
-			// Those before it were slow: that is no fault of the database's.
+			// It still waited for its turn: those before it are slow, which is no fault of the database's.
 			if (turn.isWaiting)
 				throw thrown instanceof DatabaseDownError
 					? thrown
 					: new DatabaseDownError("all connections are busy");
-			// Whatever it is, the next one would meet it too.
+			// The next attempt would fail in the same way.
 			this.#pause();
 			throw this.#judge(thrown);
 		}
 	}
 
-	/** No more are tried at once than there may be: who waits for his turn is told as soon as one fails. */
+	/** Connects when one more may be made; a failed attempt rejects all calls that wait. */
 	async #inTurn(turn: Turn): Promise<pg.PoolClient> {
 		if (this.#free > 0) this.#free -= 1;
 		else {
@@ -164,14 +158,14 @@ export class Database {
 		const pool = new pg.Pool({
 			connectionString: this.#address.url,
 			ssl: this.#address.ssl ?? false,
-			max: this.#options.connections ?? CONNECTIONS,
+			max: CONNECTIONS,
 			connectionTimeoutMillis: CONNECT_MS,
 			query_timeout: QUERY_MS,
 			statement_timeout: QUERY_MS,
 			keepAlive: true,
 			application_name: `leeward-${this.#options.name}`,
 		});
-		// A connection that ends in its idle time is not missed; whose query it had is told by that.
+		// An idle connection may end; a query on one that ends fails by itself.
 		pool.on("error", () => {});
 		pool.on("connect", (client) => void client.on("error", () => {}));
 		this.#pool = pool;
@@ -191,6 +185,81 @@ export class Database {
 		const now = this.#clock.monotonic();
 		if (now < this.#downUntil) return;
 		this.#pauseMs = Math.min(LAST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pauseMs * 2));
-		this.#downUntil = now + this.#pauseMs * (0.5 + this.#random() / 2);
+		this.#downUntil = now + this.#pauseMs * (0.5 + Math.random() / 2);
+	}
+}
+
+const SSL_MODES = ["disable", "allow", "prefer", "require", "no-verify", "verify-ca", "verify-full"] as const;
+type SslMode = (typeof SSL_MODES)[number];
+
+/** The URL says what no rule is for. */
+class DatabaseUrlError extends Error {
+	readonly code = "DATABASE_URL";
+	constructor(what: string) {
+		super(`DATABASE_URL: ${what}`);
+		this.name = "DatabaseUrlError";
+	}
+}
+
+interface DatabaseAddress {
+	/** Without the parameters of TLS, which pg would read in its own way. */
+	readonly url: string;
+	/** TLS as it must be; null: none. */
+	readonly ssl: ConnectionOptions | null;
+	/** Whether it may be in the clear where the server has no TLS: on this machine alone. */
+	readonly mayBeClear: boolean;
+	/** Whether what is said goes over a network in clear text. */
+	readonly isExposed: boolean;
+}
+
+/** `verify`: the certificate must be valid, whatever the URL says. Throws {@link DatabaseUrlError}. */
+export function databaseAddress(text: string, verify: boolean): DatabaseAddress {
+	const url = new URL(text);
+	const mode = url.searchParams.get("sslmode");
+	const rootCert = url.searchParams.get("sslrootcert");
+	for (const name of ["sslmode", "sslrootcert", "ssl", "uselibpqcompat"]) url.searchParams.delete(name);
+	if (mode !== null && !isMode(mode)) {
+		throw new DatabaseUrlError(`expected an sslmode of ${SSL_MODES.join(", ")}`);
+	}
+	const host = hostOf(url);
+	// Else pg would ask the environment.
+	if (host === "") url.searchParams.set("host", "localhost");
+	const place = { url: url.toString(), mayBeClear: false, isExposed: false };
+	// There is no TLS over a socket.
+	if (host.startsWith("/")) return { ...place, ssl: null };
+	const ca = rootCert === null ? {} : { ca: readRoot(rootCert) };
+	if (verify || mode === "verify-full") return { ...place, ssl: { ...ca, rejectUnauthorized: true } };
+	if (mode === "verify-ca" || (mode === "require" && rootCert !== null)) {
+		return { ...place, ssl: { ...ca, rejectUnauthorized: true, checkServerIdentity: () => undefined } };
+	}
+	const isHere = host === "" || LOOPBACK.test(host);
+	if (mode === "disable") return { ...place, ssl: null, isExposed: !isHere };
+	const isWanted = mode === "require" || mode === "no-verify";
+	return { ...place, ssl: { rejectUnauthorized: false }, mayBeClear: isHere && !isWanted };
+}
+
+/** Hosts that no network lies before. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/** The host or the socket's folder as pg reads it: the last parameter `host` goes before the URL's own. */
+function hostOf(url: URL): string {
+	const named = url.searchParams.getAll("host").at(-1) ?? "";
+	if (named !== "") return named;
+	try {
+		return decodeURIComponent(url.hostname).replace(/^\[(.+)\]$/, "$1");
+	} catch {
+		throw new DatabaseUrlError("expected a host's name, its address, or a socket's folder");
+	}
+}
+
+function isMode(text: string): text is SslMode {
+	return (SSL_MODES as readonly string[]).includes(text);
+}
+
+function readRoot(path: string): string {
+	try {
+		return readFileSync(path, "utf8");
+	} catch {
+		throw new DatabaseUrlError("expected a readable file of certificates as sslrootcert");
 	}
 }

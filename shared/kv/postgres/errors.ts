@@ -1,5 +1,4 @@
-// What goes wrong with a database, as values: what pg throws comes in, errors of ours go out. No text of the database's
-// is in them, for it may name hosts and users.
+// What goes wrong with a database, in our own words: those of the database may name hosts and users.
 
 /** The database can't be reached, or does not answer in time. `cause` is a code: a SQLSTATE, or the system's. */
 export class DatabaseDownError extends Error {
@@ -46,7 +45,7 @@ const DOWN_STATES = /^(08|57P0[123]$|53300$|25006$)/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /** The SQLSTATE or the system's code of what pg threw, null where it has none. */
-export function codeOf(thrown: unknown): string | null {
+function codeOf(thrown: unknown): string | null {
 	const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? thrown.code : null;
 	return typeof code === "string" ? code : null;
 }

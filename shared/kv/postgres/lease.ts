@@ -1,6 +1,6 @@
-// Who may write to a store: one process at a time, across machines. What comes in is a database and a store's name, what
-// goes out is whether this process has it now. The lock is a session's, so that it ends with its process; the row beside
-// it has a time, for a process that is stopped keeps its session, and an epoch, by which what it writes later is refused.
+// Who may write to a store: one process at a time, across machines. The lock is a session's and ends with
+// its process; the row beside it has a time, for a stopped process that keeps its session, and an epoch, by
+// which its later writes are refused.
 
 import type pg from "pg";
 import { type Clock, pause, type Timer } from "../../clock.ts";
@@ -8,7 +8,7 @@ import type { Logger } from "../../log.ts";
 import type { Database } from "./database.ts";
 import { StoreInUseError, StoreLostError } from "./errors.ts";
 
-export interface LeaseOptions {
+interface LeaseOptions {
 	readonly store: string;
 	/** How long it is held without being renewed, in ms (6,000). */
 	readonly ttlMs?: number;
@@ -16,7 +16,7 @@ export interface LeaseOptions {
 	readonly patience?: Patience;
 }
 
-/** For who waits until another process ends, however long it takes. */
+/** How to wait for the end of another process without a limit of time. */
 export interface Patience {
 	/** Called at the first look that finds another process; waited for. */
 	readonly onWait: () => Promise<void>;
@@ -24,7 +24,7 @@ export interface Patience {
 	readonly signal: AbortSignal;
 }
 
-export interface LeaseDependencies {
+interface LeaseDependencies {
 	readonly database: Database;
 	readonly clock: Clock;
 	readonly log: Logger;
@@ -89,7 +89,7 @@ export class Lease {
 		return !this.#isOver && this.#session !== null && this.#with.clock.monotonic() < this.#heldUntil;
 	}
 
-	/** By which what it writes is known as the holder's. Throws {@link StoreLostError}. */
+	/** Writes carry it, so that those of a former holder are refused. Throws {@link StoreLostError}. */
 	get epoch(): string {
 		if (this.#isOver || this.#epoch === null) throw new StoreLostError(this.#store);
 		return this.#epoch;
@@ -121,7 +121,7 @@ export class Lease {
 		this.#keep(session, begun);
 	}
 
-	/** It was seen in a write that another process has it. */
+	/** A write has shown that another process has it. */
 	lost(): void {
 		if (this.#isOver) return;
 		this.#end();
@@ -189,7 +189,7 @@ export class Lease {
 		});
 	}
 
-	/** Says that it is still held, in a new session where the old one has ended. */
+	/** Renews it, in a new session where the old one has ended. */
 	async #renew(): Promise<void> {
 		const { database, clock } = this.#with;
 		const begun = clock.monotonic();
@@ -197,14 +197,14 @@ export class Lease {
 		let session = known;
 		try {
 			session ??= await this.#lockedSession();
-			// The last session may still have the lock, where its end has not come through.
+			// The old session may still hold the lock, where the server has not noticed its end.
 			const values = [this.#store, this.#epoch];
 			const query =
 				session === null
 					? database.query({ text: LOOK, values })
 					: rowsOf(session, KEEP, [...values, this.#ttlMs]);
 			if ((await query).length === 0) this.lost();
-			// It ended as it answered.
+			// The session ended while it answered.
 			if (known !== null && this.#session !== known) {
 				if (!this.#isOver) this.#plan(RETRY_MS);
 				return;

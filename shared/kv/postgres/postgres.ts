@@ -1,6 +1,7 @@
-// The engine for hosts whose disks do not last: PostgreSQL, which many processes share, each store with one writer. What
-// comes in are changes, what goes out is the promise that they are committed there.
+// The store for hosts whose disks do not last: PostgreSQL, which many processes share, each store with one
+// writer.
 
+import { readdirSync, readFileSync } from "node:fs";
 import { type Clock, pause } from "../../clock.ts";
 import type { Logger } from "../../log.ts";
 import { GroupCommit } from "../groupCommit.ts";
@@ -8,18 +9,17 @@ import type { Change, SharedStore } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
 import { Lease, type Patience } from "./lease.ts";
-import { migrate } from "./migrate.ts";
 
 export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify"> {
 	/** Name of the store in the database. */
 	readonly store: string;
-	/** How long it is held by a process that says nothing, in ms. */
+	/** How long the lease lasts without being renewed, in ms. */
 	readonly ttlMs?: number;
 	/** How to wait where another process has it; two seconds unless said. */
 	readonly patience?: Patience;
 }
 
-export interface PostgresDependencies {
+interface PostgresDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Another process has taken the store over: this one must end. */
@@ -30,14 +30,14 @@ export interface PostgresDependencies {
 const [FIRST_PAGE, PAGE] = [64, 500];
 /** A page is to have about so many bytes, by the size of what came before it. */
 const PAGE_BYTES = 1024 * 1024;
-/** How long a range, which nobody's request waits for, tries to get one page, in ms. */
+/** How long a range tries to get one page, in ms; no request waits for it. */
 const PAGE_MS = 10_000;
 /**
- * How long a read of one value may take, and writes wait for a database that is out, from the first one on that met it, in
- * ms: clients wait for them.
+ * How long a read of one value may take, and how long writes wait for a database that is down, counted from the first
+ * write that failed, in ms: clients wait for both.
  */
 const PATIENCE_MS = 1_000;
-/** One that finds it out for longer is tried for so long, in ms. */
+/** How long a write is tried once that time is over, in ms. */
 const TRY_MS = 500;
 /** What a database takes in a millisecond at least. */
 const BYTES_PER_MS = 1024;
@@ -195,5 +195,51 @@ class PostgresStore implements SharedStore {
 			this.#lease.lost();
 			throw new StoreLostError(this.#store);
 		}
+	}
+}
+
+const FOLDER = new URL("./migrations/", import.meta.url);
+/** The advisory lock of a migration: any number that no one else uses. */
+const LOCK = 7_133_519_024;
+
+/** The database was made by a later version. */
+class LaterVersionError extends Error {
+	readonly code = "LATER_VERSION";
+	constructor(name: string) {
+		super(
+			`the database of DATABASE_URL was made by a later version (${name}): start that version, or a later one`,
+		);
+		this.name = "LaterVersionError";
+	}
+}
+
+/** Resolves with the names of those that were run now. Throws {@link LaterVersionError}, or the database's fault. */
+async function migrate(database: Database): Promise<readonly string[]> {
+	const files = readdirSync(FOLDER)
+		.filter((name) => name.endsWith(".sql"))
+		.sort();
+	const client = await database.connect();
+	try {
+		await client.query("BEGIN");
+		await client.query({ text: "SELECT pg_advisory_xact_lock($1)", values: [LOCK] });
+		await client.query(
+			"CREATE TABLE IF NOT EXISTS leeward_migrations (name text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
+		);
+		const { rows } = await client.query<{ name: string }>("SELECT name FROM leeward_migrations");
+		const had = new Set(rows.map(({ name }) => name));
+		const unknown = [...had].find((name) => !files.includes(name));
+		if (unknown !== undefined) throw new LaterVersionError(unknown);
+		const missing = files.filter((name) => !had.has(name));
+		for (const name of missing) {
+			await client.query(readFileSync(new URL(name, FOLDER), "utf8"));
+			await client.query({ text: "INSERT INTO leeward_migrations (name) VALUES ($1)", values: [name] });
+		}
+		await client.query("COMMIT");
+		client.release();
+		return missing;
+	} catch (thrown) {
+		// Without its connection the transaction is gone.
+		client.release(true);
+		throw thrown;
 	}
 }
