@@ -17,17 +17,16 @@ import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
-import type { ChainReads, Handover, Journal, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
 import type { Trail } from "./domain/request.ts";
-import type { Follower } from "./follower/follower.ts";
 import { createBoostPost } from "./ingress/ingress.ts";
 import { operatorRoutes, roadCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/trailHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
+import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
-import { SoftCancels } from "./requests/softCancels.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncReads } from "./views/syncReads.ts";
@@ -35,11 +34,10 @@ import { createSyncWaits } from "./views/syncWait.ts";
 import { createViews } from "./views/views.ts";
 
 export interface FrontParts {
-	readonly journal: Journal;
+	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
-	readonly handover: Handover;
-	readonly follower: Follower;
+	readonly observer: Observer;
 	readonly clientTrust: ClientTrust;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
@@ -72,10 +70,10 @@ const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]
 /** Makes the servers; nothing listens yet. */
 export function createFront(config: BoostConfig, options: FrontOptions, parts: FrontParts): Front {
 	const { clock, log, drainMs, standby } = options;
-	const { journal, upstreams, metrics } = parts;
+	const { rows, upstreams, metrics, clientTrust } = parts;
 	const { relay } = upstreams;
 	const readAddress = addressReader({ trustProxy: config.TRUST_PROXY });
-	const isOwn = (hash: string): boolean => journal.get(hash) !== null || journal.ended(hash) !== null;
+	const isOwn = (hash: string): boolean => rows.get(hash) !== null;
 	const limiter = new RateLimiter(
 		{ rps: config.RATE_LIMIT_RPS },
 		{
@@ -85,19 +83,11 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		},
 	);
 	const failover = new Failover({ budgetMs: config.REQUEST_BUDGET_MS }, { upstreams, clock });
-	const { clientTrust, handover } = parts;
-	const softCancels = new SoftCancels({ journal, upstreams, failover, handover });
+	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => clientTrust.isBelieved });
 	const submissions = new Submissions({
-		...{ journal, upstreams, failover, softCancels, handover, clock },
+		...{ rows, upstreams, failover, cancels, clock },
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
-	});
-	const cancels = new Cancels({
-		journal,
-		upstreams,
-		failover,
-		handover,
-		relayKnowsClient: () => clientTrust.isBelieved,
 	});
 	const views = createViews({ ...parts, clock });
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
@@ -118,7 +108,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			...{ breaker: relay.breaker, readAddress, clock, log: log.child("pass") },
 			onPassed(kind, outcome) {
 				metrics.passed({ kind, outcome });
-				parts.follower.passed();
+				parts.observer.passed();
 			},
 		},
 	);
@@ -144,7 +134,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		status,
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN },
-			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, journal },
+			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, rows },
 		),
 		...opsRoutes({ checks: [roadCheck(upstreams)], draining }, { clock, log }),
 		// In any case, so that what is passed on never shows the relay's in their place.

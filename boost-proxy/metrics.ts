@@ -1,23 +1,23 @@
 // Boost's metrics: each a function, all series there from the start. What is measured is decided by those who call them.
 
-import type { CallOutcome } from "../shared/jsonrpc/answer.ts";
+import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
-import { type Attempted, BREAKER_STATES, type ProbeWord, type TripReason } from "./domain/breakerPorts.ts";
+import { type Attempted, BREAKER_STATES, type ProbeOutcome, type TripReason } from "./domain/breakerPorts.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
-import type { Journal, Upstreams } from "./domain/ports.ts";
-import { HANDOVER_OUTCOMES } from "./handover/handoverWalk.ts";
+import type { Rows, Upstreams } from "./domain/ports.ts";
 import { PASS_KINDS, PASS_OUTCOMES } from "./ingress/passOutcomes.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/policy.ts";
+import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 
-/** Every reason for a trip, every outcome of an attempt, every word of a probe: a name that is missing does not compile. */
+/** Every reason for a trip, every outcome of an attempt, every outcome of a probe: a name that is missing does not compile. */
 const TRIP_REASONS = keys<TripReason>({
 	...all(FAULTS),
 	...{ faults: 0, storm: 0, silence: 0, staleHead: 0, notReady: 0, probe: 0, forced: 0 },
 });
 const ATTEMPT_OUTCOMES = keys<Attempted["outcome"]>({ ...all(FAULTS), answered: 0, cut: 0 });
-const PROBE_WORDS = keys<ProbeWord | "probe">({
+const PROBE_OUTCOMES = keys<ProbeOutcome>({
 	...all(FAULTS),
 	...{ ok: 0, staleHead: 0, notReady: 0, probe: 0 },
 });
@@ -26,14 +26,7 @@ const METHOD_KINDS = keys<MethodKind>({
 });
 /** How a call ended, for the client: `refused` with an error about itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
-const TASKS = [
-	"handover",
-	"telling",
-	"following the relay",
-	"following the chain",
-	"chain",
-	"client trust",
-] as const;
+const TASKS = ["reconcile", "following the relay", "following the chain", "chain", "client trust"] as const;
 
 export interface BoostMetrics {
 	/** A breaker opened. */
@@ -100,7 +93,7 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 		probe: metrics.counter(
 			"boost_probes_total",
 			"Probes by what they said",
-			labelSets({ upstream: UPSTREAMS, word: PROBE_WORDS }),
+			labelSets({ upstream: UPSTREAMS, word: PROBE_OUTCOMES }),
 		),
 		passed: metrics.counter(
 			"boost_passed_total",
@@ -118,13 +111,13 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 /** What is read when the metrics are asked for. */
 export interface BoostReadings {
 	readonly upstreams: Upstreams;
-	readonly journal: Journal;
+	readonly rows: Rows;
 	/** Websockets that are passed through. */
 	readonly websockets: () => number;
 }
 
 /** Makes boost's gauges. Where there is no fallback its series stay 0. */
-export function watchBoost(metrics: Metrics, { upstreams, journal, websockets }: BoostReadings): void {
+export function watchBoost(metrics: Metrics, { upstreams, rows, websockets }: BoostReadings): void {
 	const breakerOf = (upstream: string) =>
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
 	metrics.gauges(
@@ -139,17 +132,17 @@ export function watchBoost(metrics: Metrics, { upstreams, journal, websockets }:
 		labelSets({ upstream: UPSTREAMS }),
 		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
 	);
-	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => journal.depth);
+	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.depth);
 	metrics.gauge(
 		"boost_journal_durable",
 		"1 where the last write of the journal came through, and it is not full",
-		() => (journal.isDurable && !journal.isFull ? 1 : 0),
+		() => (rows.isDurable && !rows.isFull ? 1 : 0),
 	);
 	metrics.gauges(
 		"boost_journal_fullness",
 		"How full the journal is, 0 to 1: of all, and of the client that has the most",
 		labelSets({ of: FULLNESS_OF }),
-		({ of }) => journal.fullness[of === "all" ? "all" : "client"],
+		({ of }) => rows.fullness[of === "all" ? "all" : "client"],
 	);
 	metrics.gauge("boost_websockets", "Websockets that are passed through", websockets);
 }

@@ -19,13 +19,12 @@ import {
 import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
-import type { Handover } from "./domain/ports.ts";
-import { createFollower } from "./follower/follower.ts";
 import { createFront } from "./front.ts";
-import { createHandover } from "./handover/handover.ts";
-import { type Binding, bindWhenKnown } from "./journal/binding.ts";
-import { openJournal } from "./journal/openJournal.ts";
+import { type Binding, bindWhenKnown } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
+import { createObserver } from "./reconcile/observer.ts";
+import { Reconciler } from "./reconcile/reconciler.ts";
+import { openRows } from "./rows/openRows.ts";
 import { createChainReads } from "./upstream/chainReads.ts";
 import { createClientTrust } from "./upstream/clientTrust.ts";
 import { createUpstreams } from "./upstream/upstreams.ts";
@@ -44,11 +43,11 @@ export interface ProxyOverrides {
 
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
-/** One delivery of the handover's, in ms: two of them fit into the time that a stop has. */
-const HANDOVER_MS = 3_500;
+/** One delivery of the reconciler's, in ms: two of them fit into the time that a stop has. */
+const DELIVERY_MS = 3_500;
 /** How much of a request's time it may wait for another boost to let go of the journal. */
 const HELD_SHARE = 0.8;
-const HANDOVER_TICK_MS = 1_000;
+const RECONCILE_TICK_MS = 1_000;
 /** Calls to the independent node, in ms. */
 const NODE_TIMEOUT_MS = 3_000;
 
@@ -97,40 +96,49 @@ async function connect(
 		config.ETH_RPC_URL === undefined
 			? null
 			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
-	const journal = await openJournal(
+	// The reconciler hears of rows and breakers that are made before it.
+	let reconciler: Reconciler | null = null;
+	const trigger = (): void => reconciler?.trigger();
+	const journal = await openRows(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
-		{ kv, clock, log: log.child("journal"), onFault: () => metrics.journalFault({}) },
+		{
+			...{ kv, clock, log: log.child("journal") },
+			onFault: () => metrics.journalFault({}),
+			onWork: trigger,
+		},
 	);
-	// The handover hears of breakers that are made before it.
-	let handover: Pick<Handover, "wake"> = { wake: () => {} };
+	const { rows } = journal;
 	let binding: Binding | null = null;
 	const links = createUpstreams(config, {
 		...{ clock, node, metrics },
 		chainId: () => binding?.chainId() ?? null,
 		log: log.child("upstreams"),
-		onChange: () => handover.wake(),
+		onChange: trigger,
 	});
 	const { upstreams } = links;
 	const chain = createChainReads({ node, upstreams });
-	const handing = createHandover(
+	const parts = { rows, upstreams, chain, clock, background };
+	const reconciling = new Reconciler(
 		{
-			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, HANDOVER_MS),
-			tickMs: Math.min(config.PROBE_INTERVAL_MS, HANDOVER_TICK_MS),
+			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
+			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
 		},
 		{
-			...{ journal, upstreams, chain, clock, background },
-			log: log.child("handover"),
+			...{ ...parts, log: log.child("reconciler") },
 			onHandover: (to, outcome) => metrics.handover({ to, outcome }),
 		},
 	);
-	handover = handing;
-	const follower = createFollower(
+	reconciler = reconciling;
+	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
-		{ ...{ journal, upstreams, chain, handover: handing, clock, background }, log: log.child("follower") },
+		{ ...parts, log: log.child("observer") },
 	);
 	// A fallback of another chain must not be the one to say which it is.
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
-	const bound = bindWhenKnown({ ...{ journal, chain: ours, clock, background }, log: log.child("journal") });
+	const bound = bindWhenKnown({
+		...{ bindTo: journal.bindTo, chain: ours, clock, background },
+		log: log.child("journal"),
+	});
 	binding = bound;
 	const clientTrust = createClientTrust({
 		...{ relay: upstreams.relay, background, clock },
@@ -140,12 +148,12 @@ async function connect(
 		config,
 		{ log, clock, version, drainMs, standby },
 		{
-			...{ journal, upstreams, chain, handover: handing, follower, clientTrust, registry, metrics },
+			...{ rows, upstreams, chain, observer, clientTrust, registry, metrics },
 			chainId: bound.chainId,
 		},
 	);
-	watchBoost(registry, { upstreams, journal, websockets: () => front.websockets });
-	const parts: readonly Component[] = [
+	watchBoost(registry, { upstreams, rows, websockets: () => front.websockets });
+	const components: readonly Component[] = [
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
 		sink("standby", () => standby.stop()),
 		sink("store", () => kv.close()),
@@ -155,9 +163,9 @@ async function connect(
 		sink("work", () => background.join()),
 		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
 		clientTrust,
-		{ name: "handover", start: async () => handing.wake(), stop: () => handing.stop() },
-		{ name: "follower", start: async () => follower.start(), stop: () => follower.stop() },
+		{ name: "reconciler", start: async () => trigger(), stop: () => reconciling.stop() },
+		observer,
 		front,
 	];
-	return { component: sequence("boost", parts, { log, clock }), port: () => front.port };
+	return { component: sequence("boost", components, { log, clock }), port: () => front.port };
 }

@@ -5,7 +5,7 @@ import type { Clock } from "../../shared/clock.ts";
 import type { BoostPath } from "../domain/delivery.ts";
 import type { Dialect, DialectName } from "../domain/dialect.ts";
 import type { Road } from "../domain/ports.ts";
-import { createRoad, type RoadOptions } from "../upstream/road.ts";
+import { createRoad, type RenewableRoad, type RoadOptions } from "../upstream/road.ts";
 import { dialectOf } from "./index.ts";
 
 /** Where a fallback is. One of the first three is set. */
@@ -34,6 +34,8 @@ export interface FallbackRoads {
 	readonly roads: Readonly<Record<BoostPath, PathRoad>>;
 	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
 	readonly statusRoad: Road | null;
+	/** Leaves the connections of all of them. */
+	renew(): void;
 	/** Ends all of them. */
 	close(): Promise<void>;
 }
@@ -48,7 +50,7 @@ export function createFallbackRoads(
 	dependencies: { readonly clock: Clock },
 	options: Omit<RoadOptions, "url"> = {},
 ): FallbackRoads {
-	const made = new Map<string, Road>();
+	const made = new Map<string, RenewableRoad>();
 	const roadTo = (url: string): Road => {
 		const road = made.get(url) ?? createRoad({ ...options, url }, dependencies);
 		made.set(url, road);
@@ -69,6 +71,9 @@ export function createFallbackRoads(
 		dialect,
 		roads: { fast, noreverts },
 		statusRoad: statusUrl === null ? (base?.road ?? null) : roadTo(statusUrl),
+		renew() {
+			for (const road of made.values()) road.renew();
+		},
 		async close() {
 			await Promise.all([...made.values()].map((road) => road.close()));
 		},

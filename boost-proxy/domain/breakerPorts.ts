@@ -1,13 +1,7 @@
-// The guard of an upstream and what it is told, as ports. Types only.
+// The breaker of an upstream and what it is told, as ports. Types only.
 
+import type { Abort } from "./abort.ts";
 import type { Fault, UpstreamName } from "./delivery.ts";
-
-/** Cuts attempts off; listeners are called once each. An AbortController's work at a fifth of its cost. */
-export interface Cut {
-	readonly isCut: boolean;
-	/** Calls `listener` once when it is cut, at once where it already is. Answers what takes the listener away. */
-	onCut(listener: () => void): () => void;
-}
 
 export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
 
@@ -27,14 +21,12 @@ export type TripReason =
 /** What an attempt says of itself to the breaker. */
 export interface Attempted {
 	/**
-	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: nobody's. A read's `timeout`
+	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: aborted, nobody's. A read's `timeout`
 	 * is never charged, it starts a probe.
 	 */
 	readonly outcome: "answered" | "cut" | Fault;
 	/** Of a submission: its sender, for the storm of −32603. */
 	readonly sender?: string;
-	/** Boost's own question, no client's: it neither makes a storm nor hides one. */
-	readonly own?: boolean;
 }
 
 /** The guard of one upstream. */
@@ -43,15 +35,16 @@ export interface Breaker {
 	readonly state: BreakerState;
 	/** False while it takes requests. Forced-closed ones always take them. */
 	readonly isOut: boolean;
-	/** Whether submissions alone get no answer: a further one would only wait behind those that hang. */
-	readonly isChoked: boolean;
 	/** When it might take requests again, in ms from now; for `Retry-After`. */
 	readonly retryMs: number;
 	/**
-	 * Runs `attempt` unless it is out, and counts what it says. While the upstream is silent, newcomers wait here for the
-	 * probe's word. `cut` is cut when the breaker opens. Answers null where it takes no requests: nothing was sent.
+	 * Runs `attempt` unless it is out, and counts what it says. While the upstream answers nothing, newcomers wait here until
+	 * it does or the breaker opens, which aborts what is in flight. Null where it takes no requests: nothing was sent.
 	 */
-	run<T extends Attempted>(kind: "read" | "submission", attempt: (cut: Cut) => Promise<T>): Promise<T | null>;
+	run<T extends Attempted>(
+		kind: "read" | "submission",
+		attempt: (abort: Abort) => Promise<T>,
+	): Promise<T | null>;
 	/** Tells of a fault or an answer seen elsewhere (pass-through). */
 	note(attempted: Attempted): void;
 	/** Each change of state, and of `isOut`. */
@@ -74,8 +67,14 @@ export interface BreakerStatus {
 	readonly oldestInFlightMs: number;
 }
 
-/** Why a probe failed, or null: it would take a transaction. */
-export type ProbeWord = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
+/** Why a probe failed, or `ok`: it would take a transaction. */
+export type ProbeResult = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
 
-/** Asks an upstream whether it would take a transaction now. Never rejects, and ends by its own deadline. */
-export type Probe = () => Promise<ProbeWord>;
+/** What a probe came to; `probe`: it threw, which none may. */
+export type ProbeOutcome = ProbeResult | "probe";
+
+/**
+ * Asks an upstream whether it would take a transaction now. `thorough`: as a submission would find it, too, since a breaker
+ * that is out closes by this alone. Never rejects, and ends by its own deadline.
+ */
+export type Probe = (thorough: boolean) => Promise<ProbeResult>;

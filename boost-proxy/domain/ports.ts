@@ -2,11 +2,12 @@
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
-import type { Breaker, Cut } from "./breakerPorts.ts";
+import type { Abort } from "./abort.ts";
+import type { Breaker } from "./breakerPorts.ts";
 import type { BoostPath, Delivery, ExchangeResult, Reading, UpstreamName, WireVerdict } from "./delivery.ts";
 import type { Dialect } from "./dialect.ts";
-import type { EndedEntry, Ending, NewEntry, OpenEntry } from "./journalEntry.ts";
 import type { Asker, Trail, WholeBody } from "./request.ts";
+import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
 /** One POST to an upstream. */
 export interface Post {
@@ -17,7 +18,7 @@ export interface Post {
 	readonly headers: Readonly<Record<string, string>>;
 	/** Ms until it is a `timeout`. */
 	readonly deadlineMs: number;
-	readonly cut?: Cut;
+	readonly abort?: Abort;
 }
 
 /** A road to one upstream: warm connections. Never rejects. */
@@ -28,58 +29,77 @@ export interface Road {
 	close(): Promise<void>;
 }
 
-/** The acknowledged transactions. Changes are in memory at once; what they answer resolves when they are on disk. */
+/** Where rows lie on disk. */
 export interface Journal {
-	/** Entries that are open, those under way too. */
+	/** False from a failed write until everything that is known is on disk again. */
+	readonly isDurable: boolean;
+	/** Rows whose latest state is in memory alone. */
+	readonly unwritten: number;
+	/** Every row that is there. */
+	read(): Promise<readonly Row[]>;
+	/**
+	 * Resolves when `row` is on disk in the place of what was known of its hash; null: nothing is known any more. `bytes`:
+	 * those that are not there yet, and whether nothing was known of the hash. What can't be written is written again later.
+	 */
+	write(
+		hash: string,
+		row: Row | null,
+		bytes?: { readonly raw: Buffer; readonly isNew: boolean },
+	): Promise<void>;
+	/** The bytes of a row that keeps them, else null. */
+	raw(hash: string): Promise<Buffer | null>;
+	/** Tries once more what could not be written. What is under way the store waits for. */
+	close(): Promise<void>;
+}
+
+/** What is read of the rows. */
+export interface RowReads {
+	/** What is known of a hash, live or ended. */
+	get(hash: string): Row | null;
+	/** The row of a hash that is live. */
+	live(hash: string): Row | null;
+	/** Live rows of a sender by nonce, those of one nonce by arrival. A change makes a new list. */
+	of(from: string): readonly Row[];
+	/** The bytes of a live row; null where it is not live any more. */
+	raw(hash: string): Promise<Buffer | null>;
+}
+
+/**
+ * The transactions that boost answers for. Changes are in memory at once; what they answer resolves when they are on disk,
+ * and rejects where the store fails: they are then kept in memory alone.
+ */
+export interface Rows extends RowReads {
+	/** Live rows. */
 	readonly depth: number;
 	/** Whether the last write came through. */
 	readonly isDurable: boolean;
 	/** Whether there is no room for a large transaction, whoever sends it. */
 	readonly isFull: boolean;
-	/** How full it is, by entries or bytes, whichever is fuller. */
+	/** How full it is, by rows or bytes, whichever is fuller. */
 	readonly fullness: Fullness;
-	get(hash: string): OpenEntry | null;
-	/** The entry's bytes; null where it is not open any more. */
-	raw(hash: string): Promise<Buffer | null>;
-	ended(hash: string): EndedEntry | null;
-	/** Open entries of a sender by nonce. */
-	of(from: string): readonly OpenEntry[];
-	/** All open entries, those of a sender by nonce. */
-	open(): Iterable<OpenEntry>;
+	/** All live rows, those of a sender by nonce. */
+	open(): Iterable<Row>;
 	/** Ended ones of which somebody was not told yet. */
-	untold(): Iterable<EndedEntry>;
-	/** Mined ones that can be opened again, as they were, with their ends in ms since the epoch; in the order of the ends. */
-	recentlyMined(): Iterable<{ readonly entry: OpenEntry; readonly endedAt: number }>;
+	pendingCancels(): Iterable<Row>;
+	/** Mined ones that can be opened again, in the order of their ends. */
+	mined(): Iterable<Row>;
+	/** Whether one of its sender and nonce is among those. */
+	wasMined(row: Row): boolean;
 	/** Why {@link add} would find no room: its client has its share, or all is taken; null where there is room. */
-	refusal(entry: Pick<NewEntry, "hash" | "address" | "raw">): OverShare | null;
+	refusal(row: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null;
 	/**
-	 * Opens it, under way, with `holder` as the one who is given it first. One that is open and was not acknowledged
-	 * becomes what this request asks for; who may have it, and is owed it, stays. Where there is no room, or it is open
-	 * otherwise, nothing is kept and false comes at once. Rejects where the store fails; it is then kept in memory alone.
+	 * Opens a row, its request under way, with `first` as the one who is given it first. One that is live and was not
+	 * acknowledged becomes what this request asks for; who may have it, and must get it as a replacement, stays. Where there is no room, or it
+	 * is live otherwise, nothing is kept and false comes at once.
 	 */
-	add(entry: NewEntry, holder: UpstreamName): Promise<boolean>;
-	/** One more that was given it. */
-	held(hash: string, by: UpstreamName): Promise<void>;
-	/** It turned out that `by` does not have it, or has forgotten it. */
-	notHeld(hash: string, by: UpstreamName): Promise<void>;
-	/** `by`, which was owed it, has it now or will never have it. */
-	paid(hash: string, by: UpstreamName): Promise<void>;
-	/**
-	 * One more request about it (a cancel) is under way, or one is over: they are counted, and until the last of them is
-	 * over, and the one that brought it, nobody else sees to it. In memory alone.
-	 */
-	setUnderWay(hash: string, underWay: boolean): void;
-	/** The request that brought it is over. Not acknowledged and held by nobody: it is forgotten. */
-	settle(hash: string, acknowledged: boolean): Promise<void>;
-	/** The relay (or the node) says that it is still on its way: it lives on. */
+	add(row: NewRow, first: UpstreamName): Promise<boolean>;
+	/** Puts what `change` makes of the row in its place. One that nobody has and that was not acknowledged is forgotten. */
+	change(hash: string, change: (row: Row) => Row): Promise<void>;
+	/** It ends, and `notify` must hear of it; see `ended` of row.ts. One that was not known is known from now on. */
+	end(row: EndedOne, ending: Ending, notify?: readonly UpstreamName[]): Promise<void>;
+	/** The relay says that it is on its way: it lives on. */
 	alive(hash: string): void;
-	/** It is final. `untold`: who has it and must still hear of that. */
-	end(hash: string, ending: Ending, untold?: readonly UpstreamName[]): Promise<void>;
-	/** Marks a hash that was never an entry as ended by its user: a soft cancel's own. */
-	markEnded(entry: Omit<EndedEntry, "endedAt">): Promise<void>;
-	/** `by` was told. */
-	told(hash: string, by: UpstreamName): Promise<void>;
-	/** A mined one is not in the chain any more: it is open again. */
+	/** A mined one is not in the chain any more: it is live again, unless that was long ago. */
 	reopen(hash: string): Promise<void>;
 }
 
@@ -173,12 +193,4 @@ export interface Upstreams {
 export interface ChainReads {
 	/** Null where nobody answered all. */
 	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
-}
-
-/** Sees to all that the journal holds beyond single requests: handing over, what is owed, who is to be told. */
-export interface Handover {
-	/** Something changed (a breaker, an entry): look again soon. Many calls make one look. */
-	wake(): void;
-	/** `by` has given it up, or has taken it back: it does not get it again. */
-	spent(hash: string, by: UpstreamName): void;
 }

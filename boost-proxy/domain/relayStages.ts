@@ -1,5 +1,4 @@
-// How our relay is asked for the stages of many transactions at once, a method of its own: hashes come in and a call goes
-// out; its answer comes in, and the stages go out.
+// How our relay is asked for the stages of many transactions at once, by a method of its own.
 
 import type { Call, CallResult } from "./ports.ts";
 

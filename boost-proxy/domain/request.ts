@@ -1,6 +1,6 @@
 // A request as its calls share it: who asks, for what, how long it may take, and what it leaves behind.
 
-import type { RequestLife } from "../../shared/http/requestLife.ts";
+import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { BoostPath, UpstreamName } from "./delivery.ts";
 

@@ -8,14 +8,13 @@ import { type HttpAnswer, retryAfter } from "../../shared/http/httpAnswer.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { httpAnswerOf, identify, type PostHandler, type PostRequest } from "../../shared/http/rpcOverHttp.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
-import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import {
 	createDispatcher,
 	type Dispatcher,
 	methodNotFound,
 	oversized,
 } from "../../shared/jsonrpc/dispatch.ts";
-import { type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
+import { type CallOutcome, type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
@@ -100,8 +99,8 @@ class BoostIngress {
 		const signature = headers["x-flashbots-signature"];
 		const state: RequestState = {
 			asker: {
-				...{ address: client.address, signer: client.signer, origin: headers.origin ?? null, life },
 				signature: typeof signature === "string" ? signature : null,
+				...{ address: client.address, signer: client.signer, origin: headers.origin ?? null, life },
 			},
 			path: target.path === "/noreverts" ? "noreverts" : "fast",
 			search: boundedQuery(target.search),

@@ -1,13 +1,14 @@
-// The routes for operators: the breakers and the journal come in, /status, /admin/* and the check of /readyz go out. It
+// The routes for operators: the breakers and the rows come in, /status, /admin/* and the check of /readyz go out. It
 // decides nothing of itself; a breaker that is forced stays so until somebody says `auto`.
 
-import { bearerCheck } from "../../shared/http/bearerToken.ts";
+import { bearerCheck } from "../../shared/http/clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { Breaker, BreakerStatus } from "../domain/breakerPorts.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Journal, Upstream } from "../domain/ports.ts";
+import type { Rows, Upstream } from "../domain/ports.ts";
+import { holdersOf } from "../domain/row.ts";
 
 export interface OperatorRoutesOptions {
 	/** Without one nobody may force anything: the paths are not there. */
@@ -17,7 +18,7 @@ export interface OperatorRoutesOptions {
 export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
-	readonly journal: Journal;
+	readonly rows: Rows;
 }
 
 /** What `GET /status` answers. */
@@ -90,13 +91,13 @@ const UNAUTHORIZED: HttpAnswer = jsonAnswer(
 	{ "www-authenticate": 'Bearer realm="boost"' },
 );
 
-function statusOf({ relay, fallback, journal }: OperatorRoutesDependencies): BoostStatus {
+function statusOf({ relay, fallback, rows }: OperatorRoutesDependencies): BoostStatus {
 	const held = { relay: 0, fallback: 0 };
-	for (const { holders } of journal.open()) for (const holder of holders) held[holder]++;
+	for (const row of rows.open()) for (const holder of holdersOf(row)) held[holder]++;
 	return {
 		relay: relay.status(),
 		fallback: fallback?.status() ?? null,
-		journal: { depth: journal.depth, durable: journal.isDurable && !journal.isFull, held },
+		journal: { depth: rows.depth, durable: rows.isDurable && !rows.isFull, held },
 	};
 }
 

@@ -10,7 +10,7 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import type { ReadAddress } from "../../shared/http/clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Passing, PassThrough } from "../../shared/http/passThrough.ts";
-import { readTarget } from "../../shared/http/requestTarget.ts";
+import { readTarget } from "../../shared/http/routes.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/breakerPorts.ts";

@@ -1,39 +1,31 @@
-// How the journal lies in the key-value store: pure functions between what is known of a transaction and bytes. It
-// decides nothing about when something is written.
+// How rows lie in the key-value store: pure functions between a row and bytes, readable across versions of boost.
 
 import { BOOST_PATHS, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
-import { ENDINGS, type EndedEntry, type NewEntry, type OpenEntry } from "../domain/journalEntry.ts";
+import {
+	ABSENT,
+	cancelsPendingAt,
+	ENDINGS,
+	type Ending,
+	HAS,
+	holdersOf,
+	isLive,
+	newNotes,
+	type Row,
+	type Standing,
+	standings,
+} from "../domain/row.ts";
 
-// Keys. What a transaction is at its arrival lies under its birth, with its bytes, in one write. What has changed since
-// lies under its state, without them, and counts instead; an ended one has that alone.
+// What a row is at its arrival lies under its birth, with its bytes, in one write. What has changed since lies under its
+// state, without them, and counts instead; an ended one has that alone.
 const BIRTH = "b/";
 const STATE = "s/";
 
 /** Prefixes of the two kinds of records; the hash stands behind them. */
 export const RECORD_KEYS = { birth: BIRTH, state: STATE } as const;
 
-/** An open entry as the journal itself holds it: what changes in place, arrays anew each time. */
-export interface KeptEntry extends Omit<NewEntry, "raw"> {
-	owed: readonly UpstreamName[];
-	holders: readonly UpstreamName[];
-	underWay: boolean;
-	acknowledged: boolean;
-	/** Whether it was said already that it is acknowledged, or not: what is on disk counts as said. */
-	isSettled: boolean;
-	aliveUntil: number;
-	/** Not stored: it is the length of what lies under the birth. */
-	bytes: number;
-}
-
-/** All that is remembered of a hash. */
-export type KeptState =
-	| { readonly kind: "open"; readonly entry: KeptEntry }
-	/** `was`: what it is again if its block is reorganised away; its bytes are kept as long. */
-	| { readonly kind: "ended"; readonly ended: EndedEntry; readonly was: KeptEntry | null };
-
-/** Whether the bytes are still of use. */
-export function keepsBytes(state: KeptState | null): boolean {
-	return state !== null && (state.kind === "open" || state.was !== null);
+/** Whether its bytes are still of use: it is live, or a mined one that can be live again. */
+export function keepsBytes(row: Row | null): boolean {
+	return row !== null && row.bytes > 0;
 }
 
 /** A stored value that is not what was written: the journal is damaged, or another program's. */
@@ -45,14 +37,14 @@ export class JournalRecordError extends Error {
 	}
 }
 
-/** A state as JSON bytes. */
-export function encodeState(state: KeptState): Buffer {
-	return Buffer.from(stateText(state), "utf8");
+/** A row as JSON bytes. */
+export function encodeState(row: Row): Buffer {
+	return Buffer.from(stateText(row), "utf8");
 }
 
 /** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
-export function encodeBirth(state: KeptState, raw: Buffer): Buffer {
-	const json = stateText(state);
+export function encodeBirth(row: Row, raw: Buffer): Buffer {
+	const json = stateText(row);
 	const length = Buffer.byteLength(json);
 	const bytes = Buffer.allocUnsafe(4 + length + raw.length);
 	bytes.writeUInt32BE(length, 0);
@@ -61,48 +53,50 @@ export function encodeBirth(state: KeptState, raw: Buffer): Buffer {
 	return bytes;
 }
 
-/** The reverse of {@link encodeState}. Throws {@link JournalRecordError}. */
-export function decodeState(hash: string, bytes: Buffer): KeptState {
-	return readable(STATE + hash, () => stateOf(hash, bytes.toString("utf8")));
+/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws {@link JournalRecordError}. */
+export function decodeState(hash: string, value: Buffer, bytes: number): Row {
+	return readable(STATE + hash, () => rowOf(hash, value.toString("utf8"), bytes));
 }
 
-/** The state that a birth begins with. Throws {@link JournalRecordError}. */
-export function decodeBirth(hash: string, bytes: Buffer): KeptState {
-	return readable(BIRTH + hash, () => stateOf(hash, bytes.toString("utf8", 4, rawStart(bytes))));
+/** The row that a birth begins with. Throws {@link JournalRecordError}. */
+export function decodeBirth(hash: string, value: Buffer): Row {
+	return readable(BIRTH + hash, () =>
+		rowOf(hash, value.toString("utf8", 4, rawStart(value)), rawLength(value)),
+	);
 }
 
 /** The length of the raw transaction behind it; of a record that can't be read its own. */
-export function rawLength(bytes: Buffer): number {
-	return bytes.length < 4 ? bytes.length : Math.max(0, bytes.length - 4 - bytes.readUInt32BE(0));
+export function rawLength(value: Buffer): number {
+	return value.length < 4 ? value.length : Math.max(0, value.length - 4 - value.readUInt32BE(0));
 }
 
 /** The raw transaction behind it, a copy. Throws {@link JournalRecordError}. */
-export function rawOfBirth(hash: string, bytes: Buffer): Buffer {
-	return readable(BIRTH + hash, () => Buffer.from(bytes.subarray(rawStart(bytes))));
+export function rawOfBirth(hash: string, value: Buffer): Buffer {
+	return readable(BIRTH + hash, () => Buffer.from(value.subarray(rawStart(value))));
 }
 
-function rawStart(bytes: Buffer): number {
-	const start = 4 + bytes.readUInt32BE(0);
-	if (start >= bytes.length) throw new RangeError("no bytes");
+function rawStart(value: Buffer): number {
+	const start = 4 + value.readUInt32BE(0);
+	if (start >= value.length) throw new RangeError("no bytes");
 	return start;
 }
 
 // Put together by hand: for the little that is in it, that costs a fifth of JSON.stringify on objects made for it.
-function stateText(state: KeptState): string {
-	const { from, nonce, path, address } = state.kind === "open" ? state.entry : state.ended;
+function stateText(row: Row): string {
+	const { from, nonce, path, address, desired, endedAt } = row;
 	const both = `"from":${quoted(from)},"nonce":"${nonce}","path":"${path}","address":${quoted(address)}`;
-	if (state.kind === "open") return `{${both},"open":${openText(state.entry)}}`;
-	const { ending, endedAt, untold } = state.ended;
-	const was = state.was === null ? "" : `,"open":${openText(state.was)}`;
-	return `{${both},"ending":"${ending}","endedAt":${endedAt},"untold":${listed(untold)}${was}}`;
+	if (isLive(row)) return `{${both},"open":${openText(row)}}`;
+	const was = keepsBytes(row) ? `,"open":${openText(row)}` : "";
+	return `{${both},"ending":"${desired}","endedAt":${endedAt},"untold":${listed(cancelsPendingAt(row))}${was}}`;
 }
 
-/** What an open entry, and one that may be open again, has beside what both kinds have. */
-function openText(entry: OpenEntry): string {
-	const { search, softCancellations, receivedAt, owed, holders, acknowledged, aliveUntil } = entry;
+/** What a live row, and one that may be live again, has beside what both kinds have. */
+function openText(row: Row): string {
+	const { search, softCancellations, receivedAt, acknowledged, aliveUntil } = row;
+	const owed = UPSTREAMS.filter((by) => row.at[by].replacementPending);
 	return (
 		`{"search":${quoted(search)},"soft":${softCancellations},"receivedAt":${receivedAt},` +
-		`"owed":${listed(owed)},"holders":${listed(holders)},` +
+		`"owed":${listed(owed)},"holders":${listed(holdersOf(row))},` +
 		// What is on disk without this is acknowledged.
 		`${acknowledged ? "" : '"unacknowledged":true,'}"aliveUntil":${aliveUntil}}`
 	);
@@ -118,76 +112,97 @@ function listed(names: readonly UpstreamName[]): string {
 	return names.length === 0 ? "[]" : `["${names.join('","')}"]`;
 }
 
+/** What {@link openText} writes. */
+interface StoredOpen {
+	readonly search: string;
+	readonly soft: boolean;
+	readonly receivedAt: number;
+	readonly aliveUntil: number;
+	readonly owed: readonly UpstreamName[];
+	readonly holders: readonly UpstreamName[];
+	readonly unacknowledged?: true;
+}
+
+/** What {@link stateText} writes. */
+interface Stored extends Pick<Row, "from" | "path" | "address"> {
+	readonly nonce: string;
+	readonly open?: StoredOpen;
+	readonly ending?: Ending;
+	readonly endedAt?: number;
+	readonly untold?: readonly UpstreamName[];
+}
+
+// Checked by hand: there may be hundreds of thousands at a start, and a schema takes five times as long.
+function isStored(read: unknown): read is Stored {
+	const { from, nonce, path, address, open, ending, endedAt, untold } = (read ?? {}) as Partial<Stored>;
+	return (
+		areTexts(from, nonce, address) &&
+		BOOST_PATHS.some((one) => one === path) &&
+		(open === undefined || isStoredOpen(open)) &&
+		(ending === undefined
+			? open !== undefined
+			: ENDINGS.includes(ending) && typeof endedAt === "number" && areNames(untold))
+	);
+}
+
+function isStoredOpen(read: unknown): boolean {
+	const { search, soft, receivedAt, aliveUntil, owed, holders } = (read ?? {}) as Partial<StoredOpen>;
+	const areTimes = typeof receivedAt === "number" && typeof aliveUntil === "number";
+	return areTexts(search) && typeof soft === "boolean" && areTimes && areNames(owed) && areNames(holders);
+}
+
+function areTexts(...values: readonly unknown[]): boolean {
+	return values.every((one) => typeof one === "string");
+}
+
+function areNames(value: unknown): boolean {
+	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
+}
+
 /** Throws anything where it is not what {@link stateText} writes. */
-function stateOf(hash: string, text: string): KeptState {
+function rowOf(hash: string, text: string, bytes: number): Row {
 	const read: unknown = JSON.parse(text);
-	const { from, nonce, path, address, open, ending, endedAt, untold } = fieldsOf(read);
-	const both = {
+	if (!isStored(read)) throw new TypeError("not what was written");
+	const { from, nonce, path, address, open, ending, endedAt, untold = [] } = read;
+	const isOver = ending !== undefined;
+	// Without its bytes a mined one can't be live again.
+	const part = isOver && bytes === 0 ? undefined : open;
+	return {
 		hash,
-		from: textOf(from),
-		nonce: BigInt(textOf(nonce)),
-		path: oneOf(BOOST_PATHS, path),
-		address: textOf(address),
+		from,
+		nonce: BigInt(nonce),
+		path,
+		address,
+		search: part?.search ?? "",
+		softCancellations: part?.soft ?? false,
+		receivedAt: part?.receivedAt ?? 0,
+		aliveUntil: part?.aliveUntil ?? 0,
+		acknowledged: part?.unacknowledged === undefined,
+		bytes: part === undefined ? 0 : bytes,
+		requests: 0,
+		desired: ending ?? "live",
+		endedAt: endedAt ?? 0,
+		at: standingsOf(part?.owed ?? [], part?.holders ?? [], untold),
+		notes: newNotes(0),
 	};
-	const part = open === undefined ? null : fieldsOf(open);
-	const entry: KeptEntry | null =
-		part === null
-			? null
-			: {
-					...both,
-					search: textOf(part.search),
-					softCancellations: flagOf(part.soft),
-					receivedAt: numberOf(part.receivedAt),
-					owed: namesOf(part.owed),
-					holders: namesOf(part.holders),
-					underWay: false,
-					acknowledged: part.unacknowledged === undefined,
-					isSettled: true,
-					aliveUntil: numberOf(part.aliveUntil),
-					bytes: 0,
-				};
-	if (ending !== undefined) {
-		const ended = {
-			...both,
-			ending: oneOf(ENDINGS, ending),
-			endedAt: numberOf(endedAt),
-			untold: namesOf(untold),
-		};
-		return { kind: "ended", ended, was: entry };
-	}
-	if (entry === null) throw new TypeError("neither open nor ended");
-	return { kind: "open", entry };
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-	if (typeof value !== "object" || value === null) throw new TypeError("no object");
-	return value as Readonly<Record<string, unknown>>;
-}
-
-function textOf(value: unknown): string {
-	if (typeof value !== "string") throw new TypeError("no text");
-	return value;
-}
-
-function numberOf(value: unknown): number {
-	if (typeof value !== "number") throw new TypeError("no number");
-	return value;
-}
-
-function flagOf(value: unknown): boolean {
-	if (typeof value !== "boolean") throw new TypeError("no flag");
-	return value;
-}
-
-function oneOf<T>(values: readonly T[], value: unknown): T {
-	const found = values.find((one) => one === value);
-	if (found === undefined) throw new TypeError("no such value");
-	return found;
-}
-
-function namesOf(value: unknown): readonly UpstreamName[] {
-	if (!Array.isArray(value)) throw new TypeError("no list");
-	return value.map((one) => oneOf(UPSTREAMS, one));
+/** The process before may have ended before the fallback's verdict on what another one had too: it gets it once more. */
+function standingsOf(
+	owed: readonly UpstreamName[],
+	holders: readonly UpstreamName[],
+	untold: readonly UpstreamName[],
+): Row["at"] {
+	const standing = (by: UpstreamName): Standing => {
+		const isHolder = holders.includes(by);
+		const isSure = by === "relay" || holders.length === 1;
+		const presence = !isHolder ? "absent" : isSure ? "has" : "maybe";
+		const [replacementPending, cancelPending] = [owed.includes(by), untold.includes(by)];
+		if (replacementPending || cancelPending || presence === "maybe")
+			return { ...ABSENT, presence, replacementPending, cancelPending };
+		return isHolder ? HAS : ABSENT;
+	};
+	return standings(standing("relay"), standing("fallback"));
 }
 
 function readable<T>(key: string, read: () => T): T {

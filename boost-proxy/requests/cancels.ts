@@ -1,28 +1,47 @@
-// eth_cancelTransaction: a hash and who asks come in, true goes out once every holder that can be reached has taken it
-// back and the journal knows. Who may is our relay's to say while it is well, else the same rule with the journal's
-// address.
+// Takes transactions back, by their hash or by a soft cancel (a self-transfer of a nonce that allows it). While that is
+// under way nobody hands them over; what was taken back anywhere never is again, and holders that could not be told are told
+// by the reconciler.
 
-import { isWebPage } from "../../shared/http/webPage.ts";
+import { type DecodedTransaction, isSelfTransfer } from "../../shared/ethereum/transaction.ts";
+import { isWebPage } from "../../shared/http/clientIdentity.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { OpenEntry } from "../domain/journalEntry.ts";
-import type { Handover, Journal, Upstream, Upstreams } from "../domain/ports.ts";
+import {
+	type BoostPath,
+	type Delivery,
+	UPSTREAMS,
+	type UpstreamName,
+	type WireVerdict,
+} from "../domain/delivery.ts";
+import type { Call, Rows, Upstream, Upstreams } from "../domain/ports.ts";
 import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { RequestState } from "../domain/request.ts";
+import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
-import { notPending, type Told, takeBack } from "./takingBack.ts";
 
 export interface CancelsDependencies {
-	readonly journal: Journal;
+	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
-	readonly handover: Handover;
 	/** Whether our relay believes who we say asks; otherwise it would take all our clients for one. */
 	readonly relayKnowsClient: () => boolean;
 }
 
-const METHOD = "eth_cancelTransaction";
+/**
+ * What one holder said: `told`, it has taken it back; `out`, it heard nothing; `unsure`, it may have heard; `rejected`
+ * by a verdict; `cannot`, it knows no way.
+ */
+type Told =
+	| { readonly kind: "told" | "out" | "unsure" }
+	| { readonly kind: "rejected"; readonly error: WireVerdict }
+	| { readonly kind: "cannot"; readonly why: RpcError };
 
-/** Takes transactions back by their hash. */
+const METHOD = "eth_cancelTransaction";
+/** One that is out may hear of it all the same, but is not waited for long, in ms. */
+const OUT_MS = 500;
+const NOT_PENDING = "transaction not found or no longer pending";
+const REFUSED = { code: -32000, message: NOT_PENDING };
+
+/** Takes transactions back. */
 export class Cancels {
 	readonly #dependencies: CancelsDependencies;
 
@@ -31,62 +50,150 @@ export class Cancels {
 	}
 
 	/**
-	 * Takes `hash` back. Throws RpcError `rejected` where it is not pending or the client may not, `unavailable` where no
-	 * holder can be reached.
+	 * Takes `hash` back: who may is our relay's to say while it is well, else the same rule with the row's address. Throws
+	 * RpcError `rejected` where it is not pending or the client may not, `unavailable` where no holder can be reached.
 	 */
 	async cancel(hash: string, state: RequestState): Promise<true> {
-		const { journal, upstreams, relayKnowsClient } = this.#dependencies;
-		const entry = journal.get(hash);
-		const may = mayCancel(entry ?? journal.ended(hash), state);
-		if (entry === null) {
-			const ended = journal.ended(hash);
-			if (ended === null || !may) return this.#unknown(hash, state);
+		const { rows, upstreams, relayKnowsClient } = this.#dependencies;
+		const row = rows.get(hash);
+		const may = mayCancel(row, state);
+		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
+		if (!isLive(row)) {
 			state.trail.answeredBy.add("journal");
-			if (ended.ending === "cancelled") return true;
+			if (row.desired === "cancelled") return true;
 			throw notPending();
 		}
 		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isOut;
-		const relayHolds = entry.holders.includes("relay");
-		if (!may && !(relayJudges && relayHolds)) throw notPending();
-		const tell = (upstream: Upstream) => this.#tell(upstream, entry, state, may);
-		await takeBack([entry], tell, may, this.#dependencies);
+		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
+		await this.#takeBack([row], (upstream) => this.#tell(upstream, row, state, may), may);
 		return true;
 	}
 
-	/** What the journal does not hold may be our relay's all the same: submitted there, or on another path. */
+	/** Whether `tx` is a soft cancel of what is live of its nonce. */
+	isSoft(tx: DecodedTransaction, siblings: readonly Row[]): boolean {
+		return siblings.some(({ softCancellations }) => softCancellations) && isSelfTransfer(tx);
+	}
+
+	/** Takes `siblings` back by `tx`, which goes only to who holds them, in a form that is free there, and is never kept. */
+	async soft(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): Promise<void> {
+		const { rows } = this.#dependencies;
+		try {
+			await this.#takeBack(siblings, (upstream) => this.#tellSoftly(tx, siblings, upstream, state), true);
+		} finally {
+			// The same bytes again are answered with their hash, as long as they would mean nothing or a payment.
+			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
+				const { hash, from, nonce } = tx;
+				const { path, asker } = state;
+				const own = { hash, from, nonce, path, address: asker.address };
+				await rows.end(own, "cancelled").catch(() => {});
+			}
+		}
+	}
+
+	/**
+	 * Tells each holder of `taken` (of one sender and nonce), our relay first, and ends them where one has taken them back
+	 * or may have; `byRight`, where the client may end them himself, also where nobody who holds them can be reached: then
+	 * they are told as soon as they can. Resolves when that is on disk and at least one was told, or nobody holds them. Throws
+	 * the verdict where all that answered refused, else RpcError `unavailable` with the reason.
+	 */
+	async #takeBack(
+		taken: readonly Row[],
+		tell: (upstream: Upstream) => Promise<Told>,
+		byRight: boolean,
+	): Promise<void> {
+		const { rows, upstreams } = this.#dependencies;
+		const change = (how: (row: Row) => Row): void => {
+			for (const { hash } of taken) rows.change(hash, how).catch(() => {});
+		};
+		change((row) => underWay(row, true));
+		try {
+			const answers = new Map<UpstreamName, Told>();
+			const isHeldBy = (name: UpstreamName) =>
+				taken.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
+			// While one is told the other may become a holder: who is asked first is looked at again.
+			for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {
+				if (upstream === null || answers.has(upstream.name) || !isHeldBy(upstream.name)) continue;
+				answers.set(upstream.name, await tell(upstream));
+			}
+			const named = (...kinds: readonly Told["kind"][]): readonly UpstreamName[] =>
+				[...answers].flatMap(([name, one]) => (kinds.includes(one.kind) ? [name] : []));
+			const told = named("told");
+			if (named("cannot").length > 0) {
+				// It lives on there alone: whoever has taken it back does not get it again.
+				for (const name of told) change((row) => abandonedBy(row, name));
+			} else if (
+				told.length > 0 ||
+				named("unsure").length > 0 ||
+				(byRight && named("rejected").length === 0)
+			) {
+				const unasked = UPSTREAMS.filter((name) => isHeldBy(name) && !answers.has(name));
+				const notify = [...named("out", "unsure"), ...unasked];
+				await Promise.allSettled(taken.map((row) => rows.end(row, "cancelled", notify)));
+			}
+			const failure = failureOf(
+				[...answers.values()],
+				told.length > 0 || (byRight && answers.size === 0),
+				byRight,
+			);
+			if (failure !== null) throw failure;
+		} finally {
+			change((row) => underWay(row, false));
+		}
+	}
+
+	/** What is not known here may be our relay's all the same: submitted there, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
 		if (!relayKnowsClient() && state.asker.signer === null) throw notPending();
-		const told = await this.#askRelay(upstreams.relay, hash, state);
+		const call = { method: METHOD, params: [hash] };
+		const told = await this.#ask(upstreams.relay, call, state.path, state);
 		if (told.kind === "told") return true;
 		if (told.kind === "rejected") throw verdictError(told.error);
 		throw unavailable("the relay is out, and the journal does not hold it");
 	}
 
-	async #tell(upstream: Upstream, entry: OpenEntry, state: RequestState, may: boolean): Promise<Told> {
-		if (upstream.dialect === null) {
-			const told = await this.#askRelay(upstream, entry.hash, state);
-			if (told.kind === "rejected" && may && (await this.#hasLost(upstream, entry, state)))
-				return { kind: "told" };
-			// A stranger who may by the relay's word alone ends nothing without that word.
-			return told.kind === "unsure" && !may ? { kind: "out" } : told;
-		}
+	async #tell(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Told> {
+		const { dialect } = upstream;
 		// Our relay has refused him, or does not hold it: a stranger gets no further.
-		if (!may) return { kind: "out" };
-		const { cancelMethod } = upstream.dialect;
-		if (cancelMethod === null) return { kind: "cannot", why: heldByFallback(entry) };
-		const call = { method: cancelMethod, params: [entry.hash] };
-		const { asker, trail } = state;
-		const options = { ...this.#reach(upstream, state), asker, trail, path: entry.path };
-		const answer = await upstream.call(call, options);
-		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
-		trail.answeredBy.add(upstream.name);
-		if (!answer.ok) return { kind: "rejected", error: answer.error };
-		return answer.result === true ? { kind: "told" } : { kind: "rejected", error: REFUSED };
+		if (dialect !== null && !may) return { kind: "out" };
+		const method = dialect === null ? METHOD : dialect.cancelMethod;
+		if (method === null) {
+			const why = `held by the fallback: send a self-transfer with nonce ${row.nonce}`;
+			return { kind: "cannot", why: new RpcError("rejected", why) };
+		}
+		const path = dialect === null ? state.path : row.path;
+		const told = await this.#ask(upstream, { method, params: [row.hash] }, path, state);
+		if (dialect !== null) return told;
+		if (told.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
+			return { kind: "told" };
+		// A stranger who may by the relay's word alone ends nothing without that word.
+		return told.kind === "unsure" && !may ? { kind: "out" } : told;
+	}
+
+	async #tellSoftly(
+		tx: DecodedTransaction,
+		siblings: readonly Row[],
+		upstream: Upstream,
+		state: RequestState,
+	): Promise<Told> {
+		if (upstream.breaker.isOut) return { kind: "out" };
+		const { asker, trail, whole } = state;
+		if (upstream.dialect?.softCancels === false) {
+			return { kind: "cannot", why: unavailable("the fallback holds it and knows no cancel without cost") };
+		}
+		// To a fallback as the earlier one came: with the flag that makes it free.
+		const place = upstream.dialect === null ? state : siblings.find((one) => one.softCancellations);
+		if (place === undefined) return { kind: "out" };
+		const { path, search } = place;
+		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
+		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
+		const told = toldBy(await upstream.deliver(sendable, { deadlineMs, asker, trail, whole }));
+		if (told.kind === "told" || told.kind === "rejected") trail.answeredBy.add(upstream.name);
+		return told;
 	}
 
 	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
-	async #hasLost(relay: Upstream, { hash }: OpenEntry, state: RequestState): Promise<boolean> {
+	async #hasLost(relay: Upstream, { hash }: Row, state: RequestState): Promise<boolean> {
 		const { asker, trail } = state;
 		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), asker, trail });
 		return relayStages(answer)?.[0]?.stage === null;
@@ -100,33 +207,48 @@ export class Cancels {
 			: { deadlineMs, anyway: false };
 	}
 
-	async #askRelay(relay: Upstream, hash: string, state: RequestState): Promise<Told> {
-		const { asker, trail, whole, path } = state;
-		const call = { method: METHOD, params: [hash] };
-		const options = { ...this.#reach(relay, state), asker, trail, whole, path };
-		const answer = await relay.call(call, options);
+	async #ask(upstream: Upstream, call: Call, path: BoostPath, state: RequestState): Promise<Told> {
+		const { asker, trail, whole } = state;
+		const options = { ...this.#reach(upstream, state), asker, trail, whole, path };
+		const answer = await upstream.call(call, options);
 		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
-		trail.answeredBy.add("relay");
+		trail.answeredBy.add(upstream.name);
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
-		return { kind: "told" };
+		const isTaken = upstream.dialect === null || answer.result === true;
+		return isTaken ? { kind: "told" } : { kind: "rejected", error: REFUSED };
 	}
 }
 
-/** One that is out may hear of it all the same, but is not waited for long, in ms. */
-const OUT_MS = 500;
-
-const REFUSED = { code: -32000, message: "transaction not found or no longer pending" };
-
-/** The relay's own rule, by the network address in the journal or the sender's signature. */
-function mayCancel(
-	owner: { readonly from: string; readonly address: string } | null,
-	{ asker }: RequestState,
-): boolean {
-	if (owner === null) return false;
-	if (asker.signer === owner.from) return true;
-	return !isWebPage(asker.origin) && asker.address !== "unknown" && asker.address === owner.address;
+/** What a delivery of the cancelling transaction says. */
+function toldBy(delivery: Delivery | null): Told {
+	if (delivery === null) return { kind: "out" };
+	if (delivery.kind === "acknowledged") return { kind: "told" };
+	if (delivery.kind === "rejected") return { kind: "rejected", error: delivery.error };
+	return { kind: delivery.sent ? "unsure" : "out" };
 }
 
-function heldByFallback({ nonce }: OpenEntry): RpcError {
-	return new RpcError("rejected", `held by the fallback: send a self-transfer with nonce ${nonce}`);
+/** One that knows no way may still have it mined: that is said even where the other one was told. */
+function failureOf(answers: readonly Told[], told: boolean, byRight: boolean): Error | null {
+	for (const one of answers) if (one.kind === "cannot") return one.why;
+	if (told) return null;
+	for (const one of answers) {
+		if (one.kind === "rejected") return verdictError(one.error);
+	}
+	return unavailable(
+		byRight || answers.some(({ kind }) => kind === "unsure")
+			? "who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible"
+			: "who holds it is out",
+	);
+}
+
+/** The relay's own rule, by the network address in the row or the sender's signature. */
+function mayCancel(row: Row | null, { asker }: RequestState): boolean {
+	if (row === null) return false;
+	if (asker.signer === row.from) return true;
+	return !isWebPage(asker.origin) && asker.address !== "unknown" && asker.address === row.address;
+}
+
+/** The answer where a hash is nothing that this client may take back. */
+function notPending(): RpcError {
+	return new RpcError("rejected", NOT_PENDING);
 }

@@ -1,13 +1,12 @@
-// Ordered attempts under one budget, by delivery state: a transaction or a read comes in, what the first upstream said
-// that gave a verdict goes out, and who may have it besides. It keeps nothing and chooses no order.
+// Ordered attempts under one budget, by delivery state: the first upstream that gives a verdict is the answer. It keeps
+// nothing and chooses no order.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { type Delivery, mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
+import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
-import { attemptMs } from "./budget.ts";
 
 /**
  * Whether an upstream has a transaction on which it gave no verdict. `absent`: no byte left, or it said that it does not.
@@ -60,8 +59,6 @@ export class Failover {
 		state: RequestState,
 		tell: (by: UpstreamName, tried: Tried) => void,
 		before: (upstream: Upstream) => Promise<boolean>,
-		/** Whether the next one can take it where submissions alone hang at this one. */
-		mayOverflow: () => boolean,
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
@@ -73,13 +70,12 @@ export class Failover {
 				tell(upstream.name, "absent");
 				continue;
 			}
-			const overflows = others && upstream.breaker.isChoked && mayOverflow();
-			const delivery = overflows ? null : await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
+			const delivery = await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
 			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
 				trail.answeredBy.add(upstream.name);
-				return { ...delivery, by: upstream.name };
+				return { by: upstream.name, ...delivery };
 			}
-			tell(upstream.name, stateOf(delivery));
+			tell(upstream.name, delivery !== null && mayHave(delivery) ? "doubtful" : "absent");
 			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
 		return { kind: "nobody", error };
@@ -149,7 +145,30 @@ export function unavailable(why: string): RpcError {
 	return new RpcError("unavailable", `no relay available: ${why}`);
 }
 
-/** How far it is known of an upstream that gave no acknowledgement whether it has it. */
-export function stateOf(delivery: Delivery | null): Tried {
-	return delivery !== null && mayHave(delivery) ? "doubtful" : "absent";
+/** Of the whole, what the first of two upstreams gets of a submission at most. */
+const SHARE = 0.4;
+/** What each upstream gets at least, in ms, where the budget is long enough for two of it. */
+const FLOOR_MS = 1_000;
+/** What is left for the other one when the first has had its share of a read, in ms. */
+const READ_RESERVE = 0.2;
+
+/** What a submission to the first of two upstreams may take, in ms, with a total of `budgetMs`. */
+export function submissionShareMs(budgetMs: number): number {
+	return Math.max(budgetMs * SHARE, Math.min(FLOOR_MS, budgetMs / 2));
+}
+
+/**
+ * The deadline of one attempt in ms, 0 where there is no time: `leftMs` of `budgetMs` are left. With `others` to come a
+ * submission gets its share; the last one gets all.
+ */
+export function attemptMs(
+	kind: "read" | "submission",
+	budgetMs: number,
+	leftMs: number,
+	others: boolean,
+): number {
+	if (leftMs <= 0) return 0;
+	if (!others) return leftMs;
+	if (kind === "read") return leftMs * (1 - READ_RESERVE);
+	return Math.min(submissionShareMs(budgetMs), Math.max(leftMs - FLOOR_MS, leftMs / 2));
 }

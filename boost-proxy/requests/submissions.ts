@@ -1,6 +1,6 @@
-// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and the journal holds it. Which
+// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. Which
 // upstream is asked first, and what the transaction means for those before it, is decided here; attempts are failover.ts's,
-// soft cancels softCancels.ts's.
+// and whatever is left to do afterwards is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -9,11 +9,21 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
-import { isFinal, type OpenEntry } from "../domain/journalEntry.ts";
-import type { Handover, Journal, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Rows, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
+import {
+	has,
+	holdersOf,
+	isFinal,
+	isHolder,
+	mayHaveIt,
+	notHeld,
+	type Row,
+	replacementDelivered,
+	settled,
+} from "../domain/row.ts";
+import type { Cancels } from "./cancels.ts";
 import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
-import type { SoftCancels } from "./softCancels.ts";
 
 /** A transaction that was taken. */
 export interface Submitted {
@@ -27,11 +37,10 @@ export const SUBMISSION_OUTCOMES = ["acknowledged", "known", "cancels", "rejecte
 export type SubmissionOutcome = (typeof SUBMISSION_OUTCOMES)[number];
 
 export interface SubmissionsDependencies {
-	readonly journal: Journal;
+	readonly rows: Rows;
 	readonly upstreams: Upstreams;
 	readonly failover: Failover;
-	readonly softCancels: SoftCancels;
-	readonly handover: Handover;
+	readonly cancels: Cancels;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onOutcome?: (path: string, outcome: SubmissionOutcome) => void;
@@ -96,17 +105,17 @@ export class Submissions {
 	}
 
 	async #inTurn(tx: DecodedTransaction, softCancellations: boolean, state: RequestState): Promise<Submitted> {
-		const { journal, softCancels } = this.#dependencies;
-		const ended = journal.ended(tx.hash);
+		const { rows, cancels } = this.#dependencies;
+		const known = rows.get(tx.hash);
 		// What the user ended is not revived by the same bytes, and what was mined is done.
-		if (isFinal(ended)) {
+		if (known !== null && isFinal(known)) {
 			state.trail.answeredBy.add("journal");
 			this.#note(state, "known");
-			return { tx, cancels: ended.ending === "cancelled" };
+			return { tx, cancels: known.desired === "cancelled" };
 		}
-		const siblings = journal.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
-		if (softCancels.isOne(tx, siblings)) {
-			await softCancels.take(tx, siblings, state);
+		const siblings = rows.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
+		if (cancels.isSoft(tx, siblings)) {
+			await cancels.soft(tx, siblings, state);
 			this.#note(state, "cancels");
 			return { tx, cancels: true };
 		}
@@ -116,109 +125,108 @@ export class Submissions {
 
 	async #send(
 		tx: DecodedTransaction,
-		siblings: readonly OpenEntry[],
+		siblings: readonly Row[],
 		softCancellations: boolean,
 		state: RequestState,
 	): Promise<void> {
-		const { journal, failover, clock } = this.#dependencies;
+		const { rows, failover, clock } = this.#dependencies;
 		const { path, search, asker } = state;
 		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const order = this.#order(tx, siblings, state);
 		const [first] = order;
 		if (first === undefined) throw this.#nobody(state, null);
-		const earlier = journal.get(tx.hash);
-		const entry = {
-			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
+		const earlier = rows.live(tx.hash);
+		const row = {
 			address: asker.address,
 			receivedAt: clock.now(),
-			owed: [...new Set(siblings.flatMap(({ holders }) => holders))],
+			replacesAt: siblings.flatMap(holdersOf),
+			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
 		};
 		// What could not be written down is not sent either.
-		const refusal = journal.refusal(entry);
+		const refusal = rows.refusal(row);
 		if (refusal !== null) throw this.#noRoom(state, refusal);
-		const written = journal.add(entry, first.name).catch(() => false);
+		const isNew = earlier?.acknowledged !== true;
+		const written = rows.add(row, first.name).catch(() => false);
+		// One that was acknowledged before stays so, whatever becomes of this request.
+		const settle = (acknowledged: boolean, change = (one: Row) => one) =>
+			rows.change(tx.hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
+		const isAbsentAt = (by: UpstreamName): void => {
+			if (earlier === null || !isHolder(earlier.at[by])) this.#change(tx.hash, (one) => notHeld(one, by));
+		};
 		// Nobody waits for it where the transaction is refused.
 		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
-			if (tried === "doubtful") this.#keep(journal.held(tx.hash, by));
-			else if (earlier?.holders.includes(by) !== true) this.#keep(journal.notHeld(tx.hash, by));
+			if (tried === "doubtful") this.#change(tx.hash, (one) => mayHaveIt(one, by));
+			else isAbsentAt(by);
 		};
-		const before = async (upstream: Upstream): Promise<boolean> => {
+		const shouldSend = async (upstream: Upstream): Promise<boolean> => {
 			await this.#bringLower(tx, upstream, state);
 			// Its user may have ended it meanwhile: then it goes nowhere any more.
-			return !isFinal(journal.ended(tx.hash));
+			const now = rows.get(tx.hash);
+			return now === null || !isFinal(now);
 		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, before, () => this.#mayOverflow(tx));
+			delivered = await failover.deliver(sendable, order, state, tell, shouldSend);
 		} catch (thrown) {
-			this.#keep(journal.settle(tx.hash, earlier?.acknowledged ?? false));
+			settle(false).catch(() => {});
 			throw thrown;
 		}
-		if (delivered.kind === "acknowledged") {
-			await this.#acknowledged(tx, siblings, delivered.by, written);
-			this.#note(state, "acknowledged");
-			return;
+		switch (delivered.kind) {
+			case "acknowledged":
+				await this.#acknowledged(tx, siblings, delivered.by, written, settle);
+				this.#note(state, "acknowledged");
+				return;
+			case "stopped":
+				settle(true).catch(() => {});
+				this.#note(state, "known");
+				return;
+			case "rejected":
+				isAbsentAt(delivered.by);
+				await this.#inTime(settle(false));
+				this.#note(state, "rejected");
+				throw verdictError(delivered.error);
+			default:
+				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
+				await this.#inTime(settle(false));
+				throw this.#nobody(state, delivered.error);
 		}
-		if (delivered.kind === "stopped") {
-			// Who may have it is to hear of its end.
-			this.#dependencies.handover.wake();
-			this.#note(state, "known");
-			return;
-		}
-		if (delivered.kind === "rejected") {
-			if (earlier?.holders.includes(delivered.by) !== true) {
-				this.#keep(journal.notHeld(tx.hash, delivered.by));
-			}
-			await this.#unwritten(tx.hash, earlier);
-			this.#note(state, "rejected");
-			throw verdictError(delivered.error);
-		}
-		await this.#unwritten(tx.hash, earlier);
-		throw this.#nobody(state, delivered.error);
 	}
 
 	/** What must be on disk before its client hears of it. */
 	async #acknowledged(
 		tx: DecodedTransaction,
-		siblings: readonly OpenEntry[],
+		siblings: readonly Row[],
 		by: UpstreamName,
-		written: Promise<boolean>,
+		written: Promise<unknown>,
+		settle: (acknowledged: boolean, change: (row: Row) => Row) => Promise<void>,
 	): Promise<void> {
-		const { journal, handover, log } = this.#dependencies;
-		const writes: Promise<unknown>[] = [written, journal.held(tx.hash, by)];
-		if (siblings.length > 0) {
-			writes.push(journal.paid(tx.hash, by));
-			for (const { hash, holders } of siblings) {
-				const others = holders.filter((name) => name !== by);
-				writes.push(journal.end(hash, "replaced", others));
-			}
-		}
-		this.#keep(journal.settle(tx.hash, true));
+		const { rows, log } = this.#dependencies;
+		const acknowledged = settle(true, (one) => replacementDelivered(has(one, by), by));
+		const replaced = siblings.map((sibling) => {
+			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
+			return rows.end(sibling, "replaced", others);
+		});
 		// The relay's word is enough where the journal fails, or takes too long.
-		const inTime = await this.#ended(Promise.allSettled(writes), JOURNAL_MS);
-		if (!inTime || !journal.isDurable || journal.get(tx.hash) === null) {
+		const inTime = await this.#inTime(Promise.allSettled([written, acknowledged, ...replaced]));
+		if (!inTime || !rows.isDurable || rows.live(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
-		if (siblings.length > 0 || journal.get(tx.hash) === null) handover.wake();
 	}
 
-	/** What was refused must not be on disk as taken when its client hears of that: a restart would send it again. */
-	async #unwritten(hash: string, earlier: OpenEntry | null): Promise<void> {
-		const settled = this.#dependencies.journal.settle(hash, earlier?.acknowledged ?? false);
-		await this.#ended(
-			settled.catch(() => {}),
-			JOURNAL_MS,
-		);
+	/** Whether the journal's `work` ended in time. */
+	#inTime(work: Promise<unknown>): Promise<boolean> {
+		return this.#ended(work, JOURNAL_MS);
 	}
 
-	/** Whether `work`, which never rejects, ended within `ms`. */
+	/** Whether `work` ended within `ms`, well or not. */
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return new Promise((resolve) => {
 			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			void work.then(() => {
+			const done = (): void => {
 				timer.cancel();
 				resolve(true);
-			});
+			};
+			work.then(done, done);
 		});
 	}
 
@@ -226,43 +234,34 @@ export class Submissions {
 	 * Who is asked, in order: the relay first, unless the fallback alone has the account's nonce or what stands before
 	 * it, so that an account does not flip between the two.
 	 */
-	#order(tx: DecodedTransaction, siblings: readonly OpenEntry[], state: RequestState): readonly Upstream[] {
-		const { journal, upstreams } = this.#dependencies;
+	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
+		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
-		const only = (name: UpstreamName) => (entry: OpenEntry) =>
-			entry.holders.includes(name) && entry.holders.length === 1;
-		const known = siblings.length > 0 ? siblings : journal.of(tx.from);
-		const elsewhere = known.some(only("fallback")) && !known.some(only("relay"));
+		const only = (name: UpstreamName, other: UpstreamName) => (row: Row) =>
+			isHolder(row.at[name]) && !isHolder(row.at[other]);
+		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
+		const elsewhere = known.some(only("fallback", "relay")) && !known.some(only("relay", "fallback"));
 		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
-	}
-
-	/** Whether the fallback has what the relay has of the account, or can be brought it as what stands before. */
-	#mayOverflow(tx: DecodedTransaction): boolean {
-		const { journal, upstreams } = this.#dependencies;
-		const { fallback } = upstreams;
-		if (fallback === null) return false;
-		const isThere = ({ hash, holders }: OpenEntry) => hash === tx.hash || holders.includes("fallback");
-		return journal.of(tx.from).every((entry) => isThere(entry) || canBring(entry, tx, fallback));
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
 	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
-		const { journal, failover, upstreams } = this.#dependencies;
-		if (upstream.name !== "fallback" || upstream.breaker.isOut) return;
-		for (const entry of journal.of(tx.from)) {
-			if (entry.holders.includes(upstream.name) || !canBring(entry, tx, upstream)) continue;
-			if (!upstreams.relay.breaker.isOut && !upstreams.relay.breaker.isChoked) continue;
-			const raw = await journal.raw(entry.hash).catch(() => null);
-			if (raw === null || journal.get(entry.hash) === null) continue;
-			const { hash, from, path, search } = entry;
+		const { rows, failover, upstreams } = this.#dependencies;
+		const { name } = upstream;
+		if (name !== "fallback" || upstream.breaker.isOut) return;
+		for (const row of rows.of(tx.from)) {
+			if (isHolder(row.at[name]) || !canBring(row, tx, upstream)) continue;
+			if (!upstreams.relay.breaker.isOut) continue;
+			const raw = await rows.raw(row.hash).catch(() => null);
+			if (raw === null || rows.live(row.hash) === null) continue;
+			const { hash, from, path, search } = row;
 			const deadlineMs = failover.leftMs(state) / 4;
 			const sendable = { hash, from, raw, path, search };
 			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
-			this.#keep(journal.held(hash, upstream.name));
-			// It may have ended meanwhile, and whoever has it now is to hear of that.
-			if (journal.get(hash) === null) this.#dependencies.handover.wake();
+			const isSure = delivery.kind === "acknowledged";
+			this.#change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
 		}
 	}
 
@@ -288,8 +287,8 @@ export class Submissions {
 	}
 
 	/** The journal says itself where it fails, and goes on in memory. */
-	#keep(write: Promise<unknown>): void {
-		write.catch(() => {});
+	#change(hash: string, change: (row: Row) => Row): void {
+		this.#dependencies.rows.change(hash, change).catch(() => {});
 	}
 
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
@@ -297,10 +296,10 @@ export class Submissions {
 	}
 }
 
-/** Whether `entry` stands before `tx`, and `upstream` may be brought it. */
-function canBring(entry: OpenEntry, tx: DecodedTransaction, upstream: Upstream): boolean {
-	const isBefore = entry.nonce < tx.nonce && entry.acknowledged && !entry.underWay;
-	return isBefore && upstream.refusal(entry.path) === null;
+/** Whether `row` stands before `tx`, and `upstream` may be brought it. */
+function canBring(row: Row, tx: DecodedTransaction, upstream: Upstream): boolean {
+	const isBefore = row.nonce < tx.nonce && row.acknowledged && row.requests === 0;
+	return isBefore && upstream.refusal(row.path) === null;
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */

@@ -30,13 +30,26 @@ const IDLE_MS = 30_000;
 /** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
+/** A road whose connections can be left. */
+export interface RenewableRoad extends Road {
+	/**
+	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
+	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
+	 * has accepted may never be read.
+	 */
+	renew(): void;
+}
+
 /** A road over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
-export function createRoad(options: RoadOptions, dependencies: { readonly clock: Clock }): Road {
+export function createRoad(options: RoadOptions, dependencies: { readonly clock: Clock }): RenewableRoad {
 	return new HttpRoad(options, dependencies);
 }
 
-class HttpRoad implements Road {
-	readonly #pool: Pool;
+class HttpRoad implements RenewableRoad {
+	#pool: Pool;
+	/** Those that were left end by themselves. */
+	readonly #pools = new Set<Pool>();
+	readonly #newPool: () => Pool;
 	readonly #url: UpstreamUrl;
 	readonly #clock: Clock;
 	readonly #maxAnswerBytes: number;
@@ -52,31 +65,43 @@ class HttpRoad implements Road {
 		const { authorization } = this.#url;
 		this.#getHeaders = authorization === null ? [] : ["authorization", authorization];
 		this.#postHeaders = ["content-type", "application/json", ...this.#getHeaders];
-		this.#pool = new Pool(this.#url.origin, {
-			connections: options.connections ?? CONNECTIONS,
-			// One request a connection: what ends one must not end another.
-			pipelining: 1,
-			allowH2: false,
-			connect: timedConnector(connectMs, dependencies.clock),
-			keepAliveTimeout: IDLE_MS,
-			keepAliveMaxTimeout: IDLE_MS,
-			// The deadlines are ours, for each request.
-			headersTimeout: 0,
-			bodyTimeout: 0,
-		});
+		this.#newPool = () => {
+			const pool = new Pool(this.#url.origin, {
+				connections: options.connections ?? CONNECTIONS,
+				// One request a connection: what ends one must not end another.
+				pipelining: 1,
+				allowH2: false,
+				connect: timedConnector(connectMs, dependencies.clock),
+				keepAliveTimeout: IDLE_MS,
+				keepAliveMaxTimeout: IDLE_MS,
+				// The deadlines are ours, for each request.
+				headersTimeout: 0,
+				bodyTimeout: 0,
+			});
+			this.#pools.add(pool);
+			return pool;
+		};
+		this.#pool = this.#newPool();
 	}
 
-	post({ target, body, headers, deadlineMs, cut }: Post): Promise<ExchangeResult> {
-		return this.#exchange("POST", target, withMore(this.#postHeaders, headers), body, deadlineMs, cut);
+	post({ target, body, headers, deadlineMs, abort }: Post): Promise<ExchangeResult> {
+		return this.#exchange("POST", target, withMore(this.#postHeaders, headers), body, deadlineMs, abort);
 	}
 
 	get(target: string, deadlineMs: number): Promise<ExchangeResult> {
 		return this.#exchange("GET", target, this.#getHeaders, null, deadlineMs, undefined);
 	}
 
+	renew(): void {
+		if (this.#closed) return;
+		const old = this.#pool;
+		this.#pool = this.#newPool();
+		old.close(() => this.#pools.delete(old));
+	}
+
 	async close(): Promise<void> {
 		this.#closed = true;
-		await this.#pool.destroy();
+		await Promise.all([...this.#pools].map((pool) => pool.destroy()));
 	}
 
 	#exchange(
@@ -85,13 +110,13 @@ class HttpRoad implements Road {
 		headers: string[],
 		body: Buffer | string | null,
 		deadlineMs: number,
-		cut: Post["cut"],
+		abort: Post["abort"],
 	): Promise<ExchangeResult> {
-		if (this.#closed || cut?.isCut === true) return Promise.resolve({ kind: "cut", sent: false });
+		if (this.#closed || abort?.isAborted === true) return Promise.resolve({ kind: "cut", sent: false });
 		if (deadlineMs <= 0) return Promise.resolve({ kind: "failed", fault: "timeout", sent: false });
 		return new Promise((resolve) => {
 			const exchange = new RoadExchange(
-				{ deadlineMs, maxBytes: this.#maxAnswerBytes, cut },
+				{ deadlineMs, maxBytes: this.#maxAnswerBytes, abort },
 				{ clock: this.#clock, isClosed: () => this.#closed, resolve },
 			);
 			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body }, exchange);

@@ -1,9 +1,9 @@
-// One request on a road: what the connection tells of it comes in, and its deadline, and the cut; one result goes out,
+// One request on a road: what the connection tells of it comes in, and its deadline, and the abort; one result goes out,
 // once. It knows whether a byte of the request may have left, and sees to it that none does once the result is out.
 
 import type { Dispatcher } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import type { Cut } from "../domain/breakerPorts.ts";
+import type { Abort } from "../domain/abort.ts";
 import type { ExchangeResult, Fault } from "../domain/delivery.ts";
 
 export interface ExchangeLimits {
@@ -11,7 +11,7 @@ export interface ExchangeLimits {
 	readonly deadlineMs: number;
 	/** Of the answer, at most. */
 	readonly maxBytes: number;
-	readonly cut: Cut | undefined;
+	readonly abort: Abort | undefined;
 }
 
 export interface ExchangeDependencies {
@@ -52,7 +52,7 @@ export class RoadExchange implements Dispatcher.DispatchHandler {
 		this.#timer = dependencies.clock.after(limits.deadlineMs, () =>
 			setImmediate(() => this.#fail("timeout")),
 		);
-		this.#unlisten = limits.cut?.onCut(() => this.#settle({ kind: "cut", sent: this.#sent }));
+		this.#unlisten = limits.abort?.onAbort(() => this.#settle({ kind: "cut", sent: this.#sent }));
 	}
 
 	onRequestStart(controller: Controller): void {

@@ -3,7 +3,8 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { Attempted, Breaker, Cut } from "../domain/breakerPorts.ts";
+import type { Abort } from "../domain/abort.ts";
+import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
 import type { Dialect } from "../domain/dialect.ts";
 import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
@@ -86,12 +87,12 @@ export class HttpUpstream implements Upstream {
 		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run("submission", async (cut) => {
+		const ran = await this.breaker.run("submission", async (abort) => {
 			if (trail !== undefined) {
 				trail.attempts += 1;
 				for (const name of dropped) trail.dropped.add(name);
 			}
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), cut });
+			const exchange = await road.post({ target, body, headers, deadlineMs: left(), abort });
 			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
 			const outcome = deliveryOutcome(delivery);
 			this.#dependencies.onAttempt?.("submission", outcome);
@@ -118,14 +119,14 @@ export class HttpUpstream implements Upstream {
 		const { road, target } = this.#place(roads, path, search);
 		const headers = this.#headers(asker, asCame);
 		const left = this.#leftOf(deadlineMs);
-		const attempt = async (cut?: Cut) => {
+		const attempt = async (abort?: Abort) => {
 			if (trail !== undefined) trail.attempts += 1;
-			const more = cut === undefined ? {} : { cut };
+			const more = abort === undefined ? {} : { abort };
 			const exchange = await road.post({ target, body, headers, deadlineMs: left(), ...more });
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
-			return { outcome, own: !asCame, reading };
+			return { outcome, reading };
 		};
 		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
 		return ran?.reading ?? null;

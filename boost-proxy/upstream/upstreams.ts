@@ -5,16 +5,16 @@ import type { Clock } from "../../shared/clock.ts";
 import type { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Component, sequence } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
-import { createBreaker } from "../breaker/breaker.ts";
-import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../breaker/probes.ts";
 import { type BoostConfig, fallbackRefusals } from "../config.ts";
 import { createFallbackRoads } from "../dialects/fallbackRoads.ts";
 import type { Probe } from "../domain/breakerPorts.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
 import type { Road, Upstreams } from "../domain/ports.ts";
+import { createBreaker } from "../health/breaker.ts";
+import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../health/probes.ts";
 import type { BoostMetrics } from "../metrics.ts";
-import { submissionShareMs } from "../requests/budget.ts";
-import { createRoad } from "./road.ts";
+import { submissionShareMs } from "../requests/failover.ts";
+import { createRoad, type RenewableRoad } from "./road.ts";
 import { HttpUpstream } from "./upstream.ts";
 
 export interface UpstreamsDependencies {
@@ -28,6 +28,8 @@ export interface UpstreamsDependencies {
 	/** A breaker has changed its state. */
 	readonly onChange: () => void;
 }
+
+type Renewable = Pick<RenewableRoad, "renew">;
 
 /** The upstreams and what runs beside them. */
 export interface Links {
@@ -64,9 +66,14 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const fallbackProbeRoads = makeFallbackRoads({ connections: PROBE_CONNECTIONS });
 	const reference = createHeadReference(
 		{ slotMs },
-		{ node, fallback: fallbackProbeRoads?.roads.fast ?? null, clock, log },
+		{ node, fallback: fallbackProbeRoads?.roads.fast.road ?? null, clock, log },
 	);
-	const guard = (name: UpstreamName, probe: Probe) => {
+	let fallback: HttpUpstream | null = null;
+	const guard = (
+		name: UpstreamName,
+		probe: Probe,
+		roads: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
+	) => {
 		const isRelay = name === "relay";
 		const breaker = createBreaker(
 			{
@@ -86,10 +93,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			{
 				...{ probe, clock, log },
 				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
-				onProbe: (word) => metrics.probe({ upstream: name, word }),
+				onProbe: (word) => {
+					if (word !== "ok") roads.probe?.renew();
+					metrics.probe({ upstream: name, word });
+				},
+				// What hangs at a fallback has nowhere else to go.
+				canYield: () => isRelay && fallback !== null && !fallback.breaker.isOut,
 			},
 		);
-		breaker.onChange(onChange);
+		breaker.onChange(() => {
+			if (!breaker.isOut) for (const road of roads.requests) road?.renew();
+			onChange();
+		});
 		return breaker;
 	};
 	const onAttempt = (upstream: UpstreamName) => (kind: "read" | "submission", outcome: string) =>
@@ -100,6 +115,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
 			{ road: relayProbeRoad, reference, clock },
 		),
+		{ probe: relayProbeRoad, requests: [relayRoad, relayReadRoad] },
 	);
 	const relay = new HttpUpstream(
 		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
@@ -137,12 +153,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			component: sequence("upstreams", parts, { log, clock }),
 		};
 	}
-	const probeRoad = fallbackProbeRoads.roads.fast;
+	const { road: probeRoad } = fallbackProbeRoads.roads.fast;
 	const fallbackBreaker = guard(
 		"fallback",
-		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId }, { place: probeRoad }),
+		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId }, { road: probeRoad }),
+		{ probe: fallbackProbeRoads, requests: [fallbackRoads, fallbackReadRoads] },
 	);
-	const fallback = new HttpUpstream(
+	fallback = new HttpUpstream(
 		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
 		{
 			...{ breaker: fallbackBreaker, clock },
@@ -153,10 +170,10 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			onAttempt: onAttempt("fallback"),
 		},
 	);
-	const warmed = BOOST_PATHS.map((path) => fallbackRoads.roads[path]);
+	const warmed = BOOST_PATHS.map((path) => fallbackRoads.roads[path].road);
 	parts.push(
 		life("fallback probe", fallbackBreaker),
-		keepWarm({ everyMs: WARM_MS }, { places: warmed, clock }),
+		keepWarm({ everyMs: WARM_MS }, { roads: warmed, clock }),
 	);
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
 }

@@ -1,10 +1,10 @@
-// The pending nonce of an account: an address comes in, the count of our relay, of the fallback or of the chain, raised
-// over what the journal holds, goes out.
+// The pending nonce of an account. Our relay's count is raised over what boost holds elsewhere, so that a wallet never reuses
+// the nonce of a private transaction.
 
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
-import type { OpenEntry } from "../domain/journalEntry.ts";
 import type { Call, CallResult } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
+import { isHolder, type Row } from "../domain/row.ts";
 import { unavailable } from "../requests/failover.ts";
 import { askFallback, askRelay } from "./asking.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
@@ -13,33 +13,28 @@ const METHOD = "eth_getTransactionCount";
 
 /** See {@link Views.pendingNonce}. */
 export function pendingNonceReader(dependencies: ViewsDependencies): Views["pendingNonce"] {
-	const { journal, upstreams } = dependencies;
+	const { rows } = dependencies;
 	return async (address, state) => {
 		const relays = await askRelay(pendingCall(address), countOf, state, dependencies);
 		const base = relays ?? (await countElsewhere(address, state, dependencies));
 		// The relay has counted what it holds; what it holds and does not count is not pending there any more.
-		const counts = (entry: OpenEntry) =>
-			relays === undefined || !entry.holders.includes(upstreams.relay.name);
-		const next = raised(base, journal.of(address), counts);
+		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
+		const next = raised(base, rows.of(address), counts);
 		if (next > base) state.trail.answeredBy.add("journal");
 		return toQuantity(next);
 	};
 }
 
 /**
- * `base` raised over the acknowledged `entries` (by nonce) that follow it without a gap; one at `base` itself only where
+ * `base` raised over the acknowledged `rows` (by nonce) that follow it without a gap; one at `base` itself only where
  * it `counts`. Behind that each does: who counted it alone did so only for the gap before it.
  */
-export function raised(
-	base: bigint,
-	entries: readonly OpenEntry[],
-	counts: (entry: OpenEntry) => boolean,
-): bigint {
+export function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolean): bigint {
 	let next = base;
-	for (const entry of entries) {
-		if (entry.nonce > next) break;
-		if (entry.nonce < next || !entry.acknowledged) continue;
-		if (next > base || counts(entry)) next += 1n;
+	for (const row of rows) {
+		if (row.nonce > next) break;
+		if (row.nonce < next || !row.acknowledged) continue;
+		if (next > base || counts(row)) next += 1n;
 	}
 	return next;
 }

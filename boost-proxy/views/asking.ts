@@ -1,10 +1,8 @@
-// How views ask an upstream for a client: a call comes in, what can be read of the answer goes out. Who is out is not
-// asked, and nobody longer than the request has.
+// How views ask an upstream for a client: who is out is not asked, and nobody longer than the request has.
 
 import type { Call, CallResult } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
-import { attemptMs } from "../requests/budget.ts";
-import { verdictError } from "../requests/failover.ts";
+import { attemptMs, verdictError } from "../requests/failover.ts";
 import type { ViewsDependencies } from "./views.ts";
 
 type Asking = Pick<ViewsDependencies, "upstreams" | "clock">;

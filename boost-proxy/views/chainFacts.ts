@@ -1,5 +1,4 @@
-// Whether a transaction is in a block: a hash comes in, what the chain says of it goes out. Answers are a third party's
-// and believed only where they are about that hash.
+// Whether a transaction is in a block. The answers are a third party's, and believed only where they are about its hash.
 
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
 import type { CallResult, ChainReads } from "../domain/ports.ts";

@@ -1,5 +1,4 @@
-// What fallbacks say on their status pages: the JSON of one comes in, a record in our own form goes out, or null where it
-// says nothing. It is a third party's: only fields that are known pass, and only with values of their type.
+// Reads the status pages of fallbacks. They are a third party's: only fields that are known pass, with values of their type.
 
 import { type StatusError, type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { DialectName } from "../domain/dialect.ts";

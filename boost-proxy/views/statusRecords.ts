@@ -1,12 +1,11 @@
-// Status records of what the journal and the chain know: an entry, or what became of it, comes in, the record of
-// `GET /tx/{hash}` goes out. What boost cannot know (bids, refunds, who has seen it) stays blank.
+// Status records from what the rows and the chain know. What boost cannot know (bids, refunds, who has seen it) stays blank.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { EndedEntry, Ending, OpenEntry } from "../domain/journalEntry.ts";
+import { type Ending, isLive, type Row } from "../domain/row.ts";
 import type { Mined } from "./chainFacts.ts";
 
 const STAGES: Readonly<Record<Ending, string>> = {
@@ -18,43 +17,41 @@ const STAGES: Readonly<Record<Ending, string>> = {
 };
 
 /** Of one that the journal holds and that is pending, as far as anybody knows. */
-export function heldRecord({ hash, path }: OpenEntry): StatusRecord {
+export function heldRecord({ hash, path }: Row): StatusRecord {
 	return { ...unknownStatus(hash), fastMode: path === "fast", stage: "HELD" };
 }
 
 /** Of one that has ended; of the transaction only what is still known of it. */
-export function endedRecord({ hash, from, nonce, path, ending }: EndedEntry): StatusRecord {
+export function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRecord {
 	const blank = unknownStatus(hash);
 	return {
 		...blank,
-		status: ending === "mined" ? "INCLUDED" : "FAILED",
+		status: desired === "mined" ? "INCLUDED" : "FAILED",
 		transaction: { ...blank.transaction, from, nonce: nonce.toString() },
 		fastMode: path === "fast",
-		stage: STAGES[ending],
+		...(desired === "live" ? {} : { stage: STAGES[desired] }),
 	};
 }
 
-/** Of one that is in a block; `entry` is what the journal knows of it, if anything. */
-export function minedRecord(hash: string, mined: Mined, entry: OpenEntry | EndedEntry | null): StatusRecord {
+/** Of one that is in a block; `row` is what boost knows of it, if anything. */
+export function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
 	const known =
-		entry === null
-			? blank.transaction
-			: { ...blank.transaction, from: entry.from, nonce: entry.nonce.toString() };
-	const open = entry !== null && "receivedAt" in entry ? entry : null;
+		row === null ? blank.transaction : { ...blank.transaction, from: row.from, nonce: row.nonce.toString() };
+	const live = row !== null && isLive(row) ? row : null;
 	return {
 		...blank,
 		status: "INCLUDED",
-		rpc_timestamp: open === null ? null : new Date(open.receivedAt).toISOString(),
+		rpc_timestamp: live === null ? null : new Date(live.receivedAt).toISOString(),
 		transaction: mined.transaction === null ? known : fieldsOf(mined.transaction),
-		fastMode: entry?.path === "fast",
-		...(open === null ? {} : asked(open)),
+		fastMode: row?.path === "fast",
+		...(live === null ? {} : asked(live)),
 		stage: mined.reverted ? "REVERTED" : "INCLUDED",
 	};
 }
 
 /** What the client asked for beside the path. */
-function asked({ search }: OpenEntry): Pick<StatusRecord, "referrer" | "refundRecipient"> {
+function asked({ search }: Row): Pick<StatusRecord, "referrer" | "refundRecipient"> {
 	try {
 		const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(search));
 		return { referrer, refundRecipient };

@@ -1,10 +1,10 @@
-// `GET /tx/{hash}` over all that may know: a hash comes in, the status record and who it is from goes out. While any
-// source answers there is an answer; only where none does, and the journal knows nothing, is it an error.
+// `GET /tx/{hash}` over all that may know. While any source answers there is an answer; only where none does, and there is no
+// row, is it an error.
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
-import { type EndedEntry, isUserEnding, type OpenEntry } from "../domain/journalEntry.ts";
 import type { Trail } from "../domain/request.ts";
+import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
 import { readFallbackPage } from "./fallbackPages.ts";
 import { endedRecord, heldRecord, minedRecord } from "./statusRecords.ts";
@@ -25,14 +25,14 @@ const NOBODY = "no relay available: nobody who could know the transaction answer
 export function statusReader(
 	dependencies: ViewsDependencies,
 ): (hash: string, trail?: Trail) => Promise<StatusAnswer> {
-	const { journal } = dependencies;
+	const { rows } = dependencies;
 	return async (hash, trail) => {
 		const page = await relayPage(hash, trail, dependencies);
-		const entry = acknowledged(journal.get(hash));
-		const ended = journal.ended(hash);
-		if (page?.stage !== undefined && !isOverruled(page, entry, ended)) return told("relay", page);
-		if (entry !== null) return ofEntry(entry, dependencies);
-		if (ended !== null) return ofEnded(ended, page, dependencies);
+		// One whose client was told of an error is followed, and not shown.
+		const known = rows.get(hash);
+		const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
+		if (page?.stage !== undefined && !isOverruled(page, row)) return told("relay", page);
+		if (row !== null) return isLive(row) ? ofLive(row, dependencies) : ofEnded(row, page, dependencies);
 		if (page !== null) return told("relay", page);
 		return elsewhere(hash, trail, dependencies);
 	};
@@ -42,7 +42,7 @@ export function statusReader(
 async function relayPage(
 	hash: string,
 	trail: Trail | undefined,
-	{ upstreams, follower }: ViewsDependencies,
+	{ upstreams, observer }: ViewsDependencies,
 ): Promise<StatusRecord | null> {
 	const { relay } = upstreams;
 	if (relay.breaker.isOut) return null;
@@ -50,7 +50,7 @@ async function relayPage(
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
 	// It is our own relay's, and is shown as it came.
 	const record = page as unknown as StatusRecord;
-	if (record.stage !== undefined) follower?.learn(hash, record.stage);
+	if (record.stage !== undefined) observer?.learn(hash, record.stage);
 	return record;
 }
 
@@ -58,24 +58,22 @@ async function relayPage(
  * Whether more is known than the relay's record says: its user ended it while the relay was out, which the relay has not
  * been told yet; or it has given up what another one still holds.
  */
-function isOverruled(page: StatusRecord, entry: OpenEntry | null, ended: EndedEntry | null): boolean {
-	if (page.status === "INCLUDED") return false;
-	if (ended !== null && isUserEnding(ended.ending))
-		return page.stage !== "CANCELLED" && page.stage !== "REPLACED";
+function isOverruled(page: StatusRecord, row: Row | null): boolean {
+	if (page.status === "INCLUDED" || row === null) return false;
+	if (isEndedByUser(row)) return page.stage !== "CANCELLED" && page.stage !== "REPLACED";
 	const gaveUp = page.stage === "EXPIRED" || page.stage === "DROPPED";
-	return gaveUp && (entry?.holders.some((holder) => holder !== "relay") ?? false);
+	return gaveUp && isLive(row) && isHolder(row.at.fallback);
 }
 
-/** Of one that the journal holds: it may have been mined by whoever holds it. */
-async function ofEntry(entry: OpenEntry, { chain }: ViewsDependencies): Promise<StatusAnswer> {
-	const mined = await minedOnChain(chain, entry.hash, SOURCE_MS);
-	if (mined) return told("journal", minedRecord(entry.hash, mined, entry));
-	return told("journal", heldRecord(entry));
+/** Of one that is live: it may have been mined by whoever holds it. */
+async function ofLive(row: Row, { chain }: ViewsDependencies): Promise<StatusAnswer> {
+	const mined = await minedOnChain(chain, row.hash, SOURCE_MS);
+	return told("journal", mined ? minedRecord(row.hash, mined, row) : heldRecord(row));
 }
 
 /** Of one that has ended; it may have been mined all the same. */
 async function ofEnded(
-	ended: EndedEntry,
+	ended: Row,
 	page: StatusRecord | null,
 	{ chain }: ViewsDependencies,
 ): Promise<StatusAnswer> {
@@ -110,11 +108,6 @@ async function elsewhere(
 
 function options(trail: Trail | undefined) {
 	return { deadlineMs: SOURCE_MS, asker: null, ...(trail === undefined ? {} : { trail }) };
-}
-
-/** One whose client was told of an error is followed, and not shown. */
-function acknowledged(entry: OpenEntry | null): OpenEntry | null {
-	return entry?.acknowledged === true ? entry : null;
 }
 
 function told(by: StatusAnswer["by"], body: StatusRecord): StatusAnswer {

@@ -1,17 +1,16 @@
-// What waits for receipts ask: a hash comes in, its receipt goes out, or why it can't be mined soon, as our relay tells it
-// of its own. While the relay is out the chain alone speaks, and nothing is said of what may come.
+// What waits for receipts ask: the receipt, and why there will be none soon, which only our relay can tell of its own. While
+// that is out the chain alone speaks, and nothing is said of what may come.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { failingSimulation, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
-import type { OpenEntry } from "../domain/journalEntry.ts";
-import type { Call, ChainReads, Upstreams } from "../domain/ports.ts";
+import type { Call, ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
 import { relayStages, stagesCall } from "../domain/relayStages.ts";
+import { isHolder, isLive, type Row } from "../domain/row.ts";
 import { isObject } from "./chainFacts.ts";
 import type { SyncWaitDependencies } from "./syncWait.ts";
-import type { JournalReads } from "./views.ts";
 
 export interface SyncReadsDependencies {
-	readonly journal: JournalReads;
+	readonly rows: RowReads;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 }
@@ -39,17 +38,16 @@ function receiptReader(dependencies: SyncReadsDependencies): SyncWaitDependencie
 
 /** Why a transaction can't be mined soon; null where it can, and where nobody can tell. */
 function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["whyNotSoon"] {
-	const { journal, upstreams } = dependencies;
+	const { rows, upstreams } = dependencies;
 	const { relay } = upstreams;
 	return async (hash, deadlineMs) => {
-		const ended = journal.ended(hash);
-		if (ended !== null) return STAGES[ended.ending.toUpperCase()] ?? null;
-		const entry = journal.get(hash);
+		const row = rows.get(hash);
+		if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
 		// Another holder may mine what the relay can't.
-		if (entry?.holders.some((holder) => holder !== relay.name) || relay.breaker.isOut) return null;
+		if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isOut) return null;
 		const page = await relay.statusPage(hash, { deadlineMs, asker: null });
 		if (!isObject(page) || typeof page.stage !== "string") return null;
-		if (page.stage === "QUEUED") return entry === null ? null : whyQueued(entry, deadlineMs, dependencies);
+		if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
 		if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
 		const error = page.simulationError;
 		// The relay's node could not tell: it is asked again.
@@ -60,20 +58,20 @@ function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitDependencie
 
 /** The relay's stage does not say what it waits for: a nonce that nobody has, or one that is held. */
 async function whyQueued(
-	{ from, nonce }: OpenEntry,
+	{ from, nonce }: Row,
 	deadlineMs: number,
-	{ journal, upstreams }: SyncReadsDependencies,
+	{ rows, upstreams }: SyncReadsDependencies,
 ): Promise<string | null> {
 	const { relay } = upstreams;
-	const before = journal.of(from).filter((entry) => entry.nonce < nonce);
+	const before = rows.of(from).filter((row) => row.nonce < nonce);
 	// It comes when that one is mined there.
-	if (before.some(({ holders }) => !holders.includes(relay.name))) return null;
+	if (before.some(({ at }) => !isHolder(at.relay))) return null;
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);
 	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
 	if (hashes.length > 0) calls.push(stagesCall(hashes));
-	const [count, rows] = (await relay.batch(calls, { deadlineMs, asker: null })) ?? [];
+	const [count, answer] = (await relay.batch(calls, { deadlineMs, asker: null })) ?? [];
 	const next = count?.ok === true ? readQuantity(count.result) : null;
 	if (next !== null && next < nonce) return WHY_NOT_SOON.nonceGap;
-	const isHeld = relayStages(rows)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;
+	const isHeld = relayStages(answer)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;
 	return isHeld ? WHY_NOT_SOON.behindHeld : null;
 }

@@ -1,10 +1,13 @@
-// Who waits for the receipt of a transaction behind boost: a hash and a time come in, the receipt goes out, or the error
-// that tells why there will be none soon (EIP-7966). It asks again and again, since its holder may change meanwhile, and
+// Waits for the receipt of a transaction (EIP-7966). It asks again and again, since the holder may change meanwhile, and
 // submits nothing.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { type SyncCall, type SyncEnd, SyncWaits } from "../../shared/http/syncWaits.ts";
-import type { WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
+import {
+	type SyncCall,
+	type SyncEnd,
+	SyncWaits,
+	type WaitingRoomLimits,
+} from "../../shared/http/syncWaits.ts";
 import { notSoon } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
 

@@ -1,5 +1,5 @@
-// eth_getTransactionByHash over all that may know: a hash comes in, the transaction without its signature or null goes
-// out. What the user has ended is null wherever it may still lie, unless it was mined all the same.
+// eth_getTransactionByHash over all that may know, always without the signature. What its user has ended is null wherever it
+// may still lie, unless it was mined all the same.
 
 import {
 	minedTransaction,
@@ -7,10 +7,10 @@ import {
 	type RpcTransaction,
 } from "../../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import { isUserEnding } from "../domain/journalEntry.ts";
 import type { Call } from "../domain/ports.ts";
 import { relayStages, stagesCall } from "../domain/relayStages.ts";
 import type { RequestState } from "../domain/request.ts";
+import { isEndedByUser, isHolder, isLive } from "../domain/row.ts";
 import { unavailable } from "../requests/failover.ts";
 import { askFallback, askRelay } from "./asking.ts";
 import { isInBlock, transactionOf } from "./chainFacts.ts";
@@ -22,14 +22,14 @@ const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", 
 
 /** See {@link Views.byHash}. */
 export function transactionReader(dependencies: ViewsDependencies): Views["byHash"] {
-	const { journal } = dependencies;
+	const { rows } = dependencies;
 	return async (hash, state) => {
 		const found = await askRelay(callOf(hash), (answer) => transactionOf(answer, hash), state, dependencies);
-		const ended = journal.ended(hash);
-		const isOver = ended !== null && isUserEnding(ended.ending);
+		const row = rows.get(hash);
+		const isOver = row !== null && isEndedByUser(row);
 		if (found) return isOver && !isInBlock(found) ? null : hidden(found, dependencies);
 		if (found === null) {
-			if (isOver || journal.get(hash) === null) return null;
+			if (row === null || !isLive(row)) return null;
 			if (await isGoneAtRelay(hash, state, dependencies)) return null;
 			return ofJournal(hash, state, dependencies);
 		}
@@ -48,7 +48,7 @@ export function transactionReader(dependencies: ViewsDependencies): Views["byHas
 async function isGoneAtRelay(
 	hash: string,
 	state: RequestState,
-	{ journal, upstreams, follower, clock }: ViewsDependencies,
+	{ rows, upstreams, observer, clock }: ViewsDependencies,
 ): Promise<boolean> {
 	const { relay } = upstreams;
 	const left = state.until - clock.monotonic();
@@ -57,23 +57,22 @@ async function isGoneAtRelay(
 	const answer = await relay.call(stagesCall([hash]), { deadlineMs: left, asker, trail });
 	const stage = relayStages(answer)?.[0]?.stage ?? null;
 	if (stage === null) return false;
-	follower?.learn(hash, stage);
+	observer?.learn(hash, stage);
 	if (stage === "REPLACED" || stage === "CANCELLED") return true;
-	const elsewhere = journal.get(hash)?.holders.some((holder) => holder !== relay.name) ?? false;
-	return GONE.has(stage) && !elsewhere;
+	const row = rows.live(hash);
+	return GONE.has(stage) && !(row !== null && isHolder(row.at.fallback));
 }
 
 /** The pending object of what the journal holds, or null. */
 async function ofJournal(
 	hash: string,
 	{ trail }: RequestState,
-	{ journal }: ViewsDependencies,
+	{ rows }: ViewsDependencies,
 ): Promise<RpcTransaction | null> {
-	const entry = journal.get(hash);
-	if (entry === null || !entry.acknowledged) return null;
-	const raw = await journal.raw(hash).catch(() => null);
+	if (rows.live(hash)?.acknowledged !== true) return null;
+	const raw = await rows.raw(hash).catch(() => null);
 	// It may have ended meanwhile.
-	if (raw === null || journal.get(hash) === null) return null;
+	if (raw === null || rows.live(hash) === null) return null;
 	const decoded = decodeTransaction(raw);
 	if (!decoded.ok) return null;
 	trail.answeredBy.add("journal");

@@ -1,17 +1,13 @@
-// What users are told of accounts and transactions, merged over all that may know: an address or a hash comes in, the
-// pending nonce, the transaction or its status goes out. While the relay is well its word counts; the journal, the
-// fallback and the chain fill in what it does not know, and all of it while it is out. It changes nothing.
+// What users are told of accounts and transactions, merged over all that may know. While the relay is well its answer counts;
+// the rows, the fallback and the chain fill in what it does not know, and all of it while it is out.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
-import type { ChainReads, Journal, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
 import type { RequestState, Trail } from "../domain/request.ts";
 import { pendingNonceReader } from "./accountView.ts";
 import { type StatusAnswer, statusReader } from "./statusView.ts";
 import { transactionReader } from "./transactionView.ts";
-
-/** The parts of the journal that are read. */
-export type JournalReads = Pick<Journal, "get" | "raw" | "ended" | "of">;
 
 /** Hears of stages that were read on the way. */
 export interface StageListener {
@@ -19,10 +15,10 @@ export interface StageListener {
 }
 
 export interface ViewsDependencies {
-	readonly journal: JournalReads;
+	readonly rows: RowReads;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
-	readonly follower?: StageListener;
+	readonly observer?: StageListener;
 	readonly clock: Clock;
 	/** Null until somebody told it. */
 	readonly chainId: () => bigint | null;
@@ -47,13 +43,12 @@ export interface Views {
 
 /** Makes the views. */
 export function createViews(dependencies: ViewsDependencies): Views {
-	const { journal, upstreams } = dependencies;
+	const { rows, upstreams } = dependencies;
 	const { relay } = upstreams;
 	return {
 		// What the relay holds of them counts too: should it fail at this request, the fallback knows nothing of it.
-		needsMerging: (address) => relay.breaker.isOut || journal.of(address).length > 0,
-		needsMergingHash: (hash) =>
-			relay.breaker.isOut || journal.get(hash) !== null || journal.ended(hash) !== null,
+		needsMerging: (address) => relay.breaker.isOut || rows.of(address).length > 0,
+		needsMergingHash: (hash) => relay.breaker.isOut || rows.get(hash) !== null,
 		pendingNonce: pendingNonceReader(dependencies),
 		byHash: transactionReader(dependencies),
 		status: statusReader(dependencies),

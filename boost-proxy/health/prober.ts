@@ -1,39 +1,36 @@
-// Asks a probe again and again, never twice at a time: what comes in is when the next one is due, what goes out is each
-// one's word. It does not know what the word means.
+// Asks a probe again and again, never twice at a time. Apart from the breaker, which alone knows what an outcome means and
+// when the next probe is due.
 
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { Probe, ProbeWord } from "../domain/breakerPorts.ts";
+import type { ProbeOutcome, ProbeResult } from "../domain/breakerPorts.ts";
 
-/** A probe's word; `probe`: it threw, which none may. */
-export type HeardWord = ProbeWord | "probe";
-
-export interface ProbeLoopOptions {
+export interface ProberOptions {
 	/** From the begin of one probe to that of the next, in ms. */
 	readonly intervalMs: number;
 	/** The probe's own deadline, in ms. */
 	readonly timeoutMs: number;
-	/** Between the begins of two probes that {@link ProbeLoop.soon} asks for, in ms. */
-	readonly gapMs: number;
 }
 
-/** `Context` is what is remembered from a probe's begin to its word. */
-export interface ProbeLoopDependencies<Context> {
-	readonly probe: Probe;
+export interface ProberDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
-	readonly begun: () => Context;
-	/** Says when the next one is due, by the loop's methods. */
-	readonly heard: (word: HeardWord, context: Context, tookMs: number) => void;
+	/** Begins a probe: what asks, and what takes the outcome and says when the next one is due. */
+	readonly begin: () => {
+		ask(): Promise<ProbeResult>;
+		ended(outcome: ProbeOutcome, tookMs: number): void;
+	};
 }
 
 /** A probe that has not ended after so many times its own deadline never will: it counts as timed out. */
 const OVERDUE = 1.2;
+/** Between the begins of two probes that faults ask for, in ms: these come in swarms. */
+const GAP_MS = 50;
 
 /** At most one probe is due, and at most one runs. */
-export class ProbeLoop<Context> {
-	readonly #options: ProbeLoopOptions;
-	readonly #dependencies: ProbeLoopDependencies<Context>;
+export class Prober {
+	readonly #options: ProberOptions;
+	readonly #dependencies: ProberDependencies;
 	readonly #clock: Clock;
 	#timer: Timer | undefined;
 	/** Monotonic ms; without a timer it fell due while another one ran, whose end begins it. */
@@ -42,7 +39,7 @@ export class ProbeLoop<Context> {
 	#running: Promise<void> | undefined;
 	#isStopped = false;
 
-	constructor(options: ProbeLoopOptions, dependencies: ProbeLoopDependencies<Context>) {
+	constructor(options: ProberOptions, dependencies: ProberDependencies) {
 		this.#options = options;
 		this.#dependencies = dependencies;
 		this.#clock = dependencies.clock;
@@ -79,17 +76,13 @@ export class ProbeLoop<Context> {
 		this.#begin();
 	}
 
-	/** One begins now unless one runs; a moment later where the last has only just begun: faults come in swarms. */
+	/** One begins now unless one runs; a moment later where the last has only just begun. */
 	soon(): void {
 		if (this.#running !== undefined) return;
-		const wait = this.#startedAt + this.#options.gapMs - this.#clock.monotonic();
+		const gapMs = Math.min(GAP_MS, this.#options.intervalMs / 2);
+		const wait = this.#startedAt + gapMs - this.#clock.monotonic();
 		if (wait <= 0) this.atOnce();
 		else if ((this.nextMs ?? Number.POSITIVE_INFINITY) > wait) this.plan(wait);
-	}
-
-	/** A probe runs from now on, this one or the one under way. */
-	ensure(): void {
-		if (this.#running === undefined) this.atOnce();
 	}
 
 	/** None is due any more. */
@@ -110,32 +103,28 @@ export class ProbeLoop<Context> {
 		if (this.#running !== undefined || this.#isStopped) return;
 		this.#dueAt = null;
 		this.#startedAt = this.#clock.monotonic();
-		this.#running = this.#run(this.#dependencies.begun());
+		this.#running = this.#run();
 	}
 
-	async #run(context: Context): Promise<void> {
-		const { heard, log } = this.#dependencies;
-		const word = await this.#ask();
+	async #run(): Promise<void> {
+		const { begin, log, clock } = this.#dependencies;
+		const { ask, ended } = begin();
+		const outcome = await withDeadline(clock, "probe", this.#options.timeoutMs * OVERDUE, ask).catch(
+			(thrown: unknown): ProbeOutcome => {
+				if (thrown instanceof DeadlineError) return "timeout";
+				log.error("a probe failed by itself", { fault: safeError(thrown) });
+				return "probe";
+			},
+		);
 		this.#running = undefined;
 		if (this.#isStopped) return;
 		try {
-			heard(word, context, this.#clock.monotonic() - this.#startedAt);
+			ended(outcome, clock.monotonic() - this.#startedAt);
 		} catch (thrown) {
 			// Whatever went wrong: with no probe due a breaker would stay as it is for ever.
-			log.error("a probe's word was not taken", { fault: safeError(thrown) });
+			log.error("a probe's outcome was not taken", { fault: safeError(thrown) });
 			if (this.nextMs === null) this.planNext();
 		}
 		if (this.#dueAt !== null && this.#timer === undefined) this.#begin();
-	}
-
-	async #ask(): Promise<HeardWord> {
-		const { probe, log } = this.#dependencies;
-		try {
-			return await withDeadline(this.#clock, "probe", this.#options.timeoutMs * OVERDUE, probe);
-		} catch (thrown) {
-			if (thrown instanceof DeadlineError) return "timeout";
-			log.error("a probe failed by itself", { fault: safeError(thrown) });
-			return "probe";
-		}
 	}
 }

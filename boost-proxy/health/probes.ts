@@ -1,51 +1,38 @@
-// What each upstream is asked, to know whether it would take a transaction now: a road comes in, a probe goes out. Beside
-// it, what the relay's head is compared with, and what keeps a third party's road warm. Nothing here opens a breaker.
+// What each upstream is asked, to know whether it would take a transaction now, and what the relay's head is compared with.
+// Beside it, what keeps a third party's road warm.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { Probe, ProbeWord } from "../domain/breakerPorts.ts";
+import type { Probe, ProbeResult } from "../domain/breakerPorts.ts";
 import type { Road } from "../domain/ports.ts";
-import { answerOf, parsed } from "../upstream/answer.ts";
+import { type Answer, answerOf, parsed } from "../upstream/answer.ts";
 
-/** A road and how it is used; where calls of ours go, both ways are its address itself. */
-export interface Place {
-	readonly road: Road;
-	readonly asIs: boolean;
-}
-
+type Failed = { readonly result: Exclude<ProbeResult, "ok"> };
 /** A number that was asked for, or why there is none. */
-type Asked = { readonly word: "ok"; readonly quantity: bigint } | { readonly word: Exclude<ProbeWord, "ok"> };
-
-export interface RelayProbeOptions {
-	/** For all that is asked, in ms. */
-	readonly timeoutMs: number;
-	/** Blocks that its head may be behind the reference. */
-	readonly maxHeadLag: number;
-}
-
-export interface RelayProbeDependencies {
-	/** A road of the probe's own: that of the traffic may be full of what hangs. */
-	readonly road: Road;
-	readonly reference: Pick<HeadReference, "head" | "headOf">;
-	readonly clock: Clock;
-	/** Hears of each head that the relay tells, as a block number. */
-	readonly onHead?: (head: bigint) => void;
-}
+type Asked = { readonly result: "ok"; readonly quantity: bigint } | Failed;
 
 /**
  * Our relay: `/readyz` must be 200, which covers its node, store, simulation and builders; then it must answer for its
- * head, which must not be behind.
+ * head, which must not be behind. All within `timeoutMs`.
  */
-export function relayProbe(options: RelayProbeOptions, dependencies: RelayProbeDependencies): Probe {
-	const { timeoutMs, maxHeadLag } = options;
-	const { road, reference, clock, onHead } = dependencies;
+export function relayProbe(
+	/** `maxHeadLag`: blocks that its head may be behind the reference. */
+	{ timeoutMs, maxHeadLag }: { readonly timeoutMs: number; readonly maxHeadLag: number },
+	dependencies: {
+		/** A road of the probe's own: that of the traffic may be full of what hangs. */
+		readonly road: Road;
+		readonly reference: Pick<HeadReference, "head" | "headOf">;
+		readonly clock: Clock;
+	},
+): Probe {
+	const { road, reference, clock } = dependencies;
 	/** Known once it is needed; asked again after it was away, for then it may be another. */
 	let chainId: bigint | null = null;
 
-	const judge = async (): Promise<ProbeWord> => {
+	const judge = async (thorough: boolean): Promise<ProbeResult> => {
 		const until = clock.monotonic() + timeoutMs;
 		const left = () => until - clock.monotonic();
 		const ready = await road.get("/readyz", left());
@@ -54,33 +41,36 @@ export function relayProbe(options: RelayProbeOptions, dependencies: RelayProbeD
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
 		const head = await askRoad(road, "eth_blockNumber", left());
 		// A limit is for boost's own address, which has no more than its share: the relay is well.
-		if (head.word === "limited") return "ok";
-		if (head.word !== "ok") return head.word;
-		onHead?.(head.quantity);
+		if (head.result === "limited") return "ok";
+		if (head.result !== "ok") return head.result;
+		if (thorough) {
+			const result = await askSubmission(road, left());
+			if (result !== "ok") return result;
+		}
 		if (reference.head === null) return "ok";
 		if (chainId === null) {
 			const asked = await askRoad(road, "eth_chainId", left());
-			if (asked.word !== "ok") return asked.word;
+			if (asked.result !== "ok") return asked.result;
 			chainId = asked.quantity;
 		}
 		const compared = reference.headOf(chainId);
 		return compared !== null && compared - head.quantity > BigInt(maxHeadLag) ? "staleHead" : "ok";
 	};
-	return async () => {
-		const word = await judge();
-		if (word !== "ok") chainId = null;
-		return word;
+	return async (thorough) => {
+		const result = await judge(thorough);
+		if (result !== "ok") chainId = null;
+		return result;
 	};
 }
 
 /** A third party has no /readyz: it must tell its chain id, and the one that is expected where one is known. */
 export function fallbackProbe(
 	options: { readonly timeoutMs: number; readonly expectedChainId?: () => bigint | null },
-	dependencies: { readonly place: Place },
+	{ road }: { readonly road: Road },
 ): Probe {
 	return async () => {
-		const asked = await askRoad(dependencies.place.road, "eth_chainId", options.timeoutMs);
-		if (asked.word !== "ok") return asked.word;
+		const asked = await askRoad(road, "eth_chainId", options.timeoutMs);
+		if (asked.result !== "ok") return asked.result;
 		const expected = options.expectedChainId?.() ?? null;
 		return expected === null || expected === asked.quantity ? "ok" : "notReady";
 	};
@@ -98,7 +88,7 @@ export interface HeadReferenceDependencies {
 	/** Independent of both upstreams; null where none is set. */
 	readonly node: Pick<JsonRpcClient, "call"> | null;
 	/** Asked where there is no node; null where there is none of both, and nothing is ever known. */
-	readonly fallback: Place | null;
+	readonly fallback: Road | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
@@ -120,16 +110,16 @@ export function createHeadReference(
 	let reading: { readonly head: bigint; readonly at: number } | null = null;
 	let isWarned = false;
 
-	const ask = async (method: string): Promise<bigint | null> => {
+	const read = async (method: string): Promise<bigint | null> => {
 		if (node !== null) return askNode(node, method, deadlineMs);
 		if (fallback === null) return null;
-		const asked = await askRoad(fallback.road, method, deadlineMs);
-		return asked.word === "ok" ? asked.quantity : null;
+		const asked = await askRoad(fallback, method, deadlineMs);
+		return asked.result === "ok" ? asked.quantity : null;
 	};
 	const look = async (): Promise<void> => {
 		try {
-			chainId ??= await ask("eth_chainId");
-			const head = await ask("eth_blockNumber");
+			chainId ??= await read("eth_chainId");
+			const head = await read("eth_blockNumber");
 			if (head !== null) reading = { head, at: clock.monotonic() };
 		} catch (thrown) {
 			log.error("the reference's head was not read", { fault: safeError(thrown) });
@@ -162,16 +152,14 @@ export function createHeadReference(
 /** How long a question that only keeps a connection warm may take, in ms. */
 const WARM_ASK_MS = 5_000;
 
-/** Asks each of `places` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
+/** Asks each of `roads` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
 export function keepWarm(
-	options: { readonly everyMs: number },
-	dependencies: { readonly places: readonly Place[]; readonly clock: Clock },
+	{ everyMs }: { readonly everyMs: number },
+	{ roads, clock }: { readonly roads: readonly Road[]; readonly clock: Clock },
 ): Component {
-	const roads = new Set(dependencies.places.map(({ road }) => road));
-	const warm = async (): Promise<void> => {
-		await Promise.all([...roads].map((road) => askRoad(road, "eth_chainId", WARM_ASK_MS)));
-	};
-	return repeated("warm roads", options.everyMs, dependencies.clock, warm);
+	return repeated("warm roads", everyMs, clock, async () => {
+		await Promise.all([...new Set(roads)].map((road) => askRoad(road, "eth_chainId", WARM_ASK_MS)));
+	});
 }
 
 /** Runs `work`, which neither rejects nor hangs, at once and then every `everyMs`; never two at a time. */
@@ -204,23 +192,46 @@ function repeated(name: string, everyMs: number, clock: Clock, work: () => Promi
 const LIMIT = -32005;
 const INTERNAL = -32603;
 
-/** One call for a number, to the road's own address. */
+/** One call for a number. */
 async function askRoad(road: Road, method: string, deadlineMs: number): Promise<Asked> {
-	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
-	const result = await road.post({ target: "", body, headers: {}, deadlineMs });
-	if (result.kind === "failed") return { word: result.fault };
-	if (result.kind === "cut") return { word: "reset" };
-	const { status } = result;
-	if (status === 429) return { word: "limited" };
-	const answer = status < 500 ? answerOf(parsed(result.body), 1) : null;
-	if (answer?.kind === "error") return { word: wordOf(answer.error.code, status) };
-	if (status !== 200) return { word: "httpStatus" };
-	const quantity = answer === null ? null : readQuantity(answer.result);
-	return quantity === null ? { word: "notJsonRpc" } : { word: "ok", quantity };
+	const asked = await ask(road, method, [], deadlineMs);
+	if ("result" in asked) return asked;
+	const { answer, status } = asked;
+	if (answer.kind === "error") return { result: resultOf(answer.error.code, status) };
+	const quantity = readQuantity(answer.result);
+	return quantity === null ? { result: "notJsonRpc" } : { result: "ok", quantity };
+}
+
+/**
+ * Submits what is no transaction: that any verdict comes shows that submissions are answered, where all else is well while
+ * these alone hang or fail. A limit is for boost's own address.
+ */
+async function askSubmission(road: Road, deadlineMs: number): Promise<ProbeResult> {
+	const asked = await ask(road, "eth_sendRawTransaction", ["0x00"], deadlineMs);
+	if ("result" in asked) return asked.result === "limited" ? "ok" : asked.result;
+	return asked.answer.kind === "error" && asked.answer.error.code === INTERNAL ? "internal" : "ok";
+}
+
+/** One call to the road's own address: its answer, or why there is none. */
+async function ask(
+	road: Road,
+	method: string,
+	params: readonly unknown[],
+	deadlineMs: number,
+): Promise<{ readonly answer: Answer; readonly status: number } | Failed> {
+	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+	const exchange = await road.post({ target: "", body, headers: {}, deadlineMs });
+	if (exchange.kind === "failed") return { result: exchange.fault };
+	if (exchange.kind === "cut") return { result: "reset" };
+	const { status } = exchange;
+	if (status === 429) return { result: "limited" };
+	const answer = status < 500 ? answerOf(parsed(exchange.body), 1) : null;
+	if (status !== 200 && answer?.kind !== "error") return { result: "httpStatus" };
+	return answer === null ? { result: "notJsonRpc" } : { answer, status };
 }
 
 /** Nothing was asked that could be refused: any error is about the upstream. */
-function wordOf(code: number, status: number): Exclude<ProbeWord, "ok"> {
+function resultOf(code: number, status: number): Failed["result"] {
 	if (code === LIMIT) return "limited";
 	if (code === INTERNAL) return "internal";
 	return status === 200 ? "notReady" : "httpStatus";

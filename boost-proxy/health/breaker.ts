@@ -1,0 +1,372 @@
+// The breaker of one upstream. opossum holds whether it is open; the rules decide, the probe closes, and what is in flight
+// when it opens is aborted, so that it goes elsewhere at once.
+
+import CircuitBreaker from "opossum";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import { type Abort, AbortSwitch } from "../domain/abort.ts";
+import type {
+	Attempted,
+	Breaker,
+	BreakerState,
+	BreakerStatus,
+	Probe,
+	ProbeOutcome,
+	TripReason,
+} from "../domain/breakerPorts.ts";
+import type { UpstreamName } from "../domain/delivery.ts";
+import { Figures, type InFlight } from "./figures.ts";
+import { Prober } from "./prober.ts";
+import {
+	type AttemptKind,
+	asksAsSubmission,
+	awaits,
+	backoffMs,
+	type Health,
+	type HealthSettings,
+	isStalled,
+	probationMs,
+	reasonOfAttempt,
+	reasonOfProbe,
+	wantsProbe,
+} from "./rules.ts";
+
+/** All times in ms. */
+export interface BreakerOptions extends HealthSettings {
+	/** Between probes while it is closed, where that is less often; a third party counts what it is asked. */
+	readonly calmIntervalMs?: number;
+}
+
+export interface BreakerDependencies {
+	readonly probe: Probe;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** See {@link Health.canYield}. */
+	readonly canYield: () => boolean;
+	/** From 0 up to 1; for the jitter of the backoff. */
+	readonly random?: () => number;
+	/** Each opening. */
+	onTrip?(reason: TripReason): void;
+	/** Each probe's outcome. */
+	onProbe?(outcome: ProbeOutcome): void;
+}
+
+/** {@link Breaker} with its life: `start` begins to probe; `stop` ends all timers, joins the probe and takes no more. */
+export interface StartedBreaker extends Breaker {
+	start(): void;
+	stop(): Promise<void>;
+}
+
+/** It takes requests from the first moment on. */
+export function createBreaker(options: BreakerOptions, dependencies: BreakerDependencies): StartedBreaker {
+	return new UpstreamBreaker(options, dependencies);
+}
+
+/** How often the silence is looked at while anything is in flight, in ms. */
+const TICK_MS = 50;
+/**
+ * Longer than any attempt's own deadline, in ms: one that reaches it has none, which is a fault of ours. Without it
+ * (`timeout: false`) such a one would be in flight for ever.
+ */
+const ATTEMPT_MAX_MS = 600_000;
+/** The longest delay a timer takes, in ms: opossum knows no "never". */
+const NEVER_MS = 2 ** 31 - 1;
+
+class UpstreamBreaker implements StartedBreaker {
+	readonly upstream: UpstreamName;
+	readonly #options: BreakerOptions;
+	readonly #dependencies: BreakerDependencies;
+	readonly #clock: Clock;
+	readonly #opossum: CircuitBreaker<[() => Promise<Attempted>], Attempted>;
+	readonly #figures: Figures;
+	readonly #prober: Prober;
+	readonly #listeners: (() => void)[] = [];
+	/** Newcomers that wait for a change. */
+	#waiting: (() => void)[] = [];
+	#ticking: Timer | undefined;
+	#abort = new AbortSwitch();
+	#state: BreakerState = "closed";
+	#reason: TripReason | null = null;
+	#since: number;
+	#forced: "open" | "closed" | null = null;
+	#isStopped = false;
+	/** Good probes in a row while it is out. */
+	#successes = 0;
+	/** Whether the last probe of a closed one was in doubt. */
+	#isDoubted = false;
+	/** Whether it has ever answered: until then one good probe closes it. */
+	#isProven = false;
+	/** In a row. */
+	#relapses = 0;
+	#backoffMs = 0;
+	/** Monotonic ms. */
+	#probationUntil = Number.NEGATIVE_INFINITY;
+
+	constructor(options: BreakerOptions, dependencies: BreakerDependencies) {
+		const { clock, log, probe } = dependencies;
+		this.upstream = options.upstream;
+		this.#options = options;
+		this.#dependencies = dependencies;
+		this.#clock = clock;
+		this.#since = clock.now();
+		this.#figures = new Figures(() => clock.monotonic());
+		this.#opossum = createOpossum(options.upstream);
+		this.#prober = new Prober(
+			{ intervalMs: options.probeIntervalMs, timeoutMs: options.probeTimeoutMs },
+			{
+				...{ clock, log },
+				begin: () => {
+					const before = this.#figures.seen("read");
+					const isThorough = asksAsSubmission(this.#figures, this.isOut);
+					return {
+						ask: () => probe(isThorough),
+						ended: (outcome, tookMs) => this.#probed(outcome, before, tookMs),
+					};
+				},
+			},
+		);
+	}
+
+	get state(): BreakerState {
+		return this.#state;
+	}
+
+	get isOut(): boolean {
+		return this.#opossum.opened || this.#opossum.isShutdown;
+	}
+
+	get retryMs(): number {
+		if (!this.isOut) return 0;
+		const { probeIntervalMs, probeSuccesses } = this.#options;
+		const recoveryMs = (probeSuccesses - this.#successes) * probeIntervalMs;
+		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
+	}
+
+	start(): void {
+		if (this.#isJudging) this.#prober.atOnce();
+	}
+
+	async stop(): Promise<void> {
+		this.#isStopped = true;
+		this.#ticking?.cancel();
+		this.#wake();
+		await this.#prober.stop();
+		this.#opossum.shutdown();
+	}
+
+	async run<T extends Attempted>(
+		kind: AttemptKind,
+		attempt: (abort: Abort) => Promise<T>,
+	): Promise<T | null> {
+		while (!this.isOut && this.#mustWait(kind)) {
+			await new Promise<void>((wake) => this.#waiting.push(wake));
+		}
+		if (this.isOut) return null;
+		const inFlight = this.#figures.begin(kind);
+		this.#tick();
+		const abort = this.#abort;
+		let attempted: T | undefined;
+		try {
+			await this.#opossum.fire(async () => {
+				attempted = await attempt(abort);
+				return attempted;
+			});
+			return attempted ?? null;
+		} finally {
+			inFlight.leave();
+			if (attempted !== undefined) this.#judge(attempted, inFlight);
+		}
+	}
+
+	note(attempted: Attempted): void {
+		if (!this.isOut) this.#judge(attempted, this.#figures.seen("read"));
+	}
+
+	onChange(listener: () => void): void {
+		this.#listeners.push(listener);
+	}
+
+	status(): BreakerStatus {
+		const nextMs = this.#isJudging ? this.#prober.nextMs : null;
+		const { oldestAt, inFlight } = this.#figures;
+		return {
+			state: this.#state,
+			reason: this.#reason,
+			since: new Date(this.#since).toISOString(),
+			nextProbeAt: nextMs === null ? null : new Date(this.#clock.now() + nextMs).toISOString(),
+			inFlight,
+			oldestInFlightMs: oldestAt === null ? 0 : Math.round(this.#clock.monotonic() - oldestAt),
+		};
+	}
+
+	force(state: "open" | "closed" | null): void {
+		if (state === this.#forced || this.#isStopped) return;
+		this.#forced = state;
+		this.#relapses = 0;
+		this.#probationUntil = Number.NEGATIVE_INFINITY;
+		this.#prober.rest();
+		this.#enter(state ?? "closed", state === null ? null : "forced");
+		if (state === null) this.#prober.atOnce();
+		if (state === "open") this.#tell(() => this.#dependencies.onTrip?.("forced"));
+	}
+
+	/** Whether what attempts and probes say changes anything. */
+	get #isJudging(): boolean {
+		return this.#forced === null && !this.#isStopped;
+	}
+
+	get #health(): Health {
+		const isProbation = this.#clock.monotonic() < this.#probationUntil;
+		const canYield = this.#dependencies.canYield();
+		return { settings: this.#options, figures: this.#figures, isProbation, canYield };
+	}
+
+	#mustWait(kind: AttemptKind): boolean {
+		const awaited = this.#isJudging ? awaits(kind, this.#health) : null;
+		if (awaited === "probe") this.#prober.soon();
+		return awaited !== null;
+	}
+
+	/** Takes what an attempt of this epoch came to, while it is closed. */
+	#judge(attempted: Attempted, { kind, sentAt, answersBefore, epoch }: InFlight): void {
+		const figures = this.#figures;
+		const { outcome } = attempted;
+		if (epoch !== figures.epoch || !this.#isJudging || outcome === "cut") return;
+		const isUnheard = answersBefore === figures.answers;
+		const seen = { kind, tookMs: this.#clock.monotonic() - sentAt, isUnheard };
+		const isAnswer = figures.count(attempted, seen, this.#options);
+		const reason = reasonOfAttempt(outcome, seen, this.#health);
+		if (isAnswer) this.#alive();
+		if (reason !== null) this.#trip(reason);
+		else if (outcome !== "answered") this.#prober.soon();
+	}
+
+	#alive(): void {
+		this.#isProven = true;
+		this.#wake();
+	}
+
+	/** Looks at the silence, now and then again while anything is in flight. */
+	#tick(): void {
+		if (this.#ticking !== undefined || this.#isStopped) return;
+		const dueAt = this.#clock.monotonic() + TICK_MS;
+		this.#ticking = this.#clock.after(TICK_MS, () => {
+			this.#ticking = undefined;
+			this.#figures.excuse(Math.max(0, this.#clock.monotonic() - dueAt));
+			if (this.#isJudging && !this.isOut) {
+				if (isStalled(this.#health)) this.#trip("silence");
+				else if (wantsProbe(this.#health)) this.#prober.soon();
+			}
+			// Where newcomers need not wait any more, as when the other upstream is out, nobody else tells them.
+			this.#wake();
+			if (this.#figures.all.count > 0) this.#tick();
+		});
+	}
+
+	/** `before`: what was so when the probe began. */
+	#probed(outcome: ProbeOutcome, before: InFlight, tookMs: number): void {
+		this.#tell(() => this.#dependencies.onProbe?.(outcome));
+		// One that began before the last change of state tells nothing of this one, and a next one is due already.
+		if (before.epoch !== this.#figures.epoch || !this.#isJudging) return;
+		if (this.#state === "closed") this.#probedClosed(outcome, before, tookMs);
+		else this.#probedOut(outcome);
+	}
+
+	#probedClosed(outcome: ProbeOutcome, { answersBefore }: InFlight, tookMs: number): void {
+		const wasContradicted = answersBefore !== this.#figures.answers;
+		const isSilent = this.#waiting.length > 0 || wantsProbe(this.#health);
+		const probe = { tookMs, wasContradicted, isSecond: this.#isDoubted, isSilent };
+		const reason = reasonOfProbe(outcome, probe, this.#options);
+		this.#isDoubted = reason === "doubt";
+		if (reason === "doubt") this.#prober.atOnce();
+		else if (reason !== null) this.#trip(reason);
+		else {
+			this.#figures.alive();
+			this.#prober.planNext(this.#options.calmIntervalMs);
+			this.#alive();
+		}
+	}
+
+	#probedOut(outcome: ProbeOutcome): void {
+		this.#prober.planNext();
+		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
+		const wanted = this.#isProven ? this.#options.probeSuccesses : 1;
+		if (this.#successes < wanted) this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
+		else this.#close();
+	}
+
+	#trip(reason: TripReason): void {
+		const { random = Math.random, log } = this.#dependencies;
+		this.#relapses = this.#health.isProbation ? this.#relapses + 1 : 0;
+		this.#probationUntil = Number.NEGATIVE_INFINITY;
+		this.#backoffMs = backoffMs(this.#isProven ? this.#relapses : null, this.#options, random());
+		this.#prober.plan(this.#backoffMs);
+		log.warn("breaker opened", { upstream: this.upstream, reason, ms: Math.round(this.#backoffMs) });
+		this.#enter("open", reason);
+		this.#tell(() => this.#dependencies.onTrip?.(reason));
+	}
+
+	#close(): void {
+		if (this.#isProven)
+			this.#probationUntil = this.#clock.monotonic() + probationMs(this.#backoffMs, this.#options);
+		this.#isProven = true;
+		this.#dependencies.log.info("breaker closed", { upstream: this.upstream });
+		this.#enter("closed", null);
+	}
+
+	/** The one place where the state changes. */
+	#enter(state: BreakerState, reason: TripReason | null): void {
+		if (state === this.#state && reason === this.#reason) return;
+		if (state !== this.#state) this.#since = this.#clock.now();
+		this.#state = state;
+		this.#reason = reason;
+		this.#figures.nextEpoch();
+		this.#isDoubted = false;
+		if (state !== "half-open") this.#successes = 0;
+		if (state === "closed") this.#opossum.close();
+		else this.#opossum.open();
+		this.#wake();
+		if (state !== "closed") {
+			const abort = this.#abort;
+			// What begins when it is closed again has one of its own.
+			this.#abort = new AbortSwitch();
+			this.#tell(() => abort.abort());
+		}
+		for (const listener of this.#listeners) this.#tell(listener);
+	}
+
+	/** Whoever waits looks again. */
+	#wake(): void {
+		const waiting = this.#waiting;
+		this.#waiting = [];
+		for (const wake of waiting) wake();
+	}
+
+	/** Whatever others do with what they are told, the breaker goes on. */
+	#tell(tell: () => void): void {
+		try {
+			tell();
+		} catch (thrown) {
+			const told = { upstream: this.upstream, fault: safeError(thrown) };
+			this.#dependencies.log.error("a listener of the breaker failed", told);
+		}
+	}
+}
+
+/** An opossum that holds open or closed and never changes by itself: its figures know no silence, senders or epochs. */
+function createOpossum(name: string): CircuitBreaker<[() => Promise<Attempted>], Attempted> {
+	const opossum = new CircuitBreaker((work: () => Promise<Attempted>) => work(), {
+		name,
+		timeout: ATTEMPT_MAX_MS,
+		errorThresholdPercentage: 100,
+		volumeThreshold: Number.MAX_SAFE_INTEGER,
+		rollingPercentilesEnabled: false,
+		enableSnapshots: false,
+		rollingCountTimeout: 1_000,
+		rollingCountBuckets: 1,
+		resetTimeout: NEVER_MS,
+	});
+	// Half-open, the next success of anybody's would close it. After 25 days even "never" is over.
+	opossum.on("halfOpen", () => opossum.open());
+	return opossum;
+}

@@ -1,0 +1,253 @@
+// The journal on a key-value store: rows on their way to the disk and back. What could not be written is kept, and written
+// again until it could be; what can't be read is left where it is and told of, since one bad record must not keep boost
+// from the others.
+
+import { LRUCache } from "lru-cache";
+import type { Clock, Timer } from "../../shared/clock.ts";
+import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
+import type { Journal } from "../domain/ports.ts";
+import { closed, isLive, type Row } from "../domain/row.ts";
+import {
+	decodeBirth,
+	decodeState,
+	encodeBirth,
+	encodeState,
+	keepsBytes,
+	RECORD_KEYS,
+	rawLength,
+	rawOfBirth,
+} from "./records.ts";
+
+/** Between attempts to write again what could not be written, in ms. */
+const RETRY_MS = 1_000;
+/** Records that are written again at a time, once a first one came through. */
+const RETRY_BATCH = 100;
+/** What a cached transaction takes beside its bytes, about. */
+const CACHE_OVERHEAD_BYTES = 300;
+
+/** The latest row of a hash that is not known to be on disk. */
+interface Unwritten {
+	/** The number of the write that it is in, or was in. */
+	write: number;
+	readonly row: Row | null;
+	/** Bytes that nobody else has; null where they are on disk, or of no use. */
+	readonly raw: Buffer | null;
+}
+
+export interface DiskJournalOptions {
+	/** Bytes of transactions kept in memory beside the disk (64 MiB). */
+	readonly cacheBytes?: number;
+}
+
+export interface DiskJournalDependencies {
+	readonly kv: KeyValueStore;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Called for each write that failed. */
+	readonly onFault?: () => void;
+}
+
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * The records of hashes. Whole ones are written each time, in the order of the calls, so that the last write that came
+ * through leaves what was the newest then, whatever failed before it.
+ */
+export class DiskJournal implements Journal {
+	readonly #with: DiskJournalDependencies;
+	readonly #cache: LRUCache<string, Buffer>;
+	readonly #unwritten = new Map<string, Unwritten>();
+	/** Hashes of which the latest write failed. */
+	readonly #failed = new Set<string>();
+	#isFailing = false;
+	#writes = 0;
+	#retry: Timer | null = null;
+	#retrying = Promise.resolve();
+	#closed = false;
+
+	constructor(options: DiskJournalOptions, dependencies: DiskJournalDependencies) {
+		this.#with = dependencies;
+		this.#cache = new LRUCache({
+			maxSize: options.cacheBytes ?? CACHE_BYTES,
+			sizeCalculation: (raw) => raw.length + CACHE_OVERHEAD_BYTES,
+		});
+	}
+
+	get isDurable(): boolean {
+		return !this.#isFailing;
+	}
+
+	get unwritten(): number {
+		return this.#unwritten.size;
+	}
+
+	/** Every row that is on disk. */
+	async read(): Promise<readonly Row[]> {
+		const { kv, log } = this.#with;
+		const rows = new Map<string, Row>();
+		/** Those whose bytes were not seen yet. */
+		const bare = new Set<string>();
+		let bad = 0;
+		const read = (hash: string, decode: () => Row): void => {
+			try {
+				rows.set(hash, decode());
+			} catch (thrown) {
+				bad += 1;
+				log.error("a record of the journal can't be read", { hash, fault: safeError(thrown) });
+			}
+		};
+		for await (const [key, value] of kv.range(...prefixRange(RECORD_KEYS.state))) {
+			const hash = key.slice(RECORD_KEYS.state.length);
+			read(hash, () => decodeState(hash, value, 1));
+			if (keepsBytes(rows.get(hash) ?? null)) bare.add(hash);
+		}
+		for await (const [key, value] of kv.range(...prefixRange(RECORD_KEYS.birth))) {
+			const hash = key.slice(RECORD_KEYS.birth.length);
+			const row = rows.get(hash);
+			if (row === undefined) read(hash, () => decodeBirth(hash, value));
+			else if (bare.delete(hash)) rows.set(hash, { ...row, bytes: rawLength(value) });
+		}
+		for (const hash of bare) {
+			const row = rows.get(hash);
+			if (row === undefined) continue;
+			if (!isLive(row)) {
+				rows.set(hash, closed(row));
+				continue;
+			}
+			bad += 1;
+			rows.delete(hash);
+			log.error("a record of the journal has no bytes", { hash });
+		}
+		if (bad > 0) log.error("records of the journal were left out", { count: bad });
+		return [...rows.values()];
+	}
+
+	write(
+		hash: string,
+		row: Row | null,
+		bytes?: { readonly raw: Buffer; readonly isNew: boolean },
+	): Promise<void> {
+		if (!keepsBytes(row)) {
+			this.#cache.delete(hash);
+			return this.#write(hash, row, null, false);
+		}
+		if (bytes === undefined) return this.#write(hash, row, this.#unwritten.get(hash)?.raw ?? null, false);
+		const isNew = bytes.isNew && !this.#unwritten.has(hash);
+		return this.#write(hash, row, ownBytes(bytes.raw), isNew);
+	}
+
+	/** Rejects with the store's fault, or JournalRecordError where the bytes there are damaged. */
+	async raw(hash: string): Promise<Buffer | null> {
+		const kept = this.#unwritten.get(hash)?.raw ?? this.#cache.get(hash);
+		if (kept !== undefined) return kept;
+		const birth = await this.#with.kv.get(RECORD_KEYS.birth + hash);
+		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
+		const raw = rawOfBirth(hash, birth);
+		this.#cache.set(hash, raw);
+		return raw;
+	}
+
+	/** Tries once more what could not be written. What is under way the store waits for. */
+	async close(): Promise<void> {
+		this.#closed = true;
+		this.#retry?.cancel();
+		await this.#retrying;
+		await this.#writeAgain();
+	}
+
+	#write(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): Promise<void> {
+		const write = ++this.#writes;
+		this.#forget(hash);
+		this.#unwritten.set(hash, { write, row, raw });
+		return this.#with.kv.write(changes(hash, row, raw, isNew)).then(
+			() => this.#cameThrough(hash, write),
+			(thrown: unknown) => {
+				this.#failedFor(hash, write, thrown);
+				throw thrown;
+			},
+		);
+	}
+
+	/** What was to be written is out of date, or on disk. */
+	#forget(hash: string): Unwritten | undefined {
+		const unwritten = this.#unwritten.get(hash);
+		if (unwritten === undefined) return undefined;
+		this.#unwritten.delete(hash);
+		this.#failed.delete(hash);
+		return unwritten;
+	}
+
+	#cameThrough(hash: string, write: number): void {
+		if (this.#unwritten.get(hash)?.write === write) {
+			const raw = this.#forget(hash)?.raw ?? null;
+			if (raw !== null) this.#cache.set(hash, raw);
+		}
+		if (!this.#isFailing || this.#failed.size > 0) return;
+		this.#isFailing = false;
+		this.#retry?.cancel();
+		this.#retry = null;
+		this.#with.log.info("the journal is on disk again");
+	}
+
+	#failedFor(hash: string, write: number, thrown: unknown): void {
+		// Else a later write of it is under way, and decides.
+		if (this.#unwritten.get(hash)?.write === write) this.#failed.add(hash);
+		if (!this.#isFailing) {
+			this.#isFailing = true;
+			this.#with.log.error("the journal can't be written: it is kept in memory alone", {
+				fault: safeError(thrown),
+			});
+		}
+		this.#with.onFault?.();
+		this.#retryLater();
+	}
+
+	#retryLater(): void {
+		if (this.#closed || this.#retry !== null) return;
+		this.#retry = this.#with.clock.after(RETRY_MS, () => {
+			this.#retrying = this.#writeAgain().then(() => {
+				this.#retry = null;
+				if (this.#isFailing) this.#retryLater();
+			});
+		});
+	}
+
+	/** Writes what failed again: one, and when that came through the others, until one fails. Never rejects. */
+	async #writeAgain(): Promise<void> {
+		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
+			const writes: Promise<void>[] = [];
+			for (const hash of this.#failed) {
+				const unwritten = this.#unwritten.get(hash);
+				if (unwritten === undefined) continue;
+				// It fails again at the end of the line: no record holds up the others.
+				writes.push(this.#write(hash, unwritten.row, unwritten.raw, false));
+				if (writes.length >= count) break;
+			}
+			const results = await Promise.allSettled(writes);
+			if (results.some(({ status }) => status === "rejected")) return;
+		}
+	}
+}
+
+function changes(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {
+	const birth = RECORD_KEYS.birth + hash;
+	const later = RECORD_KEYS.state + hash;
+	if (row === null)
+		return [
+			{ key: birth, value: null },
+			{ key: later, value: null },
+		];
+	if (raw !== null) {
+		const born = { key: birth, value: encodeBirth(row, raw) };
+		return isNew ? [born] : [born, { key: later, value: null }];
+	}
+	const now = { key: later, value: encodeState(row) };
+	return keepsBytes(row) ? [now] : [{ key: birth, value: null }, now];
+}
+
+/** Bytes that are a small part of a large body hold all of it in memory: then a copy. */
+function ownBytes(raw: Buffer): Buffer {
+	const { byteLength } = raw.buffer;
+	return byteLength > Buffer.poolSize && byteLength > 2 * raw.length ? Buffer.from(raw) : raw;
+}

@@ -1,0 +1,104 @@
+// Watches what becomes of the rows until they are final: the relay is asked for those that it holds, the chain and the
+// fallback for those that it can't speak for. What follows from it is the plan's.
+
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
+import type { Component } from "../../shared/lifecycle.ts";
+import type { Logger } from "../../shared/log.ts";
+import type { ChainReads, Rows, Upstreams } from "../domain/ports.ts";
+import { Loop, type Pass } from "./loop.ts";
+import { ObserveChain } from "./observeChain.ts";
+import { ObservePages } from "./observePages.ts";
+import { ObserveRelay } from "./observeRelay.ts";
+
+export interface ObserverOptions {
+	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay is out. */
+	readonly intervalMs: number;
+	readonly slotMs: number;
+	/** Hashes in one question to the relay. */
+	readonly batch?: number;
+	/** Of one question, in ms. It bounds the stop. */
+	readonly deadlineMs?: number;
+}
+
+export interface ObserverDependencies {
+	readonly rows: Rows;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
+	readonly clock: Clock;
+	readonly background: Background;
+	readonly log: Logger;
+}
+
+/** The observer as its owner and the views see it. */
+export interface Observer extends Component {
+	/** The relay was just seen to say this stage of a transaction. */
+	learn(hash: string, stage: string): void;
+	/** A request was passed through to the relay, which may have ended one of ours: it is asked at once. */
+	passed(): void;
+}
+
+const BATCH = 1_000;
+/** However much is passed through, the relay is asked once in so many ms. */
+const PASSED_MS = 100;
+const DEADLINE_MS = 2_000;
+/** Something new may come at any time: there is always a next pass. */
+const AGAIN: Pass = { left: true, scanMs: 0 };
+
+export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
+	const { intervalMs, slotMs, batch = BATCH, deadlineMs = DEADLINE_MS } = options;
+	const { rows, upstreams, chain, clock, log } = dependencies;
+	const { relay, fallback } = upstreams;
+	const ofRelay = new ObserveRelay({ batch, slotMs, deadlineMs }, { rows, relay, clock, log });
+	const ofChain = new ObserveChain({ slotMs, deadlineMs }, { rows, chain, relay: ofRelay, clock, log });
+	const ofFallback =
+		fallback === null ? null : new ObservePages({ slotMs, deadlineMs }, { rows, fallback, clock });
+
+	// A relay that has just come back is asked for all at once, before anything of its is handed on again.
+	let everything = true;
+	const relayLoop = new Loop({ task: "following the relay", tickMs: intervalMs }, dependencies, async () => {
+		const all = everything;
+		everything = false;
+		await ofRelay.ask(all);
+		return AGAIN;
+	});
+	// On its own: what waits for the chain must not hold up what the relay says.
+	const chainLoop = new Loop({ task: "following the chain", tickMs: intervalMs }, dependencies, async () => {
+		await ofChain.ask();
+		await ofFallback?.ask();
+		return AGAIN;
+	});
+	const trigger = (): void => {
+		relayLoop.trigger();
+		chainLoop.trigger();
+	};
+
+	let isPassing = false;
+	let wasOut = relay.breaker.isOut;
+	relay.breaker.onChange(() => {
+		const { isOut } = relay.breaker;
+		ofRelay.changed();
+		if (wasOut === isOut) return;
+		if (wasOut) everything = true;
+		wasOut = isOut;
+		trigger();
+	});
+
+	return {
+		name: "observer",
+		start: async () => trigger(),
+		learn: (hash, stage) => ofRelay.learn(hash, stage),
+		passed() {
+			if (rows.depth === 0 || isPassing) return;
+			isPassing = true;
+			clock.after(PASSED_MS, () => {
+				isPassing = false;
+				relayLoop.trigger();
+			});
+		},
+		async stop() {
+			for (const part of [ofRelay, ofChain, ofFallback]) part?.stop();
+			await Promise.all([relayLoop.stop(), chainLoop.stop()]);
+		},
+	};
+}

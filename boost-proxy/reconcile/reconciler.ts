@@ -1,0 +1,295 @@
+// Does what the plan says: it goes through all rows when it is triggered, and sends, cancels and forgets for those that
+// want something, a few accounts at a time. It looks at what is, never at how it came to be, so that a restart is no
+// special case.
+
+import type { Background } from "../../shared/background.ts";
+import type { Clock } from "../../shared/clock.ts";
+import { readQuantity } from "../../shared/ethereum/hex.ts";
+import type { Logger } from "../../shared/log.ts";
+import { type Delivery, mayHave, type UpstreamName } from "../domain/delivery.ts";
+import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import { onBehalfOf } from "../domain/request.ts";
+import {
+	delayedAt,
+	has,
+	isLive,
+	MAX_WAIT_MS,
+	notified,
+	type Row,
+	refusedBy,
+	replacementDelivered,
+	replacementPendingAt,
+	unanswered,
+} from "../domain/row.ts";
+import { Loop, type Pass } from "./loop.ts";
+import {
+	type Action,
+	countsAsThere,
+	type Health,
+	type PlanTime,
+	plan,
+	type UpstreamHealth,
+	wants,
+} from "./plan.ts";
+
+/** What became of a delivery of the reconciler's; `failed`: no verdict. */
+export const HANDOVER_OUTCOMES = ["acknowledged", "rejected", "failed"] as const;
+export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
+
+export interface ReconcilerOptions {
+	/** Of one delivery or question, in ms. It bounds the stop. */
+	readonly deadlineMs: number;
+	/** Accounts and cancels at a time; one account's transactions go one after another. */
+	readonly concurrency?: number;
+	/** Until the next pass where something is left to do, in ms. */
+	readonly tickMs?: number;
+}
+
+export interface ReconcilerDependencies {
+	readonly rows: Rows;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
+	readonly clock: Clock;
+	readonly background: Background;
+	readonly log: Logger;
+	readonly onHandover?: (to: UpstreamName, outcome: HandoverOutcome) => void;
+}
+
+type Send = Extract<Action, { kind: "send" }>;
+
+const CONCURRENCY = 16;
+const TICK_MS = 1_000;
+/** The shortest pause of an upstream that has set boost a limit, in ms. */
+const PAUSE_MS = 1_000;
+/** −32005: too much at once; −32603: an internal error. They say nothing about the transaction. */
+const LIMITED_CODE = -32005;
+const INTERNAL_CODE = -32603;
+
+/** Begins with the first {@link trigger}. */
+export class Reconciler {
+	readonly #options: Required<ReconcilerOptions>;
+	readonly #with: ReconcilerDependencies;
+	readonly #loop: Loop;
+	readonly #all: readonly Upstream[];
+	/** Accounts, and hashes of ended rows, that wait for their turn, and those whose turn it is. */
+	readonly #waiting = new Set<string>();
+	readonly #running = new Map<string, Promise<void>>();
+	readonly #pausedUntil: Record<UpstreamName, number> = { relay: 0, fallback: 0 };
+	#epoch = 1;
+	/** Which upstreams were out when it was last looked at. */
+	#out = "";
+	#stopped = false;
+
+	constructor(options: ReconcilerOptions, dependencies: ReconcilerDependencies) {
+		this.#options = { concurrency: CONCURRENCY, tickMs: TICK_MS, ...options };
+		this.#with = dependencies;
+		const { relay, fallback } = dependencies.upstreams;
+		this.#all = fallback === null ? [relay] : [relay, fallback];
+		const { tickMs } = this.#options;
+		this.#loop = new Loop({ task: "reconcile", tickMs }, dependencies, async () => this.#pass());
+	}
+
+	/** Something changed: a row, or the health of an upstream. */
+	trigger(): void {
+		this.#loop.trigger();
+	}
+
+	/** Sends nothing more, and waits for what is under way. */
+	async stop(): Promise<void> {
+		this.#stopped = true;
+		this.#waiting.clear();
+		await this.#loop.stop();
+		await Promise.all(this.#running.values());
+	}
+
+	/** Finds what wants something. */
+	#pass(): Pass {
+		const { rows, clock } = this.#with;
+		const begun = clock.monotonic();
+		const { health, time } = this.#now();
+		for (const row of rows.open()) if (wants(row, health, time)) this.#waiting.add(row.from);
+		for (const row of rows.pendingCancels()) if (wants(row, health, time)) this.#waiting.add(row.hash);
+		const scanMs = clock.monotonic() - begun;
+		const left = this.#waiting.size > 0;
+		this.#fill();
+		return { left, scanMs };
+	}
+
+	#fill(): void {
+		for (const key of this.#waiting) {
+			if (this.#stopped || this.#running.size >= this.#options.concurrency) return;
+			// What is found while its turn is on has another one.
+			if (this.#running.has(key)) continue;
+			this.#waiting.delete(key);
+			const turn = new Promise<void>((resolve) => {
+				this.#with.background.run("reconcile", () => this.#turn(key).finally(resolve));
+			});
+			this.#running.set(key, turn);
+			void turn.then(() => {
+				this.#running.delete(key);
+				this.#fill();
+			});
+		}
+	}
+
+	/** The turn of an account, or of an ended row. */
+	async #turn(key: string): Promise<void> {
+		const row = this.#with.rows.get(key);
+		if (row === null) await this.#account(key);
+		// One that came again meanwhile is its account's.
+		else if (!isLive(row)) {
+			const { health, time } = this.#now();
+			const actions = [...plan([row], health, time)];
+			await Promise.all(actions.map((action) => this.#ended(action)));
+		}
+	}
+
+	/** Sends what is needed and possible, one after another: what comes next depends on what became of the last. */
+	async #account(from: string): Promise<void> {
+		const { rows } = this.#with;
+		let latest: bigint | null | undefined;
+		while (!this.#stopped) {
+			const before = rows.of(from);
+			const send = this.#next(before, latest);
+			if (send === null) return;
+			const upstream = this.#upstream(send.to);
+			if (upstream.dialect?.takesGaps === false && send.need === "handover" && latest === undefined) {
+				latest = await this.#latest(from);
+				continue;
+			}
+			const { hash } = send.row;
+			const raw = await rows.raw(hash).catch(() => null);
+			// It may have ended meanwhile, have been replaced, or be under way again.
+			if (rows.of(from) !== before) continue;
+			if (this.#stopped) return;
+			if (raw === null) this.#change(hash, (row) => delayedAt(row, send.to, this.#now().time));
+			else await this.#send(upstream, send, raw);
+		}
+	}
+
+	/** The first row that is to be sent; what comes before it is done on the way. */
+	#next(rows: readonly Row[], latest: bigint | null | undefined): Send | null {
+		const { health, time } = this.#now();
+		for (const action of plan(rows, health, time, latest)) {
+			const { kind, to } = action;
+			const { hash } = action.row;
+			if (kind === "send") return action;
+			// It keeps the earlier one: this one may not go there.
+			if (kind === "forget") this.#change(hash, (row) => replacementDelivered(row, to));
+			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
+		}
+		return null;
+	}
+
+	async #send(upstream: Upstream, { row, need }: Send, raw: Buffer): Promise<void> {
+		const { onHandover, log } = this.#with;
+		const { hash, from, path, search } = row;
+		const { name } = upstream;
+		const asker = upstream.dialect === null ? onBehalfOf(row) : null;
+		const options = { deadlineMs: this.#options.deadlineMs, asker, whole: null };
+		const delivery = await upstream.deliver({ hash, from, raw, path, search }, options);
+		const { time } = this.#now();
+		if (delivery === null) {
+			this.#change(hash, (one) => delayedAt(one, name, time));
+		} else if (delivery.kind === "acknowledged") {
+			onHandover?.(name, "acknowledged");
+			this.#reached(name, row, (one) => replacementDelivered(has(one, name), name));
+		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
+			onHandover?.(name, "rejected");
+			const { code } = delivery.error;
+			log.warn("what was handed over is refused", { upstream: name, hash, reason: need, code });
+			this.#change(hash, (one) => refusedBy(one, name, time));
+		} else {
+			onHandover?.(name, "failed");
+			this.#failed(upstream, row, delivery, time);
+		}
+	}
+
+	#failed({ name, dialect }: Upstream, row: Row, delivery: Delivery, time: PlanTime): void {
+		const { retryAfterS = 0, fault = null } = delivery.kind === "failed" ? delivery : {};
+		const retryMs = retryAfterS * 1_000;
+		if (mayHave(delivery)) this.#reached(name, row, (one) => unanswered(one, name, time, retryMs));
+		else this.#change(row.hash, (one) => delayedAt(one, name, time, retryMs));
+		// A fallback's limit is about us, not about one client.
+		if (fault === "limited" && dialect !== null) {
+			const waitMs = Math.min(Math.max(retryMs, PAUSE_MS), MAX_WAIT_MS);
+			this.#pausedUntil[name] = time.monotonic + waitMs;
+		}
+	}
+
+	/** It is there, or may be. What its user did meanwhile must reach it there. */
+	#reached(by: UpstreamName, sent: Row, change: (row: Row) => Row): void {
+		const { rows } = this.#with;
+		const row = rows.get(sent.hash);
+		this.#change(sent.hash, change);
+		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
+			rows.end(row, row.desired, [by]).catch(() => {});
+		}
+		for (const one of rows.of(sent.from)) {
+			const isLater = one.nonce === sent.nonce && one.receivedAt >= sent.receivedAt;
+			if (!isLater || one.hash === sent.hash || countsAsThere(one, by)) continue;
+			this.#change(one.hash, (sibling) => replacementPendingAt(sibling, by));
+		}
+	}
+
+	/** Takes back at an upstream what its user ended, until it has answered, whatever the answer. */
+	async #ended({ kind, row, to }: Action): Promise<void> {
+		if (kind === "wait" || this.#stopped) return;
+		const isTold = kind === "forget" || (await this.#cancel(this.#upstream(to), row));
+		const { time } = this.#now();
+		const change = (one: Row) => (isTold ? notified(one, to) : delayedAt(one, to, time));
+		this.#with.rows.change(row.hash, (one) => (isLive(one) ? one : change(one))).catch(() => {});
+	}
+
+	/** Answers whether that is over; else it is asked again. */
+	async #cancel(upstream: Upstream, row: Row): Promise<boolean> {
+		const { dialect } = upstream;
+		const method = dialect === null ? "eth_cancelTransaction" : (dialect.cancelMethod ?? "");
+		const asker = dialect === null ? onBehalfOf(row) : null;
+		const options = { deadlineMs: this.#options.deadlineMs, asker, path: row.path };
+		const answer = await upstream.call({ method, params: [row.hash] }, options);
+		if (answer === null) return false;
+		return answer.ok || (answer.error.code !== LIMITED_CODE && answer.error.code !== INTERNAL_CODE);
+	}
+
+	/** The next nonce of an account on chain; null where nobody says. */
+	async #latest(from: string): Promise<bigint | null> {
+		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
+		const [count] = (await this.#with.chain.batch([call], this.#options.deadlineMs)) ?? [];
+		return count?.ok === true ? readQuantity(count.result) : null;
+	}
+
+	/** Health and time as they are. An upstream that goes out or comes back begins an epoch. */
+	#now(): { readonly health: Health; readonly time: PlanTime } {
+		const { clock } = this.#with;
+		const out = this.#all.flatMap(({ name, breaker }) => (breaker.isOut ? [name] : [])).join();
+		if (out !== this.#out) {
+			this.#out = out;
+			this.#epoch += 1;
+		}
+		const health = Object.fromEntries(
+			this.#all.map((upstream) => [upstream.name, healthOf(upstream, this.#pausedUntil[upstream.name])]),
+		);
+		return { health, time: { now: clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch } };
+	}
+
+	#upstream(name: UpstreamName): Upstream {
+		const { relay, fallback } = this.#with.upstreams;
+		return name === "relay" || fallback === null ? relay : fallback;
+	}
+
+	/** Of one that is live still. The journal says itself where it fails, and goes on in memory. */
+	#change(hash: string, change: (row: Row) => Row): void {
+		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row)).catch(() => {});
+	}
+}
+
+function healthOf(upstream: Upstream, pausedUntil: number): UpstreamHealth {
+	const { breaker, dialect } = upstream;
+	return {
+		...{ isOut: breaker.isOut, pausedUntil, isOurs: dialect === null },
+		takesGaps: dialect?.takesGaps ?? true,
+		cancels: dialect === null || dialect.cancelMethod !== null,
+		mayHave: (path) => upstream.refusal(path) === null,
+	};
+}
