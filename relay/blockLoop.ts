@@ -2,7 +2,7 @@
 // for good. Only what can be in the next block costs more than a look at it, and no look holds up other work.
 
 import type { Background } from "../shared/background.ts";
-import { type Clock, pause, type Timer } from "../shared/clock.ts";
+import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { ChainChanges, type ChainChangesDependencies, WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
@@ -252,7 +252,7 @@ async function inTurns<T>(items: Iterable<T>, clock: Clock, visit: (item: T) => 
 	for (const item of items) {
 		visit(item);
 		if (clock.monotonic() - begun < TURN_MS) continue;
-		await new Promise((resolve) => setImmediate(resolve));
+		await nextTurn();
 		begun = clock.monotonic();
 	}
 }

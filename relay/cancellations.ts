@@ -2,8 +2,7 @@
 // from the pool at once; when that is on disk its builders are told and the answer goes out.
 
 import type { Clock } from "../shared/clock.ts";
-import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
-import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
+import { type DecodedTransaction, isSelfTransfer } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/clientIdentity.ts";
 import { WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";

@@ -211,9 +211,9 @@ export class ChainRunner {
 		const { accounts, simulations, clock, pool } = this.#deps;
 		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		const block: BlockContext = {
-			...next,
 			stateBlock: next.number - 1,
 			feeRecipient: this.#options.feeRecipientOf(),
+			...next,
 		};
 		const begun = clock.monotonic();
 		const unwanted = new AbortController();

@@ -2,11 +2,11 @@
 // answer the chain runner simulates, shares and broadcasts it.
 
 import type { Clock } from "../shared/clock.ts";
-import { isSelfTransfer } from "../shared/ethereum/selfTransfer.ts";
 import {
 	type DecodedTransaction,
 	type DecodeReason,
 	decodeTransaction,
+	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/clientIdentity.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";

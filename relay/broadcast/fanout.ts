@@ -109,9 +109,9 @@ export class Fanout implements Broadcaster, BundleSender {
 			const call = () =>
 				kind === "bundle" ? DIALECTS[row.dialect].bundle(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
-				...{ key: tx.from, subject: tx.hash, client: bundle.client, isPlain: false, block, urgent: false },
 				make: () => signed(call()),
 				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
+				...{ key: tx.from, subject: tx.hash, client: bundle.client, isPlain: false, block, urgent: false },
 			});
 		}
 	}
@@ -127,9 +127,9 @@ export class Fanout implements Broadcaster, BundleSender {
 			const calls = isBundle ? cancelBundleCalls(row, uuid, block) : cancelPrivateCalls(row, tx.hash);
 			for (const call of calls) {
 				lane.push({
-					...{ key: tx.from, subject: tx.hash, client, isPlain: false, block, urgent: true },
 					make: () => signed(call),
 					answered: (answer, ms) => this.#answered(transaction, row.name, "cancel", block, answer, ms),
+					...{ key: tx.from, subject: tx.hash, client, isPlain: false, block, urgent: true },
 				});
 			}
 		}
@@ -154,13 +154,13 @@ export class Fanout implements Broadcaster, BundleSender {
 		const signed = this.#identity.signing(chosen.length);
 		for (const { row, lane } of chosen) {
 			lane.push({
-				...{ key, subject: name, client, isPlain, block, urgent: false },
 				make: () => {
 					this.#left.set(leftKey(row, name), { block, client, isPlain });
 					leaves();
 					return signed(DIALECTS[row.dialect].bundle(row, bundle, uuid));
 				},
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
+				...{ key, subject: name, client, isPlain, block, urgent: false },
 			});
 		}
 		return chosen.map(({ row }) => row.name);
@@ -179,9 +179,9 @@ export class Fanout implements Broadcaster, BundleSender {
 			const { client, isPlain } = left;
 			for (const call of cancelBundleCalls(row, uuid, block)) {
 				lane.push({
-					...{ key, subject: name, client, isPlain, block, urgent: true },
 					make: () => signed(call),
 					answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "cancel", answer, ms),
+					...{ key, subject: name, client, isPlain, block, urgent: true },
 				});
 			}
 		}

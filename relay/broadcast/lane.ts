@@ -3,7 +3,7 @@
 // of nonces arrives in order, and a cancel behind what it cancels. A slow builder delays nobody else.
 
 import { LRUCache } from "lru-cache";
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, nextTurn } from "../../shared/clock.ts";
 import { FairScheduler, type JobOptions, type Place } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
@@ -187,7 +187,7 @@ export class Lane {
 				if (done === true) this.#unswept = null;
 				else looked += this.#dropIf(queue, ({ block }) => block <= this.#head);
 			}
-			if (this.#unswept !== null) await new Promise((resolve) => setImmediate(resolve));
+			if (this.#unswept !== null) await nextTurn();
 		}
 	}
 

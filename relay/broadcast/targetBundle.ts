@@ -16,7 +16,8 @@ export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
 	return {
 		name: targetName(tx.hash),
 		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
-		...{ client: clientOf(origin), isPlain: false },
+		client: clientOf(origin),
+		isPlain: false,
 		block,
 		refund: null,
 	};

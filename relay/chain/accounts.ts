@@ -3,7 +3,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
-import { type Clock, DeadlineError, pause, withDeadline } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, nextTurn, pause, withDeadline } from "../../shared/clock.ts";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	type JsonRpcClient,
@@ -219,8 +219,7 @@ export class NodeAccounts implements Accounts {
 			let next = 0;
 			for (const [i, flight] of flights.entries()) {
 				// Those who wait go on at once: a crowd of them would keep everybody else waiting.
-				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1)
-					await new Promise((resolve) => setImmediate(resolve));
+				if (i % SETTLED_AT_ONCE === SETTLED_AT_ONCE - 1) await nextTurn();
 				const from = next;
 				next += asked[i]?.length ?? 0;
 				const state = readState(flight, head, answers.slice(from, next));

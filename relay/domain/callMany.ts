@@ -1,7 +1,8 @@
 // What `eth_callMany` is asked and what it answers, as values: a bundle of signed transactions, or bundles of unsigned
 // calls, come in; what each of them returned goes out. Pure types, and the limits.
 
-import type { AccessListEntry, DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";
 import type { BlockTag } from "../../shared/jsonrpc/schemas.ts";
 
 /** Transactions of a bundle, or calls of all bundles together, at most: each costs the node an execution. */

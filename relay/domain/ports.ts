@@ -2,7 +2,7 @@
 // composition root plugs the stages into them; the stages themselves never import each other.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { RequestLife } from "../../shared/http/requestLife.ts";
+import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";

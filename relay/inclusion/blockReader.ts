@@ -1,7 +1,7 @@
 // Blocks of the node: the JSON of a block with its full transactions comes in, a Block goes out. It checks the shape
 // and trusts the contents: the node is the operator's own.
 
-import type { Authorization } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
 import { address, hash, quantity, record } from "./nodeJson.ts";

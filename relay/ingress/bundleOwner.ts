@@ -2,8 +2,7 @@
 // the status of its bundles are kept. It verifies nothing: the transport has done that.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
-import { clientOf } from "../../shared/http/clientIdentity.ts";
-import { isWebPage } from "../../shared/http/webPage.ts";
+import { clientOf, isWebPage } from "../../shared/http/clientIdentity.ts";
 
 /**
  * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket

@@ -17,7 +17,7 @@ export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  */
 export async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
 	const options = submissionOptions(context.path, context.query);
-	const outcome = await submitter.submit({ ...options, raw, origin: context.client.address });
+	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;
 	const { code, message, data } = outcome.rejection;
 	// The words are go-ethereum's; the data is for those who would rather not match words.

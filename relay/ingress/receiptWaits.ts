@@ -2,8 +2,12 @@
 // tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { type SyncCall, type SyncEnd, SyncWaits } from "../../shared/http/syncWaits.ts";
-import type { WaitingRoomLimits } from "../../shared/http/waitingRoom.ts";
+import {
+	type SyncCall,
+	type SyncEnd,
+	SyncWaits,
+	type WaitingRoomLimits,
+} from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
 import { isMined } from "../domain/lifecycle.ts";

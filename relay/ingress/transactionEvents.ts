@@ -2,8 +2,8 @@
 // asks for `text/event-stream`, event by event as it happens. What is told of an event is the status stage's to say.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
-import { asksFor } from "../../shared/http/accept.ts";
 import {
+	asksFor,
 	EVENT_STREAM,
 	EVENTS_OVER,
 	type EventMessage,

@@ -1,6 +1,7 @@
 // How plain bundles come in, and are tried again at a head: clients take turns, since to read a hundred signatures is work,
 // and so is what the node is asked for it. They are decoded a few at a time.
 
+import { nextTurn } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { FairScheduler, type JobOptions, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
@@ -52,7 +53,7 @@ export async function readTransactions(
 ): Promise<readonly DecodedTransaction[] | BundleOutcome> {
 	const txs: DecodedTransaction[] = [];
 	for (const [i, { raw }] of body.entries()) {
-		if (i % SLICE === SLICE - 1) await new Promise((resolve) => setImmediate(resolve));
+		if (i % SLICE === SLICE - 1) await nextTurn();
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
 		const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);

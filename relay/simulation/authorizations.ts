@@ -3,7 +3,8 @@
 // contract's code, which can't have signed anything, would not be followed.
 
 import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
-import type { Authorization, DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 
 /** Who signed a transaction, and the authorizations that came with it. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;

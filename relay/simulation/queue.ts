@@ -115,7 +115,7 @@ export class SimulationQueue implements Simulations {
 		request.signal?.addEventListener("abort", withdraw);
 		if (request.signal?.aborted) withdraw();
 		try {
-			const outcomes = this.#scheduler.run({ ...sharesOf(request), signal: abort.signal }, () => {
+			const outcomes = this.#scheduler.run({ signal: abort.signal, ...sharesOf(request) }, () => {
 				this.#waiting.delete(waiting);
 				return this.#run(waiting);
 			});

@@ -58,7 +58,7 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	const decoded = decodeTransaction(raw);
 	if (!decoded.ok || envelope === null || !isSubmissionPath(envelope.path)) throw new StoreFormatError(key);
 	const { block, path, ...rest } = envelope;
-	return { transaction: { ...rest, path, tx: decoded.tx }, block };
+	return { transaction: { path, tx: decoded.tx, ...rest }, block };
 }
 
 /** What is left out of a record where it is so: most fields of most records. */

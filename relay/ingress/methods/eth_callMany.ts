@@ -2,6 +2,7 @@
 // out. https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
+import { nextTurn } from "../../../shared/clock.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
@@ -180,7 +181,7 @@ const AT_ONCE = 16;
 async function readElements(elements: readonly (string | Uint8Array)[]): Promise<TransactionsRequest["txs"]> {
 	const read: TransactionsRequest["txs"][number][] = [];
 	for (const [index, element] of elements.entries()) {
-		if (index % AT_ONCE === AT_ONCE - 1) await new Promise((resolve) => setImmediate(resolve));
+		if (index % AT_ONCE === AT_ONCE - 1) await nextTurn();
 		read.push(readElement(element, index));
 	}
 	return read;

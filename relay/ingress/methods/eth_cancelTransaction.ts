@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { CallContext } from "../../../shared/http/callContext.ts";
-import { isWebPage } from "../../../shared/http/webPage.ts";
+import { isWebPage } from "../../../shared/http/clientIdentity.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
 import type { CancelRequest } from "../../domain/submission.ts";
