@@ -28,7 +28,12 @@ const ALONE = [
  * others have ended. Floods of a relay that is measured meanwhile; the faults, a minute's work for one of two cores, which
  * is had again and again, for many minutes, where it is late; and replacements under load, where no request may fail.
  */
-const ONE_BY_ONE = ["test/faults/matrix.test.ts", "test/integration/rolling.test.ts", "test/attacks"];
+const ONE_BY_ONE = [
+	"test/faults/matrix.test.ts",
+	"test/integration/eventLoop.test.ts",
+	"test/integration/rolling.test.ts",
+	"test/attacks",
+];
 /** Attacks that are over at once, and measure nothing. */
 const NO_FLOODS = /attacks\/(databaseSecret|freshState|time)\.test\.ts$/;
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */

@@ -84,7 +84,7 @@ async function measure(proxies: readonly BenchProxy[], make: () => readonly stri
 			const { answers } = await load(`${url}/fast`, bodies, CONNECTIONS);
 			const cost = (process.cpuMicros() - before) / bodies.length;
 			const refused = answers.find((answer) => !answer.includes('"result"'));
-			if (refused !== undefined) throw new Error(`${name} did not pass a request on`);
+			if (refused !== undefined) throw new Error(`${name} did not pass a request on: ${refused}`);
 			// The first round finds the code cold.
 			if (round > 0) costs.set(name, Math.min(cost, costs.get(name) ?? cost));
 		}

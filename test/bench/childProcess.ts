@@ -27,6 +27,10 @@ export class MeasuredProcess {
 			env: { PATH: process.env.PATH, ...env },
 			stdio: ["ignore", "pipe", "inherit"],
 		});
+		// A benchmark that fails leaves nothing running.
+		const kill = () => this.#child.kill("SIGKILL");
+		process.once("exit", kill);
+		this.#child.once("exit", () => process.off("exit", kill));
 	}
 
 	/** Resolves with the first match of `pattern` in what it prints. */

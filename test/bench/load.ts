@@ -1,7 +1,7 @@
 // Load: bodies come in, they are POSTed over a fixed number of connections, and what came back is counted. Bounded
 // by the number of bodies; loopback addresses only.
 
-import { Pool } from "undici";
+import { Client, Pool } from "undici";
 
 export interface LoadResult {
 	readonly seconds: number;
@@ -12,7 +12,15 @@ export interface LoadResult {
 export async function load(url: string, bodies: readonly string[], connections: number): Promise<LoadResult> {
 	const { origin, pathname, hostname } = new URL(url);
 	if (hostname !== "127.0.0.1") throw new Error("load goes to loopback addresses only");
-	const pool = new Pool(origin, { connections });
+	let opened = 0;
+	const pool = new Pool(origin, {
+		connections,
+		// Each connection is a client of its own, since what one client may hold is bounded.
+		factory: (to, options) => {
+			opened += 1;
+			return new Client(to, { ...options, localAddress: `127.0.0.${1 + (opened % 250)}` });
+		},
+	});
 	const answers: string[] = [];
 	let next = 0;
 	const begun = performance.now();

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DevChain } from "../devnet/devChain.ts";
-import { metricsOf } from "../support/metricsPage.ts";
+import { METRICS_TOKEN, metricsOf } from "../support/metricsPage.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { load } from "./load.ts";
@@ -37,9 +37,8 @@ export async function startRelay(
 		BUILDERS: JSON.stringify([{ name: "sink", url: sinkUrl }]),
 		DATA_DIR: folder,
 		RATE_LIMIT_RPS: "0",
-		// All comes from one address, whose share it would be.
-		POOL_MAX_BYTES: "1073741824",
 		LOG_LEVEL: "info",
+		METRICS_TOKEN,
 		...more,
 	});
 	const [, port] = await process.printed(/"port":(\d+)/);

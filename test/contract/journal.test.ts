@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { type JournalOptions, openJournal } from "../../boost-proxy/journal/openJournal.ts";
+import type { OpenRowsOptions } from "../../boost-proxy/rows/openRows.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";
 import { type StoreEngine, StorePlaces } from "../support/storeEngines.ts";
@@ -15,6 +15,7 @@ import {
 	senderOf,
 	TTL_MS,
 } from "../unit/boost-proxy/journal/journalScene.ts";
+import { openedVerbs } from "../unit/boost-proxy/journal/rowVerbs.ts";
 import { HandDisk } from "../unit/relay/handDisk.ts";
 
 interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
@@ -41,10 +42,10 @@ const ENGINES: readonly Engine[] = [
 ];
 
 for (const engine of ENGINES) {
-	const opened = async (place: string, options: Partial<JournalOptions> = {}) => {
+	const opened = async (place: string, options: Partial<OpenRowsOptions> = {}) => {
 		const kv = await engine.open(place);
 		const dependencies = { kv, clock: new ManualClock(), log: silentLogger };
-		const journal = await openJournal({ ttlMs: TTL_MS, ...options }, dependencies);
+		const journal = await openedVerbs({ ttlMs: TTL_MS, ...options }, dependencies);
 		const close = async () => {
 			await journal.close();
 			await kv.close();
@@ -65,7 +66,7 @@ for (const engine of ENGINES) {
 				path: i % 3 === 0 ? "noreverts" : "fast",
 				search: `refundRecipient=${senderOf(i)}`,
 				softCancellations: i % 2 === 0,
-				owed: i === 3 ? ["fallback"] : [],
+				replacesAt: i === 3 ? ["fallback"] : [],
 			});
 			assert.equal(await journal.add(entry, "relay"), true);
 			await journal.settle(hashOf(i), i !== 1);
@@ -151,13 +152,13 @@ for (const engine of ENGINES) {
 	if (elsewhere === undefined) continue;
 	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
 		const place = await engine.newPlace();
-		const journal = new URL("../../boost-proxy/journal/openJournal.ts", import.meta.url);
+		const journal = new URL("../unit/boost-proxy/journal/rowVerbs.ts", import.meta.url);
 		const scene = new URL("../unit/boost-proxy/journal/journalScene.ts", import.meta.url);
 		const code = `
-			import { openJournal } from ${JSON.stringify(journal.href)};
+			import { openedVerbs } from ${JSON.stringify(journal.href)};
 			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(scene.href)};
 			const kv = await open(${JSON.stringify(place)});
-			const journal = await openJournal({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
+			const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
 			let told = 0;
 			for (let i = 0; ; i += 1) {
 				const hash = hashOf(i);

@@ -4,25 +4,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { postText, RawConnection, requestText } from "../support/rawHttp.ts";
-import { startTransport, type Transport, type TransportOptions } from "../support/transportServer.ts";
+import { withTransport } from "../support/transportServer.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
 const ATTACKER = "127.0.0.2";
 const HONEST = "127.0.0.1";
 const LIVE = requestText("GET", "/livez");
-
-async function within(
-	options: TransportOptions,
-	run: (transport: Transport) => Promise<void>,
-): Promise<void> {
-	const transport = await startTransport(options);
-	try {
-		await run(transport);
-	} finally {
-		await transport.stop();
-	}
-}
 
 /** A connection that was served once, and rests. */
 async function rested(
@@ -45,7 +33,7 @@ function wait(name: string): Buffer {
 }
 
 test("a client over its share has its newest connection closed; others, and its own older ones, stay", () =>
-	within({ maxConnectionsPerClient: 3 }, async ({ port }) => {
+	withTransport({ maxConnectionsPerClient: 3 }, async ({ port }) => {
 		const own = [];
 		for (let i = 0; i < 3; i++) own.push(await rested(port, ATTACKER));
 		const fourth = await RawConnection.open(port, ATTACKER);
@@ -62,7 +50,7 @@ test("a client over its share has its newest connection closed; others, and its 
 	}));
 
 test("in a full server the longest idle connection of the client with the most makes room for a newcomer", () =>
-	within({ maxConnections: 6 }, async ({ port, script }) => {
+	withTransport({ maxConnections: 6 }, async ({ port, script }) => {
 		const early = await rested(port, HONEST);
 		const first = await rested(port, ATTACKER);
 		const second = await rested(port, ATTACKER);
@@ -84,7 +72,7 @@ test("in a full server the longest idle connection of the client with the most m
 	}));
 
 test("ten thousand that never say a word shut nobody out", () =>
-	within({ maxConnections: 20, maxConnectionsPerClient: 20 }, async ({ port }) => {
+	withTransport({ maxConnections: 20, maxConnectionsPerClient: 20 }, async ({ port }) => {
 		const honest = await rested(port, HONEST);
 		for (let i = 0; i < 60; i++) {
 			await RawConnection.open(port, ATTACKER);
@@ -95,7 +83,7 @@ test("ten thousand that never say a word shut nobody out", () =>
 	}));
 
 test("behind a proxy the requests and websockets under way count, by the client that is named", () =>
-	within({ trustProxy: 1, maxConnectionsPerClient: 2 }, async ({ port, script }) => {
+	withTransport({ trustProxy: 1, maxConnectionsPerClient: 2 }, async ({ port, script }) => {
 		const from = (address: string) => ({ "X-Forwarded-For": address });
 		// As many connections as it likes.
 		for (let i = 0; i < 4; i++) await rested(port, HONEST, from("192.0.2.1"));
@@ -121,7 +109,7 @@ test("behind a proxy the requests and websockets under way count, by the client 
 	}));
 
 test("a connection on which boost has shown its secret counts for those whom it names", () =>
-	within({ boostSecret: "s3cret", maxConnectionsPerClient: 2 }, async ({ port }) => {
+	withTransport({ boostSecret: "s3cret", maxConnectionsPerClient: 2 }, async ({ port }) => {
 		const by = (address: string) => ({ "X-Boost-Auth": "s3cret", "X-Forwarded-For": address });
 		const boosts = [];
 		for (let i = 0; i < 5; i++) boosts.push(await rested(port, HONEST, by(`192.0.2.${i}`)));
@@ -135,7 +123,7 @@ test("a connection on which boost has shown its secret counts for those whom it 
 	}));
 
 test("thousands of requests in one write are cut off, and cost others nothing", () =>
-	within({ maxConnectionsPerClient: 16 }, async ({ port }) => {
+	withTransport({ maxConnectionsPerClient: 16 }, async ({ port }) => {
 		const honest = await rested(port, HONEST);
 		const flood = Buffer.concat(Array<Buffer>(2_000).fill(Buffer.from(LIVE)));
 		const connections = await Promise.all(
@@ -151,7 +139,7 @@ test("thousands of requests in one write are cut off, and cost others nothing", 
 	}));
 
 test("what one client's bodies hold is bounded, and leaves room for others", () =>
-	within(
+	withTransport(
 		{ maxBodyBytes: 4_096, maxBufferedBytes: 100_000, maxBufferedBytesPerClient: 5_000 },
 		async ({ port }) => {
 			const half = requestText("POST", "/", { "Content-Type": "application/json", "Content-Length": "4000" });

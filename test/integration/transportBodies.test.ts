@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { postText, RawConnection, requestText } from "../support/rawHttp.ts";
-import { startTransport, type Transport, type TransportOptions } from "../support/transportServer.ts";
+import { type Transport, withTransport } from "../support/transportServer.ts";
 import { until } from "../support/until.ts";
 
 const CHUNKED = { "Content-Type": "application/json", "Transfer-Encoding": "chunked" };
@@ -16,18 +16,6 @@ function call(method: string, param?: unknown, id: unknown = 1): string {
 
 function chunk(bytes: string): string {
 	return `${Buffer.byteLength(bytes).toString(16)}\r\n${bytes}\r\n`;
-}
-
-async function within(
-	options: TransportOptions,
-	run: (transport: Transport) => Promise<void>,
-): Promise<void> {
-	const transport = await startTransport(options);
-	try {
-		await run(transport);
-	} finally {
-		await transport.stop();
-	}
 }
 
 async function errorOf(connection: RawConnection): Promise<[number, string]> {
@@ -43,7 +31,7 @@ async function assertWell(transport: Transport): Promise<void> {
 }
 
 test("a body that comes byte by byte is put together again", () =>
-	within({}, async ({ port }) => {
+	withTransport({}, async ({ port }) => {
 		const text = "äöü".repeat(300);
 		const bytes = Buffer.from(call("test_echo", text));
 		const connection = await RawConnection.open(port);
@@ -56,7 +44,7 @@ test("a body that comes byte by byte is put together again", () =>
 	}));
 
 test("a chunked body of the greatest length passes; one byte more is 413 before its end, and the connection closes", () =>
-	within({}, async (transport) => {
+	withTransport({}, async (transport) => {
 		const connection = await RawConnection.open(transport.port);
 		connection.write(requestText("POST", "/fast", CHUNKED));
 		connection.write(chunk(call("test_echo", "x").padEnd(4000)) + chunk(" ".repeat(96)) + chunk(""));
@@ -69,7 +57,7 @@ test("a chunked body of the greatest length passes; one byte more is 413 before 
 	}));
 
 test("who sends a body that is too long to its end before it reads finds the answer, not a reset", () =>
-	within({}, async (transport) => {
+	withTransport({}, async (transport) => {
 		const body = "x".repeat(16_000_000);
 		for (const request of [
 			requestText("POST", "/fast", CHUNKED, chunk(body)),
@@ -88,7 +76,7 @@ test("who sends a body that is too long to its end before it reads finds the ans
 	}));
 
 test("a client that waits for leave to send its body gets it, or the refusal at once", () =>
-	within({}, async ({ port }) => {
+	withTransport({}, async ({ port }) => {
 		const expect = { "Content-Type": "application/json", Expect: "100-continue" };
 		const body = call("test_echo", "x");
 		const good = await RawConnection.open(port);
@@ -104,7 +92,7 @@ test("a client that waits for leave to send its body gets it, or the refusal at 
 	}));
 
 test("requests that are too slow to arrive are ended with 408, wherever they stand still", () =>
-	within({ requestMs: 150 }, async (transport) => {
+	withTransport({ requestMs: 150 }, async (transport) => {
 		const beginnings = [
 			"",
 			"POST /fa",
@@ -124,7 +112,7 @@ test("requests that are too slow to arrive are ended with 408, wherever they sta
 	}));
 
 test("requests in a row on one connection are worked on together and answered in their order", () =>
-	within({}, async ({ port, script }) => {
+	withTransport({}, async ({ port, script }) => {
 		const connection = await RawConnection.open(port);
 		connection.write(
 			Buffer.concat([
@@ -147,7 +135,7 @@ test("requests in a row on one connection are worked on together and answered in
 	}));
 
 test("rubbish behind a request that is not answered yet gets no answer that could be taken for that one's", () =>
-	within({}, async (transport) => {
+	withTransport({}, async (transport) => {
 		const { port, script } = transport;
 		const connection = await RawConnection.open(port);
 		connection.write(
@@ -160,7 +148,7 @@ test("rubbish behind a request that is not answered yet gets no answer that coul
 	}));
 
 test("nor does an upgrade behind a request that is not answered yet", () =>
-	within({}, async (transport) => {
+	withTransport({}, async (transport) => {
 		const { port, script } = transport;
 		for (const upgrade of [{ Upgrade: "websocket", "Sec-WebSocket-Version": "13" }, { Upgrade: "h2c" }]) {
 			const connection = await RawConnection.open(port);
@@ -176,7 +164,7 @@ test("nor does an upgrade behind a request that is not answered yet", () =>
 	}));
 
 test("offers of another protocol may come with every request of a connection", () =>
-	within({}, async ({ port }) => {
+	withTransport({}, async ({ port }) => {
 		const connection = await RawConnection.open(port);
 		const offer = { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c", "HTTP2-Settings": "AA" };
 		for (let i = 0; i < 30; i++) {
@@ -189,7 +177,7 @@ test("offers of another protocol may come with every request of a connection", (
 	}));
 
 test("clients that go away at any point leave nothing behind", () =>
-	within({}, async (transport) => {
+	withTransport({}, async (transport) => {
 		const { port, script, server } = transport;
 		const beginnings = [
 			"POST /fast HTTP/1.1\r\nHost",
@@ -214,7 +202,7 @@ test("clients that go away at any point leave nothing behind", () =>
 	}));
 
 test("bodies of all requests together are bounded, and what was held is given back", () =>
-	within({ maxBufferedBytes: 5_000 }, async (transport) => {
+	withTransport({ maxBufferedBytes: 5_000 }, async (transport) => {
 		const { port, script } = transport;
 		const holding = await RawConnection.open(port);
 		holding.write(postText("/fast", call("test_wait", "a").padEnd(3_000)));
@@ -245,7 +233,7 @@ test("bodies of all requests together are bounded, and what was held is given ba
 	}));
 
 test("requests under way are bounded", () =>
-	within({ maxOpenRequests: 2 }, async ({ port, script }) => {
+	withTransport({ maxOpenRequests: 2 }, async ({ port, script }) => {
 		const connection = await RawConnection.open(port);
 		connection.write(Buffer.concat([1, 2, 3].map((n) => postText("/fast", call("test_wait", `w${n}`, n)))));
 		await until("two wait", () => script.waiting.length === 2);

@@ -10,23 +10,12 @@ import { createHttpServer } from "../../shared/http/server.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";
+import { RawConnection, requestText } from "../support/rawHttp.ts";
 import { CANARY } from "../support/rpcMethods.ts";
-import { startTransport, type Transport, type TransportOptions } from "../support/transportServer.ts";
+import { withTransport } from "../support/transportServer.ts";
 import { WsClient } from "../support/wsClient.ts";
 
 const SIGNER = `0x${"ab".repeat(20)}`;
-
-async function within(
-	options: TransportOptions,
-	run: (transport: Transport) => Promise<void>,
-): Promise<void> {
-	const transport = await startTransport(options);
-	try {
-		await run(transport);
-	} finally {
-		await transport.stop();
-	}
-}
 
 function entry(method: string, params: readonly unknown[] = [], id: unknown = 1) {
 	return { jsonrpc: "2.0", id, method, params };
@@ -43,7 +32,7 @@ async function post(url: string, body: unknown, headers: Record<string, string> 
 }
 
 test("a method is told where the request came, from whom, and what page sent it", () =>
-	within({ trustProxy: 1, boostSecret: "s3cret" }, async ({ url }) => {
+	withTransport({ trustProxy: 1, boostSecret: "s3cret" }, async ({ url }) => {
 		const who = entry("test_who");
 		const length = JSON.stringify(who).length;
 		const plain = { transport: "http", path: "/", query: {}, client: null, origin: null };
@@ -92,9 +81,21 @@ test("a method is told where the request came, from whom, and what page sent it"
 		}
 	}));
 
+test("a large body for which its client has no allowance left is refused unread", () =>
+	withTransport({ rps: 1, maxBodyBytes: 300_000, clock: new ManualClock() }, async ({ port, url }) => {
+		const head = { "Content-Type": "application/json", "Content-Length": "200000" };
+		const echo = entry("test_echo", ["x"]);
+		assert.equal((await post(url, echo)).status, 200);
+		const connection = await RawConnection.open(port);
+		connection.write(requestText("POST", "/", head));
+		const { status, body } = await connection.answer();
+		assert.equal(status, 429);
+		assert.equal(JSON.parse(body).error.code, -32005);
+	}));
+
 test("over the rate limit: 429, -32005 and Retry-After, until there is allowance again", async () => {
 	const clock = new ManualClock();
-	await within({ rps: 1, clock, trustProxy: 1 }, async ({ url }) => {
+	await withTransport({ rps: 1, clock, trustProxy: 1 }, async ({ url }) => {
 		const echo = entry("test_echo", ["x"]);
 		for (let i = 0; i < 10; i++) assert.equal((await post(url, echo)).status, 200);
 		const limited = await post(url, echo);
@@ -135,7 +136,7 @@ test("over the rate limit: 429, -32005 and Retry-After, until there is allowance
 
 test("a websocket has the allowance of its address, and is told in the answer", async () => {
 	const clock = new ManualClock();
-	await within({ rps: 1, clock }, async ({ port }) => {
+	await withTransport({ rps: 1, clock }, async ({ port }) => {
 		const client = await WsClient.open(`ws://127.0.0.1:${port}/`);
 		for (let id = 0; id < 11; id++) client.send(entry("test_echo", [id], id));
 		const answers = [];
@@ -151,7 +152,7 @@ test("a websocket has the allowance of its address, and is told in the answer", 
 test("while it cannot serve, each entry says so under 503", async () => {
 	let ready = false;
 	const refusal = new RpcError("unavailable", "internal error: not ready", { reason: "node unavailable" });
-	await within({ unavailable: () => (ready ? null : refusal) }, async ({ url }) => {
+	await withTransport({ unavailable: () => (ready ? null : refusal) }, async ({ url }) => {
 		const single = await post(url, entry("test_echo", [1], "a"));
 		assert.equal(single.status, 503);
 		assert.equal(single.headers.get("retry-after"), "1");
@@ -168,7 +169,7 @@ test("while it cannot serve, each entry says so under 503", async () => {
 });
 
 test("web pages may read every answer, and the headers that are named", () =>
-	within({ exposedHeaders: ["X-One", "X-Two"] }, async ({ url }) => {
+	withTransport({ exposedHeaders: ["X-One", "X-Two"] }, async ({ url }) => {
 		for (const [path, method] of [
 			["/livez", "GET"],
 			["/fast", "POST"],
@@ -182,7 +183,7 @@ test("web pages may read every answer, and the headers that are named", () =>
 	}));
 
 test("nothing of a fault leaves, over either transport", () =>
-	within({}, async ({ url, port }) => {
+	withTransport({}, async ({ url, port }) => {
 		const client = await WsClient.open(`ws://127.0.0.1:${port}/fast`);
 		for (const method of ["test_fault", "test_lateFault", "node_down", "test_bigint"]) {
 			const error = { code: -32603, message: "internal error" };
@@ -201,7 +202,7 @@ test("ethers' batches work: one request, results and errors each to its own call
 		posts++;
 		return null;
 	};
-	await within({ maxBatch: 100, maxBodyBytes: 100_000, unavailable }, async ({ url }) => {
+	await withTransport({ maxBatch: 100, maxBodyBytes: 100_000, unavailable }, async ({ url }) => {
 		const network = Network.from(1);
 		const provider = new JsonRpcProvider(`${url}/fast`, network, { staticNetwork: network });
 		const results = await Promise.allSettled([
@@ -219,7 +220,7 @@ test("ethers' batches work: one request, results and errors each to its own call
 });
 
 test("a port of their own can have the websockets alone", () =>
-	within({}, async ({ websocket, script, url }) => {
+	withTransport({}, async ({ websocket, script, url }) => {
 		assert.equal((await fetch(`${url}/ws`)).status, 404, "the websocket's path takes nothing else");
 		const own = createHttpServer(
 			{ name: "own", host: "127.0.0.1", port: 0, rpcPaths: [], routes: [], maxBodyBytes: 1 },

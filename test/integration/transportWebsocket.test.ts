@@ -5,20 +5,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../support/manualClock.ts";
 import { RawConnection, requestText } from "../support/rawHttp.ts";
-import { startTransport, type Transport, type TransportOptions } from "../support/transportServer.ts";
+import { type Transport, type TransportOptions, withTransport } from "../support/transportServer.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
-async function within(
+function within(
 	options: TransportOptions,
 	run: (transport: Transport, base: string) => Promise<void>,
 ): Promise<void> {
-	const transport = await startTransport(options);
-	try {
-		await run(transport, `ws://127.0.0.1:${transport.port}`);
-	} finally {
-		await transport.stop();
-	}
+	return withTransport(options, (transport) => run(transport, `ws://127.0.0.1:${transport.port}`));
 }
 
 function entry(method: string, params: readonly unknown[] = [], id: unknown = 1) {

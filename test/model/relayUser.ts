@@ -2,7 +2,7 @@
 // and who signs them come in; what was answered, and what the relay's pages say, go out. It retries nothing.
 
 import { Pool } from "undici";
-import { signBody } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
 import { AUTHORIZED } from "../support/metricsPage.ts";
 import type { WireAnswer, WireEvent, WireStatus } from "../support/relayClient.ts";
 
@@ -85,7 +85,7 @@ export class RelayUser {
 			headers: {
 				"content-type": "application/json",
 				"x-forwarded-for": address,
-				...(key === undefined ? {} : { "x-flashbots-signature": signBody(body, key) }),
+				...(key === undefined ? {} : { "x-flashbots-signature": createBodySigner(key).sign(body) }),
 				...(origin === undefined ? {} : { origin }),
 			},
 			body,

@@ -2,12 +2,9 @@
 // goes out is what it did. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import {
-	type BreakerOptions,
-	createBreaker,
-	type StartedBreaker,
-} from "../../boost-proxy/breaker/breaker.ts";
-import type { Attempted, Cut, ProbeWord, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
+import type { Abort } from "../../boost-proxy/domain/abort.ts";
+import type { Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
+import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/health/breaker.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 
@@ -32,7 +29,7 @@ export class Attempt {
 	result: Attempted | null | undefined;
 	thrown: unknown;
 	/** Undefined until it was begun: while it waits, and where it was not let in. */
-	cut: Cut | undefined;
+	abort: Abort | undefined;
 	readonly #ending: Promise<Attempted>;
 	#settle: (attempted: Attempted) => void = () => {};
 	#fail: (thrown: unknown) => void = () => {};
@@ -45,8 +42,8 @@ export class Attempt {
 			this.#fail = reject;
 		});
 		breaker
-			.run(kind, (cut) => {
-				this.cut = cut;
+			.run(kind, (abort) => {
+				this.abort = abort;
 				return this.#ending;
 			})
 			.then(
@@ -60,7 +57,7 @@ export class Attempt {
 	}
 
 	get isBegun(): boolean {
-		return this.cut !== undefined;
+		return this.abort !== undefined;
 	}
 
 	/** Of one that is not begun yet: it ends as soon as it is. */
@@ -84,12 +81,16 @@ export class BreakerScene {
 	readonly changes: string[] = [];
 	/** Monotonic ms at which each probe began. */
 	readonly probedAt: number[] = [];
+	/** Whether each probe was asked as a submission would be. */
+	readonly thorough: boolean[] = [];
 	/** What the probe finds: a word, or nothing until its deadline. */
-	found: ProbeWord | "hang" = "ok";
+	found: ProbeResult | "hang" = "ok";
+	/** Whether another upstream takes what this one does not answer. */
+	canYield = true;
 	/** How long it takes to find it, in ms. */
 	probeMs = 0;
 	/** A probe in place of the scene's own. */
-	instead: (() => Promise<ProbeWord>) | null = null;
+	instead: (() => Promise<ProbeResult>) | null = null;
 	/** The most probes that ran at a time. */
 	mostProbes = 0;
 	#probes = 0;
@@ -106,7 +107,8 @@ export class BreakerScene {
 		this.options = { ...BREAKER_OPTIONS, ...given };
 		this.breaker = createBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
-			probe: () => this.#probe(),
+			canYield: () => this.canYield,
+			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe: (word) => this.words.push(word),
 		});
@@ -155,11 +157,12 @@ export class BreakerScene {
 		await stopping;
 	}
 
-	#probe(): Promise<ProbeWord> {
+	#probe(thorough: boolean): Promise<ProbeResult> {
+		this.thorough.push(thorough);
 		return this.instead === null ? this.#find() : this.instead();
 	}
 
-	async #find(): Promise<ProbeWord> {
+	async #find(): Promise<ProbeResult> {
 		this.probedAt.push(this.clock.monotonic());
 		this.#probes++;
 		this.mostProbes = Math.max(this.mostProbes, this.#probes);

@@ -2,8 +2,8 @@
 // what it counted and logged is kept. It has no transport.
 
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
-import type { CallOutcome } from "../../shared/jsonrpc/answer.ts";
 import { type CallLimiter, createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
+import type { CallOutcome } from "../../shared/jsonrpc/envelope.ts";
 import type { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";

@@ -132,3 +132,16 @@ const TEST_ROUTES: readonly Route[] = [
 		},
 	},
 ];
+
+/** Runs `run` on one that is stopped afterwards. */
+export async function withTransport(
+	options: TransportOptions,
+	run: (transport: Transport) => Promise<void>,
+): Promise<void> {
+	const transport = await startTransport(options);
+	try {
+		await run(transport);
+	} finally {
+		await transport.stop();
+	}
+}

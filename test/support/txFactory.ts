@@ -7,11 +7,8 @@ import type { PrivateTransaction } from "../../relay/domain/transaction.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import { addressOfPublicKey } from "../../shared/ethereum/recover.ts";
 import { type RlpItem, rlpEncode, uintToBytes } from "../../shared/ethereum/rlp.ts";
-import {
-	type DecodedTransaction,
-	decodeTransaction,
-	type TransactionType,
-} from "../../shared/ethereum/transaction.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import type { TransactionType } from "../../shared/ethereum/transactionFields.ts";
 
 /** Who signs. */
 export interface TestAccount {

@@ -1,7 +1,7 @@
 // Transactions that are too much or too little of something: gas, blobs, authorizations, bytes, or a sender with code,
 // as rules with their exact answers, and beside them what is just within.
 
-import type { TransactionType } from "../../../shared/ethereum/transaction.ts";
+import type { TransactionType } from "../../../shared/ethereum/transactionFields.ts";
 import { type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { type Rule, refused, taken } from "./rules.ts";
 

@@ -31,6 +31,8 @@ const MIB = 1024 * 1024;
  * other. ATTACK_STRICT=1 takes the limits as they are.
  */
 const SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 3;
+/** A machine that takes a process's memory or processor away for a moment shows in one look at a page that takes 1 ms. */
+const LIVEZ_SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 12;
 
 export interface MeasuringOptions {
 	readonly user: HonestUser;
@@ -100,7 +102,7 @@ export function assertServed(...phases: readonly Figures[]): void {
 export function brokenIn({ name, slowest, faults, memory }: Figures): readonly string[] {
 	return [
 		...Object.entries(slowest).flatMap(([probe, ms]) => {
-			const limit = LIMITS_MS[probe as Probe] * SLACK;
+			const limit = LIMITS_MS[probe as Probe] * (probe === "livez" ? LIVEZ_SLACK : SLACK);
 			return ms > limit ? [`${name}: ${probe} took ${Math.round(ms)} ms, ${limit} at most`] : [];
 		}),
 		...faults.map((fault) => `${name}: ${fault}`),

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FAULTS } from "../../../boost-proxy/domain/delivery.ts";
-import type { Journal, Upstreams } from "../../../boost-proxy/domain/ports.ts";
+import type { Rows, Upstreams } from "../../../boost-proxy/domain/ports.ts";
 import { METHOD_LABELS } from "../../../boost-proxy/ingress/policy.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { Metrics } from "../../../shared/metrics.ts";
@@ -61,7 +61,7 @@ test("every series is there at zero before anything happened", async () => {
 			),
 		),
 		"boost_journal_faults_total",
-		...["handover", "telling", "following the relay", "following the chain", "chain"].map(
+		...["reconcile", "following the relay", "following the chain", "chain"].map(
 			(task) => `boost_task_failures_total{task="${task}"}`,
 		),
 	];
@@ -83,7 +83,7 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 	metrics.journalFault({});
 	metrics.probe({ upstream: "relay", word: "staleHead" });
 	metrics.passed({ kind: "websocket", outcome: "gone" });
-	metrics.taskFailed({ task: "handover" });
+	metrics.taskFailed({ task: "reconcile" });
 	const all = await series(registry);
 	assert.equal(all.size, before);
 	for (const [name, value] of [
@@ -99,7 +99,7 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 		["boost_journal_faults_total", 1],
 		['boost_probes_total{upstream="relay",word="staleHead"}', 1],
 		['boost_passed_total{kind="websocket",outcome="gone"}', 1],
-		['boost_task_failures_total{task="handover"}', 1],
+		['boost_task_failures_total{task="reconcile"}', 1],
 	] as const) {
 		assert.equal(all.get(name), value, name);
 	}
@@ -110,7 +110,7 @@ test("gauges tell what is now, and of a fallback that is not there nothing", asy
 	const breaker = new PlayedBreaker();
 	const journal = { depth: 4, isDurable: true, isFull: false, fullness: { all: 0.5, client: 1 } };
 	const upstreams = { relay: { breaker }, fallback: null } as unknown as Upstreams;
-	watchBoost(registry, { upstreams, journal: journal as Journal, websockets: () => 5 });
+	watchBoost(registry, { upstreams, rows: journal as unknown as Rows, websockets: () => 5 });
 	const read = async () => {
 		const all = await series(registry);
 		const states = ["closed", "open", "half-open"];

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { RELAY_SETTINGS } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
-import { databaseAddress } from "../../../shared/kv/postgres/tls.ts";
+import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
 import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
 import { compose, envExample, imageStages, schemaOf, textOf } from "../../support/deployFiles.ts";
 import { lineOf } from "../../support/procfileRunner.ts";

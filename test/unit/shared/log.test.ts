@@ -25,10 +25,10 @@ test("a line has a level, a time, the process's name, the message and its fields
 
 test("a child names its part, a child's child too", () => {
 	const { log, lines } = capture();
-	log.child("broadcast").warn("slow", { builder: "b" });
+	log.child("broadcast").warn("slow", { upstream: "b" });
 	log.child("a").child("b").error("x");
 	assert.equal(lines[0]?.part, "broadcast");
-	assert.equal(lines[0]?.builder, "b");
+	assert.equal(lines[0]?.upstream, "b");
 	assert.equal(lines[1]?.part, "b");
 });
 

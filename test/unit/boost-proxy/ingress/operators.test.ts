@@ -2,18 +2,22 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
-import type { Journal } from "../../../../boost-proxy/domain/ports.ts";
+import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
+import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, roadCheck } from "../../../../boost-proxy/ingress/operators.ts";
 import { PlayedBreaker, startPassScene } from "./passScene.ts";
 
 /** Only what is asked of it. */
-function journalOf(
+function rowsOf(
 	holders: readonly (readonly ("relay" | "fallback")[])[],
-	state: Pick<Journal, "isDurable" | "isFull">,
-): Journal {
-	const entries = holders.map((one) => ({ holders: one }) as unknown as OpenEntry);
-	return { depth: entries.length, ...state, open: () => entries } as unknown as Journal;
+	state: Pick<Rows, "isDurable" | "isFull">,
+): Rows {
+	const at = (one: readonly string[], by: string) =>
+		one.includes(by) ? { ...ABSENT, presence: "has" } : ABSENT;
+	const all = holders.map(
+		(one) => ({ at: { relay: at(one, "relay"), fallback: at(one, "fallback") } }) as Row,
+	);
+	return { depth: all.length, ...state, open: () => all } as unknown as Rows;
 }
 
 const WELL = { isDurable: true, isFull: false };
@@ -21,8 +25,8 @@ const WELL = { isDurable: true, isFull: false };
 async function scene(adminToken: string | undefined, withFallback = true, state = WELL) {
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
-	const journal = journalOf([["relay"], ["relay", "fallback"], []], state);
-	const routes = operatorRoutes({ adminToken }, { relay, fallback, journal });
+	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
+	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows });
 	const server = await startPassScene({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };

@@ -17,7 +17,6 @@ import { silentLogger } from "../../../../shared/log.ts";
 export class PlayedBreaker implements Breaker {
 	readonly upstream;
 	state: BreakerState = "closed";
-	readonly isChoked = false;
 	retryMs = 0;
 	readonly notes: Attempted[] = [];
 	readonly forced: ("open" | "closed" | null)[] = [];

@@ -59,7 +59,7 @@ test("who is to be told is told one by one", async () => {
 	await journal.held(hashOf(1), "fallback");
 	assert.deepEqual(journal.ended(hashOf(1))?.untold, ["fallback"]);
 	await journal.end(hashOf(1), "cancelled", ["fallback", "relay"]);
-	assert.deepEqual(journal.ended(hashOf(1))?.untold, ["fallback", "relay"]);
+	assert.deepEqual(journal.ended(hashOf(1))?.untold, ["relay", "fallback"]);
 	await journal.close();
 });
 

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { HandDisk } from "../../relay/handDisk.ts";
 import { countingReads, hashOf, newEntry, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
+import { openedVerbs } from "./rowVerbs.ts";
 
 test("an entry is there at once, under way; its promise waits for the disk", async () => {
 	const { journal, disk } = await scene();
@@ -110,7 +110,7 @@ test("one whose request was cut off by a SIGKILL counts as acknowledged, and nob
 
 test("holders, what is owed and who sees to it", async () => {
 	const { journal, disk } = await scene();
-	await journal.add(newEntry(1, { owed: ["fallback"] }), "relay");
+	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
 	await journal.settle(hashOf(1), true);
 	const before = journal.get(hashOf(1))?.holders;
 	await journal.held(hashOf(1), "fallback");
@@ -125,7 +125,7 @@ test("holders, what is owed and who sees to it", async () => {
 	const again = (await reopened(disk)).journal;
 	for (const one of [journal, again]) {
 		assert.deepEqual(one.get(hashOf(1))?.holders, ["fallback"]);
-		assert.deepEqual(one.get(hashOf(1))?.owed, []);
+		assert.deepEqual(one.get(hashOf(1))?.replacesAt, []);
 		assert.deepEqual(await one.raw(hashOf(1)), rawOf(1));
 	}
 	assert.equal(again.get(hashOf(1))?.underWay, false);
@@ -154,7 +154,7 @@ test("words about hashes that it does not know change nothing", async () => {
 test("a sender's entries are in the order of nonces, then of arrival; lists that were handed out stay", async () => {
 	const { journal } = await scene();
 	const at = newEntry(0).receivedAt;
-	assert.equal(journal.of(senderOf(1)), journal.of(senderOf(2)), "one empty list for all");
+	assert.equal(journal.rows.of(senderOf(1)), journal.rows.of(senderOf(2)), "one empty list for all");
 	for (const [n, nonce, later] of [
 		[1, 5n, 0],
 		[2, 3n, 9],
@@ -185,7 +185,7 @@ test("a sender's entries are in the order of nonces, then of arrival; lists that
 	}
 	assert.deepEqual(seen, [3, 1, 4, 6].map(hashOf));
 	for (const n of [1, 3, 4, 6]) await journal.end(hashOf(n), "dropped");
-	assert.equal(journal.of(senderOf(1)), journal.of(senderOf(2)));
+	assert.equal(journal.rows.of(senderOf(1)), journal.rows.of(senderOf(2)));
 	assert.equal(journal.depth, 0);
 	await journal.close();
 });
@@ -214,7 +214,7 @@ test("one that lives on is given up later, and after a restart has at least half
 });
 
 test("where there is no room, nothing is kept", async () => {
-	const { journal } = await scene({ maxEntries: 2 });
+	const { journal } = await scene({ maxLive: 2 });
 	await Promise.all([journal.add(newEntry(1), "relay"), journal.add(newEntry(2), "relay")]);
 	assert.equal(journal.refusal(newEntry(3)), "total");
 	assert.equal(await journal.add(newEntry(3), "relay"), false);
@@ -241,7 +241,7 @@ test("it is full where a large transaction finds no room", async () => {
 });
 
 test("one client has a sixteenth of the entries and of the bytes, by its network; others notice nothing", async () => {
-	const options = { maxEntries: 32, maxBytes: 16 * 10_000 };
+	const options = { maxLive: 32, maxBytes: 16 * 10_000 };
 	const { journal, disk } = await scene(options);
 	const of = (n: number, length = 120) =>
 		newEntry(n, { address: `2001:db8:1:2${n}::${n}`, raw: rawOf(n, length) });
@@ -278,7 +278,7 @@ test("bytes that are not in memory come from disk", async () => {
 	const { kv, reads } = countingReads(disk);
 	const options = { ttlMs: TTL_MS, rawCacheBytes: 3 * (1_000 + 300) };
 	const dependencies = { kv, clock: new ManualClock(), log: silentLogger };
-	const journal = await openJournal(options, dependencies);
+	const journal = await openedVerbs(options, dependencies);
 	const before = reads();
 	for (let n = 0; n < 10; n += 1) await journal.add(newEntry(n, { raw: rawOf(n, 1_000) }), "relay");
 	for (const n of [9, 8, 7]) assert.deepEqual(await journal.raw(hashOf(n)), rawOf(n, 1_000));

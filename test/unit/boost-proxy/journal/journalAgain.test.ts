@@ -2,19 +2,19 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { NewEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { hashOf, newEntry, REORG_MS, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
 
 const [HASH, AT] = [hashOf(1), newEntry(1).receivedAt];
-const SECOND: Partial<NewEntry> = {
+const SECOND: Partial<NewRow> = {
 	...{ path: "noreverts", search: "softCancellations=true", softCancellations: true },
-	...{ address: "192.0.2.9", receivedAt: AT + 7_000, owed: ["relay"] },
+	...{ address: "192.0.2.9", receivedAt: AT + 7_000, replacesAt: ["relay"] },
 };
 
 test("one that was not acknowledged becomes what its client asks for the second time; who may have it stays", async () => {
 	for (const acknowledged of [true, false]) {
 		const { journal, disk } = await scene();
-		await journal.add(newEntry(1, { owed: ["fallback"] }), "relay");
+		await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
 		await journal.settle(HASH, false);
 		await journal.add(newEntry(2, { nonce: 1n, receivedAt: AT + 1 }), "relay");
 		const before = journal.get(HASH);
@@ -26,14 +26,15 @@ test("one that was not acknowledged becomes what its client asks for the second 
 		const again = (await reopened(disk)).journal;
 		for (const one of [journal, again]) {
 			const { raw: _, ...asked } = newEntry(1, SECOND);
-			assert.deepEqual(
-				{ ...one.get(HASH), isSettled: null },
-				{
-					...asked,
-					...{ owed: ["fallback", "relay"], holders: ["relay", "fallback"], aliveUntil: AT + 7_000 + TTL_MS },
-					...{ underWay: false, acknowledged, isSettled: null, bytes: rawOf(1).length },
+			assert.deepEqual(one.get(HASH), {
+				...asked,
+				...{
+					replacesAt: ["relay", "fallback"],
+					holders: ["relay", "fallback"],
+					aliveUntil: AT + 7_000 + TTL_MS,
 				},
-			);
+				...{ underWay: false, acknowledged, bytes: rawOf(1).length },
+			});
 			assert.deepEqual(await one.raw(HASH), rawOf(1));
 			const order = one.of(senderOf(1)).map(({ hash }) => hash);
 			assert.deepEqual(order, [hashOf(2), HASH], "the last to arrive comes last");
@@ -44,7 +45,7 @@ test("one that was not acknowledged becomes what its client asks for the second 
 });
 
 test("the second request of one that was not acknowledged is on disk before its answer, even where there is no room", async () => {
-	const { journal, disk } = await scene({ maxEntries: 1 });
+	const { journal, disk } = await scene({ maxLive: 1 });
 	await journal.add(newEntry(1), "relay");
 	await journal.settle(HASH, false);
 	disk.hold = true;

@@ -5,17 +5,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS } from "../../../../boost-proxy/domain/delivery.ts";
-import { ENDINGS } from "../../../../boost-proxy/domain/journalEntry.ts";
-import { openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { HandDisk } from "../../relay/handDisk.ts";
 import { JournalModel } from "./journalModel.ts";
 import { hashOf, newEntry, rawOf, senderOf } from "./journalScene.ts";
+import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = 6;
 const KEEP_MS = 1_000_000;
-const LIMITS = { ttlMs: 300_000, reorgMs: 144_000, maxEntries: 5, maxEnded: 3 };
+const LIMITS = { ttlMs: 300_000, reorgMs: 144_000, maxLive: 5, maxEnded: 3 };
 const OPTIONS = { ...LIMITS, endedKeepMs: KEEP_MS, rawCacheBytes: 2 * 420 };
 
 const n = fc.integer({ min: 0, max: HASHES - 1 });
@@ -43,7 +43,7 @@ class Pair {
 	#durable = this.model.copy();
 	#disk = new HandDisk();
 	#startedAt = 0;
-	#journal: Awaited<ReturnType<typeof openJournal>> | null = null;
+	#journal: RowVerbs | null = null;
 
 	get journal() {
 		assert.ok(this.#journal !== null, "it is open");
@@ -52,7 +52,7 @@ class Pair {
 
 	async start(): Promise<void> {
 		const dependencies = { kv: this.#disk, clock: this.clock, log: silentLogger };
-		this.#journal = await openJournal(OPTIONS, dependencies);
+		this.#journal = await openedVerbs(OPTIONS, dependencies);
 		this.#startedAt = this.clock.now();
 		for (const known of this.model.known.values()) {
 			if (known.open === null) continue;
@@ -104,12 +104,14 @@ class Pair {
 			return journal.markEnded(mark);
 		}
 		if ("some" in one) {
-			const added = model.add({ ...entry, owed: one.some }, one.by);
-			return journal.add({ ...entry, owed: one.some }, one.by).then((is) => assert.equal(is, added));
+			const added = model.add({ ...entry, replacesAt: one.some }, one.by);
+			return journal.add({ ...entry, replacesAt: one.some }, one.by).then((is) => assert.equal(is, added));
 		}
 		if ("by" in one) {
 			if (one.do === "paid")
-				model.change(hash, ({ owed }) => ({ owed: owed.filter((name) => name !== one.by) }));
+				model.change(hash, ({ replacesAt }) => ({
+					replacesAt: replacesAt.filter((name) => name !== one.by),
+				}));
 			if (one.do === "held" || one.do === "notHeld" || one.do === "told") model[one.do](hash, one.by);
 			return journal[one.do as "held"](hash, one.by);
 		}
@@ -148,7 +150,7 @@ class Pair {
 		const now = this.clock.now();
 		for (const [hash, { ended }] of this.model.known) {
 			if (ended === null || ended.endedAt + KEEP_MS > now) continue;
-			if (this.journal.ended(hash) === null) this.model.known.delete(hash);
+			if (this.journal.ended(hash) === null) this.model.forget(hash);
 			const late = Math.min(now - ended.endedAt - KEEP_MS, now - this.#startedAt);
 			assert.ok(late < 3_000 || this.journal.ended(hash) === null, "it is forgotten in the end");
 		}
@@ -199,13 +201,11 @@ function newEntryOf(i: number, now: number) {
 /** Without what each of the two has for itself. */
 function plain(entry: object | null): unknown {
 	if (entry === null) return null;
-	const {
-		said: _said,
-		was: _was,
-		isSettled: _isSettled,
-		...rest
-	} = { said: 0, was: 0, isSettled: 0, ...entry };
-	return rest;
+	const { said: _said, was: _was, ...rest } = { said: 0, was: 0, ...entry };
+	// Names have no order.
+	return Object.fromEntries(
+		Object.entries(rest).map(([key, value]) => [key, Array.isArray(value) ? [...value].sort() : value]),
+	);
 }
 
 test("the journal is what its model is, whatever is said and whatever fails", async () => {

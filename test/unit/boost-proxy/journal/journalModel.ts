@@ -2,21 +2,22 @@
 // the real one.
 
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
-import type { EndedEntry, Ending, NewEntry, OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { Ending, NewRow } from "../../../../boost-proxy/domain/row.ts";
+import type { EndedRow, LiveRow } from "./rowVerbs.ts";
 
 export interface ModelLimits {
 	readonly ttlMs: number;
 	readonly reorgMs: number;
-	readonly maxEntries: number;
+	readonly maxLive: number;
 	readonly maxEnded: number;
 }
 
 /** Whether it is under way follows from the rest. */
-type ModelEntry = Omit<OpenEntry, "underWay"> & { readonly said: boolean };
+type ModelEntry = Omit<LiveRow, "underWay"> & { readonly said: boolean };
 
 interface Known {
 	open: ModelEntry | null;
-	ended: (EndedEntry & { readonly was: ModelEntry | null }) | null;
+	ended: (EndedRow & { readonly was: ModelEntry | null }) | null;
 }
 
 const BY_USER: readonly Ending[] = ["cancelled", "replaced"];
@@ -37,12 +38,12 @@ export class JournalModel {
 	}
 
 	/** As the port has it. */
-	openOf(hash: string): OpenEntry | null {
+	openOf(hash: string): LiveRow | null {
 		const { open } = this.of(hash);
 		return open === null ? null : { ...open, underWay: !open.said || this.#requestsOf(hash) > 0 };
 	}
 
-	get opens(): readonly OpenEntry[] {
+	get opens(): readonly LiveRow[] {
 		return [...this.known.keys()].flatMap((hash) => this.openOf(hash) ?? []);
 	}
 
@@ -64,30 +65,40 @@ export class JournalModel {
 		this.#requests.clear();
 		for (const known of this.known.values()) {
 			if (known.open !== null) known.open = { ...known.open, said: true };
+			this.#saidOfMined(known);
 		}
 	}
 
-	/** No more ends than begins count. */
+	/** No more ends than begins count, and none of what is not known. */
 	setUnderWay(hash: string, underWay: boolean): void {
+		if (!this.known.has(hash)) return;
 		this.#requests.set(hash, Math.max(0, this.#requestsOf(hash) + (underWay ? 1 : -1)));
 	}
 
-	add({ raw, ...entry }: NewEntry, holder: UpstreamName): boolean {
+	add({ raw, ...entry }: NewRow, holder: UpstreamName): boolean {
 		const { open } = this.of(entry.hash);
 		if (open?.acknowledged ?? this.#isFull(entry.address)) return false;
 		const aliveUntil = entry.receivedAt + this.#limits.ttlMs;
 		const holders = union(open?.holders ?? [], [holder]);
-		const owed = union(open?.owed ?? [], entry.owed);
-		const kept = { ...entry, bytes: raw.length, owed, holders, acknowledged: true, aliveUntil, said: false };
+		const replacesAt = union(open?.replacesAt ?? [], entry.replacesAt);
+		const kept = {
+			...entry,
+			bytes: raw.length,
+			replacesAt,
+			holders,
+			acknowledged: true,
+			aliveUntil,
+			said: false,
+		};
 		this.known.set(entry.hash, { open: kept, ended: null });
 		return true;
 	}
 
 	/** One client has a sixteenth at most. */
 	#isFull(address: string): boolean {
-		const { maxEntries } = this.#limits;
+		const { maxLive } = this.#limits;
 		const own = this.opens.filter((one) => one.address === address);
-		return this.opens.length >= maxEntries || own.length >= Math.ceil(maxEntries / 16);
+		return this.opens.length >= maxLive || own.length >= Math.ceil(maxLive / 16);
 	}
 
 	change(hash: string, change: (entry: ModelEntry) => Partial<ModelEntry>): void {
@@ -106,15 +117,18 @@ export class JournalModel {
 		const held = this.of(hash).open?.holders.includes(by);
 		this.change(hash, ({ holders }) => ({ holders: holders.filter((one) => one !== by) }));
 		const { open } = this.of(hash);
-		if (held && open?.holders.length === 0 && !open.acknowledged) this.known.delete(hash);
+		if (held && open?.holders.length === 0 && !open.acknowledged) this.forget(hash);
 	}
 
 	settle(hash: string, acknowledged: boolean): void {
 		const known = this.of(hash);
-		if (known.open === null) return;
+		if (known.open === null) {
+			this.#saidOfMined(known);
+			return;
+		}
 		const { open } = known;
 		if (open.said && open.acknowledged) return;
-		if (!acknowledged && open.holders.length === 0) this.known.delete(hash);
+		if (!acknowledged && open.holders.length === 0) this.forget(hash);
 		else known.open = { ...open, acknowledged, said: true };
 	}
 
@@ -131,7 +145,7 @@ export class JournalModel {
 		}
 	}
 
-	markEnded(mark: Omit<EndedEntry, "endedAt">, now: number): void {
+	markEnded(mark: Omit<EndedRow, "endedAt">, now: number): void {
 		const { open, ended } = this.of(mark.hash);
 		if (open !== null || ended !== null) this.end(mark.hash, mark.ending, mark.untold, now);
 		else this.#ends({ ...mark, endedAt: now, was: null });
@@ -146,8 +160,20 @@ export class JournalModel {
 	reopen(hash: string, now: number): void {
 		const { ended } = this.of(hash);
 		if (ended === null || ended.was === null || now - ended.endedAt > this.#limits.reorgMs) return;
-		const open = { ...ended.was, aliveUntil: now + this.#limits.ttlMs, said: true };
+		const open = { ...ended.was, aliveUntil: now + this.#limits.ttlMs };
 		this.known.set(hash, { open, ended: null });
+	}
+
+	/** Nothing is known of it any more. */
+	forget(hash: string): void {
+		this.known.delete(hash);
+		this.#requests.delete(hash);
+	}
+
+	/** The request that brought it may end after it: it is not under way when it is opened again. */
+	#saidOfMined(known: Known): void {
+		const was = known.ended?.was ?? null;
+		if (known.ended !== null && was !== null) known.ended = { ...known.ended, was: { ...was, said: true } };
 	}
 
 	#requestsOf(hash: string): number {
@@ -158,9 +184,9 @@ export class JournalModel {
 		this.known.set(ended.hash, { open: null, ended });
 		const all = [...this.known.values()].flatMap((known) => known.ended ?? []);
 		if (all.length <= this.#limits.maxEnded) return;
-		const rank = (one: EndedEntry) => (BY_USER.includes(one.ending) ? 1 : 0);
+		const rank = (one: EndedRow) => (BY_USER.includes(one.ending) ? 1 : 0);
 		const [out] = all.sort((a, b) => rank(a) - rank(b) || a.endedAt - b.endedAt);
-		if (out !== undefined) this.known.delete(out.hash);
+		if (out !== undefined) this.forget(out.hash);
 	}
 }
 

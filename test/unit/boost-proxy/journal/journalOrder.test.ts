@@ -5,17 +5,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS } from "../../../../boost-proxy/domain/delivery.ts";
-import { ENDINGS } from "../../../../boost-proxy/domain/journalEntry.ts";
-import type { Journal } from "../../../../boost-proxy/domain/ports.ts";
-import { openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { HandDisk } from "../../relay/handDisk.ts";
 import { contents, hashOf, newEntry, scene, TTL_MS } from "./journalScene.ts";
+import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = [0, 1, 2].map(hashOf);
 
-type Word = (journal: Journal) => Promise<unknown>;
+type Word = (journal: RowVerbs) => Promise<unknown>;
 const n = fc.integer({ min: 0, max: HASHES.length - 1 });
 const by = fc.constantFrom(...UPSTREAMS);
 const word: fc.Arbitrary<Word> = fc.oneof(
@@ -57,7 +56,7 @@ async function leftOn(disk: HandDisk) {
 	for (const [key, value] of disk.map) left.map.set(key, value);
 	const errors: string[] = [];
 	const log = { ...silentLogger, error: (message: string) => errors.push(message) };
-	const journal = await openJournal({ ttlMs: TTL_MS }, { kv: left, clock: new ManualClock(), log });
+	const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv: left, clock: new ManualClock(), log });
 	assert.deepEqual(errors, []);
 	const left3 = await contents(journal, HASHES);
 	await journal.close();

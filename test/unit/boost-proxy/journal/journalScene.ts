@@ -1,12 +1,12 @@
 // What the journal's tests share: entries by number, a journal on a disk in memory, and what of it can be seen.
 
-import type { NewEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
-import type { Journal } from "../../../../boost-proxy/domain/ports.ts";
-import { type JournalOptions, openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
+import type { OpenRowsOptions } from "../../../../boost-proxy/rows/openRows.ts";
 import type { KeyValueStore } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { HandDisk } from "../../relay/handDisk.ts";
+import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 export const TTL_MS = 300_000;
 export const REORG_MS = 144_000;
@@ -18,7 +18,7 @@ export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, 
 export const addressOf = (n: number): string => `192.0.${2 + Math.floor(n / 250)}.${n % 250}`;
 
 /** Entry `n` of sender 1, unless said; its bytes and its client are its own. */
-export function newEntry(n: number, changed: Partial<NewEntry> = {}): NewEntry {
+export function newEntry(n: number, changed: Partial<NewRow> = {}): NewRow {
 	return {
 		hash: hashOf(n),
 		from: senderOf(1),
@@ -29,7 +29,7 @@ export function newEntry(n: number, changed: Partial<NewEntry> = {}): NewEntry {
 		softCancellations: false,
 		address: addressOf(n),
 		receivedAt: Date.UTC(2026, 0, 1),
-		owed: [],
+		replacesAt: [],
 		...changed,
 	};
 }
@@ -39,21 +39,25 @@ export function rawOf(n: number, length = 120): Buffer {
 }
 
 /** A journal on `disk`; what is left out is new. */
-export async function scene(options: Partial<JournalOptions> = {}, disk = new HandDisk()) {
+export async function scene(
+	options: Partial<OpenRowsOptions> = {},
+	disk = new HandDisk(),
+	onWork: () => void = () => {},
+) {
 	const clock = new ManualClock();
 	const faults = { count: 0 };
 	const onFault = () => {
 		faults.count += 1;
 	};
-	const journal = await openJournal(
+	const journal = await openedVerbs(
 		{ ttlMs: TTL_MS, reorgMs: REORG_MS, ...options },
-		{ kv: disk, clock, log: silentLogger, onFault },
+		{ kv: disk, clock, log: silentLogger, onFault, onWork },
 	);
 	return { journal, disk, clock, faults };
 }
 
 /** A second journal on what lies in `disk` now, as after a SIGKILL. */
-export async function reopened(disk: HandDisk, options: Partial<JournalOptions> = {}) {
+export async function reopened(disk: HandDisk, options: Partial<OpenRowsOptions> = {}) {
 	const copy = new HandDisk();
 	for (const [key, value] of disk.map) copy.map.set(key, value);
 	return scene(options, copy);
@@ -75,11 +79,11 @@ export function countingReads(kv: KeyValueStore): { readonly kv: KeyValueStore; 
 }
 
 /** What a restart must bring back of some hashes. */
-export function contents(journal: Journal, hashes: readonly string[]): Promise<readonly unknown[]> {
+export function contents(journal: RowVerbs, hashes: readonly string[]): Promise<readonly unknown[]> {
 	return Promise.all(
 		hashes.map(async (hash) => {
 			const open = journal.get(hash);
-			const kept = open === null ? null : { ...open, underWay: null, isSettled: null };
+			const kept = open === null ? null : { ...open, underWay: null };
 			return { hash, kept, raw: await journal.raw(hash), ended: journal.ended(hash) };
 		}),
 	);

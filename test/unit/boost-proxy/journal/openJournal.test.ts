@@ -2,22 +2,20 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndedEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
-import { openJournal } from "../../../../boost-proxy/journal/openJournal.ts";
+import { ABSENT, ended, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import {
 	decodeBirth,
 	decodeState,
 	encodeBirth,
 	encodeState,
 	JournalRecordError,
-	type KeptEntry,
-	type KeptState,
 	rawOfBirth,
 } from "../../../../boost-proxy/journal/records.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { HandDisk } from "../../relay/handDisk.ts";
 import { hashOf, newEntry, rawOf, reopened, scene, TTL_MS } from "./journalScene.ts";
+import { openedVerbs } from "./rowVerbs.ts";
 
 const HASH = hashOf(1);
 const { raw: _, ...KNOWN } = newEntry(1, {
@@ -25,31 +23,38 @@ const { raw: _, ...KNOWN } = newEntry(1, {
 	path: "noreverts",
 	search: 'refundRecipient=0x1&referrer="é"',
 	softCancellations: true,
-	owed: ["fallback"],
+	replacesAt: ["fallback"],
 });
-const ENTRY: KeptEntry = {
-	...KNOWN,
-	holders: ["relay"],
-	underWay: false,
-	acknowledged: false,
-	isSettled: true,
-	aliveUntil: 7,
-	bytes: 0,
+const standing = (presence: Standing["presence"], more: Partial<Standing> = {}): Standing => ({
+	...{
+		presence,
+		retryAt: 0,
+		epoch: null,
+		faults: 0,
+		replacementPending: false,
+		cancelPending: false,
+		...more,
+	},
+});
+const LIVE: Row = {
+	...{ hash: HASH, from: KNOWN.from, nonce: KNOWN.nonce, path: KNOWN.path, address: KNOWN.address },
+	...{ search: KNOWN.search, softCancellations: true, receivedAt: KNOWN.receivedAt },
+	...{ bytes: rawOf(1).length, aliveUntil: 7, acknowledged: false, requests: 0, desired: "live", endedAt: 0 },
+	at: { relay: standing("has"), fallback: standing("absent", { replacementPending: true }) },
+	notes: newNotes(0),
 };
-const ENDED: EndedEntry = {
-	...{ hash: HASH, from: ENTRY.from, nonce: ENTRY.nonce, path: ENTRY.path, address: ENTRY.address },
-	...{ ending: "cancelled", endedAt: 9, untold: ["relay", "fallback"] },
-};
-const STATES: Readonly<Record<string, KeptState>> = {
-	"an open one": { kind: "open", entry: ENTRY },
-	"an acknowledged one": { kind: "open", entry: { ...ENTRY, acknowledged: true, owed: [], holders: [] } },
-	"an ended one": { kind: "ended", ended: ENDED, was: null },
-	"a mined one": { kind: "ended", ended: { ...ENDED, ending: "mined", untold: [] }, was: ENTRY },
+const cancelled = ended(LIVE, "cancelled", 9, ["relay", "fallback"]);
+const STATES: Readonly<Record<string, Row>> = {
+	"a live one": LIVE,
+	"an acknowledged one": { ...LIVE, acknowledged: true, at: { relay: ABSENT, fallback: ABSENT } },
+	"an ended one": cancelled,
+	"a mined one": ended(LIVE, "mined", 9),
+	"one that two may have": { ...LIVE, at: { relay: standing("has"), fallback: standing("maybe") } },
 };
 
 for (const [name, state] of Object.entries(STATES)) {
 	test(`${name}: there and back again`, () => {
-		assert.deepEqual(decodeState(HASH, encodeState(state)), state);
+		assert.deepEqual(decodeState(HASH, encodeState(state), rawOf(1).length), state);
 		const birth = encodeBirth(state, rawOf(1));
 		assert.deepEqual(decodeBirth(HASH, birth), state);
 		const raw = rawOfBirth(HASH, birth);
@@ -59,7 +64,7 @@ for (const [name, state] of Object.entries(STATES)) {
 }
 
 const changed = (fields: Readonly<Record<string, unknown>>, open: Readonly<Record<string, unknown>> = {}) => {
-	const read: { open: object } = JSON.parse(encodeState({ kind: "open", entry: ENTRY }).toString());
+	const read: { open: object } = JSON.parse(encodeState(LIVE).toString());
 	return Buffer.from(JSON.stringify({ ...read, open: { ...read.open, ...open }, ...fields }));
 };
 
@@ -84,7 +89,7 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 for (const [name, bytes] of Object.entries(DAMAGED)) {
 	test(`refuses ${name}, and tells the key alone`, () => {
 		assert.throws(
-			() => decodeState(HASH, bytes),
+			() => decodeState(HASH, bytes, 1),
 			(thrown: unknown) => {
 				assert.ok(thrown instanceof JournalRecordError, `${thrown}`);
 				assert.equal(thrown.message, `the journal's record s/${HASH} can't be read`);
@@ -95,7 +100,7 @@ for (const [name, bytes] of Object.entries(DAMAGED)) {
 }
 
 test("refuses a birth that is cut, wherever it is", () => {
-	const birth = encodeBirth({ kind: "open", entry: ENTRY }, rawOf(1));
+	const birth = encodeBirth(LIVE, rawOf(1));
 	const start = 4 + birth.readUInt32BE(0);
 	for (const end of [0, 3, 4, 20, start - 1, start]) {
 		const cut = birth.subarray(0, end);
@@ -118,7 +123,7 @@ test("damaged records are left out and told of; the others are there", async () 
 		...silentLogger,
 		error: (message: string, fields?: object) => errors.push(`${message} ${JSON.stringify(fields)}`),
 	};
-	const again = await openJournal({ ttlMs: TTL_MS }, { kv: disk, clock: new ManualClock(), log });
+	const again = await openedVerbs({ ttlMs: TTL_MS }, { kv: disk, clock: new ManualClock(), log });
 	// What it was before the record that is damaged counts.
 	assert.deepEqual(
 		[...again.open()].map(({ hash }) => hash),

@@ -15,7 +15,6 @@ import type {
 import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
-import { SoftCancels } from "../../../../boost-proxy/requests/softCancels.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { scene as journalScene } from "../journal/journalScene.ts";
@@ -42,7 +41,6 @@ export class HandUpstream implements Upstream {
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
 	isOut = false;
-	isChoked = false;
 	/** Happens while it is called. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
@@ -58,7 +56,6 @@ export class HandUpstream implements Upstream {
 		this.name = name;
 		this.dialect = dialect === null ? null : dialectOf(dialect);
 		const isOut = () => this.isOut;
-		const isChoked = () => this.isChoked;
 		this.breaker = {
 			upstream: name,
 			get state() {
@@ -67,11 +64,8 @@ export class HandUpstream implements Upstream {
 			get isOut() {
 				return isOut();
 			},
-			get isChoked() {
-				return isChoked();
-			},
 			retryMs: 0,
-			run: (_kind, attempt) => attempt({ isCut: false, onCut: () => () => {} }),
+			run: (_kind, attempt) => attempt({ isAborted: false, onAbort: () => () => {} }),
 			note() {},
 			onChange() {},
 			status: () => {
@@ -133,32 +127,22 @@ export interface RequestSceneOptions {
 /** Boost's decisions over two upstreams by hand. */
 export async function requestScene(options: RequestSceneOptions = {}) {
 	const { budgetMs = 10_000, dialect = "mevblocker", maxEntries, relayKnowsClient = true } = options;
-	const { journal, clock, disk } = await journalScene(maxEntries === undefined ? {} : { maxEntries });
+	let wakes = 0;
+	const { journal, clock, disk } = await journalScene(
+		maxEntries === undefined ? {} : { maxLive: maxEntries },
+		undefined,
+		() => {
+			wakes += 1;
+		},
+	);
+	const { rows } = journal;
 	const relay = new HandUpstream("relay", null);
 	const fallback = new HandUpstream("fallback", dialect);
 	const upstreams = { relay, fallback };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
-	let wakes = 0;
-	const spent: string[] = [];
-	const handover = {
-		wake: () => {
-			wakes += 1;
-		},
-		spent: (hash: string, by: UpstreamName) => {
-			spent.push(`${hash} ${by}`);
-		},
-	};
-	const softCancels = new SoftCancels({ journal, upstreams, failover, handover });
+	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => relayKnowsClient });
 	const submissions = new Submissions({
-		...{ journal, upstreams, failover, softCancels, clock, log: silentLogger },
-		handover,
-	});
-	const cancels = new Cancels({
-		journal,
-		upstreams,
-		failover,
-		handover,
-		relayKnowsClient: () => relayKnowsClient,
+		...{ rows, upstreams, failover, cancels, clock, log: silentLogger },
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
 		asker: {
@@ -173,7 +157,6 @@ export async function requestScene(options: RequestSceneOptions = {}) {
 	});
 	return {
 		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
-		spent,
 		wakes: () => wakes,
 	};
 }

@@ -19,7 +19,7 @@ test("a replacement ends what it replaces, and whoever else had that is owed it"
 	await submissions.submit(next.raw, request());
 	assert.equal(journal.ended(old.hash)?.ending, "replaced");
 	assert.deepEqual(HOLDERS(journal.get(next.hash)), ["relay"]);
-	assert.deepEqual(journal.get(next.hash)?.owed, ["fallback"]);
+	assert.deepEqual(journal.get(next.hash)?.replacesAt, ["fallback"]);
 	assert.deepEqual(
 		journal.ended(old.hash)?.untold,
 		["fallback"],
@@ -73,38 +73,6 @@ test("while the relay is out, what stands before it at the relay is brought firs
 	await submissions.submit(second.raw, request());
 	assert.deepEqual(fallback.hashes, [first.hash, second.hash]);
 	assert.deepEqual(HOLDERS(journal.get(first.hash)), ["relay", "fallback"]);
-});
-
-test("where submissions hang at the relay they overflow, behind what stands before them, unless they replace", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
-	const [first, second, alone] = [tx(0), tx(1), tx(0, 0n, 7)];
-	await submissions.submit(first.raw, request());
-	relay.isChoked = true;
-	await submissions.submit(alone.raw, request());
-	assert.deepEqual(fallback.hashes, [alone.hash]);
-	await submissions.submit(tx(0, 1n).raw, request());
-	assert.deepEqual(fallback.hashes, [alone.hash], "a replacement goes to the holder of its nonce");
-	const [replaced] = journal.of(first.from);
-	await submissions.submit(second.raw, request());
-	assert.deepEqual(fallback.hashes, [alone.hash, replaced?.hash, second.hash]);
-	assert.equal(relay.sent.length, 2);
-	fallback.isOut = true;
-	await submissions.submit(tx(2).raw, request());
-	assert.equal(relay.sent.length, 3, "nobody else can take it");
-});
-
-test("one whose forerunner is still under way at the relay waits there with it", async () => {
-	const { submissions, relay, fallback, request } = await requestScene();
-	let answer = (_: Delivery): void => {};
-	relay.deliveries = [() => new Promise((resolve) => (answer = resolve)), ACKNOWLEDGED];
-	const first = submissions.submit(tx(0).raw, request());
-	while (relay.sent.length === 0) await Promise.resolve();
-	relay.isChoked = true;
-	await submissions.submit(tx(1).raw, request());
-	answer(ACKNOWLEDGED);
-	await first;
-	assert.equal(relay.sent.length, 2);
-	assert.equal(fallback.sent.length, 0);
 });
 
 test("two of one nonce at the same time go one after the other", async () => {

@@ -5,10 +5,9 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { CutSwitch } from "../../../../boost-proxy/breaker/breakerCut.ts";
+import { AbortSwitch } from "../../../../boost-proxy/domain/abort.ts";
 import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Road } from "../../../../boost-proxy/domain/ports.ts";
-import { createRoad, type RoadOptions } from "../../../../boost-proxy/upstream/road.ts";
+import { createRoad, type RenewableRoad, type RoadOptions } from "../../../../boost-proxy/upstream/road.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { httpText, type RawScript, RawUpstream } from "../../../support/rawUpstream.ts";
@@ -178,12 +177,12 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 	const road = roadOf(t, { url: upstream.url, connections: 1 }, clock);
 	const first = road.post(post(LONG_MS, '"first"'));
 	await upstream.sawRequests(1);
-	const cut = new CutSwitch();
+	const abort = new AbortSwitch();
 	const late = road.post(post(500, '"late"'));
-	const unwanted = road.post({ ...post(LONG_MS, '"unwanted"'), cut });
+	const unwanted = road.post({ ...post(LONG_MS, '"unwanted"'), abort });
 	const last = road.post(post(LONG_MS, '"last"'));
 	await clock.advance(500);
-	cut.cut();
+	abort.abort();
 	assert.deepEqual(await late, failed("timeout", false));
 	assert.deepEqual(await unwanted, { kind: "cut", sent: false });
 	upstream.peers[0]?.socket.write(httpText("1"));
@@ -198,9 +197,9 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 test("given up before the connection is ready: nothing is written on it, and the next request is", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }) => void socket.write(httpText("{}")));
 	const road = roadOf(t, { url: upstream.url, connections: 1 });
-	const cut = new CutSwitch();
-	const pending = road.post({ ...post(LONG_MS, '"unwanted"'), cut });
-	cut.cut();
+	const abort = new AbortSwitch();
+	const pending = road.post({ ...post(LONG_MS, '"unwanted"'), abort });
+	abort.abort();
 	assert.deepEqual(await pending, { kind: "cut", sent: false });
 	assert.equal((await road.post(post())).kind, "answered");
 	assert.equal(upstream.peers.length, 1, "on the same connection");
@@ -220,27 +219,47 @@ test("a reused connection that dies under a request is a reset, and may have had
 	assert.equal(upstream.requests.length, 3, "nothing was sent twice");
 });
 
-test("a cut ends a request under way, and one that was answered no more", async (t) => {
+test("an abort ends a request under way, and one that was answered no more", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
 		if (nth === 2) socket.write(httpText("{}"));
 	});
 	const clock = new ManualClock();
 	const road = roadOf(t, { url: upstream.url }, clock);
-	const cut = new CutSwitch();
-	const pending = road.post({ ...post(), cut });
+	const abort = new AbortSwitch();
+	const pending = road.post({ ...post(), abort });
 	await upstream.sawRequests(1);
-	const later = countingCut();
-	const done = await road.post({ ...post(), cut: later });
+	const later = countingAbort();
+	const done = await road.post({ ...post(), abort: later });
 	assert.equal(later.listeners, 0, "nobody listens for one that is over");
-	cut.cut();
+	abort.abort();
 	assert.deepEqual(await pending, { kind: "cut", sent: true });
 	assert.equal(done.kind, "answered");
-	await until("the cut one's connection is ended", () => upstream.peers[0]?.closed);
+	await until("the aborted one's connection is ended", () => upstream.peers[0]?.closed);
 	assert.equal(upstream.peers[1]?.closed, false, "the other one stays");
-	assert.deepEqual(await road.post({ ...post(), cut }), { kind: "cut", sent: false });
+	assert.deepEqual(await road.post({ ...post(), abort }), { kind: "cut", sent: false });
 	assert.deepEqual(await road.post(post(0)), failed("timeout", false));
 	assert.equal(clock.timers, 0, "no timer is left");
 	assert.equal(upstream.requests.length, 2);
+});
+
+test("after it was renewed no connection of before is used, while what is under way on one ends in its time", async (t) => {
+	const answers: (() => void)[] = [];
+	const upstream = await upstreamOf(t, ({ socket }, _, nth) => {
+		if (nth === 2) answers.push(() => socket.write(httpText('"late"')));
+		else socket.write(httpText("{}"));
+	});
+	const road = roadOf(t, { url: upstream.url });
+	await road.post(post());
+	const slow = road.post(post());
+	await upstream.sawRequests(2);
+	const old = [...upstream.peers];
+	road.renew();
+	assert.equal((await road.post(post())).kind, "answered");
+	assert.equal(upstream.peers.length, old.length + 1, "one more connection");
+	for (const answer of answers) answer();
+	assert.equal((await slow).kind, "answered");
+	await until("the old ones are ended", () => old.every(({ closed }) => closed));
+	assert.equal(upstream.peers.at(-1)?.closed, false);
 });
 
 test("closing ends what is under way and what waits as cut, and takes nothing more", async (t) => {
@@ -276,23 +295,23 @@ async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstre
 	return upstream;
 }
 
-function roadOf(t: TestContext, options: RoadOptions, clock: Clock = systemClock): Road {
+function roadOf(t: TestContext, options: RoadOptions, clock: Clock = systemClock): RenewableRoad {
 	const road = createRoad(options, { clock });
 	t.after(() => road.close());
 	return road;
 }
 
-/** A cut that is never made. */
-function countingCut() {
-	const cut = {
-		isCut: false,
+/** An abort that is never made. */
+function countingAbort() {
+	const abort = {
+		isAborted: false,
 		listeners: 0,
-		onCut() {
-			cut.listeners += 1;
+		onAbort() {
+			abort.listeners += 1;
 			return () => {
-				cut.listeners -= 1;
+				abort.listeners -= 1;
 			};
 		},
 	};
-	return cut;
+	return abort;
 }

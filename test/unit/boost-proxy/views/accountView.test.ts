@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { Row } from "../../../../boost-proxy/domain/row.ts";
 import { raised } from "../../../../boost-proxy/views/accountView.ts";
 import { createViews } from "../../../../boost-proxy/views/views.ts";
 import { testAccount } from "../../../support/txFactory.ts";
@@ -126,7 +126,7 @@ test("merging is needed while the relay is out, or the journal has anything of t
 });
 
 test("two of one nonce are one, and a gap ends the count", () => {
-	const entry = (nonce: bigint): OpenEntry => ({ nonce, acknowledged: true }) as OpenEntry;
+	const row = (nonce: bigint): Row => ({ nonce, acknowledged: true }) as Row;
 	const rows: [bigint, bigint[], bigint][] = [
 		[5n, [], 5n],
 		[5n, [4n, 5n, 5n, 6n], 7n],
@@ -136,7 +136,7 @@ test("two of one nonce are one, and a gap ends the count", () => {
 	];
 	for (const [base, nonces, next] of rows) {
 		assert.equal(
-			raised(base, nonces.map(entry), () => true),
+			raised(base, nonces.map(row), () => true),
 			next,
 			`${base} ${nonces}`,
 		);

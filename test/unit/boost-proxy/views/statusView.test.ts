@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
-import type { EndedEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
+import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { createViews } from "../../../../boost-proxy/views/views.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
@@ -17,7 +17,7 @@ async function ask(scene: ViewScene, hash: string): Promise<[unknown, string, nu
 
 const held = (hash: string, fastMode = true) => ({ ...unknownStatus(hash), fastMode, stage: "HELD" });
 
-test("the relay's record is shown as it came, and the follower hears of its stage", async () => {
+test("the relay's record is shown as it came, and the observer hears of its stage", async () => {
 	const scene = new ViewScene();
 	const tx = scene.holds(5, ["relay"]);
 	for (const [status, stage] of [
@@ -128,7 +128,7 @@ test("what the relay has given up is HELD where another one holds it", async () 
 	}
 });
 
-const ENDED: readonly (readonly [EndedEntry["ending"], string, string])[] = [
+const ENDED: readonly (readonly [Ending, string, string])[] = [
 	["mined", "INCLUDED", "INCLUDED"],
 	["replaced", "FAILED", "REPLACED"],
 	["cancelled", "FAILED", "CANCELLED"],

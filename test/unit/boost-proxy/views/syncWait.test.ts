@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { createSyncWaits, type SyncRequest } from "../../../../boost-proxy/views/syncWait.ts";
-import { ClientLife } from "../../../../shared/http/requestLife.ts";
-import type { SyncWaits } from "../../../../shared/http/syncWaits.ts";
-import type { WaitingRoomLimits } from "../../../../shared/http/waitingRoom.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
+import type { SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { ViewScene } from "./viewScene.ts";
 

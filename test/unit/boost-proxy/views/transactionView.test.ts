@@ -49,7 +49,7 @@ test("what the relay has lost, or never had, is shown as the journal has it", as
 	}
 });
 
-test("what the relay has just ended is null, and the follower hears of it", async () => {
+test("what the relay has just ended is null, and the observer hears of it", async () => {
 	for (const [stage, elsewhere] of [
 		["CANCELLED", false],
 		["REPLACED", false],

@@ -4,17 +4,24 @@
 import type { BreakerStatus } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Dialect, DialectName } from "../../../../boost-proxy/domain/dialect.ts";
-import type { EndedEntry, OpenEntry } from "../../../../boost-proxy/domain/journalEntry.ts";
-import type { Call, CallResult, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import type { Call, CallResult, RowReads, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
-import type { JournalReads } from "../../../../boost-proxy/views/views.ts";
+import {
+	ABSENT,
+	type Ending,
+	ended,
+	has,
+	isLive,
+	openedRow,
+	type Row,
+} from "../../../../boost-proxy/domain/row.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import { ClientLife } from "../../../../shared/http/requestLife.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
 
 /** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
-export type Row = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
+export type Reply = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
 
 /** A good answer. */
 export function result(value: unknown): CallResult {
@@ -30,7 +37,7 @@ export function refusal(code: number, message: string): CallResult {
 export class FakeUpstream implements Upstream {
 	readonly name: UpstreamName;
 	readonly dialect: Dialect | null;
-	readonly rows = new Map<string, Row>();
+	readonly rows = new Map<string, Reply>();
 	readonly pages = new Map<string, unknown>();
 	/** Calls and pages that were asked for. */
 	readonly asked: string[] = [];
@@ -47,7 +54,6 @@ export class FakeUpstream implements Upstream {
 			get isOut() {
 				return isOut();
 			},
-			isChoked: false,
 			retryMs: 0,
 			run: () => Promise.reject(new Error("not asked for")),
 			note: () => {},
@@ -116,26 +122,28 @@ export class ViewScene {
 	readonly relay = new FakeUpstream("relay", null);
 	readonly fallback: FakeUpstream;
 	/** The chain's rows by method; a missing one is answered with null results. */
-	readonly chainRows = new Map<string, Row>();
+	readonly chainRows = new Map<string, Reply>();
 	/** False: nobody can be asked. */
 	isChainUp = true;
 	readonly chainAsked: string[] = [];
 	readonly learned: [string, string][] = [];
-	readonly #open = new Map<string, { entry: OpenEntry; raw: Buffer }>();
-	readonly #ended = new Map<string, EndedEntry>();
+	readonly #rows = new Map<string, { readonly row: Row; readonly raw: Buffer }>();
 
 	constructor(name: DialectName = "mevblocker") {
 		this.fallback = new FakeUpstream("fallback", dialect(name));
 	}
 
-	readonly journal: JournalReads = {
-		get: (hash) => this.#open.get(hash)?.entry ?? null,
-		raw: async (hash) => this.#open.get(hash)?.raw ?? null,
-		ended: (hash) => this.#ended.get(hash) ?? null,
+	readonly rows: RowReads = {
+		get: (hash) => this.#rows.get(hash)?.row ?? null,
+		live: (hash) => {
+			const row = this.#rows.get(hash)?.row;
+			return row !== undefined && isLive(row) ? row : null;
+		},
+		raw: async (hash) => this.#rows.get(hash)?.raw ?? null,
 		of: (from) =>
-			[...this.#open.values()]
-				.map(({ entry }) => entry)
-				.filter((entry) => entry.from === from)
+			[...this.#rows.values()]
+				.map(({ row }) => row)
+				.filter((row) => row.from === from && isLive(row))
 				.sort((a, b) => Number(a.nonce - b.nonce)),
 	};
 
@@ -153,48 +161,56 @@ export class ViewScene {
 
 	/** What views are made of. */
 	get dependencies() {
-		const { journal, chain, clock, relay, fallback } = this;
+		const { rows, chain, clock, relay, fallback } = this;
 		return {
-			...{ journal, chain, clock },
+			...{ rows, chain, clock },
 			upstreams: { relay, fallback },
-			follower: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
+			observer: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
 			chainId: () => 31_337n,
 		};
 	}
 
-	/** The journal holds it. */
+	/** It is live. */
 	holds(
 		nonce: number,
 		holders: readonly UpstreamName[],
-		more: Partial<OpenEntry> = {},
+		more: Partial<Row> = {},
 		options: TxOptions = {},
 	): DecodedTransaction {
 		const tx = signedTransaction({ nonce, ...options });
-		const entry: OpenEntry = {
-			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, path: "fast", search: "" },
-			...{ softCancellations: false, address: "192.0.2.1", receivedAt: this.clock.now(), owed: [] },
-			...{ holders, underWay: false, acknowledged: true, aliveUntil: 0, bytes: tx.size },
-			...more,
-		};
-		this.#open.set(tx.hash, { entry, raw: tx.raw });
+		this.#rows.set(tx.hash, { row: { ...this.#row(tx, holders), ...more }, raw: tx.raw });
 		return tx;
 	}
 
 	/** It has ended. */
-	ended(nonce: number, ending: EndedEntry["ending"], more: Partial<EndedEntry> = {}): DecodedTransaction {
+	ended(nonce: number, ending: Ending, more: Partial<Row> = {}): DecodedTransaction {
 		const tx = signedTransaction({ nonce });
-		this.#open.delete(tx.hash);
-		this.#ended.set(tx.hash, {
-			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, path: "noreverts", address: "192.0.2.1" },
-			...{ ending, endedAt: this.clock.now(), untold: [], ...more },
-		});
+		const row = ended({ ...this.#row(tx, []), path: "noreverts", ...more }, ending, this.clock.now());
+		this.#rows.set(tx.hash, { row, raw: tx.raw });
 		return tx;
+	}
+
+	#row(tx: DecodedTransaction, holders: readonly UpstreamName[]): Row {
+		const entry = {
+			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, search: "" },
+			...{
+				path: "fast" as const,
+				softCancellations: false,
+				address: "192.0.2.1",
+				receivedAt: this.clock.now(),
+				replacesAt: [],
+			},
+		};
+		const [first = "relay"] = holders;
+		const row = openedRow(entry, first, null, { ttlMs: 1, monotonic: this.clock.monotonic() });
+		const known = holders.reduce<Row>((one, by) => has(one, by), row);
+		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
 	}
 
 	/** The chain has it in a block. */
 	mines(tx: DecodedTransaction, status = "0x1"): void {
 		const of =
-			(row: unknown): Row =>
+			(row: unknown): Reply =>
 			([hash]) =>
 				result(hash === tx.hash ? row : null);
 		const receipt = { transactionHash: tx.hash, blockHash: BLOCK, status };
@@ -213,6 +229,7 @@ export class ViewScene {
 	}
 }
 
+const NOWHERE = { relay: ABSENT, fallback: ABSENT };
 export const BLOCK = `0x${"b1".repeat(32)}`;
 
 /** A node's object of a mined transaction, signature and all. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeReads } from "../../../../relay/chain/node.ts";
 import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/passthrough.ts";
-import { ClientLife } from "../../../../shared/http/requestLife.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";

@@ -7,9 +7,8 @@ import { newRecord, type TransactionRecord } from "../../../../relay/domain/reco
 import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/followers.ts";
 import { Ledger } from "../../../../relay/status/ledger.ts";
-import { ClientLife } from "../../../../shared/http/requestLife.ts";
-import type { SyncCall, SyncWaits } from "../../../../shared/http/syncWaits.ts";
-import type { WaitingRoomLimits } from "../../../../shared/http/waitingRoom.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
+import type { SyncCall, SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { ClientLife } from "../../../../shared/http/requestLife.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { HASH, NOT_PROCESSED, RECEIPT, ReceiptScene } from "./receiptScene.ts";
 
 let scene = new ReceiptScene();

@@ -32,7 +32,7 @@ export const command = fc.oneof(
 	{ weight: 2, arbitrary: fc.record({ do: fc.constant("reorg" as const), keeps: fc.boolean() }) },
 	{
 		weight: 2,
-		arbitrary: fc.record({ do: fc.constant("turns" as const), bid: fc.nat(30), value: fc.nat(9) }),
+		arbitrary: fc.record({ do: fc.constant("falls" as const), bid: fc.nat(30), value: fc.nat(9) }),
 	},
 	{
 		weight: 1,

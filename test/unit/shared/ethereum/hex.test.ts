@@ -7,7 +7,6 @@ import {
 	bytesToHex,
 	hexToBytes,
 	parseAddress,
-	parseFixedHex,
 	parseHash,
 	parseQuantity,
 	toQuantity,
@@ -65,7 +64,6 @@ test("parses addresses and hashes", () => {
 	const address = "0xAbCdEf0123456789aBcDeF0123456789abcdef01";
 	assert.equal(parseAddress(address), address.toLowerCase());
 	assert.equal(parseHash(`0X${"AB".repeat(32)}`), `0x${"ab".repeat(32)}`);
-	assert.equal(parseFixedHex("0x", 0), "0x");
 	for (const bad of [
 		address.slice(0, -1),
 		`${address}0`,

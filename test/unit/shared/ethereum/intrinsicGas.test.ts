@@ -3,14 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-	BLOB_GAS,
 	blobGas,
 	effectiveGasPrice,
 	floorDataGas,
 	intrinsicGas,
 	MAX_INITCODE_BYTES,
 	MAX_TX_GAS,
-	priorityFee,
 	transactionCost,
 } from "../../../../shared/ethereum/intrinsicGas.ts";
 
@@ -66,7 +64,6 @@ test("gas before execution, and its floor", () => {
 test("the constants are the EIPs'", () => {
 	assert.equal(MAX_INITCODE_BYTES, 49_152);
 	assert.equal(MAX_TX_GAS, 2n ** 24n);
-	assert.equal(BLOB_GAS, 2n ** 17n);
 });
 
 test("the most that a transaction can cost", () => {
@@ -85,20 +82,19 @@ test("the most that a transaction can cost", () => {
 	assert.equal(transactionCost(most), 2n ** 64n * (2n ** 256n - 1n));
 });
 
-test("price and priority fee in a block", () => {
-	const rows: readonly [bigint, bigint, bigint, bigint, bigint][] = [
-		// fee cap, priority cap, base fee: price, priority fee
-		[100n, 10n, 50n, 60n, 10n],
-		[100n, 10n, 90n, 100n, 10n],
-		[100n, 10n, 95n, 100n, 5n],
-		[100n, 10n, 100n, 100n, 0n],
-		[100n, 10n, 101n, 100n, -1n],
+test("price in a block", () => {
+	const rows: readonly [bigint, bigint, bigint, bigint][] = [
+		// fee cap, priority cap, base fee: price
+		[100n, 10n, 50n, 60n],
+		[100n, 10n, 90n, 100n],
+		[100n, 10n, 95n, 100n],
+		[100n, 10n, 100n, 100n],
+		[100n, 10n, 101n, 100n],
 		// A gas price is both caps.
-		[100n, 100n, 30n, 100n, 70n],
-		[0n, 0n, 0n, 0n, 0n],
+		[100n, 100n, 30n, 100n],
+		[0n, 0n, 0n, 0n],
 	];
-	for (const [maxFeePerGas, maxPriorityFeePerGas, baseFee, price, tip] of rows) {
+	for (const [maxFeePerGas, maxPriorityFeePerGas, baseFee, price] of rows) {
 		assert.equal(effectiveGasPrice({ maxFeePerGas, maxPriorityFeePerGas }, baseFee), price);
-		assert.equal(priorityFee({ maxFeePerGas, maxPriorityFeePerGas }, baseFee), tip);
 	}
 });

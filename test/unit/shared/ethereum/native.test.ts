@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { nativeBindings } from "../../../../shared/ethereum/native.ts";
+import { nativeBindings } from "../../../../shared/process.ts";
 
 const run = promisify(execFile);
-const source = new URL("../../../../shared/ethereum/native.ts", import.meta.url).href;
+const source = new URL("../../../../shared/process.ts", import.meta.url).href;
 
 /** Where both packages bring a binary; elsewhere they are built at the install, if there is a compiler. */
 const shipped = ["linux-x64", "win32-x64"].includes(`${process.platform}-${process.arch}`);

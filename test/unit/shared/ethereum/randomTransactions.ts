@@ -1,7 +1,8 @@
 // Random transactions of every type, from a seed: fields in a neutral form go out, and their signed bytes. Values stay
 // inside what ethers and viem can hold (nonces below 2⁵³, chain ids too), so that the three can be compared.
 
-import type { Authorization, DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import type { Authorization } from "../../../../shared/ethereum/transactionFields.ts";
 import { encode, fromHex, type RawItem, signBytes, signLegacy, signTyped, typed } from "./rawEncoding.ts";
 import type { SeededRandom } from "./seededRandom.ts";
 

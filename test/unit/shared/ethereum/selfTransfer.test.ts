@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isSelfTransfer } from "../../../../shared/ethereum/selfTransfer.ts";
+import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
 const BY = testAccount(3);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asksFor } from "../../../../shared/http/accept.ts";
+import { asksFor } from "../../../../shared/http/eventStreams.ts";
 
 const ASKS: readonly string[] = [
 	"text/event-stream",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isWebPage } from "../../../../shared/http/webPage.ts";
+import { isWebPage } from "../../../../shared/http/clientIdentity.ts";
 
 const ROWS: readonly (readonly [string | null, boolean])[] = [
 	[null, false],

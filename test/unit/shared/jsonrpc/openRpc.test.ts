@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { defineMethod } from "../../../../shared/jsonrpc/method.ts";
-import { openRpc } from "../../../../shared/jsonrpc/openRpc.ts";
+import { defineMethod, openRpc } from "../../../../shared/jsonrpc/method.ts";
 import { hash, quantity, rawBytes } from "../../../../shared/jsonrpc/schemas.ts";
 
 test("a document of all methods, with which parameters are required", () => {

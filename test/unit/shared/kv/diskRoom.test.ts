@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { DiskRoom } from "../../../../shared/kv/diskRoom.ts";
+import { DiskRoom } from "../../../../shared/kv/lmdb.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import pg from "pg";
-import { databaseAddress } from "../../../../shared/kv/postgres/tls.ts";
+import { databaseAddress } from "../../../../shared/kv/postgres/database.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 

@@ -1,0 +1,209 @@
+// The breaker against chance: whatever happened to it, in any order, once its upstream is healthy it is closed within a
+// bounded time, and it never asks two probes at a time.
+
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import fc from "fast-check";
+import type { ProbeResult } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
+import { type Attempt, BreakerScene, type Outcome } from "../../../support/breakerScene.ts";
+
+const TIMES = {
+	probeIntervalMs: 100,
+	probeTimeoutMs: 50,
+	probeSuccesses: 3,
+	holdMs: 200,
+	holdMaxMs: 1_600,
+	shareMs: 400,
+} as const;
+const BOUND_MS =
+	TIMES.holdMaxMs * 1.2 + (TIMES.probeSuccesses + 2) * (TIMES.probeIntervalMs + TIMES.probeTimeoutMs);
+
+type Step =
+	| { readonly do: "send"; readonly kind: "read" | "submission"; readonly count: number }
+	| { readonly do: "end"; readonly outcome: Outcome; readonly count: number }
+	| { readonly do: "say"; readonly kind: "read" | "submission"; readonly outcome: Outcome }
+	| { readonly do: "note"; readonly outcome: Outcome }
+	| { readonly do: "probe"; readonly found: ProbeResult | "hang"; readonly ms: number }
+	| { readonly do: "force"; readonly state: "open" | "closed" | null }
+	| { readonly do: "recover" }
+	| { readonly do: "wait"; readonly ms: number };
+
+const outcome = fc.constantFrom<Outcome>("answered", "cut", ...FAULTS);
+const kind = fc.constantFrom<"read" | "submission">("read", "submission");
+const step: fc.Arbitrary<Step> = fc.oneof(
+	{
+		weight: 3,
+		arbitrary: fc.record({ do: fc.constant("send"), kind, count: fc.integer({ min: 1, max: 20 }) }),
+	},
+	{
+		weight: 3,
+		arbitrary: fc.record({ do: fc.constant("end"), outcome, count: fc.integer({ min: 1, max: 10 }) }),
+	},
+	{ weight: 6, arbitrary: fc.record({ do: fc.constant("say"), kind, outcome }) },
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("note"), outcome }) },
+	{
+		weight: 3,
+		arbitrary: fc.record({
+			do: fc.constant("probe"),
+			found: fc.constantFrom<ProbeResult | "hang">("ok", "ok", "hang", "refused", "notReady", "staleHead"),
+			ms: fc.integer({ min: 0, max: TIMES.probeTimeoutMs }),
+		}),
+	},
+	{ weight: 3, arbitrary: fc.record({ do: fc.constant("recover") }) },
+	{
+		weight: 1,
+		arbitrary: fc.record({ do: fc.constant("force"), state: fc.constantFrom("open", "closed", null, null) }),
+	},
+	{ weight: 3, arbitrary: fc.record({ do: fc.constant("wait"), ms: fc.integer({ min: 0, max: 700 }) }) },
+);
+
+/** Does one step; `open` are the attempts under way. */
+async function take(scene: BreakerScene, open: Attempt[], one: Step): Promise<void> {
+	switch (one.do) {
+		case "send":
+			for (let i = 0; i < one.count; i++) open.push(scene.send(one.kind, `0x${i}`));
+			break;
+		case "end":
+			for (const attempt of open.splice(0, one.count)) attempt.end(one.outcome);
+			break;
+		case "say":
+			open.push(scene.send(one.kind, "0xa"));
+			await scene.clock.advance(1);
+			open.pop()?.end(one.outcome);
+			break;
+		case "note":
+			scene.breaker.note({ outcome: one.outcome });
+			break;
+		case "probe":
+			scene.found = one.found;
+			scene.probeMs = one.ms;
+			break;
+		case "recover":
+			scene.found = "ok";
+			await scene.clock.advance(TIMES.probeSuccesses * TIMES.probeIntervalMs);
+			break;
+		case "force":
+			scene.breaker.force(one.state);
+			break;
+		case "wait":
+			await scene.clock.advance(one.ms);
+			break;
+	}
+	await scene.clock.advance(0);
+}
+
+/** What must hold after each step, whatever it was. */
+async function check(scene: BreakerScene, what: string): Promise<void> {
+	const { breaker } = scene;
+	const status = breaker.status();
+	assert.ok(scene.mostProbes <= 1, `${scene.mostProbes} probes at a time ${what}`);
+	assert.equal(breaker.isOut, status.state !== "closed", what);
+	assert.equal(breaker.retryMs === 0, !breaker.isOut, what);
+	const isForced = status.reason === "forced";
+	// A state in which nothing is due would be one for ever.
+	if (breaker.isOut && !isForced) assert.notEqual(status.nextProbeAt, null, what);
+	if (isForced) assert.equal(status.nextProbeAt, null, what);
+	const attempt = breaker.isOut ? scene.send() : null;
+	await scene.clock.advance(0);
+	if (attempt !== null) assert.equal(attempt.result, null, `let in ${what}`);
+}
+
+test("from whatever it went through, with a healthy upstream it is closed within a bounded time", async (t) => {
+	let openings = 0;
+	let longest = 0;
+	const property = fc.asyncProperty(
+		fc.array(step, { minLength: 1, maxLength: 60, size: "max" }),
+		fc.double({ min: 0, max: 0.999, noNaN: true }),
+		async (steps, random) => {
+			const scene = new BreakerScene(t, TIMES, () => random);
+			const open: Attempt[] = [];
+			const from = scene.clock.monotonic();
+			scene.breaker.start();
+			for (const one of steps) {
+				await take(scene, open, one);
+				await check(scene, `after ${JSON.stringify(one)}`);
+			}
+			openings += scene.trips.length;
+
+			// Healthy from here on; an operator who has forced a state says auto. What hung is at its end.
+			scene.found = "ok";
+			scene.probeMs = TIMES.probeTimeoutMs / 5;
+			scene.breaker.force(null);
+			for (const attempt of open) attempt.end("answered");
+			const healedAt = scene.clock.monotonic();
+			let took = 0;
+			// A probe or an attempt of the past may still open it once.
+			for (let ms = 0; ms < BOUND_MS; ms += 50) {
+				await scene.clock.advance(50);
+				if (scene.breaker.isOut) took = scene.clock.monotonic() - healedAt;
+			}
+			longest = Math.max(longest, took);
+			const what = `out until ${took} ms after it was healthy (bound ${BOUND_MS}), ${healedAt - from} ms in`;
+			assert.equal(scene.breaker.isOut, false, what);
+
+			// And it stays so: requests go through, and no straggler of the past opens it again.
+			for (let i = 0; i < 12; i++) {
+				await scene.clock.advance(TIMES.probeIntervalMs);
+				const attempt = scene.send();
+				await scene.clock.advance(0);
+				assert.equal(attempt.isBegun, true, `not let in ${what}`);
+				attempt.end("answered");
+			}
+			await scene.clock.advance(0);
+			assert.equal(scene.breaker.isOut, false, what);
+			assert.ok(scene.mostProbes <= 1, what);
+			assert.equal(scene.breaker.status().inFlight, 0, what);
+		},
+	);
+	await fc.assert(property, { numRuns: 60 });
+	const went = `openings in all: ${openings}; the longest recovery took ${longest} ms of ${BOUND_MS}`;
+	assert.ok(openings > 20 && longest > TIMES.holdMs, went);
+	t.diagnostic(went);
+});
+
+test("a probe that never ends, and one that throws, count as bad words and hold up no later ones", async (t) => {
+	await recovers(t, () => new Promise<never>(() => {}), "timeout");
+	await recovers(t, () => Promise.reject(new Error("a bug")), "probe");
+	await recovers(
+		t,
+		() => {
+			throw new Error("a bug");
+		},
+		"probe",
+	);
+});
+
+async function recovers(t: TestContext, broken: () => Promise<ProbeResult>, reason: string): Promise<void> {
+	const scene = new BreakerScene(t, TIMES);
+	scene.instead = broken;
+	scene.breaker.start();
+	await scene.clock.advance(2 * TIMES.probeTimeoutMs);
+	assert.deepEqual(scene.trips, [reason]);
+	await scene.clock.advance(10_000);
+	assert.equal(scene.breaker.isOut, true);
+	scene.instead = null;
+	await scene.clock.advance(BOUND_MS);
+	assert.equal(scene.breaker.state, "closed");
+}
+
+test("an upstream that flaps under load for two minutes is closed soon after it stops", async (t) => {
+	const scene = new BreakerScene(t, TIMES);
+	const { clock, breaker } = scene;
+	breaker.start();
+	let passed = 0;
+	for (let second = 0; second < 120; second++) {
+		scene.found = second % 2 === 0 ? "refused" : "ok";
+		for (let i = 0; i < 4; i++) {
+			await clock.advance(250);
+			if (await scene.say(second % 2 === 0 ? "refused" : "answered")) passed++;
+		}
+	}
+	scene.found = "ok";
+	const stoppedAt = clock.monotonic();
+	while (breaker.isOut) await clock.advance(10);
+	assert.ok(clock.monotonic() - stoppedAt <= BOUND_MS, `${clock.monotonic() - stoppedAt} ms`);
+	assert.equal(scene.mostProbes, 1);
+	assert.ok(scene.trips.length <= 60, `${scene.trips.length} openings by 60 outages`);
+	assert.ok(passed > 0, "some were let in meanwhile");
+});

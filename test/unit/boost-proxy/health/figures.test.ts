@@ -1,0 +1,127 @@
+// What is counted of an upstream: silence as far as it is the upstream's, and a storm by the answers since it began.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Attempted } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import { Figures } from "../../../../boost-proxy/health/figures.ts";
+import { STORM_MS } from "../../../../boost-proxy/health/rules.ts";
+import { BREAKER_OPTIONS } from "../../../support/breakerScene.ts";
+
+/** Figures on a time that is set by hand. */
+function counting() {
+	const time = { now: 0 };
+	const figures = new Figures(() => time.now);
+	const take = (attempted: Attempted, kind: "read" | "submission", tookMs: number) =>
+		figures.count(attempted, { kind, tookMs, isUnheard: false }, BREAKER_OPTIONS);
+	const say = (
+		outcome: Attempted["outcome"],
+		sender?: string,
+		kind: "read" | "submission" = "submission",
+	) => {
+		take(sender === undefined ? { outcome } : { outcome, sender }, kind, 0);
+		return figures.stormSenders;
+	};
+	return { time, figures, say, take };
+}
+
+test("ten seconds of good answers before a storm do not hide it, and one sender is one", () => {
+	const { say } = counting();
+	for (let i = 0; i < 1_000; i++) say("answered");
+	assert.deepEqual(
+		["0xa", "0xa", "0xb", "0xb", "0xc"].map((sender) => say("internal", sender)),
+		[1, 1, 2, 2, 3],
+	);
+});
+
+test("it is over once more were answered well since it began than senders met it", () => {
+	const { say } = counting();
+	say("internal", "0xa");
+	say("internal", "0xb");
+	assert.deepEqual(
+		[1, 2, 3].map(() => say("answered")),
+		[2, 2, 0],
+	);
+	assert.equal(say("internal", "0xc"), 1, "the next one begins anew");
+	assert.equal(say("answered"), 1);
+});
+
+test("reads neither make a storm nor hide one", () => {
+	const { say } = counting();
+	for (let i = 0; i < 9; i++) assert.equal(say("internal", undefined, "read"), 0);
+	say("internal", "0xa");
+	for (let i = 0; i < 9; i++) assert.equal(say("answered", undefined, "read"), 1);
+	assert.equal(say("internal"), 1, "a sender must be known");
+});
+
+test("senders are forgotten after ten seconds, and beyond a bound", () => {
+	const { time, say } = counting();
+	for (const [i, sender] of ["0xa", "0xb", "0xc"].entries()) {
+		time.now = i * 4_000;
+		say("internal", sender);
+	}
+	time.now = STORM_MS;
+	assert.equal(say("internal", "0xd"), 3);
+	for (let i = 0; i < 5_000; i++) assert.ok(say("internal", `0x${i}`) <= 1_000);
+});
+
+test("silence counts from the last answer, or from the oldest in flight; submissions have one of their own", () => {
+	const { time, figures, say } = counting();
+	const read = figures.begin("read");
+	time.now = 100;
+	const submission = figures.begin("submission");
+	time.now = 150;
+	assert.deepEqual(figures.all, { count: 2, silentMs: 150 });
+	assert.deepEqual(figures.submissions, { count: 1, silentMs: 50 });
+	say("answered", undefined, "read");
+	time.now = 170;
+	assert.deepEqual(figures.all, { count: 2, silentMs: 20 });
+	assert.deepEqual(figures.submissions, { count: 1, silentMs: 70 });
+	say("reset");
+	assert.equal(figures.all.silentMs, 20, "a fault without words is no answer");
+	read.leave();
+	submission.leave();
+	assert.deepEqual(
+		[figures.all, figures.submissions, figures.inFlight],
+		[{ count: 0, silentMs: 0 }, { count: 0, silentMs: 0 }, 0],
+	);
+});
+
+test("while our own event loop stood still nobody was silent", () => {
+	const { time, figures } = counting();
+	figures.begin("submission");
+	time.now = 600;
+	figures.excuse(400);
+	assert.deepEqual([figures.all.silentMs, figures.submissions.silentMs], [200, 200]);
+});
+
+test("in a new epoch nothing of the old one counts, but what is in flight is still told", () => {
+	const { time, figures, say } = counting();
+	figures.begin("submission");
+	say("internal", "0xa");
+	figures.faults.read = 2;
+	time.now = 300;
+	figures.nextEpoch();
+	assert.deepEqual(
+		[figures.stormSenders, figures.faults, figures.all.count],
+		[0, { read: 0, submission: 0 }, 0],
+	);
+	assert.deepEqual([figures.inFlight, figures.oldestAt], [1, 0]);
+});
+
+test("charged faults are counted in a row of each kind, which an answer ends and -32603 does not", () => {
+	const { figures, say } = counting();
+	for (const outcome of ["reset", "internal", "limited", "tooLarge", "reset"] as const) say(outcome);
+	say("reset", undefined, "read");
+	assert.deepEqual(figures.faults, { read: 1, submission: 2 });
+	say("answered");
+	assert.deepEqual(figures.faults, { read: 1, submission: 0 });
+});
+
+test("what a submission takes is a moving average", () => {
+	const { figures, take } = counting();
+	for (let i = 0; i < 50; i++) take({ outcome: "answered" }, "submission", 300);
+	assert.ok(Math.abs(figures.submissionMs - 300) < 1, `${figures.submissionMs}`);
+	take({ outcome: "answered" }, "read", 10_000);
+	take({ outcome: "timeout" }, "submission", 4_000);
+	assert.ok(figures.submissionMs <= 300, "of answers alone");
+});

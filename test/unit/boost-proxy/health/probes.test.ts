@@ -1,0 +1,304 @@
+// What the probes ask and what they make of the answers, on roads that say what they are told: the relay's, a third
+// party's, what the relay's head is compared with, and what keeps roads warm.
+
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Road } from "../../../../boost-proxy/domain/ports.ts";
+import {
+	createHeadReference,
+	fallbackProbe,
+	keepWarm,
+	relayProbe,
+} from "../../../../boost-proxy/health/probes.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+
+const answered = (status: number, body: unknown): ExchangeResult => ({
+	kind: "answered",
+	status,
+	retryAfterS: undefined,
+	body: Buffer.from(typeof body === "string" ? body : JSON.stringify(body)),
+});
+const result = (value: unknown, status = 200) => answered(status, { jsonrpc: "2.0", id: 1, result: value });
+const error = (code: number, status = 200) =>
+	answered(status, { jsonrpc: "2.0", id: 1, error: { code, message: "no" } });
+const CUT: ExchangeResult = { kind: "cut", sent: false };
+
+/** A road that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
+class FakeRoad implements Road {
+	readonly asked: string[] = [];
+	readonly deadlines: number[] = [];
+	readonly answers: Record<string, ExchangeResult> = {
+		readyz: answered(200, { ready: true }),
+		eth_blockNumber: result("0x64"),
+		eth_chainId: result("0x1"),
+		eth_sendRawTransaction: error(-32000),
+	};
+	tookMs = 0;
+	readonly #clock: ManualClock;
+
+	constructor(clock: ManualClock) {
+		this.#clock = clock;
+	}
+
+	post({ target, body, deadlineMs }: Parameters<Road["post"]>[0]): Promise<ExchangeResult> {
+		const { method } = JSON.parse(body.toString()) as { method: string };
+		return this.#answer(method, `${method}${target}`, deadlineMs);
+	}
+
+	get(target: string, deadlineMs: number): Promise<ExchangeResult> {
+		return this.#answer("readyz", target, deadlineMs);
+	}
+
+	async close(): Promise<void> {}
+
+	async #answer(key: string, asked: string, deadlineMs: number): Promise<ExchangeResult> {
+		this.asked.push(asked);
+		this.deadlines.push(deadlineMs);
+		if (this.tookMs > 0) await new Promise<void>((resolve) => this.#clock.after(this.tookMs, resolve));
+		return this.answers[key] ?? CUT;
+	}
+}
+
+/** A relay's probe with a reference at `head`. */
+function relayScene(head: bigint | null = null, chainId = 1n) {
+	const clock = new ManualClock();
+	const road = new FakeRoad(clock);
+	const set = { head };
+	const reference = {
+		get head() {
+			return set.head;
+		},
+		headOf: (asked: bigint) => (asked === chainId ? set.head : null),
+	};
+	const probe = relayProbe({ timeoutMs: 500, maxHeadLag: 3 }, { road, reference, clock });
+	return { clock, road, set, probe };
+}
+
+test("the relay is asked whether it is ready, then for its head, all within the probe's deadline", async () => {
+	const { clock, road, probe } = relayScene();
+	road.tookMs = 100;
+	const word = probe(false);
+	await clock.advance(200);
+	assert.equal(await word, "ok");
+	assert.deepEqual(road.asked, ["/readyz", "eth_blockNumber"]);
+	assert.deepEqual(road.deadlines, [500, 400]);
+});
+
+test("a thorough probe submits what is no transaction: any verdict will do, and a limit is boost's own", async () => {
+	for (const [answer, word] of [
+		[error(-32000), "ok"],
+		[error(-32602, 400), "ok"],
+		[result("0x"), "ok"],
+		[error(-32603), "internal"],
+		[answered(502, "bad gateway"), "httpStatus"],
+		[answered(200, "<html>"), "notJsonRpc"],
+		[{ kind: "failed", fault: "timeout", sent: true }, "timeout"],
+		[CUT, "reset"],
+		...LIMITED.map((limited) => [limited, "ok"] as const),
+	] as const) {
+		const { road, probe } = relayScene();
+		road.answers.eth_sendRawTransaction = answer;
+		assert.equal(await probe(true), word);
+		assert.deepEqual(road.asked, ["/readyz", "eth_blockNumber", "eth_sendRawTransaction"]);
+		assert.equal(await probe(false), "ok");
+	}
+});
+
+test("what the relay answers to /readyz makes the word", async () => {
+	for (const [answer, word] of [
+		[answered(503, { ready: false }), "notReady"],
+		[answered(500, ""), "httpStatus"],
+		[answered(404, "<html>"), "httpStatus"],
+		[answered(302, ""), "httpStatus"],
+		[CUT, "reset"],
+		...FAULTS.map((fault) => [{ kind: "failed", fault, sent: true } as ExchangeResult, fault] as const),
+	] as const) {
+		const { road, probe } = relayScene();
+		road.answers.readyz = answer;
+		assert.equal(await probe(false), word);
+		assert.equal(road.asked.length, 1);
+	}
+});
+
+/** Answers to a question for a number, and what a probe makes of them. */
+const WORDS = [
+	[result("0x64"), "ok"],
+	[answered(200, "<html>"), "notJsonRpc"],
+	[answered(200, '{"jsonrpc":"2.0","id":1,"resu'), "notJsonRpc"],
+	[answered(200, { jsonrpc: "2.0", id: 2, result: "0x64" }), "notJsonRpc"],
+	[result({}), "notJsonRpc"],
+	[result("latest"), "notJsonRpc"],
+	[answered(502, "<html>"), "httpStatus"],
+	[result("0x64", 500), "httpStatus"],
+	[error(-32000, 401), "httpStatus"],
+	[error(-32603), "internal"],
+	[error(-32601), "notReady"],
+	[CUT, "reset"],
+	[{ kind: "failed", fault: "timeout", sent: true }, "timeout"],
+] as const satisfies readonly (readonly [ExchangeResult, string])[];
+const LIMITED = [answered(429, ""), error(-32005), error(-32005, 429)];
+
+test("what the relay answers for its head makes the word; a limit is about boost's own address", async () => {
+	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "ok"] as const)]) {
+		const { road, probe } = relayScene();
+		road.answers.eth_blockNumber = answer;
+		assert.equal(await probe(false), word, JSON.stringify(answer));
+	}
+});
+
+test("a head further behind the reference than allowed is stale; none is where there is no reference", async () => {
+	const { road, set, probe } = relayScene(103n);
+	assert.equal(await probe(false), "ok");
+	set.head = 104n;
+	assert.equal(await probe(false), "staleHead");
+	set.head = null;
+	assert.equal(await probe(false), "ok");
+	set.head = 50n;
+	assert.equal(await probe(false), "ok", "it may be ahead");
+	road.answers.eth_chainId = result("0x5");
+	set.head = 200n;
+	assert.equal(await probe(false), "staleHead", "the chain it is known to be on");
+	assert.equal(await probe(false), "ok", "asked anew after a bad word: another chain is not compared");
+});
+
+test("the relay's chain id is asked once, and again after it was away", async () => {
+	const { road, probe } = relayScene(100n);
+	for (const _ of [1, 2, 3]) await probe(false);
+	const ids = () => road.asked.filter((one) => one === "eth_chainId").length;
+	assert.equal(ids(), 1);
+	road.answers.readyz = answered(503, "");
+	await probe(false);
+	road.answers.readyz = answered(200, "");
+	await probe(false);
+	assert.equal(ids(), 2);
+	road.answers.eth_chainId = { kind: "failed", fault: "timeout", sent: true };
+	assert.equal(await probe(false), "ok", "known already");
+});
+
+test("a third party must tell its chain id, the expected one where one is known", async () => {
+	const road = new FakeRoad(new ManualClock());
+	const probe = fallbackProbe({ timeoutMs: 500 }, { road });
+	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "limited"] as const)]) {
+		road.answers.eth_chainId = answer;
+		assert.equal(await probe(false), word, JSON.stringify(answer));
+	}
+	road.answers.eth_chainId = result("0x5");
+	let expected: bigint | null = null;
+	const strict = fallbackProbe({ timeoutMs: 500, expectedChainId: () => expected }, { road });
+	assert.equal(await strict(false), "ok");
+	expected = 5n;
+	assert.equal(await strict(false), "ok");
+	expected = 1n;
+	assert.equal(await strict(false), "notReady");
+	assert.ok(
+		road.asked.every((asked) => asked === "eth_chainId"),
+		"asked at its address itself",
+	);
+});
+
+/** A reference that asks a node that is set, or a fallback. */
+async function referenceScene(t: TestContext, of: "node" | "fallback") {
+	const clock = new ManualClock();
+	const road = new FakeRoad(clock);
+	const warned: string[] = [];
+	const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
+	const set = { head: "0x64", chainId: "0x1", isUp: true };
+	let calls = 0;
+	const node = {
+		async call({ method }: { readonly method: string }) {
+			calls++;
+			if (!set.isUp) throw new UpstreamError("timeout");
+			return { ok: true, result: method === "eth_chainId" ? set.chainId : set.head } as const;
+		},
+	};
+	const reference = createHeadReference(
+		{ slotMs: 12_000 },
+		{ node: of === "node" ? node : null, fallback: road, clock, log },
+	);
+	assert.equal(reference.head, null);
+	await reference.start();
+	t.after(() => reference.stop());
+	await clock.advance(0);
+	return { clock, road, set, reference, warned, calls: () => calls };
+}
+
+test("the reference is the independent node's head, read once a slot, and nothing once it is old", async (t) => {
+	const { clock, road, set, reference, calls } = await referenceScene(t, "node");
+	assert.equal(reference.head, 100n);
+	assert.equal(reference.headOf(1n), 100n);
+	set.head = "0x65";
+	await clock.advance(11_999);
+	assert.equal(reference.head, 100n);
+	await clock.advance(1);
+	assert.equal(reference.head, 101n);
+	assert.equal(calls(), 3, "its chain id was asked once");
+	set.isUp = false;
+	await clock.advance(36_000);
+	assert.equal(reference.head, 101n);
+	await clock.advance(1);
+	assert.equal(reference.head, null);
+	assert.equal(reference.headOf(1n), null);
+	set.isUp = true;
+	await clock.advance(12_000);
+	assert.equal(reference.head, 101n);
+	assert.deepEqual(road.asked, [], "with a node of one's own nobody else is asked");
+	await reference.stop();
+	assert.equal(clock.timers, 0);
+});
+
+test("without a node the fallback is asked", async (t) => {
+	const { clock, road, reference } = await referenceScene(t, "fallback");
+	assert.equal(reference.headOf(1n), 100n);
+	road.answers.eth_blockNumber = answered(502, "");
+	await clock.advance(36_001);
+	assert.equal(reference.head, null);
+});
+
+test("a reference of another chain is compared with nothing, and said so once", async (t) => {
+	const { clock, set, reference, warned } = await referenceScene(t, "node");
+	for (const _ of [1, 2, 3]) {
+		assert.equal(reference.headOf(5n), null);
+		await clock.advance(12_000);
+	}
+	assert.equal(warned.length, 1);
+	// It turns out that it was put right.
+	set.chainId = "0x5";
+	assert.equal(reference.headOf(5n), null);
+	await clock.advance(12_000);
+	assert.equal(reference.headOf(5n), 100n);
+});
+
+test("where nobody can be asked nothing is ever known", async () => {
+	const clock = new ManualClock();
+	const reference = createHeadReference(
+		{ slotMs: 1_000 },
+		{ node: null, fallback: null, clock, log: silentLogger },
+	);
+	await reference.start();
+	await clock.advance(5_000);
+	assert.equal(reference.head, null);
+	assert.equal(reference.headOf(1n), null);
+	await reference.stop();
+	assert.equal(clock.timers, 0);
+});
+
+test("roads are kept warm, each one once, never two questions at a time", async () => {
+	const clock = new ManualClock();
+	const [one, other] = [new FakeRoad(clock), new FakeRoad(clock)];
+	const warm = keepWarm({ everyMs: 15_000 }, { roads: [one, one, other], clock });
+	await warm.start();
+	await clock.advance(30_000);
+	assert.deepEqual(one.asked, ["eth_chainId", "eth_chainId", "eth_chainId"]);
+	assert.equal(other.asked.length, 3);
+	other.answers.eth_chainId = CUT;
+	other.tookMs = 40_000;
+	await clock.advance(40_000);
+	assert.equal(other.asked.length, 4);
+	const stopping = warm.stop();
+	await clock.advance(40_000);
+	await stopping;
+	assert.equal(clock.timers, 0);
+});

@@ -1,0 +1,196 @@
+// Every rule of an upstream's health as a table: what is charged, what opens a breaker, who waits, and for how long it is
+// left alone.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ProbeOutcome } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import {
+	asksAsSubmission,
+	awaits,
+	backoffMs,
+	type Health,
+	type HealthFigures,
+	type HealthSettings,
+	isCharged,
+	isStalled,
+	probationMs,
+	reasonOfAttempt,
+	reasonOfProbe,
+	wantsProbe,
+} from "../../../../boost-proxy/health/rules.ts";
+import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerScene.ts";
+
+const WELL = { isProbation: false, canYield: true };
+const PROBATION = { isProbation: true, canYield: true };
+const ALONE = { isProbation: false, canYield: false };
+
+function health(
+	figures: Partial<HealthFigures>,
+	circumstances: Pick<Health, "isProbation" | "canYield"> = WELL,
+	settings: Partial<HealthSettings> = {},
+): Health {
+	const none = { count: 0, silentMs: 0 };
+	const counted = { faults: { read: 0, submission: 0 }, stormSenders: 0, all: none, submissions: none };
+	return {
+		...{ figures: { ...counted, submissionMs: 0, ...figures }, settings: { ...SETTINGS, ...settings } },
+		...circumstances,
+	};
+}
+
+test("what is charged depends on whose it is, on what was asked and on how long it took", () => {
+	for (const [outcome, kind, tookMs, relay, fallback] of [
+		["answered", "submission", 0, false, false],
+		["cut", "submission", 0, false, false],
+		["internal", "submission", 0, false, false],
+		["tooLarge", "read", 0, false, false],
+		["limited", "submission", 0, false, true],
+		["refused", "read", 0, true, true],
+		["reset", "read", 0, true, true],
+		["httpStatus", "submission", 0, true, true],
+		["notJsonRpc", "read", 0, true, true],
+		["wrongHash", "submission", 0, true, true],
+		["timeout", "read", 100_000, false, false],
+		["timeout", "submission", 1_999, false, false],
+		["timeout", "submission", 2_000, true, true],
+	] as const) {
+		const charged = (["relay", "fallback"] as const).map((upstream) =>
+			isCharged(outcome, { kind, tookMs }, { ...SETTINGS, upstream }),
+		);
+		assert.deepEqual(charged, [relay, fallback], `${kind} ${outcome} after ${tookMs}`);
+	}
+});
+
+test("why what an attempt came to opens it", () => {
+	for (const [outcome, inRow, isUnheard, circumstances, reason] of [
+		["answered", 9, true, PROBATION, null],
+		["cut", 9, true, PROBATION, null],
+		["tooLarge", 9, true, PROBATION, null],
+		["refused", 1, false, WELL, "refused"],
+		["reset", 1, false, WELL, null],
+		["reset", 2, true, WELL, null],
+		["reset", 3, false, WELL, "faults"],
+		["reset", 1, false, PROBATION, "reset"],
+		["timeout", 1, false, WELL, null],
+		["timeout", 1, true, WELL, "silence"],
+		["timeout", 3, false, WELL, "faults"],
+		["timeout", 1, false, PROBATION, "timeout"],
+	] as const) {
+		// The row of reads is none of submissions.
+		const figures = { faults: { read: 9, submission: inRow } };
+		const seen = { kind: "submission", tookMs: 4_000, isUnheard } as const;
+		const found = reasonOfAttempt(outcome, seen, health(figures, circumstances));
+		assert.equal(found, reason, `${outcome}, ${inRow} in a row, unheard: ${isUnheard}`);
+	}
+});
+
+test("how many senders are a storm", () => {
+	for (const [stormSenders, storm, circumstances, expected] of [
+		[4, 5, WELL, null],
+		[5, 5, WELL, "storm"],
+		[1, 5, PROBATION, null],
+		[2, 5, PROBATION, "storm"],
+		[1, 1, PROBATION, "storm"],
+		[1_000, null, WELL, null],
+		[1_000, null, PROBATION, null],
+	] as const) {
+		const seen = { kind: "submission", tookMs: 5, isUnheard: false } as const;
+		const found = reasonOfAttempt("internal", seen, health({ stormSenders }, circumstances, { storm }));
+		assert.equal(found, expected, `${stormSenders} of ${storm}`);
+	}
+});
+
+test("what a newcomer waits for, whether a probe is wanted, and when it is a stall", () => {
+	const NONE = [0, 0] as const;
+	for (const [what, all, submissions, submissionMs, circumstances, expected] of [
+		["nothing is in flight", NONE, NONE, 0, WELL, [null, null, false, false]],
+		["few are silent", [15, 3_999], [15, 3_999], 0, WELL, [null, null, false, false]],
+		["one is silent for a share", [1, 4_000], NONE, 0, WELL, ["probe", "probe", true, false]],
+		["a burst", [200, 49], [200, 49], 0, WELL, [null, null, false, false]],
+		["many are silent for a moment", [16, 50], [8, 50], 0, WELL, ["probe", "probe", false, false]],
+		["for long", [16, 250], [8, 250], 0, WELL, ["probe", "probe", true, false]],
+		["reads are silent for very long", [60, 3_000], [15, 3_000], 0, WELL, ["probe", "probe", true, false]],
+		["submissions alone, for a moment", [16, 0], [16, 50], 0, WELL, [null, "answer", false, false]],
+		["submissions alone, nearly", [16, 0], [16, 499], 0, WELL, [null, "answer", false, false]],
+		["submissions alone", [16, 0], [16, 500], 0, WELL, [null, "answer", false, true]],
+		["all", [16, 500], [16, 500], 0, WELL, ["probe", "probe", true, true]],
+		["one that takes its time is only busy", [16, 0], [16, 1_199], 300, WELL, [null, "answer", false, false]],
+		["but not for ever", [16, 0], [16, 1_200], 300, WELL, [null, "answer", false, true]],
+		["nor longer than a share", [16, 0], [16, 4_000], 9_000, WELL, [null, "answer", false, true]],
+		["nobody else takes them", [16, 0], [16, 3_999], 0, ALONE, [null, null, false, false]],
+		["nobody else, all are silent", [16, 300], [16, 300], 0, ALONE, ["probe", "probe", true, false]],
+		["back, one is silent", [1, 50], [1, 50], 0, PROBATION, ["probe", "probe", false, false]],
+		["back, for long", [1, 250], [1, 250], 0, PROBATION, ["probe", "probe", true, false]],
+		["back, three hang alone", [3, 0], [3, 3_999], 0, PROBATION, [null, null, false, false]],
+		["back, four hang alone", [4, 0], [4, 500], 0, PROBATION, [null, "answer", false, true]],
+	] as const) {
+		const figures = {
+			all: { count: all[0], silentMs: all[1] },
+			submissions: { count: submissions[0], silentMs: submissions[1] },
+			submissionMs,
+		};
+		const seen = health(figures, circumstances);
+		const found = [awaits("read", seen), awaits("submission", seen), wantsProbe(seen), isStalled(seen)];
+		assert.deepEqual(found, expected, what);
+	}
+	const silent = { count: 16, silentMs: 100 };
+	const short = health({ all: silent, submissions: silent }, WELL, { shareMs: 100 });
+	assert.deepEqual([wantsProbe(short), isStalled(short)], [true, true], "a short share");
+});
+
+test("when a probe asks as a submission would", () => {
+	for (const [silentMs, isOut, expected] of [
+		[0, false, false],
+		[499, false, false],
+		[500, false, true],
+		[0, true, true],
+	] as const) {
+		const { figures } = health({ submissions: { count: silentMs === 0 ? 0 : 1, silentMs } });
+		assert.equal(asksAsSubmission(figures, isOut), expected, `${silentMs} ${isOut}`);
+	}
+});
+
+test("what a probe of a closed breaker comes to", () => {
+	const probe = { tookMs: 500, wasContradicted: false, isSecond: false, isSilent: false };
+	for (const [outcome, more, isPatient, expected] of [
+		["ok", {}, false, null],
+		["ok", { isSecond: true }, false, null],
+		["notReady", {}, true, "notReady"],
+		["staleHead", { wasContradicted: true }, false, "staleHead"],
+		["refused", {}, false, "refused"],
+		["probe", {}, false, "probe"],
+		["timeout", {}, false, "timeout"],
+		["timeout", { isSilent: true }, false, "silence"],
+		["timeout", { wasContradicted: true }, false, "doubt"],
+		["timeout", { wasContradicted: true, isSecond: true }, false, "timeout"],
+		["timeout", { tookMs: 750 }, false, "timeout"],
+		["timeout", { tookMs: 751 }, false, "doubt"],
+		["timeout", {}, true, "doubt"],
+		["timeout", { isSecond: true }, true, "timeout"],
+	] as readonly (readonly [ProbeOutcome, Partial<typeof probe>, boolean, string | null])[]) {
+		const found = reasonOfProbe(outcome, { ...probe, ...more }, { ...SETTINGS, isPatient });
+		assert.equal(found, expected, `${outcome} ${JSON.stringify(more)} ${isPatient}`);
+	}
+});
+
+test("a backoff doubles with each relapse up to its maximum, with a fifth of jitter either way", () => {
+	const settings = { ...SETTINGS, holdMs: 1_000, holdMaxMs: 5_000, probeIntervalMs: 700 };
+	for (const [relapses, random, expected] of [
+		[0, 0.5, 1_000],
+		[1, 0.5, 2_000],
+		[2, 0.5, 4_000],
+		[3, 0.5, 5_000],
+		[10_000, 0.5, 5_000],
+		[0, 0, 800],
+		[0, 1, 1_200],
+		[3, 1, 5_000],
+	] as const) {
+		const found = backoffMs(relapses, settings, random);
+		assert.equal(Math.round(found), expected, `${relapses} relapses, ${random}`);
+	}
+	assert.equal(backoffMs(null, settings, 1), 700, "it is only starting");
+});
+
+test("the probation lasts twice the last backoff, or twice a whole recovery where that is longer", () => {
+	assert.equal(probationMs(2_000, SETTINGS), 6_000);
+	assert.equal(probationMs(8_000, SETTINGS), 16_000);
+});

@@ -1,0 +1,190 @@
+// The table of rows spoken to by verbs, for stories that say what happens to a transaction one word after another; and a row
+// as a story looks at it: live or ended, with names in place of standings.
+
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
+import {
+	cancelsPendingAt,
+	type Ending,
+	has,
+	holdersOf,
+	isLive,
+	mayHaveIt,
+	type NewRow,
+	notHeld,
+	notified,
+	type Row,
+	replacementDelivered,
+	settled,
+	underWay,
+} from "../../../../boost-proxy/domain/row.ts";
+import { openRows } from "../../../../boost-proxy/rows/openRows.ts";
+
+/** A live row. */
+export interface LiveRow extends Omit<NewRow, "raw"> {
+	readonly holders: readonly UpstreamName[];
+	readonly underWay: boolean;
+	readonly acknowledged: boolean;
+	readonly aliveUntil: number;
+	readonly bytes: number;
+}
+
+/** One that has ended. */
+export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path" | "address"> {
+	readonly ending: Ending;
+	readonly endedAt: number;
+	readonly untold: readonly UpstreamName[];
+}
+
+export function liveRow(row: Row): LiveRow {
+	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
+	const replacesAt = UPSTREAMS.filter((by) => at[by].replacementPending);
+	return { ...known, replacesAt, holders: holdersOf(row), underWay: requests > 0 };
+}
+
+export function endedRow(row: Row): EndedRow {
+	const { hash, from, nonce, path, address, desired, endedAt } = row;
+	if (desired === "live") throw new Error("it is live");
+	return { hash, from, nonce, path, address, ending: desired, endedAt, untold: cancelsPendingAt(row) };
+}
+
+/** What lies in a store, opened. */
+export async function openedVerbs(...opening: Parameters<typeof openRows>): Promise<RowVerbs> {
+	return new RowVerbs(await openRows(...opening));
+}
+
+/** The verbs. Each answers what the table's own change does. */
+export class RowVerbs {
+	readonly rows: Rows;
+	/** Those whose request is under way. */
+	readonly #begun = new Set<string>();
+	readonly #bindTo: (chainId: bigint) => Promise<void>;
+	readonly #close: () => Promise<void>;
+
+	constructor(opened: Awaited<ReturnType<typeof openRows>>) {
+		this.rows = opened.rows;
+		this.#bindTo = (chainId) => opened.bindTo(chainId);
+		this.#close = () => opened.close();
+	}
+
+	get depth(): number {
+		return this.rows.depth;
+	}
+
+	get isDurable(): boolean {
+		return this.rows.isDurable;
+	}
+
+	get isFull(): boolean {
+		return this.rows.isFull;
+	}
+
+	get(hash: string): LiveRow | null {
+		const row = this.rows.live(hash);
+		return row === null ? null : liveRow(row);
+	}
+
+	ended(hash: string): EndedRow | null {
+		const row = this.rows.get(hash);
+		return row === null || isLive(row) ? null : endedRow(row);
+	}
+
+	raw(hash: string): Promise<Buffer | null> {
+		return this.rows.raw(hash);
+	}
+
+	of(from: string): readonly LiveRow[] {
+		return this.rows.of(from).map(liveRow);
+	}
+
+	*open(): Generator<LiveRow> {
+		for (const row of this.rows.open()) yield liveRow(row);
+	}
+
+	*untold(): Generator<EndedRow> {
+		for (const row of this.rows.pendingCancels()) yield endedRow(row);
+	}
+
+	*recentlyMined(): Generator<{ readonly entry: LiveRow; readonly endedAt: number }> {
+		for (const row of this.rows.mined()) yield { entry: liveRow(row), endedAt: row.endedAt };
+	}
+
+	refusal(entry: NewRow): ReturnType<Rows["refusal"]> {
+		return this.rows.refusal(entry);
+	}
+
+	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
+		const before = this.rows.live(entry.hash);
+		const adding = this.rows.add(entry, first);
+		if (this.rows.live(entry.hash) !== before) {
+			// The request before it is over: two of one nonce go one after another.
+			if (this.#begun.has(entry.hash)) {
+				this.rows.change(entry.hash, (row) => underWay(row, false)).catch(() => {});
+			}
+			this.#begun.add(entry.hash);
+		}
+		return adding;
+	}
+
+	held(hash: string, by: UpstreamName): Promise<void> {
+		return this.rows.change(hash, (row) => has(row, by));
+	}
+
+	/** No verdict came. */
+	doubtful(hash: string, by: UpstreamName): Promise<void> {
+		return this.rows.change(hash, (row) => mayHaveIt(row, by));
+	}
+
+	notHeld(hash: string, by: UpstreamName): Promise<void> {
+		return this.rows.change(hash, (row) => notHeld(row, by));
+	}
+
+	paid(hash: string, by: UpstreamName): Promise<void> {
+		return this.rows.change(hash, (row) => replacementDelivered(row, by));
+	}
+
+	setUnderWay(hash: string, isBegun: boolean): void {
+		const least = this.#begun.has(hash) ? 1 : 0;
+		const change = (row: Row) => (!isBegun && row.requests <= least ? row : underWay(row, isBegun));
+		this.rows.change(hash, change).catch(() => {});
+	}
+
+	/** What was acknowledged stays so. */
+	settle(hash: string, acknowledged: boolean): Promise<void> {
+		const isFirst = this.#begun.delete(hash);
+		return this.rows.change(hash, (row) => {
+			if (isFirst) return settled(row, acknowledged);
+			return isLive(row) && !row.acknowledged ? { ...row, acknowledged } : row;
+		});
+	}
+
+	alive(hash: string): void {
+		this.rows.alive(hash);
+	}
+
+	end(hash: string, ending: Ending, untold: readonly UpstreamName[] = []): Promise<void> {
+		const row = this.rows.get(hash);
+		return row === null ? Promise.resolve() : this.rows.end(row, ending, untold);
+	}
+
+	markEnded({ ending, untold, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
+		const { hash, from, nonce, path, address } = one;
+		return this.rows.end({ hash, from, nonce, path, address }, ending, untold);
+	}
+
+	told(hash: string, by: UpstreamName): Promise<void> {
+		return this.rows.change(hash, (row) => notified(row, by));
+	}
+
+	reopen(hash: string): Promise<void> {
+		return this.rows.reopen(hash);
+	}
+
+	bindTo(chainId: bigint): Promise<void> {
+		return this.#bindTo(chainId);
+	}
+
+	close(): Promise<void> {
+		return this.#close();
+	}
+}

@@ -1,0 +1,268 @@
+// Following the relay: each of its words and what it makes of an entry.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	endingOf,
+	entryOf,
+	failure,
+	hashOf,
+	INTERVAL_MS,
+	type ReconcileScene,
+	reconcileScene,
+	SLOT_MS,
+	senderOf,
+} from "./reconcileScene.ts";
+
+const METHOD = "service_transactionStatuses";
+
+async function followed(options: Parameters<typeof reconcileScene>[0] = {}): Promise<ReconcileScene> {
+	const scene = await reconcileScene(options);
+	await scene.observer.start();
+	return scene;
+}
+
+test("the relay is asked for all that it holds in one question, as often as said, while there is anything", async () => {
+	const scene = await followed();
+	const { relay, journal, clock } = scene;
+	await clock.advance(5_000);
+	assert.equal(relay.called.length, 0, "nothing is open");
+	const hashes = [await scene.opened(1), await scene.opened(2, ["relay", "fallback"])];
+	await scene.opened(3, ["fallback"]);
+	const busy = await scene.opened(4);
+	journal.setUnderWay(busy, true);
+	await clock.advance(INTERVAL_MS * 3);
+	assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
+	assert.equal(relay.called[0]?.options.asker, null);
+	relay.breaker.set(true);
+	await clock.advance(INTERVAL_MS * 3);
+	assert.equal(relay.called.length, 3);
+	relay.breaker.set(false);
+	await clock.advance(1);
+	assert.equal(relay.called.length, 4, "at once when it is back");
+	await scene.stop();
+});
+
+test("each word of the relay's", async () => {
+	const scene = await followed();
+	const { relay, fallback, clock, journal } = scene;
+	const ends = {
+		CANCELLED: "cancelled",
+		REPLACED: "replaced",
+		INCLUDED: "mined",
+		REVERTED: "mined",
+		EXPIRED: "expired",
+		DROPPED: "dropped",
+	};
+	const alone = new Map<string, string>();
+	const both = new Map<string, string>();
+	for (const [i, stage] of Object.keys(ends).entries()) {
+		alone.set(stage, await scene.opened(2 * i, ["relay"]));
+		both.set(stage, await scene.opened(2 * i + 1, ["relay", "fallback"]));
+		for (const hashes of [alone, both]) relay.stages.set(hashes.get(stage) ?? "", stage);
+	}
+	await clock.advance(INTERVAL_MS);
+	for (const [stage, ending] of Object.entries(ends)) {
+		assert.equal(endingOf(scene, alone.get(stage) ?? ""), ending, `${stage} at the relay alone`);
+		const hash = both.get(stage) ?? "";
+		const givenUp = stage === "EXPIRED" || stage === "DROPPED";
+		assert.equal(endingOf(scene, hash), givenUp ? null : ending, `${stage} at both`);
+		if (givenUp) assert.deepEqual(scene.holders(hash), ["fallback"]);
+	}
+	const taken = ["CANCELLED", "REPLACED"].map((stage) => both.get(stage));
+	await clock.advance(100);
+	assert.deepEqual(fallback.asked("eth_cancelTransaction"), taken, "the other holder is told");
+	assert.deepEqual([...journal.untold()], []);
+	fallback.breaker.set(true);
+	await clock.advance(2_000);
+	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
+	await scene.stop();
+});
+
+test("what is on its way lives on, what is past its time without a word does not", async () => {
+	const scene = await followed();
+	const { relay, clock } = scene;
+	const hash = await scene.opened(1);
+	const until = entryOf(scene, hash).aliveUntil;
+	relay.stages.set(hash, "QUEUED");
+	await clock.advance(600_000);
+	assert.ok(entryOf(scene, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
+	relay.breaker.set(true);
+	await clock.advance(280_000);
+	assert.equal(endingOf(scene, hash), null);
+	await clock.advance(40_000);
+	assert.equal(endingOf(scene, hash), "expired");
+	await scene.stop();
+});
+
+test("no record twice in a row, from a relay that was well all the time, is a loss: it gets it again", async () => {
+	const scene = await followed();
+	const { relay, clock } = scene;
+	const hash = await scene.opened(1);
+	relay.stages.delete(hash);
+	await clock.advance(INTERVAL_MS);
+	assert.deepEqual(relay.hashes, [], "once may be a question that overtook the answer");
+	relay.stages.set(hash, "PENDING");
+	await clock.advance(INTERVAL_MS);
+	relay.stages.delete(hash);
+	await clock.advance(INTERVAL_MS);
+	assert.deepEqual(relay.hashes, [], "not in a row");
+	await clock.advance(INTERVAL_MS + 50);
+	assert.deepEqual(relay.hashes, [hash]);
+	await clock.advance(10_000);
+	assert.deepEqual(relay.hashes, [hash]);
+	await scene.stop();
+});
+
+test("a relay that acknowledges and never has a record is asked more and more rarely to take it", async () => {
+	const scene = await followed();
+	const { relay, clock } = scene;
+	const hash = await scene.opened(1);
+	relay.answerCall = ({ method, params: [hashes] }) =>
+		method === METHOD && Array.isArray(hashes)
+			? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
+			: undefined;
+	await clock.advance(250_000);
+	assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
+	assert.notEqual(scene.holders(hash), null);
+	await scene.stop();
+});
+
+test("no record while the relay changed counts for nothing", async () => {
+	const scene = await followed();
+	const { relay, fallback, clock } = scene;
+	fallback.breaker.set(true);
+	await scene.opened(1);
+	relay.answerCall = ({ method, params: [hashes] }) => {
+		if (method !== METHOD || !Array.isArray(hashes)) return undefined;
+		relay.breaker.set(true);
+		relay.breaker.set(false);
+		return { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) };
+	};
+	await clock.advance(2_000);
+	assert.ok(relay.called.length > 3, "it is asked at once each time");
+	assert.deepEqual(relay.hashes, []);
+	await scene.stop();
+});
+
+test("one that was not acknowledged is followed until the relay has had time to get it", async () => {
+	const scene = await followed();
+	const { relay, clock } = scene;
+	const hash = await scene.opened(1, ["relay"], { acknowledged: false });
+	await clock.advance(14_000);
+	assert.deepEqual(scene.holders(hash), ["relay"]);
+	await clock.advance(3_000);
+	assert.equal(scene.holders(hash), null, "forgotten");
+	assert.equal(endingOf(scene, hash), null);
+	const late = await scene.opened(2, ["relay"], { acknowledged: false });
+	await clock.advance(10_000);
+	relay.stages.set(late, "BROADCAST");
+	await clock.advance(10_000);
+	assert.deepEqual(scene.holders(late), ["relay"]);
+	assert.deepEqual(relay.hashes, [], "never sent again");
+	await scene.stop();
+});
+
+test("a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back", async () => {
+	const scene = await followed({ batch: 10 });
+	const { relay, clock } = scene;
+	for (let n = 1; n <= 35; n += 1) await scene.opened(n);
+	await clock.advance(INTERVAL_MS * 4);
+	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
+	assert.deepEqual(
+		asked.map(({ length }) => length),
+		[10, 10, 10, 10],
+	);
+	assert.equal(new Set(asked.flat()).size, 35);
+	relay.breaker.set(true);
+	await clock.advance(INTERVAL_MS);
+	relay.breaker.set(false);
+	await clock.advance(1);
+	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(4);
+	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 35]);
+	await scene.stop();
+});
+
+test("a relay without the method is believed once; then the chain alone counts until it is back", async () => {
+	const scene = await followed();
+	const { relay, chain, clock } = scene;
+	relay.answerCall = () => failure("the method does not exist", -32601);
+	const hash = await scene.opened(1);
+	await clock.advance(INTERVAL_MS * 5);
+	assert.equal(relay.called.length, 1);
+	chain.nonces.set(senderOf(1), 2n);
+	chain.receipts.add(hash);
+	await clock.advance(SLOT_MS);
+	assert.equal(endingOf(scene, hash), "mined");
+	relay.answerCall = () => undefined;
+	const next = await scene.opened(2);
+	relay.stages.set(next, "CANCELLED");
+	relay.breaker.set(true);
+	relay.breaker.set(false);
+	await clock.advance(50);
+	assert.equal(endingOf(scene, next), "cancelled");
+	await scene.stop();
+});
+
+test("odd answers say nothing", async () => {
+	const scene = await followed();
+	const hash = await scene.opened(1);
+	const words = [
+		...[
+			null,
+			undefined,
+			7,
+			"x",
+			{},
+			[null],
+			[{ hash }],
+			[{ hash: 1, stage: "CANCELLED" }],
+			[{ hash, stage: 1 }],
+		],
+		[{ hash: hashOf(9), stage: "CANCELLED" }],
+	];
+	const count = words.length;
+	scene.relay.answerCall = () => ({ ok: true, result: words.shift() });
+	await scene.clock.advance(INTERVAL_MS * count);
+	assert.deepEqual(words, []);
+	assert.deepEqual(scene.holders(hash), ["relay"]);
+	assert.equal(scene.background.size, 0, "no look is under way");
+	await scene.stop();
+});
+
+test("a word about an earlier life of the hash, or one that a request sees to now, is not heard", async () => {
+	const scene = await followed();
+	const { relay, journal, clock } = scene;
+	const [again, busy] = [await scene.opened(1), await scene.opened(2)];
+	let once = true;
+	relay.answerCall = async ({ method }) => {
+		if (method !== METHOD || !once) return undefined;
+		once = false;
+		const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
+		await journal.end(again, "expired");
+		await scene.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
+		journal.setUnderWay(busy, true);
+		return { ok: true, result };
+	};
+	await clock.advance(INTERVAL_MS);
+	assert.equal(once, false);
+	assert.deepEqual([scene.holders(again), scene.holders(busy)], [["relay"], ["relay"]]);
+	await scene.stop();
+});
+
+test("what a view has read counts as well", async () => {
+	const scene = await reconcileScene();
+	const { observer } = scene;
+	const [gone, known, elsewhere] = [
+		await scene.opened(1),
+		await scene.opened(2),
+		await scene.opened(3, ["fallback"]),
+	];
+	observer.learn(gone, "CANCELLED");
+	observer.learn(known, "BROADCAST");
+	observer.learn(elsewhere, "EXPIRED");
+	observer.learn(hashOf(9), "CANCELLED");
+	assert.equal(endingOf(scene, gone), "cancelled");
+	assert.deepEqual([scene.holders(known), scene.holders(elsewhere)], [["relay"], ["fallback"]]);
+	await scene.stop();
+});

@@ -1,0 +1,210 @@
+// Whatever rows there are and however deliveries go: nothing that ended is sent, nothing goes to two upstreams but where an
+// answer is not known or a holder is out, the plan comes to rest, and nothing live is left without a holder for good.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import {
+	delayedAt,
+	ended,
+	has,
+	isLive,
+	MAX_WAIT_MS,
+	notified,
+	type Row,
+	refusedBy,
+	replacementDelivered,
+	unanswered,
+} from "../../../../boost-proxy/domain/row.ts";
+import {
+	type Action,
+	countsAsThere,
+	type Health,
+	type PlanTime,
+	plan,
+	wants,
+} from "../../../../boost-proxy/reconcile/plan.ts";
+import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planScene.ts";
+
+const NAMES = Object.keys(STANDINGS) as StandingName[];
+const OUTCOMES = ["acknowledged", "rejected", "unanswered", "refused"] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+const standing = fc.record({
+	name: fc.constantFrom(...NAMES),
+	replacementPending: fc.boolean(),
+	cancelPending: fc.boolean(),
+});
+const row = fc.record({
+	...{ nonce: fc.nat(3), relay: standing, fallback: standing },
+	acknowledged: fc.boolean(),
+	requests: fc.nat(1),
+	ending: fc.constantFrom("live", "live", "live", "cancelled", "mined"),
+	path: fc.constantFrom("fast", "noreverts"),
+});
+const scene = fc.record({
+	rows: fc.array(row, { minLength: 1, maxLength: 5 }),
+	out: fc.subarray([...UPSTREAMS]),
+	takesGaps: fc.boolean(),
+	outcomes: fc.array(fc.constantFrom(...OUTCOMES), { maxLength: 12 }),
+});
+type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
+
+function rowsOf({ rows }: Scene): Row[] {
+	const all = rows.map((one, n): Row => {
+		const at = (by: UpstreamName) => {
+			const { name, replacementPending, cancelPending } = one[by];
+			return {
+				...STANDINGS[name],
+				replacementPending,
+				cancelPending: cancelPending && one.ending === "cancelled",
+			};
+		};
+		const { acknowledged, requests } = one;
+		const live = rowOf(n, { relay: at("relay"), fallback: at("fallback") });
+		const known = {
+			...live,
+			nonce: BigInt(one.nonce),
+			path: one.path as Row["path"],
+			acknowledged,
+			requests,
+		};
+		if (one.ending === "live") return known;
+		const notify = UPSTREAMS.filter((by) => known.at[by].cancelPending);
+		return ended({ ...known, acknowledged: true }, one.ending as "mined", 1, notify);
+	});
+	const live = all.filter(isLive).sort((a, b) => Number(a.nonce - b.nonce) || a.receivedAt - b.receivedAt);
+	return [...live, ...all.filter((one) => !isLive(one))];
+}
+
+function healthOf({ out, takesGaps }: Pick<Scene, "out" | "takesGaps">): Health {
+	const mayHave = (path: string) => path !== "noreverts";
+	return {
+		relay: { ...HEALTHY.relay, isOut: out.includes("relay") },
+		fallback: { ...HEALTHY.fallback, isOut: out.includes("fallback"), takesGaps, mayHave },
+	};
+}
+
+/** The rows of one sender, and what becomes of them. */
+class Played {
+	rows: Row[];
+	sends = 0;
+	time: PlanTime = NOW;
+	health: Health;
+
+	constructor(played: Scene) {
+		this.rows = rowsOf(played);
+		this.health = healthOf(played);
+	}
+
+	/** The first thing to send; what can be told or forgotten at once is. Null where the plan rests. */
+	next(): Extract<Action, { kind: "send" }> | null {
+		for (const action of plan(this.rows, this.health, this.time, 0n)) {
+			const { row, to, kind } = action;
+			this.#check(action);
+			if (kind === "send") return action;
+			if (kind === "wait") continue;
+			this.change(row, (one) => (isLive(one) ? replacementDelivered(one, to) : notified(one, to)));
+			return this.next();
+		}
+		return null;
+	}
+
+	/** What may never be planned. */
+	#check({ kind, row, to, ...action }: Action): void {
+		const there = this.health[to];
+		assert.equal(there?.isOut, false, `${kind} where it is out`);
+		if (kind === "cancel") assert.equal(isLive(row), false, "a live one is not cancelled");
+		if (kind !== "send") return;
+		assert.ok(isLive(row) && row.acknowledged, "what has ended or was refused is not sent");
+		const siblings = this.rows.filter((one) => isLive(one) && one.nonce === row.nonce);
+		assert.ok(
+			siblings.every(({ requests }) => requests === 0),
+			"a request sees to it",
+		);
+		assert.equal(
+			siblings.findLast(({ acknowledged }) => acknowledged),
+			row,
+			"a later one replaces it",
+		);
+		if ("need" in action && action.need === "replacement") return;
+		const other = to === "relay" ? "fallback" : "relay";
+		const isHeld = countsAsThere(row, other) && this.health[other]?.isOut === false;
+		const isLost = row.at[to].presence === "lost" && there?.isOurs === true;
+		assert.ok(!isHeld || isLost, "somebody else has it, and is well");
+	}
+
+	change(row: Row, change: (row: Row) => Row): void {
+		this.rows = this.rows.map((one) => (one === row ? change(one) : one));
+	}
+
+	send({ row, to }: Extract<Action, { kind: "send" }>, outcome: Outcome): void {
+		this.sends += 1;
+		this.change(row, (one) => {
+			if (outcome === "acknowledged") return replacementDelivered(has(one, to), to);
+			if (outcome === "rejected") return refusedBy(one, to, this.time);
+			return outcome === "unanswered" ? unanswered(one, to, this.time) : delayedAt(one, to, this.time);
+		});
+	}
+
+	/** Sends until nothing is left to send now. */
+	rest(outcomes: readonly Outcome[]): void {
+		const left = [...outcomes];
+		const most = this.rows.length * UPSTREAMS.length * 2;
+		const before = this.sends;
+		for (let send = this.next(); send !== null; send = this.next()) {
+			this.send(send, left.shift() ?? "acknowledged");
+			assert.ok(this.sends - before <= most, "it comes to rest");
+		}
+	}
+}
+
+test("however deliveries go, the plan keeps its rules and comes to rest", () => {
+	fc.assert(
+		fc.property(scene, (one) => {
+			const played = new Played(one);
+			played.rest(one.outcomes);
+		}),
+		{ numRuns: 3_000 },
+	);
+});
+
+test("in the end everything live has a holder, and whoever was to be told was", () => {
+	fc.assert(
+		fc.property(scene, (one) => {
+			const played = new Played({ ...one, takesGaps: true });
+			played.rest(one.outcomes);
+			// Both come back, which begins an epoch; requests end, and time goes by.
+			played.health = healthOf({ out: [], takesGaps: true });
+			played.rows = played.rows.map((row) => ({
+				...row,
+				requests: 0,
+				aliveUntil: NOW.now + 10 * MAX_WAIT_MS,
+			}));
+			for (let i = 1; i <= 3; i += 1) {
+				const ms = i * (MAX_WAIT_MS + 1);
+				played.time = { now: NOW.now + ms, monotonic: NOW.monotonic + ms, epoch: NOW.epoch + 1 };
+				played.rest([]);
+			}
+			for (const row of played.rows) {
+				for (const by of UPSTREAMS) assert.equal(row.at[by].cancelPending, false, "told");
+				if (!isLive(row) || !row.acknowledged || !isLatest(row, played.rows)) continue;
+				const isSpent = ({ presence, epoch }: Row["at"]["relay"]) => presence === "refused" && epoch === null;
+				// Who gave it up does not get it again, and who may not have it never gets it.
+				if (isSpent(row.at.relay) && (row.path !== "fast" || isSpent(row.at.fallback))) continue;
+				assert.ok(
+					UPSTREAMS.some((by) => countsAsThere(row, by)),
+					"it has a holder",
+				);
+				assert.equal(wants(row, played.health, played.time), false, "it wants nothing more");
+			}
+		}),
+		{ numRuns: 3_000 },
+	);
+});
+
+function isLatest(row: Row, rows: readonly Row[]): boolean {
+	const siblings = rows.filter((one) => isLive(one) && one.nonce === row.nonce && one.acknowledged);
+	return siblings.at(-1) === row;
+}
