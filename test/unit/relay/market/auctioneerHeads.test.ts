@@ -69,18 +69,16 @@ test("one that pays less behind the new head falls behind; one that pays more ta
 	assert.deepEqual([scene.status(b, 102), scene.detail(b, 102)?.bid], ["BEST", 5n]);
 });
 
-test("a runner-up that pays more behind the new head takes the first place", async () => {
+test("an outbid one that pays more behind the new head takes the first place", async () => {
 	const scene = new AuctionScene();
 	const target = scene.target("T");
 	const a = await scene.accepted("A", target, 9n, { first: 101, last: 103 });
-	const b = await scene.accepted("B", target, 5n, { last: 103 });
+	const b = await scene.accepted("B", target, 5n, { by: 2, owner: "p", first: 101, last: 103 });
 	await scene.block();
-	scene.builders.take();
 	scene.simulations.pays.set("B", 10n);
 	await scene.look(target);
-	await scene.turn();
-	assert.deepEqual([scene.status(a, 102), scene.status(b, 102)], ["OUTBID", "BEST"]);
-	assert.equal(scene.detail(b, 102)?.bid, 10n);
+	assert.deepEqual([scene.status(a, 102), scene.status(b, 102, "p")], ["OUTBID", "BEST"]);
+	assert.equal(scene.detail(b, 102, "p")?.bid, 10n);
 });
 
 for (const [pays, reason] of [
