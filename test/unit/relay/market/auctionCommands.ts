@@ -46,8 +46,8 @@ export const command = fc.oneof(
 			fails: fc.boolean(),
 		}),
 	},
-	{ weight: 1, arbitrary: fc.record({ do: fc.constant("short" as const), bid: fc.nat(30) }) },
-	{ weight: 1, arbitrary: fc.record({ do: fc.constant("loses" as const), bid: fc.nat(30) }) },
+	{ weight: 2, arbitrary: fc.record({ do: fc.constant("short" as const), bid: fc.nat(15) }) },
+	{ weight: 1, arbitrary: fc.record({ do: fc.constant("loses" as const), bid: fc.nat(15) }) },
 	{
 		weight: 1,
 		arbitrary: fc.record({ do: fc.constant("ends" as const), target: fc.nat(TARGETS - 1) }),
