@@ -189,10 +189,7 @@ class Run {
 		await this.#worked();
 	}
 
-	/**
-	 * Less from the next head on. Not more: bids that by what is known could not win are not simulated again, so that a
-	 * rise of one of them shows late (a bid that is out and rises: `auctioneerHeads.test.ts`).
-	 */
+	/** Less from the next head on. Not more: a bid that by what is known can't win is not simulated again. */
 	#fall(index: number, value: number): void {
 		const one = this.#bids[index];
 		if (one !== undefined && value < one.coming) one.coming = BigInt(value);
