@@ -1,5 +1,5 @@
-// PER CANCEL: by hash, or by a self-transfer that takes back what was sent with soft cancellations. The transaction is gone
-// from the pool at once; when that is on disk its builders are told and the answer goes out.
+// PER CANCEL: by hash, or by a self-transfer for what was sent with soft cancellations. The transaction leaves the
+// pool at once; the answer and the builders wait until that is on disk.
 
 import type { Clock } from "../shared/clock.ts";
 import { type DecodedTransaction, isSelfTransfer } from "../shared/ethereum/transaction.ts";

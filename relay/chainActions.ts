@@ -125,7 +125,7 @@ export class ChainActions {
 			this.#wait(entry, plan.reason, next);
 			return;
 		}
-		if (plan.do === "send" && isOut(entry, plan.builders, next.number)) return;
+		if (plan.do === "send" && isSent(entry, plan.builders, next.number)) return;
 		const firstBlock = this.#leaveQueue(entry, next);
 		if (plan.do === "hold") {
 			const error = isDiscreet(sight) ? withoutDetails(plan.error) : plan.error;
@@ -183,7 +183,7 @@ function isDiscreet(sight: Sight | undefined): boolean {
 }
 
 /** Whether all of `builders` have been given it for `block`. */
-function isOut(entry: PoolEntry, builders: readonly string[], block: number): boolean {
+function isSent(entry: PoolEntry, builders: readonly string[], block: number): boolean {
 	return entry.outFor === block && builders.every((name) => entry.outTo.has(name));
 }
 

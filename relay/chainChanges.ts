@@ -38,7 +38,7 @@ export interface ChainChangesDependencies {
 export class ChainChanges {
 	readonly #deps: ChainChangesDependencies;
 	/** Transactions that stand in a block of the chain while the node has no receipt for them yet, with its number. */
-	readonly #owed = new Map<string, number>();
+	readonly #awaited = new Map<string, number>();
 
 	constructor(dependencies: ChainChangesDependencies) {
 		this.#deps = dependencies;
@@ -59,7 +59,7 @@ export class ChainChanges {
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) pool.rewind(ancestor);
 		if (reverted.length === 0) return;
-		for (const [hash, block] of this.#owed) if (block > ancestor) this.#owed.delete(hash);
+		for (const [hash, block] of this.#awaited) if (block > ancestor) this.#awaited.delete(hash);
 		for (const block of reverted) {
 			for (const { hash } of block.transactions) {
 				const entry = ledger.get(hash);
@@ -78,13 +78,13 @@ export class ChainChanges {
 	async include(update: ChainUpdate, signal: AbortSignal): Promise<void> {
 		const { ledger, inclusions, clock } = this.#deps;
 		const head = update.head.number;
-		const standing = new Map(this.#owed);
+		const standing = new Map(this.#awaited);
 		for (const block of update.applied) {
 			for (const { hash } of block.transactions) if (ledger.get(hash)) standing.set(hash, block.number);
 		}
 		const hashes = update.gap ? [...ledger.entries()].map(({ record }) => record.hash) : [...standing.keys()];
 		let found = await inclusions.inclusions(hashes, head);
-		const isNew = (i: number) => !this.#owed.has(hashes[i] ?? "");
+		const isNew = (i: number) => !this.#awaited.has(hashes[i] ?? "");
 		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
 			// A node without a receipt for what stands in the block is behind with it, or has just given up the block.
 			if (!found.some((at, i) => at === null && isNew(i))) break;
@@ -94,7 +94,7 @@ export class ChainChanges {
 		hashes.forEach((hash, i) => {
 			const entry = ledger.get(hash);
 			const at = found[i];
-			if (entry === undefined) this.#owed.delete(hash);
+			if (entry === undefined) this.#awaited.delete(hash);
 			else if (at) this.#mined(entry, at);
 			else if (update.gap) this.#missing(entry);
 			else this.#owe(hash, standing.get(hash) ?? head, head);
@@ -124,7 +124,7 @@ export class ChainChanges {
 	heal(entry: LedgerEntry): boolean {
 		const { pool, writes } = this.#deps;
 		const { hash, stage } = entry.record;
-		if (!isLive(stage) || pool.get(hash) !== undefined || this.#owed.has(hash)) return false;
+		if (!isLive(stage) || pool.get(hash) !== undefined || this.#awaited.has(hash)) return false;
 		// It is being taken back.
 		if (writes.get(hash) !== undefined) return false;
 		const { from, nonce } = entry.transaction.tx;
@@ -139,8 +139,8 @@ export class ChainChanges {
 		const { pool } = this.#deps;
 		const pooled = pool.get(hash);
 		if (pooled?.durable === true) pool.remove(pooled);
-		if (block + WATCH_BLOCKS > head) this.#owed.set(hash, block);
-		else this.#owed.delete(hash);
+		if (block + WATCH_BLOCKS > head) this.#awaited.set(hash, block);
+		else this.#awaited.delete(hash);
 	}
 
 	#mined(entry: LedgerEntry, at: Inclusion): void {
@@ -152,7 +152,7 @@ export class ChainChanges {
 		if (pooled !== undefined) pool.remove(pooled);
 		const { from, nonce } = entry.transaction.tx;
 		pool.use(from, nonce, at.block);
-		this.#owed.delete(at.hash);
+		this.#awaited.delete(at.hash);
 		if (isMined(record.stage)) {
 			if (record.blockHash === at.blockHash) return;
 			// It moved to another block while nobody looked.
@@ -217,12 +217,12 @@ export class ChainChanges {
 		const answers = record.deliveries.filter(
 			({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
 		);
-		const untold = builders.filter((name) => {
+		const unnotified = builders.filter((name) => {
 			const own = answers.filter(({ builder }) => builder === name);
 			// Without any answer it is on its way, unless the process has just begun.
 			return own.length === 0 ? anew : own.every(({ answer }) => !WAS_TOLD.has(answer));
 		});
-		if (untold.length > 0) this.#deps.broadcaster.cancel(transaction, untold, head + 1);
+		if (unnotified.length > 0) this.#deps.broadcaster.cancel(transaction, unnotified, head + 1);
 	}
 }
 

@@ -1,5 +1,5 @@
-// What submissions and cancels end, and how that is told: a sender and nonce, or records and events, come in; what is to
-// be written and told goes out. Beside what is in the pool that is an expired transaction, whose bytes would bring it back.
+// What a submission or a cancel ends: which events to write and whom to tell. Besides pool transactions this covers an
+// expired transaction, since its bytes would bring it back.
 
 import type { DecodedTransaction } from "../shared/ethereum/transaction.ts";
 import { policyOf } from "./domain/endpoints.ts";

@@ -1,5 +1,4 @@
-// The relay's front, put together: its parts come in, the ingress goes out, with the reads that are passed to the node.
-// No rule of the relay's is here.
+// Wires the ingress to the relay's parts and to the reads that are proxied to the node. It holds no rule.
 
 import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
@@ -22,7 +21,7 @@ import type { ChainTip } from "./inclusion/chainTip.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
-import { askerOf } from "./ingress/needs.ts";
+import { callerOf } from "./ingress/methodDependencies.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { MarketParts } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
@@ -122,7 +121,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			reads: {
 				weigh: (method) => reads.weigh(method),
 				maxParamsSize: (method) => reads.maxParamsSize(method),
-				call: (method, params, context) => reads.call(method, params, askerOf(context)),
+				call: (method, params, context) => reads.call(method, params, callerOf(context)),
 			},
 			callMany,
 			market: market.market,
@@ -142,7 +141,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				news: (record, event) => eventNews(record, event, isPublic),
 			},
 			checks: readinessChecks({
-				isNodeWell: () => tip.head() !== null && !heads.isOut,
+				isNodeWell: () => tip.head() !== null && !heads.isUnavailable,
 				headAgeMs: () => heads.ageMs(),
 				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
 				isStoreWell: () => store.check(),

@@ -1,5 +1,5 @@
-// The relay's process: the environment and arguments come in, a running relay goes out, or one line that says what
-// is wrong with a setting. Everything else is made in relay.ts.
+// The relay's process: starts the relay from the environment, or says in one line which setting is wrong. Everything
+// else is made in relay.ts.
 
 import { runProcess } from "../shared/process.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "./config.ts";

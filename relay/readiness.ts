@@ -1,4 +1,4 @@
-// When the relay would serve a submission well: readings of its parts come in, the checks of /readyz go out.
+// The checks of /readyz: whether the relay would serve a submission well now.
 
 import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 

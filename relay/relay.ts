@@ -1,5 +1,5 @@
-// COMPOSITION ROOT: settings come in, a relay that can be started and stopped goes out. Every stage is made here, in
-// the order in which a transaction flows, and plugged into the ports of the others. No rule of the relay's is here.
+// COMPOSITION ROOT: makes every stage from the settings, in the order in which a transaction flows, and connects them
+// by their ports. It holds no rule.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";

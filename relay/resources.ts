@@ -1,5 +1,4 @@
-// What is opened before any stage can be made, and closed last: settings come in, the store's engine and the
-// connections to the node go out.
+// What is opened before any stage and closed last: the store and the connections to the node.
 
 import { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { OpenStore, OpenStoreDependencies } from "../shared/kv/openStore.ts";

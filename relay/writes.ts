@@ -1,5 +1,4 @@
-// Submissions whose write is under way: hashes and promises come in, who wants to know how one ends waits here. It
-// writes nothing itself.
+// Submissions whose write is under way, so that others can wait for one to end.
 
 import type { SubmitOutcome } from "./domain/submission.ts";
 

@@ -248,7 +248,7 @@ const SOUND: readonly (readonly [string, string])[] = [
 		"relay/pipeline.ts",
 		imports("./admission/rules.ts", "./domain/chain.ts", "../shared/clock.ts", "node:fs", "zod"),
 	],
-	["relay/ingress/methods/a.ts", imports("../needs.ts", "./b.ts", "../../domain/ports.ts")],
+	["relay/ingress/methods/a.ts", imports("../methodDependencies.ts", "./b.ts", "../../domain/ports.ts")],
 	["relay/relay.ts", imports("./pool/pool.ts", "./blockLoop.ts", "../shared/kv/lmdb.ts")],
 	["relay/main.ts", `${imports("./relay.ts")}process.exit(Number(process.env.X));\n`],
 	["boost-proxy/main.ts", `${imports("./proxy.ts", "../shared/process.ts")}process.exit(1);\n`],

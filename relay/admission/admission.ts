@@ -1,5 +1,5 @@
-// Admission: whether a decoded transaction may come in, with its sender's account. It asks the node for nothing but that
-// account, and keeps nothing.
+// Decides whether a decoded transaction is admitted. It asks the node only for the sender's account, and keeps
+// nothing.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";

@@ -1,4 +1,4 @@
-// A bid as the builders get it: behind its target, with the refund of what it brings. Pure.
+// Builds the bundle for a bid: the target, the backrun behind it, and the refund. Pure.
 
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import { policyOf } from "../domain/endpoints.ts";

@@ -1,4 +1,4 @@
-// Which blocks a bundle is for: what was asked for and the head come in, whole numbers or a refusal go out. Pure.
+// Reads which blocks a bundle is for, relative to the head. Pure.
 
 import { type BlockRange, type BundleRefusal, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 

@@ -1,4 +1,4 @@
-// The name of a bundle: its transactions' hashes come in, one hash goes out. Pure.
+// The hash of a bundle, from its transactions' hashes.
 
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
 import { keccak256 } from "../../shared/ethereum/keccak.ts";

@@ -1,5 +1,4 @@
-// The searchers' feed: transactions that may be seen come in, each goes out once, unsigned. Which may be seen is decided
-// elsewhere.
+// The searchers' feed: each shared transaction once, unsigned. What is shared is decided elsewhere.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { EventSink, Publisher } from "../domain/ports.ts";

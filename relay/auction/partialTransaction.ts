@@ -1,5 +1,4 @@
-// What searchers see of a pending transaction: a decoded transaction comes in, the JSON of interface section 2.3 goes
-// out. It never holds a signature, a blob or an authorization.
+// What searchers see of a pending transaction (interface section 2.3): never a signature, a blob or an authorization.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";

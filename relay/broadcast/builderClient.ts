@@ -1,5 +1,5 @@
-// One builder's wire: what comes in is a signed body, what goes out is how it was taken. Odd but real answers are
-// tolerated; a builder's text goes nowhere.
+// Sends a signed body to one builder and classifies the answer. It accepts the odd answers that real builders give,
+// and drops their text.
 
 import type { Clock } from "../../shared/clock.ts";
 import { JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";

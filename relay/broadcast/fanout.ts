@@ -1,6 +1,6 @@
-// The fan-out to the builders: signs each call as a builder's dialect wants it, puts it into that builder's lane, and tells
-// how it was taken. Who may have a transaction is decided elsewhere; that only builders that pay refunds get a bundle with
-// one is decided here.
+// Sends each call to the builders: signed in the builder's dialect, through the builder's lane, with the answer
+// reported. Only builders that pay refunds get a bundle that asks for one; who else may have a transaction is decided
+// elsewhere.
 
 import type { Clock } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/clientIdentity.ts";

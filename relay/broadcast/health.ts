@@ -1,5 +1,5 @@
-// Whether transactions reach builders at all: what comes in is each delivery, what goes out is one answer for
-// /readyz. A rejection is an answer; a builder that is slow or down is not.
+// Whether transactions reach builders at all, for /readyz. A rejection counts as an answer; a builder that is slow or
+// down does not.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";

@@ -1,5 +1,4 @@
-// Who the relay is to builders: its key comes in, signatures of bodies and identifiers of bundles go out. Neither
-// can be made without the key, and the key never leaves.
+// The relay's key: signs bodies for builders and derives bundle identifiers. The key never leaves this file.
 
 import { createHash } from "node:crypto";
 import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";

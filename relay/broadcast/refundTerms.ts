@@ -1,4 +1,4 @@
-// What a builder pays back of a backrun: its row and what is asked for come in, its terms go out. Pure.
+// The refund terms of a backrun, from the builder's row and what was asked for. Pure.
 
 import type { BuilderRow } from "../domain/builder.ts";
 import type { RefundTerms } from "../domain/refund.ts";

@@ -1,4 +1,4 @@
-// The bundle in which a target goes out alone. Pure.
+// Builds the bundle that holds a target alone. Pure.
 
 import { clientOf } from "../../shared/http/clientIdentity.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";

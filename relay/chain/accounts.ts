@@ -1,5 +1,5 @@
-// Account states, each asked of the node once for each head. Clients take turns, so that one with thousands of accounts
-// delays nobody else's; whosever turn it is, what is asked for goes to the node together.
+// Account states, each asked of the node once per head. Clients take turns, so that one with thousands of accounts
+// delays nobody else; their questions share batches.
 
 import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";

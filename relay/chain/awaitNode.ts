@@ -1,5 +1,4 @@
-// The node at the start: it is asked who it is until it answers, and refused where it is on another chain than the
-// settings say. What goes out is the chain's identity.
+// Waits at the start until the node answers, and refuses one on another chain than the settings say.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { JsonRpcClient } from "../../shared/jsonrpc/client.ts";

@@ -1,5 +1,5 @@
-// New heads for subscribers: blocks that were worked off come in, their headers go out in order, in the node's own
-// words. It follows no chain, and where nobody listens it asks nothing.
+// Publishes new heads to `newHeads` subscribers, in order and in the node's own JSON. It asks the node nothing while
+// nobody listens.
 
 import type { Background } from "../../shared/background.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";

@@ -1,5 +1,5 @@
-// What the next block allows: the head comes in, base fee, blob base fee and gas limit of the block after it go out.
-// The node is asked, because it knows the chain's forks; where it can't tell, the protocol's formulas do.
+// Base fee, blob base fee and gas limit of the next block. The node is asked, because it knows the chain's forks;
+// where it can't tell, the protocol's formulas do.
 
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";

@@ -38,16 +38,16 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 /** The reads for the relay's own methods, which stand in no list: shared like those that do, and never remembered. */
 export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
 	return {
-		async pendingCount(address, asker) {
-			const told = await passthrough.read("eth_getTransactionCount", [address, "pending"], asker);
+		async pendingCount(address, caller) {
+			const told = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
 			const count = readQuantity(told);
 			if (count !== null) return count;
 			throw new RpcError("internal", "internal error", { reason: "node unavailable" });
 		},
-		transactionCount: (address, block, asker) =>
-			passthrough.read("eth_getTransactionCount", [address, block], asker),
-		transactionByHash: (hash, asker) => passthrough.read("eth_getTransactionByHash", [hash], asker),
-		receipt: (hash, asker) => passthrough.read("eth_getTransactionReceipt", [hash], asker),
+		transactionCount: (address, block, caller) =>
+			passthrough.read("eth_getTransactionCount", [address, block], caller),
+		transactionByHash: (hash, caller) => passthrough.read("eth_getTransactionByHash", [hash], caller),
+		receipt: (hash, caller) => passthrough.read("eth_getTransactionReceipt", [hash], caller),
 	};
 }
 

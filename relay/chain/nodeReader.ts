@@ -1,6 +1,5 @@
-// Reads of the node, made sturdier: what comes in is a call or any number of calls, what goes out is each one's
-// answer. What never got there is sent a second time, and batches are cut into pieces that the node takes. It is for
-// reads alone: it may send one twice.
+// Sends reads to the node, cut into batches that it accepts. A read that did not arrive is sent a second time, so this
+// is for reads alone.
 
 import type { Clock } from "../../shared/clock.ts";
 import {

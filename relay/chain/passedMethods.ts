@@ -1,6 +1,6 @@
-// Which reads are passed to the node, as data: the name of a method comes in, how it is passed on comes out. What is
-// not listed is not served: signing, mining, accounts, admin_, debug_, txpool_ and their like, and filters and
-// subscriptions, which live in one node's memory and so do not work behind a balancer.
+// The methods that are proxied to the node, and how. All others are refused: signing, mining, accounts, admin_,
+// debug_, txpool_, and filters and subscriptions, which live in one node's memory and do not work behind a load
+// balancer.
 
 /**
  * How long an answer is good. `once`: it is asked for each time. `always`: as long as the process. `found`: it is of

@@ -16,7 +16,7 @@ import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import type { Logger } from "../../shared/log.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { GivenUpError, SharedTurns } from "../../shared/shares/sharedTurns.ts";
-import type { Asker } from "../domain/ports.ts";
+import type { Caller } from "../domain/ports.ts";
 import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
 
 export interface PassthroughOptions {
@@ -110,16 +110,16 @@ export class Passthrough {
 	 * where that is about the read, RpcError `methodNotFound` for what is not in the list or not known to the node,
 	 * `limit` where it asks too much or too much waits, `internal` with `reason: "node unavailable"` where the node failed.
 	 */
-	call(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
+	call(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method);
 		if (passed === undefined) return Promise.reject(methodNotFound(method));
-		return this.#read({ method, params }, passed, asker);
+		return this.#read({ method, params }, passed, caller);
 	}
 
 	/** The same for a read of the relay's own, whether listed or not; never remembered, and always parsed. */
-	async read(method: string, params: readonly unknown[], asker: Asker): Promise<unknown> {
+	async read(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
 		const passed = PASSED_METHODS.get(method) ?? OWN_READ;
-		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, asker);
+		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
 		if (!(result instanceof JsonText)) return result;
 		try {
 			return JSON.parse(result.text);
@@ -128,13 +128,13 @@ export class Passthrough {
 		}
 	}
 
-	#read(call: RpcCall, passed: PassedMethod, asker: Asker): Promise<unknown> {
+	#read(call: RpcCall, passed: PassedMethod, caller: Caller): Promise<unknown> {
 		const name = `${call.method} ${JSON.stringify(call.params)}`;
 		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
 		if (kept !== undefined) return Promise.resolve(kept.result);
 		// Who has heard of a head must not get what was asked for before it.
 		const flight = `${this.#head()?.hash} ${name}`;
-		return this.#underWay.get(flight) ?? this.#wait(call, name, flight, passed, asker);
+		return this.#underWay.get(flight) ?? this.#wait(call, name, flight, passed, caller);
 	}
 
 	/** Asks the node when it is the client's turn; who has gone, or waits for too long, leaves the queue. */
@@ -143,7 +143,7 @@ export class Passthrough {
 		name: string,
 		flight: string,
 		passed: PassedMethod,
-		{ client, life }: Asker,
+		{ client, life }: Caller,
 	): Promise<unknown> {
 		const { weight, timeoutMs } = passed;
 		const turns = weight === 1 ? this.#light : this.#heavy;

@@ -1,5 +1,4 @@
-// Block builders as data: one row each, checked strictly, since a typo in a row could leak a transaction. What
-// comes in is JSON, what goes out are rows with every field set.
+// Parses the rows of block builders, strictly: a typo in a row could leak a transaction.
 
 import { z } from "zod";
 import { url } from "../../shared/config.ts";

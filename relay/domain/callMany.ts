@@ -1,5 +1,5 @@
-// What `eth_callMany` is asked and what it answers, as values: a bundle of signed transactions, or bundles of unsigned
-// calls, come in; what each of them returned goes out. Pure types, and the limits.
+// Types and limits of `eth_callMany`: a bundle of signed transactions, or bundles of unsigned calls, and what each
+// returned.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { AccessListEntry } from "../../shared/ethereum/transactionFields.ts";

@@ -1,5 +1,5 @@
-// Who may take a transaction back by its hash: hashes are public on the searchers' feed, so the hash alone proves
-// nothing. What comes in is the setting, who asks and whose it is; a yes or no goes out. Pure.
+// Who may cancel a transaction by its hash. Hashes are public on the searchers' feed, so the hash alone proves
+// nothing. Pure.
 
 import type { CancelRequest } from "./submission.ts";
 

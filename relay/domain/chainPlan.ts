@@ -1,5 +1,5 @@
-// What happens to a sender's chain of nonces: the links and how they fared in the simulation come in, what to do
-// with each of them goes out. Pure rules; nothing is sent or written here.
+// Decides what happens to each transaction of a sender's nonce chain after its simulation. Pure: it sends and writes
+// nothing.
 
 import type { EndpointPolicy } from "./endpoints.ts";
 import type { QueueReason } from "./events.ts";

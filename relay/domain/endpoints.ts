@@ -1,5 +1,4 @@
-// The five submission endpoints as data: what comes in is a path of the interface, what goes out is how a
-// transaction that came on it is treated. All behaviour that differs between them is read from this table.
+// The five submission endpoints as data. All behaviour that differs between them is read from this table.
 
 /** How a transaction that was submitted on one path is treated. */
 export interface EndpointPolicy {

@@ -1,5 +1,5 @@
-// The legal transitions of a transaction, as one table: what comes in is a stage and an event, what goes out is
-// the next stage, or null where that event can't happen there. Nothing else in the relay changes a stage.
+// The legal transitions of a transaction: the next stage by stage and event, or null where the event can't happen.
+// Nothing else changes a stage.
 
 import type { TxEvent, TxEventType } from "./events.ts";
 

@@ -164,7 +164,7 @@ export interface RecordReader {
 }
 
 /** For whom the node is asked. */
-export interface Asker {
+export interface Caller {
 	/** Whose turn it takes: see clientOf. */
 	readonly client: string;
 	/** What waits for its turn is given up when the client has gone. */
@@ -174,13 +174,13 @@ export interface Asker {
 /** What the relay's own methods ask of the node. All throw RpcError or ForeignRpcError, ready for the client. */
 export interface NodeReads {
 	/** How many transactions the account has sent, those in the node's mempool included. */
-	pendingCount(address: string, asker: Asker): Promise<bigint>;
+	pendingCount(address: string, caller: Caller): Promise<bigint>;
 	/** The node's answer for any block number, tag or EIP-1898 object: a quantity. */
-	transactionCount(address: string, block: unknown, asker: Asker): Promise<unknown>;
+	transactionCount(address: string, block: unknown, caller: Caller): Promise<unknown>;
 	/** The node's transaction object, or null. */
-	transactionByHash(hash: string, asker: Asker): Promise<unknown>;
+	transactionByHash(hash: string, caller: Caller): Promise<unknown>;
 	/** The node's receipt, or null. */
-	receipt(hash: string, asker: Asker): Promise<unknown>;
+	receipt(hash: string, caller: Caller): Promise<unknown>;
 }
 
 /** The builders, for bundles of more than one transaction. */

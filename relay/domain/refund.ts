@@ -1,4 +1,4 @@
-// What a builder owes the user of a backrun: what it brought and the builder's terms come in, wei go out. Pure.
+// The refund in wei that a builder owes the user of a backrun. Pure.
 
 /** How a builder refunds. */
 export interface RefundTerms {

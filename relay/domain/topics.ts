@@ -1,4 +1,4 @@
-// The topics that websockets subscribe to, as keys of the hub: names and hashes come in, one string goes out. Pure.
+// The topics that websockets subscribe to, as strings. Pure.
 
 /** Unsigned transactions as they are shared with searchers. */
 export const PENDING_TRANSACTIONS = "pendingTransactions";

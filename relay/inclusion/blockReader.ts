@@ -1,5 +1,5 @@
-// Blocks of the node: the JSON of a block with its full transactions comes in, a Block goes out. It checks the shape
-// and trusts the contents: the node is the operator's own.
+// Parses a node's block with full transactions. It checks the shape and trusts the contents: the node is the
+// operator's own.
 
 import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";

@@ -1,5 +1,5 @@
-// From the chain that was tracked to the one the node has now: the kept blocks and the node's head come in, the way
-// from one to the other goes out: what was reverted, what was applied. It asks nothing itself but parents by hash.
+// Finds the way from the tracked chain to the node's head: which blocks were reverted, which applied. It asks the node
+// only for parents by hash.
 
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 

@@ -1,5 +1,5 @@
-// The node's word that there is a new head: what comes in is its websocket address, what goes out is a call for each
-// head that it announces. A connection that ends or falls silent is made anew; it neither reads blocks nor polls.
+// Subscribes to the node's new heads over a websocket, and reconnects when it closes or falls silent. It reads no
+// blocks.
 
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";

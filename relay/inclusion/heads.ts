@@ -1,5 +1,5 @@
-// The chain, followed: what comes in is a node that tells heads by subscription or is asked for them, what goes out
-// is each change of the canonical chain, block by block, reorganisations included. It decides nothing by a change.
+// Follows the chain: heads come from a subscription or from polling, and each change of the canonical chain is
+// reported block by block, reorganisations included.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
@@ -64,7 +64,7 @@ export class HeadTracker implements Heads, Component {
 	/** Since when the node says that the head is one of the blocks before it; null while it does not. */
 	#backSince: number | null = null;
 	#lookAgain = false;
-	#isOut = false;
+	#isUnavailable = false;
 
 	constructor(options: HeadTrackerOptions, dependencies: HeadTrackerDependencies) {
 		this.#options = options;
@@ -108,8 +108,8 @@ export class HeadTracker implements Heads, Component {
 	}
 
 	/** Whether the last look at the node failed. */
-	get isOut(): boolean {
-		return this.#isOut;
+	get isUnavailable(): boolean {
+		return this.#isUnavailable;
 	}
 
 	/** Begins to follow; does not wait for the node. */
@@ -132,12 +132,12 @@ export class HeadTracker implements Heads, Component {
 			this.#rest = new AbortController();
 			try {
 				await this.#look();
-				if (this.#isOut) log.info("the node tells its head again");
-				this.#isOut = false;
+				if (this.#isUnavailable) log.info("the node tells its head again");
+				this.#isUnavailable = false;
 			} catch (thrown) {
 				if (this.#stopping.signal.aborted) return;
-				if (!this.#isOut) log.warn("the node does not tell its head", { fault: safeError(thrown) });
-				this.#isOut = true;
+				if (!this.#isUnavailable) log.warn("the node does not tell its head", { fault: safeError(thrown) });
+				this.#isUnavailable = true;
 			}
 			if (this.#stopping.signal.aborted) return;
 			await pause(clock, this.#restMs(), this.#rest.signal);
@@ -146,7 +146,7 @@ export class HeadTracker implements Heads, Component {
 
 	#restMs(): number {
 		const { pollMs, slotSeconds, safetyPollMs } = this.#options;
-		if (this.#isOut) return pollMs;
+		if (this.#isUnavailable) return pollMs;
 		if (this.#lookAgain) return Math.min(pollMs, LOOK_AGAIN_MS);
 		// Announced, and yet not to be had: a balancer's other node has it.
 		if (this.#subscription?.live !== true || this.#announced !== null) return pollMs;

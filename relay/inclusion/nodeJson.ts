@@ -1,5 +1,5 @@
-// Pieces of a node's JSON: values of any kind come in, what they must be goes out. The node is the operator's own: what
-// does not fit is a fault of its, an UpstreamError.
+// Parsers for pieces of a node's JSON. The node is the operator's own, so a value that does not fit is an
+// UpstreamError.
 
 import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";

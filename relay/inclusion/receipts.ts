@@ -1,5 +1,4 @@
-// Where transactions were mined: their hashes come in, block, place and outcome of each go out, read from the node's
-// receipts. "Not mined" is only said where the node says so.
+// Reads from receipts where transactions were mined, and how they ended. It says "not mined" only where the node does.
 
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";

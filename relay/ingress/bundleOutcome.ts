@@ -1,5 +1,5 @@
-// How a bundle that was sent in is answered: the market's outcome comes in, its hash goes out, or the error for the
-// searcher. A refusal that cost a simulation is charged for.
+// Turns the market's outcome of a bundle into the hash or the searcher's error. A refusal that cost a simulation is
+// charged for.
 
 import type { Client } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";

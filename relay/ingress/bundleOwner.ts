@@ -1,5 +1,4 @@
-// Whose bundle it is: what is known of a request comes in, the name of its client goes out, under which its uuids and
-// the status of its bundles are kept. It verifies nothing: the transport has done that.
+// The owner of a bundle: the verified signer, or else the client. Uuids and status of bundles are kept by owner.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { clientOf, isWebPage } from "../../shared/http/clientIdentity.ts";

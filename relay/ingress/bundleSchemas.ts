@@ -1,5 +1,5 @@
-// Bundles as searchers send them: JSON comes in, what it asks for goes out, or which parameter is wrong. What depends
-// on the relay's settings or on the chain is judged elsewhere.
+// Parses the parameters of bundle methods, and says which one is wrong. What depends on settings or on the chain is
+// checked elsewhere.
 //
 // A bundle of eth_sendBundle may have more keys, which are ignored as in other `eth_` methods. Those of mev_sendBundle
 // are a closed list: behind a misspelt `privacy` or `refundConfig` a bundle would go to everybody, or its refund to

@@ -1,5 +1,5 @@
-// The relay's door: settings and the ports of its stages come in, servers go out. HTTP and websocket share one port
-// unless a setting moves them; methods, routes and limits are put together here and live elsewhere.
+// Makes the relay's servers. HTTP and websocket share one port unless a setting separates them; methods, routes and
+// limits live elsewhere.
 
 import { pause } from "../../shared/clock.ts";
 import type { CallContext } from "../../shared/http/callContext.ts";
@@ -26,8 +26,8 @@ import { methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/met
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import type { MethodDependencies } from "./methodDependencies.ts";
 import { METHODS } from "./methods/index.ts";
-import type { MethodNeeds } from "./needs.ts";
 import { createReceiptWaits } from "./receiptWaits.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
 import { RPC_PATHS } from "./submissionOptions.ts";
@@ -54,7 +54,7 @@ export interface IngressOptions {
 }
 
 export interface IngressDependencies
-	extends Omit<MethodNeeds, "describe" | "charge" | "statusView" | "receipts"> {
+	extends Omit<MethodDependencies, "describe" | "charge" | "statusView" | "receipts"> {
 	/** The reads that are passed to the node. */
 	readonly reads: Fallback<CallContext>;
 	readonly views: RecordViews;

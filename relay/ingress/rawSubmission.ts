@@ -1,5 +1,4 @@
-// The submission that the sending methods share: a raw transaction and its request come in, what became of it goes out.
-// A refusal is thrown in the words that clients know.
+// The submission that all sending methods share. A refusal becomes the error text that clients know.
 
 import type { CallContext } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";

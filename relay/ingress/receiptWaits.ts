@@ -1,5 +1,4 @@
-// Who waits for the receipt of a transaction: a hash and a time come in, the node's receipt goes out, or the error that
-// tells why there will be none soon (EIP-7966). It submits nothing, and knows no request.
+// Waits for a transaction's receipt, or for the error that says why there will be none soon (EIP-7966).
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import {

@@ -1,5 +1,5 @@
-// The submission endpoints' paths: a path and a query come in, what the sender asked for goes out, a parameter that has
-// no effect on its path left out. The parameters themselves are read elsewhere.
+// What the sender asked for by path and query of a submission endpoint. A parameter that has no effect on its path is
+// ignored.
 
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { DEFAULT_PATH, isSubmissionPath, policyOf, type SubmissionPath } from "../domain/endpoints.ts";

@@ -1,5 +1,5 @@
-// Who listens to what: websocket connections subscribe to topics, what is published on a topic goes out to each as
-// `eth_subscription`. A result becomes text once, however many listen. It decides nothing about who may hear what.
+// Delivers published results to the websocket subscriptions of a topic, as `eth_subscription`. A result is serialized
+// once, however many listen. Who may hear what is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
 import type { Connection, Exchange } from "../../shared/http/callContext.ts";

@@ -1,5 +1,5 @@
-// `GET /tx/{hash}/events`: a hash comes in, the life of that transaction goes out, as one JSON page or, where the client
-// asks for `text/event-stream`, event by event as it happens. What is told of an event is the status stage's to say.
+// `GET /tx/{hash}/events`: the life of a transaction as one JSON page or, for clients that accept `text/event-stream`,
+// event by event as it happens.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import {

@@ -1,9 +1,9 @@
-// The websocket subscription to one transaction's status: a hash comes in, its status record goes out at once where the
-// relay knows it. What changes later is published by others.
+// Subscribes a websocket to one transaction's status, starting with the current record. Later changes are published by
+// status/announcer.ts.
 
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { transactionTopic } from "../domain/topics.ts";
-import type { MethodNeeds } from "./needs.ts";
+import type { MethodDependencies } from "./methodDependencies.ts";
 
 /**
  * Subscribes `connection` to the transaction with this hash, lower case; answers the subscription's id. Each result is
@@ -14,7 +14,7 @@ export async function subscribeToTransaction(
 	connection: Connection,
 	hash: string,
 	{ exchange }: CallContext,
-	{ subscriptions, records, following, statusView }: MethodNeeds,
+	{ subscriptions, records, following, statusView }: MethodDependencies,
 ): Promise<string> {
 	let moved = false;
 	const unfollow = following.follow(hash, () => {

@@ -1,5 +1,5 @@
-// The auction: on each event of a target its winners are worked out anew from the live bids, and what is out is made what
-// it shall be. Nothing else sends, cancels or ranks a bid.
+// The auction: on each event of a target its winners are recomputed from the live bids, and the builders' bundles are
+// brought in line. Nothing else sends, cancels or ranks a bid.
 
 import type { Clock } from "../../shared/clock.ts";
 import { backrunBundle, backrunName } from "../auction/backrunBundle.ts";

@@ -1,5 +1,5 @@
-// How plain bundles come in, and are tried again at a head: clients take turns, since to read a hundred signatures is work,
-// and so is what the node is asked for it. They are decoded a few at a time.
+// Queues plain bundles for decoding and simulation, with clients in turns: to recover a hundred signatures is work,
+// and so is what the node is asked.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";

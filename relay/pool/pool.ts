@@ -1,5 +1,5 @@
-// The transactions that may still go out, by hash and by sender and nonce, and how many bytes of them each client holds.
-// It does no I/O and emits nothing: those who change it say what happened.
+// The pending transactions, by hash and by sender and nonce, and how many bytes of them each client holds. It does no
+// I/O and emits no events; its callers do.
 
 import { clientOf } from "../../shared/http/clientIdentity.ts";
 import { Shares } from "../../shared/shares/shares.ts";

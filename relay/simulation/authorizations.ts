@@ -1,6 +1,5 @@
-// Which entries of a transaction's authorization list take effect: a transaction and an account come in, the
-// account's own entries that the chain will follow go out. It knows nothing of the account's code: only one with a
-// contract's code, which can't have signed anything, would not be followed.
+// Which entries of a transaction's authorization list (EIP-7702) take effect for an account. It does not know the
+// account's code: an account with a contract's code would not be followed, but can't have signed anything.
 
 import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";

@@ -1,5 +1,5 @@
-// The relay's own rules of what may run in a block: transactions, their block and their senders' nonces and balances come
-// in, what is wrong goes out. Nodes check them differently, or not at all, when they simulate; a block's builder does.
+// The relay's own checks of what may run in a block, by nonces and balances of the senders. Nodes check these
+// differently, or not at all, when they simulate; a block's builder does.
 
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";

@@ -1,5 +1,5 @@
-// Revert data comes in, what is told to people about it goes out: Solidity's Error(string) and Panic(uint256)
-// decoded, custom errors by their selector. A reason is a stranger's text: it is made printable and cut.
+// Makes revert data readable: decodes Solidity's Error(string) and Panic(uint256), and names custom errors by
+// selector. The text is a stranger's, so it is made printable and cut.
 // https://docs.soliditylang.org/en/latest/control-structures.html#panic-via-assert-and-error-via-require
 
 import { hexToBytes } from "../../shared/ethereum/hex.ts";

@@ -1,5 +1,4 @@
-// What simulations count: a registry comes in, functions that record go out. Names and label values of their series
-// stand here, and nothing else reads them.
+// The metrics of simulations.
 
 import { type Count, labelSets, type Metrics, type Observe } from "../../shared/metrics.ts";
 import type { SimulationPriority } from "../domain/simulation.ts";

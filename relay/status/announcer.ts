@@ -1,5 +1,4 @@
-// Tells subscribers how single transactions stand: events come in, the status record goes out to the topic of its
-// transaction, whenever it is another one than before. It keeps nothing; who listens is not its business.
+// Publishes a transaction's status record to its subscribers whenever an event changed it.
 
 import type { TxEvent } from "../domain/events.ts";
 import type { Stage } from "../domain/lifecycle.ts";

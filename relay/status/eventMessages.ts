@@ -1,5 +1,5 @@
-// What the event stream of a transaction tells: a record comes in, messages go out, each the event as `GET
-// /tx/{hash}/events` lists it, with where the transaction stands after it. Pure.
+// The messages of a transaction's event stream: each event as `GET /tx/{hash}/events` lists it, with the stage that
+// follows from it. Pure.
 
 import type { TxEvent } from "../domain/events.ts";
 import type { TransactionRecord } from "../domain/record.ts";

@@ -1,5 +1,4 @@
-// Who follows which transaction: events of all transactions come in, each goes out to those who follow its own. It
-// keeps nothing of a transaction, and decides nothing.
+// Routes events to those who follow their transaction. It keeps nothing of a transaction.
 
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";

@@ -1,5 +1,5 @@
-// The ledger of everything that is not settled yet: what comes in are events, what goes out are records, and the
-// news to those who listen. The lifecycle table alone decides what an event does; the ledger starts nothing.
+// The records of all transactions that are not settled yet. The lifecycle table alone decides what an event does to
+// one; listeners hear of each change.
 
 import type { Logger } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";

@@ -1,6 +1,5 @@
-// What may be told of the events of a transaction: a record comes in, JSON objects in order of time go out, one by one.
-// Searchers know the hashes of what is shared, so of such a one it tells of bids only the one that was mined, and nothing
-// by which those before and behind it could be told apart. Pure.
+// The public events of a transaction, in order of time. Searchers know the hashes of shared transactions, so only the
+// bid that was mined is shown, and nothing by which the transactions before and behind it could be told apart. Pure.
 
 import type { TxEvent } from "../domain/events.ts";
 import { isLive } from "../domain/lifecycle.ts";

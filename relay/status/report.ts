@@ -1,4 +1,4 @@
-// What the status pages say: a record comes in, the JSON of `GET /tx/{hash}` and of its events goes out. Pure.
+// The JSON of `GET /tx/{hash}`, from a record. Pure.
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { policyOf } from "../domain/endpoints.ts";

@@ -1,5 +1,5 @@
-// What a store is of: the chain it belongs to and the key the relay signs with where none was set. What comes in
-// is the node's chain, what goes out is a refusal where the store is another chain's.
+// Binds a store to its chain, and keeps the key that the relay signs with where none was set. A store of another chain
+// is refused.
 
 import { createKey } from "../../shared/ethereum/flashbotsSignature.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";

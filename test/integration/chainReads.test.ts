@@ -12,7 +12,7 @@ import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ChainRpcError } from "../devnet/chainRpc.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { asker } from "../support/asker.ts";
+import { caller } from "../support/caller.ts";
 
 /** Stores its input's first word in slot 0 and logs it under the topic 0xaa; before it, what returns it as code. */
 const CREATION = "0x600e600a5f39600e5ff35f35805f555f5260aa60205fa100";
@@ -168,20 +168,23 @@ describe("reads through the relay", () => {
 		test(`${method} (row ${i}) is as the node says it`, async () => {
 			for (let round = 0; round < 2; round++) {
 				const own = await settle(chain.rpc(method, params(scene)));
-				const passed = await settle(passthrough.call(method, params(scene), asker()));
+				const passed = await settle(passthrough.call(method, params(scene), caller()));
 				assert.deepEqual(passed, own);
 			}
 		});
 	}
 
 	test("reverts keep code, words and data: clients decode them", async () => {
-		await assert.rejects(passthrough.call("eth_call", [{ data: REVERTING }, "latest"], asker()), (thrown) => {
-			assert.ok(thrown instanceof ForeignRpcError);
-			assert.equal(thrown.code, 3);
-			assert.match(thrown.message, /^execution reverted/);
-			assert.match(String(thrown.data), /^0x08c379a0/);
-			return true;
-		});
+		await assert.rejects(
+			passthrough.call("eth_call", [{ data: REVERTING }, "latest"], caller()),
+			(thrown) => {
+				assert.ok(thrown instanceof ForeignRpcError);
+				assert.equal(thrown.code, 3);
+				assert.match(thrown.message, /^execution reverted/);
+				assert.match(String(thrown.data), /^0x08c379a0/);
+				return true;
+			},
+		);
 	});
 
 	const refused = [
@@ -230,7 +233,7 @@ describe("reads through the relay", () => {
 	for (const method of refused) {
 		test(`${JSON.stringify(method)} is not passed on`, async () => {
 			assert.equal(passthrough.weigh(method), undefined);
-			await assert.rejects(passthrough.call(method, [], asker()), {
+			await assert.rejects(passthrough.call(method, [], caller()), {
 				name: "RpcError",
 				code: -32601,
 				message: `the method ${method} does not exist/is not available`,

@@ -3,8 +3,8 @@
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { CallMany } from "../../relay/domain/callMany.ts";
+import type { MethodDependencies } from "../../relay/ingress/methodDependencies.ts";
 import { eth_callMany } from "../../relay/ingress/methods/eth_callMany.ts";
-import type { MethodNeeds } from "../../relay/ingress/needs.ts";
 import { createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import { systemClock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -75,7 +75,7 @@ export async function startCallManyScene(): Promise<CallManyScene> {
 /** What the method answers to `params` on this `callMany`. */
 export async function askMethod(callMany: CallMany, params: readonly unknown[]): Promise<unknown> {
 	// The method uses nothing else.
-	const needs = { callMany } as Pick<MethodNeeds, "callMany"> as MethodNeeds;
+	const needs = { callMany } as Pick<MethodDependencies, "callMany"> as MethodDependencies;
 	// As JSON, like on the wire.
 	return JSON.parse(
 		JSON.stringify(await eth_callMany.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)),

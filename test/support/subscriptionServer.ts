@@ -4,9 +4,9 @@
 import { z } from "zod";
 import type { BundleRecord } from "../../relay/domain/bundleStatus.ts";
 import type { TransactionRecord } from "../../relay/domain/record.ts";
+import { type MethodDependencies, relayMethod } from "../../relay/ingress/methodDependencies.ts";
 import { eth_subscribe } from "../../relay/ingress/methods/eth_subscribe.ts";
 import { eth_unsubscribe } from "../../relay/ingress/methods/eth_unsubscribe.ts";
-import { type MethodNeeds, relayMethod } from "../../relay/ingress/needs.ts";
 import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
 import { Followers } from "../../relay/status/followers.ts";
 import { systemClock } from "../../shared/clock.ts";
@@ -60,7 +60,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 		handle: () => new Promise((resolve) => waiting.push(() => resolve("waited"))),
 	});
 	type Needed = "subscriptions" | "subscriptionAliases" | "bundles" | "records" | "following" | "statusView";
-	const needs: Pick<MethodNeeds, Needed> = {
+	const needs: Pick<MethodDependencies, Needed> = {
 		subscriptions: hub,
 		subscriptionAliases: aliases,
 		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null, standing: () => null },
@@ -75,7 +75,7 @@ export async function startSubscriptionServer(aliases: readonly string[]): Promi
 		statusView: ({ hash, stage }) => ({ ...unknownStatus(hash), stage }),
 	};
 	// These three methods need nothing else of the relay.
-	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodNeeds);
+	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodDependencies);
 	const dispatcher = createDispatcher<CallContext>({ maxBatch: 100 }, { methods, log, clock });
 	const limiter = new RateLimiter({ rps: 0 }, { clock });
 	const readAddress = addressReader({ trustProxy: 1 });

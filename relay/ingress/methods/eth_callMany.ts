@@ -1,5 +1,5 @@
-// eth_callMany: a bundle of signed transactions, or bundles of unsigned calls, come in, what each of them returns goes
-// out. https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
+// eth_callMany: runs a bundle of signed transactions, or bundles of unsigned calls, and answers what each returned.
+// https://docs.erigon.tech/interacting-with-erigon/interacting-with-erigon/eth
 
 import { z } from "zod";
 import { nextTurn } from "../../../shared/clock.ts";
@@ -23,7 +23,7 @@ import {
 	type UnsignedCall,
 } from "../../domain/callMany.ts";
 import { bundleClient } from "../bundleOwner.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 /** Numbers of blocks, and seconds: what JSON can carry as a number too. */

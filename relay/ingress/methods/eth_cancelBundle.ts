@@ -1,10 +1,10 @@
-// eth_cancelBundle: a uuid of the client's comes in, 200 goes out, whether there was a bundle under it or not.
+// eth_cancelBundle: answers 200, whether the client had a bundle of that uuid or not.
 
 import { z } from "zod";
 import { PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleOwner, mayCancel } from "../bundleOwner.ts";
 import { cancelBundle } from "../bundleSchemas.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const eth_cancelBundle = relayMethod({
 	name: "eth_cancelBundle",

@@ -1,5 +1,5 @@
-// eth_cancelTransaction: a hash comes in, true goes out once the transaction is taken back and that is on disk. Best
-// effort: builders are told not to process it, and it may still be mined.
+// eth_cancelTransaction: answers true once the cancel is on disk. Best effort: builders are told, and it may still be
+// mined.
 
 import { z } from "zod";
 import type { CallContext } from "../../../shared/http/callContext.ts";
@@ -7,7 +7,7 @@ import { isWebPage } from "../../../shared/http/clientIdentity.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
 import type { CancelRequest } from "../../domain/submission.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 /** The address of a client whose connection is gone. */
 const UNKNOWN = "unknown";

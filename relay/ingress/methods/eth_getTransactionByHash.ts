@@ -7,7 +7,7 @@ import {
 	type RpcTransaction,
 } from "../../../shared/ethereum/rpcTransaction.ts";
 import { hash } from "../../../shared/jsonrpc/schemas.ts";
-import { askerOf, relayMethod } from "../needs.ts";
+import { callerOf, relayMethod } from "../methodDependencies.ts";
 
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",
@@ -17,7 +17,7 @@ export const eth_getTransactionByHash = relayMethod({
 	async handle([wanted], context, { pending, node, chainId }) {
 		const own = pending.pending(wanted);
 		if (own !== null) return pendingTransaction(own.tx);
-		const found = await node.transactionByHash(wanted, askerOf(context));
+		const found = await node.transactionByHash(wanted, callerOf(context));
 		return found === null ? null : minedTransaction(found as RpcTransaction, chainId);
 	},
 });

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { address, blockReference } from "../../../shared/jsonrpc/schemas.ts";
-import { askerOf, relayMethod } from "../needs.ts";
+import { callerOf, relayMethod } from "../methodDependencies.ts";
 
 export const eth_getTransactionCount = relayMethod({
 	name: "eth_getTransactionCount",
@@ -14,8 +14,8 @@ export const eth_getTransactionCount = relayMethod({
 	],
 	result: z.string().describe("the count as 0x hex"),
 	async handle([account, block = "latest"], context, { pending, node }) {
-		const asker = askerOf(context);
-		if (block !== "pending") return node.transactionCount(account, block, asker);
-		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account, asker)));
+		const caller = callerOf(context);
+		if (block !== "pending") return node.transactionCount(account, block, caller);
+		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account, caller)));
 	},
 });

@@ -1,5 +1,5 @@
-// eth_sendBundle: a bid on a shared pending transaction comes in, the bundle's hash goes out once it was simulated
-// behind its target. With an empty `txs` it cancels.
+// eth_sendBundle: a bid on a shared pending transaction, or a plain bundle. Answers with its hash after simulation; an
+// empty `txs` cancels.
 
 import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
@@ -8,7 +8,7 @@ import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleHash } from "../bundleOutcome.ts";
 import { bundleClient, mayCancel } from "../bundleOwner.ts";
 import { sendBundle } from "../bundleSchemas.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 /** The hash of no bundle: the answer to every cancel, so that it tells nothing of what there was. */
 const NO_BUNDLE = bytesToHex(keccak256(new Uint8Array()));

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const eth_sendPrivateTransaction = relayMethod({
 	name: "eth_sendPrivateTransaction",

@@ -1,9 +1,9 @@
-// eth_sendRawTransaction: a signed transaction comes in, its hash goes out once it is on disk.
+// eth_sendRawTransaction: answers with the hash once the transaction is on disk.
 
 import { z } from "zod";
 import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { rawBytes } from "../../../shared/jsonrpc/schemas.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 import { submitRaw } from "../rawSubmission.ts";
 
 export const eth_sendRawTransaction = relayMethod({

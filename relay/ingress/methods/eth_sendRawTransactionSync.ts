@@ -1,12 +1,12 @@
-// eth_sendRawTransactionSync: a signed transaction comes in, its receipt goes out once it is mined. What takes too long
-// or can't be mined soon is answered with the hash beside the error. https://eips.ethereum.org/EIPS/eip-7966
+// eth_sendRawTransactionSync (EIP-7966): answers with the receipt once the transaction is mined; where that takes too
+// long, with an error that has the hash. https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
 import { clientOf } from "../../../shared/http/clientIdentity.ts";
 import { AnswerLater, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { rawBytes } from "../../../shared/jsonrpc/schemas.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/jsonrpc/sendSync.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 import { submitRaw } from "../rawSubmission.ts";
 
 export const eth_sendRawTransactionSync = relayMethod({

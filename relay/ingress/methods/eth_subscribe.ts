@@ -1,5 +1,5 @@
-// eth_subscribe: a name comes in, with a hash for the status of a transaction or a bundle; the subscription's id goes
-// out, and from then on notifications. Over a websocket only.
+// eth_subscribe: opens a subscription by its name, with a hash for the status of a transaction or a bundle. Over a
+// websocket only.
 
 import { z } from "zod";
 import { parseHash } from "../../../shared/ethereum/hex.ts";
@@ -10,7 +10,7 @@ import { PARTIAL_PENDING_TRANSACTIONS, SUBSCRIPTION_NAMES } from "../../domain/s
 import { bundleTopic, NEW_HEADS, PENDING_TRANSACTIONS } from "../../domain/topics.ts";
 import { bundleOwner } from "../bundleOwner.ts";
 import { bundleBlockView } from "../bundleView.ts";
-import { type MethodNeeds, relayMethod } from "../needs.ts";
+import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 import { subscribeToTransaction } from "../transactionSubscription.ts";
 
 export const eth_subscribe = relayMethod({
@@ -58,7 +58,7 @@ function subscribeToBundle(
 	connection: Connection,
 	bundleHash: string,
 	context: CallContext,
-	{ subscriptions, bundles }: MethodNeeds,
+	{ subscriptions, bundles }: MethodDependencies,
 ): string {
 	const owner = bundleOwner(context);
 	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.exchange);

@@ -1,8 +1,8 @@
-// eth_unsubscribe: a subscription's id comes in; true goes out where the connection had it. Over a websocket only.
+// eth_unsubscribe: ends a subscription of this websocket; answers whether there was one.
 
 import { z } from "zod";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const eth_unsubscribe = relayMethod({
 	name: "eth_unsubscribe",

@@ -8,7 +8,7 @@ import type { PlainBundleRequest } from "../../domain/bundle.ts";
 import { bundleHash } from "../bundleOutcome.ts";
 import { bundleClient } from "../bundleOwner.ts";
 import { type ShareBundle, shareBundle } from "../bundleSchemas.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const mev_sendBundle = relayMethod({
 	name: "mev_sendBundle",

@@ -1,8 +1,7 @@
-// rpc.discover: nothing comes in, the OpenRPC document of the relay's own methods goes out, made from the schemas
-// that check their parameters.
+// rpc.discover: the OpenRPC document of the relay's own methods, made from the schemas that check their parameters.
 
 import { z } from "zod";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const rpc_discover = relayMethod({
 	name: "rpc.discover",

@@ -1,8 +1,7 @@
-// service_client: nothing comes in, the client goes out as the relay knows it. Who stands behind a proxy sees whether the
-// proxy is believed; a proxy sees whether it is.
+// service_client: the client as the relay sees it. An operator behind a proxy learns whether its headers are trusted.
 
 import { z } from "zod";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 export const service_client = relayMethod({
 	name: "service_client",

@@ -1,9 +1,9 @@
-// service_transactionStatuses: many hashes come in, the status and stage of each go out, in their order: for who has
-// sent many, and would rather not ask for each. What else there is to know of one is at GET /tx/{hash}.
+// service_transactionStatuses: status and stage of many hashes in one call, in their order. For the rest there is GET
+// /tx/{hash}.
 
 import { z } from "zod";
 import { boundedList, hash } from "../../../shared/jsonrpc/schemas.ts";
-import { relayMethod } from "../needs.ts";
+import { relayMethod } from "../methodDependencies.ts";
 
 /** As many as a journal of some minutes may hold; each may cost a read of the disk. */
 const MAX_HASHES = 1_000;

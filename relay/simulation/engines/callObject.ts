@@ -1,5 +1,5 @@
-// How a transaction and its block are spelt for a node that simulates: decoded transactions come in, JSON goes out.
-// It goes to the relay's own node alone: authorizations keep their signatures, without which they have no effect.
+// Spells transactions and their block as JSON for a node that simulates. This JSON is for the relay's own node alone:
+// authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";

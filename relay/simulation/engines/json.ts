@@ -1,4 +1,4 @@
-// Reads what a node answered: JSON of unknown shape comes in, a value of the wanted shape or null goes out.
+// Reads JSON of unknown shape from a node: a value of the wanted type, or null.
 
 /** Whether it is an object and no array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

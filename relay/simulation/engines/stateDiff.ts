@@ -1,5 +1,5 @@
-// What a traced transaction changed comes in, as `prestateTracer` tells it in diff mode; the overrides that put the
-// next call behind it go out. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers#prestate-tracer
+// Turns a `prestateTracer` diff into the state overrides that put the next call behind the traced transaction.
+// https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers#prestate-tracer
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveAuthorizations, type Signer } from "../authorizations.ts";

@@ -1,6 +1,6 @@
-// What a node's error means: its answer comes in; a verdict about the transaction, a refusal of the call or a fault
-// goes out. By code where there is one; this is the only file that reads a node's words, and none of them leave it.
-// Codes: https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
+// Classifies a node's error: a verdict about the transaction, a refusal of the call, or a fault of the node; by code
+// where there is one. Only this file reads a node's error text, and the text goes no further. Codes:
+// https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
 import type { SimulationError, SimulationErrorCode } from "../../domain/simulation.ts";

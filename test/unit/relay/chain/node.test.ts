@@ -8,7 +8,7 @@ import { systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { asker } from "../../../support/asker.ts";
+import { caller } from "../../../support/caller.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
 
 let chain: DevChain;
@@ -43,21 +43,21 @@ describe("the relay's own reads", () => {
 			maxFeePerGas: 10n ** 10n,
 			maxPriorityFeePerGas: 1n,
 		});
-		assert.equal(await reads.pendingCount(address, asker()), 0n);
+		assert.equal(await reads.pendingCount(address, caller()), 0n);
 		const hash = String(await chain.rpc("eth_sendRawTransaction", [raw]));
-		assert.equal(await reads.pendingCount(address, asker()), 1n);
-		assert.equal(await reads.transactionCount(address, "latest", asker()), "0x0");
-		assert.equal(await reads.transactionCount(address, { blockNumber: "0x1" }, asker()), "0x0");
+		assert.equal(await reads.pendingCount(address, caller()), 1n);
+		assert.equal(await reads.transactionCount(address, "latest", caller()), "0x0");
+		assert.equal(await reads.transactionCount(address, { blockNumber: "0x1" }, caller()), "0x0");
 		assert.deepEqual(
-			await reads.transactionByHash(hash, asker()),
+			await reads.transactionByHash(hash, caller()),
 			await chain.rpc("eth_getTransactionByHash", [hash]),
 		);
-		assert.equal(await reads.transactionByHash(`0x${"77".repeat(32)}`, asker()), null);
+		assert.equal(await reads.transactionByHash(`0x${"77".repeat(32)}`, caller()), null);
 	});
 
 	test("their errors are like those of any read", async () => {
 		const reads = nodeReads(passthrough());
-		await assert.rejects(reads.transactionCount("0x12", "latest", asker()), {
+		await assert.rejects(reads.transactionCount("0x12", "latest", caller()), {
 			name: "ForeignRpcError",
 			code: -32602,
 		});
@@ -68,7 +68,7 @@ describe("the relay's own reads", () => {
 			{ kind: "result", result: "1" },
 		] satisfies NodeFault[]) {
 			proxy.setFault(fault);
-			await assert.rejects(reads.pendingCount("0x12", asker()), {
+			await assert.rejects(reads.pendingCount("0x12", caller()), {
 				kind: "internal",
 				message: "internal error",
 				data: { reason: "node unavailable" },

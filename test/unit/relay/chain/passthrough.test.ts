@@ -10,7 +10,7 @@ import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { asker } from "../../../support/asker.ts";
+import { caller } from "../../../support/caller.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
 import { until } from "../../../support/until.ts";
 
@@ -62,12 +62,12 @@ describe("reads under way", () => {
 		const release = proxy.hold();
 		const balances = [0, 1].flatMap((i) =>
 			Array.from({ length: 50 }, () =>
-				passthrough.call("eth_getBalance", [chain.accounts[i]?.address, "latest"], asker()),
+				passthrough.call("eth_getBalance", [chain.accounts[i]?.address, "latest"], caller()),
 			),
 		);
 		await until("both", () => proxy.requests === 2);
-		const more = passthrough.call("eth_getBalance", [chain.accounts[0]?.address, "latest"], asker());
-		const other = passthrough.call("eth_getBalance", [chain.accounts[0]?.address, "earliest"], asker());
+		const more = passthrough.call("eth_getBalance", [chain.accounts[0]?.address, "latest"], caller());
+		const other = passthrough.call("eth_getBalance", [chain.accounts[0]?.address, "earliest"], caller());
 		await until("the other", () => proxy.requests === 3);
 		release();
 		assert.equal(new Set(await Promise.all([...balances, more, other])).size, 1);
@@ -76,16 +76,16 @@ describe("reads under way", () => {
 
 	test("one that has ended is asked again", async () => {
 		const passthrough = newPassthrough();
-		for (let i = 0; i < 3; i++) assert.equal(await passthrough.call("eth_blockNumber", [], asker()), "0x64");
+		for (let i = 0; i < 3; i++) assert.equal(await passthrough.call("eth_blockNumber", [], caller()), "0x64");
 		assert.equal(proxy.requests, 3);
 	});
 
 	test("who has heard of a new head does not get what was asked for before it", async () => {
 		const passthrough = newPassthrough();
 		const release = proxy.hold();
-		const before = passthrough.call("eth_blockNumber", [], asker());
+		const before = passthrough.call("eth_blockNumber", [], caller());
 		head = { number: 101, hash: "0xnext" };
-		const behind = passthrough.call("eth_blockNumber", [], asker());
+		const behind = passthrough.call("eth_blockNumber", [], caller());
 		await until("two", () => proxy.requests === 2);
 		release();
 		assert.deepEqual(await Promise.all([before, behind]), ["0x64", "0x64"]);
@@ -95,11 +95,11 @@ describe("reads under way", () => {
 		const passthrough = newPassthrough();
 		proxy.setFault({ kind: "html", status: 502 }, { times: 1 });
 		const outcomes = await Promise.allSettled(
-			Array.from({ length: 5 }, () => passthrough.call("eth_gasPrice", [], asker())),
+			Array.from({ length: 5 }, () => passthrough.call("eth_gasPrice", [], caller())),
 		);
 		assert.ok(outcomes.every(({ status }) => status === "rejected"));
 		assert.equal(proxy.requests, 1);
-		assert.match(String(await passthrough.call("eth_gasPrice", [], asker())), /^0x/);
+		assert.match(String(await passthrough.call("eth_gasPrice", [], caller())), /^0x/);
 	});
 });
 
@@ -107,8 +107,8 @@ describe("what is remembered", () => {
 	/** How often the node is asked when a client asks twice. */
 	const asked = async (method: string, params: readonly unknown[], passthrough = newPassthrough()) => {
 		proxy.reset();
-		const first = await passthrough.call(method, params, asker());
-		const second = await passthrough.call(method, params, asker());
+		const first = await passthrough.call(method, params, caller());
+		const second = await passthrough.call(method, params, caller());
 		// The pending block has the clock's time, which may be a second later.
 		if (params[0] !== "pending") assert.deepEqual(second, first);
 		return proxy.requests;
@@ -131,8 +131,8 @@ describe("what is remembered", () => {
 	test("parameters are told apart", async () => {
 		const passthrough = newPassthrough();
 		const { hash } = await blockOf(50);
-		const full = await passthrough.call("eth_getBlockByHash", [hash, true], asker());
-		const light = await passthrough.call("eth_getBlockByHash", [hash, false], asker());
+		const full = await passthrough.call("eth_getBlockByHash", [hash, true], caller());
+		const light = await passthrough.call("eth_getBlockByHash", [hash, false], caller());
 		assert.deepEqual(full, await chain.rpc("eth_getBlockByHash", [hash, true]));
 		assert.deepEqual(light, await chain.rpc("eth_getBlockByHash", [hash, false]));
 		assert.equal(proxy.requests, 2);
@@ -165,7 +165,7 @@ describe("what is remembered", () => {
 		});
 		const passthrough = newPassthrough();
 		const hash = String(await chain.rpc("eth_sendRawTransaction", [raw]));
-		assert.equal(await passthrough.call("eth_getTransactionReceipt", [hash], asker()), null);
+		assert.equal(await passthrough.call("eth_getTransactionReceipt", [hash], caller()), null);
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 2);
 		await chain.rpc("anvil_mine", ["0x1"]);
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 2);
@@ -193,18 +193,18 @@ describe("what is remembered", () => {
 	test("no error", async () => {
 		const passthrough = newPassthrough();
 		proxy.setFault({ kind: "error", code: -32000, message: "no" }, { times: 1 });
-		await assert.rejects(passthrough.call("eth_chainId", [], asker()), ForeignRpcError);
-		assert.equal(await passthrough.call("eth_chainId", [], asker()), "0x7a69");
+		await assert.rejects(passthrough.call("eth_chainId", [], caller()), ForeignRpcError);
+		assert.equal(await passthrough.call("eth_chainId", [], caller()), "0x7a69");
 	});
 
 	test("as much as fits, and no single answer that is too large", async () => {
 		const size = JSON.stringify(await chain.rpc("eth_getBlockByNumber", ["0x1", false])).length;
 		const passthrough = newPassthrough({ maxCacheBytes: 4.5 * size });
-		for (let i = 1; i <= 8; i++) await passthrough.call("eth_getBlockByNumber", [hex(i), false], asker());
+		for (let i = 1; i <= 8; i++) await passthrough.call("eth_getBlockByNumber", [hex(i), false], caller());
 		proxy.reset();
-		for (let i = 8; i >= 6; i--) await passthrough.call("eth_getBlockByNumber", [hex(i), false], asker());
+		for (let i = 8; i >= 6; i--) await passthrough.call("eth_getBlockByNumber", [hex(i), false], caller());
 		assert.equal(proxy.requests, 0);
-		await passthrough.call("eth_getBlockByNumber", [hex(1), false], asker());
+		await passthrough.call("eth_getBlockByNumber", [hex(1), false], caller());
 		assert.equal(proxy.requests, 1);
 		const large = newPassthrough();
 		const { hash } = await blockOf(2);
@@ -218,7 +218,7 @@ describe("a large answer", () => {
 
 	test("is passed on as the node wrote it, without being parsed", async () => {
 		proxy.setFault({ kind: "result", result });
-		const answer = await newPassthrough().call("eth_getLogs", [{}], asker());
+		const answer = await newPassthrough().call("eth_getLogs", [{}], caller());
 		assert.ok(answer instanceof JsonText);
 		assert.equal(answer.text, JSON.stringify(result));
 	});
@@ -227,8 +227,8 @@ describe("a large answer", () => {
 		proxy.setFault({ kind: "result", result });
 		const passthrough = newPassthrough();
 		const [text, own] = await Promise.all([
-			passthrough.call("eth_getTransactionReceipt", [NO_HASH], asker()),
-			passthrough.read("eth_getTransactionReceipt", [NO_HASH], asker()),
+			passthrough.call("eth_getTransactionReceipt", [NO_HASH], caller()),
+			passthrough.read("eth_getTransactionReceipt", [NO_HASH], caller()),
 		]);
 		assert.ok(text instanceof JsonText);
 		assert.deepEqual(own, result);
@@ -236,7 +236,7 @@ describe("a large answer", () => {
 
 	test("of more than 8 MiB is refused, saying what to do", async () => {
 		proxy.setFault({ kind: "result", result: `0x${"00".repeat(4 * 1024 * 1024)}` });
-		await assert.rejects(newPassthrough().call("eth_call", [{}, "latest"], asker()), {
+		await assert.rejects(newPassthrough().call("eth_call", [{}, "latest"], caller()), {
 			kind: "limit",
 			message: "limit exceeded: the answer has more than 8388608 bytes, ask for less at once",
 		});
@@ -273,7 +273,7 @@ describe("what goes wrong at the node", () => {
 	for (const [name, fault, method, kind, message] of ours) {
 		test(`${name} on ${method}: ${message}, and none of the node's words`, async () => {
 			proxy.setFault(fault);
-			await assert.rejects(newPassthrough().call(method, [], asker()), (thrown) => {
+			await assert.rejects(newPassthrough().call(method, [], caller()), (thrown) => {
 				assert.ok(thrown instanceof RpcError);
 				assert.deepEqual([thrown.kind, thrown.message], [kind, message]);
 				assert.deepEqual(thrown.data, kind === "internal" ? { reason: "node unavailable" } : undefined);
@@ -300,7 +300,7 @@ describe("what goes wrong at the node", () => {
 	for (const [code, method] of theirs) {
 		test(`${code} on ${method} is about the read, and passed on as it is`, async () => {
 			proxy.setFault(error(code, "words of the node"));
-			await assert.rejects(newPassthrough().call(method, [], asker()), {
+			await assert.rejects(newPassthrough().call(method, [], caller()), {
 				name: "ForeignRpcError",
 				code,
 				message: "words of the node",
@@ -312,7 +312,7 @@ describe("what goes wrong at the node", () => {
 	test("null, false, empty lists and texts are answers", async () => {
 		for (const result of [null, false, [], {}, "", 0]) {
 			proxy.setFault({ kind: "result", result });
-			assert.deepEqual(await newPassthrough().call("eth_syncing", [], asker()), result);
+			assert.deepEqual(await newPassthrough().call("eth_syncing", [], caller()), result);
 		}
 	});
 });

@@ -8,7 +8,7 @@ import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { asker } from "../../../support/asker.ts";
+import { caller } from "../../../support/caller.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 /** Ms that a node takes for a method; at once for others. */
@@ -40,7 +40,7 @@ class Fixture {
 	/** Reads that all differ; answers how each ended. */
 	flood(count: number, method: string, client: string): readonly Promise<string>[] {
 		return Array.from({ length: count }, (_, i) =>
-			outcome(this.reads.call(method, [`0x${i.toString(16)}`], asker(client))),
+			outcome(this.reads.call(method, [`0x${i.toString(16)}`], caller(client))),
 		);
 	}
 
@@ -90,8 +90,8 @@ test("100 calls of 5 s and 600 proofs of 1 s delay another wallet's reads by not
 	const node = nodeReads(fixture.reads);
 	const account = `0x${"ee".repeat(20)}`;
 	for (let i = 0; i < 5; i++) {
-		assert.ok((await fixture.ms(fixture.reads.call("eth_estimateGas", [{ i }], asker("wallet")))) <= 20);
-		assert.ok((await fixture.ms(node.pendingCount(account, asker("wallet")))) <= 20);
+		assert.ok((await fixture.ms(fixture.reads.call("eth_estimateGas", [{ i }], caller("wallet")))) <= 20);
+		assert.ok((await fixture.ms(node.pendingCount(account, caller("wallet")))) <= 20);
 	}
 	assert.ok(fixture.most <= 20, `${fixture.most} at once`);
 	await fixture.clock.advance(60_000);
@@ -118,7 +118,7 @@ test("a read whose client has gone leaves the queue, unless another call of the 
 	const gone = [1, 2].map((i) =>
 		outcome(fixture.reads.call("eth_estimateGas", [i], { client: "attacker", life })),
 	);
-	const stays = outcome(fixture.reads.call("eth_estimateGas", [2], asker("attacker")));
+	const stays = outcome(fixture.reads.call("eth_estimateGas", [2], caller("attacker")));
 	life.end();
 	assert.equal(await gone[0], "internal");
 	await fixture.clock.advance(6_000);
@@ -141,16 +141,16 @@ test("an equal read is asked once, in the turn of whoever is served first", asyn
 	const fixture = new Fixture();
 	fixture.flood(50, "eth_call", "attacker");
 	const question = ["0xffff"];
-	const slow = outcome(fixture.reads.call("eth_call", question, asker("attacker")));
-	const quick = fixture.reads.call("eth_call", question, asker("wallet"));
+	const slow = outcome(fixture.reads.call("eth_call", question, caller("attacker")));
+	const quick = fixture.reads.call("eth_call", question, caller("wallet"));
 	await fixture.clock.advance(5_000);
 	assert.deepEqual(await quick, question);
 	await fixture.clock.advance(60_000);
 	await slow;
 	assert.ok(fixture.calls.filter(({ params }) => params[0] === "0xffff").length <= 2);
 	// One that is under way is joined.
-	const first = fixture.reads.call("eth_call", ["0xaaaa"], asker("wallet"));
-	const joined = fixture.reads.call("eth_call", ["0xaaaa"], asker("another"));
+	const first = fixture.reads.call("eth_call", ["0xaaaa"], caller("wallet"));
+	const joined = fixture.reads.call("eth_call", ["0xaaaa"], caller("another"));
 	await fixture.clock.advance(5_000);
 	assert.equal(await joined, await first);
 	assert.equal(fixture.calls.filter(({ params }) => params[0] === "0xaaaa").length, 1);

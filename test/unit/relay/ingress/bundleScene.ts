@@ -3,10 +3,10 @@
 
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { Market } from "../../../../relay/domain/ports.ts";
+import type { MethodDependencies } from "../../../../relay/ingress/methodDependencies.ts";
 import { eth_cancelBundle } from "../../../../relay/ingress/methods/eth_cancelBundle.ts";
 import { eth_sendBundle } from "../../../../relay/ingress/methods/eth_sendBundle.ts";
 import { mev_sendBundle } from "../../../../relay/ingress/methods/mev_sendBundle.ts";
-import type { MethodNeeds } from "../../../../relay/ingress/needs.ts";
 import { type CallContext, type Client, callContext } from "../../../../shared/http/callContext.ts";
 import { createDispatcher } from "../../../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../../../shared/jsonrpc/method.ts";
@@ -66,7 +66,7 @@ export function context({ address = ADDRESS, signer, origin, websocket = false }
 export function startBundleMethods() {
 	const market = new FakeMarket();
 	const charges: [Client, number][] = [];
-	const needs: Pick<MethodNeeds, "market" | "builderNames" | "refundPercent" | "charge"> = {
+	const needs: Pick<MethodDependencies, "market" | "builderNames" | "refundPercent" | "charge"> = {
 		market,
 		builderNames: BUILDERS,
 		refundPercent: 90,
@@ -75,7 +75,11 @@ export function startBundleMethods() {
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch: 100 },
 		// The other needs are other methods'.
-		{ methods: methodTable(METHODS, needs as MethodNeeds), log: silentLogger, clock: new ManualClock() },
+		{
+			methods: methodTable(METHODS, needs as MethodDependencies),
+			log: silentLogger,
+			clock: new ManualClock(),
+		},
 	);
 	const send = async (body: unknown, caller?: Caller) => {
 		const answer = await dispatcher.dispatch(JSON.stringify(body), context(caller));

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Submission, SubmitOutcome } from "../../../../../relay/domain/submission.ts";
+import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
 import { eth_sendRawTransactionSync } from "../../../../../relay/ingress/methods/eth_sendRawTransactionSync.ts";
-import type { MethodNeeds } from "../../../../../relay/ingress/needs.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
 import type { SyncCall } from "../../../../../shared/http/syncWaits.ts";
 import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";
@@ -34,7 +34,7 @@ function start(submitMs = 0) {
 		},
 	};
 	const later = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
-	const needs: Pick<MethodNeeds, "submitter" | "receipts" | "clock"> = {
+	const needs: Pick<MethodDependencies, "submitter" | "receipts" | "clock"> = {
 		submitter: {
 			async submit(submission) {
 				submissions.push(submission);
@@ -55,7 +55,11 @@ function start(submitMs = 0) {
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch: 100 },
 		// The other needs are other methods'.
-		{ methods: methodTable([eth_sendRawTransactionSync], needs as MethodNeeds), log: silentLogger, clock },
+		{
+			methods: methodTable([eth_sendRawTransactionSync], needs as MethodDependencies),
+			log: silentLogger,
+			clock,
+		},
 	);
 	return scene;
 }

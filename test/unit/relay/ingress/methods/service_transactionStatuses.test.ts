@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STAGES } from "../../../../../relay/domain/lifecycle.ts";
 import { newRecord, type TransactionRecord } from "../../../../../relay/domain/record.ts";
+import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
 import { service_transactionStatuses } from "../../../../../relay/ingress/methods/service_transactionStatuses.ts";
-import type { MethodNeeds } from "../../../../../relay/ingress/needs.ts";
 import { statusReport } from "../../../../../relay/status/report.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
 import { methodTable } from "../../../../../shared/jsonrpc/method.ts";
@@ -28,12 +28,15 @@ const RECORDS: readonly TransactionRecord[] = STAGES.map((stage, nonce) => {
 
 function ask(hashes: readonly string[]): Promise<unknown> {
 	const byHash = new Map(RECORDS.map((record) => [record.hash, record]));
-	const needs: Pick<MethodNeeds, "records" | "statusView"> = {
+	const needs: Pick<MethodDependencies, "records" | "statusView"> = {
 		records: { record: async (hash) => byHash.get(hash) ?? null },
 		statusView: statusReport,
 	};
 	// The other needs are other methods'.
-	const table = methodTable<MethodNeeds, CallContext>([service_transactionStatuses], needs as MethodNeeds);
+	const table = methodTable<MethodDependencies, CallContext>(
+		[service_transactionStatuses],
+		needs as MethodDependencies,
+	);
 	return Promise.resolve(table.get("service_transactionStatuses")?.call([hashes], CONTEXT));
 }
 

@@ -9,8 +9,8 @@ import type { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";
 import type { CallMany } from "../domain/callMany.ts";
 import type {
-	Asker,
 	BundleReader,
+	Caller,
 	Canceller,
 	Following,
 	Market,
@@ -23,7 +23,7 @@ import type { TransactionRecord } from "../domain/record.ts";
 import type { SubscriptionHub } from "./subscriptions.ts";
 
 /** The parts of the relay that methods use. */
-export interface MethodNeeds {
+export interface MethodDependencies {
 	readonly chainId: bigint;
 	readonly submitter: Submitter;
 	readonly canceller: Canceller;
@@ -52,9 +52,9 @@ export interface MethodNeeds {
 }
 
 /** Defines a method of the relay's. */
-export const relayMethod = defineMethod<MethodNeeds, CallContext>();
+export const relayMethod = defineMethod<MethodDependencies, CallContext>();
 
 /** For whom the node is asked what a call needs. */
-export function askerOf({ client, life }: Pick<CallContext, "client" | "life">): Asker {
+export function callerOf({ client, life }: Pick<CallContext, "client" | "life">): Caller {
 	return { client: clientOf(client.address), life };
 }
