@@ -30,9 +30,10 @@ const MIB = 1024 * 1024;
  * The limits are of a machine that does nothing else; here node, builder, attacker and relay share two cores with each
  * other. ATTACK_STRICT=1 takes the limits as they are.
  */
-const SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 3;
+const IS_STRICT = process.env.ATTACK_STRICT === "1";
+const SLACK = IS_STRICT ? 1 : 3;
 /** A machine that takes a process's memory or processor away for a moment shows in one look at a page that takes 1 ms. */
-const LIVEZ_SLACK = process.env.ATTACK_STRICT === "1" ? 1 : 12;
+const LIVEZ_SLACK = IS_STRICT ? 1 : 12;
 
 export interface MeasuringOptions {
 	readonly user: HonestUser;
