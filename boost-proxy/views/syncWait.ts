@@ -1,13 +1,8 @@
 // Waits for the receipt of a transaction (EIP-7966). It asks again and again, since the holder may change meanwhile, and
 // submits nothing.
 
-import type { Clock, Timer } from "../../shared/clock.ts";
-import {
-	type SyncCall,
-	type SyncEnd,
-	SyncWaits,
-	type WaitingRoomLimits,
-} from "../../shared/http/syncWaits.ts";
+import { type Clock, pause } from "../../shared/clock.ts";
+import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
 import { notSoon } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
 
@@ -43,65 +38,26 @@ export function createSyncWaits(
 ): SyncWaits<SyncRequest> {
 	return new SyncWaits(
 		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
-		{
-			clock: dependencies.clock,
-			look(request, end) {
-				const questions = new Questions(request, dependencies, end);
-				questions.later();
-				return () => questions.stop();
-			},
-		},
+		{ clock: dependencies.clock, find: (request, signal) => findReceipt(request, dependencies, signal) },
 	);
 }
 
-/** The questions of one wait. */
-class Questions {
-	readonly #request: SyncRequest;
-	readonly #dependencies: SyncWaitDependencies;
-	readonly #end: SyncEnd;
-	#next: Timer | null = null;
-	#delayMs = FIRST_MS;
-	#asked = 0;
-
-	constructor(request: SyncRequest, dependencies: SyncWaitDependencies, end: SyncEnd) {
-		this.#request = request;
-		this.#dependencies = dependencies;
-		this.#end = end;
-	}
-
-	/** Asks in a while, and again until the wait has ended. */
-	later(): void {
-		if (this.#end.ended) return;
-		this.#next = this.#dependencies.clock.after(this.#delayMs, () => {
-			this.#ask().then(
-				() => this.later(),
-				(thrown: unknown) => this.#end.fail(thrown),
-			);
-		});
-		this.#delayMs = Math.min(this.#delayMs * GROWTH, LATEST_MS);
-	}
-
-	stop(): void {
-		this.#next?.cancel();
-	}
-
-	/** Asks for the receipt, and every second time, not the first, why there is none: it has just come. */
-	async #ask(): Promise<void> {
-		const { readReceipt, whyNotSoon } = this.#dependencies;
-		const { hash, state } = this.#request;
-		const receipt = await readReceipt(hash, state, this.#questionMs());
-		if (receipt !== null && receipt !== undefined) {
-			this.#end.mined(receipt);
-			return;
-		}
-		this.#asked += 1;
-		if (this.#end.ended || this.#asked % 2 === 1) return;
-		const why = await whyNotSoon(hash, this.#questionMs());
-		if (why !== null) this.#end.fail(notSoon(hash, why));
-	}
-
-	#questionMs(): number {
-		const leftMs = this.#request.until - this.#dependencies.clock.monotonic();
-		return Math.max(1, Math.min(QUESTION_MS, leftMs));
+/** Asks for the receipt, and every second time, not the first, why there is none: it has just come. */
+async function findReceipt(
+	{ hash, state, until }: SyncRequest,
+	{ readReceipt, whyNotSoon, clock }: SyncWaitDependencies,
+	signal: AbortSignal,
+): Promise<unknown> {
+	const questionMs = () => Math.max(1, Math.min(QUESTION_MS, until - clock.monotonic()));
+	let delayMs = FIRST_MS;
+	for (let asked = 1; ; asked += 1) {
+		await pause(clock, delayMs, signal);
+		if (signal.aborted) return null;
+		delayMs = Math.min(delayMs * GROWTH, LATEST_MS);
+		const receipt = await readReceipt(hash, state, questionMs());
+		if (receipt !== null && receipt !== undefined) return receipt;
+		if (signal.aborted || asked % 2 === 1) continue;
+		const why = await whyNotSoon(hash, questionMs());
+		if (why !== null) throw notSoon(hash, why);
 	}
 }

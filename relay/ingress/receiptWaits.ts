@@ -1,12 +1,7 @@
 // Waits for a transaction's receipt, or for the error that says why there will be none soon (EIP-7966).
 
-import type { Clock, Timer } from "../../shared/clock.ts";
-import {
-	type SyncCall,
-	type SyncEnd,
-	SyncWaits,
-	type WaitingRoomLimits,
-} from "../../shared/http/syncWaits.ts";
+import { type Clock, pause } from "../../shared/clock.ts";
+import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
 import { isMined } from "../domain/lifecycle.ts";
@@ -36,86 +31,43 @@ export function createReceiptWaits(
 ): SyncWaits {
 	return new SyncWaits(
 		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
-		{
-			clock: dependencies.clock,
-			look(call, end) {
-				const watch = new RecordWatch(call, dependencies, end);
-				watch.begin();
-				return () => watch.stop();
-			},
-		},
+		{ clock: dependencies.clock, find: (call, signal) => findReceipt(call, dependencies, signal) },
 	);
 }
 
-/** Watches the record of one wait. `begin` must be called once. */
-class RecordWatch {
-	readonly #call: SyncCall;
-	readonly #hash: string;
-	readonly #deps: ReceiptWaitsDependencies;
-	readonly #end: SyncEnd;
-	#unfollow: () => void = () => {};
-	#retry: Timer | null = null;
-	#asking = false;
-	/** In a block, as far as the relay knows. */
-	#mined = false;
-
-	constructor(call: SyncCall, dependencies: ReceiptWaitsDependencies, end: SyncEnd) {
-		this.#call = call;
-		this.#hash = call.hash;
-		this.#deps = dependencies;
-		this.#end = end;
-	}
-
-	/**
-	 * Follows first, and looks at the record then: what has happened since the submission is in the record, and what
-	 * happens from now on is told. So nothing is missed, and the hash need not be known before the submission.
-	 */
-	begin(): void {
-		const { following, records } = this.#deps;
-		this.#unfollow = following.follow(this.#hash, (record) => this.#look(record));
-		records.record(this.#hash).then(
-			(record) => {
-				if (record !== null) this.#look(record);
-			},
-			(thrown: unknown) => this.#end.fail(thrown),
-		);
-	}
-
-	stop(): void {
-		this.#unfollow();
-		this.#retry?.cancel();
-	}
-
-	#look(record: TransactionRecord): void {
-		if (this.#end.ended) return;
-		const why = whyNotSoon(record);
-		if (why !== null) {
-			this.#end.fail(notSoon(record.hash, why));
-			return;
-		}
-		this.#mined = isMined(record.stage);
-		if (this.#mined && !this.#asking && this.#retry === null) this.#ask();
-	}
-
-	/** Asks for the receipt, and again until there is one: a reorganisation may take it away, and bring another one. */
-	#ask(): void {
-		this.#asking = true;
-		receiptOf(this.#call, this.#deps.node).then(
-			(receipt) => {
-				this.#asking = false;
-				// Not mined any more: it is of a block that is gone.
-				if (this.#end.ended || !this.#mined) return;
-				if (receipt !== null) this.#end.mined(receipt);
-				else this.#retry = this.#deps.clock.after(RETRY_MS, () => this.#askAgain());
-			},
-			(thrown: unknown) => this.#end.fail(thrown),
-		);
-	}
-
-	#askAgain(): void {
-		this.#retry = null;
-		if (this.#mined && !this.#end.ended) this.#ask();
-	}
+/**
+ * Follows first, and reads the record then: what has happened since the submission is in the record, and what happens
+ * from now on is told. So nothing is missed, and the hash need not be known before the submission.
+ */
+function findReceipt(
+	call: SyncCall,
+	{ following, records, node, clock }: ReceiptWaitsDependencies,
+	signal: AbortSignal,
+): Promise<unknown> {
+	return new Promise((resolve, reject) => {
+		/** In a block, as far as the relay knows. */
+		let isInBlock = false;
+		let isAsking = false;
+		// A reorganisation may take the receipt away, and bring another one.
+		const ask = async (): Promise<void> => {
+			isAsking = true;
+			while (isInBlock && !signal.aborted) {
+				const receipt = await receiptOf(call, node);
+				if (isInBlock && receipt !== null) resolve(receipt);
+				await pause(clock, RETRY_MS, signal);
+			}
+			isAsking = false;
+		};
+		const read = (record: TransactionRecord | null): void => {
+			if (record === null || signal.aborted) return;
+			const why = whyNotSoon(record);
+			if (why !== null) reject(notSoon(record.hash, why));
+			isInBlock = why === null && isMined(record.stage);
+			if (isInBlock && !isAsking) ask().catch(reject);
+		};
+		signal.addEventListener("abort", following.follow(call.hash, read));
+		records.record(call.hash).then(read).catch(reject);
+	});
 }
 
 /** The node's receipt, or null where it has none yet or does not answer: it may at the next try. */

@@ -1,7 +1,7 @@
-// Calls that wait for a receipt (EIP-7966). What knows of receipts is plugged in; room, time and the ends of a wait are
-// kept here, since relay and boost must keep them alike.
+// Calls that wait for a receipt (EIP-7966): who may wait, for how long, and what ends a wait. How the receipt is found is
+// plugged in, since relay and boost find it differently and must wait alike.
 
-import type { Clock, Timer } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import { timedOut } from "../jsonrpc/sendSync.ts";
 import { Shares } from "../shares/shares.ts";
 import type { RequestLife } from "./callContext.ts";
@@ -16,13 +16,8 @@ export interface SyncCall extends Waiting {
 	readonly until: number;
 }
 
-/** Ends a wait; what comes after its first end is passed over. */
-export interface SyncEnd {
-	/** Whether it has ended: by its time or its client, too. */
-	readonly ended: boolean;
-	mined(receipt: unknown): void;
-	fail(thrown: unknown): void;
-}
+/** Resolves with the receipt of `call`, or rejects with why there will be none soon. `signal` ends the search. */
+export type FindReceipt<Call extends SyncCall> = (call: Call, signal: AbortSignal) => Promise<unknown>;
 
 interface SyncWaitsOptions {
 	/** How many may wait; a limit that is left out is that of {@link ROOM}. */
@@ -32,8 +27,7 @@ interface SyncWaitsOptions {
 }
 
 interface SyncWaitsDependencies<Call extends SyncCall> {
-	/** Starts to look for the receipt of `call`, and ends the wait with it. Returns what stops the look, called once. */
-	readonly look: (call: Call, end: SyncEnd) => () => void;
+	readonly find: FindReceipt<Call>;
 	readonly clock: Clock;
 }
 
@@ -51,7 +45,8 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 	readonly #stopping: string;
 	readonly #with: SyncWaitsDependencies<Call>;
 	readonly #room: WaitingRoom;
-	readonly #open = new Set<Wait<Call>>();
+	/** Each ends one wait, with the reason. */
+	readonly #open = new Set<(why: string) => void>();
 	#closed = false;
 
 	constructor({ limits, stopping }: SyncWaitsOptions, dependencies: SyncWaitsDependencies<Call>) {
@@ -67,84 +62,41 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 
 	/**
 	 * The receipt once the transaction is mined. Throws RpcError `timedOut`, with the hash as data, when the time is up,
-	 * there is no room, the process stops or the client has gone; and what the look passes to `fail`. No call waits longer
+	 * there is no room, the process stops or the client has gone; and what the search rejects with. No call waits longer
 	 * than it asked for.
 	 */
 	wait(call: Call): Promise<unknown> {
-		const { hash, begun, life } = call;
+		const { hash, begun, until, life } = call;
+		const { find, clock } = this.#with;
+		const ended = (why: string) => timedOut(hash, clock.monotonic() - begun, why);
 		const why = this.#closed ? this.#stopping : this.#room.enter(call) ? null : TOO_MANY;
-		if (why !== null) return Promise.reject(timedOut(hash, this.#with.clock.monotonic() - begun, why));
+		if (why !== null) return Promise.reject(ended(why));
+		const search = new AbortController();
 		return new Promise((resolve, reject) => {
-			const wait = new Wait(call, this.#with, (answer) => {
-				this.#open.delete(wait);
+			const end = (settle: () => void): void => {
+				if (!this.#open.delete(stop)) return;
 				this.#room.leave(call);
-				answer(resolve, reject);
-			});
-			this.#open.add(wait);
-			wait.begin();
-			life.onGone(() => wait.stop("its client has gone"));
+				deadline.cancel();
+				search.abort();
+				settle();
+			};
+			const stop = (why: string) => end(() => reject(ended(why)));
+			this.#open.add(stop);
+			const deadline = clock.after(Math.max(0, until - clock.monotonic()), () =>
+				end(() => reject(timedOut(hash, until - begun))),
+			);
+			find(call, search.signal).then(
+				(receipt) => end(() => resolve(receipt)),
+				(thrown: unknown) => end(() => reject(thrown)),
+			);
+			life.onGone(() => stop("its client has gone"));
 		});
 	}
 
 	/** Answers all that wait, and all that come later: the process stops. What they wait for is kept, and lives on. */
 	close(): void {
 		this.#closed = true;
-		for (const wait of [...this.#open]) wait.stop(this.#stopping);
-	}
-}
-
-type Answer = (resolve: (receipt: unknown) => void, reject: (thrown: unknown) => void) => void;
-
-/** One wait. `begin` must be called once. */
-class Wait<Call extends SyncCall> implements SyncEnd {
-	readonly #call: Call;
-	readonly #with: SyncWaitsDependencies<Call>;
-	/** Called once. */
-	readonly #onEnd: (answer: Answer) => void;
-	#deadline: Timer | null = null;
-	#stopLooking: (() => void) | null = null;
-	#ended = false;
-
-	constructor(call: Call, dependencies: SyncWaitsDependencies<Call>, onEnd: (answer: Answer) => void) {
-		this.#call = call;
-		this.#with = dependencies;
-		this.#onEnd = onEnd;
-	}
-
-	get ended(): boolean {
-		return this.#ended;
-	}
-
-	begin(): void {
-		const { hash, begun, until } = this.#call;
-		const { look, clock } = this.#with;
-		this.#deadline = clock.after(Math.max(0, until - clock.monotonic()), () =>
-			this.fail(timedOut(hash, until - begun)),
-		);
-		this.#stopLooking = look(this.#call, this);
-		if (this.#ended) this.#stopLooking();
-	}
-
-	/** Answers it now. */
-	stop(why: string): void {
-		const { hash, begun } = this.#call;
-		this.fail(timedOut(hash, this.#with.clock.monotonic() - begun, why));
-	}
-
-	mined(receipt: unknown): void {
-		this.#end((resolve) => resolve(receipt));
-	}
-
-	fail(thrown: unknown): void {
-		this.#end((_, reject) => reject(thrown));
-	}
-
-	#end(answer: Answer): void {
-		if (this.#ended) return;
-		this.#ended = true;
-		this.#deadline?.cancel();
-		this.#stopLooking?.();
-		this.#onEnd(answer);
+		for (const stop of [...this.#open]) stop(this.#stopping);
 	}
 }
 
