@@ -1,10 +1,10 @@
-// What comes in: nothing, or the paths of test files. What goes out: the report of node:test's run of all
-// test/**/*.test.ts files. Node 20 cannot glob test files, so this file lists them. A process takes over a second to
-// load what most tests need, so files share some; those that measure their process or load the machine have their own.
+// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test, all of them unless some are named. A process
+// takes over a second to load what most tests need, so files share some; those that measure their process or load the
+// machine have their own.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { TEST_DATABASE } from "./support/engine.ts";
@@ -62,11 +62,10 @@ const asked = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
+const files = asked.length === 0 ? all() : asked.flatMap(below);
 process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
-// The processes of the tests are started as this one was: with the same loader.
-const files = asked.length > 0 ? asked.map((file) => relative(root, file)) : all();
 const isAlone = (file: string) => ONE_BY_ONE.some((place) => file.startsWith(place)) && !NO_FLOODS.test(file);
 const { NODE_OPTIONS: own = "" } = process.env;
 const rounds = [
@@ -93,6 +92,15 @@ function all(): readonly string[] {
 		.filter((name) => name.endsWith(".test.ts"))
 		.map((name) => join("test", name))
 		.sort();
+}
+
+/** The test files of a path, which is a file's or a folder's. */
+function below(path: string): readonly string[] {
+	const place = relative(root, resolve(path));
+	const files = all().filter((file) => file === place || file.startsWith(`${place}/`));
+	if (files.length > 0) return files;
+	process.stderr.write(`npm test: no test file at ${path}: expected one of test/, or a folder of them\n`);
+	process.exit(2);
 }
 
 /** Files to be run in a process each, for all of `files`. */
