@@ -174,7 +174,7 @@ export class BlockLoop {
 	 * what was not written is written with a later one.
 	 */
 	async #settle(head: Block): Promise<void> {
-		const { ledger, store, clock, background, log } = this.#deps;
+		const { ledger, locks, store, clock, background, log } = this.#deps;
 		try {
 			await this.flush(false);
 			const final: LedgerEntry[] = [];
@@ -189,7 +189,7 @@ export class BlockLoop {
 				await store.settle(records, laterTime(clock.now(), head));
 				// One that its user has ended meanwhile is settled with the next block.
 				records.forEach((record, i) => {
-					if (record.stage === stages[i] && !ledger.isEnding(record.hash)) ledger.close(record);
+					if (record.stage === stages[i] && !locks.isHeld(record)) ledger.close(record);
 				});
 			}
 		} catch (thrown) {
@@ -202,10 +202,10 @@ export class BlockLoop {
 	}
 
 	#isFinal({ record }: LedgerEntry, head: number): boolean {
-		const { ledger, pool } = this.#deps;
+		const { locks, pool } = this.#deps;
 		if (isLive(record.stage) || record.block === null || record.block + WATCH_BLOCKS > head) return false;
 		// In the pool: it is being admitted anew, and its bytes are needed.
-		return pool.get(record.hash) === undefined && !ledger.isEnding(record.hash);
+		return pool.get(record.hash) === undefined && !locks.isHeld(record);
 	}
 
 	/** Beside the blocks, which need not wait for it. */
@@ -232,9 +232,10 @@ export class BlockLoop {
 
 	/** Writes what changed; `all`: deliveries that nothing else came with too. */
 	async flush(all: boolean): Promise<void> {
-		const { ledger, store, clock, tip } = this.#deps;
+		const { ledger, locks, store, clock, tip } = this.#deps;
 		for (;;) {
-			const changed = ledger.takeChanged(all, PART);
+			// Behind what is being written of a sender and nonce nothing older may be.
+			const changed = ledger.takeChanged(all, PART, (record) => locks.isHeld(record));
 			if (changed.length === 0) return;
 			try {
 				await store.update(changed, laterTime(clock.now(), tip.head()));

@@ -22,9 +22,9 @@ import { type CancelRequest, known, type Submission, type SubmitOutcome } from "
 import { privateTransaction } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 import { endedBy, expiredBefore, refusalOfMore } from "./endings.ts";
+import type { NonceLocks } from "./nonceLocks.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
-import type { Writes } from "./writes.ts";
 
 export interface CancellationsOptions {
 	readonly policy: CancelPolicy;
@@ -35,7 +35,7 @@ export interface CancellationsDependencies {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
 	readonly store: TransactionStore & NonceHolders;
-	readonly writes: Writes;
+	readonly locks: NonceLocks;
 	readonly accounts: Accounts;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<ChainRunner, "run">;
@@ -54,7 +54,7 @@ export class Cancellations implements Canceller {
 	}
 
 	async cancel(request: CancelRequest): Promise<boolean> {
-		const { pool, ledger, store, writes } = this.#deps;
+		const { pool, ledger, store, locks } = this.#deps;
 		const { hash } = request;
 		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
 		const settled = await store.settled(hash).catch(() => null);
@@ -66,37 +66,29 @@ export class Cancellations implements Canceller {
 		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
 		if (transaction === undefined) return settled?.stage === "CANCELLED";
-		await writes.ended(hash);
-		await this.#placeIsWritten(transaction.tx);
-		const entry = pool.get(hash);
-		if (entry?.durable === true) await this.#end(entry, (ended) => store.update(ended, this.#time()));
-		else await writes.ended(hash);
+		await locks.run(transaction.tx, async () => {
+			const entry = pool.get(hash);
+			if (entry !== undefined) await this.#end(entry, (ended) => store.update(ended, this.#time()));
+		});
 		return ledger.get(hash)?.record.stage === "CANCELLED";
 	}
 
 	/**
-	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. Throws where the
-	 * store fails: then nothing is taken back.
+	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called under
+	 * the lock of its nonce. Throws where the store fails: then nothing is taken back.
 	 */
 	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const { pool, accounts, writes, ledger } = this.#deps;
+		const { pool, ledger } = this.#deps;
 		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
-		await this.#placeIsWritten(tx);
+		const freed = await this.#freed(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
 		if (holder !== undefined) {
 			if (holder.transaction.tx.hash === tx.hash) return known(tx.hash);
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
-		if (!(await this.#wasSoft(tx))) return null;
-		const account = await accounts.get(tx.from, clientOf(submission.origin), true).catch(() => null);
-		if (account === null || account.nonce > tx.nonce) return null;
-		const expired = await expiredBefore(tx, this.#deps);
-		// Somebody else may have come in while node and disk were asked.
-		if (pool.at(tx.from, tx.nonce) !== undefined) return this.soft(tx, submission);
-		const write = writes.get(tx.hash);
-		if (write !== undefined) return write;
+		if (freed === null) return null;
 		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
-		return refusalOfMore(tx.from, ledger) ?? this.#endSoftly(tx, submission, expired);
+		return refusalOfMore(tx.from, ledger) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
 	/** Whether it could be in a block as far as it alone goes. */
@@ -105,38 +97,31 @@ export class Cancellations implements Canceller {
 		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
 	}
 
-	/** Resolves when who has the nonce of `tx` in the pool is on disk. */
-	async #placeIsWritten({ from, nonce }: DecodedTransaction): Promise<void> {
-		const { pool, writes } = this.#deps;
-		for (;;) {
-			const holder = pool.at(from, nonce);
-			if (holder === undefined || holder.durable) return;
-			const { hash } = holder.transaction.tx;
-			if (writes.get(hash) === undefined) return;
-			await writes.ended(hash);
-		}
-	}
-
 	/**
 	 * Whether the last transaction with the nonce of `tx` that was submitted with soft cancellations has ended so that the
-	 * nonce is free: cancelled, or expired, when its bytes could bring it back.
+	 * nonce is free: cancelled, or expired, when its bytes could bring it back. With the one that expired; null: it has not.
 	 */
-	async #wasSoft(tx: DecodedTransaction): Promise<boolean> {
-		const { store, ledger, writes } = this.#deps;
+	async #freed(
+		tx: DecodedTransaction,
+		{ origin }: Submission,
+	): Promise<{ readonly expired: TransactionRecord | null } | null> {
+		const { store, ledger, accounts } = this.#deps;
 		const hash = await store.softHolder(tx.from, tx.nonce);
-		if (hash === null || hash === tx.hash) return false;
-		await writes.ended(hash);
+		if (hash === null || hash === tx.hash) return null;
 		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
-		return record?.stage === "CANCELLED" || record?.stage === "EXPIRED";
+		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
+		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
+		if (account === null || account.nonce > tx.nonce) return null;
+		return { expired: await expiredBefore(tx, this.#deps) };
 	}
 
 	/** Ends who has the nonce, or had it and expired, if there is such a one, and takes down that `tx` did it. */
-	#endSoftly(
+	async #endSoftly(
 		tx: DecodedTransaction,
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
-		const { ledger, store, writes, clock } = this.#deps;
+		const { ledger, store, clock } = this.#deps;
 		const transaction = privateTransaction(tx, submission, clock.now());
 		const record = newRecord(transaction);
 		const event = this.#cancelled([]);
@@ -146,57 +131,39 @@ export class Cancellations implements Canceller {
 			await store.insert(transaction, record, ended, this.#time());
 			ledger.receive({ transaction, record });
 		};
-		const written =
-			earlier === null
-				? insert([])
-				: "transaction" in earlier
-					? this.#end(earlier, insert)
-					: ledger.whileEnding([earlier.hash], async () => {
-							await insert(endedBy(event, earlier, ledger));
-							if (earlier.stage === "EXPIRED") ledger.emit(earlier.hash, event);
-						});
-		return writes.track(
-			tx.hash,
-			written.then(() => ({ outcome: "cancels", hash: tx.hash })),
-		);
+		if (earlier !== null && "transaction" in earlier) await this.#end(earlier, insert);
+		else {
+			await insert(endedBy(event, earlier, ledger));
+			if (earlier?.stage === "EXPIRED") ledger.emit(earlier.hash, event);
+		}
+		return { outcome: "cancels", hash: tx.hash };
 	}
 
 	/**
 	 * Out of the pool at once; builders and listeners are told when `write` has it on disk. Where that fails it is pending
 	 * as before.
 	 */
-	#end(entry: PoolEntry, write: (ended: readonly TransactionRecord[]) => Promise<void>): Promise<void> {
-		const { pool, ledger, broadcaster, runner, writes } = this.#deps;
+	async #end(entry: PoolEntry, write: (ended: readonly TransactionRecord[]) => Promise<void>): Promise<void> {
+		const { pool, ledger, broadcaster, runner } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from, nonce } = transaction.tx;
 		const record = ledger.get(hash)?.record ?? null;
 		const isPending = () => record !== null && isLive(record.stage);
 		pool.remove(entry);
 		runner.run(from, "new", false);
-		const ending = ledger.whileEnding([hash], async () => {
-			try {
-				await write(endedBy(this.#cancelled([...entry.sentTo]), record, ledger));
-			} catch (thrown) {
-				// Where its place is taken by now, the next block settles who has it.
-				if (isPending() && pool.insert(entry, nonce, 0)) runner.run(from, "new", true);
-				throw thrown;
-			}
-			// A block may have come meanwhile.
-			if (!isPending()) return;
-			const event = this.#cancelled([...entry.sentTo]);
-			ledger.emit(hash, event);
-			broadcaster.cancel(transaction, event.builders, event.block + 1);
-			const again = pool.get(hash);
-			if (again !== undefined) pool.remove(again);
-		});
-		// Who sends its bytes meanwhile is answered when that is through.
-		writes
-			.track(
-				hash,
-				ending.then(() => known(hash)),
-			)
-			.catch(() => {});
-		return ending;
+		try {
+			await write(endedBy(this.#cancelled([...entry.sentTo]), record, ledger));
+		} catch (thrown) {
+			if (isPending() && pool.insert(entry, nonce, 0)) runner.run(from, "new", true);
+			throw thrown;
+		}
+		// A block may have come meanwhile.
+		if (!isPending()) return;
+		const event = this.#cancelled([...entry.sentTo]);
+		ledger.emit(hash, event);
+		broadcaster.cancel(transaction, event.builders, event.block + 1);
+		const again = pool.get(hash);
+		if (again !== undefined) pool.remove(again);
 	}
 
 	#cancelled(builders: readonly string[]) {

@@ -10,9 +10,9 @@ import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import { isUserEnd, type LifeEvent, type UserEnd } from "./domain/record.ts";
 import { replacedBy } from "./endings.ts";
+import type { NonceLocks } from "./nonceLocks.ts";
 import type { Pool } from "./pool/pool.ts";
 import type { Ledger, LedgerEntry } from "./status/ledger.ts";
-import type { Writes } from "./writes.ts";
 
 /** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
 export const WATCH_BLOCKS = 64;
@@ -26,8 +26,7 @@ const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 export interface ChainChangesDependencies {
 	readonly pool: Pool;
 	readonly ledger: Ledger;
-	/** Submissions and cancels that are being written. */
-	readonly writes: Pick<Writes, "get">;
+	readonly locks: Pick<NonceLocks, "isHeld">;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
@@ -122,14 +121,11 @@ export class ChainChanges {
 	 * whether it had to be seen to.
 	 */
 	heal(entry: LedgerEntry): boolean {
-		const { pool, writes } = this.#deps;
+		const { pool, locks } = this.#deps;
 		const { hash, stage } = entry.record;
 		if (!isLive(stage) || pool.get(hash) !== undefined || this.#awaited.has(hash)) return false;
-		// It is being taken back.
-		if (writes.get(hash) !== undefined) return false;
-		const { from, nonce } = entry.transaction.tx;
-		// Its place is being taken: the write that is under way says so when it is done.
-		if (pool.at(from, nonce)?.durable === false) return false;
+		// It is being cancelled or replaced: what does that says so when it is done.
+		if (locks.isHeld(entry.record)) return false;
 		this.#revive(entry);
 		return true;
 	}

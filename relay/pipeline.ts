@@ -6,7 +6,6 @@ import {
 	type DecodedTransaction,
 	type DecodeReason,
 	decodeTransaction,
-	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/clientIdentity.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
@@ -27,9 +26,9 @@ import { type Rejection, type RejectionCode, rejection } from "./domain/rejectio
 import { known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
 import { type PrivateTransaction, privateTransaction } from "./domain/transaction.ts";
 import { endedBy, expiredBefore, refusalOfMore, replacedBy } from "./endings.ts";
+import type { NonceLocks } from "./nonceLocks.ts";
 import type { Pool, PoolEntry } from "./pool/pool.ts";
 import type { Ledger } from "./status/ledger.ts";
-import type { Writes } from "./writes.ts";
 
 /** Knows which transactions take back another one, and does what they want. */
 export interface SoftCancels {
@@ -49,8 +48,7 @@ export interface PipelineDependencies {
 	readonly onLaterHead: () => void;
 	readonly broadcaster: Broadcaster;
 	readonly runner: Pick<ChainRunner, "run">;
-	/** Submissions whose write is under way: who sends the same bytes again meanwhile waits for the same write. */
-	readonly writes: Writes;
+	readonly locks: NonceLocks;
 	readonly cancellations: SoftCancels;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
@@ -67,8 +65,8 @@ export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | Re
 export class Pipeline implements Submitter {
 	readonly #options: AdmissionOptions;
 	readonly #deps: PipelineDependencies;
-	/** What an entry took the place of, for when its write fails and a later one has its place. */
-	readonly #predecessors = new WeakMap<PoolEntry, PoolEntry>();
+	/** Submissions that are being written, by hash: who sends the same bytes meanwhile waits for the same write. */
+	readonly #writing = new Map<string, Promise<SubmitOutcome>>();
 
 	constructor(options: AdmissionOptions, dependencies: PipelineDependencies) {
 		this.#options = options;
@@ -92,39 +90,38 @@ export class Pipeline implements Submitter {
 	}
 
 	async #submit(submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep, cancellations } = this.#deps;
+		const { clock, onStep } = this.#deps;
 		const begun = clock.monotonic();
 		const decoded = decodeTransaction(submission.raw);
-		const done = clock.monotonic();
-		onStep("decode", (done - begun) / 1000);
+		onStep("decode", (clock.monotonic() - begun) / 1000);
 		if (!decoded.ok) return { outcome: "refused", rejection: undecodable(decoded.reason, decoded.message) };
 		const { tx } = decoded;
+		return this.#writing.get(tx.hash) ?? this.#deps.locks.run(tx, () => this.#admit(tx, submission));
+	}
+
+	/** Runs under the lock of the sender's nonce: only the chain changes what is known of it meanwhile. */
+	async #admit(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
+		const { clock, onStep, cancellations, pool } = this.#deps;
+		const begun = clock.monotonic();
 		const past = await this.#past(tx, submission);
-		if (past !== null && past !== "anew") return past;
+		if (past !== null && past !== "resubmitted") return past;
 		const cancel = await cancellations.soft(tx, submission);
 		if (cancel !== null) return cancel;
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
-		onStep("admission", (clock.monotonic() - done) / 1000);
+		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
-		// What it takes back, or the same bytes, may have come in while the node was asked.
-		const holder = this.#deps.pool.at(tx.from, tx.nonce)?.transaction;
-		if (holder?.softCancellations && isSelfTransfer(tx) && holder.tx.hash !== tx.hash) {
-			return this.#submit(submission);
-		}
-		const twin = this.#deps.writes.get(tx.hash) ?? (this.#deps.pool.get(tx.hash) && known(tx.hash));
-		if (twin !== undefined) return twin;
-		return this.#take(tx, submission, verdict.account, past === "anew");
+		// A reorganisation may have brought it back while the node was asked.
+		if (pool.get(tx.hash) !== undefined) return known(tx.hash);
+		return this.#take(tx, submission, verdict.account, past === "resubmitted");
 	}
 
-	/** What the relay knows of the hash: an answer, `anew` where it had ended and may come back, or null. */
-	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "anew" | null> {
-		const { ledger, store, accounts, writes } = this.#deps;
-		const write = writes.get(tx.hash);
-		if (write !== undefined) return write;
+	/** What the relay knows of the hash: an answer, `resubmitted` where it had ended and may come back, or null. */
+	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
+		const { ledger, store, accounts } = this.#deps;
 		const record = ledger.get(tx.hash)?.record ?? (await store.settled(tx.hash));
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
-		if (!isEndedByUser(record.stage)) return "anew";
+		if (!isEndedByUser(record.stage)) return "resubmitted";
 		// Its user ended it: until its nonce is used, nothing happens. It is never admitted again.
 		const client = clientOf(origin);
 		const account = await accounts.get(tx.from, client, true).catch(() => null);
@@ -134,85 +131,74 @@ export class Pipeline implements Submitter {
 		return { outcome: "refused", rejection: verdict.rejection };
 	}
 
-	/** Into the pool and onto the disk. No other submission can come between the pool's rules and its entry. */
-	#take(
+	/** Puts it into the pool and writes it. Nothing is waited for between the pool's rules and its entry. */
+	async #take(
 		tx: DecodedTransaction,
 		submission: Submission,
 		account: AccountState,
-		anew: boolean,
+		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
 		const { pool, ledger, clock } = this.#deps;
 		// A replacement costs its sender more each time; to submit and take back costs nothing.
 		const isFresh = pool.at(tx.from, tx.nonce) === undefined;
 		const refusal = isFresh ? refusalOfMore(tx.from, ledger) : null;
-		if (refusal !== null) return Promise.resolve(refusal);
+		if (refusal !== null) return refusal;
 		const transaction = privateTransaction(tx, submission, clock.now());
 		const added = pool.add(transaction, account);
-		if (added.outcome === "refused")
-			return Promise.resolve({ outcome: "refused", rejection: added.rejection });
-		const old = added.outcome === "replaced" ? added.old : null;
-		if (old !== null) this.#predecessors.set(added.entry, old);
-		return this.#deps.writes.track(tx.hash, this.#write(added.entry, old, anew));
+		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
+		const write = this.#write(added.entry, added.outcome === "replaced" ? added.old : null, isResubmitted);
+		this.#writing.set(tx.hash, write);
+		try {
+			return await write;
+		} finally {
+			this.#writing.delete(tx.hash);
+		}
 	}
 
-	async #write(entry: PoolEntry, replacedEntry: PoolEntry | null, anew: boolean): Promise<SubmitOutcome> {
+	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<SubmitOutcome> {
 		const { ledger, store, runner, broadcaster, share, clock, tip } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
 		const block = tip.head()?.number ?? 0;
 		const at = transaction.receivedAt;
-		const old = await this.#replaced(replacedEntry);
 		const [record, expired] = await Promise.all([
-			this.#record(transaction, anew),
+			this.#record(transaction, isResubmitted),
 			expiredBefore(transaction.tx, this.#deps),
 		]).catch((thrown: unknown) => {
 			this.#giveBack(entry, old);
 			throw thrown;
 		});
-		if (ledger.isEnding(hash) || !fold(record, { type: "received", at, block })) {
-			// What came back had been mined all the same while this went on.
+		if (!fold(record, { type: "received", at, block })) {
+			// It was mined all the same while this went on.
 			this.#giveBack(entry, old);
 			return known(hash);
 		}
-		const builders = [...(old?.sentTo ?? [])];
-		const replaced = replacedBy(transaction, { at, block, builders });
+		const replaced = replacedBy(transaction, { at, block, builders: [...(old?.sentTo ?? [])] });
 		const oldRecord = old === null ? null : (ledger.get(old.transaction.tx.hash)?.record ?? null);
 		const ended = [...endedBy(replaced, oldRecord, ledger), ...endedBy(replaced, expired, ledger)];
-		await ledger.whileEnding([hash, ...ended.map((one) => one.hash)], async () => {
-			const begun = clock.monotonic();
-			try {
-				await store.insert(transaction, record, ended, laterTime(clock.now(), tip.head()));
-			} catch (thrown) {
-				this.#giveBack(entry, old);
-				throw thrown;
-			}
-			this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
-			ledger.receive({ transaction, record });
-			entry.durable = true;
-			this.#predecessors.delete(entry);
-			const told = { ...replaced, at: clock.now() };
-			if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...told, builders: [] });
-			// It may have been mined while the new one was written: then the new one is dropped in its turn.
-			if (old === null || oldRecord === null || !isLive(oldRecord.stage)) return;
+		const begun = clock.monotonic();
+		try {
+			await store.insert(transaction, record, ended, laterTime(clock.now(), tip.head()));
+		} catch (thrown) {
+			this.#giveBack(entry, old);
+			throw thrown;
+		}
+		this.#deps.onStep("store", (clock.monotonic() - begun) / 1000);
+		ledger.receive({ transaction, record });
+		entry.durable = true;
+		const told = { ...replaced, at: clock.now() };
+		if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...told, builders: [] });
+		// It may have been mined while the new one was written: then the new one is dropped in its turn.
+		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
 			ledger.emit(oldRecord.hash, { ...told, builders: [...old.sentTo] });
 			broadcaster.cancel(old.transaction, [...old.sentTo], block + 1);
-		});
+		}
 		if (policyOf(transaction.path).shared === "always") share(transaction);
 		runner.run(from, "new", true);
 		return { outcome: "accepted", hash };
 	}
 
-	/**
-	 * What an entry really replaces: its predecessor once that is written, since what says that it was replaced must be
-	 * written behind it, or where that write failed, what the predecessor had replaced.
-	 */
-	async #replaced(entry: PoolEntry | null): Promise<PoolEntry | null> {
-		if (entry === null) return null;
-		await this.#deps.writes.ended(entry.transaction.tx.hash);
-		return entry.durable ? entry : this.#replaced(this.#predecessors.get(entry) ?? null);
-	}
-
-	/** The write failed: the place is the old one's again; where a later one has it, that replaces the old one. */
+	/** The write failed: the place is the old one's again. */
 	#giveBack(entry: PoolEntry, old: PoolEntry | null): void {
 		const { pool, ledger, runner } = this.#deps;
 		const { from, nonce } = entry.transaction.tx;
@@ -224,10 +210,10 @@ export class Pipeline implements Submitter {
 	}
 
 	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
-	async #record(transaction: PrivateTransaction, anew: boolean): Promise<TransactionRecord> {
+	async #record(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
 		const { ledger, store } = this.#deps;
 		const { hash } = transaction.tx;
-		const past = ledger.get(hash)?.record ?? (anew ? await store.settled(hash) : null);
+		const past = ledger.get(hash)?.record ?? (isResubmitted ? await store.settled(hash) : null);
 		if (past === null) return newRecord(transaction);
 		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };

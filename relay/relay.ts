@@ -39,6 +39,7 @@ import { bundleBlockView } from "./ingress/bundleView.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { createMarket } from "./market/market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
+import { NonceLocks } from "./nonceLocks.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Pool } from "./pool/pool.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
@@ -51,7 +52,6 @@ import { Ledger } from "./status/ledger.ts";
 import { ConductStore } from "./store/conduct.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { Transactions } from "./store/transactions.ts";
-import { Writes } from "./writes.ts";
 
 /** What a caller may bring of its own. */
 export interface RelayOverrides {
@@ -190,16 +190,16 @@ async function connect(
 		},
 	);
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
-	const writes = new Writes();
+	const locks = new NonceLocks();
 	const cancellations = new Cancellations(
 		{ policy: config.CANCEL_POLICY, rules },
-		{ pool, ledger, store, writes, accounts, broadcaster: fanout, runner, tip, clock },
+		{ pool, ledger, store, locks, accounts, broadcaster: fanout, runner, tip, clock },
 	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS },
 		{
 			onLaterHead: () => heads.lookNow(),
-			...{ pool, ledger, store, writes, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
+			...{ pool, ledger, store, locks, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
 			broadcaster: fanout,
 			share: market.share,
 		},
@@ -219,7 +219,7 @@ async function connect(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
 			pool,
-			...{ ledger, store, writes },
+			...{ ledger, store, locks },
 			accounts,
 			inclusions,
 			broadcaster: fanout,

@@ -20,7 +20,7 @@ const PER_REQUEST_AND_BLOCK: Allowed = [
 		"relay/chainActions.ts",
 		"relay/chainChanges.ts",
 		"relay/endings.ts",
-		"type:relay/writes.ts",
+		"type:relay/nonceLocks.ts",
 	],
 ];
 const PER_BUNDLE: Allowed = [
@@ -40,7 +40,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 		/^relay\/(pipeline|cancellations|endings|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
 		PER_REQUEST_AND_BLOCK,
 	],
-	[/^relay\/(metrics|readiness|writes)\.ts$/, ["relay/domain/", "shared/"]],
+	[/^relay\/(metrics|nonceLocks|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],

@@ -29,8 +29,6 @@ export class Ledger implements EventSink {
 	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
 	/** Expired ones by sender and nonce: at most one of each, since the next one with the nonce ends it. */
 	readonly #expired = new Map<string, TransactionRecord>();
-	/** Hashes whose end is being written: nothing older may be written behind it. */
-	readonly #ending = new Map<string, number>();
 	/** Changed since the last flush in a way that a restart could not find out again. */
 	readonly #changed = new Set<TransactionRecord>();
 	/** Changed by deliveries other than cancels alone: written with the next real change, or at stop. */
@@ -139,34 +137,19 @@ export class Ledger implements EventSink {
 	}
 
 	/**
-	 * Runs `write`, which writes previews of `hashes` and then tells what they foresaw; until that has ended their records
-	 * as they are now are not given out to be written, which would undo it on disk.
+	 * Up to `most` records that have changed and were not taken since, but for those that `isBusy` says of; `all`: those that
+	 * only have new deliveries too.
 	 */
-	async whileEnding<T>(hashes: readonly string[], write: () => Promise<T>): Promise<T> {
-		for (const hash of hashes) this.#ending.set(hash, (this.#ending.get(hash) ?? 0) + 1);
-		try {
-			return await write();
-		} finally {
-			for (const hash of hashes) {
-				const left = (this.#ending.get(hash) ?? 1) - 1;
-				if (left === 0) this.#ending.delete(hash);
-				else this.#ending.set(hash, left);
-			}
-		}
-	}
-
-	/** Whether its end is being written. */
-	isEnding(hash: string): boolean {
-		return this.#ending.has(hash);
-	}
-
-	/** Up to `most` records that have changed and were not taken since; `all`: those that only have new deliveries too. */
-	takeChanged(all: boolean, most: number): TransactionRecord[] {
+	takeChanged(
+		all: boolean,
+		most: number,
+		isBusy: (record: TransactionRecord) => boolean = () => false,
+	): TransactionRecord[] {
 		const taken = new Set<TransactionRecord>();
 		for (const changed of all ? [this.#changed, this.#annotated] : [this.#changed]) {
 			for (const record of changed) {
 				if (taken.size === most) break;
-				if (!this.#ending.has(record.hash)) taken.add(record);
+				if (!isBusy(record)) taken.add(record);
 			}
 		}
 		for (const record of taken) {

@@ -29,14 +29,6 @@ const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "canc
 const known = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "known", hash: tx.hash });
 const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "accepted", hash: tx.hash });
 
-function gate(): { readonly closed: Promise<void>; readonly open: () => void } {
-	let open = () => {};
-	const closed = new Promise<void>((resolve) => {
-		open = resolve;
-	});
-	return { closed, open };
-}
-
 /** Both have ended so, the nonce is free, and of the cancelling one nobody has heard. */
 function assertTakenBack(scene: StagesScene, tx: PrivateTransaction, cancel: PrivateTransaction): void {
 	assert.deepEqual([scene.stage(tx), scene.stage(cancel)], ["CANCELLED", "CANCELLED"]);
@@ -107,32 +99,6 @@ story("while what it takes back is written it waits for that", async (scene) => 
 	await blocks(scene, 2);
 	assert.ok(!scene.builders.take().some((line) => line.includes(" 102 ")), "it was sent again");
 });
-
-for (const [when, onDisk] of [
-	["the node is asked about it", false],
-	["the disk is asked", true],
-] as const) {
-	story(`what it takes back may come in while ${when}: no ordinary replacement`, async (scene) => {
-		const [tx, cancel] = [soft(), toSelf()];
-		const { closed, open } = gate();
-		const { get } = scene.disk;
-		scene.disk.get = async (key) => {
-			const value = await get(key);
-			// Who had the nonce before, which the self-transfer alone asks for.
-			if (onDisk && key.startsWith("n/")) await closed;
-			return value;
-		};
-		if (!onDisk) scene.node.gate = closed;
-		const cancelling = scene.submit(cancel);
-		await scene.clock.advance(0);
-		scene.node.gate = Promise.resolve();
-		assert.deepEqual(await scene.submit(tx), accepted(tx));
-		open();
-		assert.deepEqual(await cancelling, cancels(cancel));
-		await scene.quiet();
-		assertTakenBack(scene, tx, cancel);
-	});
-}
 
 story("ten at once are each answered, and end it once", async (scene) => {
 	const tx = soft();

@@ -82,28 +82,15 @@ for (const [when, wait] of [
 	});
 }
 
-story("a twin that is still looked at does not bring back what was cancelled meanwhile", async (scene) => {
+story("the same bytes twice at once are one transaction, which a cancel behind them ends", async (scene) => {
 	const tx = soft();
-	const get = scene.node.get.bind(scene.node);
-	let asked = 0;
-	let open = () => {};
-	const gate = new Promise<void>((resolve) => {
-		open = resolve;
-	});
-	scene.node.get = async (address) => {
-		asked += 1;
-		if (asked === 2) await gate;
-		return get(address);
-	};
-	const [first, second] = [scene.submit(tx), scene.submit(tx)];
-	assert.equal((await first).outcome, "accepted");
-	await scene.quiet();
+	const [first, second, cancelled] = [scene.submit(tx), scene.submit(tx), cancel(scene, tx)];
+	assert.deepEqual([(await first).outcome, (await second).outcome], ["accepted", "known"]);
+	// It came before there was anything to cancel.
+	assert.equal(await cancelled, false);
 	assert.equal(await cancel(scene, tx), true);
-	scene.builders.take();
-	open();
-	assert.equal((await second).outcome, "known");
 	await scene.quiet();
-	assert.deepEqual([scene.stage(tx), scene.builders.take()], ["CANCELLED", []]);
+	assert.deepEqual([scene.stage(tx), await outcome(scene, tx)], ["CANCELLED", "known"]);
 });
 
 story("what an expired one was is not written behind its coming again", async (scene) => {
@@ -155,32 +142,26 @@ story(
 );
 
 story(
-	"a cancel that fails while another takes the nonce: the later one has it, and builders hear of it",
+	"a cancel that fails while another wants the nonce: it is pending as before, and the other must outbid it",
 	async (scene) => {
 		const tx = soft({ path: "nochecks" });
 		await scene.take(tx);
 		scene.disk.hold = true;
 		const cancelling = cancel(scene, tx).catch((thrown: Error) => thrown.message);
 		await scene.quiet();
-		await scene.clock.advance(1);
-		const later = soft({ value: 1, path: "nochecks" });
-		const submitting = scene.submit(later);
+		const [alike, dearer] = [soft({ value: 1 }), soft(DEAR)];
+		const submitting = [scene.submit(alike), scene.submit(dearer)];
 		await scene.quiet();
 		scene.disk.finish(false, 1);
-		assert.equal(await cancelling, STORE_OUT.message);
 		scene.disk.hold = false;
-		scene.disk.finish(true);
-		assert.equal((await submitting).outcome, "accepted");
-		await scene.quiet();
-		const next = await scene.restart();
-		assert.deepEqual([next.stage(tx), next.pool.get(later.tx.hash)?.durable], ["REPLACED", true]);
-		scene.builders.take();
-		await scene.block();
-		assert.deepEqual([scene.stage(tx), scene.stage(later)], ["REPLACED", "BROADCAST"]);
-		assert.ok(
-			scene.builders.take().some((line) => line.startsWith("cancel 0 ")),
-			"a cancel",
+		assert.equal(await cancelling, STORE_OUT.message);
+		const outcomes = await Promise.all(submitting);
+		assert.deepEqual(
+			outcomes.map((one) => (one.outcome === "refused" ? one.rejection.code : one.outcome)),
+			["UNDERPRICED", "accepted"],
 		);
+		await scene.quiet();
+		assert.deepEqual([scene.stage(tx), scene.stage(dearer)], ["REPLACED", "BROADCAST"]);
 	},
 );
 

@@ -87,7 +87,7 @@ story(
 		await scene.quiet();
 		assert.equal(scene.disk.waiting, 1);
 		scene.disk.finish(true);
-		assert.deepEqual(await Promise.all(both), [accepted(tx), accepted(tx)]);
+		assert.deepEqual(await Promise.all(both), [accepted(tx), known(tx)]);
 		scene.disk.hold = false;
 		await scene.quiet();
 		scene.builders.take();

@@ -12,11 +12,11 @@ import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
+import { NonceLocks } from "../../../relay/nonceLocks.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
 import { Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
 import { Transactions } from "../../../relay/store/transactions.ts";
-import { Writes } from "../../../relay/writes.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
@@ -170,8 +170,8 @@ export class StagesScene {
 		);
 		const { runner } = this;
 		const chain = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
-		const writes = new Writes();
-		const cancelling = { ...shared, store, writes, runner };
+		const locks = new NonceLocks();
+		const cancelling = { ...shared, store, locks, runner };
 		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
 		const { cancellations } = this;
 		this.pipeline = new Pipeline(
@@ -181,13 +181,13 @@ export class StagesScene {
 				onLaterHead: () => {
 					this.laterHeads += 1;
 				},
-				...{ share, store, runner, writes, cancellations },
+				...{ share, store, runner, locks, cancellations },
 				onStep: () => {},
 				onOutcome: () => {},
 			},
 		);
 		const loopDependencies: BlockLoopDependencies = {
-			...{ ...shared, store, writes, runner, inclusions: node, background: this.background, log },
+			...{ ...shared, store, locks, runner, inclusions: node, background: this.background, log },
 			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			onHead: () => {},
 		};
