@@ -8,7 +8,7 @@ export interface QuickBuilder {
 	readonly url: string;
 	/** Requests so far. */
 	readonly requests: number;
-	/** Resolves when a request holds `text`; only requests that end from now on are looked at. Rejects after `ms`. */
+	/** Resolves when a request holds `text`; only requests that end from now on count. Rejects after `ms`. */
 	holding(text: string, ms: number): Promise<void>;
 	/** Requests so far that held `text`, where that was asked for by {@link count}. */
 	count(text: string): () => number;
