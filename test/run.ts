@@ -1,6 +1,6 @@
-// What comes in: nothing, or the paths of test files. What goes out: the report of node:test's run of all
-// test/**/*.test.ts files. Node 20 cannot glob test files, so this file lists them. A process takes over a second to
-// load what most tests need, so files share some; those that measure their process or load the machine have their own.
+// Runs all test/**/*.test.ts files, or those named as arguments, under node:test and reports. Node 20 cannot glob
+// test files. A process takes over a second to load what most tests need, so files share processes; those that
+// measure their process or load the machine have their own.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

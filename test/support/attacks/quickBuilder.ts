@@ -1,5 +1,5 @@
-// A builder that takes whatever it is sent, after as long as a real one takes, and says when a transaction came. It
-// checks no signature and builds no block, so that it is never what a flood waits for.
+// A builder that accepts everything after a real one's delay and says when a transaction came. It checks no signature
+// and builds no block, so that no flood waits for it.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
