@@ -1,5 +1,5 @@
-// The rules that keep the layout as it is, as tables: which file may import which, and what no file may hold. The
-// checker is a pure function of a path and a text, and is shown to fail on made-up files before it reads the real ones.
+// Tests the layout against tables: which file may import which, and what no file may hold. The checker is pure, and
+// must fail on made-up files before it reads the real ones.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

@@ -1,7 +1,6 @@
-// `npm run test:long [-- --seed N]`: nothing or a seed comes in, the tests that take minutes are run, and what they say
-// goes out; the exit code is 1 where one fails. `--path` and `--replay` have a failure again, as its report says; `--only
-// control|boost|attacks` runs one of them, `--minutes N` shortens the last two, `--write` puts what boost's measured into
-// the README.
+// `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks` runs one of them, `--minutes N`
+// shortens the last two, `--write` puts boost's measurements into the README.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,5 @@
-// Boost is attacked as the relay is: what is large does not hold it up or open its breaker, and its journal is shared by
-// client.
+// Tests boost under the relay's attacks: large requests don't hold it up or open its breaker, its journal is shared
+// by client.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Connections and what is left unread on them are shared by client: one address keeps nobody else out, and its readers
-// that do not read cost no memory.
+// Tests that connections and their unread answers are shared by client: one address keeps nobody else out, and
+// readers that do not read cost no memory.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

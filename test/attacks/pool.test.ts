@@ -1,5 +1,5 @@
-// The pool is shared by client: transactions that cannot go into the next block, from an address without a wei, take no
-// room and no work from anybody else.
+// Tests that clients share the pool: transactions that cannot be in the next block, from an address without a wei,
+// take no room or work from others.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,4 +1,4 @@
-// What a request may hold: nothing that is sent in one keeps the event loop busy, and what is large weighs more.
+// Tests the limits of a request: none keeps the event loop busy, and large ones weigh more.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

@@ -1,5 +1,4 @@
-// A process that is measured: a file and its environment come in, its CPU time and memory as the system counts them
-// go out. Linux only, for it reads /proc.
+// Runs a process and measures its CPU time and memory as the system counts them. Linux only, for it reads /proc.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";

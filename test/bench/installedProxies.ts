@@ -1,5 +1,4 @@
-// HAProxy and nginx, where they are installed: the address behind them comes in, processes that pass everything to it go
-// out, one worker each and no rules.
+// Starts HAProxy and nginx, where installed, in front of an address, with one worker each and no rules.
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";

@@ -1,5 +1,4 @@
-// Load: bodies come in, they are POSTed over a fixed number of connections, and what came back is counted. Bounded
-// by the number of bodies; loopback addresses only.
+// POSTs bodies over a fixed number of connections and counts the answers. Loopback addresses only.
 
 import { Client, Pool } from "undici";
 

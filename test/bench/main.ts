@@ -1,5 +1,5 @@
-// `npm run bench`: nothing comes in, the benchmarks' figures go out, a line each. They are ratios of things measured
-// in one run: absolute times say more of the machine than of our own code.
+// `npm run bench`: prints the benchmarks' figures, a line each. They are ratios of things measured in one run:
+// absolute times say more of the machine than of our own code.
 
 import { benchBoost } from "./boost.ts";
 import { benchEngines } from "./engines.ts";

@@ -1,5 +1,5 @@
-// What is measured alone, beside a relay's and boost's own: the same transactions, decoded and kept. Transactions are made
-// here, and the CPU time of a piece of work for each of them, in µs, goes out.
+// The parts that relay and boost share, decoding and storing the same transactions, and their CPU time per
+// transaction in µs.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

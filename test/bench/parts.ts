@@ -1,5 +1,5 @@
-// The parts of a submission, each alone in this process: the CPU time of each part in µs goes out as one line of JSON.
-// Run by the benchmark as a process of its own.
+// Measures each part of a submission alone, and prints their CPU times in µs as one line of JSON. The benchmark runs
+// it as a process of its own.
 
 import { Pool } from "undici";
 import { createBodySigner, createKey } from "../../shared/ethereum/flashbotsSignature.ts";

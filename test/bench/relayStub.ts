@@ -1,5 +1,5 @@
-// A relay that does nothing: what comes in is JSON-RPC, what goes out is the right answer at the lowest cost. Its own time
-// is not measured. It prints its port.
+// A relay that does nothing but give right JSON-RPC answers at the lowest cost. Its own time is not measured. It
+// prints its port.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

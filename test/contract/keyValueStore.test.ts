@@ -1,5 +1,5 @@
-// What every engine of the key-value port must do: all or nothing, durable when it says so, in order, alone in its
-// place, and no worse for a full disk. Engines are rows; servers, and processes that are killed, are real ones.
+// Tests what every engine of the key-value port must do: write all or nothing, durably when it says so, in order,
+// alone in its place, and survive a full disk. Servers and killed processes are real.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";

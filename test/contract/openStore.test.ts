@@ -1,5 +1,5 @@
-// A process's store at its start, on a real PostgreSQL: which waits there are and how they end, what is refused and in which
-// words, and TLS as hosts have it, with a certificate that nobody has signed.
+// Tests opening a process's store on a real PostgreSQL: which waits there are and how they end, what is refused with
+// which message, and TLS as hosts have it, with a self-signed certificate.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Contract of the engines that run chains, on a real node: a sender's transactions come in, each must find what those
-// before it left behind: balances to the wei, storage, code, nonces.
+// Tests the contract of the engines that run chains, on a real node: each transaction finds the balances (to the
+// wei), storage, code and nonces that those before it left.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

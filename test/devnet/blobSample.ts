@@ -1,5 +1,5 @@
-// What comes in: a wallet. What goes out: its signed blob transaction in network form (EIP-4844), with either kind
-// of sidecar. The blobs are all zeros, whose commitment and proofs are the point at infinity: no KZG is needed.
+// Makes signed blob transactions in network form (EIP-4844), with either kind of sidecar. The blobs are all zeros,
+// whose commitment and proofs are the point at infinity: no KZG is needed.
 
 import { concat, encodeRlp, getBytes, sha256, Transaction, toBeHex, type Wallet } from "ethers";
 import type { Sample } from "./devnetFixture.ts";

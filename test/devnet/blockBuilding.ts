@@ -1,5 +1,5 @@
-// What comes in: the orders that are live for a block, and a trial chain. What goes out: the block's transactions in
-// their order, refunds among them, and why the other orders stay out. The watched chain is not touched.
+// Chooses a block's transactions and refunds from the live orders, by trials, and says why the other orders are left
+// out. The watched chain is not touched.
 
 import type { Order } from "./orderBook.ts";
 import { candidateOf, type Entry, type Failure, measure, verdictOf } from "./orderMeasuring.ts";
@@ -94,7 +94,7 @@ const MAX_CHANCES = 12;
 /** No transaction uses less gas. */
 const LEAST_GAS = 21_000n;
 
-/** Puts a block together; every order in it went through in a trial of the very block that comes out. */
+/** Puts a block together; every order in it went through in a trial of the very block that is returned. */
 export async function chooseBlock(options: ChoosingOptions): Promise<ChosenBlock> {
 	const chooser = new BlockChooser(options);
 	return chooser.choose();

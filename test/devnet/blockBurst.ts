@@ -1,5 +1,5 @@
-// What comes in: what the next block shall hold. What goes out: that block, mined on the watched chain in one
-// burst, and the pool as it was before, without what is ours. It chooses nothing.
+// Mines a chosen block on the watched chain in one burst, and restores the pool as it was, without our own
+// transactions. It chooses nothing.
 
 import { type ChainHead, type MinedBlock, readHead, readLatestBlock } from "./chainHead.ts";
 import type { ChainRpc } from "./chainRpc.ts";

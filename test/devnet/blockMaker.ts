@@ -1,5 +1,5 @@
-// What comes in: the order book and the chain. What goes out: the chain's next block, chosen on the trial chain and
-// mined in one burst. It neither speaks to clients nor knows when a block is due.
+// Makes the chain's next block: chosen from the order book on the trial chain, mined in one burst. It neither speaks
+// to clients nor knows when a block is due.
 
 import type { Wallet } from "ethers";
 import type { Clock } from "../../shared/clock.ts";

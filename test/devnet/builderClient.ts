@@ -1,5 +1,5 @@
-// What comes in: JSON-RPC calls and a key. What goes out: the builder's answers to requests signed as relays sign
-// them, by ethers. It is what the dev builder's own tests speak with; the relay has a client of its own.
+// Sends JSON-RPC calls to a builder, signed by ethers as relays sign them. For the dev builder's own tests; the relay
+// has a client of its own.
 
 import { id, type Wallet } from "ethers";
 import { request } from "undici";

@@ -1,5 +1,4 @@
-// What comes in: which faults shall be on. What goes out: how the next HTTP request is treated. It answers nothing
-// itself: builderServer.ts acts on what is said here.
+// Decides which fault, if any, the next HTTP request meets. builderServer.ts acts on it.
 
 /**
  * Faults that can be switched on. Several at once: of down, hang, httpError, nonsense, reject, odd the first counts,

@@ -1,5 +1,5 @@
-// What comes in: HTTP requests below /dev of a dev builder. What goes out: its state and record as JSON, or that
-// something was switched. For tests and people in another process; it holds nothing itself.
+// Serves /dev of a dev builder: its state, record and switches as JSON, for tests and people in another process. It
+// holds nothing itself.
 
 import type { Faults } from "./builderFaults.ts";
 import type { DevBuilder } from "./devBuilder.ts";

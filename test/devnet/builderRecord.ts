@@ -1,5 +1,5 @@
-// What comes in: every JSON-RPC call a dev builder received and what it was answered. What goes out: the record of
-// them, to be searched and waited for. It is bounded, and never looks into a call.
+// Records every JSON-RPC call that a dev builder received, with its answer, for tests to search and wait for. It is
+// bounded, and never looks into a call.
 
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 

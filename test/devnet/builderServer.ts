@@ -1,5 +1,5 @@
-// What comes in: HTTP requests, as relays send them to builders. What goes out: JSON-RPC answers, or the fault that
-// is switched on. Calls are answered by a function that is given; of blocks and orders nothing is known here.
+// The HTTP server of a builder: passes JSON-RPC calls to a function that is given, or plays the fault that is
+// switched on. It knows nothing of blocks and orders.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,4 @@
-// What comes in: signed raw transactions as hex. What goes out: what a builder has to know of them, decoded by
-// ethers (not by the relay's decoder). It checks no state.
+// Decodes raw transactions for a builder, by ethers instead of the relay's decoder. It checks no state.
 
 import { getBytes, Transaction } from "ethers";
 import { LRUCache } from "lru-cache";

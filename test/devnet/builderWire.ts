@@ -1,5 +1,5 @@
-// What comes in: one JSON-RPC call as builders take it, with its signer. What goes out: the answer builders give,
-// after the order book was told. It decides nothing about blocks and knows no HTTP.
+// Answers one JSON-RPC call as builders do, and updates the order book. It decides nothing about blocks and knows no
+// HTTP.
 
 import { isHexString } from "ethers";
 import {

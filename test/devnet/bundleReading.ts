@@ -1,5 +1,5 @@
-// What comes in: the params of eth_sendBundle and mev_sendBundle as they were sent. What goes out: an order, or
-// what is wrong with them. It is as strict as the builders are, so that a relay's mistake is seen here.
+// Reads the params of eth_sendBundle and mev_sendBundle into an order, or says what is wrong. It is as strict as real
+// builders, so that a relay's mistake is seen here.
 
 import { concat, getAddress, isAddress, isHexString, keccak256 } from "ethers";
 import type { DecodedTransaction, TransactionDecoder } from "./builderTransactions.ts";

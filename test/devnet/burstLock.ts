@@ -1,5 +1,4 @@
-// What comes in: work that is a burst, and work that must see none. What goes out: the one or the other, never both
-// at once. It knows nothing of what a burst does.
+// Keeps a burst and work that must not see one apart. It knows nothing of what a burst does.
 
 /** Keeps bursts and those who must not see one apart; of each kind one at a time, in the order they came. */
 export class BurstLock {

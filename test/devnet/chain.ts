@@ -1,5 +1,5 @@
-// `node --import tsx test/devnet/chain.ts`: the dev chain and its builder alone, for relays that others start (compose.yaml).
-// What comes in is the length of a slot and ports, what goes out is what a relay must be told of both. It starts no relay.
+// `node --import tsx test/devnet/chain.ts`: runs the dev chain and its builder alone, for relays that others start
+// (compose.yaml), and prints the settings for them. It starts no relay.
 
 import { type DevSystem, startDevSystem } from "./devSystem.ts";
 

@@ -1,5 +1,4 @@
-// What comes in: a node. What goes out: its head, and what its next block will be, as bigints and numbers. It
-// changes nothing there.
+// Reads the head of a chain, and the terms of its next block, as numbers and bigints.
 
 import type { ChainRpc } from "./chainRpc.ts";
 

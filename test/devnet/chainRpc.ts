@@ -1,5 +1,5 @@
-// What comes in: calls for an anvil. What goes out: their results, or the node's refusal. A client of the dev
-// network's own; it shares nothing with the relay's, retries nothing and knows no method.
+// The dev network's JSON-RPC client for anvil. It shares nothing with the relay's, retries nothing and knows no
+// method.
 
 import { Pool } from "undici";
 import { systemClock, withDeadline } from "../../shared/clock.ts";

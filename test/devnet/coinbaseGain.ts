@@ -1,5 +1,5 @@
-// What comes in: a block's call traces (trace_block). What goes out: the wei each transaction moved to one address
-// by calls, creations and self-destructs. Priority fees are no calls: they are not in it.
+// Sums, from a block's traces (trace_block), the wei that each transaction moved to one address by calls, creations
+// and self-destructs. Priority fees are no calls: they are not in it.
 
 /** One trace, as parity's format has it. */
 export interface BlockTrace {

@@ -1,5 +1,5 @@
-// What comes in: the Solidity sources beside this file. What goes out: each contract's creation code and interface.
-// It deploys nothing and keeps nothing: compiling all of them takes about a second.
+// Compiles the Solidity sources beside this file to creation code and interfaces. Nothing is cached: compiling all of
+// them takes about a second.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,5 @@
-// What comes in: a dev system. What goes out: the demo's relay, its fallback and boost in front of both, each a process of
-// its own, and a way to have the relay back after it was killed.
+// Starts the demo's relay, its fallback, and boost in front of both, each as a process, and restarts the relay after
+// it was killed.
 
 import { hexlify, randomBytes } from "ethers";
 import { AlreadyStopping, type Stops } from "./demo/stops.ts";

@@ -1,6 +1,6 @@
-// A small market on a dev chain: what comes in are the chain's address and three of its accounts, what goes out are two
-// pools of the same tokens at the same price, a searcher's contract with capital, and a user with WETH to swap. By
-// itself, `node --import tsx test/devnet/deployMarket.ts`, it prints what a searcher is started with.
+// Deploys a small market on a dev chain: two pools of the same tokens at the same price, a searcher's contract with
+// capital, and a user with WETH to swap. By itself, `node --import tsx test/devnet/deployMarket.ts`, it prints a
+// searcher's settings.
 
 import { fileURLToPath } from "node:url";
 import { AbiCoder, concat, getCreateAddress, type Interface, keccak256, Wallet } from "ethers";

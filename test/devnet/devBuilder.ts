@@ -1,5 +1,5 @@
-// What comes in: the builders' JSON-RPC over HTTP. What goes out: the dev chain's blocks, really built, and a record
-// of all that was received. It shares no code with the relay's path: it would share its mistakes.
+// A builder for the dev chain: takes the builders' JSON-RPC, really builds the blocks, and records all it received.
+// It shares no code with the relay's path: it would share its mistakes.
 
 import { id, Wallet } from "ethers";
 import { type Clock, systemClock } from "../../shared/clock.ts";

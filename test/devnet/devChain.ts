@@ -1,5 +1,5 @@
-// What comes in: a few options. What goes out: an anvil chain of its own, on loopback, that mines nothing by
-// itself, with its funded accounts. It builds no blocks: the dev builder (or a test, by rpc) does.
+// Starts an anvil chain on loopback with funded accounts, which mines nothing by itself: the dev builder (or a test,
+// by rpc) builds its blocks.
 
 import { HDNodeWallet, Mnemonic, Wallet } from "ethers";
 import { startAnvil } from "./anvilProcess.ts";

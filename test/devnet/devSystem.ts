@@ -1,5 +1,5 @@
-// What comes in: ports and the length of a slot. What goes out: a dev chain, a dev builder on it, and what relay and boost
-// must be told of both; and each of these as a child process. It knows no transaction.
+// Starts a dev chain with a dev builder, gives the settings for a relay and boost on it, and runs these as child
+// processes. It knows no transaction.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// What comes in: options of a chain and a builder. What goes out: both, running, with signed sample transactions and
-// tiny contracts to send them to. For tests of the dev network and on it; nothing of the relay is in it.
+// Starts a chain and a builder with signed sample transactions and tiny contracts. For tests of the dev network and
+// on it; nothing of the relay is in it.
 
 import { id, keccak256, Wallet } from "ethers";
 import type { BuiltBlock } from "./blockMaker.ts";

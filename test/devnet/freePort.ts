@@ -1,4 +1,4 @@
-// What comes in: nothing. What goes out: a port that nobody has, for a server that must come back to it.
+// Finds a free port, for a server that must come back to it after a restart.
 
 import { createServer } from "node:net";
 

@@ -1,4 +1,4 @@
-// What comes in: a node. What goes out: the same node, ready to check blobs without a delay. It changes no state.
+// Prepares a node to check blobs without a delay. It changes no state.
 
 import { concat, sha256, ZeroHash } from "ethers";
 import type { ChainRpc } from "./chainRpc.ts";

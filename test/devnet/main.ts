@@ -1,6 +1,6 @@
-// `npm start`: the whole system on this machine. What comes in is the environment, what goes out are a dev chain, a dev
-// builder that builds its blocks for real, a relay, a second one as the fallback, and boost in front of both, each a
-// process of its own; with ETH_RPC_URL set, relay and boost alone against that node.
+// `npm start`: runs the whole system on this machine: a dev chain, a dev builder that really builds its blocks, a
+// relay, a second one as the fallback, and boost in front of both, each a process of its own. With ETH_RPC_URL set:
+// relay and boost alone, against that node.
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";

@@ -1,5 +1,5 @@
-// What comes in: bundles, private transactions and cancels, already read and with their signer. What goes out: the
-// orders that are live for a block. It neither reads the wire nor tries anything on a chain.
+// Keeps the bundles, private transactions and cancels that a builder received, and lists the orders live for a block.
+// It neither reads the wire nor tries anything on a chain.
 
 import type { DecodedTransaction } from "./builderTransactions.ts";
 

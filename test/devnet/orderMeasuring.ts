@@ -1,5 +1,5 @@
-// What comes in: orders that may go into a block, and a way to try blocks. What goes out: for each of them what it
-// pays, or why it cannot go in at all. It does not choose among them: blockBuilding.ts does.
+// Measures by trial blocks what each order pays, or why it cannot be in a block at all. It does not choose among
+// them: blockBuilding.ts does.
 
 import type { Order } from "./orderBook.ts";
 import { type Candidate, type Placed, schedule, type Unplaced } from "./orderSchedule.ts";

@@ -1,5 +1,5 @@
-// What comes in: orders with what they pay, and the chain's nonces. What goes out: a sequence in which every nonce
-// fits, the best paying first, and why the others are not in it. It tries nothing: all of this is arithmetic.
+// Orders a block by what orders pay, so that every nonce fits, and says why the others are left out. Pure arithmetic:
+// it tries nothing.
 
 import type { Order, OrderTransaction } from "./orderBook.ts";
 

@@ -1,5 +1,4 @@
-// What comes in: raw transactions in an order. What goes out: an anvil's pool that will mine them in just that
-// order, or word that it cannot. It mines nothing.
+// Fills an anvil's pool so that it will mine transactions in exactly the given order, or fails. It mines nothing.
 
 import type { ChainRpc } from "./chainRpc.ts";
 

@@ -1,5 +1,4 @@
-// A relay or boost as a child process whose log is read instead of shown: settings go in, its address comes out, or what
-// it warned of.
+// Runs a relay or boost as a child process, and reads its address and warnings from its log.
 
 import type { ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";

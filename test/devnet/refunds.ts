@@ -1,5 +1,5 @@
-// What comes in: what orders of a block bring, and what they want refunded. What goes out: the transfers from the
-// coinbase's key, signed. It decides nothing about orders, and sends nothing.
+// Plans a block's refunds and signs them as transfers from the coinbase's key. It decides nothing about orders, and
+// sends nothing.
 
 import { keccak256, type Wallet } from "ethers";
 import type { OrderRefund } from "./orderBook.ts";

@@ -1,5 +1,4 @@
-// What comes in: the length of a slot and what is due in each. What goes out: calls of it at the slots' boundaries,
-// never two at once. A slot that is missed, because the one before took longer, is left out.
+// Calls the work of each slot at its boundary, never two at once. A slot is skipped when the one before took longer.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 

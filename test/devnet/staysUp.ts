@@ -1,5 +1,4 @@
-// What comes in: a promise. What goes out: the same, while the process is kept up until it is settled: neither the
-// clock's timers nor idle connections do that.
+// Keeps the process alive until a promise settles: neither the clock's timers nor idle connections do that.
 
 /** `work`, for whose end the process waits. */
 export async function staysUp<T>(work: Promise<T>): Promise<T> {

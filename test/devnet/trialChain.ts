@@ -1,5 +1,5 @@
-// What comes in: a head of the dev chain, and transactions in an order. What goes out: how a block of them on that
-// head comes out, mined for real on a second anvil, which forks the first. The watched chain is only read.
+// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head. The watched chain is
+// only read.
 
 import { type AnvilProcess, startAnvil } from "./anvilProcess.ts";
 import { type ChainHead, quantity, readLatestBlock } from "./chainHead.ts";

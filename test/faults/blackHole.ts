@@ -1,6 +1,5 @@
-// A port on which connections are never made: a port comes in, a listener that accepts nothing and whose queue is full
-// goes out, as if packets were dropped on the way. It lives in a thread of its own that sleeps on a lock: in this one,
-// node would accept.
+// A port that never completes a connection, as if packets were dropped: a listener with a full queue that accepts
+// nothing. It runs in a thread that sleeps on a lock, because in this one node would accept.
 
 import { connect, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";

@@ -1,5 +1,5 @@
-// Boost in this process for the tests: settings come in, a running one goes out, with what its /status says. Its times
-// are the product's own divided, so that many cells fit into seconds.
+// Runs boost in the test's process and reads its /status. Its times are the product's divided, so that many cells fit
+// into seconds.
 
 import { request } from "undici";
 import { readBoostConfig } from "../../boost-proxy/config.ts";

@@ -1,5 +1,5 @@
-// One cell of the fault matrix: a fault comes in, the cell is run through it under traffic, and what was measured goes
-// out with everything that was not as it must be. The order of events is here; what must hold is invariants.ts's.
+// Runs one cell of the fault matrix: a fault under traffic, with its measurements and violations as the result. Only
+// the order of events is decided here; invariants.ts says what must hold.
 
 import { systemClock } from "../../shared/clock.ts";
 import { until } from "../support/until.ts";

@@ -1,6 +1,5 @@
-// How many cells run side by side, and whether the machine let them: who wants to run comes in and goes on when there is
-// room, what came of it goes out. On a busy machine a verdict that depends on time is about the machine (probes that are
-// answered late, clients that time out), so such a cell is had again.
+// Limits how many cells run side by side. On a busy machine a verdict that depends on time is about the machine (late
+// probe answers, clients that time out), so such a cell is run again.
 
 import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { until } from "../support/until.ts";

@@ -1,5 +1,5 @@
-// The rows of the fault matrix: what is broken and how it is mended, and what is expected of the breaker meanwhile. They
-// act on the parts of a cell and wait for nothing.
+// The rows of the fault matrix: how each fault is made and mended, and what the breaker should do meanwhile. They act
+// on the parts of a cell and wait for nothing.
 
 import type { CellParts, CellSettings } from "./cellParts.ts";
 import type { WireFault } from "./wireFaults.ts";

@@ -1,6 +1,5 @@
-// A man in the middle between two real parts: HTTP comes in on its port and goes on to a real server, and at any time
-// it can have one of the faults that networks and servers have. It keeps a record of what came; a well wire changes
-// nothing.
+// A proxy between two real parts that can be given the faults of networks and servers at any time. It records the
+// requests; without a fault it changes nothing.
 
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";

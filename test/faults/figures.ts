@@ -1,5 +1,4 @@
-// What a cell of the fault matrix measured, and the table of it: the story of a cell comes in, numbers and Markdown go
-// out. It asserts nothing.
+// Works out the figures of a fault matrix cell and formats them as the Markdown table. It asserts nothing.
 
 import type { CellStory, Outage } from "./cell.ts";
 import type { Sent } from "./traffic.ts";

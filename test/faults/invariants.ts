@@ -1,5 +1,5 @@
-// What must hold for every cell of the fault matrix: its story comes in, what does not hold goes out in words. It waits
-// for what was acknowledged to be mined, and asks the real parts: the chain, the builder, the fallback's wire.
+// Checks what must hold for every cell of the fault matrix and describes each violation. It waits until what was
+// acknowledged is mined, and asks the real parts: the chain, the builder, the fallback's wire.
 
 import { until } from "../support/until.ts";
 import { statusOf, statusWhen } from "./boostHere.ts";

@@ -1,5 +1,5 @@
-// A relay or a boost as a process that is killed and comes back on the same port and folder: how it is started comes in,
-// a handle that survives its deaths goes out.
+// Runs a relay or a boost as a process that can be killed and restarted on the same port and folder, behind one
+// handle.
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";

@@ -1,6 +1,6 @@
-// Every fault once, side by side, under steady traffic of real transactions on both paths: nothing that was acknowledged
-// is lost, nothing is public, and clients see no error but verdicts. What was measured is printed. Then counts that do
-// not depend on time: how many requests a fault may cost.
+// Tests every fault once, side by side, under steady traffic on both paths: nothing acknowledged is lost, nothing
+// becomes public, and clients see no errors but verdicts. Prints the measurements, then tests counts that do not
+// depend on time: how many requests a fault may cost.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

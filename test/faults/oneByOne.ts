@@ -1,4 +1,4 @@
-// Single transactions for tests that count: a boost's URL comes in, how it answered one goes out.
+// Submits single transactions through boost, for tests that count.
 
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import { rawTransaction, type TestAccount } from "../support/txFactory.ts";

@@ -1,5 +1,5 @@
-// A builder that costs little: what it is sent is put into the next block as it is, in one burst. It tries nothing and
-// judges nothing, so that the machine is left to what is measured; the dev builder is the real one.
+// A cheap builder: mines what it is sent as it is, in one burst, without trials, so that the machine is left to what
+// is measured. The dev builder is the real one.
 
 import type { DevChain } from "../devnet/devChain.ts";
 import { startPlainBuilder } from "../support/plainBuilder.ts";

@@ -1,5 +1,5 @@
-// Steady traffic of real signed transactions, as wallets make it: accounts come in, and what became of every
-// transaction goes out. Now and then one is sent that must be refused. It judges nothing: invariants.ts does.
+// Sends steady traffic of real signed transactions, as wallets do, with now and then one that must be refused, and
+// records what became of each. It judges nothing: invariants.ts does.
 
 import { type Dispatcher, Pool, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";

@@ -1,5 +1,4 @@
-// The faults that a wire can have, as values, and what each of them does to one request: a request and the way to the
-// real server come in, bytes or their absence go out. It listens on nothing: faultyWire.ts does.
+// The faults that a wire can have, and what each does to one request. It does not listen: faultyWire.ts does.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pause, systemClock } from "../../shared/clock.ts";
@@ -17,13 +16,13 @@ export type WireFault =
 	| { readonly kind: "resetOnAccept" }
 	/** The request is read and the connection is ended in one direction, unanswered. */
 	| { readonly kind: "halfClose" }
-	/** The real server gets it; half of its answer goes out, then a reset. */
+	/** The real server gets it; half of its answer is sent, then a reset. */
 	| { readonly kind: "resetMidway" }
 	/** One byte of a head every `everyMs`; the real server gets nothing. */
 	| { readonly kind: "headerDrip"; readonly everyMs: number }
-	/** The real server gets it; its answer goes out byte by byte. */
+	/** The real server gets it; its answer is sent byte by byte. */
 	| { readonly kind: "bodyDrip"; readonly everyMs: number }
-	/** The real server gets it; a whole HTTP answer with half of the JSON goes out. */
+	/** The real server gets it; a whole HTTP answer with half of the JSON is sent. */
 	| { readonly kind: "truncated" }
 	/** A page of somebody else's, with 200. */
 	| { readonly kind: "html" }

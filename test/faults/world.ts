@@ -1,5 +1,5 @@
-// What all cells of the fault matrix share: a real chain, a real builder whose blocks come by themselves, and a second
-// relay that is everybody's fallback. Accounts with money go out; the node's public mempool is looked at all the time.
+// What all cells of the fault matrix share: a real chain with funded accounts, a builder that builds blocks by
+// itself, a second relay as the fallback, and a constant watch on the node's public mempool.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +52,7 @@ export interface World {
 	readonly blocks: number;
 	/** Hashes of what is in a block. */
 	readonly mined: ReadonlySet<string>;
-	/** Hashes that were in the node's pool when no block was being built. It is looked at before each block at least. */
+	/** Hashes that were in the node's pool when no block was being built. It is read before each block at least. */
 	readonly publicHashes: ReadonlySet<string>;
 	/** What builders were told may revert: hashes of bundles' transactions, and others as raw bytes (0x hex). */
 	readonly mayRevert: ReadonlySet<string>;

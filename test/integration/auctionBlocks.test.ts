@@ -1,5 +1,5 @@
-// For which blocks and to which builders bids go: the next block, blocks ahead and ranges of them, with the errors at
-// their edges; what each kind of builder is sent, to the letter, and who is sent nothing.
+// Tests for which blocks and to which builders bids are sent: the next block, later ones and ranges, with the errors
+// at their edges, and exactly what each kind of builder gets.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

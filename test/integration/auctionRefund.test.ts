@@ -1,5 +1,5 @@
-// The user's refund, to the wei: what the block holds, what accounts have more, what the events tell and what the status
-// says; for builders that keep the cost of paying, that pay nothing, over reorganisations and restarts.
+// Tests the user's refund, to the wei: blocks, balances, events and status, for builders that keep the cost of paying
+// or pay nothing, over reorganisations and restarts.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

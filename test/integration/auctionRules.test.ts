@@ -1,5 +1,5 @@
-// The rules of the auction, as the builder's record, the blocks and the bidders' own statuses show them: which bid is
-// out, what takes its place, who wins of equals, and who keeps a nonce that two targets' best bids share.
+// Tests the rules of the auction by the builder's record, the blocks and the bidders' statuses: which bid is sent,
+// what replaces it, who wins a tie, and who keeps a nonce that two targets' best bids share.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

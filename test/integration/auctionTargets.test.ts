@@ -1,5 +1,5 @@
-// Bids and the fate of their targets: replaced, cancelled, held, behind the sender's own other transactions, or out for
-// more than one block. What is looked at is what builders are told, what bidders are told, and what the block holds.
+// Tests bids whose target is replaced, cancelled, held, behind the sender's other transactions, or pending for more
+// than one block: what builders and bidders are told, and what the block holds.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Bad transactions against a running relay: broken bytes, and whole ones that are not for this chain or account. Each
-// row gets its exact answer, what is just within a rule is taken, and the relay is well behind them all.
+// Tests bad transactions against a running relay: broken bytes, and whole ones that are not for this chain or
+// account. Each gets its exact answer, what is just within a rule is accepted, and the relay is well afterwards.
 
 import { after, before, test } from "node:test";
 import { testCallRows } from "./badInput/rows.ts";

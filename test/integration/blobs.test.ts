@@ -1,5 +1,5 @@
-// Transactions of every type, the whole path: what comes in are types 0 to 4, creations and blobs with both kinds of
-// sidecar, what is looked at is what builders get, byte by byte, what is mined, and what clients are shown.
+// Tests the whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
+// what is mined, and what clients are shown.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// What a third party is told and given: its requests are looked at byte by byte. Body and content type go there, and
-// nothing of who asks; what it may not have does not go there at all.
+// Tests what the fallback, a third party, is sent, byte by byte: body and content type, nothing about the client, and
+// nothing at all that it may not have.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";

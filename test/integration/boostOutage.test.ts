@@ -1,5 +1,5 @@
-// Boost while its relay is out, as clients see it: what is served by whom, what is refused how, and that what they are
-// told of accounts and transactions goes on as if nothing had happened, through the outage and after it.
+// Tests boost while its relay is down, as clients see it: what is served by whom, how the rest is refused, and that
+// what they read of accounts and transactions stays continuous through the outage and after it.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";

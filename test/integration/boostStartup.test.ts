@@ -1,4 +1,4 @@
-// Boost's start: what is refused and by which words, what is only warned of, and that no secret is printed.
+// Tests boost's start: what is refused with which message, what is only warned of, that no secret leaks.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

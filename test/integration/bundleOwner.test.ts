@@ -1,5 +1,5 @@
-// Whose bundle it is, against a running relay: a uuid, a cancel and a status are of the client that sent the bundle,
-// known by its signature or its network address, and of nobody else.
+// Tests whose bundle it is, on a running relay: a uuid, a cancel and a status belong to the client that sent the
+// bundle, known by signature or network address, and to nobody else.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// eth_callMany on a real node, case by case: what a generator does not come upon, or the chain's own pool can't put
-// into one block. What must come out is said here, or read from the block that was really mined.
+// Tests eth_callMany on a real node in cases that the generator does not reach, or the chain's own pool can't put
+// into one block. Expected results are written here, or read from the block that was mined.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";

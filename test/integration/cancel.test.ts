@@ -1,5 +1,5 @@
-// Cancels by hash on a whole relay: what is cancelled on each path and at each stage is gone from pool, builders and
-// chain at once, its nonce is free, its links wait, and what is final or unknown is refused.
+// Tests cancels by hash on each path and at each stage: the transaction leaves pool and builders and is never mined,
+// its nonce is free, its links wait, and what is final or unknown is refused.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

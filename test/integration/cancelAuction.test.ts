@@ -1,5 +1,5 @@
-// Cancels of what searchers bid on: the target is gone from feed and auction at once, its bids end, the backrun behind
-// it is withdrawn from builders too, and who asks after it learns no more than of a hash that nobody has seen.
+// Tests cancels of what searchers bid on: the target leaves feed and auction at once, its bids end, builders are told
+// to forget the backrun too, and a cancelled hash looks like one that nobody has seen.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

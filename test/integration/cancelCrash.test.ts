@@ -1,5 +1,5 @@
-// SIGKILL around cancels: what was answered `true` stays cancelled, its bytes never go out again, and builders that may
-// have it still are told again at the next start. The relay is a real process.
+// Tests SIGKILL around cancels: what was answered `true` stays cancelled and is never sent again, and builders that
+// may still have it are told again after the restart. The relay is a real process.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Cancels at the same time as something else: the submission's own write, a replacement, a block, other cancels, a slow
-// builder. Who comes first is chance; what is answered, what the relay says behind it and what the chain holds agree.
+// Tests cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder.
+// Who wins is chance; answers, the relay's pages and the chain must agree.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

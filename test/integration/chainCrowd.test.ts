@@ -1,6 +1,6 @@
-// Fifty accounts with chains of twenty nonces each, at once: what comes in are their thousand transactions in random
-// order, on random paths, by HTTP, in batches and over websockets; what is looked at is that all of them are mined in
-// order, in the fewest blocks that the gas limit allows, and what the pending nonces are at any time on the way.
+// Tests fifty accounts with chains of twenty nonces each, sent at once in random order, on random paths, by HTTP, in
+// batches and over websockets: all are mined in order, in the fewest blocks that the gas limit allows, with the right
+// pending nonces throughout.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";

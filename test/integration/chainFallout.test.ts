@@ -1,6 +1,5 @@
-// Links that fall out of a chain of nonces: what comes in is a chain that is out, one of whose links is cancelled,
-// expires, is replaced, fails or is overtaken; what is looked at is that the rest waits, unsent and without growing
-// older, says why, and goes on when the gap closes, whatever closes it.
+// Tests a chain of nonces one of whose links is cancelled, expires, is replaced, fails or is overtaken: the rest
+// waits, unsent and without ageing, says why, and goes on when the gap closes, whatever closes it.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

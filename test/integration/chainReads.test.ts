@@ -1,5 +1,5 @@
-// Every read that clients are served, through the relay's node stage and beside it: what the node says is what comes
-// out, results and errors alike.
+// Tests every read served to clients, through the relay's node stage and beside it: results and errors are the
+// node's.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,4 @@
-// The relay's refusals as the clients raise them: wallets show their users what these typed errors say, so each of
-// them must come out of the relay's words.
+// Tests that the relay's refusals become each client library's typed errors, which wallets show to their users.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Searchers' clients as they are, but for the URL and the name of the subscription: each hears of a pending transaction,
-// signs a backrun with its own library, bids, is in the block behind its target, and is told so.
+// Tests searchers' clients unmodified but for the URL and the subscription's name: each hears of a pending
+// transaction, signs a backrun with its own library, bids, lands behind its target, and is told so.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -128,7 +128,7 @@ async function ethersBot(): Promise<Bot> {
 	};
 }
 
-/** `send("eth_subscribe")`, and what comes in is registered by the id. */
+/** `send("eth_subscribe")`, and notifications are registered by the id. */
 async function ethersSendBot(): Promise<Bot> {
 	const provider = new WebSocketProvider(url());
 	return {

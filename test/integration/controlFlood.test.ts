@@ -1,5 +1,5 @@
-// One account that submits and cancels as fast as it can, and a relay that is stopped while many follow and wait: what
-// is left behind in pool, ledger and builders, what others feel of it, and how everybody is answered, is looked at.
+// Tests an account that submits and cancels as fast as it can, and a relay stopped while many follow and wait:
+// nothing is left in pool, ledger and builders, other clients are still served, and everybody is answered.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

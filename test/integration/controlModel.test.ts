@@ -1,6 +1,6 @@
-// Control against a model of it, in short: what comes in are random sequences of what users, strangers and the chain
-// do, what is looked at is that relay, builders and node are always as the model has it. `npm run test:long` is the long
-// form, which makes what fails smaller; CONTROL_SEED has a run again.
+// The short form of the control model test: after random sequences of what users, strangers and the chain do, relay,
+// builders and node are as the model says. `npm run test:long` is the long form, which shrinks failures; CONTROL_SEED
+// repeats a run.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";

@@ -1,5 +1,5 @@
-// SIGKILL in the middle of submissions: what was answered is held, goes out again and is mined. The relay is a real
-// process; the submissions' clients see their connections break, as wallets would.
+// Tests SIGKILL in the middle of submissions: what was answered is kept, sent again and mined. The relay is a real
+// process; clients see their connections break, as wallets would.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// What a relay knows after SIGKILL is what it knew before: replacements, parameters, life. Each test
-// has a data folder and an account of its own.
+// Tests that a relay knows after SIGKILL what it knew before: replacements, parameters, life. Each test has its own
+// data folder and account.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

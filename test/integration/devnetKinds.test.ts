@@ -1,5 +1,5 @@
-// Every kind of transaction goes through the dev builder: legacy to blobs of both kinds, delegations, creations; and
-// blocks that are full, or large.
+// Tests every kind of transaction through the dev builder: legacy, blobs of both kinds, delegations, creations; and
+// full or large blocks.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

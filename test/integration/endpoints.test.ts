@@ -1,5 +1,5 @@
-// Each row of the table of submission endpoints, before builders of three kinds: what comes in are submissions on
-// each path, what is held against the table is what every builder's own record says it was sent, when and how.
+// Tests each row of the table of submission endpoints before builders of three kinds: what each builder's own record
+// says it was sent, when and how.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// To whom a transaction goes and when, where builders are marked otherwise or in trouble, and where simulations take
-// their time: what comes in are submissions, what is looked at is what each builder was sent.
+// Tests which builder is sent which transaction, and when, where builders are marked otherwise or in trouble, and
+// where simulations are slow.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

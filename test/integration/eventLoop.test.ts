@@ -1,5 +1,5 @@
-// The worst bodies there are, through the dispatchers of relay and boost: how long the event loop stands still for each.
-// What is dear on this machine right now is measured in the same run, by parsing one text of two megabytes.
+// Tests how long the worst bodies block the event loop in the dispatchers of relay and boost. The limit is measured
+// in the same run, by parsing one text of two megabytes on this machine.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// The end of a transaction's life: what comes in are blocks that pass without it, what is looked at is for how long it
-// goes out, what becomes of it then, and that one which a builder mines all the same is seen.
+// Tests the end of a transaction's life: for how many blocks it is sent, what becomes of it then, and that one which
+// a builder mines all the same is noticed.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

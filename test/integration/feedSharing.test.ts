@@ -1,5 +1,5 @@
-// What searchers see, endpoint by endpoint: submissions on each path of a real relay come in, what is held against the
-// table is what a subscriber was told, over several blocks, and what the status says of it.
+// Tests what searchers see of submissions on each path, over several blocks, and what the status says of it, against
+// the table of endpoints.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// The chain followed on a real node, by polling and by subscription alike: blocks, catching up, reorganisations,
-// rollbacks and gaps.
+// Tests following a real node's chain by polling and by subscription: blocks, catching up, reorganisations, rollbacks
+// and gaps.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";

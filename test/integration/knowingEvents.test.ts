@@ -1,5 +1,5 @@
-// Following a transaction by server-sent events on a whole relay: what is told as it happens is what the page lists, and
-// no more; clients that come back, hang up or are too many, and a stop of the relay, cost nothing and lose nothing.
+// Tests following a transaction by server-sent events on a whole relay: the events are what the page lists, and no
+// more; clients that reconnect, hang up or are too many, and a stop of the relay, cost nothing and lose nothing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

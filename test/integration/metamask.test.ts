@@ -1,5 +1,5 @@
-// MetaMask's own code as a user of /fast: what comes in are its send, speed-up and cancel, what is looked at is what
-// it asks the relay, what it shows its user, what is mined, and that no nonce is ever stuck.
+// Tests MetaMask's own code on /fast through send, speed-up and cancel: what it asks the relay, what it shows its
+// user, what is mined, and that no nonce is ever stuck.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";

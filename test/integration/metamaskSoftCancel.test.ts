@@ -1,5 +1,5 @@
-// MetaMask's own code as a user of /noreverts with soft cancellations, and beside eth_cancelTransaction: it knows
-// neither, so what comes in is what its user does next, and what is looked at is that everything comes right by it.
+// Tests MetaMask's own code on /noreverts with soft cancellations, and beside eth_cancelTransaction: it knows
+// neither, and whatever its user does next must work.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";

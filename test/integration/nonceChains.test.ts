@@ -1,5 +1,5 @@
-// Chains of one account's nonces: what comes in are transactions in any order, on any path and with gaps, what is
-// looked at is which of them go out, when and to whom, and that the pending nonce is right at each step.
+// Tests chains of one account's nonces, sent in any order, on any path and with gaps: which are sent to builders,
+// when and to whom, and that the pending nonce is right at each step.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Chains of one account's nonces whose links came on different paths, and the cap on a chain: what comes in are
-// submissions, what is looked at is to which builders each link goes, when, and in which order.
+// Tests chains of one account's nonces whose links came on different paths: to which builders each link is sent, when
+// and in which order. And the cap on a chain.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Relay and boost behind one port, as processes: what is refused, who is started again, and that nobody is left behind,
-// not even when the one that watches over both is killed.
+// Tests relay and boost behind one port, as processes: what is refused, who is restarted, and that no process is left
+// over, not even when the one that watches both is killed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,6 +1,5 @@
-// The pending nonce at every step of an account's private transactions, as ethers, viem and cast ask for it: what comes
-// in are submissions in any order, replacements, cancels, blocks, reorganisations and restarts; what is looked at is
-// that it counts what is pending without a gap and nothing else, and that `latest` is the node's.
+// Tests the pending nonce, as ethers, viem and cast read it, through submissions in any order, replacements, cancels,
+// blocks, reorganisations and restarts: it counts exactly what is pending without a gap, and `latest` is the node's.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,6 +1,5 @@
-// The pending nonce of an account that also sends elsewhere, and while the node fails: what comes in are public
-// transactions beside private ones, with the next nonce, with theirs and above a gap, and a node's faults; what is
-// looked at is that wallets are told the nonce to use next, or an error, and never another nonce.
+// Tests the pending nonce of an account that also sends public transactions (with the next nonce, a private one's, or
+// above a gap), and while the node fails: wallets are told the nonce to use next, or an error, never another nonce.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Canaries: transactions, keys and credentials that are like no other text go in, while builders and the node fail in
-// every way; then everything that came out is searched for them. The log is at its most talkative.
+// Tests for leaks: sends transactions, keys and credentials that are like no other text, while builders and the node
+// fail in every way, then searches everything the relay put out, with the log at its most verbose.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

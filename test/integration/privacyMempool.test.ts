@@ -1,5 +1,5 @@
-// While it is pending a transaction is in no mempool: whatever its path, its stage and its age, the node's pool is
-// looked at all the time, and nothing that the relay asks of the node holds a signed transaction.
+// Tests that a pending transaction is in no mempool, whatever its path, stage and age: the node's pool is watched
+// throughout, and nothing that the relay asks of the node holds a signed transaction.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

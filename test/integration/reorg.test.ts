@@ -1,5 +1,5 @@
-// Blocks that go away: what comes in are reorganisations of a real chain, with what was mined left out, moved or
-// mined otherwise; what is looked at is where each transaction goes back to, and that its events tell it in order.
+// Tests reorganisations of a real chain that leave out, move or mine otherwise what was mined: each transaction
+// returns to its right stage, and its events tell it in order.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Blocks that the relay has missed: what comes in are more of them than it catches up one by one, or a reorganisation
-// while it was away; what is looked at is that every record is as the chain is now.
+// Tests blocks that the relay has missed, too many to catch up one by one or a reorganisation while it was down:
+// every record is then as the chain is now.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Two transactions with one sender and nonce: what comes in is the second one, what is looked at is which of them
-// counts, what builders are told, and that the first never comes back.
+// Tests a second transaction with the same sender and nonce: which of the two counts, what builders are told, and
+// that the first never comes back.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

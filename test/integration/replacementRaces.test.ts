@@ -1,5 +1,5 @@
-// Submissions with one sender and nonce at the same time: what comes in are many of them at once, what is looked at is
-// that one of them wins, that the others are told truthfully, and that builders are left with the winner.
+// Tests many simultaneous submissions with one sender and nonce: one wins, the others are told so truthfully, and
+// builders are left with the winner.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Transactions that would revert, or can't run, at first or later: what comes in are contracts whose gate is shut or
-// open, what is looked at is what is held, what goes out, and how it ends on each path.
+// Tests transactions that revert, or can't run, at first or later, against contracts whose gate opens and shuts: what
+// is held, what is sent, and how it ends on each path.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

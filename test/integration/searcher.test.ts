@@ -1,5 +1,5 @@
-// The searcher's bot and its contracts on a real chain, with a made-up relay between: what it bids on and what not,
-// that its backrun is worth what it says behind its target and nowhere else, and that it bids again on each head.
+// Tests the searcher's bot and its contracts on a real chain with a fake relay: which targets it bids on, that its
+// backrun earns what it says behind its target and nowhere else, and that it bids again on each head.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

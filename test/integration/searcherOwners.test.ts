@@ -1,5 +1,5 @@
-// Attacks on whose bundle it is, against a running relay: signatures that are another body's or another's, names that
-// are written otherwise or meant to collide, headers that claim what is not so. A bundle stays its owner's.
+// Tests attacks on a bundle's ownership, on a running relay: signatures of another body or key, names written
+// otherwise or made to collide, headers that lie. A bundle stays its owner's.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// eth_sendRawTransactionSync on a real chain with a real builder: what becomes of the transaction while its sender waits
-// comes in, what the sender is answered, and when, is looked at.
+// Tests eth_sendRawTransactionSync on a real chain with a real builder: what the sender is answered, and when, as the
+// transaction's fate is decided.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// The whole of simulation, queue to wire, before a node that fails in every way there is, and one that is real. Each
-// fault must come out as NODE_UNAVAILABLE, in time, and be over when the node is back.
+// Tests simulation, queue to wire, before a real node and one that fails in every way: each fault becomes
+// NODE_UNAVAILABLE, in time, and is over when the node is back.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";

@@ -1,5 +1,5 @@
-// Soft cancels on a whole relay: a self-transfer with the nonce of what was sent with soft cancellations takes it back,
-// costs nothing and goes nowhere. What comes in are such transactions of every form; each rule has its counter-example.
+// Tests soft cancels: a self-transfer with the nonce of what was sent with soft cancellations cancels it, costs
+// nothing and is sent nowhere. Each rule has its counter-example.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

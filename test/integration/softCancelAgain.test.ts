@@ -1,6 +1,6 @@
-// What comes behind a cancel: wallets send the bytes of everything they think pending again and again, the cancelled and
-// the cancelling one. Nothing that its user ended comes back by that: not by other self-transfers, not after a restart,
-// not when the records are settled; until the nonce is used.
+// Tests what follows a cancel: wallets resend the bytes of everything they think pending, cancelled and cancelling.
+// Nothing that its user ended comes back by that, by other self-transfers, after a restart, or when the records are
+// settled, until the nonce is used.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

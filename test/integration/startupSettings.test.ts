@@ -1,5 +1,5 @@
-// Settings at the start: what is missing or bad is refused by name, with what was expected and an example, and no
-// value is ever printed that could be a secret. `--help` and `--print-config` say the rest.
+// Tests settings at the start: a missing or bad one is refused by name, with what was expected and an example, and no
+// value is ever printed that could be a secret. Also `--help` and `--print-config`.
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";

@@ -1,4 +1,4 @@
-// A table of bodies that come in over HTTP, each with its exact answer: JSON, envelopes, ids, batches.
+// Tests bodies sent over HTTP against their exact answers: JSON, envelopes, ids, batches.
 
 import { postText } from "../support/rawHttp.ts";
 import { CALL, error, OK, type Row, testRows } from "../support/transportTable.ts";

@@ -1,5 +1,5 @@
-// Requests that stand behind another one on their connection: whether anything of them is left when their client goes,
-// and that none stands behind an answer that goes on. What is counted is what a stop would wait for, and the limit.
+// Tests requests pipelined on one connection: nothing of them is left when their client disconnects, and none waits
+// behind an answer that goes on. Counted is what a stop would wait for, and the limit.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// What the transport costs: requests a second with and without it, side by side, printed and not judged, since
-// machines differ. What is judged is that every request had its answer.
+// Measures what the transport costs: requests a second with and without it, printed and not judged, since machines
+// differ. Asserts only that every request was answered.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

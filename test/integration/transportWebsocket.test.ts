@@ -1,5 +1,4 @@
-// Websockets: what comes in as frames, each with its exact answer, in which order calls start, and what one client
-// may hold.
+// Tests websockets: the exact answer to each frame, the order in which calls start, and what one client may hold.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

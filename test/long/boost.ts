@@ -1,6 +1,6 @@
-// The long form of the fault matrix: what is going on goes out line by line, and in the end whether everything held. All
-// cells on each path at a hundred requests a second, one after the other, with the breaker's default times, so that the
-// figures are those of the product; then a relay that is killed and started again every few seconds for ten minutes.
+// The long form of the fault matrix: all cells on each path at a hundred requests a second, one after the other, with
+// the breaker's default times, so that the figures are the product's; then ten minutes with a relay that is killed
+// and restarted every few seconds. Prints progress line by line.
 
 import { systemClock } from "../../shared/clock.ts";
 import { statusOf } from "../faults/boostHere.ts";

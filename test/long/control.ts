@@ -1,5 +1,5 @@
-// The long form of the model of control: a seed and numbers come in, what is going on goes out line by line, and in the
-// end whether relay and model always agreed.
+// The long form of the control model: runs many sequences from a seed, prints progress line by line, and reports
+// whether relay and model always agreed.
 
 import { runSequences } from "../model/run.ts";
 

@@ -1,5 +1,5 @@
-// One builder as the model sees it: all that it was sent comes in, read step by step; what it was sent of which
-// transaction, what it was told to forget, and what it would put into the next block go out. It asserts nothing.
+// Reads a builder's record as the model needs it: which transactions it was sent, what it was told to forget, and
+// what it would put into the next block. It asserts nothing.
 
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import type { RecordedRequest } from "../devnet/builderRecord.ts";

@@ -1,5 +1,4 @@
-// The dev chain as the model takes it: nothing comes in but the node's own answers, what goes out is the canonical
-// chain since a sequence began. It asks the node itself, never the relay.
+// Reads the canonical chain since a sequence began, from the node itself, never from the relay.
 
 import type { DevChain } from "../devnet/devChain.ts";
 import type { ChainView, Mined } from "./modelTransaction.ts";

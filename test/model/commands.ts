@@ -1,5 +1,5 @@
-// The steps of the sequences: numbers that fast-check draws come in, steps go out that find at their time what these
-// numbers mean, so that nearly each step does something whatever went before it.
+// The steps of the sequences. fast-check draws only numbers; each step decides when it runs what they mean, so that
+// nearly every step does something whatever went before it.
 
 import fc from "fast-check";
 import { GWEI } from "../support/relayScene.ts";
@@ -268,7 +268,7 @@ function step(
 	};
 }
 
-/** Those that may still go out. */
+/** Those that may still be sent. */
 function pending({ model }: Sequence): readonly ModelTx[] {
 	return model.all().filter((tx) => model.isPending(tx));
 }

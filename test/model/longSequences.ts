@@ -1,5 +1,5 @@
-// Sequences of just so many steps: fast-check draws lengths from none to the most, which would make half of the
-// sequences short. Steps come in, sequences go out; a failing one is made smaller by fast-check's own rules.
+// Sequences of an exact length: fast-check draws lengths from none to the most, which would make half of the
+// sequences short. Shrinking is fast-check's own.
 
 import fc from "fast-check";
 import type { Step } from "./commands.ts";

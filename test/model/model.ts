@@ -1,6 +1,6 @@
-// The decisions about control, as a model simple enough to be believed: what users did and what the chain holds come
-// in; stages, answers, pending nonces and what goes to which builders come out. It is written from the specification,
-// shares no code with the relay, and does no I/O.
+// The rules of submission and cancellation as a model simple enough to be believed: it predicts stages, answers,
+// pending nonces and what each builder gets. Written from the specification; shares no code with the relay, does no
+// I/O.
 
 import {
 	type Answer,
@@ -49,7 +49,7 @@ export class ControlModel {
 		return this.chain.mined.get(tx.hash);
 	}
 
-	/** It may still go out. */
+	/** It may still be sent. */
 	isPending(tx: ModelTx): boolean {
 		return tx.end === null && this.mined(tx) === undefined && tx.nonce >= this.#nonce(tx.account);
 	}
@@ -97,7 +97,7 @@ export class ControlModel {
 		return next;
 	}
 
-	/** A raw transaction comes in on `path`. */
+	/** Submits a raw transaction on `path`. */
 	submit(tx: SignedTx, path: Path, soft: boolean): Answer {
 		const answer = { hash: tx.hash };
 		const known = this.#taken.get(tx.hash);

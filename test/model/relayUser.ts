@@ -1,5 +1,5 @@
-// The users of a relay under the model's eyes: calls with the address they come from, the web page that makes them
-// and who signs them come in; what was answered, and what the relay's pages say, go out. It retries nothing.
+// The relay's users in the model: make calls from a given address, web page and signer, and read the relay's pages.
+// Nothing is retried.
 
 import { Pool } from "undici";
 import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";

@@ -1,5 +1,5 @@
-// Runs many sequences of steps: how many, how long and a seed come in; how it went, with the smallest sequence that
-// fails, goes out. Systems are shared by sequences one after another, and thrown away when one has failed on them.
+// Runs random sequences of steps from a seed and reports the smallest one that fails. Sequences share systems, one
+// after another; a system on which one has failed is thrown away.
 
 import { Wallet } from "ethers";
 import fc from "fast-check";

@@ -1,5 +1,5 @@
-// What builders may be sent and must be told, as the model has it: watches of the builders come in, and what they lack
-// or have had too much goes out. The next block is the chain's head and one.
+// Checks what builders were sent and told against the model: what is missing, and what they should not have had. The
+// next block is the chain's head plus one.
 
 import type { BuilderWatch } from "./builderWatch.ts";
 import type { ControlModel } from "./model.ts";

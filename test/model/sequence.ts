@@ -1,5 +1,5 @@
-// One sequence of steps: accounts, a gate and a model of their own on a running system. What users, strangers and the
-// chain do comes in as calls; each is done to the real relay and to the model, and what differs is thrown.
+// One sequence of steps on a running system, with accounts, a gate and a model of its own. Does what users, strangers
+// and the chain do to the real relay and to the model, and throws on any difference.
 
 import type { Wallet } from "ethers";
 import type { WireAnswer } from "../support/relayClient.ts";

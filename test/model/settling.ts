@@ -1,5 +1,5 @@
-// Whether the relay is as the model has it: the model comes in; the relay, its builders and the node are asked until
-// they agree with it, and what still differs at the deadline is thrown. It changes nothing.
+// Waits until the relay, its builders and the node agree with the model, and throws what still differs at the
+// deadline. It changes nothing.
 
 import type { WireStatus } from "../support/relayClient.ts";
 import { until } from "../support/until.ts";

@@ -1,5 +1,5 @@
 // Small contracts that backruns call: each sends the value of its call on to the block's coinbase, under some
-// condition. Nothing comes in but their data and value; each has a comment with its instructions.
+// condition. Each has a comment with its instructions.
 
 /** Bytes of what {@link paying} puts between its condition and the place that it fails at. */
 const BEFORE_FAIL = 14;

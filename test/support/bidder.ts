@@ -1,5 +1,5 @@
-// Searchers and what they bid on, in front of a whole running relay: accounts, backruns and targets come in, answers,
-// statuses and what builders and blocks hold of each target go out. It asserts nothing by itself.
+// Searchers and what they bid on, against a whole running relay: helpers for accounts, backruns, targets and answers,
+// and for what builders and blocks hold. It asserts nothing.
 
 import { concat, keccak256 } from "ethers";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";

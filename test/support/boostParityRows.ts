@@ -1,5 +1,5 @@
-// What is asked of a relay and of the boost in front of it, to see that they answer the same: the tables of bad input,
-// and beside them reads of every kind and bundles. What differs by nature is named here with its reason.
+// Requests that a relay and the boost in front of it must answer the same: the tables of bad input, reads of every
+// kind, and bundles. What differs by nature is named here with its reason.
 
 import { BUNDLE_PAGE_ROWS } from "../integration/badInput/bundlePages.ts";
 import { BUNDLE_ROWS } from "../integration/badInput/bundleRows.ts";

@@ -1,5 +1,5 @@
-// Boost as a process of its own, alone or as the one-port form with a relay behind it. What comes in is its environment,
-// what goes out is a handle on it, the same as a relay's. It cannot outlive the test that started it.
+// Runs boost as a process of its own, alone or as the one-port form with a relay behind it. The handle is the same as
+// a relay's; the process cannot outlive its test.
 
 import {
 	type Exit,

@@ -1,5 +1,5 @@
-// A relay, a second relay as the fallback and boosts in front of both, on one chain and one builder, all in this process:
-// settings come in, handles on each part go out. Relay and fallback are behind wires that can fail.
+// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one builder, all in
+// this process. Relay and fallback are behind wires that can fail.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// A store on both engines at once, for relays and boosts in a test's own process: what is written goes to LMDB and to
-// PostgreSQL, what is read is read from both, and where they do not say the same the test run fails.
+// A store on both engines at once, for relays and boosts in a test's own process: writes to LMDB and to PostgreSQL,
+// reads from both, and fails the test run where they differ.
 
 import { isDeepStrictEqual } from "node:util";
 import { systemClock } from "../../shared/clock.ts";

@@ -1,5 +1,4 @@
-// A breaker on a clock that is moved by hand: what comes in is what its probe finds and what its attempts come to, what
-// goes out is what it did. Nothing here waits for real time.
+// A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
 import type { Abort } from "../../boost-proxy/domain/abort.ts";

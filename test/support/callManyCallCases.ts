@@ -1,5 +1,5 @@
-// Generated bundles of unsigned calls: a seeded generator and a block come in; the parameters of eth_callMany and the
-// blocks in which the same calls are really made go out. What is right about the answer is not known here.
+// Generates bundles of unsigned calls for eth_callMany, with the blocks in which the same calls are really made. It
+// does not know the right answers.
 
 import { DELEGATING, drawDeed } from "./callManyCases.ts";
 import type { RealBlock } from "./callManyReal.ts";

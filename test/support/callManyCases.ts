@@ -1,5 +1,5 @@
-// Generated cases of eth_callMany: a seeded generator comes in; what a call or a transaction does, and whole bundles of
-// signed transactions, go out. What is right about their answers is not known here: the chain itself tells.
+// Generates cases of eth_callMany from a seed: what a call or a transaction does, and whole bundles of signed
+// transactions. It does not know the right answers: the chain itself gives them.
 
 import { HISTORY_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./callManyContracts.ts";
 import type { SeededRandom } from "./seededRandom.ts";

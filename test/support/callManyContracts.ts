@@ -1,5 +1,5 @@
-// Contracts whose answers show state, order and surroundings of a call, as bytecode: what the generated cases of
-// eth_callMany call and create. Nothing comes in but their data.
+// Contracts as bytecode that the generated cases of eth_callMany call and create. Their answers show state, order and
+// surroundings of a call.
 
 import { deploying, errorString, INVALID, LOOPS, panic, revertingWith } from "./simulationContracts.ts";
 import { addressOf } from "./simulationScene.ts";

@@ -1,5 +1,5 @@
-// What really happens: transactions and impersonated calls, put into blocks of a chain, go in; what each returned comes
-// out, read from receipts and traces of what was mined. Nothing of the relay's is used.
+// Puts transactions and impersonated calls into blocks of a chain, and reads what each returned from receipts and
+// traces of what was mined. Uses no code of the relay.
 
 import assert from "node:assert/strict";
 import type { DevChain } from "../devnet/devChain.ts";

@@ -1,5 +1,5 @@
-// A chain with the contracts of callManyContracts.ts and eth_callMany upon it, asked as a client asks it: JSON
-// parameters go in, the result or the error comes out. The relay itself is not there.
+// eth_callMany on a chain with the contracts of callManyContracts.ts, called with a client's JSON parameters. No
+// relay is involved.
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
 import type { CallMany } from "../../relay/domain/callMany.ts";

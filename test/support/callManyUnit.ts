@@ -1,5 +1,4 @@
-// eth_callMany before a scripted node with one block of two transactions: answers come in, requests and their results
-// go out. The node's own answers are each test's.
+// eth_callMany before a scripted node with one block of two transactions. Each test gives the node's answers.
 
 import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
 import type { Header } from "../../relay/domain/chain.ts";

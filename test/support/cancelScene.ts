@@ -1,5 +1,5 @@
-// Users who take transactions back, in front of a whole running relay: who asks and for what comes in, what they are
-// answered, and what the relay, its builders and the chain then say of it, go out.
+// Users who cancel transactions on a whole running relay: their calls and answers, and what the relay, its builders
+// and the chain then say.
 
 import assert from "node:assert/strict";
 import type { DevBuilder } from "../devnet/devBuilder.ts";

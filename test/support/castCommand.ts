@@ -1,4 +1,4 @@
-// cast, the command line client, out of its npm package, for the tests: arguments come in, what it printed goes out.
+// Runs cast, the command line client, from its npm package, and returns what it printed.
 
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
-// Chains of one account's nonces on a whole relay: paths come in, signed links that are out go out, and what must be
-// so of those that wait and of those that go on is asserted.
+// Sends chains of one account's nonces through a whole relay, and asserts what must hold of the links that wait and
+// of those that are sent.
 
 import assert from "node:assert/strict";
 import { type Actor, RelayScene, type Signed } from "./relayScene.ts";

@@ -1,5 +1,5 @@
-// A thousand submissions at once and what became of them, for tests that kill what takes them: a system of processes and
-// a builder that only records come in, what was answered, what is held and what was mined goes out.
+// Sends a thousand submissions at once, for tests that kill the relay meanwhile, and checks what was answered, kept
+// and mined. The builder only records.
 
 import assert from "node:assert/strict";
 import { Pool } from "undici";

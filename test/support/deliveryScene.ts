@@ -1,5 +1,5 @@
-// One dev builder behind a fan-out, and what bids are made of: contracts that pay the coinbase, a target, a backrun
-// behind it, and what the built block says of them. No relay: who bids what is decided by the test.
+// A dev builder behind a fan-out, with contracts that pay the coinbase, a target, a backrun behind it, and what the
+// built block says of them. There is no relay: the test decides who bids what.
 
 import assert from "node:assert/strict";
 import { Fanout } from "../../relay/broadcast/fanout.ts";

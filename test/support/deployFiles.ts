@@ -1,4 +1,4 @@
-// The files that hosts read, as data: their names come in, what stands in them goes out. Nothing is judged here.
+// Parses the files that hosts read (Dockerfile, compose.yaml, fly.toml, .env.example). It judges nothing.
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,5 @@
-// A dispatcher over the test methods, on a clock that is moved by hand: bodies go in, answers come out parsed, and
-// what it counted and logged is kept. It has no transport.
+// A dispatcher over the test methods, on a manual clock: parses answers, and keeps what it counted and logged. It has
+// no transport.
 
 import { type CallContext, callContext } from "../../shared/http/callContext.ts";
 import { type CallLimiter, createDispatcher } from "../../shared/jsonrpc/dispatch.ts";

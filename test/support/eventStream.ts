@@ -1,5 +1,5 @@
-// A reader of server-sent events for tests: a URL comes in, the answer's head and its messages, comments and end go out
-// as they come. It reads the bytes itself and comes back to nothing: that is an EventSource's business.
+// Reads server-sent events for tests: the answer's head, its messages, comments and end as they arrive. It reads the
+// bytes itself and never reconnects: that is an EventSource's business.
 
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { until } from "./until.ts";

@@ -1,5 +1,5 @@
-// A searcher's connection for tests: calls go out, answers come back by their ids, and what each subscription was told
-// is kept in order, with every frame as it came.
+// A searcher's websocket for tests: matches answers to calls by id, and keeps in order what each subscription was
+// told, with every raw frame.
 
 import type { ClientOptions } from "ws";
 import { until } from "./until.ts";

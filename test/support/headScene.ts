@@ -1,5 +1,5 @@
-// A chain, a tracker that follows it, and a mirror that is told its changes: what comes in is how it shall follow,
-// what goes out are the three, and what was logged. The mirror checks each change against what it knows already.
+// A chain, a tracker that follows it, and a mirror that checks each change that the tracker reports against what it
+// knows already. Keeps what was logged.
 
 import assert from "node:assert/strict";
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";

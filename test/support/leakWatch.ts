@@ -1,5 +1,5 @@
-// What must never come out of the relay, and the places that it could come out of: secrets and what was seen go in,
-// what was found where comes out. Every way in which bytes are usually printed is looked for.
+// Collects what the relay prints and serves, and searches it for secrets in every form in which bytes are usually
+// printed.
 
 /** A secret with the name that a finding is told by. */
 export interface Secret {
@@ -37,7 +37,7 @@ export class LeakWatch {
 		});
 	}
 
-	/** How often each place was looked at. */
+	/** The places that texts were collected from. */
 	get places(): readonly string[] {
 		return [...new Set(this.#texts.map(({ place }) => place))];
 	}

@@ -1,5 +1,5 @@
-// Connections that subscribe without a network: what is sent to one is kept, and the test ends it, breaks it or
-// answers its messages. For the tests of who is told what.
+// Fake connections for tests of subscriptions: they keep what they are sent, and the test ends, breaks or answers
+// them.
 
 import type { Connection, Exchange } from "../../shared/http/callContext.ts";
 

@@ -1,5 +1,5 @@
-// A clock that is moved by hand: what comes in is how far, what goes out are the timers that fall due, in order.
-// Between two of them everything that they set off and that needs no real input or output runs to its end.
+// A clock that tests move by hand. It fires timers in order, and between two of them runs everything that needs no
+// real I/O to its end.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock, Timer } from "../../shared/clock.ts";

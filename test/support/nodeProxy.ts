@@ -1,5 +1,5 @@
-// A proxy in front of a real node for the tests: what comes in is JSON-RPC over HTTP, what goes out is the node's own
-// answer, counted, or held back, or one of the faults that nodes and their providers have. It changes no answer.
+// Proxies a real node for tests: counts and delays calls, and injects the faults that nodes and their providers have.
+// It never changes an answer.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,5 +1,4 @@
-// The nonces of an account as wallets read them from a relay: an address comes in, what each client was told goes out.
-// Nothing is remembered between two questions.
+// Reads an account's nonces from a relay as each wallet library does. Nothing is cached between two reads.
 
 import { JsonRpcProvider } from "ethers";
 import { createPublicClient, http, type PublicClient, webSocket } from "viem";

@@ -1,5 +1,5 @@
-// Watches the pending nonces of some accounts while something goes on: what was sent and what was answered comes in,
-// an assertion fails where the relay tells a nonce that cannot be. For accounts that begin at nonce 0.
+// Watches the pending nonces of some accounts while a test runs, and fails when the relay reports one that is
+// impossible. For accounts that begin at nonce 0.
 
 import assert from "node:assert/strict";
 import { until } from "./until.ts";

@@ -1,5 +1,5 @@
-// A builder that builds nothing and checks nothing, for tests of many transactions or of odd answers: what comes in
-// are a relay's requests, what goes out is whatever the test says. It keeps the bodies that it got.
+// A builder that builds and checks nothing, for tests of many transactions or of odd answers: it answers what the
+// test says, and keeps the bodies that it got.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";

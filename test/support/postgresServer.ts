@@ -1,5 +1,5 @@
-// A real PostgreSQL for the tests: nothing comes in, a server of one's own goes out, on a free port, with its files in a
-// folder that is removed with it. Its binaries are an npm package's, or the machine's where that has none for it.
+// Starts a real PostgreSQL on a free port, in a folder that is removed with it. The binaries are an npm package's, or
+// the machine's where the package has none for it.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {

@@ -1,5 +1,5 @@
-// The Procfile as a runner of Procfiles runs it: which lines and the environment come in, a handle on the runner and all
-// that it started goes out. The runner is foreman's `nf` (https://github.com/strongloop/node-foreman).
+// Runs lines of the Procfile under foreman's `nf` (https://github.com/strongloop/node-foreman), with a handle on the
+// runner and all that it started.
 
 import { readFileSync } from "node:fs";
 import { type LaunchedRelay, launchRelay } from "./relayProcess.ts";

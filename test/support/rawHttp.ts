@@ -1,5 +1,5 @@
-// HTTP/1.1 spoken by hand: bytes go in as a test gives them, answers come out one by one as they arrive. It corrects
-// nothing, so that what no proper client would send can be sent.
+// Speaks HTTP/1.1 by hand: sends bytes as given, and reads answers one by one. It corrects nothing, so that tests can
+// send what no proper client would.
 
 import { connect, type Socket } from "node:net";
 import { resetSocket } from "./resetSocket.ts";

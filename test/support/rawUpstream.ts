@@ -1,5 +1,5 @@
-// An upstream made of bare sockets: requests come in and are kept byte by byte, what goes out is whatever a test writes.
-// It corrects nothing, so that it can do what no proper server would.
+// An upstream made of bare sockets: keeps requests byte by byte, and writes whatever a test wants, so that it can do
+// what no proper server would.
 
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";

@@ -1,5 +1,5 @@
-// The README's tables as the code has them: registries come in, Markdown goes out. The documentation test compares
-// them with the README, and writes them into it when it is asked to.
+// Generates the README's tables from the code's registries. The documentation test compares them with the README, or
+// writes them into it when asked.
 
 import { BOOST_SETTINGS } from "../../boost-proxy/config.ts";
 import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";

@@ -1,5 +1,5 @@
-// A third party as boost's fallback, made of bare sockets: what comes is kept byte by byte, transactions are taken, and
-// what else is answered is the test's to say. It keeps nothing private and mines nothing.
+// A third party as boost's fallback, made of bare sockets: keeps requests byte by byte, accepts transactions, and
+// answers the rest as the test says. It mines nothing.
 
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { callsIn, type WireCall } from "../faults/wireFaults.ts";

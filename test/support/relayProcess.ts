@@ -1,5 +1,5 @@
-// The relay (or boost, see boostProcess.ts) as a process of its own, for what only a process can show: signals, exit
-// codes, what it prints. What comes in is its environment, what goes out is a handle on it. It cannot outlive its test.
+// Runs the relay (or boost, see boostProcess.ts) as a process of its own, for what only a process can show: signals,
+// exit codes, what it prints. It cannot outlive its test.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { dirname } from "node:path";

@@ -1,5 +1,5 @@
-// What the tests of the whole relay share: accounts and signed transactions come in, what builders were sent for each
-// of them, and waits for what must come, go out. It reads the builders' own records; it asserts nothing by itself.
+// What tests of the whole relay share: accounts, signed transactions, and waits for what builders must be sent. It
+// reads the builders' own records, and asserts nothing.
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";

@@ -1,6 +1,5 @@
-// What comes in: the events of node:test. What goes out: all about each test that failed, when it failed and again at
-// the end, where it is found in a log whose middle is cut; the slowest suites, each a file; the counts. It judges nothing: the exit
-// code is node:test's.
+// The reporter for node:test: prints each failed test when it fails and again at the end, where a log cut in its
+// middle still has it; then the slowest suites, one per file, and the counts. The exit code is node:test's.
 
 import { relative } from "node:path";
 import { inspect } from "node:util";

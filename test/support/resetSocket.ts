@@ -1,5 +1,5 @@
-// Ends a connection with a reset: a socket comes in, nothing of it is left. Where its end is under way already, node (20)
-// would take a handle for closed that never is, and the process would never exit: then it is destroyed instead.
+// Resets a connection. A socket that is already ending is destroyed instead: node (20) would take its handle for
+// closed when it is not, and the process would never exit.
 
 import type { Socket } from "node:net";
 

@@ -1,5 +1,5 @@
-// A table of methods that do what a test tells them to: what comes in is a call, what goes out is a result, an
-// error of each kind, or nothing until the test says so. For the tests of the dispatcher and of the transport.
+// JSON-RPC methods for the tests of the dispatcher and of the transport: each gives a result, an error of some kind,
+// or nothing until the test says so.
 
 import { z } from "zod";
 import type { CallContext } from "../../shared/http/callContext.ts";

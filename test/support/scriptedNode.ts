@@ -1,5 +1,5 @@
-// A node that answers what a test tells it to: methods and their answers come in, calls are remembered in order. An
-// answer is a result, an error, or a fault of the road, which is thrown.
+// A fake node that answers what a test scripts and records its calls in order. An answer is a result, an error, or a
+// transport fault, which is thrown.
 
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 

@@ -1,6 +1,6 @@
-// All that a searcher can find out about one transaction whose hash the feed has told him: by its pages, its event
-// stream, the subscription to it, cancels that are not his, and bids. What he saw comes out as lines in which times,
-// hashes, addresses and ids have no values of their own any more, so that two runs can be compared.
+// All that a searcher can find out about one transaction whose hash the feed told him: by its pages, its event
+// stream, its subscription, cancels that are not his, and bids. Times, hashes, addresses and ids are replaced, so
+// that two runs can be compared.
 
 import type { AuctionScene, Bidder } from "./bidder.ts";
 import { EventStreamReader } from "./eventStream.ts";

@@ -1,5 +1,5 @@
-// Ways in which a searcher may ask after a transaction that he can't know of: a hash and a bidding account come in,
-// JSON-RPC calls go out, the same ones for every hash. What the answers must be is the test's business.
+// Every way for a searcher to ask about a transaction that he can't know of, as JSON-RPC calls, the same ones for
+// every hash. The tests say what the answers must be.
 
 import { keccak256 } from "../../shared/ethereum/keccak.ts";
 import { backrunBy, MISER, PAYER, REASONER, signedBy } from "./biddingScene.ts";

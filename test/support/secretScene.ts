@@ -1,5 +1,5 @@
-// A relay that holds transactions of every kind that searchers must not find: what comes in is a scene, what goes out
-// are their hashes by what hides them, and the answers to whoever asks after a hash, stripped of what is his own.
+// A relay that holds every kind of transaction that searchers must not find, and the answers that it gives about a
+// hash, with the asker's own data removed.
 
 import type { BiddingScene, Signed } from "./biddingScene.ts";
 import { EMITTER, REVERTER, signedBy } from "./biddingScene.ts";

@@ -1,4 +1,4 @@
-// Numbers that look random and are the same for the same seed: a seed comes in, draws go out. For generated cases.
+// Pseudo-random numbers, the same for the same seed, for generated cases.
 
 /** Draws by mulberry32; enough for test data, for nothing else. */
 export class SeededRandom {

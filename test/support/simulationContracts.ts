@@ -1,5 +1,5 @@
-// Small contracts as bytecode, each for one thing that a simulation must see. Nothing comes in but their data; each
-// has a comment with its instructions, since there is no source.
+// Small contracts as bytecode, each for one thing that a simulation must see. Each has a comment with its
+// instructions, since there is no source.
 
 /** `0x` and the bytes of hex pieces, whose blanks are left out. */
 function code(...pieces: string[]): string {

@@ -1,5 +1,5 @@
-// What the tests of simulations stand on: a chain with small contracts comes in, decoded transactions and requests for
-// its next block go out. It asserts nothing.
+// Fixtures of the simulation tests: small contracts on a chain, decoded transactions and requests for its next block.
+// It asserts nothing.
 
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";

@@ -1,5 +1,5 @@
-// A whole system for a test: a real chain, real builders and a relay in this process, all on free ports. What comes
-// in is what the test wants otherwise, what goes out are handles on each part; blocks come when the test says so.
+// Starts a whole system for a test: a real chain, real builders and a relay in this process, all on free ports.
+// Blocks are built when the test says so.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

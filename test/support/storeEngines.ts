@@ -1,5 +1,5 @@
-// The engines that a key-value store can lie on, for the contracts that each must keep: a place for a new store comes out
-// of each, stores that are opened there, and processes of their own that have one open.
+// The engines of a key-value store, for the contracts that each must keep: makes places for new stores, opens stores
+// there, and runs processes that have one open.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// The subscription methods behind a real websocket: what comes in is nothing, what goes out is a server on a free
-// port, the hub, the bundles and transactions that it knows, and a call that holds up its batch until the test lets it go.
+// The subscription methods behind a real websocket on a free port, with the hub, the known bundles and transactions,
+// and a call that holds up its batch until the test releases it.
 
 import { z } from "zod";
 import type { BundleRecord } from "../../relay/domain/bundleStatus.ts";

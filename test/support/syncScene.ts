@@ -1,5 +1,5 @@
-// Users who wait for the receipt of what they send, in front of a whole running relay: transactions come in, the answers
-// go out while they are still due, and are held against the chain or against EIP-7966's words.
+// Users who wait for the receipts of what they send to a whole running relay. Answers can be compared with the chain
+// and with EIP-7966's wording.
 
 import assert from "node:assert/strict";
 import { CancelScene } from "./cancelScene.ts";

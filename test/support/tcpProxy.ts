@@ -1,5 +1,4 @@
-// A TCP forwarder whose wire can be cut or frozen: what comes in on its port goes to another one, and back. It knows
-// no protocol.
+// A TCP forwarder whose connections can be cut or frozen. It knows no protocol.
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 

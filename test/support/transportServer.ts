@@ -1,5 +1,4 @@
-// The transport as a process has it, over the test methods: options come in, a server on a free port goes out, with
-// websockets, limits and the script of its methods. It serves nothing real.
+// The transport as a process runs it, over the test methods, on a free port, with websockets and limits.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../shared/clock.ts";

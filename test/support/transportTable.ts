@@ -1,5 +1,5 @@
-// A table of requests and their exact answers, run against one server: what comes in is rows, what goes out is a
-// test for each, which also sees that the connection, where it stays, goes on. Limits: 4096 bytes, 5 entries a batch.
+// Runs a table of requests and exact answers against one server, a test per row, which also sees that a connection
+// that stays open still works. Limits: 4096 bytes, 5 entries a batch.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Signed transactions of every type for tests and benchmarks, made natively (about 60 µs each): options come in, raw
-// bytes or what the relay makes of them go out. The values are valid, not clever: what they mean is the test's.
+// Makes signed transactions of every type for tests and benchmarks, natively (about 60 µs each), as raw bytes or as
+// the relay decodes them. Their values are valid and mean nothing.
 
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";

@@ -1,5 +1,4 @@
-// Waiting for an observed condition: a question comes in, its answer goes out as soon as there is one, or a failure
-// at the deadline. Nothing here waits for time to pass as such.
+// Waits until a condition is observed, or fails at the deadline. Nothing here sleeps for a fixed time.
 
 /** Between two questions, in ms: longer where it takes long, when there is other work for the machine to do. */
 const LEAST_MS = 10;

@@ -1,5 +1,4 @@
-// `npm run docs`: puts the generated tables into the README. What comes in is the README, what goes out is the same
-// file with every table as the code has it.
+// `npm run docs`: writes the generated tables into the README, as the code has them.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,5 +1,5 @@
-// A websocket client for tests: messages go out as they are given, answers come in one by one, and so does the way
-// in which the connection ended. It is ws's own client underneath.
+// A websocket client for tests, over ws: sends messages as given, reads answers one by one, and tells how the
+// connection ended.
 
 import type { IncomingMessage } from "node:http";
 import { type ClientOptions, WebSocket } from "ws";

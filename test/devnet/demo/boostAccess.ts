@@ -1,5 +1,4 @@
-// Boost as a user and an operator see it: submissions and questions go in, answers come out with who gave them. It keeps
-// nothing.
+// Boost as a user and an operator see it: submits, asks, and tells who gave each answer. It keeps nothing.
 
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
 

@@ -1,5 +1,5 @@
-// What comes in: hashes, and a node that traces. What goes out: what the chain says of them: places in blocks, wei that
-// reached an address, balances. It asks the node alone, never the relay.
+// Reads evidence from a node that traces: places in blocks, wei that reached an address, balances. It never asks the
+// relay.
 
 import type { JsonRpcProvider } from "ethers";
 

@@ -1,5 +1,5 @@
-// What comes in: a user with a transaction that he comes to regret. What goes out: claims that he can take it back by
-// its hash: the builder forgets it, its nonce is free, and no block ever holds it.
+// Proves that a user can cancel a transaction by its hash: the builder forgets it, its nonce is free, and no block
+// ever holds it.
 
 import { keccak256, type Wallet } from "ethers";
 import { landed } from "./chainEvidence.ts";

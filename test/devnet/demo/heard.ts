@@ -1,4 +1,4 @@
-// What comes in: news, whenever they happen. What goes out: the first that somebody waits for, past or to come.
+// Keeps events, and waits for the first that matches, past or to come.
 
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
 

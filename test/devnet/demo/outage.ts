@@ -1,5 +1,5 @@
-// What comes in: a user of boost, and the relay behind it to be killed. What goes out: claims that what was acknowledged is
-// mined all the same, that nothing gets public, and that boost goes back to the relay when that is there again.
+// Kills the relay behind boost, and proves that what was acknowledged is still mined, that nothing becomes public,
+// and that boost returns to the relay when it is back.
 
 import { keccak256, Wallet } from "ethers";
 import { type Boosted, boostStatus, submitBoosted } from "./boostAccess.ts";

@@ -1,5 +1,5 @@
-// What comes in: the hashes of a target and the backrun behind it, when they are mined. What goes out: claims about the
-// block, the money and the relay's own account of it, each looked up on the chain. It sends nothing.
+// Proves by the chain that a target and the backrun behind it are mined as claimed: the block, the money, and the
+// relay's own account of it. It sends nothing.
 
 import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
 import { blockAt, type Landed, landed, reached, trace } from "./chainEvidence.ts";

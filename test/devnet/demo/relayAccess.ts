@@ -1,4 +1,4 @@
-// The relay as a user sees it: submissions and questions go in, answers come out, over HTTP. It keeps nothing.
+// The relay as a user sees it: submits and asks over HTTP. It keeps nothing.
 
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
 

@@ -1,4 +1,4 @@
-// What comes in: how to stop what was started. What goes out: all of it stopped, the last one first, once.
+// Stops all that was started, once, the last one first.
 
 /** Thrown into what goes on starting things after the end. */
 export class AlreadyStopping extends Error {

@@ -1,5 +1,5 @@
-// What comes in: what the demo does and what it claims. What goes out: lines, one for each; a claim that does not hold
-// ends the story. It finds nothing out by itself.
+// Prints what the demo does and claims, a line each, and stops it at a claim that does not hold. It checks nothing
+// itself.
 
 import { formatEther } from "ethers";
 

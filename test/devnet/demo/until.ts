@@ -1,4 +1,4 @@
-// What comes in: a question. What goes out: its answer as soon as there is one; the demo waits for nothing else.
+// Polls until there is an answer; the demo waits for nothing else.
 
 import { pause, systemClock } from "../../../shared/clock.ts";
 

@@ -1,5 +1,5 @@
-// The searcher's view of the chain, by his own node: pools, capital and nonce at the head come out; a backrun goes in
-// to be priced and signed. It sends nothing.
+// The searcher's view of the chain, from his own node: pools, capital and nonce at the head. Prices and signs
+// backruns, and sends nothing.
 
 import { Contract, Interface, type JsonRpcProvider, keccak256, type Wallet } from "ethers";
 import { afterSwap, bestRoundTrip, type Reserves, type RoundTrip } from "./pools.ts";

@@ -1,5 +1,4 @@
-// The arithmetic of constant-product pools with a fee of 0.3 %: reserves come in, amounts go out, rounded as the
-// contract rounds. Pure.
+// The arithmetic of constant-product pools with a fee of 0.3 %, rounded as the contract rounds. Pure.
 
 /** What a pool holds, in the tokens' smallest units. */
 export interface Reserves {

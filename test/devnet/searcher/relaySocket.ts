@@ -1,5 +1,5 @@
-// A websocket to the relay: calls and subscriptions go in, answers and notifications come out. It knows no method, and
-// does not connect again: a lost connection ends it, since what was sent meanwhile is lost as well.
+// A websocket to the relay with calls and subscriptions. It knows no method, and never reconnects: what was sent
+// meanwhile would be lost, so a lost connection ends it.
 
 import { WebSocket } from "ws";
 import { type Clock, withDeadline } from "../../../shared/clock.ts";
@@ -111,7 +111,7 @@ export class RelaySocket {
 		timer.cancel();
 	}
 
-	/** `read` is called as soon as the answer is there, before anything that comes behind it is looked at. */
+	/** `read` is called as soon as the answer is there, before anything that follows it is read. */
 	async #ask<T>(method: string, params: readonly unknown[], read: (result: unknown) => T): Promise<T> {
 		this.#lastId += 1;
 		const id = this.#lastId;

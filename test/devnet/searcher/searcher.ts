@@ -1,5 +1,5 @@
-// The bot: what comes in are the relay's notifications, what goes out are bids on the swaps among them, one for each
-// target and block. It speaks to the relay over its public websocket alone, and to a node of its own.
+// The bot: bids on the swaps in the relay's feed, once for each target and block. It speaks to the relay over its
+// public websocket alone, and to a node of its own.
 
 import type { Clock } from "../../../shared/clock.ts";
 import type { ArbitrageMarket, Backrun } from "./market.ts";

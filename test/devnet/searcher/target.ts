@@ -1,5 +1,4 @@
-// What comes in: a pending transaction as the relay's feed shows it. What goes out: the swap it makes in one of the
-// two pools that are watched, or null. Pure.
+// Reads the swap that a pending transaction of the feed makes in one of the two watched pools, or null. Pure.
 
 import { Interface } from "ethers";
 import type { Swap } from "./pools.ts";

@@ -1,5 +1,5 @@
-// What may be answered to any body whatever: the bytes that were sent come in, how many answers must come and with
-// which ids goes out, by a reading of JSON-RPC 2.0 that shares no code with the relay's; and whether an answer is one.
+// Predicts how any body may be answered: how many answers, and with which ids. Written from JSON-RPC 2.0 and apart
+// from the relay's code; also checks whether an answer is well formed.
 
 import assert from "node:assert/strict";
 

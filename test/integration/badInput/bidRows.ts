@@ -1,5 +1,5 @@
-// Bids and bundles of good form that can't be taken, as rows with their exact answers: beside a head of 3, and targets
-// that are pending. Those that must not be told apart have one answer.
+// Well-formed bids and bundles that can't be accepted, with their exact answers, at a head of 3 and beside pending
+// targets. Those that must not be told apart have one answer.
 
 import {
 	BIDDERS,
@@ -51,7 +51,7 @@ function bid(name: string, target: string, raw: string, error: WireError): CallR
 	];
 }
 
-/** A bid on SHARED whose backrun is bad, and the same as a plain bundle where that is looked at. */
+/** A bid on SHARED whose backrun is bad, and the same as a plain bundle where that is checked. */
 function backrun(name: string, raw: string, reason: string, message: string): CallRow[] {
 	return bid(name, SHARED.hash, raw, refusal(reason, message));
 }

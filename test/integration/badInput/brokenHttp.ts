@@ -1,5 +1,4 @@
-// What is no HTTP, or HTTP that contradicts itself: rows of bytes, each for a connection of its own, with their exact
-// answers.
+// Bytes that are not HTTP, or contradict themselves, each on a connection of its own, with their exact answers.
 
 import { GOOD, GOOD_ANSWER } from "./httpRows.ts";
 import { type BytesRow, failure } from "./rows.ts";

@@ -1,5 +1,5 @@
-// Bad requests for a bundle's status: rows of a GET and its exact answer. What is not one's own is answered like what
-// was never seen.
+// Bad requests for a bundle's status, with their exact answers. Another client's bundle is answered like an unknown
+// one.
 
 import type { HttpRow } from "./rows.ts";
 

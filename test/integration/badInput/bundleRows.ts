@@ -1,5 +1,5 @@
-// Bundles, bids and cancels whose form is wrong, as rows with their exact answers. What is wrong only beside a pending
-// transaction or a chain is the tests' business.
+// Malformed bundles, bids and cancels, with their exact answers. What is wrong only beside a pending transaction or a
+// chain is tested elsewhere.
 
 import { BUNDLE_TARGET as TARGET, BUNDLE_RAW as TX } from "./bundleSamples.ts";
 import type { CallRow } from "./rows.ts";

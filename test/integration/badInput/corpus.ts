@@ -1,6 +1,6 @@
-// Good requests to be spoilt: nothing comes in but the accounts' standing of a fresh dev chain, bodies of calls and
-// batches go out. Calls that cost a node much by a digit more are left out, and eth_feeHistory, of which anvil dies
-// (2⁶⁴ blocks): what is shaken is the relay.
+// Good calls and batches for the mutations to damage, for the accounts of a fresh dev chain. Left out: calls that one
+// more digit makes expensive for a node, and eth_feeHistory, which crashes anvil (2⁶⁴ blocks); the relay is under
+// test.
 
 import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { hex } from "./scene.ts";

@@ -1,5 +1,4 @@
-// Bad JSON-RPC: rows of bodies that are JSON but no request, or a batch that is none, with their exact answers, and
-// beside them what is forgiven.
+// Bad JSON-RPC: bodies that are JSON but no request or batch, with their exact answers, and what is forgiven.
 
 import { failure, type HttpRow, success } from "./rows.ts";
 

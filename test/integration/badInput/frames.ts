@@ -1,5 +1,5 @@
-// Websocket frames by hand: what a frame shall say comes in, its bytes go out, and with which code a server closes
-// the connection on which they came. No client's library would send most of them. RFC 6455, section 5.2.
+// Builds websocket frames by hand and reads the code with which a server closes the connection. No client library
+// would send most of them. RFC 6455, section 5.2.
 
 import { connect } from "node:net";
 

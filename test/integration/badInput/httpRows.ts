@@ -1,5 +1,5 @@
-// Bad HTTP: rows of requests with bodies, verbs, paths, types and lengths that are not what is served, with their
-// exact answers, and beside them what is just right.
+// Bad HTTP: bodies, verbs, paths, types and lengths that are not served, with their exact answers, and what is just
+// right.
 
 import { gzipSync } from "node:zlib";
 import { createBodySigner } from "../../../shared/ethereum/flashbotsSignature.ts";

@@ -1,4 +1,4 @@
-// Bad parameters of the relay's own methods, as rows with their exact answers, and beside them what is taken.
+// Bad parameters of the relay's own methods, and good ones beside them, with their exact answers.
 
 import type { CallRow } from "./rows.ts";
 

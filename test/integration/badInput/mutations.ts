@@ -1,5 +1,5 @@
-// Spoils good requests at random, the same way for the same seed: a body comes in, bytes that may be anything go out.
-// Some spoil the bytes, some the JSON, some the hex in it, since most damaged bytes are no JSON and get no further.
+// Mutates good requests at random, the same way for the same seed. Some mutations hit the bytes, some the JSON, some
+// the hex in it, since most damaged bytes are not JSON and get no further.
 
 import type { SeededRandom } from "../../unit/shared/ethereum/seededRandom.ts";
 

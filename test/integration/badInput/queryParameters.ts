@@ -1,5 +1,5 @@
-// Bad query parameters of the submission paths: rows of a path with a query and the exact answer to a submission on
-// it. What is wrong is told before the transaction is even looked at; unknown parameters are ignored.
+// Bad query parameters of the submission paths, with their exact answers. They are reported before the transaction is
+// read; unknown parameters are ignored.
 
 import type { CallRow, WireError } from "./rows.ts";
 

@@ -1,5 +1,5 @@
-// Transactions of random and extreme values, from a seed, with a judgement of their own: fields come in by chance, what
-// goes out is a signed transaction and whether this chain may take it. The judgement shares no code with the relay's.
+// Signed transactions of random and extreme values from a seed, each with a verdict on whether this chain may take
+// it. The verdict shares no code with the relay's.
 
 import { type TestAccount, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import type { SeededRandom } from "../../unit/shared/ethereum/seededRandom.ts";

@@ -1,5 +1,5 @@
-// What a row of bad input is, and how it is held against the relay's answer: requests as they are on the wire come in
-// with their exact answers. The tables themselves are in the files beside this one.
+// The types of the rows of bad input, and the tests that send them and compare the exact answers. The tables are in
+// the files beside this one.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// A rule of admission as a row of bad input: a transaction and why it is refused, or that it is taken, come in; a call
-// with its exact answer and the account that it is about go out. Each has an account of its own.
+// Turns rules of admission (a transaction, and why it is refused or that it is accepted) into rows of bad input with
+// their exact answers. Each row has an account of its own.
 
 import { keccak256 } from "../../../shared/ethereum/keccak.ts";
 import {

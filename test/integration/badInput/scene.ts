@@ -1,5 +1,5 @@
-// A running relay that is to be given bad input, and the proof that it is well afterwards: options come in, a system
-// with a log that keeps every fault goes out. What is sent to it is the tables' business.
+// Starts a relay for bad input, whose log keeps every fault, and proves that it is well afterwards. The tables decide
+// what is sent.
 
 import assert from "node:assert/strict";
 import type { LogFields, Logger } from "../../../shared/log.ts";

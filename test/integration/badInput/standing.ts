@@ -1,5 +1,5 @@
-// Brings a chain's accounts to where rows of bad input want them: balances, nonces and code come in, nothing goes
-// out. It must be done before the relay has heard of the accounts, since it remembers them until the next head.
+// Sets the balances, nonces and code that rows of bad input need. It must run before the relay has heard of the
+// accounts, since it remembers them until the next head.
 
 import type { DevChain } from "../../devnet/devChain.ts";
 import type { TestAccount } from "../../support/txFactory.ts";

@@ -1,5 +1,5 @@
-// Transactions that are well formed and still not for this chain or this account: chain ids, nonces, funds and fees,
-// as rules with their exact answers, and beside them what is just within.
+// Well-formed transactions that this chain or account may not send: chain ids, nonces, funds and fees, with their
+// exact answers, and what is just within each rule.
 
 import type { TxOptions } from "../../support/txFactory.ts";
 import { GWEI, type Rule, refused, taken } from "./rules.ts";

@@ -1,5 +1,5 @@
-// Transactions that are too much or too little of something: gas, blobs, authorizations, bytes, or a sender with code,
-// as rules with their exact answers, and beside them what is just within.
+// Transactions with too much or too little gas, blobs, authorizations or bytes, or from a sender with code, with
+// their exact answers, and what is just within each rule.
 
 import type { TransactionType } from "../../../shared/ethereum/transactionFields.ts";
 import { type TxOptions, testAccount } from "../../support/txFactory.ts";

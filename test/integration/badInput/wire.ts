@@ -1,5 +1,4 @@
-// HTTP as bytes, for tables of bad input: a request goes out exactly as a row has it, its answer comes back as it
-// came. It judges nothing and repeats nothing.
+// Sends tables of bad input as raw HTTP bytes and returns the answers as they came. It judges and repeats nothing.
 
 import { Agent, request } from "node:http";
 import { connect } from "node:net";

@@ -1,5 +1,5 @@
-// What Linux tells of a process: the memory that it holds, and how long its main thread was ready to run and had no
-// processor. That is the machine's doing, not the process's, and is taken off what is measured.
+// Reads from Linux a process's memory, and how long its main thread was ready to run without a processor. That is the
+// machine's doing, and is subtracted from what is measured.
 
 import { readFileSync, writeFileSync } from "node:fs";
 

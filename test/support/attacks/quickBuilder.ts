@@ -1,5 +1,5 @@
-// A builder that takes whatever it is sent, after as long as a real one takes, and says when a transaction came. It
-// checks no signature and builds no block, so that it is never what a flood waits for.
+// A builder that accepts everything after a real one's delay and says when a transaction came. It checks no signature
+// and builds no block, so that no flood waits for it.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ export interface QuickBuilder {
 	readonly url: string;
 	/** Requests so far. */
 	readonly requests: number;
-	/** Resolves when a request holds `text`; only requests that end from now on are looked at. Rejects after `ms`. */
+	/** Resolves when a request holds `text`; only requests that end from now on count. Rejects after `ms`. */
 	holding(text: string, ms: number): Promise<void>;
 	/** Requests so far that held `text`, where that was asked for by {@link count}. */
 	count(text: string): () => number;

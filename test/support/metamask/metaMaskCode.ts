@@ -1,6 +1,6 @@
-// MetaMask's own packages as its extension runs them: nothing comes in, the classes that the tests' wallet is made of
-// go out, with the part of their types that is used. The packages' own types name packages that are not installed
-// here (package.json replaces them by an empty one), hence the narrow ones. https://github.com/MetaMask/core
+// Loads MetaMask's own packages as its extension runs them, for the tests' wallet. The types here are narrow because
+// the packages' own name packages that are not installed (package.json replaces them by an empty one).
+// https://github.com/MetaMask/core
 
 import { createRequire } from "node:module";
 

@@ -1,6 +1,6 @@
-// A MetaMask without its window: an account and the RPC addresses of a relay come in, what its code (metaMaskCode.ts)
-// asks the relay and what its user would see go out. Only three things are not MetaMask's: who approves (everything,
-// at once), who signs (the account's key), and its poll intervals, which are 20 ms for a block's 20 s.
+// A MetaMask without its window: one account on a relay, driven by MetaMask's code (metaMaskCode.ts). Only three
+// things are not MetaMask's: who approves (everything, at once), who signs (the account's key), and the poll
+// intervals, which are 20 ms for a block's 20 s.
 
 import { setImmediate } from "node:timers/promises";
 import type { Signed } from "../relayScene.ts";
@@ -175,7 +175,7 @@ export class MetaMaskWallet {
 
 	/**
 	 * Waits until a whole look at its pending transactions at `block` is over: the receipt, and the account's count.
-	 * What is due to be sent again goes out behind it.
+	 * What is due to be sent again is sent after it.
 	 */
 	async looked(block: number): Promise<void> {
 		await until(`MetaMask has looked at block ${block}`, () =>

@@ -1,5 +1,5 @@
-// The Dockerfile and .dockerignore: instructions that Docker knows, an image of what runs and nothing else, no root, no
-// shell before node. Whether what is copied suffices is shown by running it (image.test.ts).
+// Tests the Dockerfile and .dockerignore: only known instructions, an image of what runs and nothing else, no root,
+// no shell before node. Running the image is tested by image.test.ts.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

@@ -1,5 +1,5 @@
-// fly.toml. No living package has a schema of it, so none is validated: what is checked are its keys, against a list
-// made of https://fly.io/docs/reference/configuration/, and that it says what the processes and the Procfile do.
+// Tests fly.toml. No living package has a schema of it, so its keys are checked against a list made of
+// https://fly.io/docs/reference/configuration/, and its values against the processes and the Procfile.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

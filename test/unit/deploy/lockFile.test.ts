@@ -1,4 +1,4 @@
-// The lock file: whoever installs by it gets the bytes that were looked at here, from the registry that their own npm names.
+// Tests the lock file: it pins the bytes tested here, to be fetched from the user's own npm registry.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// The invariants of the fault matrix are shown to fail: a story in which all is well comes in, then the same one with one
-// thing wrong each, and what is said of it is looked at.
+// Tests that the fault matrix's invariants can fail: a story without a fault passes, and each single wrong thing in
+// it is reported.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// What each block does to what the relay holds: inclusion, reorganisations, expiry, gaps in what was seen, the end of
-// watching, and a start on what was left.
+// Tests what each block does to the relay's transactions: inclusion, reorganisations, expiry, missed blocks, the end
+// of watching, and a restart.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Cancels by hash, with a disk, a node and builders held by hand: when the answer comes and what is true by then, at
-// every moment of a submission's, a replacement's or a simulation's life; and what a failing disk leaves.
+// Tests cancels by hash on a fake disk, node and builders: when the answer is sent and what is true by then, at every
+// moment of a submission, replacement or simulation; and what a failing disk leaves.
 
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";

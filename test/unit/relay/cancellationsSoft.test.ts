@@ -1,5 +1,5 @@
-// Soft cancels, with a disk, a node and builders held by hand: at which moments a self-transfer takes back what was sent
-// with soft cancellations, what a failing disk leaves, and for how long. And how builders are told again.
+// Tests soft cancels on a fake disk, node and builders: when a self-transfer cancels what was sent with soft
+// cancellations, what a failing disk leaves, for how long, and how builders are told again.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";

@@ -1,5 +1,5 @@
-// What becomes of one sender's chain of nonces, block by block: the treatment that each path promises, gaps, held
-// links, and a node that is silent or overtaken by events.
+// Tests one sender's chain of nonces, block by block: what each path promises, gaps, held links, and a node that is
+// silent or overtaken by events.
 
 import assert from "node:assert/strict";
 import type { SubmissionPath } from "../../../relay/domain/endpoints.ts";

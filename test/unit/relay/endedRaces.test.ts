@@ -1,5 +1,5 @@
-// Two things at once about one transaction that ends or comes again: which of them counts, that builders hear of it, and
-// that a kill at any moment leaves what was answered. Disk, node and builders are held by hand.
+// Tests races about one transaction that ends or returns: which event counts, that builders hear of it, and that a
+// kill at any moment leaves what was answered. Disk, node and builders are fakes.
 
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";

@@ -1,4 +1,4 @@
-// A disk in memory for tests of the stages: writes come in, and end when the test says so, or fail.
+// An in-memory disk for tests of the stages, whose writes finish or fail when the test says so.
 
 import type { KeyValueStore } from "../../../shared/kv/port.ts";
 

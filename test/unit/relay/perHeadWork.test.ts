@@ -1,4 +1,4 @@
-// What each head costs the node: work for what can be in the next block, and none for what only waits, whatever it waits for.
+// Tests each head's cost to the node: work for what can be in the next block, none for what only waits.
 
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";

@@ -1,5 +1,5 @@
-// One submission from bytes to its answer: what is kept and when, what is answered again, what replaces what, and
-// that nothing is answered, sent or lost where the disk or the chain interferes.
+// Tests one submission from bytes to answer: what is kept and when, what is answered again, what replaces what, and
+// that a fault of disk or chain leaves nothing wrongly answered, sent or lost.
 
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";

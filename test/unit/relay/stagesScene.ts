@@ -1,5 +1,5 @@
-// The pipeline, the chain runner and the block loop with real pool, ledger and store, around a node, builders and a
-// disk held by hand. What comes in are submissions and blocks; what goes out can be looked at. Time stands still.
+// The pipeline, the chain runner and the block loop with a real pool, ledger and store, around a fake node, builders
+// and disk that the test controls. Time stands still.
 
 import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";

@@ -1,4 +1,4 @@
-// A test of the stages as a story: what is told happens on a scene of its own, and no fault of ours may be logged in it.
+// Runs a test of the stages on a scene of its own, in which no fault of ours may be logged.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Metrics as Prometheus text: series that are there from the start, and what is counted into them.
+// Tests metrics as Prometheus text: which series exist from the start, and what they count.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

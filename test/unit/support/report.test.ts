@@ -1,5 +1,4 @@
-// The report of a test run: events of node:test come in, as it sends them, and the text that a log is searched for goes
-// out.
+// Tests the report of a test run: events as node:test sends them, and the text that one searches a log for.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// The blocks of a bundle against what the interface says of block numbers, at head 100.
+// Tests a bundle's blocks against the interface's rules on block numbers, at head 100.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -32,7 +32,7 @@ for (const [first, last, expected] of ROWS) {
 	});
 }
 
-/** Asked for at head 100 and looked at again when the next block is so and so. */
+/** Asked for at head 100 and read again when the next block is so and so. */
 const COMING: readonly (readonly [
 	bigint | null,
 	bigint | null,

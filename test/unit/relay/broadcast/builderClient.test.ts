@@ -1,4 +1,4 @@
-// How a builder's answer counts, as a table of odd ones, and what becomes of a builder that does not answer.
+// Tests how a builder's answers count, as a table of odd ones, and a builder that does not answer.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -1,5 +1,4 @@
-// A builder's server for tests of the wire: requests come in and are kept, answers go out as the test says. It
-// builds nothing and checks nothing.
+// A fake builder for tests of the wire: keeps requests and answers as the test says. It builds and checks nothing.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-// Bids for tests of the fan-out: names, nonces and blocks come in, bundles go out, and what a builder has seen of them.
+// Bids for tests of the fan-out, by name, nonce and block, and what a builder has seen of them.
 
 import assert from "node:assert/strict";
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";

@@ -1,5 +1,5 @@
-// The fan-out of bundles against real servers: who gets one, under which identifier, that only the newest of a name
-// goes out, and who is told of the answers.
+// Tests the fan-out of bundles on real servers: who gets one, under which identifier, that only the newest of a name
+// is sent, and who hears the answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

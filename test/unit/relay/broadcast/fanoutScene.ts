@@ -1,5 +1,4 @@
-// Fan-outs in front of real servers on this machine, for tests: rows and options come in, a fan-out and what it told
-// go out. All of a file's are ended behind its tests.
+// Fan-outs in front of real local servers, with what they reported. All of a file's are stopped after its tests.
 
 import { after } from "node:test";
 import { computeAddress } from "ethers";

@@ -1,4 +1,4 @@
-// One builder's lane with scripted answers: order, turns, shares, staleness, cancels, and its end.
+// Tests one builder's lane with scripted answers: order, turns, shares, staleness, cancels, end.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

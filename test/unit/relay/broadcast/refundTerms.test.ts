@@ -1,4 +1,4 @@
-// A builder's terms of refunds: what is asked for, as far as its row goes.
+// Tests a builder's refund terms: what is asked for, within its row.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Account states at the tracked head: what they say, and what is asked of the node how often.
+// Tests account states at the tracked head: their values, and how often the node is asked.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// Account states of two clients: whose are asked for next, who is refused, who has given up, and what is asked anew.
+// Tests two clients' account states: whose are read next, who is refused, who has given up, and what is read again.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// New heads for subscribers: the node's headers without their bodies, in order, and what the relay knows itself where
-// the node fails. Nothing is asked where nobody listens.
+// Tests new heads for subscribers: the node's headers without bodies, in order, and the relay's own data where the
+// node fails. Without subscribers nothing is asked.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";

@@ -1,5 +1,4 @@
-// The fees of the next block: formulas against known values and a real chain, and what is done where the node can't
-// tell.
+// Tests the fees of the next block: formulas against known values and a real chain, and where the node can't tell.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// Reads of the node: batches in pieces that the node takes, what is sent twice, and what is not.
+// Tests reads of the node: batches split into sizes it accepts, what is retried, what is not.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";

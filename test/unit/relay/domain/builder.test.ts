@@ -1,4 +1,4 @@
-// Rows of BUILDERS: what is taken, with which defaults, and every kind of typo and unsafe address that is refused.
+// Tests rows of BUILDERS: what is accepted, with which defaults, and each typo and unsafe address refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What becomes of each link of a chain of nonces, as a table: the rules about links in the decisions, by hand.
+// Tests the plan for each link of a chain of nonces, as a table written by hand from the decisions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -52,7 +52,7 @@ const TABLE: readonly Row[] = [
 	{ chain: ["noreverts+"], simulated: 1, outcomes: "+", plan: ["abc"] },
 	{ chain: ["noreverts+"], simulated: 1, outcomes: "-", plan: ["hold"] },
 	{ chain: ["fullprivacy+"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	// What was not simulated at all (the node had no time) does not go out.
+	// What was not simulated at all (the node had no time) is not sent.
 	{ chain: ["fast"], simulated: 1, outcomes: "", plan: ["behindHeld"] },
 	// A whole chain, delivered together.
 	{ chain: ["fast", "fast", "noreverts"], simulated: 3, outcomes: "+++", plan: ["abc", "abc", "abc"] },

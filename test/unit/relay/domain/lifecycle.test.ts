@@ -1,4 +1,4 @@
-// The lifecycle table against a matrix written by hand from what the status promises: every stage meets every event.
+// Tests the lifecycle table by a matrix written by hand from the status promises: every stage meets every event.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -70,11 +70,11 @@ const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
 	simulated: "       P . P S B . . . . . .",
 	simulationFailed: "F . F F F . . . . . .",
 	shared: "          S Q F . B . . . . . .",
-	// A bid is taken while it may still go out, and goes out with what is out.
+	// A bid is accepted while its target may still be sent, and listed as bundled while that is.
 	bid: "             P Q F S B . . . . . .",
 	bundled: "         . . . . B . . . . . .",
 	refunded: "        . . . . . I V . . . .",
-	// Neither what waits nor what fails goes out.
+	// Neither what waits nor what fails is sent.
 	broadcast: "       B . . B B . . . . . .",
 	delivered: "       P Q F S B I V R C E D",
 	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation between.

@@ -1,4 +1,4 @@
-// What bids, backruns and refunds leave in the record of their target: counts, events and what was really paid.
+// Tests what bids, backruns and refunds leave in their target's record: counts, events, what was really paid.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

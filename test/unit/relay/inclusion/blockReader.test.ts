@@ -1,4 +1,4 @@
-// Blocks read from the node's JSON: what becomes of each field, and what is refused.
+// Tests reading blocks from the node's JSON: each field, and what is refused.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// Payments as the node tells them: blocks and what transactions brought to the coinbase, with and without traces, and
-// answers that are none.
+// Tests payments as the node reports them: blocks and what transactions brought the coinbase, with and without
+// traces, and invalid answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

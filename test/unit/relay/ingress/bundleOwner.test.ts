@@ -1,4 +1,4 @@
-// Whose bundle it is, and who may cancel, by what is known of a request: a table.
+// Tests whose bundle it is, and who may cancel it, by what is known of a request.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,4 @@
-// The bundle methods behind a real dispatcher, with a market that remembers what it was asked: bodies go in, answers
-// come out parsed. What the market answers is the test's to say.
+// The bundle methods behind a real dispatcher, with a fake market that records calls and answers as the test says.
 
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { Market } from "../../../../relay/domain/ports.ts";

@@ -1,5 +1,5 @@
-// Waiting for receipts: what happens to the transaction and what the node answers come in, what each who waits is told,
-// and when, is looked at.
+// Tests waits for receipts: what each waiting client is told, and when, as the transaction moves and the node
+// answers.
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// What waits for receipts hold, and for whom: requests with their bytes and clients that go come in; who is refused a
-// wait, and that nobody waits for a client that has gone, is looked at.
+// Tests what waits for receipts hold: the bytes of their requests, and clients that disconnect. Who is refused a
+// wait, and that nothing waits for a client that has gone.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";

@@ -1,5 +1,4 @@
-// How long is waited for receipts, and by how many at a time: waits come in, when and with what each is answered is
-// looked at.
+// Tests the limits of waits for receipts: how long each lasts, and how many there may be at a time.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";

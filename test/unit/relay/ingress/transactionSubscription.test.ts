@@ -1,5 +1,5 @@
-// The subscription to a transaction's status over a real websocket: how it stands behind the id, what is published
-// behind that, and nothing twice or left out where it moves while the subscription is made.
+// Tests the subscription to a transaction's status over a real websocket: its messages follow the id in order, with
+// nothing twice or missing where the transaction moves while the subscription is made.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// What the market's tests hold by hand: simulations that answer when they may, accounts, builders that write down what
-// they are told, and blocks. Answers come out as the test laid them down.
+// The fakes of the market's tests: simulations that answer when they may, accounts, builders that record what they
+// are told, and blocks.
 
 import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { AccountState, Block, NextBlock } from "../../../../relay/domain/chain.ts";

@@ -1,5 +1,5 @@
-// The market's own parts with real pool, ledger, bids and table, around simulations, accounts and builders held by
-// hand. What comes in are targets, bids, bundles and blocks; what goes out can be looked at. Time stands still.
+// The market with a real pool, ledger, bids and table, around fake simulations, accounts and builders that the test
+// controls. Time stands still.
 
 import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { BundleTable, statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
@@ -221,7 +221,7 @@ export class AuctionScene {
 		this.ledger.emit(tx.hash, event);
 	}
 
-	/** The sender's chain was looked at, and what is ready is out for the next block. */
+	/** The sender's chain was checked, and what is ready is sent for the next block. */
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
 			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);

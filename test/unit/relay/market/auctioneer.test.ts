@@ -1,5 +1,5 @@
-// The auctioneer within one block: which bid is with the builders, what its rivals are told, and what follows when bids
-// come, go, are cancelled or share a nonce. Targets, book and records are real; the builders write down what they get.
+// Tests the auctioneer within one block: which bid the builders have, what its rivals are told, and what follows when
+// bids arrive, leave, are cancelled or share a nonce. Targets, book and records are real; the builders are fakes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// The auctioneer over blocks: bids of a range are simulated again behind each head, what the node says late or not at
-// all, what the block says of each bid, and blocks that are taken back.
+// Tests the auctioneer over blocks: bids of a range simulated again at each head, late or missing answers of the
+// node, what the block says of each bid, and blocks that are taken back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

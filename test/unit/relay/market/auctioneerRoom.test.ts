@@ -1,4 +1,4 @@
-// The whole book is full: whose bid gives way to a new one, and what becomes of it. And when a backrun counts as sent.
+// Tests a full book: whose bid makes room for a new one, and what becomes of it. And when a backrun counts as sent.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Bids as they come in: what each fault is answered with, in its order, what a good one is simulated behind and for
-// which block, and the limits. What hides a target must not show in any answer.
+// Tests the admission of bids: the answer to each fault, in order, what a good one is simulated behind and for which
+// block, and the limits. No answer may show what hides a target.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Plain bundles: what is refused, for which blocks they go out and to whom, and how they end: mined, cancelled,
-// replaced under their uuid, their range over, blocks missed or taken back.
+// Tests plain bundles: what is refused, for which blocks and to whom they are sent, and how they end: mined,
+// cancelled, replaced under their uuid, out of range, or by reorganisations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

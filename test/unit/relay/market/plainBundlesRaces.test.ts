@@ -1,5 +1,5 @@
-// Plain bundles that meet something on their way: another head, a later bundle or a bid of the same uuid, a cancel,
-// missed blocks and blocks that are taken back.
+// Tests plain bundles in races with another head, a later bundle or a bid of the same uuid, a cancel, missed blocks,
+// and blocks that are taken back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Plain bundles are tried before they go out: what is refused for it, what waits for a later block of its range, and what
+// Tests that plain bundles are simulated first: what is refused, what waits for a later block of its range, and what
 // is tried again at each head.
 
 import assert from "node:assert/strict";

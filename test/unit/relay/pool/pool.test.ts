@@ -1,4 +1,4 @@
-// The pool by single cases: places, replacement, caps, gaps, writes under way, and what a block does to nonces.
+// Tests the pool: places, replacement, caps, gaps, pending writes, and what a block does to nonces.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

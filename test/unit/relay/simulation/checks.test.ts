@@ -1,4 +1,4 @@
-// The relay's own rules: transactions on both sides of each limit come in, exact codes and messages go out.
+// Tests the relay's own rules on both sides of each limit, with exact codes and messages.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Whose simulation is next, what is not run and what is told of it. Simulations end when the test says so, and no time
-// passes but by hand.
+// Tests whose simulation is next, and what is not run and how that is reported, on simulations and a clock under the
+// test's control.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,4 +1,4 @@
-// Revert data of every kind comes in; the message and the data that people see are compared as a whole.
+// Tests the message and data that users see for every kind of revert data.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";

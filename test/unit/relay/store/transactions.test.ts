@@ -1,5 +1,5 @@
-// The durable record of transactions on the real engine: what goes in comes out again at the next start, for every
-// type of transaction and every step of a life.
+// Tests the durable record of transactions on the real engine: every type, at every step of its life, is read back as
+// it was at the next start.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,4 @@
-// One valid transaction of each type, as lists that a test may spoil before or after signing: what comes in is a type
-// and what to spoil, what goes out is bytes.
+// One valid transaction of each type, which a test may damage before or after signing, as bytes.
 
 import { createHash } from "node:crypto";
 import { encode, type RawItem, signLegacy, signTyped, typed } from "./rawEncoding.ts";

@@ -1,5 +1,5 @@
-// Rows of broken encodings for the strictness test: a transaction type comes in, bytes and the answer that they must
-// get go out. Every row breaks one rule in an otherwise valid, signed transaction.
+// Rows of broken encodings for each transaction type, with their exact answers. Every row breaks one rule in an
+// otherwise valid, signed transaction.
 
 import type { DecodeReason } from "../../../../shared/ethereum/transaction.ts";
 import {

@@ -1,4 +1,4 @@
-// Hex in and out: what is taken, what is refused.
+// Tests hex: what is read, what is refused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

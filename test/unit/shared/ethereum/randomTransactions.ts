@@ -1,5 +1,5 @@
-// Random transactions of every type, from a seed: fields in a neutral form go out, and their signed bytes. Values stay
-// inside what ethers and viem can hold (nonces below 2⁵³, chain ids too), so that the three can be compared.
+// Random transactions of every type from a seed, as neutral fields and signed bytes. Values stay inside what ethers
+// and viem can hold (nonces and chain ids below 2⁵³), so that the three can be compared.
 
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import type { Authorization } from "../../../../shared/ethereum/transactionFields.ts";

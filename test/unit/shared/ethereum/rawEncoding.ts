@@ -1,5 +1,5 @@
-// An RLP encoder of the tests' own, able to write what no encoder should: items and verbatim bytes come in, bytes go
-// out, signed natively where asked. It shares no code with what it tests.
+// The tests' own RLP encoder, which can also write what no proper encoder would, and signs natively. It shares no
+// code with what it tests.
 
 import secp256k1 from "secp256k1";
 import { type Hex, keccak256 } from "viem";
@@ -51,7 +51,7 @@ export function signBytes(message: Buffer, key: Buffer): Signature {
 	return { yParity: BigInt(recid), r: BigInt(`0x${hex.slice(0, 64)}`), s: BigInt(`0x${hex.slice(64)}`) };
 }
 
-/** A signed transaction of type 0: six fields and a chain id come in. */
+/** Signs a transaction of type 0 from its six fields and a chain id. */
 export function signLegacy(fields: readonly RawItem[], chainId: bigint, key: Buffer): RawItem[] {
 	const { yParity, r, s } = signBytes(encode([...fields, chainId, 0n, 0n]), key);
 	return [...fields, chainId * 2n + 35n + yParity, r, s];

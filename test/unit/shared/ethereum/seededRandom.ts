@@ -1,4 +1,4 @@
-// Random values that are the same in every run: a seed comes in, numbers, bytes and choices go out. Not for secrets.
+// Random numbers, bytes and choices that are the same for the same seed. Not for secrets.
 
 /** A reproducible source of random values. */
 export interface SeededRandom {

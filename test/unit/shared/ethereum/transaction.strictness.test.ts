@@ -1,5 +1,5 @@
-// Each rule of the decoder, violated once in each type that has it: the exact reason and message, and beside them
-// what is just within the rules.
+// Tests each rule of the decoder, violated once in each type that has it, for the exact reason and message, and what
+// is just within the rules.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The dispatcher's batches and limits: in which order calls run, and which of them do not.
+// Tests the dispatcher's batches and limits: the order of calls, and which are not run.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

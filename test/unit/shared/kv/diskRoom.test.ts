@@ -1,4 +1,4 @@
-// The room on a disk: it is looked at now and then, tried with a plain file behind a failure, and nothing is left behind.
+// Tests the check of free disk space: now and then, with a plain file after a failure, leaving nothing behind.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// What a database's URL says of TLS, as libpq reads it, and what is refused.
+// Tests the TLS settings of a database's URL, read as libpq does; refusals.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

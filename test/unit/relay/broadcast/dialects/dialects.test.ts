@@ -1,4 +1,4 @@
-// The exact calls to builders: every path, dialect, way to cancel and private method, as JSON written by hand.
+// Tests the exact calls to builders, as JSON: every path, dialect, way to cancel and private method.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

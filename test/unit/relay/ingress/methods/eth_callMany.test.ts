@@ -1,5 +1,5 @@
-// eth_callMany before a port that remembers what it was asked: both shapes read, what is left out filled in, what is
-// wrong refused by name.
+// Tests eth_callMany's parameters on a fake port: both shapes are read, defaults filled in, what is wrong refused by
+// name.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// eth_sendRawTransactionSync behind a real dispatcher: what the submission came to and how long to wait come in, what
-// is waited for, in which order and how long, goes out.
+// Tests eth_sendRawTransactionSync behind a real dispatcher: what it waits for, in which order and how long, for each
+// outcome of the submission.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// service_transactionStatuses over records of every stage: the order of the answer, and what is said of each.
+// Tests service_transactionStatuses over records of every stage: the answer's order, and each entry.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Changes as prestateTracer tells them come in, on top of what earlier ones left; overrides go out, compared whole.
+// Tests that prestateTracer's changes, on top of earlier ones, become the exact overrides.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// What nodes say when they refuse comes in, word for word as geth, reth, Nethermind, providers and anvil say it; the
-// code and our own message go out. Nothing of the node's text may be found in it.
+// Tests the reading of refusals in the exact words of geth, reth, Nethermind, providers and anvil: each gets its code
+// and our own message, which holds nothing of the node's text.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
