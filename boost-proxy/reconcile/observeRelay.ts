@@ -162,19 +162,19 @@ export class ObserveRelay {
 		const others = holdersOf(row).filter((name) => name !== "relay");
 		switch (stage) {
 			case "CANCELLED":
-				rows.end(row, "cancelled", others).catch(() => {});
+				rows.end(row, "cancelled", others);
 				return;
 			case "REPLACED":
-				rows.end(row, "replaced", others).catch(() => {});
+				rows.end(row, "replaced", others);
 				return;
 			case "INCLUDED":
 			case "REVERTED":
-				rows.end(row, "mined").catch(() => {});
+				rows.end(row, "mined");
 				return;
 			case "EXPIRED":
 			case "DROPPED":
-				if (others.length > 0) rows.change(hash, (one) => abandonedBy(one, "relay")).catch(() => {});
-				else rows.end(row, stage === "EXPIRED" ? "expired" : "dropped").catch(() => {});
+				if (others.length > 0) rows.change(hash, (one) => abandonedBy(one, "relay"));
+				else rows.end(row, stage === "EXPIRED" ? "expired" : "dropped");
 				return;
 			default:
 				rows.alive(hash);
@@ -189,9 +189,9 @@ export class ObserveRelay {
 		if (acknowledged) {
 			notes.nulls = 0;
 			notes.losses += 1;
-			rows.change(hash, (row) => lost(row, "relay")).catch(() => {});
+			rows.change(hash, (row) => lost(row, "relay"));
 		} else if (clock.now() - receivedAt >= LATE_MS) {
-			rows.change(hash, (row) => notHeld(row, "relay")).catch(() => {});
+			rows.change(hash, (row) => notHeld(row, "relay"));
 		}
 	}
 
@@ -202,7 +202,7 @@ export class ObserveRelay {
 		if (stage === null) row.notes.byChain = true;
 		else if (LIVE_STAGES.includes(stage)) {
 			log.info("a mined transaction is open again", { hash });
-			rows.reopen(hash).catch(() => {});
+			rows.reopen(hash);
 		}
 	}
 }

@@ -85,7 +85,8 @@ export class Cancels {
 				const { hash, from, nonce } = tx;
 				const { path, asker } = state;
 				const own = { hash, from, nonce, path, address: asker.address };
-				await rows.end(own, "cancelled").catch(() => {});
+				rows.end(own, "cancelled");
+				await rows.written(hash);
 			}
 		}
 	}
@@ -103,7 +104,7 @@ export class Cancels {
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
-			for (const { hash } of taken) rows.change(hash, how).catch(() => {});
+			for (const { hash } of taken) rows.change(hash, how);
 		};
 		change((row) => underWay(row, true));
 		try {
@@ -128,7 +129,8 @@ export class Cancels {
 			) {
 				const unasked = UPSTREAMS.filter((name) => isHeldBy(name) && !answers.has(name));
 				const notify = [...named("out", "unsure"), ...unasked];
-				await Promise.allSettled(taken.map((row) => rows.end(row, "cancelled", notify)));
+				for (const row of taken) rows.end(row, "cancelled", notify);
+				await Promise.all(taken.map(({ hash }) => rows.written(hash)));
 			}
 			const failure = failureOf(
 				[...answers.values()],

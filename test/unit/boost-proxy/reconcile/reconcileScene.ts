@@ -257,10 +257,10 @@ export async function reconcileScene(options: SceneOptions = {}) {
 		wake: () => reconciler.trigger(),
 		stop: () => reconciler.stop(),
 		lost: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => lost(row, by)).catch(() => {});
+			rows.change(hash, (row) => lost(row, by));
 		},
 		spent: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => abandonedBy(row, by)).catch(() => {});
+			rows.change(hash, (row) => abandonedBy(row, by));
 		},
 	};
 	const observer = createObserver(
