@@ -29,8 +29,7 @@ import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
-import { createSyncReads } from "./views/syncReads.ts";
-import { createSyncWaits } from "./views/syncWait.ts";
+import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
 import { createViews } from "./views/views.ts";
 
 export interface FrontParts {

@@ -7,8 +7,7 @@ import type { Logger } from "../shared/log.ts";
 import { runProcess } from "../shared/process.ts";
 import { BOOST_SETTINGS, type BoostConfig, readBoostConfig } from "./config.ts";
 import { createProxy } from "./proxy.ts";
-import { sameUpstream } from "./sameUpstream.ts";
-import { sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
+import { sameUpstream, sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
 
 await runProcess(
 	{

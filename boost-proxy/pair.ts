@@ -10,8 +10,7 @@ import { readSettings } from "../shared/config.ts";
 import { createLogger, type LogLevel } from "../shared/log.ts";
 import { STARTED, SUPERVISED } from "../shared/process.ts";
 import { SERVER_ROWS } from "../shared/serverSettings.ts";
-import { pairEnvironments } from "./pairSettings.ts";
-import { type Child, type ChildExit, runPair } from "./supervisor.ts";
+import { type Child, type ChildExit, pairEnvironments, runPair } from "./supervisor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -3,7 +3,7 @@
 
 import type { Logger } from "../../shared/log.ts";
 import type { Rows, Upstream } from "../domain/ports.ts";
-import { type RelayStage, relayStages, stagesCall } from "../domain/relayStages.ts";
+import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
 import { abandonedBy, holdersOf, isHolder, isLive, lost, notHeld, type Row } from "../domain/row.ts";
 
 export interface ObserveRelayOptions {

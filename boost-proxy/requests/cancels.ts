@@ -13,8 +13,7 @@ import {
 	type WireVerdict,
 } from "../domain/delivery.ts";
 import type { Call, Rows, Upstream, Upstreams } from "../domain/ports.ts";
-import { relayStages, stagesCall } from "../domain/relayStages.ts";
-import type { RequestState } from "../domain/request.ts";
+import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 

@@ -3,11 +3,9 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { Abort } from "../domain/abort.ts";
-import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
+import type { Abort, Attempted, Breaker } from "../domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
-import type { Dialect } from "../domain/dialect.ts";
-import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
+import type { Call, CallResult, Dialect, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
 import type { Asker } from "../domain/request.ts";
 import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
 

@@ -6,7 +6,7 @@ import type { Call, CallResult } from "../domain/ports.ts";
 import type { RequestState } from "../domain/request.ts";
 import { isHolder, type Row } from "../domain/row.ts";
 import { unavailable } from "../requests/failover.ts";
-import { askFallback, askRelay } from "./asking.ts";
+import { askFallback, askRelay } from "./sources.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
 const METHOD = "eth_getTransactionCount";

@@ -8,12 +8,10 @@ import {
 } from "../../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Call } from "../domain/ports.ts";
-import { relayStages, stagesCall } from "../domain/relayStages.ts";
-import type { RequestState } from "../domain/request.ts";
+import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive } from "../domain/row.ts";
 import { unavailable } from "../requests/failover.ts";
-import { askFallback, askRelay } from "./asking.ts";
-import { isInBlock, transactionOf } from "./chainFacts.ts";
+import { askFallback, askRelay, isInBlock, transactionOf } from "./sources.ts";
 import type { Views, ViewsDependencies } from "./views.ts";
 
 const METHOD = "eth_getTransactionByHash";

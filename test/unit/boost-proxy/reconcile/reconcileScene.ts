@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import type { Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Dialect } from "../../../../boost-proxy/domain/dialect.ts";
 import type {
 	Call,
 	CallResult,
 	ChainReads,
+	Dialect,
 	Sendable,
 	SendOptions,
 	Upstream,

@@ -1,12 +1,11 @@
-// The roads to a fallback: its addresses come in, what goes out is where submissions and reads of each path go, where
-// statuses are told, and the dialect that is spoken there. What may not go there is for the policy to say.
+// Connections to a fallback's addresses: for submissions and reads of each path, and for status pages. What may not go there
+// is for the policy to say.
 
 import type { Clock } from "../../shared/clock.ts";
+import { dialectOf } from "../dialects/dialects.ts";
 import type { BoostPath } from "../domain/delivery.ts";
-import type { Dialect, DialectName } from "../domain/dialect.ts";
-import type { Road } from "../domain/ports.ts";
-import { createRoad, type RenewableRoad, type RoadOptions } from "../upstream/road.ts";
-import { dialectOf } from "./index.ts";
+import type { Dialect, DialectName, Road } from "../domain/ports.ts";
+import { createRoad, type RenewableRoad, type RoadOptions } from "./road.ts";
 
 /** Where a fallback is. One of the first three is set. */
 export interface FallbackAddresses {

@@ -2,7 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyKnown, isPoolFull, saysNonceTooLow } from "../../../../boost-proxy/dialects/words.ts";
+import {
+	isAlreadyKnown,
+	isPoolFull,
+	saysNonceTooLow,
+} from "../../../../boost-proxy/dialects/errorPatterns.ts";
 
 const KNOWN = [
 	"already known",
