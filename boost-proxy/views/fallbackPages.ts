@@ -2,7 +2,7 @@
 
 import { type StatusError, type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import type { DialectName } from "../domain/ports.ts";
-import { isObject } from "./sources.ts";
+import { isObject } from "./chainFacts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

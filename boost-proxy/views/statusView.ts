@@ -9,8 +9,8 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
 import type { Trail } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
+import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
 import { readFallbackPage } from "./fallbackPages.ts";
-import { isObject, type Mined, minedOnChain } from "./sources.ts";
 import type { ViewsDependencies } from "./views.ts";
 
 /** What is answered: HTTP status, JSON, and who knew it. */

@@ -10,10 +10,11 @@ import {
 	type WaitingRoomLimits,
 } from "../../shared/http/syncWaits.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
-import type { Call, ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
+import type { Call } from "../domain/ports.ts";
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
-import { isObject } from "./sources.ts";
+import { isObject } from "./chainFacts.ts";
+import type { ViewsDependencies } from "./views.ts";
 
 export interface SyncWaitDependencies {
 	/** The receipt, null where there is none yet or nobody answers within `deadlineMs`. */
@@ -110,11 +111,7 @@ class Questions {
 	}
 }
 
-export interface SyncReadsDependencies {
-	readonly rows: RowReads;
-	readonly upstreams: Upstreams;
-	readonly chain: ChainReads;
-}
+type SyncReadsDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain">;
 
 const STAGES: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
 /** Lower nonces of an account that are looked at; more than a pool takes of one sender. */
