@@ -1,6 +1,6 @@
-// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. Which
-// upstream is asked first, and what the transaction means for those before it, is decided here; attempts are failover.ts's,
-// and whatever is left to do afterwards is the reconciler's.
+// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. What the
+// transaction means for those before it is decided here; attempts are failover.ts's, and whatever is left to do afterwards
+// is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -22,6 +22,7 @@ import {
 	replacementDelivered,
 	settled,
 } from "../domain/row.ts";
+import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Cancels } from "./cancels.ts";
 import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -234,19 +235,13 @@ export class Submissions {
 		});
 	}
 
-	/**
-	 * Who is asked, in order: the relay first, unless the fallback alone has the account's nonce or what stands before
-	 * it, so that an account does not flip between the two.
-	 */
+	/** Who is asked, in order. The account's own nonce decides where there is one, else whatever is known of the account. */
 	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
-		const only = (name: UpstreamName, other: UpstreamName) => (row: Row) =>
-			isHolder(row.at[name]) && !isHolder(row.at[other]);
 		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
-		const elsewhere = known.some(only("fallback", "relay")) && !known.some(only("relay", "fallback"));
-		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
+		return isFallbackFirst(known) && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
@@ -255,8 +250,8 @@ export class Submissions {
 		const { name } = upstream;
 		if (name !== "fallback" || upstream.breaker.isOut) return;
 		for (const row of rows.of(tx.from)) {
-			if (isHolder(row.at[name]) || !canBring(row, tx, upstream)) continue;
-			if (!upstreams.relay.breaker.isOut) continue;
+			if (!upstreams.relay.breaker.isOut) return;
+			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
 			const { hash, from, path, search } = row;
@@ -293,12 +288,6 @@ export class Submissions {
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
 		this.#dependencies.onOutcome?.(path, outcome);
 	}
-}
-
-/** Whether `row` stands before `tx`, and `upstream` may be brought it. */
-function canBring(row: Row, tx: DecodedTransaction, upstream: Upstream): boolean {
-	const isBefore = row.nonce < tx.nonce && row.acknowledged && row.requests === 0;
-	return isBefore && upstream.refusal(row.path) === null;
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */
