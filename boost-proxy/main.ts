@@ -1,5 +1,4 @@
-// Boost's process: the environment and arguments come in, a running proxy goes out, or one line that says what is wrong
-// with a setting, and warnings of what is valid but hardly meant. Everything else is made in proxy.ts.
+// Boost's process: reads the settings, warns of those that are valid but hardly meant, and starts what proxy.ts makes.
 
 import { systemClock } from "../shared/clock.ts";
 import type { Component } from "../shared/lifecycle.ts";
