@@ -39,8 +39,8 @@ export function isAlreadyKnown(message: string): boolean {
 	return alreadyKnown.test(start(message));
 }
 
-/** Whether it says that the transaction's nonce was used: by itself, perhaps. */
-export function saysNonceTooLow(message: string): boolean {
+/** Whether it says that the transaction's nonce was used: by itself perhaps, which then has to be asked for. */
+export function isNonceTooLow(message: string): boolean {
 	return nonceTooLow.test(start(message));
 }
 

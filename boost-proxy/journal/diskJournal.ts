@@ -37,7 +37,7 @@ interface Unwritten {
 
 export interface DiskJournalOptions {
 	/** Bytes of transactions kept in memory beside the disk (64 MiB). */
-	readonly cacheBytes?: number;
+	readonly cacheBytes?: number | undefined;
 }
 
 export interface DiskJournalDependencies {
@@ -45,7 +45,7 @@ export interface DiskJournalDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called for each write that failed. */
-	readonly onFault?: () => void;
+	readonly onFault?: (() => void) | undefined;
 }
 
 const CACHE_BYTES = 64 * 1024 * 1024;

@@ -45,7 +45,7 @@ export interface RowTableDependencies {
 	readonly journal: Journal;
 	readonly clock: Clock;
 	/** There is something to do for a row that was just changed. */
-	readonly onWork?: () => void;
+	readonly onWork?: (() => void) | undefined;
 }
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type Component, sequence } from "../../shared/lifecycle.ts";
+import { type Component, sequence, sink } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type BoostConfig, fallbackRefusals } from "../config.ts";
 import type { Probe } from "../domain/breakerPorts.ts";
@@ -127,22 +127,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			onAttempt: onAttempt("relay"),
 		},
 	);
-	const closing: (() => Promise<void>)[] = [
-		() => relayRoad.close(),
-		() => relayReadRoad.close(),
-		() => relayProbeRoad.close(),
-		async () => fallbackRoads?.close(),
-		async () => fallbackReadRoads?.close(),
-		async () => fallbackProbeRoads?.close(),
+	const all = [
+		relayRoad,
+		relayReadRoad,
+		relayProbeRoad,
+		fallbackRoads,
+		fallbackReadRoads,
+		fallbackProbeRoads,
 	];
 	const parts: Component[] = [
-		{
-			name: "roads",
-			start: async () => {},
-			async stop() {
-				for (const close of closing) await close();
-			},
-		},
+		sink("transports", async () => {
+			for (const one of all) await one?.close();
+		}),
 		reference,
 		life("relay probe", relayBreaker),
 	];

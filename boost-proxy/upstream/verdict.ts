@@ -5,7 +5,7 @@
 // address, 401 to 403 of a fallback's, which are about our account there, and a pool that is full in all.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isAlreadyKnown, isPoolFull, saysNonceTooLow } from "../dialects/errorPatterns.ts";
+import { isAlreadyKnown, isPoolFull } from "../dialects/errorPatterns.ts";
 import type {
 	Delivery,
 	Exchange,
@@ -113,11 +113,6 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 		);
 	}
 	return results;
-}
-
-/** Whether a refusal says that the nonce was used: by the very transaction perhaps, which then has to be asked for. */
-export function isNonceTooLow(message: string): boolean {
-	return saysNonceTooLow(message);
 }
 
 /** No status under which an answer to a JSON-RPC request can stand, whatever the body. */
