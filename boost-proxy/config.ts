@@ -1,6 +1,7 @@
-// Boost's settings, one row each: what comes in is the environment, what goes out is a frozen typed object with the
-// fallback worked out. `--help`, `--print-config` and the README's table are made from the same rows.
+// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the README's table are
+// made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
 
+import { isIPv4, isIPv6 } from "node:net";
 import {
 	flag,
 	integer,
@@ -16,8 +17,7 @@ import {
 } from "../shared/config.ts";
 import { databaseUrlRow, dataDirRow, headerText, portRow, SERVER_ROWS } from "../shared/serverSettings.ts";
 import type { BoostPath } from "./domain/delivery.ts";
-import { DIALECTS, type DialectName } from "./domain/dialect.ts";
-import { baseUrl, isSafeForThirdParty, wholeUrl } from "./fallbackUrls.ts";
+import { DIALECTS, type DialectName } from "./domain/ports.ts";
 
 const NONE = "none";
 const SAFE_URL = "an https URL (http only on loopback, in private networks, and to .internal and .flycast)";
@@ -203,4 +203,49 @@ function safe(parse: (text: string) => string | undefined): (text: string) => st
 		const parsed = parse(text);
 		return parsed !== undefined && isSafeForThirdParty(parsed) ? parsed : undefined;
 	};
+}
+
+const httpUrl = url("http:", "https:");
+/** Names that no public server can have: https://www.rfc-editor.org/rfc/rfc6761 and Fly's private networks. */
+const PRIVATE_NAME = /(^|\.)(localhost|internal|flycast)$/;
+
+/** A base that paths are added to: without a query, and without a slash at its end. */
+export function baseUrl(text: string): string | undefined {
+	return httpUrl(text) !== undefined && !/[?#]/.test(text) ? text.replace(/\/+$/, "") : undefined;
+}
+
+/** A URL that may have a query, with a key in it. */
+export function wholeUrl(text: string): string | undefined {
+	return httpUrl(text) !== undefined && !text.includes("#") ? text : undefined;
+}
+
+/** Whether it is https, or http that stays in a private network. */
+export function isSafeForThirdParty(text: string): boolean {
+	const { protocol, hostname } = new URL(text);
+	return protocol === "https:" || isPrivateHost(hostname);
+}
+
+/** Whether a host, as a URL spells it, can only be this machine or one of a private network. */
+export function isPrivateHost(hostname: string): boolean {
+	const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
+	if (isIPv4(host)) return isPrivateIPv4(host);
+	if (isIPv6(host)) return isPrivateIPv6(host);
+	return PRIVATE_NAME.test(host.replace(/\.$/, ""));
+}
+
+/** Loopback, https://www.rfc-editor.org/rfc/rfc1918 and link-local. */
+function isPrivateIPv4(host: string): boolean {
+	const [a = 0, b = 0] = host.split(".").map(Number);
+	return (
+		a === 127 ||
+		a === 10 ||
+		(a === 172 && b >= 16 && b <= 31) ||
+		(a === 192 && b === 168) ||
+		(a === 169 && b === 254)
+	);
+}
+
+/** Loopback, unique local (https://www.rfc-editor.org/rfc/rfc4193) and link-local. A URL spells them in the shortest form. */
+function isPrivateIPv6(host: string): boolean {
+	return host === "::1" || /^f[cd][0-9a-f]{2}:/.test(host) || /^fe[89ab][0-9a-f]:/.test(host);
 }

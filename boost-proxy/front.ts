@@ -1,5 +1,5 @@
-// Boost's front, put together: its parts come in, the servers go out. Submissions, reads and operators' routes are its
-// own; everything else is streamed to the relay. No rule of boost's is here.
+// Puts boost's servers together. Submissions, reads and operators' routes are its own; everything else is streamed to the
+// relay. No rule of boost's is here.
 
 import { type Clock, pause } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
@@ -22,15 +22,14 @@ import type { Trail } from "./domain/request.ts";
 import { createBoostPost } from "./ingress/ingress.ts";
 import { operatorRoutes, roadCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
-import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/trailHeaders.ts";
+import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/routingHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
-import { createSyncReads } from "./views/syncReads.ts";
-import { createSyncWaits } from "./views/syncWait.ts";
+import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
 import { createViews } from "./views/views.ts";
 
 export interface FrontParts {

@@ -1,5 +1,4 @@
-// Boost's process: the environment and arguments come in, a running proxy goes out, or one line that says what is wrong
-// with a setting, and warnings of what is valid but hardly meant. Everything else is made in proxy.ts.
+// Boost's process: reads the settings, warns of those that are valid but hardly meant, and starts what proxy.ts makes.
 
 import { systemClock } from "../shared/clock.ts";
 import type { Component } from "../shared/lifecycle.ts";
@@ -7,8 +6,7 @@ import type { Logger } from "../shared/log.ts";
 import { runProcess } from "../shared/process.ts";
 import { BOOST_SETTINGS, type BoostConfig, readBoostConfig } from "./config.ts";
 import { createProxy } from "./proxy.ts";
-import { sameUpstream } from "./sameUpstream.ts";
-import { sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
+import { sameUpstream, sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
 
 await runProcess(
 	{

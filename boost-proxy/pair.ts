@@ -1,5 +1,5 @@
-// Relay and boost behind one port, as two processes of one: the environment of both comes in, an exit code goes out. Boost
-// stands in front, the relay listens on this machine alone and is started again when it ends.
+// Relay and boost behind one port, for hosts that give one: boost stands in front, the relay listens on this machine alone
+// and is started again when it ends.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -10,8 +10,7 @@ import { readSettings } from "../shared/config.ts";
 import { createLogger, type LogLevel } from "../shared/log.ts";
 import { STARTED, SUPERVISED } from "../shared/process.ts";
 import { SERVER_ROWS } from "../shared/serverSettings.ts";
-import { pairEnvironments } from "./pairSettings.ts";
-import { type Child, type ChildExit, runPair } from "./supervisor.ts";
+import { type Child, type ChildExit, pairEnvironments, runPair } from "./supervisor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

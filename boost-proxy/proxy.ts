@@ -25,9 +25,8 @@ import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openRows } from "./rows/openRows.ts";
-import { createChainReads } from "./upstream/chainReads.ts";
 import { createClientTrust } from "./upstream/clientTrust.ts";
-import { createUpstreams } from "./upstream/upstreams.ts";
+import { createChainReads, createUpstreams } from "./upstream/upstreams.ts";
 
 /** What a caller may bring of its own. */
 export interface ProxyOverrides {

@@ -1,5 +1,5 @@
-// The two processes behind one port: what starts each of them comes in, the code that the whole ends with goes out. A
-// relay that ends is started again while boost carries on; boost's end is the end of both. It knows no settings.
+// The two processes behind one port: what each is told, and how they are kept up. A relay that ends is started again while
+// boost carries on; boost's end is the end of both.
 
 import { type Clock, pause, withDeadline } from "../shared/clock.ts";
 import type { Logger } from "../shared/log.ts";
@@ -168,4 +168,42 @@ function aborted(signal: AbortSignal): Promise<void> {
 		if (signal.aborted) resolve();
 		else signal.addEventListener("abort", () => resolve(), { once: true });
 	});
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface PairEnvironments {
+	readonly relay: Environment;
+	readonly boost: Environment;
+	/** Settings that were given and have no effect here. */
+	readonly unused: readonly string[];
+}
+
+/** Divides it. `relayPort` is free on loopback; `secret` is what both share unless the environment says. */
+export function pairEnvironments(
+	env: Environment,
+	made: { readonly relayPort: number; readonly secret: string },
+): PairEnvironments {
+	const isSet = (name: string): boolean => (env[name]?.trim() ?? "") !== "";
+	const shared = { ...env, BOOST_SECRET: isSet("BOOST_SECRET") ? env.BOOST_SECRET : made.secret };
+	const relay: Record<string, string | undefined> = {
+		...shared,
+		HOST: "127.0.0.1",
+		PORT: String(made.relayPort),
+		// Nothing stands between the two.
+		TRUST_PROXY: "0",
+	};
+	// Websockets come by the one port, and that one's metrics are boost's.
+	delete relay.SEARCHER_PORT;
+	if (isSet("METRICS_PORT")) relay.METRICS_PORT = nextPort(env.METRICS_PORT ?? "");
+	return {
+		relay,
+		boost: { ...shared, RELAY_URL: `http://127.0.0.1:${made.relayPort}` },
+		unused: ["SEARCHER_PORT", "RELAY_URL"].filter(isSet),
+	};
+}
+
+/** The port behind it; 0 and what is no port stay as they are, to be taken or refused by who reads them. */
+function nextPort(port: string): string {
+	return /^[1-9]\d*$/.test(port.trim()) ? String(Number(port) + 1) : port;
 }

@@ -53,10 +53,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 ];
 
 /** Folders whose `index.ts` is a list of what is registered there. */
-const REGISTRIES = [
-	...["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"],
-	"boost-proxy/dialects",
-];
+const REGISTRIES = ["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
 /** What is run: the two processes, and the one that runs both behind one port. */

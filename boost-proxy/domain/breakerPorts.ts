@@ -1,6 +1,6 @@
-// The breaker of an upstream and what it is told, as ports. Types only.
+// The breaker of an upstream as a port, what it is told, and the switch by which it aborts what is in flight.
 
-import type { Abort } from "./abort.ts";
+import { LinkedList } from "../../shared/linkedList.ts";
 import type { Fault, UpstreamName } from "./delivery.ts";
 
 export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
@@ -78,3 +78,44 @@ export type ProbeOutcome = ProbeResult | "probe";
  * that is out closes by this alone. Never rejects, and ends by its own deadline.
  */
 export type Probe = (thorough: boolean) => Promise<ProbeResult>;
+
+/** Tells attempts to end. */
+export interface Abort {
+	readonly isAborted: boolean;
+	/** Calls `listener` once when it is aborted, at once where it already is. Returns an unsubscribe function. */
+	onAbort(listener: () => void): () => void;
+}
+
+/** An {@link Abort} with the switch. */
+export class AbortSwitch implements Abort {
+	readonly #listeners = new LinkedList<() => void>();
+	#isAborted = false;
+
+	get isAborted(): boolean {
+		return this.#isAborted;
+	}
+
+	onAbort(listener: () => void): () => void {
+		if (this.#isAborted) {
+			listener();
+			return () => {};
+		}
+		const place = this.#listeners.add(listener);
+		return () => void this.#listeners.remove(place);
+	}
+
+	/** Calls every listener once, also where one of them throws: the first fault is thrown when all were called. */
+	abort(): void {
+		if (this.#isAborted) return;
+		this.#isAborted = true;
+		const faults: unknown[] = [];
+		for (let listener = this.#listeners.shift(); listener !== undefined; listener = this.#listeners.shift()) {
+			try {
+				listener();
+			} catch (thrown) {
+				faults.push(thrown);
+			}
+		}
+		if (faults.length > 0) throw faults[0];
+	}
+}

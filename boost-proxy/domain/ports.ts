@@ -1,11 +1,9 @@
-// What the parts of boost need of each other: each port names what its consumer uses. Types only.
+// What the parts of boost need of each other: each port names what its consumer uses.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
-import type { Abort } from "./abort.ts";
-import type { Breaker } from "./breakerPorts.ts";
+import type { Abort, Breaker } from "./breakerPorts.ts";
 import type { BoostPath, Delivery, ExchangeResult, Reading, UpstreamName, WireVerdict } from "./delivery.ts";
-import type { Dialect } from "./dialect.ts";
 import type { Asker, Trail, WholeBody } from "./request.ts";
 import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
@@ -38,14 +36,12 @@ export interface Journal {
 	/** Every row that is there. */
 	read(): Promise<readonly Row[]>;
 	/**
-	 * Resolves when `row` is on disk in the place of what was known of its hash; null: nothing is known any more. `bytes`:
-	 * those that are not there yet, and whether nothing was known of the hash. What can't be written is written again later.
+	 * Writes `row` in the place of what was known of its hash; null: nothing is known any more. `bytes`: those that are not
+	 * there yet, and whether nothing was known of the hash. What can't be written is logged, and written again later.
 	 */
-	write(
-		hash: string,
-		row: Row | null,
-		bytes?: { readonly raw: Buffer; readonly isNew: boolean },
-	): Promise<void>;
+	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void;
+	/** Whether the last write of a hash came through; resolves when that is known. */
+	written(hash: string): Promise<boolean>;
 	/** The bytes of a row that keeps them, else null. */
 	raw(hash: string): Promise<Buffer | null>;
 	/** Tries once more what could not be written. What is under way the store waits for. */
@@ -65,8 +61,8 @@ export interface RowReads {
 }
 
 /**
- * The transactions that boost answers for. Changes are in memory at once; what they answer resolves when they are on disk,
- * and rejects where the store fails: they are then kept in memory alone.
+ * The transactions that boost answers for. Changes are in memory at once and on their way to the disk; where the store fails
+ * they are kept in memory alone until it works again. Whoever needs to know asks {@link Rows.written}.
  */
 export interface Rows extends RowReads {
 	/** Live rows. */
@@ -90,17 +86,19 @@ export interface Rows extends RowReads {
 	/**
 	 * Opens a row, its request under way, with `first` as the one who is given it first. One that is live and was not
 	 * acknowledged becomes what this request asks for; who may have it, and must get it as a replacement, stays. Where there is no room, or it
-	 * is live otherwise, nothing is kept and false comes at once.
+	 * is live otherwise, nothing is kept: false.
 	 */
-	add(row: NewRow, first: UpstreamName): Promise<boolean>;
+	add(row: NewRow, first: UpstreamName): boolean;
 	/** Puts what `change` makes of the row in its place. One that nobody has and that was not acknowledged is forgotten. */
-	change(hash: string, change: (row: Row) => Row): Promise<void>;
+	change(hash: string, change: (row: Row) => Row): void;
 	/** It ends, and `notify` must hear of it; see `ended` of row.ts. One that was not known is known from now on. */
-	end(row: EndedOne, ending: Ending, notify?: readonly UpstreamName[]): Promise<void>;
+	end(row: EndedOne, ending: Ending, notify?: readonly UpstreamName[]): void;
 	/** The relay says that it is on its way: it lives on. */
 	alive(hash: string): void;
 	/** A mined one is not in the chain any more: it is live again, unless that was long ago. */
-	reopen(hash: string): Promise<void>;
+	reopen(hash: string): void;
+	/** Whether the latest change of a hash is on disk; resolves when that is known. */
+	written(hash: string): Promise<boolean>;
 }
 
 /** A transaction as it is sent on. */
@@ -194,3 +192,28 @@ export interface ChainReads {
 	/** Null where nobody answered all. */
 	batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null>;
 }
+
+/** How one kind of fallback spells things. Pure, but for reading its words. */
+export interface Dialect {
+	readonly name: DialectName;
+	/** Whether it takes arrays. */
+	readonly batches: boolean;
+	/** Whether it knows private transactions by hash and counts them in the pending nonce. */
+	readonly knowsPrivate: boolean;
+	/** Whether a transaction whose nonce has a gap may go there. */
+	readonly takesGaps: boolean;
+	/** How a user's transaction is cancelled there by hash; null where it can't be. */
+	readonly cancelMethod: string | null;
+	/** Whether a self-transfer of a nonce that it holds is a cancel without cost there. */
+	readonly softCancels: boolean;
+	/** Path and query for a submission; what was dropped, by name. */
+	target(path: BoostPath, search: string): { readonly target: string; readonly dropped: readonly string[] };
+	/** Where a transaction's status is told, behind the base URL; null where nowhere. */
+	statusPath(hash: string): string | null;
+	/** Whether a −32603 with these words is a verdict all the same. */
+	isVerdict(message: string): boolean;
+}
+
+export const DIALECTS = ["mevblocker", "flashbots", "plain"] as const;
+
+export type DialectName = (typeof DIALECTS)[number];

@@ -1,8 +1,9 @@
-// A request as its calls share it: who asks, for what, how long it may take, and what it leaves behind.
+// A request as its calls share it, and how our relay is asked on a client's behalf, or for the stages of many transactions.
 
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { BoostPath, UpstreamName } from "./delivery.ts";
+import type { Call, CallResult } from "./ports.ts";
 
 /** What a request leaves behind for the headers of its answer. */
 export interface Trail {
@@ -51,4 +52,30 @@ export interface RequestState {
 	/** When the budget is over, in ms of the clock's monotonic reading. */
 	readonly until: number;
 	readonly trail: Trail;
+}
+
+/** What the relay says of one transaction. */
+export interface RelayStage {
+	/** Lower case. */
+	readonly hash: string;
+	/** Null: it has no record. */
+	readonly stage: string | null;
+}
+
+/** The call whose answer {@link relayStages} reads. */
+export function stagesCall(hashes: readonly string[]): Call {
+	return { method: "service_transactionStatuses", params: [hashes] };
+}
+
+/** In the order of the question; null where there was no answer, or none that can be read. */
+export function relayStages(answer: CallResult | null | undefined): readonly RelayStage[] | null {
+	if (answer?.ok !== true || !Array.isArray(answer.result)) return null;
+	const stages: RelayStage[] = [];
+	for (const one of answer.result as readonly unknown[]) {
+		if (typeof one !== "object" || one === null) return null;
+		const { hash, stage } = one as { hash?: unknown; stage?: unknown };
+		if (typeof hash !== "string" || (typeof stage !== "string" && stage !== null)) return null;
+		stages.push({ hash: hash.toLowerCase(), stage });
+	}
+	return stages;
 }

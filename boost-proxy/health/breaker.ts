@@ -4,15 +4,16 @@
 import CircuitBreaker from "opossum";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { type Abort, AbortSwitch } from "../domain/abort.ts";
-import type {
-	Attempted,
-	Breaker,
-	BreakerState,
-	BreakerStatus,
-	Probe,
-	ProbeOutcome,
-	TripReason,
+import {
+	type Abort,
+	AbortSwitch,
+	type Attempted,
+	type Breaker,
+	type BreakerState,
+	type BreakerStatus,
+	type Probe,
+	type ProbeOutcome,
+	type TripReason,
 } from "../domain/breakerPorts.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
 import { Figures, type InFlight } from "./figures.ts";

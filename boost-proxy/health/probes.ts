@@ -8,7 +8,7 @@ import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Probe, ProbeResult } from "../domain/breakerPorts.ts";
 import type { Road } from "../domain/ports.ts";
-import { type Answer, answerOf, parsed } from "../upstream/answer.ts";
+import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
 
 type Failed = { readonly result: Exclude<ProbeResult, "ok"> };
 /** A number that was asked for, or why there is none. */

@@ -23,7 +23,7 @@ import { type Failover, unavailable, verdictError } from "../requests/failover.t
 import { readCalls } from "../upstream/verdict.ts";
 import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
 import { kindOf, labelOf, maxParamsSizeOf, RELAY_ONLY, weightOf } from "./policy.ts";
-import { trailHeaders } from "./trailHeaders.ts";
+import { trailHeaders } from "./routingHeaders.ts";
 
 export interface IngressOptions {
 	readonly maxBatch: number;

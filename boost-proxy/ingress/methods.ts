@@ -1,5 +1,4 @@
-// The methods that boost understands itself, for the dispatcher: parameters come in, what its parts make of them goes
-// out. Everything else is passed on, see ingress.ts.
+// The methods that boost understands itself. Everything else is passed on, see ingress.ts.
 
 import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";

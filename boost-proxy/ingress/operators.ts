@@ -1,5 +1,5 @@
-// The routes for operators: the breakers and the rows come in, /status, /admin/* and the check of /readyz go out. It
-// decides nothing of itself; a breaker that is forced stays so until somebody says `auto`.
+// The routes for operators: /status, /admin/* and the check of /readyz. A breaker that is forced stays so until somebody
+// says `auto`.
 
 import { bearerCheck } from "../../shared/http/clientIdentity.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";

@@ -15,10 +15,8 @@ import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/breakerPorts.ts";
 import type { Trail } from "../domain/request.ts";
-import { towardsClient, towardsRelay } from "./passedHeaders.ts";
-import { outAnswer, type PassFault, passFault } from "./passFaults.ts";
-import type { OnPassed, PassOutcome } from "./passOutcomes.ts";
-import { trailHeaders } from "./trailHeaders.ts";
+import { type OnPassed, outAnswer, type PassFault, type PassOutcome, passFault } from "./proxyErrors.ts";
+import { towardsClient, towardsRelay, trailHeaders } from "./routingHeaders.ts";
 import { Tunnels } from "./tunnels.ts";
 
 export interface PassThroughOptions {

@@ -1,5 +1,5 @@
-// What is done with a call, by its method: a name comes in, its kind and its weight go out. Reads may be answered by any
-// upstream; what is ours to understand is listed one by one; everything else is for our relay alone.
+// What is done with a call, by its method. Reads may be answered by any upstream; what is ours to understand is listed one
+// by one; everything else is for our relay alone.
 
 import { RAW_PARAMS_SIZE, readParamsSize } from "../../shared/jsonrpc/method.ts";
 

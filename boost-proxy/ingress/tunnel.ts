@@ -8,10 +8,8 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import { type HttpAnswer, rawAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Breaker } from "../domain/breakerPorts.ts";
 import type { Trail } from "../domain/request.ts";
-import { towardsClient } from "./passedHeaders.ts";
-import { type PassFault, passFault } from "./passFaults.ts";
-import type { OnPassed, PassOutcome } from "./passOutcomes.ts";
-import { trailHeaders } from "./trailHeaders.ts";
+import { type OnPassed, type PassFault, type PassOutcome, passFault } from "./proxyErrors.ts";
+import { towardsClient, trailHeaders } from "./routingHeaders.ts";
 
 export interface TunnelOptions {
 	/** The client's connection, which asked for an upgrade. */

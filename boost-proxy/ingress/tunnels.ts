@@ -9,8 +9,7 @@ import { type Clock, pause, type Timer } from "../../shared/clock.ts";
 import { jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Breaker } from "../domain/breakerPorts.ts";
-import { outAnswer } from "./passFaults.ts";
-import type { OnPassed } from "./passOutcomes.ts";
+import { type OnPassed, outAnswer } from "./proxyErrors.ts";
 import { refuseUpgrade, Tunnel } from "./tunnel.ts";
 
 export interface TunnelsOptions {

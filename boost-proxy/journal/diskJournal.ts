@@ -28,16 +28,16 @@ const CACHE_OVERHEAD_BYTES = 300;
 
 /** The latest row of a hash that is not known to be on disk. */
 interface Unwritten {
-	/** The number of the write that it is in, or was in. */
-	write: number;
 	readonly row: Row | null;
 	/** Bytes that nobody else has; null where they are on disk, or of no use. */
 	readonly raw: Buffer | null;
+	/** Whether its write came through. */
+	readonly written: Promise<boolean>;
 }
 
 export interface DiskJournalOptions {
 	/** Bytes of transactions kept in memory beside the disk (64 MiB). */
-	readonly cacheBytes?: number;
+	readonly cacheBytes?: number | undefined;
 }
 
 export interface DiskJournalDependencies {
@@ -45,7 +45,7 @@ export interface DiskJournalDependencies {
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called for each write that failed. */
-	readonly onFault?: () => void;
+	readonly onFault?: (() => void) | undefined;
 }
 
 const CACHE_BYTES = 64 * 1024 * 1024;
@@ -61,7 +61,6 @@ export class DiskJournal implements Journal {
 	/** Hashes of which the latest write failed. */
 	readonly #failed = new Set<string>();
 	#isFailing = false;
-	#writes = 0;
 	#retry: Timer | null = null;
 	#retrying = Promise.resolve();
 	#closed = false;
@@ -123,18 +122,17 @@ export class DiskJournal implements Journal {
 		return [...rows.values()];
 	}
 
-	write(
-		hash: string,
-		row: Row | null,
-		bytes?: { readonly raw: Buffer; readonly isNew: boolean },
-	): Promise<void> {
+	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
+		const unwritten = this.#unwritten.get(hash);
 		if (!keepsBytes(row)) {
 			this.#cache.delete(hash);
-			return this.#write(hash, row, null, false);
-		}
-		if (bytes === undefined) return this.#write(hash, row, this.#unwritten.get(hash)?.raw ?? null, false);
-		const isNew = bytes.isNew && !this.#unwritten.has(hash);
-		return this.#write(hash, row, ownBytes(bytes.raw), isNew);
+			this.#write(hash, row, null, false);
+		} else if (bytes === undefined) this.#write(hash, row, unwritten?.raw ?? null, false);
+		else this.#write(hash, row, ownBytes(bytes.raw), bytes.isNew && unwritten === undefined);
+	}
+
+	async written(hash: string): Promise<boolean> {
+		return this.#unwritten.get(hash)?.written ?? true;
 	}
 
 	/** Rejects with the store's fault, or JournalRecordError where the bytes there are damaged. */
@@ -156,43 +154,37 @@ export class DiskJournal implements Journal {
 		await this.#writeAgain();
 	}
 
-	#write(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): Promise<void> {
-		const write = ++this.#writes;
-		this.#forget(hash);
-		this.#unwritten.set(hash, { write, row, raw });
-		return this.#with.kv.write(changes(hash, row, raw, isNew)).then(
-			() => this.#cameThrough(hash, write),
-			(thrown: unknown) => {
-				this.#failedFor(hash, write, thrown);
-				throw thrown;
-			},
+	#write(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): void {
+		const written = this.#with.kv.write(changes(hash, row, raw, isNew)).then(
+			() => this.#cameThrough(hash, one),
+			(thrown: unknown) => this.#failedFor(hash, one, thrown),
 		);
+		const one: Unwritten = { row, raw, written };
+		this.#forget(hash);
+		this.#unwritten.set(hash, one);
 	}
 
-	/** What was to be written is out of date, or on disk. */
-	#forget(hash: string): Unwritten | undefined {
-		const unwritten = this.#unwritten.get(hash);
-		if (unwritten === undefined) return undefined;
+	#forget(hash: string): void {
 		this.#unwritten.delete(hash);
 		this.#failed.delete(hash);
-		return unwritten;
 	}
 
-	#cameThrough(hash: string, write: number): void {
-		if (this.#unwritten.get(hash)?.write === write) {
-			const raw = this.#forget(hash)?.raw ?? null;
-			if (raw !== null) this.#cache.set(hash, raw);
+	#cameThrough(hash: string, one: Unwritten): true {
+		if (this.#unwritten.get(hash) === one) {
+			this.#forget(hash);
+			if (one.raw !== null) this.#cache.set(hash, one.raw);
 		}
-		if (!this.#isFailing || this.#failed.size > 0) return;
+		if (!this.#isFailing || this.#failed.size > 0) return true;
 		this.#isFailing = false;
 		this.#retry?.cancel();
 		this.#retry = null;
 		this.#with.log.info("the journal is on disk again");
+		return true;
 	}
 
-	#failedFor(hash: string, write: number, thrown: unknown): void {
+	#failedFor(hash: string, one: Unwritten, thrown: unknown): false {
 		// Else a later write of it is under way, and decides.
-		if (this.#unwritten.get(hash)?.write === write) this.#failed.add(hash);
+		if (this.#unwritten.get(hash) === one) this.#failed.add(hash);
 		if (!this.#isFailing) {
 			this.#isFailing = true;
 			this.#with.log.error("the journal can't be written: it is kept in memory alone", {
@@ -201,6 +193,7 @@ export class DiskJournal implements Journal {
 		}
 		this.#with.onFault?.();
 		this.#retryLater();
+		return false;
 	}
 
 	#retryLater(): void {
@@ -216,16 +209,16 @@ export class DiskJournal implements Journal {
 	/** Writes what failed again: one, and when that came through the others, until one fails. Never rejects. */
 	async #writeAgain(): Promise<void> {
 		for (let count = 1; this.#failed.size > 0; count = RETRY_BATCH) {
-			const writes: Promise<void>[] = [];
+			const writes: Promise<boolean>[] = [];
 			for (const hash of this.#failed) {
 				const unwritten = this.#unwritten.get(hash);
 				if (unwritten === undefined) continue;
 				// It fails again at the end of the line: no record holds up the others.
-				writes.push(this.#write(hash, unwritten.row, unwritten.raw, false));
+				this.#write(hash, unwritten.row, unwritten.raw, false);
+				writes.push(this.written(hash));
 				if (writes.length >= count) break;
 			}
-			const results = await Promise.allSettled(writes);
-			if (results.some(({ status }) => status === "rejected")) return;
+			if ((await Promise.all(writes)).includes(false)) return;
 		}
 	}
 }

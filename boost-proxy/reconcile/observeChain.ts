@@ -126,7 +126,7 @@ export class ObserveChain {
 	}
 
 	#end(row: Row, ending: Ending): void {
-		this.#with.rows.end(row, ending).catch(() => {});
+		this.#with.rows.end(row, ending);
 	}
 
 	/** The row as it is now; null where it ended, or a request sees to it. */
@@ -147,7 +147,7 @@ export class ObserveChain {
 			notes.misses = receipt.result === null ? notes.misses + 1 : 0;
 			if (notes.misses < ANSWERS) continue;
 			log.info("a mined transaction is open again", { hash });
-			rows.reopen(hash).catch(() => {});
+			rows.reopen(hash);
 		}
 	}
 

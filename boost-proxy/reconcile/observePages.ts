@@ -77,7 +77,7 @@ export class ObservePages {
 		const { hash, notes } = row;
 		if (word === "cancelled" || word === "replaced") {
 			const others = holdersOf(row).filter((name) => name !== HOLDER);
-			rows.end(row, word, others).catch(() => {});
+			rows.end(row, word, others);
 			return;
 		}
 		if (!isItsAlone(row)) return;
@@ -88,7 +88,7 @@ export class ObservePages {
 		}
 		notes.blanks = 0;
 		// It tries it no longer: who is well may have it.
-		if (word === "abandoned") rows.change(hash, (one) => abandonedBy(one, HOLDER)).catch(() => {});
+		if (word === "abandoned") rows.change(hash, (one) => abandonedBy(one, HOLDER));
 	}
 
 	/** It is lost where its page was blank often enough and its hash is not known either. False: that can't be asked now. */
@@ -110,9 +110,9 @@ export class ObservePages {
 		else if (row.acknowledged) {
 			notes.blanks = 0;
 			notes.pageLosses += 1;
-			rows.change(hash, (one) => lost(one, HOLDER)).catch(() => {});
+			rows.change(hash, (one) => lost(one, HOLDER));
 		} else if (clock.now() - row.receivedAt >= LATE_MS) {
-			rows.change(hash, (one) => notHeld(one, HOLDER)).catch(() => {});
+			rows.change(hash, (one) => notHeld(one, HOLDER));
 		}
 		return true;
 	}

@@ -3,8 +3,17 @@
 
 import type { Logger } from "../../shared/log.ts";
 import type { Rows, Upstream } from "../domain/ports.ts";
-import { type RelayStage, relayStages, stagesCall } from "../domain/relayStages.ts";
-import { abandonedBy, holdersOf, isHolder, isLive, lost, notHeld, type Row } from "../domain/row.ts";
+import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
+import {
+	abandonedBy,
+	type Ending,
+	holdersOf,
+	isHolder,
+	isLive,
+	lost,
+	notHeld,
+	type Row,
+} from "../domain/row.ts";
 
 export interface ObserveRelayOptions {
 	/** Hashes in one question. */
@@ -33,6 +42,14 @@ const NULLS = 2;
 const MAX_DOUBLINGS = 5;
 /** A delivery that brought no verdict may still arrive for so long, in ms. */
 const LATE_MS = 15_000;
+const ENDING_STAGES: ReadonlyMap<string, Ending> = new Map<string, Ending>([
+	["CANCELLED", "cancelled"],
+	["REPLACED", "replaced"],
+	["INCLUDED", "mined"],
+	["REVERTED", "mined"],
+	["EXPIRED", "expired"],
+	["DROPPED", "dropped"],
+]);
 const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED", "SHARED", "BROADCAST"];
 
 /** Observes the relay. */
@@ -160,25 +177,13 @@ export class ObserveRelay {
 		row.notes.heardAt = clock.monotonic();
 		row.notes.nulls = 0;
 		const others = holdersOf(row).filter((name) => name !== "relay");
-		switch (stage) {
-			case "CANCELLED":
-				rows.end(row, "cancelled", others).catch(() => {});
-				return;
-			case "REPLACED":
-				rows.end(row, "replaced", others).catch(() => {});
-				return;
-			case "INCLUDED":
-			case "REVERTED":
-				rows.end(row, "mined").catch(() => {});
-				return;
-			case "EXPIRED":
-			case "DROPPED":
-				if (others.length > 0) rows.change(hash, (one) => abandonedBy(one, "relay")).catch(() => {});
-				else rows.end(row, stage === "EXPIRED" ? "expired" : "dropped").catch(() => {});
-				return;
-			default:
-				rows.alive(hash);
-		}
+		const ending = ENDING_STAGES.get(stage);
+		if (ending === undefined) rows.alive(hash);
+		else if (ending === "mined") rows.end(row, ending);
+		else if (ending === "cancelled" || ending === "replaced") rows.end(row, ending, others);
+		// It has given up what another one still holds.
+		else if (others.length > 0) rows.change(hash, (one) => abandonedBy(one, "relay"));
+		else rows.end(row, ending);
 	}
 
 	/** Once may be a question that overtook the delivery's answer. */
@@ -189,9 +194,9 @@ export class ObserveRelay {
 		if (acknowledged) {
 			notes.nulls = 0;
 			notes.losses += 1;
-			rows.change(hash, (row) => lost(row, "relay")).catch(() => {});
+			rows.change(hash, (row) => lost(row, "relay"));
 		} else if (clock.now() - receivedAt >= LATE_MS) {
-			rows.change(hash, (row) => notHeld(row, "relay")).catch(() => {});
+			rows.change(hash, (row) => notHeld(row, "relay"));
 		}
 	}
 
@@ -202,7 +207,7 @@ export class ObserveRelay {
 		if (stage === null) row.notes.byChain = true;
 		else if (LIVE_STAGES.includes(stage)) {
 			log.info("a mined transaction is open again", { hash });
-			rows.reopen(hash).catch(() => {});
+			rows.reopen(hash);
 		}
 	}
 }

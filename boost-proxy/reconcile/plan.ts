@@ -1,8 +1,9 @@
-// What is to be done for the rows of one sender, from nothing but the rows, the upstreams' health and the time. All that
-// boost sends beside its clients' requests is decided here, so that "why was this sent there?" has one answer.
+// What is to be done for the rows of one sender, from nothing but the rows, the upstreams' health and the time. Who is asked
+// first for a new one, and all that boost sends beside its clients' requests, is decided here, so that "why was this sent
+// there?" has one answer.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
-import { isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
+import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
 
 /** What the plan needs to know of an upstream. */
 export interface UpstreamHealth {
@@ -73,6 +74,21 @@ export function* plan(
 		} else for (const lane of lanes) pass(lane, row.nonce, countsAsThere(row, lane.to));
 		at = end;
 	}
+}
+
+/**
+ * Whether what an account sends goes to the fallback first: where that alone has what is `known` of it, so that an account
+ * does not flip between the two.
+ */
+export function isFallbackFirst(known: readonly Row[]): boolean {
+	const isOnlyAt = (by: UpstreamName, other: UpstreamName) =>
+		known.some(({ at }) => isHolder(at[by]) && !isHolder(at[other]));
+	return isOnlyAt("fallback", "relay") && !isOnlyAt("relay", "fallback");
+}
+
+/** Whether `row` must be at `to`, whose account's holder is out, before a later nonce of the account goes there. */
+export function mustComeBefore(row: Row, nonce: bigint, to: UpstreamName): boolean {
+	return row.nonce < nonce && row.acknowledged && row.requests === 0 && !isHolder(row.at[to]);
 }
 
 /** Whether there is anything to do for a row, now or later: a quick look at one of many. */

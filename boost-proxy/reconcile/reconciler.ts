@@ -223,7 +223,7 @@ export class Reconciler {
 		const row = rows.get(sent.hash);
 		this.#change(sent.hash, change);
 		if (row !== null && row.desired !== "live" && row.desired !== "mined") {
-			rows.end(row, row.desired, [by]).catch(() => {});
+			rows.end(row, row.desired, [by]);
 		}
 		for (const one of rows.of(sent.from)) {
 			const isLater = one.nonce === sent.nonce && one.receivedAt >= sent.receivedAt;
@@ -238,7 +238,7 @@ export class Reconciler {
 		const isTold = kind === "forget" || (await this.#cancel(this.#upstream(to), row));
 		const { time } = this.#now();
 		const change = (one: Row) => (isTold ? notified(one, to) : delayedAt(one, to, time));
-		this.#with.rows.change(row.hash, (one) => (isLive(one) ? one : change(one))).catch(() => {});
+		this.#with.rows.change(row.hash, (one) => (isLive(one) ? one : change(one)));
 	}
 
 	/** Answers whether that is over; else it is asked again. */
@@ -278,9 +278,9 @@ export class Reconciler {
 		return name === "relay" || fallback === null ? relay : fallback;
 	}
 
-	/** Of one that is live still. The journal says itself where it fails, and goes on in memory. */
+	/** Of one that is live still. */
 	#change(hash: string, change: (row: Row) => Row): void {
-		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row)).catch(() => {});
+		this.#with.rows.change(hash, (row) => (isLive(row) ? change(row) : row));
 	}
 }
 

@@ -13,8 +13,7 @@ import {
 	type WireVerdict,
 } from "../domain/delivery.ts";
 import type { Call, Rows, Upstream, Upstreams } from "../domain/ports.ts";
-import { relayStages, stagesCall } from "../domain/relayStages.ts";
-import type { RequestState } from "../domain/request.ts";
+import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -85,7 +84,8 @@ export class Cancels {
 				const { hash, from, nonce } = tx;
 				const { path, asker } = state;
 				const own = { hash, from, nonce, path, address: asker.address };
-				await rows.end(own, "cancelled").catch(() => {});
+				rows.end(own, "cancelled");
+				await rows.written(hash);
 			}
 		}
 	}
@@ -103,7 +103,7 @@ export class Cancels {
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
-			for (const { hash } of taken) rows.change(hash, how).catch(() => {});
+			for (const { hash } of taken) rows.change(hash, how);
 		};
 		change((row) => underWay(row, true));
 		try {
@@ -128,7 +128,8 @@ export class Cancels {
 			) {
 				const unasked = UPSTREAMS.filter((name) => isHeldBy(name) && !answers.has(name));
 				const notify = [...named("out", "unsure"), ...unasked];
-				await Promise.allSettled(taken.map((row) => rows.end(row, "cancelled", notify)));
+				for (const row of taken) rows.end(row, "cancelled", notify);
+				await Promise.all(taken.map(({ hash }) => rows.written(hash)));
 			}
 			const failure = failureOf(
 				[...answers.values()],

@@ -64,8 +64,7 @@ export class Failover {
 		let error: WireVerdict | null = null;
 		for (const [i, upstream] of order.entries()) {
 			if (!(await before(upstream))) return { kind: "stopped" };
-			const others = order.slice(i + 1).some((one) => !one.breaker.isOut);
-			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), others);
+			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
 			if (deadlineMs === 0) {
 				tell(upstream.name, "absent");
 				continue;
@@ -96,9 +95,9 @@ export class Failover {
 	): Promise<{ readonly body: Buffer; readonly status: number }> {
 		const { path, search, asker, trail } = state;
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
-		for (const upstream of this.#readers(request)) {
-			const others = upstream.name === "relay" && !request.relayOnly && this.#fallbackReads(request);
-			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), others);
+		const order = this.#readers(request);
+		for (const [i, upstream] of order.entries()) {
+			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
 			if (deadlineMs === 0) break;
 			const options = { deadlineMs, asker, trail, path, search, ids: request.ids, batch: request.batch };
 			const reading = await upstream.read(request.body, options);
@@ -121,12 +120,11 @@ export class Failover {
 			? [relay]
 			: [relay, fallback];
 	}
+}
 
-	#fallbackReads({ batch }: { readonly batch: boolean }): boolean {
-		const { fallback } = this.#upstreams;
-		if (fallback === null || fallback.breaker.isOut) return false;
-		return !batch || fallback.dialect?.batches !== false;
-	}
+/** Whether anybody behind the `i`th of `order` takes requests. */
+function hasOthers(order: readonly Upstream[], i: number): boolean {
+	return order.slice(i + 1).some(({ breaker }) => !breaker.isOut);
 }
 
 /**

@@ -1,6 +1,6 @@
-// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. Which
-// upstream is asked first, and what the transaction means for those before it, is decided here; attempts are failover.ts's,
-// and whatever is left to do afterwards is the reconciler's.
+// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. What the
+// transaction means for those before it is decided here; attempts are failover.ts's, and whatever is left to do afterwards
+// is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
@@ -22,6 +22,7 @@ import {
 	replacementDelivered,
 	settled,
 } from "../domain/row.ts";
+import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Cancels } from "./cancels.ts";
 import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -146,16 +147,16 @@ export class Submissions {
 		const refusal = rows.refusal(row);
 		if (refusal !== null) throw this.#noRoom(state, refusal);
 		const isNew = earlier?.acknowledged !== true;
-		const written = rows.add(row, first.name).catch(() => false);
+		rows.add(row, first.name);
 		// One that was acknowledged before stays so, whatever becomes of this request.
 		const settle = (acknowledged: boolean, change = (one: Row) => one) =>
 			rows.change(tx.hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
 		const isAbsentAt = (by: UpstreamName): void => {
-			if (earlier === null || !isHolder(earlier.at[by])) this.#change(tx.hash, (one) => notHeld(one, by));
+			if (earlier === null || !isHolder(earlier.at[by])) rows.change(tx.hash, (one) => notHeld(one, by));
 		};
 		// Nobody waits for it where the transaction is refused.
 		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
-			if (tried === "doubtful") this.#change(tx.hash, (one) => mayHaveIt(one, by));
+			if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
 			else isAbsentAt(by);
 		};
 		const shouldSend = async (upstream: Upstream): Promise<boolean> => {
@@ -168,26 +169,28 @@ export class Submissions {
 		try {
 			delivered = await failover.deliver(sendable, order, state, tell, shouldSend);
 		} catch (thrown) {
-			settle(false).catch(() => {});
+			settle(false);
 			throw thrown;
 		}
 		switch (delivered.kind) {
 			case "acknowledged":
-				await this.#acknowledged(tx, siblings, delivered.by, written, settle);
+				await this.#acknowledged(tx, siblings, delivered.by, settle);
 				this.#note(state, "acknowledged");
 				return;
 			case "stopped":
-				settle(true).catch(() => {});
+				settle(true);
 				this.#note(state, "known");
 				return;
 			case "rejected":
 				isAbsentAt(delivered.by);
-				await this.#inTime(settle(false));
+				settle(false);
+				await this.#written([tx]);
 				this.#note(state, "rejected");
 				throw verdictError(delivered.error);
 			default:
 				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				await this.#inTime(settle(false));
+				settle(false);
+				await this.#written([tx]);
 				throw this.#nobody(state, delivered.error);
 		}
 	}
@@ -197,25 +200,27 @@ export class Submissions {
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		by: UpstreamName,
-		written: Promise<unknown>,
-		settle: (acknowledged: boolean, change: (row: Row) => Row) => Promise<void>,
+		settle: (acknowledged: boolean, change: (row: Row) => Row) => void,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		const acknowledged = settle(true, (one) => replacementDelivered(has(one, by), by));
-		const replaced = siblings.map((sibling) => {
+		settle(true, (one) => replacementDelivered(has(one, by), by));
+		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
-			return rows.end(sibling, "replaced", others);
-		});
+			rows.end(sibling, "replaced", others);
+		}
 		// The relay's word is enough where the journal fails, or takes too long.
-		const inTime = await this.#inTime(Promise.allSettled([written, acknowledged, ...replaced]));
+		const inTime = await this.#written([tx, ...siblings]);
 		if (!inTime || !rows.isDurable || rows.live(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
 		}
 	}
 
-	/** Whether the journal's `work` ended in time. */
-	#inTime(work: Promise<unknown>): Promise<boolean> {
-		return this.#ended(work, JOURNAL_MS);
+	/** Waits for the journal; false where that takes too long. */
+	#written(rows: readonly { readonly hash: string }[]): Promise<boolean> {
+		return this.#ended(
+			Promise.all(rows.map(({ hash }) => this.#dependencies.rows.written(hash))),
+			JOURNAL_MS,
+		);
 	}
 
 	/** Whether `work` ended within `ms`, well or not. */
@@ -230,19 +235,13 @@ export class Submissions {
 		});
 	}
 
-	/**
-	 * Who is asked, in order: the relay first, unless the fallback alone has the account's nonce or what stands before
-	 * it, so that an account does not flip between the two.
-	 */
+	/** Who is asked, in order. The account's own nonce decides where there is one, else whatever is known of the account. */
 	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
-		const only = (name: UpstreamName, other: UpstreamName) => (row: Row) =>
-			isHolder(row.at[name]) && !isHolder(row.at[other]);
 		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
-		const elsewhere = known.some(only("fallback", "relay")) && !known.some(only("relay", "fallback"));
-		return elsewhere && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
+		return isFallbackFirst(known) && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
@@ -251,8 +250,8 @@ export class Submissions {
 		const { name } = upstream;
 		if (name !== "fallback" || upstream.breaker.isOut) return;
 		for (const row of rows.of(tx.from)) {
-			if (isHolder(row.at[name]) || !canBring(row, tx, upstream)) continue;
-			if (!upstreams.relay.breaker.isOut) continue;
+			if (!upstreams.relay.breaker.isOut) return;
+			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
 			const { hash, from, path, search } = row;
@@ -261,7 +260,7 @@ export class Submissions {
 			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			this.#change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
+			rows.change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
 		}
 	}
 
@@ -286,20 +285,9 @@ export class Submissions {
 			: unavailable("the journal is full");
 	}
 
-	/** The journal says itself where it fails, and goes on in memory. */
-	#change(hash: string, change: (row: Row) => Row): void {
-		this.#dependencies.rows.change(hash, change).catch(() => {});
-	}
-
 	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
 		this.#dependencies.onOutcome?.(path, outcome);
 	}
-}
-
-/** Whether `row` stands before `tx`, and `upstream` may be brought it. */
-function canBring(row: Row, tx: DecodedTransaction, upstream: Upstream): boolean {
-	const isBefore = row.nonce < tx.nonce && row.acknowledged && row.requests === 0;
-	return isBefore && upstream.refusal(row.path) === null;
 }
 
 /** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */

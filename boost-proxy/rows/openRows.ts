@@ -37,14 +37,8 @@ export async function openRows(
 	{ kv, clock, log, onFault, onWork }: OpenRowsDependencies,
 ): Promise<OpenedRows> {
 	const bindTo = await identify(kv);
-	const journal = new DiskJournal(rawCacheBytes === undefined ? {} : { cacheBytes: rawCacheBytes }, {
-		...{ kv, clock, log },
-		...(onFault === undefined ? {} : { onFault }),
-	});
-	const rows = new RowTable(limits, await journal.read(), {
-		...{ journal, clock },
-		...(onWork === undefined ? {} : { onWork }),
-	});
+	const journal = new DiskJournal({ cacheBytes: rawCacheBytes }, { kv, clock, log, onFault });
+	const rows = new RowTable(limits, await journal.read(), { journal, clock, onWork });
 	return {
 		rows,
 		bindTo,

@@ -45,7 +45,7 @@ export interface RowTableDependencies {
 	readonly journal: Journal;
 	readonly clock: Clock;
 	/** There is something to do for a row that was just changed. */
-	readonly onWork?: () => void;
+	readonly onWork?: (() => void) | undefined;
 }
 
 const MIB = 1024 * 1024;
@@ -66,7 +66,6 @@ const SWEEP_PAUSE_MS = 1_000;
 /** Until the next sweep at most, in ms: timers have a largest delay. */
 const SWEEP_MAX_MS = 24 * 3600 * 1000;
 const NONE: readonly Row[] = Object.freeze([]);
-const DONE = Promise.resolve();
 
 /** All rows of the process. Its timer runs until {@link close}. */
 export class RowTable implements Rows {
@@ -173,7 +172,7 @@ export class RowTable implements Rows {
 		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
 	}
 
-	async add(entry: NewRow, first: UpstreamName): Promise<boolean> {
+	add(entry: NewRow, first: UpstreamName): boolean {
 		const before = this.get(entry.hash);
 		if (before !== null && isLive(before) ? before.acknowledged : this.refusal(entry) !== null) return false;
 		const { ttlMs } = this.#limits;
@@ -182,48 +181,54 @@ export class RowTable implements Rows {
 		const { raw } = entry;
 		// The bytes of one that was live already are on disk.
 		const bytes = before === null || !isLive(before) ? { raw, isNew: before === null } : undefined;
-		await this.#journal.write(row.hash, row, bytes);
+		this.#journal.write(row.hash, row, bytes);
 		return true;
 	}
 
-	change(hash: string, change: (row: Row) => Row): Promise<void> {
+	change(hash: string, change: (row: Row) => Row): void {
 		const before = this.#rows.get(hash);
 		const changed = before === undefined ? undefined : change(before);
-		if (before === undefined || changed === undefined || changed === before) return DONE;
+		if (before === undefined || changed === undefined || changed === before) return;
 		// Nobody has it, and its client was told so.
 		const isOver = isLive(changed) && !changed.acknowledged && holdersOf(changed).length === 0;
 		const row = isOver ? null : changed;
-		if (this.#put(before, row) || isSameOnDisk(before, row, this.#limits.ttlMs)) return DONE;
-		return this.#journal.write(hash, row);
+		const isForgotten = this.#put(before, row);
+		if (!isForgotten && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
 	}
 
-	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): Promise<void> {
+	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
 		const { hash } = one;
 		const now = this.#clock.now();
 		// From now on a mined one's notes are about its block.
 		const notes = ending === "mined" ? this.live(hash)?.notes : undefined;
 		if (notes !== undefined)
 			Object.assign(notes, { chainAt: this.#clock.monotonic(), misses: 0, byChain: false });
-		if (this.#rows.has(hash)) return this.change(hash, (row) => ended(row, ending, now, notify));
+		if (this.#rows.has(hash)) {
+			this.change(hash, (row) => ended(row, ending, now, notify));
+			return;
+		}
 		const row = endedRow(one, ending, now, notify);
-		return this.#put(null, row) ? DONE : this.#journal.write(hash, row);
+		if (!this.#put(null, row)) this.#journal.write(hash, row);
 	}
 
 	alive(hash: string): void {
 		const until = this.#clock.now() + this.#limits.ttlMs;
-		// What fails is counted there, and written again.
-		this.change(hash, (row) => aliveTo(row, until)).catch(() => {});
+		this.change(hash, (row) => aliveTo(row, until));
 	}
 
 	/** Does nothing later than `reorgMs` after its end: its bytes are gone. */
-	reopen(hash: string): Promise<void> {
+	reopen(hash: string): void {
 		const now = this.#clock.now();
 		const { reorgMs, ttlMs } = this.#limits;
-		return this.change(hash, (row) =>
+		this.change(hash, (row) =>
 			this.#mined.has(hash) && now - row.endedAt <= reorgMs
 				? reopened(row, now + ttlMs, this.#clock.monotonic())
 				: row,
 		);
+	}
+
+	written(hash: string): Promise<boolean> {
+		return this.#journal.written(hash);
 	}
 
 	close(): void {
@@ -309,8 +314,7 @@ export class RowTable implements Rows {
 		const row = this.#rows.get(hash);
 		if (row === undefined) return;
 		this.#put(row, null);
-		// What fails is counted there, and written again.
-		this.#journal.write(hash, null).catch(() => {});
+		this.#journal.write(hash, null);
 	}
 
 	#sweepLater(): void {
@@ -346,7 +350,7 @@ export class RowTable implements Rows {
 			}
 			return found;
 		};
-		for (const hash of due(this.#mined, this.#limits.reorgMs)) this.change(hash, closed).catch(() => {});
+		for (const hash of due(this.#mined, this.#limits.reorgMs)) this.change(hash, closed);
 		const { endedKeepMs } = this.#limits;
 		for (const hash of [...due(this.#byUser, endedKeepMs), ...due(this.#others, endedKeepMs)])
 			this.#forget(hash);

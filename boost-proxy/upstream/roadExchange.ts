@@ -3,7 +3,7 @@
 
 import type { Dispatcher } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import type { Abort } from "../domain/abort.ts";
+import type { Abort } from "../domain/breakerPorts.ts";
 import type { ExchangeResult, Fault } from "../domain/delivery.ts";
 
 export interface ExchangeLimits {

@@ -1,15 +1,14 @@
-// One upstream with its guard: calls and transactions come in, what became of them goes out. It spells requests as that
-// upstream wants them and tells our relay, and nobody else, on whose behalf they are made. It chooses no upstream.
+// One upstream behind its breaker. It spells requests as that upstream wants them, and tells our relay, and nobody else, on
+// whose behalf they are made.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { Abort } from "../domain/abort.ts";
-import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
-import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
-import type { Dialect } from "../domain/dialect.ts";
-import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
+import { isNonceTooLow } from "../dialects/errorPatterns.ts";
+import type { Abort, Attempted, Breaker } from "../domain/breakerPorts.ts";
+import type { BoostPath, Delivery, Reading, UpstreamName } from "../domain/delivery.ts";
+import type { Call, CallResult, Dialect, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
 import type { Asker } from "../domain/request.ts";
-import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
+import { judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
 	readonly name: UpstreamName;
@@ -35,8 +34,8 @@ export interface UpstreamDependencies {
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
 
-/** By path a road, and whether its path is there already, so that the query alone is added. */
-type PathRoads = Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
+/** By path where its requests go; `asIs`: its path is there already, and the dialect's query alone is added. */
+export type PathRoads = Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
 
 /** The id of calls of our own. */
 const ID: RpcId = 1;
@@ -166,7 +165,7 @@ export class HttpUpstream implements Upstream {
 			return null;
 		if (options.trail !== undefined) options.trail.attempts += 1;
 		const exchange = await statusRoad.get(path, options.deadlineMs);
-		return exchange.kind === "answered" ? readPage(exchange) : null;
+		return exchange.kind === "answered" && exchange.status === 200 ? (parsed(exchange.body) ?? null) : null;
 	}
 
 	async #oneByOne(calls: readonly Call[], options: SendOptions): Promise<readonly CallResult[] | null> {
@@ -227,15 +226,6 @@ function deliveryOutcome(delivery: Delivery): Attempted["outcome"] {
 
 function readingOutcome(reading: Reading): Attempted["outcome"] {
 	return reading.kind === "failed" ? reading.fault : reading.kind;
-}
-
-function readPage({ status, body }: Exchange): unknown {
-	if (status !== 200) return null;
-	try {
-		return JSON.parse(body.toString("utf8"));
-	} catch {
-		return null;
-	}
 }
 
 function isTransaction(result: unknown, hash: string): boolean {

@@ -1,19 +1,18 @@
-// Both roads, put together: settings come in, the relay and the fallback with their guards go out, and the life of what
-// watches them. No rule of boost's is here.
+// The relay and the fallback with their breakers, made from the settings, and the chain as they and the node tell it.
 
 import type { Clock } from "../../shared/clock.ts";
-import type { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
-import { type Component, sequence } from "../../shared/lifecycle.ts";
+import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type Component, sequence, sink } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import { type BoostConfig, fallbackRefusals } from "../config.ts";
-import { createFallbackRoads } from "../dialects/fallbackRoads.ts";
 import type { Probe } from "../domain/breakerPorts.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Road, Upstreams } from "../domain/ports.ts";
+import type { Call, CallResult, ChainReads, Road, Upstreams } from "../domain/ports.ts";
 import { createBreaker } from "../health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../health/probes.ts";
 import type { BoostMetrics } from "../metrics.ts";
 import { submissionShareMs } from "../requests/failover.ts";
+import { createFallbackRoads } from "./fallbackTransports.ts";
 import { createRoad, type RenewableRoad } from "./road.ts";
 import { HttpUpstream } from "./upstream.ts";
 
@@ -128,22 +127,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			onAttempt: onAttempt("relay"),
 		},
 	);
-	const closing: (() => Promise<void>)[] = [
-		() => relayRoad.close(),
-		() => relayReadRoad.close(),
-		() => relayProbeRoad.close(),
-		async () => fallbackRoads?.close(),
-		async () => fallbackReadRoads?.close(),
-		async () => fallbackProbeRoads?.close(),
+	const all = [
+		relayRoad,
+		relayReadRoad,
+		relayProbeRoad,
+		fallbackRoads,
+		fallbackReadRoads,
+		fallbackProbeRoads,
 	];
 	const parts: Component[] = [
-		{
-			name: "roads",
-			start: async () => {},
-			async stop() {
-				for (const close of closing) await close();
-			},
-		},
+		sink("transports", async () => {
+			for (const one of all) await one?.close();
+		}),
 		reference,
 		life("relay probe", relayBreaker),
 	];
@@ -184,4 +179,26 @@ function everyPath(road: Road) {
 
 function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {
 	return { name, start: async () => guarded.start(), stop: () => guarded.stop() };
+}
+
+/** Reads of the chain; `node` is null where no independent one is set. */
+export function createChainReads(dependencies: {
+	readonly node: JsonRpcClient | null;
+	readonly upstreams: Upstreams;
+}): ChainReads {
+	const { node, upstreams } = dependencies;
+	return {
+		async batch(calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null> {
+			if (node !== null) {
+				try {
+					return await node.batch(calls, deadlineMs);
+				} catch (thrown) {
+					if (!(thrown instanceof UpstreamError)) throw thrown;
+				}
+			}
+			const options = { deadlineMs, asker: null };
+			const answers = await upstreams.relay.batch(calls, options);
+			return answers ?? (await upstreams.fallback?.batch(calls, options)) ?? null;
+		},
+	};
 }

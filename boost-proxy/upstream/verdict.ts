@@ -1,12 +1,11 @@
-// What an answer means: an exchange with an upstream comes in, a verdict or a fault goes out. Pure; this and the dialects
-// are the only places that read an upstream's words.
+// What an answer means. Pure; this and the dialects are the only places that read an upstream's words.
 //
 // A verdict is any JSON-RPC error about the transaction or the request, under whatever status below 500. Faults are all
 // else, and these: −32603 (unless the dialect knows the words), 429 and −32005 of a fallback's, which are about our own
 // address, 401 to 403 of a fallback's, which are about our account there, and a pool that is full in all.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isAlreadyKnown, isPoolFull, saysNonceTooLow } from "../dialects/words.ts";
+import { isAlreadyKnown, isPoolFull } from "../dialects/errorPatterns.ts";
 import type {
 	Delivery,
 	Exchange,
@@ -17,7 +16,6 @@ import type {
 	WireVerdict,
 } from "../domain/delivery.ts";
 import type { CallResult } from "../domain/ports.ts";
-import { type Answer, answerOf, answersAll, looksLikeAnswer, parsed } from "./answer.ts";
 
 /** Whose answer it is. */
 export interface Judged {
@@ -117,11 +115,6 @@ export function readCalls(reading: Reading, ids: readonly RpcId[]): readonly Cal
 	return results;
 }
 
-/** Whether a refusal says that the nonce was used: by the very transaction perhaps, which then has to be asked for. */
-export function isNonceTooLow(message: string): boolean {
-	return saysNonceTooLow(message);
-}
-
 /** No status under which an answer to a JSON-RPC request can stand, whatever the body. */
 function isOutside(status: number): boolean {
 	return status < 200 || (status >= 300 && status < 400) || status >= 500;
@@ -157,4 +150,109 @@ function isFull({ message, data }: WireVerdict): boolean {
 function fault(kind: Fault, { retryAfterS }: Exchange) {
 	const failed = { kind: "failed", fault: kind, sent: true } as const;
 	return retryAfterS === undefined ? failed : { ...failed, retryAfterS };
+}
+
+/** An answer to one call. `id` is undefined where it has none. */
+export type Answer =
+	| { readonly kind: "result"; readonly id: RpcId | undefined; readonly result: unknown }
+	| { readonly kind: "error"; readonly id: RpcId | undefined; readonly error: WireVerdict };
+
+/** Bytes of each end that are looked at. */
+const END_BYTES = 512;
+const VALUE = String.raw`("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|null)`;
+const FIRST = /^\s*\{/;
+const MEMBER = new RegExp(String.raw`\s*"(jsonrpc|id)"\s*:\s*${VALUE}\s*,`, "y");
+const RESULT = /\s*"result"\s*:/y;
+const TAIL_ID = new RegExp(String.raw`,\s*"id"\s*:\s*${VALUE}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`);
+
+/** The JSON of a body; undefined where it is none. Never throws. */
+export function parsed(body: Buffer): unknown {
+	try {
+		return JSON.parse(body.toString("utf8"));
+	} catch {
+		return undefined;
+	}
+}
+
+/**
+ * The answer in a parsed body, or null where it is none to `id` (undefined: to any). An error with id null, or without
+ * one, is the answer to a request that was sent alone; a result needs its id.
+ */
+export function answerOf(value: unknown, id: RpcId | undefined): Answer | null {
+	if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+	const entry = value as { readonly id?: unknown; readonly error?: unknown; readonly result?: unknown };
+	const own = isId(entry.id) ? entry.id : undefined;
+	// Some servers write the error beside a result of null, and others a null error beside the result.
+	if (entry.error !== undefined && entry.error !== null) {
+		const error = errorOf(entry.error);
+		if (error === null || (id !== undefined && (own ?? null) !== null && own !== id)) return null;
+		return { kind: "error", id: own ?? null, error };
+	}
+	if (entry.result === undefined || (id !== undefined && own !== id)) return null;
+	return { kind: "result", id: own, result: entry.result };
+}
+
+/** Whether it is an array with an answer to each of `ids`. */
+export function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
+	if (!Array.isArray(value)) return false;
+	const answered = new Set<RpcId | undefined>();
+	for (const entry of value) answered.add(answerOf(entry, undefined)?.id);
+	return ids.every((id) => answered.has(id));
+}
+
+/**
+ * Whether the ends of a long body are those of an answer with a result: `{`, then `jsonrpc` and `id` in any order, then
+ * `result`, and `}` at the end; or `{`, `jsonrpc`, `result`, with the `id` as one of the last two members. The id must be
+ * the one of `ids`. For a batch (`ids` null): `[{` and `}]`, no more. What stands between is not looked at. False means
+ * only that it takes a parser to know.
+ */
+export function looksLikeAnswer(body: Buffer, ids: readonly RpcId[] | null): boolean {
+	const head = body.toString("utf8", 0, END_BYTES);
+	const tail = body.toString("utf8", Math.max(0, body.length - END_BYTES));
+	if (ids === null) return /^\s*\[\s*\{/.test(head) && /\}\s*\]\s*$/.test(tail);
+	if (!/\}\s*$/.test(tail)) return false;
+	const found = idOf(head, tail);
+	return found !== undefined && found === ids[0];
+}
+
+function idOf(head: string, tail: string): RpcId | undefined {
+	const first = FIRST.exec(head);
+	if (first === null) return undefined;
+	let at = first[0].length;
+	let id: RpcId | undefined;
+	for (let member = memberAt(head, at); member !== null; member = memberAt(head, at)) {
+		if (member[1] === "id") id = idFrom(member[2]);
+		at += member[0].length;
+	}
+	RESULT.lastIndex = at;
+	if (!RESULT.test(head)) return undefined;
+	return id === undefined ? idFrom(TAIL_ID.exec(tail)?.[1]) : id;
+}
+
+function memberAt(text: string, at: number): RegExpExecArray | null {
+	MEMBER.lastIndex = at;
+	return MEMBER.exec(text);
+}
+
+function idFrom(text: string | undefined): RpcId | undefined {
+	if (text === undefined) return undefined;
+	try {
+		const value: unknown = JSON.parse(text);
+		return isId(value) ? value : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+function isId(value: unknown): value is RpcId {
+	return value === null || typeof value === "string" || typeof value === "number";
+}
+
+/** Null where it has no code: then it says nothing that could be passed on. */
+function errorOf(value: unknown): WireVerdict | null {
+	if (typeof value !== "object") return null;
+	const { code, message, data } = value as { code?: unknown; message?: unknown; data?: unknown };
+	if (typeof code !== "number") return null;
+	const words = typeof message === "string" ? message : "rejected";
+	return data === undefined ? { code, message: words } : { code, message: words, data };
 }

@@ -1,7 +1,7 @@
 // Reads the status pages of fallbacks. They are a third party's: only fields that are known pass, with values of their type.
 
 import { type StatusError, type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import type { DialectName } from "../domain/dialect.ts";
+import type { DialectName } from "../domain/ports.ts";
 import { isObject } from "./chainFacts.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

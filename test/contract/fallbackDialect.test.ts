@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createFallbackRoads } from "../../boost-proxy/dialects/fallbackRoads.ts";
-import { dialectOf } from "../../boost-proxy/dialects/index.ts";
+import { dialectOf } from "../../boost-proxy/dialects/dialects.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/delivery.ts";
-import { DIALECTS, type Dialect } from "../../boost-proxy/domain/dialect.ts";
+import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
+import { createFallbackRoads } from "../../boost-proxy/upstream/fallbackTransports.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { httpText, RawUpstream } from "../support/rawUpstream.ts";
 

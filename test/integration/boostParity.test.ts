@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { BOOST_HEADERS } from "../../boost-proxy/ingress/trailHeaders.ts";
+import { BOOST_HEADERS } from "../../boost-proxy/ingress/routingHeaders.ts";
 import { EXCEPTIONS, PARITY_TABLES, type ParityRow, requestOf } from "../support/boostParityRows.ts";
 import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
 import { EventStreamReader } from "../support/eventStream.ts";

@@ -1,8 +1,7 @@
 // A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import type { Abort } from "../../boost-proxy/domain/abort.ts";
-import type { Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
+import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
 import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/health/breaker.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pairEnvironments } from "../../../boost-proxy/pairSettings.ts";
+import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 
 const MADE = { relayPort: 12_345, secret: "made up" };
 

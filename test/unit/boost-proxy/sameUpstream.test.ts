@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readBoostConfig } from "../../../boost-proxy/config.ts";
-import { sameUpstream } from "../../../boost-proxy/sameUpstream.ts";
-import { sameUpstreamWarning, startWarnings } from "../../../boost-proxy/startWarnings.ts";
+import { sameUpstream, sameUpstreamWarning, startWarnings } from "../../../boost-proxy/startWarnings.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 const ADDRESSES: Readonly<Record<string, readonly string[]>> = {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AbortSwitch } from "../../../../boost-proxy/domain/abort.ts";
+import { AbortSwitch } from "../../../../boost-proxy/domain/breakerPorts.ts";
 
 test("an abort calls each listener once, whoever throws, and at once where it was aborted already", () => {
 	const abort = new AbortSwitch();

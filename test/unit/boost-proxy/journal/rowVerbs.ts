@@ -53,7 +53,7 @@ export async function openedVerbs(...opening: Parameters<typeof openRows>): Prom
 	return new RowVerbs(await openRows(...opening));
 }
 
-/** The verbs. Each answers what the table's own change does. */
+/** The verbs. Each resolves when its change is on disk, and rejects where the disk failed. */
 export class RowVerbs {
 	readonly rows: Rows;
 	/** Those whose request is under way. */
@@ -114,45 +114,40 @@ export class RowVerbs {
 	}
 
 	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
-		const before = this.rows.live(entry.hash);
-		const adding = this.rows.add(entry, first);
-		if (this.rows.live(entry.hash) !== before) {
-			// The request before it is over: two of one nonce go one after another.
-			if (this.#begun.has(entry.hash)) {
-				this.rows.change(entry.hash, (row) => underWay(row, false)).catch(() => {});
-			}
-			this.#begun.add(entry.hash);
-		}
-		return adding;
+		if (!this.rows.add(entry, first)) return Promise.resolve(false);
+		// The request before it is over: two of one nonce go one after another.
+		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => underWay(row, false));
+		this.#begun.add(entry.hash);
+		return this.#written(entry.hash).then(() => true);
 	}
 
 	held(hash: string, by: UpstreamName): Promise<void> {
-		return this.rows.change(hash, (row) => has(row, by));
+		return this.#change(hash, (row) => has(row, by));
 	}
 
 	/** No verdict came. */
 	doubtful(hash: string, by: UpstreamName): Promise<void> {
-		return this.rows.change(hash, (row) => mayHaveIt(row, by));
+		return this.#change(hash, (row) => mayHaveIt(row, by));
 	}
 
 	notHeld(hash: string, by: UpstreamName): Promise<void> {
-		return this.rows.change(hash, (row) => notHeld(row, by));
+		return this.#change(hash, (row) => notHeld(row, by));
 	}
 
 	paid(hash: string, by: UpstreamName): Promise<void> {
-		return this.rows.change(hash, (row) => replacementDelivered(row, by));
+		return this.#change(hash, (row) => replacementDelivered(row, by));
 	}
 
 	setUnderWay(hash: string, isBegun: boolean): void {
 		const least = this.#begun.has(hash) ? 1 : 0;
 		const change = (row: Row) => (!isBegun && row.requests <= least ? row : underWay(row, isBegun));
-		this.rows.change(hash, change).catch(() => {});
+		this.rows.change(hash, change);
 	}
 
 	/** What was acknowledged stays so. */
 	settle(hash: string, acknowledged: boolean): Promise<void> {
 		const isFirst = this.#begun.delete(hash);
-		return this.rows.change(hash, (row) => {
+		return this.#change(hash, (row) => {
 			if (isFirst) return settled(row, acknowledged);
 			return isLive(row) && !row.acknowledged ? { ...row, acknowledged } : row;
 		});
@@ -164,20 +159,23 @@ export class RowVerbs {
 
 	end(hash: string, ending: Ending, untold: readonly UpstreamName[] = []): Promise<void> {
 		const row = this.rows.get(hash);
-		return row === null ? Promise.resolve() : this.rows.end(row, ending, untold);
+		if (row !== null) this.rows.end(row, ending, untold);
+		return this.#written(hash);
 	}
 
 	markEnded({ ending, untold, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
 		const { hash, from, nonce, path, address } = one;
-		return this.rows.end({ hash, from, nonce, path, address }, ending, untold);
+		this.rows.end({ hash, from, nonce, path, address }, ending, untold);
+		return this.#written(hash);
 	}
 
 	told(hash: string, by: UpstreamName): Promise<void> {
-		return this.rows.change(hash, (row) => notified(row, by));
+		return this.#change(hash, (row) => notified(row, by));
 	}
 
 	reopen(hash: string): Promise<void> {
-		return this.rows.reopen(hash);
+		this.rows.reopen(hash);
+		return this.#written(hash);
 	}
 
 	bindTo(chainId: bigint): Promise<void> {
@@ -186,5 +184,14 @@ export class RowVerbs {
 
 	close(): Promise<void> {
 		return this.#close();
+	}
+
+	#change(hash: string, change: (row: Row) => Row): Promise<void> {
+		this.rows.change(hash, change);
+		return this.#written(hash);
+	}
+
+	async #written(hash: string): Promise<void> {
+		if (!(await this.rows.written(hash))) throw new Error("disk");
 	}
 }

@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import type { Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Dialect } from "../../../../boost-proxy/domain/dialect.ts";
 import type {
 	Call,
 	CallResult,
 	ChainReads,
+	Dialect,
 	Sendable,
 	SendOptions,
 	Upstream,
@@ -257,10 +257,10 @@ export async function reconcileScene(options: SceneOptions = {}) {
 		wake: () => reconciler.trigger(),
 		stop: () => reconciler.stop(),
 		lost: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => lost(row, by)).catch(() => {});
+			rows.change(hash, (row) => lost(row, by));
 		},
 		spent: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => abandonedBy(row, by)).catch(() => {});
+			rows.change(hash, (row) => abandonedBy(row, by));
 		},
 	};
 	const observer = createObserver(

@@ -12,8 +12,8 @@ test("an acknowledged one that nobody holds goes to the relay, to the fallback w
 		const scene = await reconcileScene();
 		const { journal, relay, fallback, clock } = scene;
 		const hash = await scene.opened(1);
-		await journal.notHeld(hash, "relay");
 		relay.breaker.set(isOut);
+		await journal.notHeld(hash, "relay");
 		scene.handover.wake();
 		await clock.advance(100);
 		assert.deepEqual([relay.hashes, fallback.hashes], isOut ? [[], [hash]] : [[hash], []]);

@@ -1,13 +1,14 @@
 // What the tests of boost's own decisions share: a real journal on a disk in memory, upstreams that say what the test
 // tells them to, and requests. Nothing is sent anywhere.
 
-import { dialectOf } from "../../../../boost-proxy/dialects/index.ts";
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Reading, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Dialect, DialectName } from "../../../../boost-proxy/domain/dialect.ts";
 import type {
 	Call,
 	CallResult,
+	Dialect,
+	DialectName,
 	Sendable,
 	SendOptions,
 	Upstream,

@@ -2,8 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answerOf, answersAll, looksLikeAnswer, parsed } from "../../../../boost-proxy/upstream/answer.ts";
-import { judgeReading } from "../../../../boost-proxy/upstream/verdict.ts";
+import {
+	answerOf,
+	answersAll,
+	judgeReading,
+	looksLikeAnswer,
+	parsed,
+} from "../../../../boost-proxy/upstream/verdict.ts";
 
 const PAD = "x".repeat(70_000);
 const LONG: readonly (readonly [string, string, boolean, string])[] = [

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { AbortSwitch } from "../../../../boost-proxy/domain/abort.ts";
+import { AbortSwitch } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
 import { createRoad, type RenewableRoad, type RoadOptions } from "../../../../boost-proxy/upstream/road.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";

@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dialectOf } from "../../../../boost-proxy/dialects/index.ts";
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { Attempted, Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { DialectName } from "../../../../boost-proxy/domain/dialect.ts";
-import type { Post, Road } from "../../../../boost-proxy/domain/ports.ts";
+import type { DialectName, Post, Road } from "../../../../boost-proxy/domain/ports.ts";
 import { HttpUpstream } from "../../../../boost-proxy/upstream/upstream.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";

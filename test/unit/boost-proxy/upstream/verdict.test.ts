@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { isNonceTooLow } from "../../../../boost-proxy/dialects/errorPatterns.ts";
 import type {
 	Delivery,
 	Exchange,
@@ -10,7 +11,6 @@ import type {
 	UpstreamName,
 } from "../../../../boost-proxy/domain/delivery.ts";
 import {
-	isNonceTooLow,
 	type Judged,
 	judgeDelivery,
 	judgeReading,

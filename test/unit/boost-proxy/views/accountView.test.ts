@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Row } from "../../../../boost-proxy/domain/row.ts";
-import { raised } from "../../../../boost-proxy/views/accountView.ts";
-import { createViews } from "../../../../boost-proxy/views/views.ts";
+import { createViews, raised } from "../../../../boost-proxy/views/views.ts";
 import { testAccount } from "../../../support/txFactory.ts";
 import { refusal, result, ViewScene } from "./viewScene.ts";
 
@@ -115,14 +114,14 @@ test("where nobody can tell it is an error, never a lower count", async () => {
 
 test("merging is needed while the relay is out, or the journal has anything of the account", () => {
 	const scene = new ViewScene();
-	const { needsMerging } = createViews(scene.dependencies);
-	assert.equal(needsMerging(ADDRESS), false);
+	const views = createViews(scene.dependencies);
+	assert.equal(views.needsMerging(ADDRESS), false);
 	scene.relay.isOut = true;
-	assert.equal(needsMerging(ADDRESS), true);
+	assert.equal(views.needsMerging(ADDRESS), true);
 	scene.relay.isOut = false;
 	scene.holds(5, ["relay"]);
-	assert.equal(needsMerging(ADDRESS), true, "should the relay fail at this very request");
-	assert.equal(needsMerging(testAccount(1).address), false);
+	assert.equal(views.needsMerging(ADDRESS), true, "should the relay fail at this very request");
+	assert.equal(views.needsMerging(testAccount(1).address), false);
 });
 
 test("two of one nonce are one, and a gap ends the count", () => {

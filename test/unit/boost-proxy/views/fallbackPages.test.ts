@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DIALECTS } from "../../../../boost-proxy/domain/dialect.ts";
+import { DIALECTS } from "../../../../boost-proxy/domain/ports.ts";
 import { readFallbackPage } from "../../../../boost-proxy/views/fallbackPages.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 

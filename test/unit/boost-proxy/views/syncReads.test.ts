@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createSyncReads } from "../../../../boost-proxy/views/syncReads.ts";
+import { createSyncReads } from "../../../../boost-proxy/views/syncWait.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { refusal, result, ViewScene } from "./viewScene.ts";
 

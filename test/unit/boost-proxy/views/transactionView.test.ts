@@ -151,13 +151,13 @@ test("where nobody can tell it is an error, never null; the relay's refusal is p
 
 test("merging is needed while the relay is out, and of what the journal knows", () => {
 	const scene = new ViewScene();
-	const { needsMergingHash } = createViews(scene.dependencies);
+	const views = createViews(scene.dependencies);
 	const other = signedTransaction({ nonce: 99 });
-	assert.equal(needsMergingHash(other.hash), false);
-	assert.equal(needsMergingHash(scene.holds(1, ["relay"]).hash), true);
-	assert.equal(needsMergingHash(scene.ended(2, "cancelled").hash), true);
+	assert.equal(views.needsMergingHash(other.hash), false);
+	assert.equal(views.needsMergingHash(scene.holds(1, ["relay"]).hash), true);
+	assert.equal(views.needsMergingHash(scene.ended(2, "cancelled").hash), true);
 	scene.relay.isOut = true;
-	assert.equal(needsMergingHash(other.hash), true);
+	assert.equal(views.needsMergingHash(other.hash), true);
 });
 
 test("a chain whose number is not known yet leaves the answer's own", async () => {

@@ -3,8 +3,14 @@
 
 import type { BreakerStatus } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Dialect, DialectName } from "../../../../boost-proxy/domain/dialect.ts";
-import type { Call, CallResult, RowReads, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import type {
+	Call,
+	CallResult,
+	Dialect,
+	DialectName,
+	RowReads,
+	Upstream,
+} from "../../../../boost-proxy/domain/ports.ts";
 import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,

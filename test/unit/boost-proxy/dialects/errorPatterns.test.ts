@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyKnown, isPoolFull, saysNonceTooLow } from "../../../../boost-proxy/dialects/words.ts";
+import { isAlreadyKnown, isNonceTooLow, isPoolFull } from "../../../../boost-proxy/dialects/errorPatterns.ts";
 
 const KNOWN = [
 	"already known",
@@ -66,8 +66,8 @@ test("a transaction that is there already is told by the words of each kind of n
 });
 
 test("a nonce that was used is told by the words of each kind of node", () => {
-	for (const words of LOW) assert.ok(saysNonceTooLow(words), words);
-	for (const words of NOT_LOW) assert.equal(saysNonceTooLow(words), false, words);
+	for (const words of LOW) assert.ok(isNonceTooLow(words), words);
+	for (const words of NOT_LOW) assert.equal(isNonceTooLow(words), false, words);
 });
 
 test("a pool without room says so", () => {

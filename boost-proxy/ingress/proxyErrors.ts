@@ -1,10 +1,10 @@
-// What a client is told whose request could not be passed through: the verb and what went wrong come in, an answer goes
-// out, in JSON-RPC where that was spoken. No word of the relay's is in it.
+// How what was passed through to the relay can end, and what its client is told where that failed: in JSON-RPC where that was
+// spoken, with no text of the relay's in it.
 
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Breaker } from "../domain/breakerPorts.ts";
 import type { Trail } from "../domain/request.ts";
-import { trailHeaders } from "./trailHeaders.ts";
+import { trailHeaders } from "./routingHeaders.ts";
 
 /** Before an answer began. `refused`: no connection could be had; else bytes may have left. */
 export type PassFault = "refused" | "reset" | "timeout";
@@ -51,3 +51,16 @@ function answer(
 		? rpcErrorAnswer("unavailable", status, message, headers)
 		: jsonAnswer(status, { error: message }, headers);
 }
+
+export const PASS_KINDS = ["http", "websocket"] as const;
+export type PassKind = (typeof PASS_KINDS)[number];
+
+/**
+ * `answered` by the relay, or upgraded; `unavailable`: the relay was out or could not be reached; `failed`: it took the
+ * request and did not answer; `gone`: its client went first.
+ */
+export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
+export type PassOutcome = (typeof PASS_OUTCOMES)[number];
+
+/** Told once of each request and each upgrade. */
+export type OnPassed = (kind: PassKind, outcome: PassOutcome) => void;

@@ -1,5 +1,4 @@
-// The words of upstreams that mean something to us: a message comes in, whether it says that comes out. Decisions go by
-// codes everywhere else; these few things are told in words alone.
+// Error messages that mean something to us. Decisions go by codes everywhere else; these few things are told in words alone.
 
 /** What servers put before another's words: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
 const PREFIXES =
@@ -40,8 +39,8 @@ export function isAlreadyKnown(message: string): boolean {
 	return alreadyKnown.test(start(message));
 }
 
-/** Whether it says that the transaction's nonce was used: by itself, perhaps. */
-export function saysNonceTooLow(message: string): boolean {
+/** Whether it says that the transaction's nonce was used: by itself perhaps, which then has to be asked for. */
+export function isNonceTooLow(message: string): boolean {
 	return nonceTooLow.test(start(message));
 }
 

@@ -1,7 +1,40 @@
-// Headers of what is passed through: those of one side come in, those for the other side go out. Each connection keeps
-// its own, nobody but boost names the client, and nothing that frames a body is lost on the way.
+// Headers that say what boost did, and headers of what is passed through. Each connection keeps its own, nobody but boost names
+// the client, and nothing that frames a body is lost on the way.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { BreakerState } from "../domain/breakerPorts.ts";
+import type { Trail } from "../domain/request.ts";
+
+/** All that {@link trailHeaders} may answer, as CORS names them. */
+export const BOOST_HEADERS: readonly string[] = [
+	"X-Boost-Upstream",
+	"X-Boost-Breaker",
+	"X-Boost-Attempts",
+	"X-Boost-Dropped-Params",
+	"Retry-After",
+];
+
+/** The headers; where no upstream and no journal answered, boost did. */
+export function trailHeaders(trail: Trail, breaker: BreakerState): Record<string, string> {
+	const { answeredBy, attempts, dropped } = trail;
+	const headers: Record<string, string> = {
+		"x-boost-upstream": answeredBy.size === 0 ? "boost" : [...answeredBy].join(", "),
+		"x-boost-breaker": breaker,
+		"x-boost-attempts": String(attempts),
+	};
+	if (dropped.size > 0) headers["x-boost-dropped-params"] = [...dropped].join(", ");
+	return headers;
+}
+
+/** Whether an answer has these headers already. */
+export function hasTrail(answer: { readonly headers?: Readonly<Record<string, string>> } | null): boolean {
+	return answer?.headers !== undefined && "x-boost-upstream" in answer.headers;
+}
+
+/** Those of an answer that no request left boost for. */
+export function ownHeaders(breaker: BreakerState): Record<string, string> {
+	return trailHeaders({ answeredBy: new Set(), attempts: 0, dropped: new Set() }, breaker);
+}
 
 /** Of one connection alone: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
 const OF_CONNECTION: ReadonlySet<string> = new Set([

@@ -1,29 +1,16 @@
-// The roads to a fallback: its addresses come in, what goes out is where submissions and reads of each path go, where
-// statuses are told, and the dialect that is spoken there. What may not go there is for the policy to say.
+// Connections to a fallback's addresses: for submissions and reads of each path, and for status pages. What may not go there
+// is for the policy to say.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { FallbackConfig } from "../config.ts";
+import { dialectOf } from "../dialects/dialects.ts";
 import type { BoostPath } from "../domain/delivery.ts";
-import type { Dialect, DialectName } from "../domain/dialect.ts";
-import type { Road } from "../domain/ports.ts";
-import { createRoad, type RenewableRoad, type RoadOptions } from "../upstream/road.ts";
-import { dialectOf } from "./index.ts";
+import type { Dialect, Road } from "../domain/ports.ts";
+import { createRoad, type RenewableRoad, type RoadOptions } from "./road.ts";
+import type { PathRoads } from "./upstream.ts";
 
-/** Where a fallback is. One of the first three is set. */
-export interface FallbackAddresses {
-	readonly dialect: DialectName;
-	/** To which the dialect adds paths. */
-	readonly baseUrl: string | null;
-	/** Taken as they are, for one path each. */
-	readonly wholeUrls: Readonly<Record<BoostPath, string | null>>;
-	/** To which a hash is added. */
-	readonly statusUrl: string | null;
-}
-
-/** A road with how it is used: `asIs`, its path is there already and the dialect's query alone is added. */
-export interface PathRoad {
-	readonly road: Road;
-	readonly asIs: boolean;
-}
+/** Where a fallback is. */
+type FallbackAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
 
 export interface FallbackRoads {
 	readonly dialect: Dialect;
@@ -31,7 +18,7 @@ export interface FallbackRoads {
 	 * Of a path without an address of its own this is the other path's: good for reads, which are the same everywhere.
 	 * Submissions are refused there by the policy.
 	 */
-	readonly roads: Readonly<Record<BoostPath, PathRoad>>;
+	readonly roads: PathRoads;
 	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
 	readonly statusRoad: Road | null;
 	/** Leaves the connections of all of them. */
@@ -58,7 +45,7 @@ export function createFallbackRoads(
 	};
 	const { baseUrl } = addresses;
 	const base = baseUrl === null ? null : { road: roadTo(baseUrl), asIs: false };
-	const own = (path: BoostPath): PathRoad | null => {
+	const own = (path: BoostPath): PathRoads[BoostPath] | null => {
 		const url = addresses.wholeUrls[path];
 		return url === null ? base : { road: roadTo(url), asIs: true };
 	};
