@@ -50,6 +50,7 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** How long the journal may take beyond the relay's word before that is enough, in ms. */
 const JOURNAL_MS = 2_000;
+const UNCHANGED = (row: Row): Row => row;
 
 /** Takes transactions. */
 export class Submissions {
@@ -147,49 +148,60 @@ export class Submissions {
 		if (refusal !== null) throw this.#noRoom(state, refusal);
 		const isNew = earlier?.acknowledged !== true;
 		const written = rows.add(row, first.name).catch(() => false);
-		// One that was acknowledged before stays so, whatever becomes of this request.
-		const settle = (acknowledged: boolean, change = (one: Row) => one) =>
-			rows.change(tx.hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
-		const isAbsentAt = (by: UpstreamName): void => {
-			if (earlier === null || !isHolder(earlier.at[by])) this.#change(tx.hash, (one) => notHeld(one, by));
-		};
-		// Nobody waits for it where the transaction is refused.
-		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
-			if (tried === "doubtful") this.#change(tx.hash, (one) => mayHaveIt(one, by));
-			else isAbsentAt(by);
-		};
-		const shouldSend = async (upstream: Upstream): Promise<boolean> => {
-			await this.#bringLower(tx, upstream, state);
-			// Its user may have ended it meanwhile: then it goes nowhere any more.
-			const now = rows.get(tx.hash);
-			return now === null || !isFinal(now);
-		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, shouldSend);
+			delivered = await failover.deliver(
+				...([sendable, order, state] as const),
+				// Nobody waits for it where the transaction is refused.
+				(by, tried) => {
+					if (tried === "doubtful") this.#change(tx.hash, (one) => mayHaveIt(one, by));
+					else this.#isAbsentAt(tx.hash, earlier, by);
+				},
+				async (upstream) => {
+					await this.#bringLower(tx, upstream, state);
+					// Its user may have ended it meanwhile: then it goes nowhere any more.
+					const now = rows.get(tx.hash);
+					return now === null || !isFinal(now);
+				},
+			);
 		} catch (thrown) {
-			settle(false).catch(() => {});
+			this.#settle(tx.hash, isNew, false).catch(() => {});
 			throw thrown;
 		}
 		switch (delivered.kind) {
 			case "acknowledged":
-				await this.#acknowledged(tx, siblings, delivered.by, written, settle);
+				await this.#acknowledged(tx, siblings, delivered.by, written, isNew);
 				this.#note(state, "acknowledged");
 				return;
 			case "stopped":
-				settle(true).catch(() => {});
+				this.#settle(tx.hash, isNew, true).catch(() => {});
 				this.#note(state, "known");
 				return;
 			case "rejected":
-				isAbsentAt(delivered.by);
-				await this.#inTime(settle(false));
+				this.#isAbsentAt(tx.hash, earlier, delivered.by);
+				await this.#inTime(this.#settle(tx.hash, isNew, false));
 				this.#note(state, "rejected");
 				throw verdictError(delivered.error);
 			default:
 				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				await this.#inTime(settle(false));
+				await this.#inTime(this.#settle(tx.hash, isNew, false));
 				throw this.#nobody(state, delivered.error);
 		}
+	}
+
+	/** One that was acknowledged before stays so, whatever becomes of this request. */
+	#settle(
+		hash: string,
+		isNew: boolean,
+		acknowledged: boolean,
+		change: (row: Row) => Row = UNCHANGED,
+	): Promise<void> {
+		const { rows } = this.#dependencies;
+		return rows.change(hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
+	}
+
+	#isAbsentAt(hash: string, earlier: Row | null, by: UpstreamName): void {
+		if (earlier === null || !isHolder(earlier.at[by])) this.#change(hash, (one) => notHeld(one, by));
 	}
 
 	/** What must be on disk before its client hears of it. */
@@ -198,10 +210,10 @@ export class Submissions {
 		siblings: readonly Row[],
 		by: UpstreamName,
 		written: Promise<unknown>,
-		settle: (acknowledged: boolean, change: (row: Row) => Row) => Promise<void>,
+		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		const acknowledged = settle(true, (one) => replacementDelivered(has(one, by), by));
+		const acknowledged = this.#settle(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
 		const replaced = siblings.map((sibling) => {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			return rows.end(sibling, "replaced", others);
@@ -222,11 +234,12 @@ export class Submissions {
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return new Promise((resolve) => {
 			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			const done = (): void => {
-				timer.cancel();
-				resolve(true);
-			};
-			work.then(done, done);
+			void work
+				.catch(() => {})
+				.then(() => {
+					timer.cancel();
+					resolve(true);
+				});
 		});
 	}
 

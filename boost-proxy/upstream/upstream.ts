@@ -3,11 +3,10 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { Abort } from "../domain/abort.ts";
 import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Exchange, Reading, UpstreamName } from "../domain/delivery.ts";
 import type { Dialect } from "../domain/dialect.ts";
-import type { Call, CallResult, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
+import type { Call, CallResult, Post, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
 import type { Asker } from "../domain/request.ts";
 import { isNonceTooLow, judgeDelivery, judgeReading, readCalls } from "./verdict.ts";
 
@@ -115,21 +114,23 @@ export class HttpUpstream implements Upstream {
 			anyway,
 		}: { readonly asCame: boolean; readonly roads: PathRoads; readonly anyway: boolean },
 	): Promise<Reading | null> {
-		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
-		const { road, target } = this.#place(roads, path, search);
-		const headers = this.#headers(asker, asCame);
-		const left = this.#leftOf(deadlineMs);
-		const attempt = async (abort?: Abort) => {
-			if (trail !== undefined) trail.attempts += 1;
-			const more = abort === undefined ? {} : { abort };
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), ...more });
-			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
-			const outcome = readingOutcome(reading);
-			this.#dependencies.onAttempt?.("read", outcome);
-			return { outcome, reading };
-		};
-		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
+		const { road, target } = this.#place(roads, options.path, options.search);
+		const headers = this.#headers(options.asker, asCame);
+		const left = this.#leftOf(options.deadlineMs);
+		const ran = anyway
+			? await this.#attempt(road, { target, body, headers, deadlineMs: left() }, options)
+			: await this.breaker.run("read", (abort) =>
+					this.#attempt(road, { target, body, headers, deadlineMs: left(), abort }, options),
+				);
 		return ran?.reading ?? null;
+	}
+
+	async #attempt(road: Road, post: Post, { trail, ids, batch }: ReadOptions) {
+		if (trail !== undefined) trail.attempts += 1;
+		const reading = judgeReading(await road.post(post), { ids, batch }, this.#judge);
+		const outcome = readingOutcome(reading);
+		this.#dependencies.onAttempt?.("read", outcome);
+		return { outcome, reading };
 	}
 
 	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
