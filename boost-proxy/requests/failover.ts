@@ -62,9 +62,9 @@ export class Failover {
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
-		for (const [i, upstream] of order.entries()) {
+		for (const upstream of order) {
 			if (!(await before(upstream))) return { kind: "stopped" };
-			const others = order.slice(i + 1).some((one) => !one.breaker.isOut);
+			const others = order.some((one, i) => i > order.indexOf(upstream) && !one.breaker.isOut);
 			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), others);
 			if (deadlineMs === 0) {
 				tell(upstream.name, "absent");

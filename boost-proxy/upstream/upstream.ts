@@ -76,7 +76,7 @@ export class HttpUpstream implements Upstream {
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
 
-	async #deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
+	#deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { deadlineMs, asker, trail } = options;
 		const whole = this.dialect === null ? options.whole : null;
 		const id = whole?.id ?? ID;
@@ -86,18 +86,19 @@ export class HttpUpstream implements Upstream {
 		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run("submission", async (abort) => {
+		const running = this.breaker.run("submission", (abort) => {
 			if (trail !== undefined) {
 				trail.attempts += 1;
 				for (const name of dropped) trail.dropped.add(name);
 			}
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), abort });
-			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
-			const outcome = deliveryOutcome(delivery);
-			this.#dependencies.onAttempt?.("submission", outcome);
-			return { outcome, sender: tx.from, delivery };
+			return road.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
+				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+				const outcome = deliveryOutcome(delivery);
+				this.#dependencies.onAttempt?.("submission", outcome);
+				return { outcome, sender: tx.from, delivery };
+			});
 		});
-		return ran?.delivery ?? null;
+		return running.then((ran) => ran?.delivery ?? null);
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
@@ -125,12 +126,14 @@ export class HttpUpstream implements Upstream {
 		return ran?.reading ?? null;
 	}
 
-	async #attempt(road: Road, post: Post, { trail, ids, batch }: ReadOptions) {
+	#attempt(road: Road, post: Post, { trail, ids, batch }: ReadOptions) {
 		if (trail !== undefined) trail.attempts += 1;
-		const reading = judgeReading(await road.post(post), { ids, batch }, this.#judge);
-		const outcome = readingOutcome(reading);
-		this.#dependencies.onAttempt?.("read", outcome);
-		return { outcome, reading };
+		return road.post(post).then((exchange) => {
+			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
+			const outcome = readingOutcome(reading);
+			this.#dependencies.onAttempt?.("read", outcome);
+			return { outcome, reading };
+		});
 	}
 
 	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
