@@ -25,7 +25,11 @@ export const systemClock: Clock = {
 	after(ms, fn) {
 		const handle = setTimeout(fn, ms);
 		handle.unref();
-		return { cancel: () => clearTimeout(handle) };
+		return {
+			cancel() {
+				clearTimeout(handle);
+			},
+		};
 	},
 };
 

@@ -153,13 +153,9 @@ export function openedRow(
 	before: Row | null,
 	{ ttlMs, monotonic }: { readonly ttlMs: number; readonly monotonic: number },
 ): Row {
-	const earlier = before !== null && isLive(before) ? before.at : null;
-	const standing = (by: UpstreamName): Standing => {
-		const was = earlier?.[by] ?? ABSENT;
-		const replacementPending = was.replacementPending || replacesAt.includes(by);
-		const given = by === first && !isHolder(was) ? GIVEN : was;
-		return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
-	};
+	const was = before !== null && isLive(before) ? before.at : NOWHERE;
+	const relay = opened(was.relay, first === "relay", replacesAt.includes("relay"));
+	const fallback = opened(was.fallback, first === "fallback", replacesAt.includes("fallback"));
 	return {
 		bytes: raw.length,
 		aliveUntil: known.receivedAt + ttlMs,
@@ -167,11 +163,17 @@ export function openedRow(
 		requests: (before?.requests ?? 0) + 1,
 		desired: "live",
 		endedAt: 0,
-		at: standings(standing("relay"), standing("fallback")),
+		at: standings(relay, fallback),
 		notes: newNotes(monotonic),
 		// Last: behind a spread, further properties would give each row a hidden class of its own in V8.
 		...known,
 	};
+}
+
+function opened(was: Standing, isFirst: boolean, isReplacing: boolean): Standing {
+	const replacementPending = was.replacementPending || isReplacing;
+	const given = isFirst && !isHolder(was) ? GIVEN : was;
+	return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
 }
 
 export function isLive({ desired }: Row): boolean {

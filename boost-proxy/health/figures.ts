@@ -22,7 +22,7 @@ export interface InFlight {
 	/** {@link Figures.epoch} in which it began: what comes of it counts in that one alone. */
 	readonly epoch: number;
 	/** It is under way no more. */
-	readonly leave: () => void;
+	leave: () => void;
 }
 
 const NOTHING = (): void => {};
@@ -75,12 +75,14 @@ export class Figures implements HealthFigures {
 	}
 
 	begin(kind: AttemptKind): InFlight {
-		const lists = [this.#every, this.#all.inFlight];
-		if (kind === "submission") lists.push(this.#submissions.inFlight);
-		const one = { ...this.seen(kind), leave: NOTHING };
-		const places = lists.map((list) => list.add(one));
+		const one = this.seen(kind);
+		const [all, submissions] = [this.#all.inFlight, this.#submissions.inFlight];
+		const places = [this.#every.add(one), all.add(one)] as const;
+		const own = kind === "submission" ? submissions.add(one) : null;
 		one.leave = () => {
-			for (const [i, place] of places.entries()) lists[i]?.remove(place);
+			this.#every.remove(places[0]);
+			all.remove(places[1]);
+			if (own !== null) submissions.remove(own);
 		};
 		return one;
 	}

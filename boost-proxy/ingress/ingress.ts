@@ -99,8 +99,11 @@ class BoostIngress {
 		const signature = headers["x-flashbots-signature"];
 		const state: RequestState = {
 			asker: {
+				address: client.address,
+				signer: client.signer,
+				origin: headers.origin ?? null,
 				signature: typeof signature === "string" ? signature : null,
-				...{ address: client.address, signer: client.signer, origin: headers.origin ?? null, life },
+				life,
 			},
 			path: target.path === "/noreverts" ? "noreverts" : "fast",
 			search: boundedQuery(target.search),
@@ -130,9 +133,12 @@ class BoostIngress {
 		context: BoostContext,
 		refusal: RpcError | null,
 	): Promise<HttpAnswer> {
-		const { state: given } = context;
-		const state = given.whole === null ? { ...given, asker: { ...given.asker, signature: null } } : given;
-		const answer = await this.#dispatcher.dispatch(read, { ...context, state }, refusal);
+		const { state } = context;
+		const own =
+			state.whole === null
+				? { ...context, state: { ...state, asker: { ...state.asker, signature: null } } }
+				: context;
+		const answer = await this.#dispatcher.dispatch(read, own, refusal);
 		const { breaker } = this.#dependencies.upstreams.relay;
 		return httpAnswerOf(answer.status === 503 ? { ...answer, retryMs: breaker.retryMs } : answer);
 	}
@@ -153,8 +159,8 @@ class BoostIngress {
 		if (!calls.every((one): one is Passable => this.#isPassable(one))) return null;
 		const ids = calls.map(({ id }) => id);
 		if (ids.every((id) => id === undefined)) return null;
-		const kinds = new Set(calls.map(({ method }) => kindOf(method)));
-		const relayOnly = kinds.has("relay") || kinds.has("byHash");
+		const kinds = calls.map(({ method }) => kindOf(method));
+		const relayOnly = kinds.includes("relay") || kinds.includes("byHash");
 		if (relayOnly && upstreams.relay.breaker.isOut) return null;
 		for (const one of calls) {
 			if (limiter.take(context.call, one, weightOf(one.method)) > 0) return null;
@@ -170,7 +176,7 @@ class BoostIngress {
 			return { status, body: answer.body };
 		} catch (thrown) {
 			if (!(thrown instanceof RpcError)) throw thrown;
-			return kinds.has("byHash") && !kinds.has("relay") ? null : thrown;
+			return kinds.includes("byHash") && !kinds.includes("relay") ? null : thrown;
 		}
 	}
 

@@ -50,9 +50,8 @@ const METHODS = [
 		maxParamsSize: RAW_PARAMS_SIZE,
 		result: z.string(),
 		ordered: true,
-		async handle([bytes], { state }, { submissions }) {
-			return (await submissions.submit(bytes, state)).tx.hash;
-		},
+		handle: ([bytes], { state }, { submissions }) =>
+			submissions.submit(bytes, state).then(({ tx }) => tx.hash),
 	}),
 	method({
 		name: "eth_sendRawTransactionSync",

@@ -56,7 +56,8 @@ const CACHE_BYTES = 64 * 1024 * 1024;
  */
 export class DiskJournal implements Journal {
 	readonly #with: DiskJournalDependencies;
-	readonly #cache: LRUCache<string, Buffer>;
+	/** Bytes as Latin-1 texts: a small buffer is a part of a larger one, of which it keeps all in memory. */
+	readonly #cache: LRUCache<string, string>;
 	readonly #unwritten = new Map<string, Unwritten>();
 	/** Hashes of which the latest write failed. */
 	readonly #failed = new Set<string>();
@@ -137,12 +138,14 @@ export class DiskJournal implements Journal {
 
 	/** Rejects with the store's fault, or JournalRecordError where the bytes there are damaged. */
 	async raw(hash: string): Promise<Buffer | null> {
-		const kept = this.#unwritten.get(hash)?.raw ?? this.#cache.get(hash);
-		if (kept !== undefined) return kept;
+		const cached = this.#cache.get(hash);
+		const kept =
+			this.#unwritten.get(hash)?.raw ?? (cached === undefined ? null : Buffer.from(cached, "latin1"));
+		if (kept !== null) return kept;
 		const birth = await this.#with.kv.get(RECORD_KEYS.birth + hash);
 		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
 		const raw = rawOfBirth(hash, birth);
-		this.#cache.set(hash, raw);
+		this.#cache.set(hash, raw.toString("latin1"));
 		return raw;
 	}
 
@@ -172,7 +175,7 @@ export class DiskJournal implements Journal {
 	#cameThrough(hash: string, one: Unwritten): true {
 		if (this.#unwritten.get(hash) === one) {
 			this.#forget(hash);
-			if (one.raw !== null) this.#cache.set(hash, one.raw);
+			if (one.raw !== null) this.#cache.set(hash, one.raw.toString("latin1"));
 		}
 		if (!this.#isFailing || this.#failed.size > 0) return true;
 		this.#isFailing = false;

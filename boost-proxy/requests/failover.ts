@@ -62,9 +62,14 @@ export class Failover {
 	): Promise<Delivered> {
 		const { asker, trail, whole } = state;
 		let error: WireVerdict | null = null;
-		for (const [i, upstream] of order.entries()) {
+		for (const upstream of order) {
 			if (!(await before(upstream))) return { kind: "stopped" };
-			const deadlineMs = attemptMs("submission", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
+			const deadlineMs = attemptMs(
+				"submission",
+				this.#budgetMs,
+				this.leftMs(state),
+				hasOthers(order, order.indexOf(upstream)),
+			);
 			if (deadlineMs === 0) {
 				tell(upstream.name, "absent");
 				continue;

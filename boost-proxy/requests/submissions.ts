@@ -51,6 +51,7 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** How long the journal may take beyond the relay's word before that is enough, in ms. */
 const JOURNAL_MS = 2_000;
+const UNCHANGED = (row: Row): Row => row;
 
 /** Takes transactions. */
 export class Submissions {
@@ -148,51 +149,58 @@ export class Submissions {
 		if (refusal !== null) throw this.#noRoom(state, refusal);
 		const isNew = earlier?.acknowledged !== true;
 		rows.add(row, first.name);
-		// One that was acknowledged before stays so, whatever becomes of this request.
-		const settle = (acknowledged: boolean, change = (one: Row) => one) =>
-			rows.change(tx.hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
-		const isAbsentAt = (by: UpstreamName): void => {
-			if (earlier === null || !isHolder(earlier.at[by])) rows.change(tx.hash, (one) => notHeld(one, by));
-		};
-		// Nobody waits for it where the transaction is refused.
-		const tell = (by: UpstreamName, tried: "absent" | "doubtful"): void => {
-			if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
-			else isAbsentAt(by);
-		};
-		const shouldSend = async (upstream: Upstream): Promise<boolean> => {
-			await this.#bringLower(tx, upstream, state);
-			// Its user may have ended it meanwhile: then it goes nowhere any more.
-			const now = rows.get(tx.hash);
-			return now === null || !isFinal(now);
-		};
 		let delivered: Delivered;
 		try {
-			delivered = await failover.deliver(sendable, order, state, tell, shouldSend);
+			delivered = await failover.deliver(
+				...([sendable, order, state] as const),
+				// Nobody waits for it where the transaction is refused.
+				(by, tried) => {
+					if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
+					else this.#isAbsentAt(tx.hash, earlier, by);
+				},
+				async (upstream) => {
+					await this.#bringLower(tx, upstream, state);
+					// Its user may have ended it meanwhile: then it goes nowhere any more.
+					const now = rows.get(tx.hash);
+					return now === null || !isFinal(now);
+				},
+			);
 		} catch (thrown) {
-			settle(false);
+			this.#settle(tx.hash, isNew, false);
 			throw thrown;
 		}
 		switch (delivered.kind) {
 			case "acknowledged":
-				await this.#acknowledged(tx, siblings, delivered.by, settle);
+				await this.#acknowledged(tx, siblings, delivered.by, isNew);
 				this.#note(state, "acknowledged");
 				return;
 			case "stopped":
-				settle(true);
+				this.#settle(tx.hash, isNew, true);
 				this.#note(state, "known");
 				return;
 			case "rejected":
-				isAbsentAt(delivered.by);
-				settle(false);
+				this.#isAbsentAt(tx.hash, earlier, delivered.by);
+				this.#settle(tx.hash, isNew, false);
 				await this.#written([tx]);
 				this.#note(state, "rejected");
 				throw verdictError(delivered.error);
 			default:
 				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				settle(false);
+				this.#settle(tx.hash, isNew, false);
 				await this.#written([tx]);
 				throw this.#nobody(state, delivered.error);
 		}
+	}
+
+	/** One that was acknowledged before stays so, whatever becomes of this request. */
+	#settle(hash: string, isNew: boolean, acknowledged: boolean, change: (row: Row) => Row = UNCHANGED): void {
+		const { rows } = this.#dependencies;
+		rows.change(hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
+	}
+
+	#isAbsentAt(hash: string, earlier: Row | null, by: UpstreamName): void {
+		if (earlier !== null && isHolder(earlier.at[by])) return;
+		this.#dependencies.rows.change(hash, (one) => notHeld(one, by));
 	}
 
 	/** What must be on disk before its client hears of it. */
@@ -200,10 +208,10 @@ export class Submissions {
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
 		by: UpstreamName,
-		settle: (acknowledged: boolean, change: (row: Row) => Row) => void,
+		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		settle(true, (one) => replacementDelivered(has(one, by), by));
+		this.#settle(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);
@@ -227,11 +235,12 @@ export class Submissions {
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
 		return new Promise((resolve) => {
 			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			const done = (): void => {
-				timer.cancel();
-				resolve(true);
-			};
-			work.then(done, done);
+			void work
+				.catch(() => {})
+				.then(() => {
+					timer.cancel();
+					resolve(true);
+				});
 		});
 	}
 

@@ -371,13 +371,12 @@ function isBehind(one: Row, other: Row): boolean {
 /** Whether a restart would bring back the same. How long it is alive is written twice in a life. */
 function isSameOnDisk(before: Row, row: Row | null, ttlMs: number): boolean {
 	if (row === null) return false;
-	const halves = ({ aliveUntil }: Row) => Math.floor((2 * aliveUntil) / ttlMs);
 	return (
 		before.desired === row.desired &&
 		before.endedAt === row.endedAt &&
 		before.bytes === row.bytes &&
 		before.acknowledged === row.acknowledged &&
-		halves(before) === halves(row) &&
+		Math.floor((2 * before.aliveUntil) / ttlMs) === Math.floor((2 * row.aliveUntil) / ttlMs) &&
 		isSameStanding(before.at.relay, row.at.relay) &&
 		isSameStanding(before.at.fallback, row.at.fallback)
 	);

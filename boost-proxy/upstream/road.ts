@@ -53,6 +53,7 @@ class HttpRoad implements RenewableRoad {
 	readonly #url: UpstreamUrl;
 	readonly #clock: Clock;
 	readonly #maxAnswerBytes: number;
+	readonly #isClosed = () => this.#closed;
 	readonly #getHeaders: string[];
 	readonly #postHeaders: string[];
 	#closed = false;
@@ -117,7 +118,7 @@ class HttpRoad implements RenewableRoad {
 		return new Promise((resolve) => {
 			const exchange = new RoadExchange(
 				{ deadlineMs, maxBytes: this.#maxAnswerBytes, abort },
-				{ clock: this.#clock, isClosed: () => this.#closed, resolve },
+				{ clock: this.#clock, isClosed: this.#isClosed, resolve },
 			);
 			this.#pool.dispatch({ method, path: this.#url.pathOf(target), headers, body }, exchange);
 		});

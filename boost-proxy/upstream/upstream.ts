@@ -4,9 +4,18 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { isNonceTooLow } from "../dialects/errorPatterns.ts";
-import type { Abort, Attempted, Breaker } from "../domain/breakerPorts.ts";
+import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
 import type { BoostPath, Delivery, Reading, UpstreamName } from "../domain/delivery.ts";
-import type { Call, CallResult, Dialect, Road, Sendable, SendOptions, Upstream } from "../domain/ports.ts";
+import type {
+	Call,
+	CallResult,
+	Dialect,
+	Post,
+	Road,
+	Sendable,
+	SendOptions,
+	Upstream,
+} from "../domain/ports.ts";
 import type { Asker } from "../domain/request.ts";
 import { judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
@@ -76,7 +85,7 @@ export class HttpUpstream implements Upstream {
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
 
-	async #deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
+	#deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
 		const { deadlineMs, asker, trail } = options;
 		const whole = this.dialect === null ? options.whole : null;
 		const id = whole?.id ?? ID;
@@ -86,18 +95,19 @@ export class HttpUpstream implements Upstream {
 		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
-		const ran = await this.breaker.run("submission", async (abort) => {
+		const running = this.breaker.run("submission", (abort) => {
 			if (trail !== undefined) {
 				trail.attempts += 1;
 				for (const name of dropped) trail.dropped.add(name);
 			}
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), abort });
-			const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
-			const outcome = deliveryOutcome(delivery);
-			this.#dependencies.onAttempt?.("submission", outcome);
-			return { outcome, sender: tx.from, delivery };
+			return road.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
+				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
+				const outcome = deliveryOutcome(delivery);
+				this.#dependencies.onAttempt?.("submission", outcome);
+				return { outcome, sender: tx.from, delivery };
+			});
 		});
-		return ran?.delivery ?? null;
+		return running.then((ran) => ran?.delivery ?? null);
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
@@ -114,21 +124,25 @@ export class HttpUpstream implements Upstream {
 			anyway,
 		}: { readonly asCame: boolean; readonly roads: PathRoads; readonly anyway: boolean },
 	): Promise<Reading | null> {
-		const { deadlineMs, asker, trail, path, search, ids, batch } = options;
-		const { road, target } = this.#place(roads, path, search);
-		const headers = this.#headers(asker, asCame);
-		const left = this.#leftOf(deadlineMs);
-		const attempt = async (abort?: Abort) => {
-			if (trail !== undefined) trail.attempts += 1;
-			const more = abort === undefined ? {} : { abort };
-			const exchange = await road.post({ target, body, headers, deadlineMs: left(), ...more });
+		const { road, target } = this.#place(roads, options.path, options.search);
+		const headers = this.#headers(options.asker, asCame);
+		const left = this.#leftOf(options.deadlineMs);
+		const ran = anyway
+			? await this.#attempt(road, { target, body, headers, deadlineMs: left() }, options)
+			: await this.breaker.run("read", (abort) =>
+					this.#attempt(road, { target, body, headers, deadlineMs: left(), abort }, options),
+				);
+		return ran?.reading ?? null;
+	}
+
+	#attempt(road: Road, post: Post, { trail, ids, batch }: ReadOptions) {
+		if (trail !== undefined) trail.attempts += 1;
+		return road.post(post).then((exchange) => {
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
 			return { outcome, reading };
-		};
-		const ran = anyway ? await attempt() : await this.breaker.run("read", attempt);
-		return ran?.reading ?? null;
+		});
 	}
 
 	async call(call: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {

@@ -1,7 +1,6 @@
 // Waits for the receipt of a transaction (EIP-7966). It asks again and again, since the holder may change meanwhile. Why there
 // will be none soon only our relay can tell of its own: while that is out nothing is said of what may come.
 
-import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";

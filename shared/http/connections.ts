@@ -117,15 +117,18 @@ export class Connections {
 		this.#underWay.force(client, taken);
 		open.underWay += 1;
 		this.#touch(open);
+		return { isOver, end: this.#endOf(open, client, taken) };
+	}
+
+	#endOf(open: Open, client: string, taken: number): () => void {
 		let ended = false;
-		const end = (): void => {
+		return () => {
 			if (ended) return;
 			ended = true;
 			open.underWay -= 1;
 			this.#underWay.give(client, taken);
 			this.#touch(open);
 		};
-		return { isOver, end };
 	}
 
 	/** Closes one for a newcomer; false where all are in use by proxies. */
@@ -143,7 +146,7 @@ export class Connections {
 
 	#touch(open: Open): void {
 		const own = this.#byClient.get(open.client);
-		if (own?.delete(open)) own.add(open);
+		if (own !== undefined && own.size > 1 && own.delete(open)) own.add(open);
 	}
 
 	#enter(open: Open, client: string | null): void {

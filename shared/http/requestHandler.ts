@@ -258,8 +258,8 @@ export class RequestHandler {
 			return;
 		}
 		if (awaitsContinue) response.writeContinue();
-		const limits = { maxBytes, tooLarge, reserve: (bytes: number) => this.#reserve(exchange, bytes) };
-		readWhole(request, limits, (body) => {
+		const reserve = this.#reserve.bind(this, exchange);
+		readWhole(request, { maxBytes, tooLarge, reserve }, (body) => {
 			if (!Buffer.isBuffer(body)) {
 				this.#refuse(exchange, body, true);
 				return;
@@ -267,7 +267,7 @@ export class RequestHandler {
 			const life = new ClientLife(body.length);
 			exchange.life = life;
 			const client = clientOf(from.address);
-			const take = (): void => {
+			exchange.piece = this.#turns.run(client, () => {
 				this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
 					(answer) => {
 						exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
@@ -277,8 +277,7 @@ export class RequestHandler {
 						this.#send(exchange, FAILED);
 					},
 				);
-			};
-			exchange.piece = this.#turns.run(client, take);
+			});
 		});
 	}
 

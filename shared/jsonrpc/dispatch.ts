@@ -241,25 +241,23 @@ class CallDispatcher<Context> {
 				open = false;
 				resolve(this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs)));
 			});
-			const failed = (thrown: unknown): void => {
-				this.#deadlines.cancel(deadline);
-				if (open) resolve(this.#fail(call, name, begun, thrown));
-			};
-			const done = (result: unknown): void => {
-				if (!(result instanceof AnswerLater)) {
-					this.#deadlines.cancel(deadline);
-					if (open) resolve(this.#succeed(call, name, begun, result));
-					return;
-				}
-				turn.goOn();
-				if (!open) return;
-				if (call.id === undefined) done(null);
-				else {
-					const leftMs = Math.max(0, turn.until - this.#now());
-					new Promise((settle) => settle(result.finish(leftMs))).then(done, failed);
-				}
-			};
-			running.then(done, failed);
+			running
+				.then((result) => {
+					if (!(result instanceof AnswerLater)) return result;
+					turn.goOn();
+					if (!open || call.id === undefined) return null;
+					return result.finish(Math.max(0, turn.until - this.#now()));
+				})
+				.then(
+					(result) => {
+						this.#deadlines.cancel(deadline);
+						if (open) resolve(this.#succeed(call, name, begun, result));
+					},
+					(thrown: unknown) => {
+						this.#deadlines.cancel(deadline);
+						if (open) resolve(this.#fail(call, name, begun, thrown));
+					},
+				);
 		});
 	}
 
