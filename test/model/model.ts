@@ -45,8 +45,14 @@ export class ControlModel {
 		return this.#taken.get(hash);
 	}
 
-	mined(tx: SignedTx): Mined | undefined {
-		return this.chain.mined.get(tx.hash);
+	/** Where it was mined, as far as the relay looks. */
+	mined(tx: ModelTx): Mined | undefined {
+		return tx.settled === null ? this.chain.mined.get(tx.hash) : tx.settled.mined;
+	}
+
+	/** The relay started again. What had ended unsent is settled: nobody but its user could have it mined. */
+	restarted(): void {
+		for (const tx of this.all()) if (tx.end !== null && !tx.wasSent) tx.settled = { mined: this.mined(tx) };
 	}
 
 	/** It may still be sent. */
@@ -186,6 +192,7 @@ export class ControlModel {
 			// A builder that may not have one link gets none behind it.
 			hidden ||= tx.path === "fullprivacy";
 			tx.now = hidden ? "sendPrivately" : "send";
+			tx.wasSent = true;
 		}
 	}
 
@@ -229,6 +236,8 @@ export class ControlModel {
 			end: cancels ? "CANCELLED" : null,
 			cancels,
 			expired: false,
+			wasSent: before?.wasSent === true,
+			settled: null,
 			passed: false,
 			firstBlock: null,
 			now: null,

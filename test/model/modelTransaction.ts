@@ -48,6 +48,13 @@ export interface ModelTx extends SignedTx {
 	cancels: boolean;
 	/** It expired, since it was last taken. */
 	expired: boolean;
+	/** It was to be sent to builders at any time. */
+	wasSent: boolean;
+	/**
+	 * Where it was mined when the relay started again, of one that had ended before any builder had it: what the chain does
+	 * with it from then on is not seen. Null: the relay watches it.
+	 */
+	settled: { readonly mined: Mined | undefined } | null;
 	/** It has passed a simulation since it was taken. */
 	passed: boolean;
 	/** The first block of its life; null until its nonce is next in line. */

@@ -219,6 +219,7 @@ export class Sequence {
 		this.#sends.restarted();
 		await this.stage.system.restart();
 		await this.stage.user.reconnect();
+		this.model.restarted();
 		return "restarted";
 	}
 

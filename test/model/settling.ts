@@ -132,7 +132,7 @@ export class Settling {
 			const shown = readBlockHash(results[i]);
 			// What ended may still stand in the node's own mempool, where somebody published it.
 			const expected = model.isPending(tx) || known.has(tx.hash) ? "pending" : "null";
-			const wanted = model.mined(tx)?.blockHash ?? expected;
+			const wanted = model.chain.mined.get(tx.hash)?.blockHash ?? expected;
 			return shown === wanted ? [] : [`${tx.hash} by its hash is ${shown}, expected ${wanted}`];
 		});
 		const nonces = addresses.flatMap((_, account) => {
