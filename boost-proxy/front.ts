@@ -20,7 +20,7 @@ import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
 import type { Trail } from "./domain/request.ts";
 import { createBoostPost } from "./ingress/ingress.ts";
-import { operatorRoutes, roadCheck } from "./ingress/operators.ts";
+import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/routingHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
@@ -135,7 +135,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			{ adminToken: config.ADMIN_TOKEN },
 			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, rows },
 		),
-		...opsRoutes({ checks: [roadCheck(upstreams)], draining }, { clock, log }),
+		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
 		// In any case, so that what is passed on never shows the relay's in their place.
 		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
 	];

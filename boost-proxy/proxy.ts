@@ -1,5 +1,5 @@
-// COMPOSITION ROOT: settings come in, a proxy that can be started and stopped goes out. Every part is made here, in the
-// order in which a request flows back to front, and plugged into the ports of the others. No rule of boost's is here.
+// COMPOSITION ROOT: makes every part of boost from the settings, back to front, and connects them by their ports. It
+// holds no rule.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";

@@ -19,8 +19,8 @@ export interface Post {
 	readonly abort?: Abort;
 }
 
-/** A road to one upstream: warm connections. Never rejects. */
-export interface Road {
+/** A transport to one upstream: warm connections. Never rejects. */
+export interface Transport {
 	post(post: Post): Promise<ExchangeResult>;
 	/** GET of a path; for status pages. */
 	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
@@ -181,7 +181,7 @@ export interface Upstream {
 	statusPage(hash: string, options: SendOptions): Promise<unknown>;
 }
 
-/** Both roads; `fallback` is null where there is none. */
+/** Both transports; `fallback` is null where there is none. */
 export interface Upstreams {
 	readonly relay: Upstream;
 	readonly fallback: Upstream | null;

@@ -1,5 +1,5 @@
 // What each upstream is asked, to know whether it would take a transaction now, and what the relay's head is compared with.
-// Beside it, what keeps a third party's road warm.
+// Beside it, what keeps a third party's transport warm.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
@@ -7,7 +7,7 @@ import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.t
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Probe, ProbeResult } from "../domain/breakerPorts.ts";
-import type { Road } from "../domain/ports.ts";
+import type { Transport } from "../domain/ports.ts";
 import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
 
 type Failed = { readonly result: Exclude<ProbeResult, "ok"> };
@@ -22,34 +22,34 @@ export function relayProbe(
 	/** `maxHeadLag`: blocks that its head may be behind the reference. */
 	{ timeoutMs, maxHeadLag }: { readonly timeoutMs: number; readonly maxHeadLag: number },
 	dependencies: {
-		/** A road of the probe's own: that of the traffic may be full of what hangs. */
-		readonly road: Road;
+		/** A transport of the probe's own: that of the traffic may be full of what hangs. */
+		readonly transport: Transport;
 		readonly reference: Pick<HeadReference, "head" | "headOf">;
 		readonly clock: Clock;
 	},
 ): Probe {
-	const { road, reference, clock } = dependencies;
+	const { transport, reference, clock } = dependencies;
 	/** Known once it is needed; asked again after it was away, for then it may be another. */
 	let chainId: bigint | null = null;
 
 	const judge = async (thorough: boolean): Promise<ProbeResult> => {
 		const until = clock.monotonic() + timeoutMs;
 		const left = () => until - clock.monotonic();
-		const ready = await road.get("/readyz", left());
+		const ready = await transport.get("/readyz", left());
 		if (ready.kind === "failed") return ready.fault;
 		if (ready.kind === "cut") return "reset";
 		if (ready.status !== 200) return ready.status === 503 ? "notReady" : "httpStatus";
-		const head = await askRoad(road, "eth_blockNumber", left());
+		const head = await askTransport(transport, "eth_blockNumber", left());
 		// A limit is for boost's own address, which has no more than its share: the relay is well.
 		if (head.result === "limited") return "ok";
 		if (head.result !== "ok") return head.result;
 		if (thorough) {
-			const result = await askSubmission(road, left());
+			const result = await askSubmission(transport, left());
 			if (result !== "ok") return result;
 		}
 		if (reference.head === null) return "ok";
 		if (chainId === null) {
-			const asked = await askRoad(road, "eth_chainId", left());
+			const asked = await askTransport(transport, "eth_chainId", left());
 			if (asked.result !== "ok") return asked.result;
 			chainId = asked.quantity;
 		}
@@ -66,10 +66,10 @@ export function relayProbe(
 /** A third party has no /readyz: it must tell its chain id, and the one that is expected where one is known. */
 export function fallbackProbe(
 	options: { readonly timeoutMs: number; readonly expectedChainId?: () => bigint | null },
-	{ road }: { readonly road: Road },
+	{ transport }: { readonly transport: Transport },
 ): Probe {
 	return async () => {
-		const asked = await askRoad(road, "eth_chainId", options.timeoutMs);
+		const asked = await askTransport(transport, "eth_chainId", options.timeoutMs);
 		if (asked.result !== "ok") return asked.result;
 		const expected = options.expectedChainId?.() ?? null;
 		return expected === null || expected === asked.quantity ? "ok" : "notReady";
@@ -88,7 +88,7 @@ export interface HeadReferenceDependencies {
 	/** Independent of both upstreams; null where none is set. */
 	readonly node: Pick<JsonRpcClient, "call"> | null;
 	/** Asked where there is no node; null where there is none of both, and nothing is ever known. */
-	readonly fallback: Road | null;
+	readonly fallback: Transport | null;
 	readonly clock: Clock;
 	readonly log: Logger;
 }
@@ -113,7 +113,7 @@ export function createHeadReference(
 	const read = async (method: string): Promise<bigint | null> => {
 		if (node !== null) return askNode(node, method, deadlineMs);
 		if (fallback === null) return null;
-		const asked = await askRoad(fallback, method, deadlineMs);
+		const asked = await askTransport(fallback, method, deadlineMs);
 		return asked.result === "ok" ? asked.quantity : null;
 	};
 	const look = async (): Promise<void> => {
@@ -152,13 +152,15 @@ export function createHeadReference(
 /** How long a question that only keeps a connection warm may take, in ms. */
 const WARM_ASK_MS = 5_000;
 
-/** Asks each of `roads` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
+/** Asks each of `transports` for its chain id every `everyMs`, so that the first transaction needs no new connection. */
 export function keepWarm(
 	{ everyMs }: { readonly everyMs: number },
-	{ roads, clock }: { readonly roads: readonly Road[]; readonly clock: Clock },
+	{ transports, clock }: { readonly transports: readonly Transport[]; readonly clock: Clock },
 ): Component {
-	return repeated("warm roads", everyMs, clock, async () => {
-		await Promise.all([...new Set(roads)].map((road) => askRoad(road, "eth_chainId", WARM_ASK_MS)));
+	return repeated("warm transports", everyMs, clock, async () => {
+		await Promise.all(
+			[...new Set(transports)].map((transport) => askTransport(transport, "eth_chainId", WARM_ASK_MS)),
+		);
 	});
 }
 
@@ -193,8 +195,8 @@ const LIMIT = -32005;
 const INTERNAL = -32603;
 
 /** One call for a number. */
-async function askRoad(road: Road, method: string, deadlineMs: number): Promise<Asked> {
-	const asked = await ask(road, method, [], deadlineMs);
+async function askTransport(transport: Transport, method: string, deadlineMs: number): Promise<Asked> {
+	const asked = await ask(transport, method, [], deadlineMs);
 	if ("result" in asked) return asked;
 	const { answer, status } = asked;
 	if (answer.kind === "error") return { result: resultOf(answer.error.code, status) };
@@ -206,21 +208,21 @@ async function askRoad(road: Road, method: string, deadlineMs: number): Promise<
  * Submits what is no transaction: that any verdict comes shows that submissions are answered, where all else is well while
  * these alone hang or fail. A limit is for boost's own address.
  */
-async function askSubmission(road: Road, deadlineMs: number): Promise<ProbeResult> {
-	const asked = await ask(road, "eth_sendRawTransaction", ["0x00"], deadlineMs);
+async function askSubmission(transport: Transport, deadlineMs: number): Promise<ProbeResult> {
+	const asked = await ask(transport, "eth_sendRawTransaction", ["0x00"], deadlineMs);
 	if ("result" in asked) return asked.result === "limited" ? "ok" : asked.result;
 	return asked.answer.kind === "error" && asked.answer.error.code === INTERNAL ? "internal" : "ok";
 }
 
-/** One call to the road's own address: its answer, or why there is none. */
+/** One call to the transport's own address: its answer, or why there is none. */
 async function ask(
-	road: Road,
+	transport: Transport,
 	method: string,
 	params: readonly unknown[],
 	deadlineMs: number,
 ): Promise<{ readonly answer: Answer; readonly status: number } | Failed> {
 	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-	const exchange = await road.post({ target: "", body, headers: {}, deadlineMs });
+	const exchange = await transport.post({ target: "", body, headers: {}, deadlineMs });
 	if (exchange.kind === "failed") return { result: exchange.fault };
 	if (exchange.kind === "cut") return { result: "reset" };
 	const { status } = exchange;

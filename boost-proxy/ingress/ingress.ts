@@ -1,5 +1,5 @@
-// Boost's JSON-RPC over POST: a body that was read whole comes in, the answer goes out with the headers that say who gave
-// it. Reads are sent on as they came, whole; what boost understands itself goes to the dispatcher, entry by entry.
+// Boost's JSON-RPC over POST. Reads are sent on whole, as they came; what boost understands itself goes to the
+// dispatcher, entry by entry. The answer's headers say who gave it.
 
 import type { Clock } from "../../shared/clock.ts";
 import { callContext } from "../../shared/http/callContext.ts";

@@ -62,8 +62,8 @@ export function operatorRoutes(
 	];
 }
 
-/** At least one road for a transaction: the relay, or a fallback that may be given what comes on some path. */
-export function roadCheck({
+/** At least one upstream for a transaction: the relay, or a fallback that may be given what comes on some path. */
+export function upstreamCheck({
 	relay,
 	fallback,
 }: {

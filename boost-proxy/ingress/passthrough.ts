@@ -1,6 +1,5 @@
-// What boost does not decide about: requests for anything but its own pages and submissions come in and are streamed to
-// the relay as they are, with the client's address; the relay's answers go out as they come. Nothing is parsed, nothing
-// is sent to anybody else.
+// Streams to the relay, with the client's address, every request that is neither a submission nor one of boost's own
+// pages. Nothing is parsed, and nothing is sent to anybody else.
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent } from "node:https";

@@ -1,5 +1,5 @@
-// One websocket that is passed through, from its upgrade to its end: two connections come in, and neither outlives the
-// other by more than a moment, however they end. http-proxy moves the bytes; what it leaves open is closed here.
+// One proxied websocket, from its upgrade to its end: neither of its two connections outlives the other by more than a
+// moment. http-proxy moves the bytes; what it leaves open is closed here.
 
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";

@@ -1,5 +1,4 @@
-// Websockets that are passed through: upgrades come in and are asked of the relay, its answer goes out as it is, and from
-// then on bytes go both ways. No frame is read, so none can be written: what must end is cut.
+// Proxies websockets to the relay. No frame is read, so none can be written: a connection that must end is cut.
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";

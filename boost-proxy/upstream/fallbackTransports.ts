@@ -5,22 +5,22 @@ import type { Clock } from "../../shared/clock.ts";
 import type { FallbackConfig } from "../config.ts";
 import { dialectOf } from "../dialects/dialects.ts";
 import type { BoostPath } from "../domain/delivery.ts";
-import type { Dialect, Road } from "../domain/ports.ts";
-import { createRoad, type RenewableRoad, type RoadOptions } from "./road.ts";
-import type { PathRoads } from "./upstream.ts";
+import type { Dialect, Transport } from "../domain/ports.ts";
+import { createTransport, type RenewableTransport, type TransportOptions } from "./transport.ts";
+import type { PathTransports } from "./upstream.ts";
 
 /** Where a fallback is. */
 type FallbackAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
 
-export interface FallbackRoads {
+export interface FallbackTransports {
 	readonly dialect: Dialect;
 	/**
 	 * Of a path without an address of its own this is the other path's: good for reads, which are the same everywhere.
 	 * Submissions are refused there by the policy.
 	 */
-	readonly roads: PathRoads;
+	readonly transports: PathTransports;
 	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
-	readonly statusRoad: Road | null;
+	readonly statusTransport: Transport | null;
 	/** Leaves the connections of all of them. */
 	renew(): void;
 	/** Ends all of them. */
@@ -31,23 +31,23 @@ export interface FallbackRoads {
 const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
 const PROTECT_HOST = /(^|\.)flashbots\.net$/;
 
-/** Roads for each address that is set. Throws TypeError where none is. */
-export function createFallbackRoads(
+/** Transports for each address that is set. Throws TypeError where none is. */
+export function createFallbackTransports(
 	addresses: FallbackAddresses,
 	dependencies: { readonly clock: Clock },
-	options: Omit<RoadOptions, "url"> = {},
-): FallbackRoads {
-	const made = new Map<string, RenewableRoad>();
-	const roadTo = (url: string): Road => {
-		const road = made.get(url) ?? createRoad({ ...options, url }, dependencies);
-		made.set(url, road);
-		return road;
+	options: Omit<TransportOptions, "url"> = {},
+): FallbackTransports {
+	const made = new Map<string, RenewableTransport>();
+	const transportTo = (url: string): Transport => {
+		const transport = made.get(url) ?? createTransport({ ...options, url }, dependencies);
+		made.set(url, transport);
+		return transport;
 	};
 	const { baseUrl } = addresses;
-	const base = baseUrl === null ? null : { road: roadTo(baseUrl), asIs: false };
-	const own = (path: BoostPath): PathRoads[BoostPath] | null => {
+	const base = baseUrl === null ? null : { transport: transportTo(baseUrl), asIs: false };
+	const own = (path: BoostPath): PathTransports[BoostPath] | null => {
 		const url = addresses.wholeUrls[path];
-		return url === null ? base : { road: roadTo(url), asIs: true };
+		return url === null ? base : { transport: transportTo(url), asIs: true };
 	};
 	const fast = own("fast") ?? own("noreverts");
 	const noreverts = own("noreverts") ?? fast;
@@ -56,13 +56,13 @@ export function createFallbackRoads(
 	const dialect = dialectOf(addresses.dialect, { hasStatusUrl: statusUrl !== null });
 	return {
 		dialect,
-		roads: { fast, noreverts },
-		statusRoad: statusUrl === null ? (base?.road ?? null) : roadTo(statusUrl),
+		transports: { fast, noreverts },
+		statusTransport: statusUrl === null ? (base?.transport ?? null) : transportTo(statusUrl),
 		renew() {
-			for (const road of made.values()) road.renew();
+			for (const transport of made.values()) transport.renew();
 		},
 		async close() {
-			await Promise.all([...made.values()].map((road) => road.close()));
+			await Promise.all([...made.values()].map((transport) => transport.close()));
 		},
 	};
 }

@@ -11,9 +11,9 @@ import type {
 	CallResult,
 	Dialect,
 	Post,
-	Road,
 	Sendable,
 	SendOptions,
+	Transport,
 	Upstream,
 } from "../domain/ports.ts";
 import type { Asker } from "../domain/request.ts";
@@ -32,19 +32,21 @@ export interface UpstreamDependencies {
 	readonly clock: Clock;
 	/** Null for our relay. */
 	readonly dialect: Dialect | null;
-	/** Where transactions and questions of our own go by path: roads that no client's reads can fill. */
-	readonly roads: PathRoads;
+	/** Where transactions and questions of our own go by path: transports that no client's reads can fill. */
+	readonly transports: PathTransports;
 	/** Where clients' reads go. */
-	readonly readRoads: PathRoads;
+	readonly readTransports: PathTransports;
 	/** Where a status page is; null where there is none. */
-	readonly statusRoad: Road | null;
+	readonly statusTransport: Transport | null;
 	readonly onAttempt?: (kind: "read" | "submission", outcome: Attempted["outcome"]) => void;
 }
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
 
 /** By path where its requests go; `asIs`: its path is there already, and the dialect's query alone is added. */
-export type PathRoads = Readonly<Record<BoostPath, { readonly road: Road; readonly asIs: boolean }>>;
+export type PathTransports = Readonly<
+	Record<BoostPath, { readonly transport: Transport; readonly asIs: boolean }>
+>;
 
 /** The id of calls of our own. */
 const ID: RpcId = 1;
@@ -92,7 +94,7 @@ export class HttpUpstream implements Upstream {
 		const body =
 			whole?.body ??
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
-		const { road, target, dropped } = this.#place(this.#dependencies.roads, tx.path, tx.search);
+		const { transport, target, dropped } = this.#place(this.#dependencies.transports, tx.path, tx.search);
 		const headers = this.#headers(asker, whole !== null);
 		const left = this.#leftOf(deadlineMs);
 		const running = this.breaker.run("submission", (abort) => {
@@ -100,7 +102,7 @@ export class HttpUpstream implements Upstream {
 				trail.attempts += 1;
 				for (const name of dropped) trail.dropped.add(name);
 			}
-			return road.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
+			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
 				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
 				const outcome = deliveryOutcome(delivery);
 				this.#dependencies.onAttempt?.("submission", outcome);
@@ -111,7 +113,11 @@ export class HttpUpstream implements Upstream {
 	}
 
 	read(body: Buffer | string, options: ReadOptions): Promise<Reading | null> {
-		return this.#read(body, options, { asCame: true, roads: this.#dependencies.readRoads, anyway: false });
+		return this.#read(body, options, {
+			asCame: true,
+			transports: this.#dependencies.readTransports,
+			anyway: false,
+		});
 	}
 
 	/** `asCame`: the body is the client's own, so that a signature of it fits. `anyway`: see {@link Upstream.call}. */
@@ -120,24 +126,24 @@ export class HttpUpstream implements Upstream {
 		options: ReadOptions,
 		{
 			asCame,
-			roads,
+			transports,
 			anyway,
-		}: { readonly asCame: boolean; readonly roads: PathRoads; readonly anyway: boolean },
+		}: { readonly asCame: boolean; readonly transports: PathTransports; readonly anyway: boolean },
 	): Promise<Reading | null> {
-		const { road, target } = this.#place(roads, options.path, options.search);
+		const { transport, target } = this.#place(transports, options.path, options.search);
 		const headers = this.#headers(options.asker, asCame);
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway
-			? await this.#attempt(road, { target, body, headers, deadlineMs: left() }, options)
+			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
 			: await this.breaker.run("read", (abort) =>
-					this.#attempt(road, { target, body, headers, deadlineMs: left(), abort }, options),
+					this.#attempt(transport, { target, body, headers, deadlineMs: left(), abort }, options),
 				);
 		return ran?.reading ?? null;
 	}
 
-	#attempt(road: Road, post: Post, { trail, ids, batch }: ReadOptions) {
+	#attempt(transport: Transport, post: Post, { trail, ids, batch }: ReadOptions) {
 		if (trail !== undefined) trail.attempts += 1;
-		return road.post(post).then((exchange) => {
+		return transport.post(post).then((exchange) => {
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
 			this.#dependencies.onAttempt?.("read", outcome);
@@ -153,7 +159,7 @@ export class HttpUpstream implements Upstream {
 		const reading = await this.#read(
 			body,
 			{ ...options, path, search: "", ids, batch: false },
-			{ asCame: whole !== null, roads: this.#dependencies.roads, anyway: options.anyway ?? false },
+			{ asCame: whole !== null, transports: this.#dependencies.transports, anyway: options.anyway ?? false },
 		);
 		return reading === null ? null : (readCalls(reading, ids)?.[0] ?? null);
 	}
@@ -166,19 +172,23 @@ export class HttpUpstream implements Upstream {
 		const reading = await this.#read(
 			body,
 			{ ...options, path: "fast", search: "", ids, batch: true },
-			{ asCame: false, roads: this.#dependencies.roads, anyway: false },
+			{ asCame: false, transports: this.#dependencies.transports, anyway: false },
 		);
 		return reading === null ? null : readCalls(reading, ids);
 	}
 
 	async statusPage(hash: string, options: SendOptions): Promise<unknown> {
-		const { statusRoad, roads } = this.#dependencies;
+		const { statusTransport, transports } = this.#dependencies;
 		const path = this.dialect === null ? `/tx/${hash}` : this.dialect.statusPath(hash);
 		// A page may be on a host of its own: what becomes of it says nothing of the upstream.
-		if (statusRoad === null || path === null || (statusRoad === roads.fast.road && this.breaker.isOut))
+		if (
+			statusTransport === null ||
+			path === null ||
+			(statusTransport === transports.fast.transport && this.breaker.isOut)
+		)
 			return null;
 		if (options.trail !== undefined) options.trail.attempts += 1;
-		const exchange = await statusRoad.get(path, options.deadlineMs);
+		const exchange = await statusTransport.get(path, options.deadlineMs);
 		return exchange.kind === "answered" && exchange.status === 200 ? (parsed(exchange.body) ?? null) : null;
 	}
 
@@ -199,13 +209,13 @@ export class HttpUpstream implements Upstream {
 		return () => until - clock.monotonic();
 	}
 
-	#place(roads: PathRoads, path: BoostPath, search: string) {
-		const { road, asIs } = roads[path];
+	#place(transports: PathTransports, path: BoostPath, search: string) {
+		const { transport, asIs } = transports[path];
 		const { target, dropped } =
 			this.dialect === null
 				? { target: search === "" ? `/${path}` : `/${path}?${search}`, dropped: [] }
 				: this.dialect.target(path, search);
-		return { road, target: asIs ? queryOf(target) : target, dropped };
+		return { transport, target: asIs ? queryOf(target) : target, dropped };
 	}
 
 	/** To a third party go body and content type alone. */

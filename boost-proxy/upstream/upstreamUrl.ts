@@ -1,5 +1,5 @@
-// An upstream's address: a URL comes in, with credentials, path and keys in it, what goes out is where requests go behind
-// it, and the header that its credentials make. Nothing of it is ever printed.
+// Splits an upstream's URL into where requests go and the header of its credentials. Paths and keys in it are secrets:
+// nothing of it is ever printed.
 
 /** What undici would refuse in a request line, and Node would not write as one byte. */
 const UNWRITABLE = /[^\x21-\xff]/g;

@@ -7,13 +7,13 @@ import type { Logger } from "../../shared/log.ts";
 import { type BoostConfig, fallbackRefusals } from "../config.ts";
 import type { Probe } from "../domain/breakerPorts.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Call, CallResult, ChainReads, Road, Upstreams } from "../domain/ports.ts";
+import type { Call, CallResult, ChainReads, Transport, Upstreams } from "../domain/ports.ts";
 import { createBreaker } from "../health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../health/probes.ts";
 import type { BoostMetrics } from "../metrics.ts";
 import { submissionShareMs } from "../requests/failover.ts";
-import { createFallbackRoads } from "./fallbackTransports.ts";
-import { createRoad, type RenewableRoad } from "./road.ts";
+import { createFallbackTransports } from "./fallbackTransports.ts";
+import { createTransport, type RenewableTransport } from "./transport.ts";
 import { HttpUpstream } from "./upstream.ts";
 
 export interface UpstreamsDependencies {
@@ -28,7 +28,7 @@ export interface UpstreamsDependencies {
 	readonly onChange: () => void;
 }
 
-type Renewable = Pick<RenewableRoad, "renew">;
+type Renewable = Pick<RenewableTransport, "renew">;
 
 /** The upstreams and what runs beside them. */
 export interface Links {
@@ -36,7 +36,7 @@ export interface Links {
 	readonly component: Component;
 }
 
-/** How often an idle road is kept warm, in ms: well within what keeps a connection. */
+/** How often an idle transport is kept warm, in ms: well within what keeps a connection. */
 const WARM_MS = 15_000;
 /** While all is well the fallback is probed so many times less often than the relay. */
 const FALLBACK_PROBE_PART = 5;
@@ -53,25 +53,28 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 	const { fallback: fallbackConfig } = config;
 	// What can't be connected to must be known well within a submission's share.
 	const connectMs = Math.min(CONNECT_MS, submissionShareMs(config.REQUEST_BUDGET_MS) / 2);
-	const relayRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
-	const relayReadRoad = createRoad({ url: config.RELAY_URL, connectMs }, { clock });
-	const relayProbeRoad = createRoad({ url: config.RELAY_URL, connections: PROBE_CONNECTIONS }, { clock });
-	const makeFallbackRoads = (options: { readonly connections?: number } = {}) =>
+	const relayTransport = createTransport({ url: config.RELAY_URL, connectMs }, { clock });
+	const relayReadTransport = createTransport({ url: config.RELAY_URL, connectMs }, { clock });
+	const relayProbeTransport = createTransport(
+		{ url: config.RELAY_URL, connections: PROBE_CONNECTIONS },
+		{ clock },
+	);
+	const makeFallbackTransports = (options: { readonly connections?: number } = {}) =>
 		fallbackConfig === null
 			? null
-			: createFallbackRoads(fallbackConfig, { clock }, { connectMs, ...options });
-	const fallbackRoads = makeFallbackRoads();
-	const fallbackReadRoads = makeFallbackRoads();
-	const fallbackProbeRoads = makeFallbackRoads({ connections: PROBE_CONNECTIONS });
+			: createFallbackTransports(fallbackConfig, { clock }, { connectMs, ...options });
+	const fallbackTransports = makeFallbackTransports();
+	const fallbackReadTransports = makeFallbackTransports();
+	const fallbackProbeTransports = makeFallbackTransports({ connections: PROBE_CONNECTIONS });
 	const reference = createHeadReference(
 		{ slotMs },
-		{ node, fallback: fallbackProbeRoads?.roads.fast.road ?? null, clock, log },
+		{ node, fallback: fallbackProbeTransports?.transports.fast.transport ?? null, clock, log },
 	);
 	let fallback: HttpUpstream | null = null;
 	const guard = (
 		name: UpstreamName,
 		probe: Probe,
-		roads: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
+		transports: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
 	) => {
 		const isRelay = name === "relay";
 		const breaker = createBreaker(
@@ -93,7 +96,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 				...{ probe, clock, log },
 				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
 				onProbe: (word) => {
-					if (word !== "ok") roads.probe?.renew();
+					if (word !== "ok") transports.probe?.renew();
 					metrics.probe({ upstream: name, word });
 				},
 				// What hangs at a fallback has nowhere else to go.
@@ -101,7 +104,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			},
 		);
 		breaker.onChange(() => {
-			if (!breaker.isOut) for (const road of roads.requests) road?.renew();
+			if (!breaker.isOut) for (const transport of transports.requests) transport?.renew();
 			onChange();
 		});
 		return breaker;
@@ -112,28 +115,28 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		"relay",
 		relayProbe(
 			{ timeoutMs: config.PROBE_TIMEOUT_MS, maxHeadLag: config.MAX_HEAD_LAG },
-			{ road: relayProbeRoad, reference, clock },
+			{ transport: relayProbeTransport, reference, clock },
 		),
-		{ probe: relayProbeRoad, requests: [relayRoad, relayReadRoad] },
+		{ probe: relayProbeTransport, requests: [relayTransport, relayReadTransport] },
 	);
 	const relay = new HttpUpstream(
 		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
 		{
 			...{ breaker: relayBreaker, clock },
 			dialect: null,
-			roads: everyPath(relayRoad),
-			readRoads: everyPath(relayReadRoad),
-			statusRoad: relayRoad,
+			transports: everyPath(relayTransport),
+			readTransports: everyPath(relayReadTransport),
+			statusTransport: relayTransport,
 			onAttempt: onAttempt("relay"),
 		},
 	);
 	const all = [
-		relayRoad,
-		relayReadRoad,
-		relayProbeRoad,
-		fallbackRoads,
-		fallbackReadRoads,
-		fallbackProbeRoads,
+		relayTransport,
+		relayReadTransport,
+		relayProbeTransport,
+		fallbackTransports,
+		fallbackReadTransports,
+		fallbackProbeTransports,
 	];
 	const parts: Component[] = [
 		sink("transports", async () => {
@@ -142,39 +145,42 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		reference,
 		life("relay probe", relayBreaker),
 	];
-	if (fallbackRoads === null || fallbackReadRoads === null || fallbackProbeRoads === null) {
+	if (fallbackTransports === null || fallbackReadTransports === null || fallbackProbeTransports === null) {
 		return {
 			upstreams: { relay, fallback: null },
 			component: sequence("upstreams", parts, { log, clock }),
 		};
 	}
-	const { road: probeRoad } = fallbackProbeRoads.roads.fast;
+	const { transport: probeTransport } = fallbackProbeTransports.transports.fast;
 	const fallbackBreaker = guard(
 		"fallback",
-		fallbackProbe({ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId }, { road: probeRoad }),
-		{ probe: fallbackProbeRoads, requests: [fallbackRoads, fallbackReadRoads] },
+		fallbackProbe(
+			{ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId },
+			{ transport: probeTransport },
+		),
+		{ probe: fallbackProbeTransports, requests: [fallbackTransports, fallbackReadTransports] },
 	);
 	fallback = new HttpUpstream(
 		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
 		{
 			...{ breaker: fallbackBreaker, clock },
-			dialect: fallbackRoads.dialect,
-			roads: fallbackRoads.roads,
-			readRoads: fallbackReadRoads.roads,
-			statusRoad: fallbackRoads.statusRoad,
+			dialect: fallbackTransports.dialect,
+			transports: fallbackTransports.transports,
+			readTransports: fallbackReadTransports.transports,
+			statusTransport: fallbackTransports.statusTransport,
 			onAttempt: onAttempt("fallback"),
 		},
 	);
-	const warmed = BOOST_PATHS.map((path) => fallbackRoads.roads[path].road);
+	const warmed = BOOST_PATHS.map((path) => fallbackTransports.transports[path].transport);
 	parts.push(
 		life("fallback probe", fallbackBreaker),
-		keepWarm({ everyMs: WARM_MS }, { roads: warmed, clock }),
+		keepWarm({ everyMs: WARM_MS }, { transports: warmed, clock }),
 	);
 	return { upstreams: { relay, fallback }, component: sequence("upstreams", parts, { log, clock }) };
 }
 
-function everyPath(road: Road) {
-	return { fast: { road, asIs: false }, noreverts: { road, asIs: false } };
+function everyPath(transport: Transport) {
+	return { fast: { transport, asIs: false }, noreverts: { transport, asIs: false } };
 }
 
 function life(name: string, guarded: { start(): void; stop(): Promise<void> }): Component {

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { dialectOf } from "../../boost-proxy/dialects/dialects.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/delivery.ts";
 import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
-import { createFallbackRoads } from "../../boost-proxy/upstream/fallbackTransports.ts";
+import { createFallbackTransports } from "../../boost-proxy/upstream/fallbackTransports.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { httpText, RawUpstream } from "../support/rawUpstream.ts";
 
@@ -155,14 +155,16 @@ test("a base gets paths, a whole address keeps its own, statuses have theirs: se
 		wholeUrls: { fast: `${upstream.url}/mine?key=k`, noreverts: null },
 		statusUrl: `${upstream.url}/status/`,
 	} as const;
-	const { dialect, roads, statusRoad, close } = createFallbackRoads(addresses, { clock: systemClock });
+	const { dialect, transports, statusTransport, close } = createFallbackTransports(addresses, {
+		clock: systemClock,
+	});
 	for (const path of BOOST_PATHS) {
-		const { road, asIs } = roads[path];
+		const { transport, asIs } = transports[path];
 		const { target } = dialect.target(path, "referrer=me");
 		const query = target.slice(target.indexOf("?"));
-		await road.post({ target: asIs ? query : target, body: "{}", headers: {}, deadlineMs: 10_000 });
+		await transport.post({ target: asIs ? query : target, body: "{}", headers: {}, deadlineMs: 10_000 });
 	}
-	await statusRoad?.get(dialect.statusPath(HASH) ?? "", 10_000);
+	await statusTransport?.get(dialect.statusPath(HASH) ?? "", 10_000);
 	const lines = upstream.requests.map((request) => request.split(" HTTP/")[0]);
 	assert.deepEqual(lines, ["POST /mine?key=k&originId=me", "POST /base?originId=me", `GET /status/${HASH}`]);
 	await close();
@@ -172,9 +174,9 @@ test("a base gets paths, a whole address keeps its own, statuses have theirs: se
 test("without a base the other path's address serves reads; statuses are told where something is known", async () => {
 	const one = { dialect: "mevblocker", baseUrl: null, statusUrl: null } as const;
 	const whole = { fast: null, noreverts: "http://127.0.0.1:1/only" };
-	const alone = createFallbackRoads({ ...one, wholeUrls: whole }, { clock: systemClock });
-	assert.equal(alone.roads.fast.road, alone.roads.noreverts.road);
-	assert.deepEqual([alone.roads.fast.asIs, alone.statusRoad], [true, null]);
+	const alone = createFallbackTransports({ ...one, wholeUrls: whole }, { clock: systemClock });
+	assert.equal(alone.transports.fast.transport, alone.transports.noreverts.transport);
+	assert.deepEqual([alone.transports.fast.asIs, alone.statusTransport], [true, null]);
 	await alone.close();
 	const wholeUrls = { fast: null, noreverts: null };
 	const hosts = [
@@ -183,9 +185,9 @@ test("without a base the other path's address serves reads; statuses are told wh
 	] as const;
 	for (const [baseUrl, path] of hosts) {
 		const addresses = { dialect: "flashbots", baseUrl, wholeUrls, statusUrl: null } as const;
-		const roads = createFallbackRoads(addresses, { clock: systemClock });
-		assert.equal(roads.dialect.statusPath(HASH), path, baseUrl);
-		await roads.close();
+		const transports = createFallbackTransports(addresses, { clock: systemClock });
+		assert.equal(transports.dialect.statusPath(HASH), path, baseUrl);
+		await transports.close();
 	}
-	assert.throws(() => createFallbackRoads({ ...one, wholeUrls }, { clock: systemClock }), TypeError);
+	assert.throws(() => createFallbackTransports({ ...one, wholeUrls }, { clock: systemClock }), TypeError);
 });

@@ -26,7 +26,7 @@ export function runBoost(options: BoostProcessOptions): Promise<Exit> {
 	return launchBoost(options).ended();
 }
 
-/** Starts boost and waits until one of its roads would take a transaction; throws with what it printed where it ends. */
+/** Starts boost and waits until one of its upstreams would take a transaction; throws with what it printed where it ends. */
 export function startBoostProcess(options: BoostProcessOptions): Promise<BoostProcess> {
 	return startRelayProcess({ ...options, entry: BOOST });
 }

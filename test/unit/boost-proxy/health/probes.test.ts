@@ -1,10 +1,10 @@
-// What the probes ask and what they make of the answers, on roads that say what they are told: the relay's, a third
-// party's, what the relay's head is compared with, and what keeps roads warm.
+// What the probes ask and what they make of the answers, on transports that say what they are told: the relay's, a third
+// party's, what the relay's head is compared with, and what keeps transports warm.
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
-import type { Road } from "../../../../boost-proxy/domain/ports.ts";
+import type { Transport } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	createHeadReference,
 	fallbackProbe,
@@ -26,8 +26,8 @@ const error = (code: number, status = 200) =>
 	answered(status, { jsonrpc: "2.0", id: 1, error: { code, message: "no" } });
 const CUT: ExchangeResult = { kind: "cut", sent: false };
 
-/** A road that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
-class FakeRoad implements Road {
+/** A transport that answers each method, and /readyz, with what is set for it, each after `tookMs`. */
+class FakeTransport implements Transport {
 	readonly asked: string[] = [];
 	readonly deadlines: number[] = [];
 	readonly answers: Record<string, ExchangeResult> = {
@@ -43,7 +43,7 @@ class FakeRoad implements Road {
 		this.#clock = clock;
 	}
 
-	post({ target, body, deadlineMs }: Parameters<Road["post"]>[0]): Promise<ExchangeResult> {
+	post({ target, body, deadlineMs }: Parameters<Transport["post"]>[0]): Promise<ExchangeResult> {
 		const { method } = JSON.parse(body.toString()) as { method: string };
 		return this.#answer(method, `${method}${target}`, deadlineMs);
 	}
@@ -65,7 +65,7 @@ class FakeRoad implements Road {
 /** A relay's probe with a reference at `head`. */
 function relayScene(head: bigint | null = null, chainId = 1n) {
 	const clock = new ManualClock();
-	const road = new FakeRoad(clock);
+	const transport = new FakeTransport(clock);
 	const set = { head };
 	const reference = {
 		get head() {
@@ -73,18 +73,18 @@ function relayScene(head: bigint | null = null, chainId = 1n) {
 		},
 		headOf: (asked: bigint) => (asked === chainId ? set.head : null),
 	};
-	const probe = relayProbe({ timeoutMs: 500, maxHeadLag: 3 }, { road, reference, clock });
-	return { clock, road, set, probe };
+	const probe = relayProbe({ timeoutMs: 500, maxHeadLag: 3 }, { transport, reference, clock });
+	return { clock, transport, set, probe };
 }
 
 test("the relay is asked whether it is ready, then for its head, all within the probe's deadline", async () => {
-	const { clock, road, probe } = relayScene();
-	road.tookMs = 100;
+	const { clock, transport, probe } = relayScene();
+	transport.tookMs = 100;
 	const word = probe(false);
 	await clock.advance(200);
 	assert.equal(await word, "ok");
-	assert.deepEqual(road.asked, ["/readyz", "eth_blockNumber"]);
-	assert.deepEqual(road.deadlines, [500, 400]);
+	assert.deepEqual(transport.asked, ["/readyz", "eth_blockNumber"]);
+	assert.deepEqual(transport.deadlines, [500, 400]);
 });
 
 test("a thorough probe submits what is no transaction: any verdict will do, and a limit is boost's own", async () => {
@@ -99,10 +99,10 @@ test("a thorough probe submits what is no transaction: any verdict will do, and 
 		[CUT, "reset"],
 		...LIMITED.map((limited) => [limited, "ok"] as const),
 	] as const) {
-		const { road, probe } = relayScene();
-		road.answers.eth_sendRawTransaction = answer;
+		const { transport, probe } = relayScene();
+		transport.answers.eth_sendRawTransaction = answer;
 		assert.equal(await probe(true), word);
-		assert.deepEqual(road.asked, ["/readyz", "eth_blockNumber", "eth_sendRawTransaction"]);
+		assert.deepEqual(transport.asked, ["/readyz", "eth_blockNumber", "eth_sendRawTransaction"]);
 		assert.equal(await probe(false), "ok");
 	}
 });
@@ -116,10 +116,10 @@ test("what the relay answers to /readyz makes the word", async () => {
 		[CUT, "reset"],
 		...FAULTS.map((fault) => [{ kind: "failed", fault, sent: true } as ExchangeResult, fault] as const),
 	] as const) {
-		const { road, probe } = relayScene();
-		road.answers.readyz = answer;
+		const { transport, probe } = relayScene();
+		transport.answers.readyz = answer;
 		assert.equal(await probe(false), word);
-		assert.equal(road.asked.length, 1);
+		assert.equal(transport.asked.length, 1);
 	}
 });
 
@@ -143,14 +143,14 @@ const LIMITED = [answered(429, ""), error(-32005), error(-32005, 429)];
 
 test("what the relay answers for its head makes the word; a limit is about boost's own address", async () => {
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "ok"] as const)]) {
-		const { road, probe } = relayScene();
-		road.answers.eth_blockNumber = answer;
+		const { transport, probe } = relayScene();
+		transport.answers.eth_blockNumber = answer;
 		assert.equal(await probe(false), word, JSON.stringify(answer));
 	}
 });
 
 test("a head further behind the reference than allowed is stale; none is where there is no reference", async () => {
-	const { road, set, probe } = relayScene(103n);
+	const { transport, set, probe } = relayScene(103n);
 	assert.equal(await probe(false), "ok");
 	set.head = 104n;
 	assert.equal(await probe(false), "staleHead");
@@ -158,43 +158,43 @@ test("a head further behind the reference than allowed is stale; none is where t
 	assert.equal(await probe(false), "ok");
 	set.head = 50n;
 	assert.equal(await probe(false), "ok", "it may be ahead");
-	road.answers.eth_chainId = result("0x5");
+	transport.answers.eth_chainId = result("0x5");
 	set.head = 200n;
 	assert.equal(await probe(false), "staleHead", "the chain it is known to be on");
 	assert.equal(await probe(false), "ok", "asked anew after a bad word: another chain is not compared");
 });
 
 test("the relay's chain id is asked once, and again after it was away", async () => {
-	const { road, probe } = relayScene(100n);
+	const { transport, probe } = relayScene(100n);
 	for (const _ of [1, 2, 3]) await probe(false);
-	const ids = () => road.asked.filter((one) => one === "eth_chainId").length;
+	const ids = () => transport.asked.filter((one) => one === "eth_chainId").length;
 	assert.equal(ids(), 1);
-	road.answers.readyz = answered(503, "");
+	transport.answers.readyz = answered(503, "");
 	await probe(false);
-	road.answers.readyz = answered(200, "");
+	transport.answers.readyz = answered(200, "");
 	await probe(false);
 	assert.equal(ids(), 2);
-	road.answers.eth_chainId = { kind: "failed", fault: "timeout", sent: true };
+	transport.answers.eth_chainId = { kind: "failed", fault: "timeout", sent: true };
 	assert.equal(await probe(false), "ok", "known already");
 });
 
 test("a third party must tell its chain id, the expected one where one is known", async () => {
-	const road = new FakeRoad(new ManualClock());
-	const probe = fallbackProbe({ timeoutMs: 500 }, { road });
+	const transport = new FakeTransport(new ManualClock());
+	const probe = fallbackProbe({ timeoutMs: 500 }, { transport });
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "limited"] as const)]) {
-		road.answers.eth_chainId = answer;
+		transport.answers.eth_chainId = answer;
 		assert.equal(await probe(false), word, JSON.stringify(answer));
 	}
-	road.answers.eth_chainId = result("0x5");
+	transport.answers.eth_chainId = result("0x5");
 	let expected: bigint | null = null;
-	const strict = fallbackProbe({ timeoutMs: 500, expectedChainId: () => expected }, { road });
+	const strict = fallbackProbe({ timeoutMs: 500, expectedChainId: () => expected }, { transport });
 	assert.equal(await strict(false), "ok");
 	expected = 5n;
 	assert.equal(await strict(false), "ok");
 	expected = 1n;
 	assert.equal(await strict(false), "notReady");
 	assert.ok(
-		road.asked.every((asked) => asked === "eth_chainId"),
+		transport.asked.every((asked) => asked === "eth_chainId"),
 		"asked at its address itself",
 	);
 });
@@ -202,7 +202,7 @@ test("a third party must tell its chain id, the expected one where one is known"
 /** A reference that asks a node that is set, or a fallback. */
 async function referenceScene(t: TestContext, of: "node" | "fallback") {
 	const clock = new ManualClock();
-	const road = new FakeRoad(clock);
+	const transport = new FakeTransport(clock);
 	const warned: string[] = [];
 	const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
 	const set = { head: "0x64", chainId: "0x1", isUp: true };
@@ -216,17 +216,17 @@ async function referenceScene(t: TestContext, of: "node" | "fallback") {
 	};
 	const reference = createHeadReference(
 		{ slotMs: 12_000 },
-		{ node: of === "node" ? node : null, fallback: road, clock, log },
+		{ node: of === "node" ? node : null, fallback: transport, clock, log },
 	);
 	assert.equal(reference.head, null);
 	await reference.start();
 	t.after(() => reference.stop());
 	await clock.advance(0);
-	return { clock, road, set, reference, warned, calls: () => calls };
+	return { clock, transport, set, reference, warned, calls: () => calls };
 }
 
 test("the reference is the independent node's head, read once a slot, and nothing once it is old", async (t) => {
-	const { clock, road, set, reference, calls } = await referenceScene(t, "node");
+	const { clock, transport, set, reference, calls } = await referenceScene(t, "node");
 	assert.equal(reference.head, 100n);
 	assert.equal(reference.headOf(1n), 100n);
 	set.head = "0x65";
@@ -244,15 +244,15 @@ test("the reference is the independent node's head, read once a slot, and nothin
 	set.isUp = true;
 	await clock.advance(12_000);
 	assert.equal(reference.head, 101n);
-	assert.deepEqual(road.asked, [], "with a node of one's own nobody else is asked");
+	assert.deepEqual(transport.asked, [], "with a node of one's own nobody else is asked");
 	await reference.stop();
 	assert.equal(clock.timers, 0);
 });
 
 test("without a node the fallback is asked", async (t) => {
-	const { clock, road, reference } = await referenceScene(t, "fallback");
+	const { clock, transport, reference } = await referenceScene(t, "fallback");
 	assert.equal(reference.headOf(1n), 100n);
-	road.answers.eth_blockNumber = answered(502, "");
+	transport.answers.eth_blockNumber = answered(502, "");
 	await clock.advance(36_001);
 	assert.equal(reference.head, null);
 });
@@ -285,10 +285,10 @@ test("where nobody can be asked nothing is ever known", async () => {
 	assert.equal(clock.timers, 0);
 });
 
-test("roads are kept warm, each one once, never two questions at a time", async () => {
+test("transports are kept warm, each one once, never two questions at a time", async () => {
 	const clock = new ManualClock();
-	const [one, other] = [new FakeRoad(clock), new FakeRoad(clock)];
-	const warm = keepWarm({ everyMs: 15_000 }, { roads: [one, one, other], clock });
+	const [one, other] = [new FakeTransport(clock), new FakeTransport(clock)];
+	const warm = keepWarm({ everyMs: 15_000 }, { transports: [one, one, other], clock });
 	await warm.start();
 	await clock.advance(30_000);
 	assert.deepEqual(one.asked, ["eth_chainId", "eth_chainId", "eth_chainId"]);

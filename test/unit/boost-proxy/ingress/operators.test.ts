@@ -1,10 +1,10 @@
-// The routes for operators: what they show, who may force a breaker, and when there is a road for a transaction.
+// The routes for operators: what they show, who may force a breaker, and when there is an upstream for a transaction.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
-import { operatorRoutes, roadCheck } from "../../../../boost-proxy/ingress/operators.ts";
+import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
 import { PlayedBreaker, startPassScene } from "./passScene.ts";
 
 /** Only what is asked of it. */
@@ -125,7 +125,7 @@ test("a wrong verb is refused here: no token goes to the relay", async () => {
 	await server.stop();
 });
 
-test("there is a road while the relay, or a fallback that may be given something, takes requests", async () => {
+test("there is an upstream while the relay, or a fallback that may be given something, takes requests", async () => {
 	const rows: [boolean, "none" | "out" | "in" | "refused" | "fast alone", true | RegExp][] = [
 		[false, "none", true],
 		[false, "out", true],
@@ -142,7 +142,7 @@ test("there is a road while the relay, or a fallback that may be given something
 		if (what === "out") breaker.state = "open";
 		const refusal = (path: string) =>
 			what === "refused" || (what === "fast alone" && path === "noreverts") ? "not private" : null;
-		const check = roadCheck({
+		const check = upstreamCheck({
 			relay: { breaker: relay },
 			fallback: what === "none" ? null : { breaker, refusal },
 		});

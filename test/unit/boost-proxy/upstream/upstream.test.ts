@@ -1,11 +1,11 @@
-// How one upstream is spoken to: what leaves for our relay and what for a third party, which road it takes, and what
+// How one upstream is spoken to: what leaves for our relay and what for a third party, which transport it takes, and what
 // becomes of "nonce too low".
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type { Attempted, Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { DialectName, Post, Road } from "../../../../boost-proxy/domain/ports.ts";
+import type { DialectName, Post, Transport } from "../../../../boost-proxy/domain/ports.ts";
 import { HttpUpstream } from "../../../../boost-proxy/upstream/upstream.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
@@ -28,9 +28,9 @@ const TOO_LOW = {
 	),
 };
 
-class HandRoad implements Road {
+class HandTransport implements Transport {
 	readonly posts: Post[] = [];
-	answers: Awaited<ReturnType<Road["post"]>>[] = [];
+	answers: Awaited<ReturnType<Transport["post"]>>[] = [];
 	onPost: () => Promise<void> = async () => {};
 	async post(post: Post) {
 		this.posts.push(post);
@@ -44,8 +44,8 @@ class HandRoad implements Road {
 }
 
 function scene(dialect: DialectName | null) {
-	const road = new HandRoad();
-	const readRoad = new HandRoad();
+	const transport = new HandTransport();
+	const readTransport = new HandTransport();
 	const clock = new ManualClock();
 	const outcomes: Attempted["outcome"][] = [];
 	const breaker = {
@@ -56,7 +56,10 @@ function scene(dialect: DialectName | null) {
 			return attempted;
 		},
 	} as unknown as Breaker;
-	const both = (one: Road) => ({ fast: { road: one, asIs: false }, noreverts: { road: one, asIs: false } });
+	const both = (one: Transport) => ({
+		fast: { transport: one, asIs: false },
+		noreverts: { transport: one, asIs: false },
+	});
 	const upstream = new HttpUpstream(
 		{
 			name: dialect === null ? "relay" : "fallback",
@@ -64,17 +67,23 @@ function scene(dialect: DialectName | null) {
 			refusals: { fast: null, noreverts: null },
 		},
 		{
-			...{ breaker, clock, statusRoad: road, roads: both(road), readRoads: both(readRoad) },
+			...{
+				breaker,
+				clock,
+				statusTransport: transport,
+				transports: both(transport),
+				readTransports: both(readTransport),
+			},
 			dialect: dialect === null ? null : dialectOf(dialect),
 		},
 	);
-	return { upstream, road, readRoad, clock, outcomes };
+	return { upstream, transport, readTransport, clock, outcomes };
 }
 
 test("our relay is told who asks, beside the secret", async () => {
-	const { upstream, road } = scene(null);
+	const { upstream, transport } = scene(null);
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole: null });
-	const [post] = road.posts;
+	const [post] = transport.posts;
 	assert.equal(post?.target, "/noreverts?a=b");
 	assert.deepEqual(post?.headers, {
 		"x-boost-auth": "s3cret",
@@ -85,40 +94,43 @@ test("our relay is told who asks, beside the secret", async () => {
 });
 
 test("a body that is sent on as it came carries its own signature", async () => {
-	const { upstream, road } = scene(null);
+	const { upstream, transport } = scene(null);
 	const whole = { body: Buffer.from("as it came"), id: "x" };
-	road.answers = [RESULT(TX.hash, "x")];
+	transport.answers = [RESULT(TX.hash, "x")];
 	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
 	assert.equal(delivery?.kind, "acknowledged");
-	assert.equal(road.posts[0]?.body, whole.body);
-	assert.equal(road.posts[0]?.headers["x-flashbots-signature"], ASKER.signature);
-	assert.equal(road.posts[0]?.headers["x-boost-signer"], undefined);
+	assert.equal(transport.posts[0]?.body, whole.body);
+	assert.equal(transport.posts[0]?.headers["x-flashbots-signature"], ASKER.signature);
+	assert.equal(transport.posts[0]?.headers["x-boost-signer"], undefined);
 });
 
 test("a third party is told nothing, and never gets the body as it came", async () => {
-	const { upstream, road } = scene("mevblocker");
+	const { upstream, transport } = scene("mevblocker");
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
-	assert.deepEqual(road.posts[0]?.headers, {});
-	assert.match(String(road.posts[0]?.body), /^\{"jsonrpc":"2\.0","id":1,"method":"eth_sendRawTransaction"/);
+	assert.deepEqual(transport.posts[0]?.headers, {});
+	assert.match(
+		String(transport.posts[0]?.body),
+		/^\{"jsonrpc":"2\.0","id":1,"method":"eth_sendRawTransaction"/,
+	);
 });
 
 for (const known of [true, false]) {
 	test(`"nonce too low" of one that is ${known ? "" : "not "}there: it is asked for by its hash, once, in the time that is left`, async () => {
-		const { upstream, road, clock } = scene(null);
+		const { upstream, transport, clock } = scene(null);
 		const whole = { body: Buffer.from("as it came"), id: 1 };
-		road.answers = [TOO_LOW, RESULT(known ? { hash: TX.hash.toUpperCase().replace("0X", "0x") } : null)];
-		road.onPost = () => clock.advance(300);
+		transport.answers = [TOO_LOW, RESULT(known ? { hash: TX.hash.toUpperCase().replace("0X", "0x") } : null)];
+		transport.onPost = () => clock.advance(300);
 		const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
 		assert.equal(delivery?.kind, known ? "acknowledged" : "rejected");
-		assert.equal(road.posts.length, 2);
-		assert.match(String(road.posts[1]?.body), /"eth_getTransactionByHash"/);
-		assert.equal(road.posts[1]?.deadlineMs, 700);
+		assert.equal(transport.posts.length, 2);
+		assert.match(String(transport.posts[1]?.body), /"eth_getTransactionByHash"/);
+		assert.equal(transport.posts[1]?.deadlineMs, 700);
 	});
 }
 
-test("clients' reads take a road of their own", async () => {
-	const { upstream, road, readRoad } = scene(null);
+test("clients' reads take a transport of their own", async () => {
+	const { upstream, transport, readTransport } = scene(null);
 	const options = {
 		deadlineMs: 1_000,
 		asker: ASKER,
@@ -129,15 +141,15 @@ test("clients' reads take a road of their own", async () => {
 	} as const;
 	await upstream.read("{}", options);
 	await upstream.call({ method: "eth_blockNumber", params: [] }, { deadlineMs: 1_000, asker: null });
-	assert.deepEqual([road.posts.length, readRoad.posts.length], [1, 1]);
+	assert.deepEqual([transport.posts.length, readTransport.posts.length], [1, 1]);
 });
 
 test("who found no connection free is charged to nobody", async () => {
-	const { upstream, road, outcomes } = scene(null);
-	road.answers = [{ kind: "failed", fault: "timeout", sent: false }];
+	const { upstream, transport, outcomes } = scene(null);
+	transport.answers = [{ kind: "failed", fault: "timeout", sent: false }];
 	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
 	assert.deepEqual(delivery, { kind: "failed", fault: "timeout", sent: false });
-	road.answers = [{ kind: "failed", fault: "timeout", sent: true }];
+	transport.answers = [{ kind: "failed", fault: "timeout", sent: true }];
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
 	assert.deepEqual(outcomes, ["cut", "timeout"]);
 });

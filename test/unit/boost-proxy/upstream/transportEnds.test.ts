@@ -7,7 +7,11 @@ import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { AbortSwitch } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
-import { createRoad, type RenewableRoad, type RoadOptions } from "../../../../boost-proxy/upstream/road.ts";
+import {
+	createTransport,
+	type RenewableTransport,
+	type TransportOptions,
+} from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { httpText, type RawScript, RawUpstream } from "../../../support/rawUpstream.ts";
@@ -106,8 +110,8 @@ const ENDS: readonly (readonly [string, RawScript, (result: ExchangeResult) => v
 for (const [what, script, check] of ENDS) {
 	test(`an exchange ends by ${what}`, async (t) => {
 		const upstream = await upstreamOf(t, script);
-		const road = roadOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
-		check(await road.post(post()));
+		const transport = transportOf(t, { url: upstream.url, maxAnswerBytes: 1_024 }, new ManualClock());
+		check(await transport.post(post()));
 	});
 }
 
@@ -116,8 +120,8 @@ test("a deadline ends silence, slow headers and a slow body alike, and the conne
 	for (const start of starts) {
 		const clock = new ManualClock();
 		const upstream = await upstreamOf(t, ({ socket }) => void socket.write(start));
-		const road = roadOf(t, { url: upstream.url }, clock);
-		const pending = road.post(post(4_000));
+		const transport = transportOf(t, { url: upstream.url }, clock);
+		const pending = transport.post(post(4_000));
 		await upstream.sawRequests(1);
 		const peer = upstream.peers[0];
 		// A drip each second must not put the deadline off.
@@ -135,8 +139,8 @@ test("refused connections: no byte left, for those behind the limit as well", as
 	const closed = await upstreamOf(t);
 	const { url } = closed;
 	await closed.close();
-	const road = roadOf(t, { url, connections: 1 });
-	const results = await Promise.all(Array.from({ length: 5 }, () => road.post(post())));
+	const transport = transportOf(t, { url, connections: 1 });
+	const results = await Promise.all(Array.from({ length: 5 }, () => transport.post(post())));
 	for (const result of results) assert.deepEqual(result, failed("refused", false));
 });
 
@@ -145,12 +149,12 @@ test("a connection that never gets ready: no byte of the request leaves, by our 
 	const upstream = await upstreamOf(t);
 	const url = `https://127.0.0.1:${upstream.port}`;
 	const clock = new ManualClock();
-	const patient = roadOf(t, { url }, clock);
+	const patient = transportOf(t, { url }, clock);
 	const pending = patient.post(post(1_000));
 	await until("a connection", () => upstream.peers.length === 1);
 	await clock.advance(1_000);
 	assert.deepEqual(await pending, failed("timeout", false));
-	const hasty = roadOf(t, { url, connectMs: 40 }, clock);
+	const hasty = transportOf(t, { url, connectMs: 40 }, clock);
 	const refused = hasty.post(post());
 	await until("another connection", () => upstream.peers.length === 2);
 	await clock.advance(40);
@@ -167,20 +171,20 @@ test("TLS that is refused counts as a refused connection", async (t) => {
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	t.after(() => server.close());
 	const { port } = server.address() as { port: number };
-	const road = roadOf(t, { url: `https://127.0.0.1:${port}` });
-	assert.deepEqual(await road.post(post()), failed("refused", false));
+	const transport = transportOf(t, { url: `https://127.0.0.1:${port}` });
+	assert.deepEqual(await transport.post(post()), failed("refused", false));
 });
 
 test("behind the limit: what was given up is never sent, though its turn comes", async (t) => {
 	const clock = new ManualClock();
 	const upstream = await upstreamOf(t);
-	const road = roadOf(t, { url: upstream.url, connections: 1 }, clock);
-	const first = road.post(post(LONG_MS, '"first"'));
+	const transport = transportOf(t, { url: upstream.url, connections: 1 }, clock);
+	const first = transport.post(post(LONG_MS, '"first"'));
 	await upstream.sawRequests(1);
 	const abort = new AbortSwitch();
-	const late = road.post(post(500, '"late"'));
-	const unwanted = road.post({ ...post(LONG_MS, '"unwanted"'), abort });
-	const last = road.post(post(LONG_MS, '"last"'));
+	const late = transport.post(post(500, '"late"'));
+	const unwanted = transport.post({ ...post(LONG_MS, '"unwanted"'), abort });
+	const last = transport.post(post(LONG_MS, '"last"'));
 	await clock.advance(500);
 	abort.abort();
 	assert.deepEqual(await late, failed("timeout", false));
@@ -196,12 +200,12 @@ test("behind the limit: what was given up is never sent, though its turn comes",
 
 test("given up before the connection is ready: nothing is written on it, and the next request is", async (t) => {
 	const upstream = await upstreamOf(t, ({ socket }) => void socket.write(httpText("{}")));
-	const road = roadOf(t, { url: upstream.url, connections: 1 });
+	const transport = transportOf(t, { url: upstream.url, connections: 1 });
 	const abort = new AbortSwitch();
-	const pending = road.post({ ...post(LONG_MS, '"unwanted"'), abort });
+	const pending = transport.post({ ...post(LONG_MS, '"unwanted"'), abort });
 	abort.abort();
 	assert.deepEqual(await pending, { kind: "cut", sent: false });
-	assert.equal((await road.post(post())).kind, "answered");
+	assert.equal((await transport.post(post())).kind, "answered");
 	assert.equal(upstream.peers.length, 1, "on the same connection");
 	assert.doesNotMatch(upstream.received, /unwanted/);
 });
@@ -211,10 +215,10 @@ test("a reused connection that dies under a request is a reset, and may have had
 		if (nth === 2) resetSocket(socket);
 		else socket.write(httpText("{}"));
 	});
-	const road = roadOf(t, { url: upstream.url });
-	assert.equal((await road.post(post())).kind, "answered");
-	assert.deepEqual(await road.post(post()), failed("reset", true));
-	assert.equal((await road.post(post())).kind, "answered", "by a new connection");
+	const transport = transportOf(t, { url: upstream.url });
+	assert.equal((await transport.post(post())).kind, "answered");
+	assert.deepEqual(await transport.post(post()), failed("reset", true));
+	assert.equal((await transport.post(post())).kind, "answered", "by a new connection");
 	assert.equal(upstream.peers.length, 2);
 	assert.equal(upstream.requests.length, 3, "nothing was sent twice");
 });
@@ -224,20 +228,20 @@ test("an abort ends a request under way, and one that was answered no more", asy
 		if (nth === 2) socket.write(httpText("{}"));
 	});
 	const clock = new ManualClock();
-	const road = roadOf(t, { url: upstream.url }, clock);
+	const transport = transportOf(t, { url: upstream.url }, clock);
 	const abort = new AbortSwitch();
-	const pending = road.post({ ...post(), abort });
+	const pending = transport.post({ ...post(), abort });
 	await upstream.sawRequests(1);
 	const later = countingAbort();
-	const done = await road.post({ ...post(), abort: later });
+	const done = await transport.post({ ...post(), abort: later });
 	assert.equal(later.listeners, 0, "nobody listens for one that is over");
 	abort.abort();
 	assert.deepEqual(await pending, { kind: "cut", sent: true });
 	assert.equal(done.kind, "answered");
 	await until("the aborted one's connection is ended", () => upstream.peers[0]?.closed);
 	assert.equal(upstream.peers[1]?.closed, false, "the other one stays");
-	assert.deepEqual(await road.post({ ...post(), abort }), { kind: "cut", sent: false });
-	assert.deepEqual(await road.post(post(0)), failed("timeout", false));
+	assert.deepEqual(await transport.post({ ...post(), abort }), { kind: "cut", sent: false });
+	assert.deepEqual(await transport.post(post(0)), failed("timeout", false));
 	assert.equal(clock.timers, 0, "no timer is left");
 	assert.equal(upstream.requests.length, 2);
 });
@@ -248,13 +252,13 @@ test("after it was renewed no connection of before is used, while what is under 
 		if (nth === 2) answers.push(() => socket.write(httpText('"late"')));
 		else socket.write(httpText("{}"));
 	});
-	const road = roadOf(t, { url: upstream.url });
-	await road.post(post());
-	const slow = road.post(post());
+	const transport = transportOf(t, { url: upstream.url });
+	await transport.post(post());
+	const slow = transport.post(post());
 	await upstream.sawRequests(2);
 	const old = [...upstream.peers];
-	road.renew();
-	assert.equal((await road.post(post())).kind, "answered");
+	transport.renew();
+	assert.equal((await transport.post(post())).kind, "answered");
 	assert.equal(upstream.peers.length, old.length + 1, "one more connection");
 	for (const answer of answers) answer();
 	assert.equal((await slow).kind, "answered");
@@ -264,14 +268,14 @@ test("after it was renewed no connection of before is used, while what is under 
 
 test("closing ends what is under way and what waits as cut, and takes nothing more", async (t) => {
 	const upstream = await upstreamOf(t);
-	const road = roadOf(t, { url: upstream.url, connections: 1 });
-	const pending = road.post(post());
-	const waiting = road.post(post());
+	const transport = transportOf(t, { url: upstream.url, connections: 1 });
+	const pending = transport.post(post());
+	const waiting = transport.post(post());
 	await upstream.sawRequests(1);
-	await road.close();
+	await transport.close();
 	assert.deepEqual(await pending, { kind: "cut", sent: true });
 	assert.deepEqual(await waiting, { kind: "cut", sent: false });
-	assert.deepEqual(await road.get("/readyz", LONG_MS), { kind: "cut", sent: false });
+	assert.deepEqual(await transport.get("/readyz", LONG_MS), { kind: "cut", sent: false });
 	assert.equal(upstream.requests.length, 1);
 });
 
@@ -295,10 +299,14 @@ async function upstreamOf(t: TestContext, script?: RawScript): Promise<RawUpstre
 	return upstream;
 }
 
-function roadOf(t: TestContext, options: RoadOptions, clock: Clock = systemClock): RenewableRoad {
-	const road = createRoad(options, { clock });
-	t.after(() => road.close());
-	return road;
+function transportOf(
+	t: TestContext,
+	options: TransportOptions,
+	clock: Clock = systemClock,
+): RenewableTransport {
+	const transport = createTransport(options, { clock });
+	t.after(() => transport.close());
+	return transport;
 }
 
 /** An abort that is never made. */

@@ -1,15 +1,15 @@
-// The road to one upstream: a POST or a GET comes in, the answer's bytes go out, or how far the request got and why
-// there is none. It keeps connections warm and counts its own deadlines; it judges no answer and repeats nothing.
+// The HTTP transport to one upstream: answers with the response's bytes, or with why there is none and how far the
+// request got. It keeps connections warm and sets deadlines; it judges no answer and repeats nothing.
 
 import { Socket } from "node:net";
 import { buildConnector, Pool } from "undici";
 import type { Clock } from "../../shared/clock.ts";
 import type { ExchangeResult } from "../domain/delivery.ts";
-import type { Post, Road } from "../domain/ports.ts";
-import { RoadExchange } from "./roadExchange.ts";
+import type { Post, Transport } from "../domain/ports.ts";
+import { TransportExchange } from "./transportExchange.ts";
 import { readUpstreamUrl, type UpstreamUrl } from "./upstreamUrl.ts";
 
-export interface RoadOptions {
+export interface TransportOptions {
 	/** http(s) address; path, query and credentials in it are kept and never printed. */
 	readonly url: string;
 	/** At most; requests beyond it wait for one, under their own deadline. */
@@ -30,8 +30,8 @@ const IDLE_MS = 30_000;
 /** Headers that HTTP can't carry are left out: undici would refuse the request, and that would look like a fault. */
 const UNWRITABLE_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** A road whose connections can be left. */
-export interface RenewableRoad extends Road {
+/** A transport whose connections can be left. */
+export interface RenewableTransport extends Transport {
 	/**
 	 * From now on new connections are made; those that it has end with what is under way on them. To be called when an
 	 * upstream is back: undici makes a connection anew for each request that was aborted, and what an upstream that hung
@@ -40,12 +40,15 @@ export interface RenewableRoad extends Road {
 	renew(): void;
 }
 
-/** A road over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
-export function createRoad(options: RoadOptions, dependencies: { readonly clock: Clock }): RenewableRoad {
-	return new HttpRoad(options, dependencies);
+/** A transport over HTTP/1.1; `close` ends its connections, and what is under way ends as `cut`. */
+export function createTransport(
+	options: TransportOptions,
+	dependencies: { readonly clock: Clock },
+): RenewableTransport {
+	return new HttpTransport(options, dependencies);
 }
 
-class HttpRoad implements RenewableRoad {
+class HttpTransport implements RenewableTransport {
 	#pool: Pool;
 	/** Those that were left end by themselves. */
 	readonly #pools = new Set<Pool>();
@@ -58,7 +61,7 @@ class HttpRoad implements RenewableRoad {
 	readonly #postHeaders: string[];
 	#closed = false;
 
-	constructor(options: RoadOptions, dependencies: { readonly clock: Clock }) {
+	constructor(options: TransportOptions, dependencies: { readonly clock: Clock }) {
 		const connectMs = options.connectMs ?? CONNECT_MS;
 		this.#url = readUpstreamUrl(options.url);
 		this.#clock = dependencies.clock;
@@ -116,7 +119,7 @@ class HttpRoad implements RenewableRoad {
 		if (this.#closed || abort?.isAborted === true) return Promise.resolve({ kind: "cut", sent: false });
 		if (deadlineMs <= 0) return Promise.resolve({ kind: "failed", fault: "timeout", sent: false });
 		return new Promise((resolve) => {
-			const exchange = new RoadExchange(
+			const exchange = new TransportExchange(
 				{ deadlineMs, maxBytes: this.#maxAnswerBytes, abort },
 				{ clock: this.#clock, isClosed: this.#isClosed, resolve },
 			);

@@ -1,5 +1,5 @@
-// One request on a road: what the connection tells of it comes in, and its deadline, and the abort; one result goes out,
-// once. It knows whether a byte of the request may have left, and sees to it that none does once the result is out.
+// One request of a transport: settles once, by the answer, the deadline or an abort. It knows whether a byte of the
+// request may have left, and sees to it that none does once it has settled.
 
 import type { Dispatcher } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -16,7 +16,7 @@ export interface ExchangeLimits {
 
 export interface ExchangeDependencies {
 	readonly clock: Clock;
-	/** True once the road was closed: what ends then, ends by that. */
+	/** True once the transport was closed: what ends then, ends by that. */
 	readonly isClosed: () => boolean;
 	readonly resolve: (result: ExchangeResult) => void;
 }
@@ -32,7 +32,7 @@ const ABANDONED = new Error("abandoned");
  * writeH1 in undici's client-h1.js): where it was not called no byte left, and where it throws none does, while the
  * connection stays as it is.
  */
-export class RoadExchange implements Dispatcher.DispatchHandler {
+export class TransportExchange implements Dispatcher.DispatchHandler {
 	readonly #limits: ExchangeLimits;
 	readonly #dependencies: ExchangeDependencies;
 	readonly #timer: Timer;
