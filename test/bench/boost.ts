@@ -68,7 +68,7 @@ function figures(
 		},
 		...rows(reads, "a read"),
 		{
-			name: "boost: a submission's CPU by its parts' (goal: 1.3 at most)",
+			name: "boost: a submission's CPU by its parts' (goal: 1.5 at most)",
 			value: ratio(of(submissions, "boost") / sum),
 		},
 		{ name: "  the sum of: proxying by undici, decoding, journal", value: micros(sum) },
