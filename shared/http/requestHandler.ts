@@ -283,9 +283,11 @@ export class RequestHandler {
 
 	/** A large body for which its client has no allowance left is not read: what is read is garbage to be collected. */
 	#judgeLarge({ request, from }: Exchange): HttpAnswer | null {
+		const { limiter } = this.#dependencies;
 		const bytes = declaredBytes(request) ?? 0;
-		const limited = bytes > LARGE_BYTES ? this.#dependencies.limiter?.judgeBody(from, bytes) : null;
-		return limited == null ? null : httpAnswerOf(limited);
+		if (limiter === undefined || bytes <= LARGE_BYTES) return null;
+		const limited = limiter.judgeBody(from, bytes);
+		return limited === null ? null : httpAnswerOf(limited);
 	}
 
 	#reserve(exchange: Exchange, bytes: number): OverShare | null {
