@@ -1,6 +1,6 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
-// `--replay` repeat a failure, as its report says; `--only control|boost|attacks` runs one of them, `--minutes N`
-// shortens the last two, `--write` puts boost's measurements into the README.
+// `--replay` repeat a failure, as its report says; `--only control|boost|attacks|files` runs one of them, `--minutes N`
+// shortens boost and attacks, `--write` puts boost's measurements into the README.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,6 +10,7 @@ import { type Figures, withFigures } from "./faults/figures.ts";
 import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
+import { longFiles } from "./long/files.ts";
 
 /** Seeds are 31 bits. */
 const SEEDS = 2 ** 31;
@@ -43,10 +44,11 @@ const write = (rows: readonly Figures[]): void => {
 };
 const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
 const attacks = () => longAttacks({ minutes: Number(values.minutes), say });
-const parts = Object.entries({ control, boost, attacks }).filter(
+const files = () => longFiles(say);
+const parts = Object.entries({ control, boost, attacks, files }).filter(
 	([name]) => only === undefined || name === only,
 );
-if (parts.length === 0) throw new Error("--only is control, boost or attacks");
+if (parts.length === 0) throw new Error("--only is control, boost, attacks or files");
 let fine = true;
 for (const [, run] of parts) fine = (await run()) && fine;
 process.exitCode = fine ? 0 : 1;
