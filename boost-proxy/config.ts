@@ -1,22 +1,28 @@
 // Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the README's table are
 // made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
 
+import { lookup } from "node:dns/promises";
 import { isIPv4, isIPv6 } from "node:net";
+import { type Clock, withDeadline } from "../shared/clock.ts";
 import {
+	databaseUrlRow,
+	dataDirRow,
 	flag,
+	headerText,
 	integer,
 	oneOf,
 	optional,
+	portRow,
 	readSettings,
 	row,
+	SERVER_ROWS,
 	type Setting,
 	SettingError,
 	type Settings,
 	type SettingTable,
 	url,
 } from "../shared/config.ts";
-import { databaseUrlRow, dataDirRow, headerText, portRow, SERVER_ROWS } from "../shared/serverSettings.ts";
-import type { BoostPath } from "./domain/delivery.ts";
+import { BOOST_PATHS, type BoostPath } from "./domain/delivery.ts";
 import { DIALECTS, type DialectName } from "./domain/ports.ts";
 
 const NONE = "none";
@@ -248,4 +254,82 @@ function isPrivateIPv4(host: string): boolean {
 /** Loopback, unique local (https://www.rfc-editor.org/rfc/rfc4193) and link-local. A URL spells them in the shortest form. */
 function isPrivateIPv6(host: string): boolean {
 	return host === "::1" || /^f[cd][0-9a-f]{2}:/.test(host) || /^fe[89ab][0-9a-f]:/.test(host);
+}
+
+/** Warnings in our own words; no value is quoted. */
+export function startWarnings(config: Pick<BoostConfig, "fallback" | "BOOST_SECRET">): readonly string[] {
+	const warnings: string[] = [];
+	if (config.BOOST_SECRET === undefined) {
+		warnings.push(
+			"BOOST_SECRET is not set: the relay sees boost's address in the place of its clients', for limits and cancels",
+		);
+	}
+	const refusals = fallbackRefusals(config.fallback);
+	for (const path of BOOST_PATHS) {
+		const why = refusals[path];
+		if (why !== null) warnings.push(`while the relay is out nothing of /${path} can be forwarded: ${why}`);
+	}
+	return warnings;
+}
+
+/** The warning for two upstreams that are one. */
+export function sameUpstreamWarning(same: "url" | "address"): string {
+	return same === "url"
+		? "the fallback is the relay itself: RELAY_URL and FALLBACK_URL are the same"
+		: "the fallback may be the relay itself: both names have one address and port";
+}
+
+/** Names are looked up this long. */
+const LOOKUP_MS = 2_000;
+
+export interface SameUpstreamDependencies {
+	readonly clock: Clock;
+	/** All addresses of a name; rejects where it has none. */
+	readonly addressesOf?: (name: string) => Promise<readonly string[]>;
+}
+
+/** `url`: one and the same URL; `address`: two names of one address, and one port; null: neither, as far as is known. */
+export async function sameUpstream(
+	config: Pick<BoostConfig, "RELAY_URL" | "fallback">,
+	dependencies: SameUpstreamDependencies,
+): Promise<"url" | "address" | null> {
+	const fallback = fallbackUrls(config);
+	const relay = new URL(config.RELAY_URL);
+	const relayUrls = [config.RELAY_URL, ...BOOST_PATHS.map((path) => `${config.RELAY_URL}/${path}`)].map(
+		plain,
+	);
+	if (fallback.some((url) => relayUrls.includes(plain(url)))) return "url";
+	const samePort = fallback.map((url) => new URL(url)).filter((url) => portOf(url) === portOf(relay));
+	if (samePort.length === 0) return null;
+	const { clock, addressesOf = systemAddresses } = dependencies;
+	return withDeadline(clock, "look-up of the upstreams", LOOKUP_MS, async () => {
+		const ours = new Set(await addressesOf(nameOf(relay)));
+		const theirs = await Promise.all(samePort.map((url) => addressesOf(nameOf(url))));
+		return theirs.flat().some((address) => ours.has(address)) ? ("address" as const) : null;
+		// Who can't be looked up now is told by the probes.
+	}).catch(() => null);
+}
+
+function fallbackUrls({ fallback }: Pick<BoostConfig, "fallback">): readonly string[] {
+	if (fallback === null) return [];
+	const { baseUrl, wholeUrls } = fallback;
+	return [baseUrl, ...Object.values(wholeUrls)].filter((url) => url !== null);
+}
+
+/** Without query, credentials and slashes at the end; scheme and host in lower case, as URLs are parsed. */
+function plain(text: string): string {
+	const { origin, pathname } = new URL(text);
+	return origin + pathname.replace(/\/+$/, "");
+}
+
+function portOf({ port, protocol }: URL): string {
+	return port === "" ? (protocol === "https:" ? "443" : "80") : port;
+}
+
+function nameOf({ hostname }: URL): string {
+	return hostname.replace(/^\[|\]$/g, "");
+}
+
+async function systemAddresses(name: string): Promise<readonly string[]> {
+	return (await lookup(name, { all: true })).map(({ address }) => address);
 }

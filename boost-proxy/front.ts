@@ -4,7 +4,7 @@
 import { type Clock, pause } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
-import { addressReader } from "../shared/http/clientIdentity.ts";
+import { addressReader } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/httpAnswer.ts";
 import { startListening } from "../shared/http/listening.ts";

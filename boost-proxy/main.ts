@@ -4,9 +4,15 @@ import { systemClock } from "../shared/clock.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { runProcess } from "../shared/process.ts";
-import { BOOST_SETTINGS, type BoostConfig, readBoostConfig } from "./config.ts";
+import {
+	BOOST_SETTINGS,
+	type BoostConfig,
+	readBoostConfig,
+	sameUpstream,
+	sameUpstreamWarning,
+	startWarnings,
+} from "./config.ts";
 import { createProxy } from "./proxy.ts";
-import { sameUpstream, sameUpstreamWarning, startWarnings } from "./startWarnings.ts";
 
 await runProcess(
 	{

@@ -3,11 +3,11 @@
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
-import { type Attempted, BREAKER_STATES, type ProbeOutcome, type TripReason } from "./domain/breakerPorts.ts";
 import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
 import type { Rows, Upstreams } from "./domain/ports.ts";
-import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/policy.ts";
-import { PASS_KINDS, PASS_OUTCOMES } from "./ingress/proxyErrors.ts";
+import { type Attempted, BREAKER_STATES, type ProbeOutcome, type TripReason } from "./domain/ports.ts";
+import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
+import { PASS_KINDS, PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 

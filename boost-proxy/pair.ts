@@ -6,10 +6,9 @@ import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../shared/clock.ts";
-import { readSettings } from "../shared/config.ts";
+import { readSettings, SERVER_ROWS } from "../shared/config.ts";
 import { createLogger, type LogLevel } from "../shared/log.ts";
 import { STARTED, SUPERVISED } from "../shared/process.ts";
-import { SERVER_ROWS } from "../shared/serverSettings.ts";
 import { type Child, type ChildExit, pairEnvironments, runPair } from "./supervisor.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

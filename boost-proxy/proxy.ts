@@ -26,7 +26,7 @@ import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openRows } from "./rows/openRows.ts";
 import { createClientTrust } from "./upstream/clientTrust.ts";
-import { createChainReads, createUpstreams } from "./upstream/upstreams.ts";
+import { createChainReads, createUpstreams } from "./upstreams.ts";
 
 /** What a caller may bring of its own. */
 export interface ProxyOverrides {

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../shared/clock.ts";
 import { type DecodedTransaction, isSelfTransfer } from "../shared/ethereum/transaction.ts";
-import { clientOf } from "../shared/http/clientIdentity.ts";
+import { clientOf } from "../shared/http/callContext.ts";
 import { WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";

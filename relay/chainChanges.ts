@@ -2,7 +2,7 @@
 // came and went. Called by the block loop; of builders it only takes things back.
 
 import { type Clock, pause } from "../shared/clock.ts";
-import { clientOf } from "../shared/http/clientIdentity.ts";
+import { clientOf } from "../shared/http/callContext.ts";
 import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";

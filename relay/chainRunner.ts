@@ -3,7 +3,7 @@
 
 import type { Background } from "../shared/background.ts";
 import type { Timer } from "../shared/clock.ts";
-import { clientOf } from "../shared/http/clientIdentity.ts";
+import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
 import { ChainActions, type ChainActionsDependencies } from "./chainActions.ts";
 import type { Block, NextBlock } from "./domain/chain.ts";

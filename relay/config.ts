@@ -2,25 +2,23 @@
 
 import { readFileSync } from "node:fs";
 import {
+	databaseUrlRow,
+	dataDirRow,
+	headerText,
 	integer,
 	oneOf,
 	optional,
+	port,
+	portRow,
 	readSettings,
 	row,
+	SERVER_ROWS,
 	SettingError,
 	type Settings,
 	type SettingTable,
 	url,
 } from "../shared/config.ts";
 import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
-import {
-	databaseUrlRow,
-	dataDirRow,
-	headerText,
-	port,
-	portRow,
-	SERVER_ROWS,
-} from "../shared/serverSettings.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 import { CANCEL_POLICIES } from "./domain/cancelPolicy.ts";

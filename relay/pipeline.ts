@@ -7,7 +7,7 @@ import {
 	type DecodeReason,
 	decodeTransaction,
 } from "../shared/ethereum/transaction.ts";
-import { clientOf } from "../shared/http/clientIdentity.ts";
+import { clientOf } from "../shared/http/callContext.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type AccountState, laterTime } from "./domain/chain.ts";

@@ -3,7 +3,7 @@
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";
-import { senderOfAuthorization } from "../shared/ethereum/recover.ts";
+import { senderOfAuthorization } from "../shared/ethereum/transaction.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { Standby } from "../shared/http/standby.ts";
 import { type OpenStore, openStore } from "../shared/kv/openStore.ts";

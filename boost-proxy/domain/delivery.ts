@@ -35,6 +35,17 @@ export interface WireVerdict {
 	readonly data?: unknown;
 }
 
+/** One call to be made. */
+export interface Call {
+	readonly method: string;
+	readonly params: readonly unknown[];
+}
+
+/** The answer to one call. */
+export type CallResult =
+	| { readonly ok: true; readonly result: unknown }
+	| { readonly ok: false; readonly error: WireVerdict };
+
 /** An answer as bytes; nothing of it was judged yet. */
 export interface Exchange {
 	readonly kind: "answered";

@@ -2,8 +2,16 @@
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
-import type { Abort, Breaker } from "./breakerPorts.ts";
-import type { BoostPath, Delivery, ExchangeResult, Reading, UpstreamName, WireVerdict } from "./delivery.ts";
+import type {
+	BoostPath,
+	Call,
+	CallResult,
+	Delivery,
+	ExchangeResult,
+	Fault,
+	Reading,
+	UpstreamName,
+} from "./delivery.ts";
 import type { Asker, Trail, WholeBody } from "./request.ts";
 import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
@@ -123,17 +131,6 @@ export interface SendOptions {
 	readonly trail?: Trail;
 }
 
-/** The answer to one call. */
-export type CallResult =
-	| { readonly ok: true; readonly result: unknown }
-	| { readonly ok: false; readonly error: WireVerdict };
-
-/** One call to be made. */
-export interface Call {
-	readonly method: string;
-	readonly params: readonly unknown[];
-}
-
 /** One upstream with its guard. Nothing here rejects. */
 export interface Upstream {
 	readonly name: UpstreamName;
@@ -217,3 +214,86 @@ export interface Dialect {
 export const DIALECTS = ["mevblocker", "flashbots", "plain"] as const;
 
 export type DialectName = (typeof DIALECTS)[number];
+
+export const BREAKER_STATES = ["closed", "open", "half-open"] as const;
+
+export type BreakerState = (typeof BREAKER_STATES)[number];
+
+/** What opened a breaker. */
+export type TripReason =
+	| Fault
+	| "faults"
+	| "storm"
+	| "silence"
+	| "staleHead"
+	| "notReady"
+	| "probe"
+	| "forced";
+
+/** What an attempt says of itself to the breaker. */
+export interface Attempted {
+	/**
+	 * `answered`: any answer that is no fault, verdicts too. A fault with its kind. `cut`: aborted, nobody's. A read's `timeout`
+	 * is never charged, it starts a probe.
+	 */
+	readonly outcome: "answered" | "cut" | Fault;
+	/** Of a submission: its sender, for the storm of −32603. */
+	readonly sender?: string;
+}
+
+/** The guard of one upstream. */
+export interface Breaker {
+	readonly upstream: UpstreamName;
+	readonly state: BreakerState;
+	/** False while it takes requests. Forced-closed ones always take them. */
+	readonly isOut: boolean;
+	/** When it might take requests again, in ms from now; for `Retry-After`. */
+	readonly retryMs: number;
+	/**
+	 * Runs `attempt` unless it is out, and counts what it says. While the upstream answers nothing, newcomers wait here until
+	 * it does or the breaker opens, which aborts what is in flight. Null where it takes no requests: nothing was sent.
+	 */
+	run<T extends Attempted>(
+		kind: "read" | "submission",
+		attempt: (abort: Abort) => Promise<T>,
+	): Promise<T | null>;
+	/** Tells of a fault or an answer seen elsewhere (pass-through). */
+	note(attempted: Attempted): void;
+	/** Each change of state, and of `isOut`. */
+	onChange(listener: () => void): void;
+	status(): BreakerStatus;
+	/** Until `null` (auto) its state is this one. */
+	force(state: "open" | "closed" | null): void;
+}
+
+/** A row of `/status`. */
+export interface BreakerStatus {
+	readonly state: BreakerState;
+	readonly reason: TripReason | null;
+	/** ISO 8601: since when it has been in this state. */
+	readonly since: string;
+	/** ISO 8601, or null where none is due. */
+	readonly nextProbeAt: string | null;
+	readonly inFlight: number;
+	/** 0 where none is. */
+	readonly oldestInFlightMs: number;
+}
+
+/** Why a probe failed, or `ok`: it would take a transaction. */
+export type ProbeResult = "ok" | Exclude<TripReason, "faults" | "storm" | "silence" | "forced" | "probe">;
+
+/** What a probe came to; `probe`: it threw, which none may. */
+export type ProbeOutcome = ProbeResult | "probe";
+
+/**
+ * Asks an upstream whether it would take a transaction now. `thorough`: as a submission would find it, too, since a breaker
+ * that is out closes by this alone. Never rejects, and ends by its own deadline.
+ */
+export type Probe = (thorough: boolean) => Promise<ProbeResult>;
+
+/** Tells attempts to end. */
+export interface Abort {
+	readonly isAborted: boolean;
+	/** Calls `listener` once when it is aborted, at once where it already is. Returns an unsubscribe function. */
+	onAbort(listener: () => void): () => void;
+}

@@ -2,8 +2,7 @@
 
 import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { BoostPath, UpstreamName } from "./delivery.ts";
-import type { Call, CallResult } from "./ports.ts";
+import type { BoostPath, Call, CallResult, UpstreamName } from "./delivery.ts";
 
 /** What a request leaves behind for the headers of its answer. */
 export interface Trail {

@@ -3,19 +3,19 @@
 
 import CircuitBreaker from "opossum";
 import type { Clock, Timer } from "../../shared/clock.ts";
+import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import {
-	type Abort,
-	AbortSwitch,
-	type Attempted,
-	type Breaker,
-	type BreakerState,
-	type BreakerStatus,
-	type Probe,
-	type ProbeOutcome,
-	type TripReason,
-} from "../domain/breakerPorts.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
+import type {
+	Abort,
+	Attempted,
+	Breaker,
+	BreakerState,
+	BreakerStatus,
+	Probe,
+	ProbeOutcome,
+	TripReason,
+} from "../domain/ports.ts";
 import { Figures, type InFlight } from "./figures.ts";
 import { Prober } from "./prober.ts";
 import {
@@ -52,17 +52,6 @@ export interface BreakerDependencies {
 	onProbe?(outcome: ProbeOutcome): void;
 }
 
-/** {@link Breaker} with its life: `start` begins to probe; `stop` ends all timers, joins the probe and takes no more. */
-export interface StartedBreaker extends Breaker {
-	start(): void;
-	stop(): Promise<void>;
-}
-
-/** It takes requests from the first moment on. */
-export function createBreaker(options: BreakerOptions, dependencies: BreakerDependencies): StartedBreaker {
-	return new UpstreamBreaker(options, dependencies);
-}
-
 /** How often the silence is looked at while anything is in flight, in ms. */
 const TICK_MS = 50;
 /**
@@ -73,7 +62,8 @@ const ATTEMPT_MAX_MS = 600_000;
 /** The longest delay a timer takes, in ms: opossum knows no "never". */
 const NEVER_MS = 2 ** 31 - 1;
 
-class UpstreamBreaker implements StartedBreaker {
+/** It takes requests from the first moment on, and probes from its start on. */
+export class UpstreamBreaker implements Breaker {
 	readonly upstream: UpstreamName;
 	readonly #options: BreakerOptions;
 	readonly #dependencies: BreakerDependencies;
@@ -139,14 +129,16 @@ class UpstreamBreaker implements StartedBreaker {
 	get retryMs(): number {
 		if (!this.isOut) return 0;
 		const { probeIntervalMs, probeSuccesses } = this.#options;
-		const recoveryMs = (probeSuccesses - this.#successes) * probeIntervalMs;
+		const recoveryMs = ((probeSuccesses - this.#successes) * probeIntervalMs) / 2;
 		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
 	}
 
+	/** Begins to probe. */
 	start(): void {
 		if (this.#isJudging) this.#prober.atOnce();
 	}
 
+	/** Ends all timers, joins the probe and takes no more. */
 	async stop(): Promise<void> {
 		this.#isStopped = true;
 		this.#ticking?.cancel();
@@ -289,7 +281,9 @@ class UpstreamBreaker implements StartedBreaker {
 	}
 
 	#probedOut(outcome: ProbeOutcome): void {
-		this.#prober.planNext();
+		const { probeIntervalMs } = this.#options;
+		// Who is well again shall not wait for the rest of the proof: it is asked twice as often.
+		this.#prober.planNext(outcome === "ok" ? probeIntervalMs / 2 : probeIntervalMs);
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
 		const wanted = this.#isProven ? this.#options.probeSuccesses : 1;
 		if (this.#successes < wanted) this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
@@ -331,7 +325,7 @@ class UpstreamBreaker implements StartedBreaker {
 			const abort = this.#abort;
 			// What begins when it is closed again has one of its own.
 			this.#abort = new AbortSwitch();
-			this.#tell(() => abort.abort());
+			abort.abort((listener) => this.#tell(listener));
 		}
 		for (const listener of this.#listeners) this.#tell(listener);
 	}
@@ -370,4 +364,31 @@ function createOpossum(name: string): CircuitBreaker<[() => Promise<Attempted>],
 	// Half-open, the next success of anybody's would close it. After 25 days even "never" is over.
 	opossum.on("halfOpen", () => opossum.open());
 	return opossum;
+}
+
+/** An {@link Abort} with the switch. */
+export class AbortSwitch implements Abort {
+	readonly #listeners = new LinkedList<() => void>();
+	#isAborted = false;
+
+	get isAborted(): boolean {
+		return this.#isAborted;
+	}
+
+	onAbort(listener: () => void): () => void {
+		if (this.#isAborted) {
+			listener();
+			return () => {};
+		}
+		const place = this.#listeners.add(listener);
+		return () => void this.#listeners.remove(place);
+	}
+
+	/** Calls every listener once, by `tell`. */
+	abort(tell = (listener: () => void): void => listener()): void {
+		this.#isAborted = true;
+		for (let listener = this.#listeners.shift(); listener !== undefined; listener = this.#listeners.shift()) {
+			tell(listener);
+		}
+	}
 }

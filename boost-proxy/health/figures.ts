@@ -2,7 +2,7 @@
 // opossum's own figures, which count what is in flight as successes and know neither silence nor senders.
 
 import { LinkedList } from "../../shared/linkedList.ts";
-import type { Attempted } from "../domain/breakerPorts.ts";
+import type { Attempted } from "../domain/ports.ts";
 import {
 	type AttemptKind,
 	type HealthFigures,

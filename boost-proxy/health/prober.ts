@@ -3,7 +3,7 @@
 
 import { type Clock, DeadlineError, type Timer, withDeadline } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { ProbeOutcome, ProbeResult } from "../domain/breakerPorts.ts";
+import type { ProbeOutcome, ProbeResult } from "../domain/ports.ts";
 
 export interface ProberOptions {
 	/** From the begin of one probe to that of the next, in ms. */

@@ -6,8 +6,7 @@ import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { Probe, ProbeResult } from "../domain/breakerPorts.ts";
-import type { Transport } from "../domain/ports.ts";
+import type { Probe, ProbeResult, Transport } from "../domain/ports.ts";
 import { type Answer, answerOf, parsed } from "../upstream/verdict.ts";
 
 type Failed = { readonly result: Exclude<ProbeResult, "ok"> };

@@ -2,11 +2,10 @@
 // dispatcher, entry by entry. The answer's headers say who gave it.
 
 import type { Clock } from "../../shared/clock.ts";
-import { callContext } from "../../shared/http/callContext.ts";
-import type { VerifySignature } from "../../shared/http/clientIdentity.ts";
-import { type HttpAnswer, retryAfter } from "../../shared/http/httpAnswer.ts";
+import { callContext, identify, type VerifySignature } from "../../shared/http/callContext.ts";
+import type { PostHandler, PostRequest } from "../../shared/http/handlers.ts";
+import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/httpAnswer.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
-import { httpAnswerOf, identify, type PostHandler, type PostRequest } from "../../shared/http/rpcOverHttp.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import {
 	createDispatcher,
@@ -21,8 +20,16 @@ import type { Upstreams } from "../domain/ports.ts";
 import type { RequestState, Trail } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import { readCalls } from "../upstream/verdict.ts";
-import { type BoostContext, type BoostMethodNeeds, boostMethods } from "./methods.ts";
-import { kindOf, labelOf, maxParamsSizeOf, RELAY_ONLY, weightOf } from "./policy.ts";
+import {
+	type BoostContext,
+	type BoostMethodNeeds,
+	boostMethods,
+	kindOf,
+	labelOf,
+	maxParamsSizeOf,
+	RELAY_ONLY,
+	weightOf,
+} from "./methods.ts";
 import { trailHeaders } from "./routingHeaders.ts";
 
 export interface IngressOptions {

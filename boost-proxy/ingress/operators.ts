@@ -1,13 +1,12 @@
 // The routes for operators: /status, /admin/* and the check of /readyz. A breaker that is forced stays so until somebody
 // says `auto`.
 
-import { bearerCheck } from "../../shared/http/clientIdentity.ts";
+import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { Breaker, BreakerStatus } from "../domain/breakerPorts.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Rows, Upstream } from "../domain/ports.ts";
+import type { Breaker, BreakerStatus, Rows, Upstream } from "../domain/ports.ts";
 import { holdersOf } from "../domain/row.ts";
 
 export interface OperatorRoutesOptions {

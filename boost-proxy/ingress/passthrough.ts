@@ -6,16 +6,23 @@ import { Agent as TlsAgent } from "node:https";
 import type { Socket } from "node:net";
 import httpProxy from "http-proxy";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import type { ReadAddress } from "../../shared/http/clientIdentity.ts";
+import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
+import type { Passing, PassThrough } from "../../shared/http/handlers.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
-import type { Passing, PassThrough } from "../../shared/http/passThrough.ts";
-import { readTarget } from "../../shared/http/routes.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { Breaker } from "../domain/breakerPorts.ts";
+import type { Breaker } from "../domain/ports.ts";
 import type { Trail } from "../domain/request.ts";
-import { type OnPassed, outAnswer, type PassFault, type PassOutcome, passFault } from "./proxyErrors.ts";
-import { towardsClient, towardsRelay, trailHeaders } from "./routingHeaders.ts";
+import {
+	type OnPassed,
+	outAnswer,
+	type PassFault,
+	type PassOutcome,
+	passFault,
+	towardsClient,
+	towardsRelay,
+	trailHeaders,
+} from "./routingHeaders.ts";
 import { Tunnels } from "./tunnels.ts";
 
 export interface PassThroughOptions {

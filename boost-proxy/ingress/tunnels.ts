@@ -1,15 +1,24 @@
-// Proxies websockets to the relay. No frame is read, so none can be written: a connection that must end is cut.
+// Proxies websockets to the relay. http-proxy moves the bytes; what it leaves open is closed here, so that neither connection
+// outlives the other by more than a moment. No frame is read, so none can be written: a connection that must end is cut.
 
-import type { IncomingMessage } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxyServer } from "http-proxy";
 import { type Clock, pause, type Timer } from "../../shared/clock.ts";
-import { jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer, rawAnswer } from "../../shared/http/httpAnswer.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
-import type { Breaker } from "../domain/breakerPorts.ts";
-import { type OnPassed, outAnswer } from "./proxyErrors.ts";
-import { refuseUpgrade, Tunnel } from "./tunnel.ts";
+import type { Breaker } from "../domain/ports.ts";
+import type { Trail } from "../domain/request.ts";
+import {
+	type OnPassed,
+	outAnswer,
+	type PassFault,
+	type PassOutcome,
+	passFault,
+	towardsClient,
+	trailHeaders,
+} from "./routingHeaders.ts";
 
 export interface TunnelsOptions {
 	/** When an upgrade that is not answered is given up, in ms. */
@@ -121,4 +130,174 @@ export class Tunnels implements UpgradeHandler {
 		this.#looking =
 			this.#open.size === 0 ? null : this.#dependencies.clock.after(LOOK_MS, () => this.#look());
 	}
+}
+
+export interface TunnelOptions {
+	/** The client's connection, which asked for an upgrade. */
+	readonly client: Socket;
+	/** When the relay's answer to it is given up, in ms. */
+	readonly firstByteMs: number;
+}
+
+export interface TunnelDependencies {
+	/** The relay's. */
+	readonly breaker: Breaker;
+	readonly clock: Clock;
+	readonly onPassed: OnPassed | undefined;
+	/** Called once, when both connections are closed. */
+	readonly onOver: () => void;
+}
+
+/** Once one side has ended, how long the other may take, in ms. */
+const CLOSE_MS = 5_000;
+const SILENT_LOOKS = 2;
+const BY_RELAY: Trail = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
+
+/** Two connections as one. */
+export class Tunnel {
+	readonly #client: Socket;
+	readonly #dependencies: TunnelDependencies;
+	#sent: ClientRequest | null = null;
+	#relay: Socket | null = null;
+	#timer: Timer;
+	#connected = false;
+	#told = false;
+	#over = false;
+	/** Bytes that had come from the relay at the last look, and for how many looks there were no more. */
+	#heard = 0;
+	#silent = 0;
+
+	constructor({ client, firstByteMs }: TunnelOptions, dependencies: TunnelDependencies) {
+		this.#client = client;
+		this.#dependencies = dependencies;
+		this.#timer = dependencies.clock.after(firstByteMs, () => this.#refuse("timeout"));
+		client.on("end", () => this.#closing());
+		client.on("close", () => {
+			this.#tell("gone");
+			// Before the relay's answer http-proxy would wait for it, and then keep its connection for good.
+			if (this.#relay === null) this.#sent?.destroy();
+			this.#closing();
+			this.#check();
+		});
+	}
+
+	/** The upgrade is about to be asked of the relay. Before http-proxy listens to the answer. */
+	asking(sent: ClientRequest): void {
+		this.#sent = sent;
+		sent.on("socket", (socket) => {
+			socket.once("connect", () => {
+				this.#connected = true;
+			});
+		});
+		sent.on("upgrade", (answer, relay) => this.#upgraded(answer, relay));
+		sent.on("response", (answer) => this.#refused(answer));
+	}
+
+	/** The connection to the relay failed, or the client's broke. Before http-proxy ends the client's. */
+	broken(): void {
+		this.#refuse("reset");
+		this.#closing();
+	}
+
+	/** Ends both, each after what is still to be written to it. */
+	finish(): void {
+		this.#refuse("timeout", "shutting down");
+		this.#relay?.unpipe(this.#client);
+		this.#client.end();
+		this.#relay?.end();
+		this.#closing();
+	}
+
+	/** Cuts both. */
+	cut(): void {
+		this.#sent?.destroy();
+		this.#relay?.destroy();
+		this.#client.destroy();
+	}
+
+	/** Cuts it where the relay has been silent since the look before the last one. */
+	look(): void {
+		if (this.#relay === null) return;
+		const { bytesRead } = this.#relay;
+		this.#silent = bytesRead === this.#heard ? this.#silent + 1 : 0;
+		this.#heard = bytesRead;
+		if (this.#silent >= SILENT_LOOKS) this.cut();
+	}
+
+	#upgraded(answer: IncomingMessage, relay: Socket): void {
+		this.#timer.cancel();
+		this.#relay = relay;
+		relay.on("error", () => relay.destroy());
+		relay.on("end", () => this.#closing());
+		relay.on("close", () => {
+			this.#closing();
+			this.#check();
+		});
+		const { connection, upgrade } = answer.headers;
+		this.#readdress(answer);
+		Object.assign(answer.headers, { connection, upgrade });
+		this.#tell("answered");
+	}
+
+	/** The relay answers otherwise: as it is, and then the connection ends. */
+	#refused(answer: IncomingMessage): void {
+		this.#timer.cancel();
+		this.#readdress(answer);
+		answer.headers.connection = "close";
+		answer.on("error", () => {});
+		answer.on("close", () => this.#client.destroySoon());
+		this.#tell("answered");
+	}
+
+	/** Makes the answer's headers those for the client: http-proxy writes them as they then are. */
+	#readdress(answer: IncomingMessage): void {
+		const ours = trailHeaders(BY_RELAY, this.#dependencies.breaker.state);
+		answer.headers = towardsClient(answer.headers, ours) as IncomingMessage["headers"];
+	}
+
+	/** Answers the upgrade of our own accord, where nothing was answered yet. */
+	#refuse(fault: PassFault, reason?: string): void {
+		if (this.#told) return;
+		const { breaker } = this.#dependencies;
+		const kind = this.#connected ? fault : "refused";
+		this.#tell(kind === "refused" ? "unavailable" : "failed");
+		if (kind === "refused" && reason === undefined) breaker.note({ outcome: "refused" });
+		refuseUpgrade(this.#client, passFault("POST", kind, breaker, reason), breaker, 1);
+		this.#sent?.destroy();
+	}
+
+	/** One side ends: the other gets a moment. */
+	#closing(): void {
+		if (this.#over) return;
+		this.#timer.cancel();
+		this.#timer = this.#dependencies.clock.after(CLOSE_MS, () => this.cut());
+		this.#check();
+	}
+
+	#check(): void {
+		const isClosed = this.#client.destroyed && (this.#relay === null || this.#relay.destroyed);
+		if (this.#over || !isClosed) return;
+		this.#over = true;
+		this.#timer.cancel();
+		this.#dependencies.onOver();
+	}
+
+	#tell(outcome: PassOutcome): void {
+		if (this.#told) return;
+		this.#told = true;
+		this.#timer.cancel();
+		this.#dependencies.onPassed?.("websocket", outcome);
+	}
+}
+
+/** Answers an upgrade with `answer` and ends the connection. `attempts`: requests that were sent to the relay for it. */
+export function refuseUpgrade(
+	socket: Duplex,
+	{ status, body, headers }: HttpAnswer,
+	breaker: Breaker,
+	attempts: number,
+): void {
+	const ours = trailHeaders({ answeredBy: new Set(), attempts, dropped: new Set() }, breaker.state);
+	const lines = Object.entries({ ...headers, ...ours }).map(([name, value]) => `${name}: ${value}`);
+	socket.end(rawAnswer(status, String(body ?? ""), lines), () => socket.destroy());
 }

@@ -3,7 +3,8 @@
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { Call, CallResult, ChainReads, Rows } from "../domain/ports.ts";
+import type { Call, CallResult } from "../domain/delivery.ts";
+import type { ChainReads, Rows } from "../domain/ports.ts";
 import { type Ending, isHolder, type Row } from "../domain/row.ts";
 
 export interface ObserveChainOptions {

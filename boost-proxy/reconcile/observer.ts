@@ -1,12 +1,11 @@
 // Watches what becomes of the rows until they are final: the relay is asked for those that it holds, the chain and the
 // fallback for those that it can't speak for. What follows from it is the plan's.
 
-import type { Background } from "../../shared/background.ts";
+import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Rows, Upstreams } from "../domain/ports.ts";
-import { Loop, type Pass } from "./loop.ts";
 import { ObserveChain } from "./observeChain.ts";
 import { ObservePages } from "./observePages.ts";
 import { ObserveRelay } from "./observeRelay.ts";

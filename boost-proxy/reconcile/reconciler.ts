@@ -2,7 +2,7 @@
 // want something, a few accounts at a time. It looks at what is, never at how it came to be, so that a restart is no
 // special case.
 
-import type { Background } from "../../shared/background.ts";
+import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -21,7 +21,6 @@ import {
 	replacementPendingAt,
 	unanswered,
 } from "../domain/row.ts";
-import { Loop, type Pass } from "./loop.ts";
 import {
 	type Action,
 	countsAsThere,

@@ -3,16 +3,17 @@
 // by the reconciler.
 
 import { type DecodedTransaction, isSelfTransfer } from "../../shared/ethereum/transaction.ts";
-import { isWebPage } from "../../shared/http/clientIdentity.ts";
+import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import {
 	type BoostPath,
+	type Call,
 	type Delivery,
 	UPSTREAMS,
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/delivery.ts";
-import type { Call, Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Rows, Upstream, Upstreams } from "../domain/ports.ts";
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";

@@ -2,7 +2,7 @@
 // a row is changed, so that memory and disk go together and every bound is kept. What is to be done is not decided here.
 
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
 import type { Journal, Rows } from "../domain/ports.ts";

@@ -3,12 +3,11 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isNonceTooLow } from "../dialects/errorPatterns.ts";
-import type { Attempted, Breaker } from "../domain/breakerPorts.ts";
-import type { BoostPath, Delivery, Reading, UpstreamName } from "../domain/delivery.ts";
+import { isNonceTooLow } from "../dialects/dialects.ts";
+import type { BoostPath, Call, CallResult, Delivery, Reading, UpstreamName } from "../domain/delivery.ts";
 import type {
-	Call,
-	CallResult,
+	Attempted,
+	Breaker,
 	Dialect,
 	Post,
 	Sendable,

@@ -5,8 +5,9 @@
 // address, 401 to 403 of a fallback's, which are about our account there, and a pool that is full in all.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import { isAlreadyKnown, isPoolFull } from "../dialects/errorPatterns.ts";
+import { isAlreadyKnown, isPoolFull } from "../dialects/dialects.ts";
 import type {
+	CallResult,
 	Delivery,
 	Exchange,
 	ExchangeResult,
@@ -15,7 +16,6 @@ import type {
 	UpstreamName,
 	WireVerdict,
 } from "../domain/delivery.ts";
-import type { CallResult } from "../domain/ports.ts";
 
 /** Whose answer it is. */
 export interface Judged {

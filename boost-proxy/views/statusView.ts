@@ -1,17 +1,29 @@
 // `GET /tx/{hash}` over all that may know. While any source answers there is an answer; only where none does, and there is no
 // row, is it an error. What boost cannot know (bids, refunds, who has seen it) stays blank.
 
+import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
+import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
 import type { Trail } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
-import { isObject, type Mined, minedOnChain } from "./chainFacts.ts";
-import { readFallbackPage } from "./fallbackPages.ts";
-import type { ViewsDependencies } from "./views.ts";
+import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
+
+/** Who can know something. */
+export interface ViewsDependencies {
+	readonly rows: RowReads;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
+	/** Hears of stages that were read on the way. */
+	readonly observer?: { learn(hash: string, stage: string): void };
+	readonly clock: Clock;
+	/** Null until somebody told it. */
+	readonly chainId: () => bigint | null;
+}
 
 /** What is answered: HTTP status, JSON, and who knew it. */
 export interface StatusAnswer {

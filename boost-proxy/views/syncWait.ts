@@ -5,11 +5,11 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
-import type { Call } from "../domain/ports.ts";
+import type { Call } from "../domain/delivery.ts";
 import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
-import { isObject } from "./chainFacts.ts";
-import type { ViewsDependencies } from "./views.ts";
+import type { ViewsDependencies } from "./statusView.ts";
+import { isObject } from "./thirdParties.ts";
 
 export interface SyncWaitDependencies {
 	/** The receipt, null where there is none yet or nobody answers within `deadlineMs`. */

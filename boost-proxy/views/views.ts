@@ -2,7 +2,6 @@
 // the rows, the fallback and the chain fill in what it does not know, and all of it while it is out. Whoever is out is not
 // asked, and nobody longer than the request has.
 
-import type { Clock } from "../../shared/clock.ts";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	minedTransaction,
@@ -10,23 +9,13 @@ import {
 	type RpcTransaction,
 } from "../../shared/ethereum/rpcTransaction.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import type { Call, CallResult, ChainReads, RowReads, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Call, CallResult } from "../domain/delivery.ts";
+import type { Upstream } from "../domain/ports.ts";
 import { type RequestState, relayStages, stagesCall, type Trail } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
-import { isInBlock, transactionOf } from "./chainFacts.ts";
-import { type StatusAnswer, statusReader } from "./statusView.ts";
-
-export interface ViewsDependencies {
-	readonly rows: RowReads;
-	readonly upstreams: Upstreams;
-	readonly chain: ChainReads;
-	/** Hears of stages that were read on the way. */
-	readonly observer?: { learn(hash: string, stage: string): void };
-	readonly clock: Clock;
-	/** Null until somebody told it. */
-	readonly chainId: () => bigint | null;
-}
+import { type StatusAnswer, statusReader, type ViewsDependencies } from "./statusView.ts";
+import { isInBlock, transactionOf } from "./thirdParties.ts";
 
 /** One view over relay, journal, fallback and chain. */
 export interface Views {

@@ -3,7 +3,7 @@
 // elsewhere.
 
 import type { Clock } from "../../shared/clock.ts";
-import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
 import { type Fullness, fullest } from "../../shared/shares/shares.ts";
 import type { BuilderRow } from "../domain/builder.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";

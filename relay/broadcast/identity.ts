@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
-import { keccak256 } from "../../shared/ethereum/keccak.ts";
+import { keccak256 } from "../../shared/ethereum/recover.ts";
 import type { BuilderCall } from "./dialects/dialect.ts";
 
 /** A request's body, and what stands in X-Flashbots-Signature. */

@@ -15,7 +15,7 @@ export interface LaneItem {
 	readonly key: string;
 	/** What it is about: the transaction's hash. Of what waits for one subject and is not urgent only the newest is sent. */
 	readonly subject: string;
-	/** Whose turn and share it takes: see clientOf in shared/http/clientIdentity.ts. */
+	/** Whose turn and share it takes: see clientOf in shared/http/callContext.ts. */
 	readonly client: string;
 	/** A searcher's plain bundle, or its cancel: goes behind all that is a user's. */
 	readonly isPlain: boolean;

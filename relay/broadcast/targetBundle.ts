@@ -1,6 +1,6 @@
 // Builds the bundle that holds a target alone. Pure.
 
-import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { Dispatch } from "../domain/ports.ts";

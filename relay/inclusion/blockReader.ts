@@ -1,7 +1,7 @@
 // Parses a node's block with full transactions. It checks the shape and trusts the contents: the node is the
 // operator's own.
 
-import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
+import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
 import { address, hash, quantity, record } from "./nodeJson.ts";

@@ -1,7 +1,6 @@
 // The owner of a bundle: the verified signer, or else the client. Uuids and status of bundles are kept by owner.
 
-import type { CallContext } from "../../shared/http/callContext.ts";
-import { clientOf, isWebPage } from "../../shared/http/clientIdentity.ts";
+import { type CallContext, clientOf, isWebPage } from "../../shared/http/callContext.ts";
 
 /**
  * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket

@@ -2,7 +2,7 @@
 // get, to the byte.
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
-import type { VerifySignature } from "../../shared/http/clientIdentity.ts";
+import type { VerifySignature } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleReader } from "../domain/ports.ts";

@@ -6,7 +6,7 @@
 // nobody.
 
 import { z } from "zod";
-import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/schemas.ts";
+import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 
 /** Transactions of a plain bundle at most. */

@@ -2,10 +2,10 @@
 // limits live elsewhere.
 
 import { pause } from "../../shared/clock.ts";
-import type { CallContext } from "../../shared/http/callContext.ts";
-import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
 import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
+import { rpcOverHttp } from "../../shared/http/handlers.ts";
 import { startListening } from "../../shared/http/listening.ts";
 import {
 	guardedMetricsRoute,
@@ -14,7 +14,6 @@ import {
 	type ReadinessCheck,
 } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
-import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes } from "../../shared/http/unreadBytes.ts";

@@ -2,8 +2,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
-import type { CallContext, Client } from "../../shared/http/callContext.ts";
-import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { type CallContext, type Client, clientOf } from "../../shared/http/callContext.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
 import type { JsonText } from "../../shared/jsonrpc/envelope.ts";
 import { defineMethod } from "../../shared/jsonrpc/method.ts";

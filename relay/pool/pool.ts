@@ -1,7 +1,7 @@
 // The pending transactions, by hash and by sender and nonce, and how many bytes of them each client holds. It does no
 // I/O and emits no events; its callers do.
 
-import { clientOf } from "../../shared/http/clientIdentity.ts";
+import { clientOf } from "../../shared/http/callContext.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import type { PendingReader } from "../domain/ports.ts";

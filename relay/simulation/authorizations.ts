@@ -1,9 +1,8 @@
 // Which entries of a transaction's authorization list (EIP-7702) take effect for an account. It does not know the
 // account's code: an account with a contract's code would not be followed, but can't have signed anything.
 
-import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../shared/ethereum/transactionFields.ts";
+import type { Authorization } from "../../shared/ethereum/rlp.ts";
+import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 
 /** Who signed a transaction, and the authorizations that came with it. */
 export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;

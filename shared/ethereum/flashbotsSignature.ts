@@ -4,8 +4,7 @@
 import { randomBytes } from "node:crypto";
 import secp256k1 from "secp256k1";
 import { asBuffer, bytesToHex, hexToBytes } from "./hex.ts";
-import { keccak256 } from "./keccak.ts";
-import { addressOfPublicKey, recoverAddress } from "./recover.ts";
+import { addressOfPublicKey, keccak256, recoverAddress } from "./recover.ts";
 
 /** What a header turned out to be: `address` is lower-case. */
 type BodyVerification =

@@ -4,10 +4,17 @@
 
 import { createHash } from "node:crypto";
 import { asBuffer, bytesToHex } from "./hex.ts";
-import { keccak256 } from "./keccak.ts";
-import { isCanonicalSignature, recoverAddress } from "./recover.ts";
-import { RlpReader } from "./rlp.ts";
-import { type ReadPayload, readPayload, signingHash, type TransactionFields } from "./transactionFields.ts";
+import { isCanonicalSignature, keccak256, recoverAddress } from "./recover.ts";
+import {
+	type Authorization,
+	type ReadPayload,
+	RlpReader,
+	readPayload,
+	rlpEncode,
+	signingHash,
+	type TransactionFields,
+	uintToBytes,
+} from "./rlp.ts";
 
 /** What came with a blob transaction: version 0 is one proof a blob (EIP-4844), 1 is 128 cell proofs (EIP-7594). */
 interface SidecarSummary {
@@ -29,6 +36,8 @@ export interface DecodedTransaction extends TransactionFields {
 	readonly sidecar: SidecarSummary | null;
 }
 
+/** The byte before an authorization's RLP where it is signed. https://eips.ethereum.org/EIPS/eip-7702 */
+const AUTHORIZATION_MAGIC = Buffer.from([0x05]);
 /** Bytes of a transaction without blobs that are read at most: twice what go-ethereum's pools take. */
 const MAX_PLAIN_BYTES = 256 * 1024;
 
@@ -229,4 +238,15 @@ function readItems(reader: RlpReader, field: string, itemBytes: number): readonl
 	while (reader.hasMore()) items.push(reader.fixed(field, itemBytes));
 	reader.closeList(field, outerEnd);
 	return items;
+}
+
+/**
+ * The authority of an EIP-7702 authorization: the account that signed it and whose code it sets. Null where the
+ * signature is not valid; such an entry is skipped by the chain and does not make its transaction invalid.
+ */
+export function senderOfAuthorization(authorization: Authorization): string | null {
+	const { chainId, address, nonce, yParity, r, s } = authorization;
+	if (yParity !== 0 && yParity !== 1) return null;
+	const message = rlpEncode([uintToBytes(chainId), Buffer.from(address.slice(2), "hex"), uintToBytes(nonce)]);
+	return recoverAddress(keccak256(AUTHORIZATION_MAGIC, message), yParity, r, s);
 }

@@ -4,7 +4,7 @@
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
 import type { AnswerStream } from "./answerStream.ts";
-import { clientOf } from "./clientIdentity.ts";
+import { clientOf } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./httpAnswer.ts";
 
 /** The media type. */

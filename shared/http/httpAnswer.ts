@@ -3,7 +3,7 @@
 
 import { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { errorText } from "../jsonrpc/envelope.ts";
+import { errorText, type RpcAnswer } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { AnswerStream } from "./answerStream.ts";
 
@@ -158,4 +158,12 @@ function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, me
 	return verb === "POST"
 		? rpcErrorAnswer(kind, status, message, headers)
 		: jsonAnswer(status, { error: message }, headers);
+}
+
+/** A call's answer as HTTP: without a text it has no body, and who shall come again is told when. */
+export function httpAnswerOf({ status, text, retryMs }: RpcAnswer): HttpAnswer {
+	if (status === 429 || status === 503) {
+		return { status, body: text, headers: { "retry-after": retryAfter(retryMs) } };
+	}
+	return { status: text === null && status === 200 ? 204 : status, body: text };
 }

@@ -4,7 +4,7 @@
 import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { bearerCheck } from "./clientIdentity.ts";
+import { bearerCheck } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "./httpAnswer.ts";
 import type { Route } from "./routes.ts";
 

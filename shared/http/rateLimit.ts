@@ -6,8 +6,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../clock.ts";
 import type { CallLimiter } from "../jsonrpc/dispatch.ts";
 import { limitedAnswer, type RpcAnswer, type RpcCall } from "../jsonrpc/envelope.ts";
-import type { CallContext, Client } from "./callContext.ts";
-import { clientOf } from "./clientIdentity.ts";
+import { type CallContext, type Client, clientOf } from "./callContext.ts";
 
 interface RateLimitOptions {
 	/** Weight a second for each client; 0 for no limit. */

@@ -6,30 +6,28 @@ import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
+import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
-import { ClientLife } from "./callContext.ts";
-import { clientOf, type ReadAddress } from "./clientIdentity.ts";
-import type { Connections } from "./connections.ts";
-import { EventLoopTurns } from "./eventLoopTurns.ts";
+import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
+import { type Connections, type Exchange, OpenRequests } from "./connections.ts";
+import { type PassThrough, type PostHandler, writePassedHead } from "./handlers.ts";
 import {
 	BEHIND,
 	BUSY,
 	crowded,
 	FAILED,
 	type HttpAnswer,
+	httpAnswerOf,
 	jsonAnswer,
 	limited,
 	notServing,
 	tooLarge,
 	writeHead,
 } from "./httpAnswer.ts";
-import { type Exchange, OpenRequests } from "./openRequests.ts";
-import { type PassThrough, writePassedHead } from "./passThrough.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { declaredBytes, endUnread, hasBody, judgePost, readWhole } from "./requestBody.ts";
-import { createRouter, type Route, type RouteMatch, type Routing, readTarget } from "./routes.ts";
-import { httpAnswerOf, type PostHandler } from "./rpcOverHttp.ts";
+import { createRouter, type Route, type RouteMatch, type Routing } from "./routes.ts";
 import { UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions {

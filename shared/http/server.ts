@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { pause } from "../clock.ts";
 import type { Component } from "../lifecycle.ts";
 import { safeError } from "../log.ts";
-import type { ClientAddress } from "./clientIdentity.ts";
+import type { ClientAddress } from "./callContext.ts";
 import type { Connections } from "./connections.ts";
 import { badRequestText, crowded, endWith, rawAnswer, withoutUpgrade } from "./httpAnswer.ts";
 import { listen, type NodeServer, type NodeServerOptions, nodeServer } from "./listening.ts";

@@ -3,7 +3,7 @@
 // once for each.
 
 import { Shares } from "../shares/shares.ts";
-import { clientOf } from "./clientIdentity.ts";
+import { clientOf } from "./callContext.ts";
 
 export interface UnreadBytesOptions {
 	/** Of all readers at most; over it a reader of the client with the most is closed. 256 MiB unless said. */

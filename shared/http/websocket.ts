@@ -10,11 +10,15 @@ import { errorText } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import { FairScheduler } from "../shares/scheduler.ts";
 import { ByteBudget, Shares } from "../shares/shares.ts";
-import { type CallContext, callContext } from "./callContext.ts";
-import type { ClientAddress } from "./clientIdentity.ts";
+import {
+	type CallContext,
+	type ClientAddress,
+	callContext,
+	type RequestTarget,
+	readTarget,
+} from "./callContext.ts";
 import { endWith, rawAnswer } from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { type RequestTarget, readTarget } from "./routes.ts";
 import type { UpgradeHandler } from "./server.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";
 import { WebsocketConnection } from "./websocketConnection.ts";

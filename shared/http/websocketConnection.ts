@@ -12,10 +12,10 @@ import {
 	type CallContext,
 	ClientLife,
 	type Connection,
+	clientOf,
 	type Exchange,
 	type RequestLife,
 } from "./callContext.ts";
-import { clientOf } from "./clientIdentity.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 

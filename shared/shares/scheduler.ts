@@ -1,7 +1,9 @@
-// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the
-// queue of others. Start-time fair queueing: Goyal, Vin and Cheng, 1996.
+// Weighted fair queueing by client: whoever has asked for little is served next, whatever stands in the queue of others
+// (start-time fair queueing: Goyal, Vin and Cheng, 1996). By it, work that comes all at once is spread over turns of the event
+// loop.
 
 import TinyQueue from "tinyqueue";
+import type { Clock } from "../clock.ts";
 
 /** Thrown to whoever waits where there is no room: it was not run. */
 export class OverloadedError extends Error {
@@ -22,7 +24,7 @@ interface SchedulerOptions {
 }
 
 export interface JobOptions {
-	/** Who asks: see clientOf in shared/http/clientIdentity.ts. */
+	/** Who asks: see clientOf in shared/http/callContext.ts. */
 	readonly client: string;
 	/** What it costs, in any unit above 0 that is the same for all jobs of a scheduler: calls, gas. */
 	readonly cost: number;
@@ -193,8 +195,6 @@ export class FairScheduler {
 	};
 }
 
-const NOTHING = (): void => {};
-
 /** The queues of all clients, in the order of their virtual times. */
 class Turns {
 	readonly #queues = new Map<string, Queue>();
@@ -305,4 +305,69 @@ function placeFor(jobs: readonly Job[], rank: number): number {
 
 function earlier(a: Queue, b: Queue): number {
 	return a.tag - b.tag || a.seq - b.seq;
+}
+
+/** Work of one turn of the event loop, in ms; what is left waits for the next one. */
+const TURN_MS = 10;
+
+/** A piece of work that may still wait. */
+export interface Piece {
+	/** Has it done at once, where it waits. */
+	readonly hurry: () => void;
+	/** It is of no use any more: it is not done, where it waits. */
+	readonly drop: () => void;
+}
+
+const NOTHING = (): void => {};
+const DONE: Piece = { hurry: NOTHING, drop: NOTHING };
+
+/** Runs pieces of work; those of one client in the order in which they come. */
+export class EventLoopTurns {
+	readonly #clock: Pick<Clock, "monotonic">;
+	readonly #waiting: FairScheduler;
+	/** When the first piece of this turn began; null: nothing was run in it. */
+	#began: number | null = null;
+
+	constructor(dependencies: { readonly clock: Pick<Clock, "monotonic"> }) {
+		this.#clock = dependencies.clock;
+		this.#waiting = new FairScheduler({
+			concurrency: Number.POSITIVE_INFINITY,
+			maxWaiting: Number.POSITIVE_INFINITY,
+			mayStart: () => this.#isTimeLeft(),
+		});
+	}
+
+	/** Runs `work` at once, or in a turn to come where this one has had enough. */
+	run(client: string, work: () => void): Piece {
+		if (this.#began === null) {
+			this.#began = this.#clock.monotonic();
+			setImmediate(() => this.#next());
+		}
+		if (this.#waiting.waiting === 0 && this.#isTimeLeft()) {
+			work();
+			return DONE;
+		}
+		const place = this.#waiting.enqueue({ client, cost: 1 }, async () => work());
+		if (place === null) return DONE;
+		return {
+			hurry: () => {
+				if (this.#waiting.withdraw(place)) work();
+			},
+			drop: () => void this.#waiting.withdraw(place),
+		};
+	}
+
+	#isTimeLeft(): boolean {
+		return this.#began !== null && this.#clock.monotonic() - this.#began < TURN_MS;
+	}
+
+	#next(): void {
+		if (this.#waiting.waiting === 0) {
+			this.#began = null;
+			return;
+		}
+		this.#began = this.#clock.monotonic();
+		setImmediate(() => this.#next());
+		this.#waiting.resume();
+	}
 }

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { dialectOf } from "../../boost-proxy/dialects/dialects.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/delivery.ts";
 import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
-import { createFallbackTransports } from "../../boost-proxy/upstream/fallbackTransports.ts";
+import { createFallbackTransports } from "../../boost-proxy/upstreams.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { httpText, RawUpstream } from "../support/rawUpstream.ts";
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { TransactionType } from "../../shared/ethereum/transactionFields.ts";
+import type { TransactionType } from "../../shared/ethereum/rlp.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
 import { metricsOf } from "../support/metricsPage.ts";

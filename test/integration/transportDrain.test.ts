@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressReader } from "../../shared/http/clientIdentity.ts";
+import { addressReader } from "../../shared/http/callContext.ts";
 import { createHttpServer } from "../../shared/http/server.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";

@@ -1,8 +1,8 @@
 // A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
 
 import type { TestContext } from "node:test";
-import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/breakerPorts.ts";
-import { type BreakerOptions, createBreaker, type StartedBreaker } from "../../boost-proxy/health/breaker.ts";
+import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
+import { type BreakerOptions, UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "./manualClock.ts";
 
@@ -33,7 +33,7 @@ export class Attempt {
 	#fail: (thrown: unknown) => void = () => {};
 	readonly #sender: string | undefined;
 
-	constructor(breaker: StartedBreaker, kind: "read" | "submission", sender: string | undefined) {
+	constructor(breaker: UpstreamBreaker, kind: "read" | "submission", sender: string | undefined) {
 		this.#sender = sender;
 		this.#ending = new Promise((resolve, reject) => {
 			this.#settle = resolve;
@@ -72,7 +72,7 @@ export class Attempt {
 export class BreakerScene {
 	readonly clock = new ManualClock();
 	readonly options: BreakerOptions;
-	readonly breaker: StartedBreaker;
+	readonly breaker: UpstreamBreaker;
 	readonly trips: TripReason[] = [];
 	readonly words: string[] = [];
 	/** State after each change that listeners heard of. */
@@ -103,7 +103,7 @@ export class BreakerScene {
 		t.after(() => this.#endAll());
 		const { isNew = false, ...given } = options;
 		this.options = { ...BREAKER_OPTIONS, ...given };
-		this.breaker = createBreaker(this.options, {
+		this.breaker = new UpstreamBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
 			canYield: () => this.canYield,
 			probe: (thorough) => this.#probe(thorough),

@@ -7,7 +7,7 @@ import { NodeReader } from "../../relay/chain/nodeReader.ts";
 import type { Block, ChainUpdate } from "../../relay/domain/chain.ts";
 import { HeadTracker, type HeadTrackerOptions } from "../../relay/inclusion/heads.ts";
 import { systemClock } from "../../shared/clock.ts";
-import { senderOfAuthorization } from "../../shared/ethereum/recover.ts";
+import { senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { until } from "./until.ts";

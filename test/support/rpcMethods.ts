@@ -5,8 +5,13 @@ import { z } from "zod";
 import type { CallContext } from "../../shared/http/callContext.ts";
 import type { Fallback } from "../../shared/jsonrpc/dispatch.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { AnswerLater, defineMethod, type MethodTable, methodTable } from "../../shared/jsonrpc/method.ts";
-import { hash } from "../../shared/jsonrpc/schemas.ts";
+import {
+	AnswerLater,
+	defineMethod,
+	hash,
+	type MethodTable,
+	methodTable,
+} from "../../shared/jsonrpc/method.ts";
 
 /** A secret that errors carry; it must never be seen in an answer. */
 export const CANARY = "0xdeadbeefcafe";

@@ -2,12 +2,11 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../shared/clock.ts";
-import type { CallContext } from "../../shared/http/callContext.ts";
-import { addressReader, type VerifySignature } from "../../shared/http/clientIdentity.ts";
+import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
+import { rpcOverHttp } from "../../shared/http/handlers.ts";
 import { opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { Route } from "../../shared/http/routes.ts";
-import { rpcOverHttp } from "../../shared/http/rpcOverHttp.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes, type UnreadBytesOptions } from "../../shared/http/unreadBytes.ts";

@@ -4,11 +4,9 @@
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import type { PrivateTransaction } from "../../relay/domain/transaction.ts";
-import { keccak256 } from "../../shared/ethereum/keccak.ts";
-import { addressOfPublicKey } from "../../shared/ethereum/recover.ts";
-import { type RlpItem, rlpEncode, uintToBytes } from "../../shared/ethereum/rlp.ts";
+import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/recover.ts";
+import { type RlpItem, rlpEncode, type TransactionType, uintToBytes } from "../../shared/ethereum/rlp.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import type { TransactionType } from "../../shared/ethereum/transactionFields.ts";
 
 /** Who signs. */
 export interface TestAccount {

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { nextTurn } from "../../../shared/clock.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
-import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import {
 	address,
 	blockNumberOrTag,
@@ -13,8 +12,9 @@ import {
 	hash,
 	hexData,
 	quantity,
+	RAW_PARAMS_SIZE,
 	rawBytes,
-} from "../../../shared/jsonrpc/schemas.ts";
+} from "../../../shared/jsonrpc/method.ts";
 import {
 	type CallBundle,
 	MAX_CALL_BUNDLES,

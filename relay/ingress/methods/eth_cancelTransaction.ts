@@ -2,10 +2,9 @@
 // mined.
 
 import { z } from "zod";
-import type { CallContext } from "../../../shared/http/callContext.ts";
-import { isWebPage } from "../../../shared/http/clientIdentity.ts";
+import { type CallContext, isWebPage } from "../../../shared/http/callContext.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
-import { hash } from "../../../shared/jsonrpc/schemas.ts";
+import { hash } from "../../../shared/jsonrpc/method.ts";
 import type { CancelRequest } from "../../domain/submission.ts";
 import { relayMethod } from "../methodDependencies.ts";
 

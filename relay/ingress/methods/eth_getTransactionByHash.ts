@@ -6,7 +6,7 @@ import {
 	pendingTransaction,
 	type RpcTransaction,
 } from "../../../shared/ethereum/rpcTransaction.ts";
-import { hash } from "../../../shared/jsonrpc/schemas.ts";
+import { hash } from "../../../shared/jsonrpc/method.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
 
 export const eth_getTransactionByHash = relayMethod({

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
-import { address, blockReference } from "../../../shared/jsonrpc/schemas.ts";
+import { address, blockReference } from "../../../shared/jsonrpc/method.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
 
 export const eth_getTransactionCount = relayMethod({

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
-import { keccak256 } from "../../../shared/ethereum/keccak.ts";
+import { keccak256 } from "../../../shared/ethereum/recover.ts";
 import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import { bundleHash } from "../bundleOutcome.ts";
 import { bundleClient, mayCancel } from "../bundleOwner.ts";

@@ -1,8 +1,7 @@
 // eth_sendRawTransaction: answers with the hash once the transaction is on disk.
 
 import { z } from "zod";
-import { RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
-import { rawBytes } from "../../../shared/jsonrpc/schemas.ts";
+import { RAW_PARAMS_SIZE, rawBytes } from "../../../shared/jsonrpc/method.ts";
 import { relayMethod } from "../methodDependencies.ts";
 import { submitRaw } from "../rawSubmission.ts";
 

@@ -2,9 +2,8 @@
 // long, with an error that has the hash. https://eips.ethereum.org/EIPS/eip-7966
 
 import { z } from "zod";
-import { clientOf } from "../../../shared/http/clientIdentity.ts";
-import { AnswerLater, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
-import { rawBytes } from "../../../shared/jsonrpc/schemas.ts";
+import { clientOf } from "../../../shared/http/callContext.ts";
+import { AnswerLater, RAW_PARAMS_SIZE, rawBytes } from "../../../shared/jsonrpc/method.ts";
 import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/jsonrpc/sendSync.ts";
 import { relayMethod } from "../methodDependencies.ts";
 import { submitRaw } from "../rawSubmission.ts";

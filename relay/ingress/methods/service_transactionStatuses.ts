@@ -2,7 +2,7 @@
 // /tx/{hash}.
 
 import { z } from "zod";
-import { boundedList, hash } from "../../../shared/jsonrpc/schemas.ts";
+import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
 /** As many as a journal of some minutes may hold; each may cost a read of the disk. */

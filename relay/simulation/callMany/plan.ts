@@ -2,8 +2,8 @@
 // state before them. And how one of them ended, in words of our own.
 
 import { parseAddress, parseQuantity, readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
 import type { CallResult, UnsignedCall } from "../../domain/callMany.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
 import type { Signer } from "../authorizations.ts";

@@ -3,8 +3,8 @@
 
 import { bytesToHex, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
+import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../../shared/ethereum/transactionFields.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */

@@ -1,7 +1,7 @@
 // Transactions with too much or too little gas, blobs, authorizations or bytes, or from a sender with code, with
 // their exact answers, and what is just within each rule.
 
-import type { TransactionType } from "../../../shared/ethereum/transactionFields.ts";
+import type { TransactionType } from "../../../shared/ethereum/rlp.ts";
 import { type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { type Rule, refused, taken } from "./rules.ts";
 

@@ -2,8 +2,12 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readBoostConfig } from "../../../boost-proxy/config.ts";
-import { sameUpstream, sameUpstreamWarning, startWarnings } from "../../../boost-proxy/startWarnings.ts";
+import {
+	readBoostConfig,
+	sameUpstream,
+	sameUpstreamWarning,
+	startWarnings,
+} from "../../../boost-proxy/config.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 const ADDRESSES: Readonly<Record<string, readonly string[]>> = {

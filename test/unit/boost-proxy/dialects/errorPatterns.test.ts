@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isAlreadyKnown, isNonceTooLow, isPoolFull } from "../../../../boost-proxy/dialects/errorPatterns.ts";
+import { isAlreadyKnown, isNonceTooLow, isPoolFull } from "../../../../boost-proxy/dialects/dialects.ts";
 
 const KNOWN = [
 	"already known",

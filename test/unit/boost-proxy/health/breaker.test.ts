@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ProbeResult } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
 import { BreakerScene } from "../../../support/breakerScene.ts";
 
 /** Faults that count in a row wherever they come from; time-outs have their own tests. */

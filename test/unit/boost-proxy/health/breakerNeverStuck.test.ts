@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
-import type { ProbeResult } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
+import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
 import { type Attempt, BreakerScene, type Outcome } from "../../../support/breakerScene.ts";
 
 const TIMES = {

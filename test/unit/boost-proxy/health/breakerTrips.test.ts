@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ProbeResult } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
+import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
 import { BreakerScene } from "../../../support/breakerScene.ts";
 
 const KINDS = ["submission", "read"] as const;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Attempted } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { Attempted } from "../../../../boost-proxy/domain/ports.ts";
 import { Figures } from "../../../../boost-proxy/health/figures.ts";
 import { STORM_MS } from "../../../../boost-proxy/health/rules.ts";
 import { BREAKER_OPTIONS } from "../../../support/breakerScene.ts";

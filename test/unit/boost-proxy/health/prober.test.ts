@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { ProbeResult } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
 import { Prober } from "../../../../boost-proxy/health/prober.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ProbeOutcome } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { ProbeOutcome } from "../../../../boost-proxy/domain/ports.ts";
 import {
 	asksAsSubmission,
 	awaits,

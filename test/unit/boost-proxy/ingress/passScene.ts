@@ -3,12 +3,16 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { Attempted, Breaker, BreakerState } from "../../../../boost-proxy/domain/breakerPorts.ts";
+import type { Attempted, Breaker, BreakerState } from "../../../../boost-proxy/domain/ports.ts";
 import { createPassThrough, type RelayPassThrough } from "../../../../boost-proxy/ingress/passthrough.ts";
-import type { PassKind, PassOutcome } from "../../../../boost-proxy/ingress/proxyErrors.ts";
-import { BOOST_HEADERS, ownHeaders } from "../../../../boost-proxy/ingress/routingHeaders.ts";
+import {
+	BOOST_HEADERS,
+	ownHeaders,
+	type PassKind,
+	type PassOutcome,
+} from "../../../../boost-proxy/ingress/routingHeaders.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
-import { addressReader } from "../../../../shared/http/clientIdentity.ts";
+import { addressReader } from "../../../../shared/http/callContext.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../../../../shared/http/server.ts";
 import { silentLogger } from "../../../../shared/log.ts";

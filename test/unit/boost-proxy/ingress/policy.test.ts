@@ -10,7 +10,7 @@ import {
 	READS,
 	RELAY_ONLY,
 	weightOf,
-} from "../../../../boost-proxy/ingress/policy.ts";
+} from "../../../../boost-proxy/ingress/methods.ts";
 import { PASSED_METHODS } from "../../../../relay/chain/passedMethods.ts";
 import { METHODS } from "../../../../relay/ingress/methods/index.ts";
 

@@ -2,11 +2,15 @@
 // told, and the two parts between them, on a clock that is moved by hand.
 
 import assert from "node:assert/strict";
-import type { Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { Delivery, UpstreamName, WireVerdict } from "../../../../boost-proxy/domain/delivery.ts";
 import type {
 	Call,
 	CallResult,
+	Delivery,
+	UpstreamName,
+	WireVerdict,
+} from "../../../../boost-proxy/domain/delivery.ts";
+import type {
+	Breaker,
 	ChainReads,
 	Dialect,
 	Sendable,

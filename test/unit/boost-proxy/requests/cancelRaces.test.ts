@@ -3,8 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
-import type { CallResult } from "../../../../boost-proxy/domain/ports.ts";
+import type { CallResult, Delivery } from "../../../../boost-proxy/domain/delivery.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { ACKNOWLEDGED, rejected, requestScene, TIMED_OUT } from "./requestScene.ts";
 

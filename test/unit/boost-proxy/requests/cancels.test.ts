@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CallResult } from "../../../../boost-proxy/domain/ports.ts";
+import type { CallResult } from "../../../../boost-proxy/domain/delivery.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { ACKNOWLEDGED, rejected, requestScene, TIMED_OUT } from "./requestScene.ts";
 

@@ -2,11 +2,16 @@
 // tells them to, and requests. Nothing is sent anywhere.
 
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { BoostPath, Delivery, Reading, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type {
+	BoostPath,
 	Call,
 	CallResult,
+	Delivery,
+	Reading,
+	UpstreamName,
+} from "../../../../boost-proxy/domain/delivery.ts";
+import type {
+	Breaker,
 	Dialect,
 	DialectName,
 	Sendable,

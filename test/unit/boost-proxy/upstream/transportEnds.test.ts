@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { AbortSwitch } from "../../../../boost-proxy/domain/breakerPorts.ts";
 import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
+import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
 import {
 	createTransport,
 	type RenewableTransport,

@@ -4,8 +4,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
-import type { Attempted, Breaker } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { DialectName, Post, Transport } from "../../../../boost-proxy/domain/ports.ts";
+import type {
+	Attempted,
+	Breaker,
+	DialectName,
+	Post,
+	Transport,
+} from "../../../../boost-proxy/domain/ports.ts";
 import { HttpUpstream } from "../../../../boost-proxy/upstream/upstream.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";

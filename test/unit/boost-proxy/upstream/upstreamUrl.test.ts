@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readUpstreamUrl } from "../../../../boost-proxy/upstream/upstreamUrl.ts";
+import { readUpstreamUrl } from "../../../../boost-proxy/upstream/transport.ts";
 
 const PATHS: readonly (readonly [string, string, string])[] = [
 	["http://h", "", "/"],

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isNonceTooLow } from "../../../../boost-proxy/dialects/errorPatterns.ts";
+import { isNonceTooLow } from "../../../../boost-proxy/dialects/dialects.ts";
 import type {
 	Delivery,
 	Exchange,

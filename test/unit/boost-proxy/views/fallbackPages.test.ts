@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { DIALECTS } from "../../../../boost-proxy/domain/ports.ts";
-import { readFallbackPage } from "../../../../boost-proxy/views/fallbackPages.ts";
+import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;

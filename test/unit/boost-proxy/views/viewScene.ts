@@ -1,11 +1,9 @@
 // What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
 // method, and a chain. Every question is remembered.
 
-import type { BreakerStatus } from "../../../../boost-proxy/domain/breakerPorts.ts";
-import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Call, CallResult, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type {
-	Call,
-	CallResult,
+	BreakerStatus,
 	Dialect,
 	DialectName,
 	RowReads,

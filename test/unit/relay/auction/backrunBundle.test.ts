@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backrunBundle, backrunName } from "../../../../relay/auction/backrunBundle.ts";
 import { bundleHash } from "../../../../relay/auction/bundleHash.ts";
-import { keccak256 } from "../../../../shared/ethereum/keccak.ts";
+import { keccak256 } from "../../../../shared/ethereum/recover.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { bidOf } from "./bids.ts";
 

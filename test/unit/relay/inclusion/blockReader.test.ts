@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Wallet } from "ethers";
 import { readBlock, readBlockRef } from "../../../../relay/inclusion/blockReader.ts";
-import { senderOfAuthorization } from "../../../../shared/ethereum/recover.ts";
+import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 const hash = (byte: string) => `0x${byte.repeat(32)}`;

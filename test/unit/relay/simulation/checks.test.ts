@@ -9,8 +9,8 @@ import {
 	findFundsProblem,
 } from "../../../../relay/simulation/checks.ts";
 import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
+import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../../../shared/ethereum/transactionFields.ts";
 import { BLOCK, fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
 
 describe("what a block takes", () => {

@@ -1,8 +1,8 @@
 // Random transactions of every type from a seed, as neutral fields and signed bytes. Values stay inside what ethers
 // and viem can hold (nonces and chain ids below 2⁵³), so that the three can be compared.
 
+import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
-import type { Authorization } from "../../../../shared/ethereum/transactionFields.ts";
 import { encode, fromHex, type RawItem, signBytes, signLegacy, signTyped, typed } from "./rawEncoding.ts";
 import type { SeededRandom } from "./seededRandom.ts";
 

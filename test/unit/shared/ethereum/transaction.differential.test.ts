@@ -6,8 +6,11 @@ import { test } from "node:test";
 import { Signature, Transaction, type TransactionLike, verifyAuthorization, Wallet } from "ethers";
 import { type Hex, parseTransaction, type TransactionSerializable, keccak256 as viemKeccak } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { senderOfAuthorization } from "../../../../shared/ethereum/recover.ts";
-import { type DecodedTransaction, decodeTransaction } from "../../../../shared/ethereum/transaction.ts";
+import {
+	type DecodedTransaction,
+	decodeTransaction,
+	senderOfAuthorization,
+} from "../../../../shared/ethereum/transaction.ts";
 import {
 	encodeDecoded,
 	type RandomTransaction,

@@ -7,7 +7,7 @@ import {
 	clientOf,
 	normalAddress,
 	vouchedSigner,
-} from "../../../../shared/http/clientIdentity.ts";
+} from "../../../../shared/http/callContext.ts";
 
 const SECRET = "s3cret";
 

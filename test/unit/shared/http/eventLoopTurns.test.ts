@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EventLoopTurns } from "../../../../shared/http/eventLoopTurns.ts";
+import { EventLoopTurns } from "../../../../shared/shares/scheduler.ts";
 
 /** Pieces of work take as long as they are told, and the time between them stands still. */
 function fixture() {

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
-import { addressReader } from "../../../../shared/http/clientIdentity.ts";
-import type { Passing, PassThrough } from "../../../../shared/http/passThrough.ts";
+import { addressReader } from "../../../../shared/http/callContext.ts";
+import type { Passing, PassThrough } from "../../../../shared/http/handlers.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../../../shared/http/server.ts";
 import { silentLogger } from "../../../../shared/log.ts";

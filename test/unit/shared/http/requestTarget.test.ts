@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readTarget } from "../../../../shared/http/routes.ts";
+import { readTarget } from "../../../../shared/http/callContext.ts";
 
 test("a target is a path in one form and a query as text", () => {
 	const rows: [string, string, string][] = [

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isWebPage } from "../../../../shared/http/clientIdentity.ts";
+import { isWebPage } from "../../../../shared/http/callContext.ts";
 
 const ROWS: readonly (readonly [string | null, boolean])[] = [
 	[null, false],

@@ -4,8 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import { defineMethod, methodTable } from "../../../../shared/jsonrpc/method.ts";
-import { address, blockReference, hash, quantity, rawBytes } from "../../../../shared/jsonrpc/schemas.ts";
+import {
+	address,
+	blockReference,
+	defineMethod,
+	hash,
+	methodTable,
+	quantity,
+	rawBytes,
+} from "../../../../shared/jsonrpc/method.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
 const ADDRESS = `0x${"Cd".repeat(20)}`;

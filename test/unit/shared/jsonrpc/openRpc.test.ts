@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { defineMethod, openRpc } from "../../../../shared/jsonrpc/method.ts";
-import { hash, quantity, rawBytes } from "../../../../shared/jsonrpc/schemas.ts";
+import { defineMethod, hash, openRpc, quantity, rawBytes } from "../../../../shared/jsonrpc/method.ts";
 
 test("a document of all methods, with which parameters are required", () => {
 	const method = defineMethod<unknown, unknown>()({

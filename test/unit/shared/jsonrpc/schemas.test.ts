@@ -10,7 +10,7 @@ import {
 	hash,
 	hexData,
 	quantity,
-} from "../../../../shared/jsonrpc/schemas.ts";
+} from "../../../../shared/jsonrpc/method.ts";
 
 const HASH = "ab".repeat(32);
 

@@ -1,8 +1,65 @@
-// Reads the status pages of fallbacks. They are a third party's: only fields that are known pass, with values of their type.
+// Reads what third parties say of a transaction: whether it is in a block, and the status pages of fallbacks. It is believed
+// only where it is about its hash, and only fields that are known pass, with values of their type.
 
+import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
 import { type StatusError, type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
-import type { DialectName } from "../domain/ports.ts";
-import { isObject } from "./chainFacts.ts";
+import type { CallResult } from "../domain/delivery.ts";
+import type { ChainReads, DialectName } from "../domain/ports.ts";
+
+/** A mined transaction. */
+export interface Mined {
+	/** The node's object, or null where it gave none. */
+	readonly transaction: RpcTransaction | null;
+	readonly reverted: boolean;
+}
+
+/** The transaction with its receipt where it is mined; null where it is not, undefined where nobody can tell. */
+export async function minedOnChain(
+	chain: ChainReads,
+	hash: string,
+	deadlineMs: number,
+): Promise<Mined | null | undefined> {
+	if (deadlineMs <= 0) return undefined;
+	const params = [hash];
+	const calls = [
+		{ method: "eth_getTransactionReceipt", params },
+		{ method: "eth_getTransactionByHash", params },
+	];
+	const [receipt, transaction] = (await chain.batch(calls, deadlineMs)) ?? [];
+	if (receipt?.ok !== true) return undefined;
+	if (receipt.result === null) return null;
+	const mined = isObject(receipt.result) ? receipt.result : {};
+	if (!isHash(mined.transactionHash, hash) || !isBlock(mined.blockHash)) return undefined;
+	return { transaction: transactionOf(transaction, hash) ?? null, reverted: mined.status === "0x0" };
+}
+
+/** The object in an answer to `eth_getTransactionByHash`; null where there is none, undefined where it is no answer. */
+export function transactionOf(
+	answer: CallResult | null | undefined,
+	hash: string,
+): RpcTransaction | null | undefined {
+	if (answer?.ok !== true) return undefined;
+	if (answer.result === null) return null;
+	return isObject(answer.result) && isHash(answer.result.hash, hash) ? answer.result : undefined;
+}
+
+/** Whether a transaction object is of one in a block. */
+export function isInBlock(transaction: RpcTransaction): boolean {
+	return isBlock(transaction.blockHash);
+}
+
+function isBlock(value: unknown): boolean {
+	return typeof value === "string";
+}
+
+function isHash(value: unknown, hash: string): boolean {
+	return typeof value === "string" && value.toLowerCase() === hash;
+}
+
+/** Whether it is a JSON object. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -37,7 +94,7 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 		...flags,
 		status: page.status,
 		rpc_timestamp: textOrNull(page.rpc_timestamp),
-		transaction: transactionOf(page.transaction, "gas"),
+		transaction: pageTransaction(page.transaction, "gas"),
 		simulationError: errorOf(page.simulationError),
 		backruns: count(page.backruns),
 		referrer: textOrNull(page.referrer),
@@ -71,12 +128,12 @@ function protectRecord(page: Fields, hash: string): StatusRecord | null {
 	return {
 		...blank,
 		fastMode,
-		transaction: transactionOf(page.transaction, "gasLimit"),
+		transaction: pageTransaction(page.transaction, "gasLimit"),
 		...(reverted ? { stage: "REVERTED" } : {}),
 	};
 }
 
-function transactionOf(value: unknown, gas: "gas" | "gasLimit"): StatusRecord["transaction"] {
+function pageTransaction(value: unknown, gas: "gas" | "gasLimit"): StatusRecord["transaction"] {
 	const fields: Fields = isObject(value) ? value : {};
 	return {
 		from: text(fields.from).toLowerCase(),

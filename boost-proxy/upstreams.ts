@@ -1,20 +1,26 @@
-// The relay and the fallback with their breakers, made from the settings, and the chain as they and the node tell it.
+// The relay and the fallback with their transports and breakers, made from the settings, and the chain as they and the node
+// tell it.
 
-import type { Clock } from "../../shared/clock.ts";
-import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
-import { type Component, sequence, sink } from "../../shared/lifecycle.ts";
-import type { Logger } from "../../shared/log.ts";
-import { type BoostConfig, fallbackRefusals } from "../config.ts";
-import type { Probe } from "../domain/breakerPorts.ts";
-import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Call, CallResult, ChainReads, Transport, Upstreams } from "../domain/ports.ts";
-import { createBreaker } from "../health/breaker.ts";
-import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "../health/probes.ts";
-import type { BoostMetrics } from "../metrics.ts";
-import { submissionShareMs } from "../requests/failover.ts";
-import { createFallbackTransports } from "./fallbackTransports.ts";
-import { createTransport, type RenewableTransport } from "./transport.ts";
-import { HttpUpstream } from "./upstream.ts";
+import type { Clock } from "../shared/clock.ts";
+import { type JsonRpcClient, UpstreamError } from "../shared/jsonrpc/client.ts";
+import { type Component, sequence, sink } from "../shared/lifecycle.ts";
+import type { Logger } from "../shared/log.ts";
+import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
+import { dialectOf } from "./dialects/dialects.ts";
+import {
+	BOOST_PATHS,
+	type BoostPath,
+	type Call,
+	type CallResult,
+	type UpstreamName,
+} from "./domain/delivery.ts";
+import type { ChainReads, Dialect, Probe, Transport, Upstreams } from "./domain/ports.ts";
+import { UpstreamBreaker } from "./health/breaker.ts";
+import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
+import type { BoostMetrics } from "./metrics.ts";
+import { submissionShareMs } from "./requests/failover.ts";
+import { createTransport, type RenewableTransport, type TransportOptions } from "./upstream/transport.ts";
+import { HttpUpstream, type PathTransports } from "./upstream/upstream.ts";
 
 export interface UpstreamsDependencies {
 	readonly clock: Clock;
@@ -77,7 +83,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		transports: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
 	) => {
 		const isRelay = name === "relay";
-		const breaker = createBreaker(
+		const breaker = new UpstreamBreaker(
 			{
 				upstream: name,
 				faults: config.BREAKER_FAULTS,
@@ -207,4 +213,68 @@ export function createChainReads(dependencies: {
 			return answers ?? (await upstreams.fallback?.batch(calls, options)) ?? null;
 		},
 	};
+}
+
+/** Where a fallback is. */
+type FallbackAddresses = Pick<FallbackConfig, "dialect" | "baseUrl" | "wholeUrls" | "statusUrl">;
+
+export interface FallbackTransports {
+	readonly dialect: Dialect;
+	/**
+	 * Of a path without an address of its own this is the other path's: good for reads, which are the same everywhere.
+	 * Submissions are refused there by the policy.
+	 */
+	readonly transports: PathTransports;
+	/** Takes `dialect.statusPath(hash)`; null where statuses are told nowhere. */
+	readonly statusTransport: Transport | null;
+	/** Leaves the connections of all of them. */
+	renew(): void;
+	/** Ends all of them. */
+	close(): Promise<void>;
+}
+
+/** Where Protect tells of transactions. Nobody else is told of hashes there. */
+const PROTECT_STATUS_URL = "https://protect.flashbots.net/tx/";
+const PROTECT_HOST = /(^|\.)flashbots\.net$/;
+
+/** Transports for each address that is set. Throws TypeError where none is. */
+export function createFallbackTransports(
+	addresses: FallbackAddresses,
+	dependencies: { readonly clock: Clock },
+	options: Omit<TransportOptions, "url"> = {},
+): FallbackTransports {
+	const made = new Map<string, RenewableTransport>();
+	const transportTo = (url: string): Transport => {
+		const transport = made.get(url) ?? createTransport({ ...options, url }, dependencies);
+		made.set(url, transport);
+		return transport;
+	};
+	const { baseUrl } = addresses;
+	const base = baseUrl === null ? null : { transport: transportTo(baseUrl), asIs: false };
+	const own = (path: BoostPath): PathTransports[BoostPath] | null => {
+		const url = addresses.wholeUrls[path];
+		return url === null ? base : { transport: transportTo(url), asIs: true };
+	};
+	const fast = own("fast") ?? own("noreverts");
+	const noreverts = own("noreverts") ?? fast;
+	if (fast === null || noreverts === null) throw new TypeError("a fallback needs an address");
+	const statusUrl = statusUrlOf(addresses);
+	const dialect = dialectOf(addresses.dialect, { hasStatusUrl: statusUrl !== null });
+	return {
+		dialect,
+		transports: { fast, noreverts },
+		statusTransport: statusUrl === null ? (base?.transport ?? null) : transportTo(statusUrl),
+		renew() {
+			for (const transport of made.values()) transport.renew();
+		},
+		async close() {
+			await Promise.all([...made.values()].map((transport) => transport.close()));
+		},
+	};
+}
+
+function statusUrlOf({ dialect, baseUrl, wholeUrls, statusUrl }: FallbackAddresses): string | null {
+	if (statusUrl !== null || dialect !== "flashbots") return statusUrl;
+	const url = baseUrl ?? wholeUrls.fast ?? wholeUrls.noreverts;
+	return url !== null && PROTECT_HOST.test(new URL(url).hostname) ? PROTECT_STATUS_URL : null;
 }
