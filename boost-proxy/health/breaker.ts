@@ -281,13 +281,13 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	#probedOut(outcome: ProbeOutcome): void {
-		const { probeIntervalMs } = this.#options;
-		// Who is well again shall not wait for the rest of the proof: it is asked twice as often.
-		this.#prober.planNext(outcome === "ok" ? probeIntervalMs / 2 : probeIntervalMs);
+		const { probeIntervalMs, probeSuccesses } = this.#options;
 		this.#successes = outcome === "ok" ? this.#successes + 1 : 0;
-		const wanted = this.#isProven ? this.#options.probeSuccesses : 1;
-		if (this.#successes < wanted) this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
-		else this.#close();
+		const isProof = this.#successes >= (this.#isProven ? probeSuccesses : 1);
+		// Who is well again shall not wait for the rest of the proof: it is asked twice as often.
+		this.#prober.planNext(this.#successes > 0 && !isProof ? probeIntervalMs / 2 : probeIntervalMs);
+		if (isProof) this.#close();
+		else this.#enter(this.#successes === 0 ? "open" : "half-open", this.#reason);
 	}
 
 	#trip(reason: TripReason): void {

@@ -1,7 +1,7 @@
 // Follows the chain: heads come from a subscription or from polling, and each change of the canonical chain is
 // reported block by block, reorganisations included.
 
-import { type Clock, pause } from "../../shared/clock.ts";
+import { type Clock, pause, type Timer } from "../../shared/clock.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
@@ -36,6 +36,8 @@ export interface HeadTrackerDependencies {
 const LIMITS: WalkLimits = { kept: 128, missed: 64 };
 /** Deadline of one question for a block, in ms. */
 const BLOCK_MS = 5_000;
+/** An answer that has not come by then may hang with its connection: it is asked for again, by another one. In ms. */
+const ASK_AGAIN_MS = 500;
 const MIN_SAFETY_POLL_MS = 2_000;
 /** Before the next look where the node's answers did not fit together, in ms. */
 const LOOK_AGAIN_MS = 250;
@@ -235,9 +237,38 @@ export class HeadTracker implements Heads, Component {
 	async #ask(method: string, params: readonly unknown[]): Promise<unknown> {
 		const { signal } = this.#stopping;
 		if (signal.aborted) throw new UpstreamError("unreachable");
-		const answer = await unlessAborted(signal, this.#deps.node.call({ method, params }, BLOCK_MS));
+		const answer = await unlessAborted(signal, this.#firstAnswer({ method, params }));
 		if (!answer.ok) throw new UpstreamError("notJsonRpc");
 		return answer.result;
+	}
+
+	/** Rejects when each of the questions has failed. */
+	#firstAnswer(call: Parameters<JsonRpcClient["call"]>[0]): ReturnType<JsonRpcClient["call"]> {
+		const { node, clock } = this.#deps;
+		const until = clock.monotonic() + BLOCK_MS;
+		return new Promise((resolve, reject) => {
+			let open = 0;
+			let again: Timer | null = null;
+			const ask = (): void => {
+				open += 1;
+				again = clock.after(ASK_AGAIN_MS, ask);
+				const leftMs = until - clock.monotonic();
+				if (leftMs <= ASK_AGAIN_MS) again.cancel();
+				node.call(call, leftMs).then(
+					(answer) => {
+						again?.cancel();
+						resolve(answer);
+					},
+					(thrown: unknown) => {
+						open -= 1;
+						if (open > 0) return;
+						again?.cancel();
+						reject(thrown);
+					},
+				);
+			};
+			ask();
+		});
 	}
 
 	#onUnannounced(): void {

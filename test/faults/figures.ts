@@ -13,6 +13,8 @@ export interface Figures {
 	/** Median answer while open, beyond the median of the fallback itself where that was measured. */
 	readonly openMs: number | null;
 	readonly fallbackMs: number | null;
+	/** The longest that a client waited for the hash of a transaction that was taken. */
+	readonly slowestMs: number | null;
 	/** Requests that were sent to the failing relay when it failed again. */
 	readonly relapse: number | null;
 	/** From the end of the fault until the breaker was closed. */
@@ -41,9 +43,10 @@ export function figuresOf({ fault, sent, direct, outages }: CellStory): Figures 
 				.filter(({ kind }) => kind === "sound")
 				.map(tookMs),
 		),
+		slowestMs: longest(sent.filter(isAcknowledged).map(tookMs)),
 		relapse: second === undefined ? null : holeOf(sent, second).length,
 		recoveryMs: first?.closedAt == null ? null : first.closedAt - first.liftedAt,
-		acknowledged: sent.filter(({ outcome }) => outcome.kind === "acknowledged").length,
+		acknowledged: sent.filter(isAcknowledged).length,
 		sent: sent.length,
 	};
 }
@@ -70,6 +73,7 @@ export function worseOf(one: Figures, other: Figures): Figures {
 		reason: one.reason ?? other.reason,
 		openMs: most(one.openMs, other.openMs),
 		fallbackMs: most(one.fallbackMs, other.fallbackMs),
+		slowestMs: most(one.slowestMs, other.slowestMs),
 		relapse: most(one.relapse, other.relapse),
 		recoveryMs: most(one.recoveryMs, other.recoveryMs),
 		acknowledged: one.acknowledged + other.acknowledged,
@@ -85,19 +89,23 @@ export function figuresTable(rows: readonly Figures[]): string {
 		"opened by",
 		"time to open",
 		"answer while open, beyond the fallback's own",
+		"slowest good answer",
 		"in the hole at a relapse",
 		"closed again after",
 	];
 	const ms = (value: number | null) => (value === null ? "–" : `${Math.round(value)} ms`);
-	const lines = rows.map(({ name, hole, reason, tripMs, openMs, fallbackMs, relapse, recoveryMs }) => [
-		name,
-		String(hole ?? "–"),
-		reason === null ? "–" : `\`${reason}\``,
-		ms(tripMs),
-		openMs === null || fallbackMs === null ? "–" : `${Math.max(0, openMs - fallbackMs).toFixed(1)} ms`,
-		String(relapse ?? "–"),
-		ms(recoveryMs),
-	]);
+	const lines = rows.map(
+		({ name, hole, reason, tripMs, openMs, fallbackMs, slowestMs, relapse, recoveryMs }) => [
+			name,
+			String(hole ?? "–"),
+			reason === null ? "–" : `\`${reason}\``,
+			ms(tripMs),
+			openMs === null || fallbackMs === null ? "–" : `${Math.max(0, openMs - fallbackMs).toFixed(1)} ms`,
+			ms(slowestMs),
+			String(relapse ?? "–"),
+			ms(recoveryMs),
+		],
+	);
 	const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 	return [line(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(line)].join("\n");
 }
@@ -116,9 +124,17 @@ export function figuresLine(row: Figures): string {
 	const compared = row.fallbackMs === null ? "" : ` (fallback itself ${ms(row.fallbackMs)})`;
 	return (
 		`${row.name}: ${row.hole ?? "-"} in the hole, opened by ${row.reason ?? "-"} in ${ms(row.tripMs)}, ` +
-		`answers in ${ms(row.openMs)}${compared}, ${row.relapse ?? "-"} at the relapse, ` +
+		`answers in ${ms(row.openMs)}${compared}, the slowest in ${ms(row.slowestMs)}, ${row.relapse ?? "-"} at the relapse, ` +
 		`back in ${ms(row.recoveryMs)}; ${row.acknowledged} of ${row.sent} acknowledged`
 	);
+}
+
+function isAcknowledged({ outcome }: Sent): boolean {
+	return outcome.kind === "acknowledged";
+}
+
+function longest(values: readonly number[]): number | null {
+	return values.length === 0 ? null : Math.max(...values);
 }
 
 function tookMs({ sentAt, answeredAt }: Sent): number {
