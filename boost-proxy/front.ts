@@ -30,7 +30,7 @@ import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
-import { createViews } from "./views/views.ts";
+import { Views } from "./views/views.ts";
 
 export interface FrontParts {
 	readonly rows: Rows;
@@ -88,7 +88,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const views = createViews({ ...parts, clock });
+	const views = new Views({ ...parts, clock });
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const post = createBoostPost(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },

@@ -95,15 +95,11 @@ async function connect(
 		config.ETH_RPC_URL === undefined
 			? null
 			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
-	// The reconciler hears of rows and breakers that are made before it.
-	let reconciler: Reconciler | null = null;
-	const trigger = (): void => reconciler?.trigger();
 	const journal = await openRows(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{
 			...{ kv, clock, log: log.child("journal") },
 			onFault: () => metrics.journalFault({}),
-			onWork: trigger,
 		},
 	);
 	const { rows } = journal;
@@ -112,12 +108,11 @@ async function connect(
 		...{ clock, node, metrics },
 		chainId: () => binding?.chainId() ?? null,
 		log: log.child("upstreams"),
-		onChange: trigger,
 	});
 	const { upstreams } = links;
 	const chain = createChainReads({ node, upstreams });
 	const parts = { rows, upstreams, chain, clock, background };
-	const reconciling = new Reconciler(
+	const reconciler = new Reconciler(
 		{
 			deadlineMs: Math.min(config.REQUEST_BUDGET_MS / 2, DELIVERY_MS),
 			tickMs: Math.min(config.PROBE_INTERVAL_MS, RECONCILE_TICK_MS),
@@ -127,7 +122,6 @@ async function connect(
 			onHandover: (to, outcome) => metrics.handover({ to, outcome }),
 		},
 	);
-	reconciler = reconciling;
 	const observer = createObserver(
 		{ intervalMs: config.PROBE_INTERVAL_MS, slotMs },
 		{ ...parts, log: log.child("observer") },
@@ -162,7 +156,7 @@ async function connect(
 		sink("work", () => background.join()),
 		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
 		clientTrust,
-		{ name: "reconciler", start: async () => trigger(), stop: () => reconciling.stop() },
+		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
 		observer,
 		front,
 	];

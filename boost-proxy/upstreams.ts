@@ -30,8 +30,6 @@ export interface UpstreamsDependencies {
 	readonly metrics: BoostMetrics;
 	/** The relay's and the journal's; null until somebody told it. */
 	readonly chainId: () => bigint | null;
-	/** A breaker has changed its state. */
-	readonly onChange: () => void;
 }
 
 type Renewable = Pick<RenewableTransport, "renew">;
@@ -54,7 +52,7 @@ const NO_REFUSALS = { fast: null, noreverts: null };
 
 /** Makes them; nothing is asked yet. */
 export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): Links {
-	const { clock, log, node, metrics, chainId, onChange } = dependencies;
+	const { clock, log, node, metrics, chainId } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const { fallback: fallbackConfig } = config;
 	// What can't be connected to must be known well within a submission's share.
@@ -111,7 +109,6 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		);
 		breaker.onChange(() => {
 			if (!breaker.isOut) for (const transport of transports.requests) transport?.renew();
-			onChange();
 		});
 		return breaker;
 	};

@@ -11,6 +11,8 @@ import { longAttacks } from "./long/attacks.ts";
 import { longBoost } from "./long/boost.ts";
 import { longControl } from "./long/control.ts";
 import { longFiles } from "./long/files.ts";
+import { TEST_DATABASE } from "./support/engine.ts";
+import { startPostgres } from "./support/postgresServer.ts";
 
 /** Seeds are 31 bits. */
 const SEEDS = 2 ** 31;
@@ -49,6 +51,13 @@ const parts = Object.entries({ control, boost, attacks, files }).filter(
 	([name]) => only === undefined || name === only,
 );
 if (parts.length === 0) throw new Error("--only is control, boost, attacks or files");
+// One for all parts, so that it can be stopped: it would keep this process alive.
+const postgres = await startPostgres({ connections: 200 });
+process.env[TEST_DATABASE] = await postgres.newDatabase();
 let fine = true;
-for (const [, run] of parts) fine = (await run()) && fine;
+try {
+	for (const [, run] of parts) fine = (await run()) && fine;
+} finally {
+	await postgres.stop();
+}
 process.exitCode = fine ? 0 : 1;

@@ -105,6 +105,8 @@ export interface Rows extends RowReads {
 	alive(hash: string): void;
 	/** A mined one is not in the chain any more: it is live again, unless that was long ago. */
 	reopen(hash: string): void;
+	/** Calls `listener`, of which there is one, where there is something to do for a row that was just changed. */
+	onWork(listener: () => void): void;
 	/** Whether the latest change of a hash is on disk; resolves when that is known. */
 	written(hash: string): Promise<boolean>;
 }

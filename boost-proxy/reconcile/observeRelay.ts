@@ -2,7 +2,7 @@
 // rows, keeps them alive or shows that the relay has lost them. While it is out, the chain speaks in its place.
 
 import type { Logger } from "../../shared/log.ts";
-import type { Rows, Upstream } from "../domain/ports.ts";
+import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
 import {
 	abandonedBy,
@@ -15,19 +15,20 @@ import {
 	type Row,
 } from "../domain/row.ts";
 
-export interface ObserveRelayOptions {
-	/** Hashes in one question. */
-	readonly batch: number;
-	readonly slotMs: number;
-	/** Of one question, in ms. */
-	readonly deadlineMs: number;
-}
-
-export interface ObserveRelayDependencies {
+/** What observers look at. */
+export interface Observed {
 	readonly rows: Rows;
-	readonly relay: Upstream;
+	readonly upstreams: Upstreams;
+	readonly chain: ChainReads;
 	readonly clock: { now(): number; monotonic(): number };
 	readonly log: Logger;
+	readonly slotMs: number;
+	/** Hashes in one question to the relay. */
+	readonly batch: number;
+	/** Of one question, in ms. */
+	readonly deadlineMs: number;
+	/** Aborted when nothing more is to be asked. */
+	readonly stopping: AbortSignal;
 }
 
 const METHOD_NOT_FOUND = -32601;
@@ -54,54 +55,49 @@ const LIVE_STAGES: readonly string[] = ["PENDING", "QUEUED", "SIMULATION_FAILED"
 
 /** Observes the relay. */
 export class ObserveRelay {
-	readonly #options: ObserveRelayOptions;
-	readonly #with: ObserveRelayDependencies;
+	readonly #with: Observed;
+	readonly #relay: Upstream;
 	/** Counts the changes of its breaker: an answer counts whole where there was none meanwhile. */
 	#changes = 0;
 	#knowsMethod = true;
-	#stopped = false;
 	/** In each round every row is asked for once. */
 	#round = 1;
 
-	constructor(options: ObserveRelayOptions, dependencies: ObserveRelayDependencies) {
-		this.#options = options;
-		this.#with = dependencies;
+	constructor(observed: Observed) {
+		this.#with = observed;
+		this.#relay = observed.upstreams.relay;
 	}
 
 	/** Its breaker changed. A relay that comes back may be another version. */
 	changed(): void {
 		this.#changes += 1;
-		if (!this.#with.relay.breaker.isOut) this.#knowsMethod = true;
-	}
-
-	stop(): void {
-		this.#stopped = true;
+		if (!this.#relay.breaker.isOut) this.#knowsMethod = true;
 	}
 
 	/** Whether it says what becomes of `row`, so that nobody else need be asked. */
 	speaksFor({ at, notes }: Row): boolean {
 		if (!this.speaks || !isHolder(at.relay) || notes.nulls > 0) return false;
-		return this.#with.clock.monotonic() - notes.heardAt < PATIENCE_SLOTS * this.#options.slotMs;
+		return this.#with.clock.monotonic() - notes.heardAt < PATIENCE_SLOTS * this.#with.slotMs;
 	}
 
 	/** Whether it can be asked. */
 	get speaks(): boolean {
-		return this.#knowsMethod && !this.#with.relay.breaker.isOut;
+		return this.#knowsMethod && !this.#relay.breaker.isOut;
 	}
 
 	/** One question; as many as it takes to ask for all where `everything`. */
 	async ask(everything: boolean): Promise<void> {
-		const { batch } = this.#options;
+		const { batch, stopping } = this.#with;
 		if (everything) this.#round += 1;
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
-			if (this.#stopped || !this.speaks) return;
+			if (stopping.aborted || !this.speaks) return;
 			const mined = this.#dueMined(batch * MINED_SHARE);
 			const rows = this.#next(batch - mined.length, everything);
 			if (rows.length + mined.length === 0) return;
 			const before = this.#changes;
 			const stages = await this.#question([...rows, ...mined].map(({ hash }) => hash));
-			if (stages === null || this.#stopped) return;
-			const steady = before === this.#changes && !this.#with.relay.breaker.isOut;
+			if (stages === null || stopping.aborted) return;
+			const steady = before === this.#changes && !this.#relay.breaker.isOut;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
 			for (const { hash, stage } of stages) {
 				const row = asked.get(hash);
@@ -144,7 +140,7 @@ export class ObserveRelay {
 		for (const row of this.#with.rows.mined()) {
 			if (taken.length >= limit) break;
 			const { notes, at } = row;
-			if (notes.byChain || !isHolder(at.relay) || now - notes.chainAt < this.#options.slotMs / 2) continue;
+			if (notes.byChain || !isHolder(at.relay) || now - notes.chainAt < this.#with.slotMs / 2) continue;
 			notes.chainAt = now;
 			taken.push(row);
 		}
@@ -152,9 +148,9 @@ export class ObserveRelay {
 	}
 
 	async #question(hashes: readonly string[]): Promise<readonly RelayStage[] | null> {
-		const { relay, log } = this.#with;
+		const { log } = this.#with;
 		const call = stagesCall(hashes);
-		const answer = await relay.call(call, { deadlineMs: this.#options.deadlineMs, asker: null });
+		const answer = await this.#relay.call(call, { deadlineMs: this.#with.deadlineMs, asker: null });
 		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
 			log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {

@@ -4,11 +4,8 @@
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
-import type { Logger } from "../../shared/log.ts";
-import type { ChainReads, Rows, Upstreams } from "../domain/ports.ts";
-import { ObserveChain } from "./observeChain.ts";
-import { ObservePages } from "./observePages.ts";
-import { ObserveRelay } from "./observeRelay.ts";
+import { ObserveChain, ObservePages } from "./observeOthers.ts";
+import { type Observed, ObserveRelay } from "./observeRelay.ts";
 
 export interface ObserverOptions {
 	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay is out. */
@@ -20,13 +17,9 @@ export interface ObserverOptions {
 	readonly deadlineMs?: number;
 }
 
-export interface ObserverDependencies {
-	readonly rows: Rows;
-	readonly upstreams: Upstreams;
-	readonly chain: ChainReads;
+export interface ObserverDependencies extends Pick<Observed, "rows" | "upstreams" | "chain" | "log"> {
 	readonly clock: Clock;
 	readonly background: Background;
-	readonly log: Logger;
 }
 
 /** The observer as its owner and the views see it. */
@@ -46,12 +39,14 @@ const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
 	const { intervalMs, slotMs, batch = BATCH, deadlineMs = DEADLINE_MS } = options;
-	const { rows, upstreams, chain, clock, log } = dependencies;
+	const { rows, upstreams, clock } = dependencies;
 	const { relay, fallback } = upstreams;
-	const ofRelay = new ObserveRelay({ batch, slotMs, deadlineMs }, { rows, relay, clock, log });
-	const ofChain = new ObserveChain({ slotMs, deadlineMs }, { rows, chain, relay: ofRelay, clock, log });
-	const ofFallback =
-		fallback === null ? null : new ObservePages({ slotMs, deadlineMs }, { rows, fallback, clock });
+	const stopping = new AbortController();
+	const { signal } = stopping;
+	const parts: Observed = { ...dependencies, ...{ slotMs, batch, deadlineMs, stopping: signal } };
+	const ofRelay = new ObserveRelay(parts);
+	const ofChain = new ObserveChain(parts, ofRelay);
+	const ofFallback = fallback === null ? null : new ObservePages(parts, fallback);
 
 	// A relay that has just come back is asked for all at once, before anything of its is handed on again.
 	let everything = true;
@@ -96,7 +91,7 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 			});
 		},
 		async stop() {
-			for (const part of [ofRelay, ofChain, ofFallback]) part?.stop();
+			stopping.abort();
 			await Promise.all([relayLoop.stop(), chainLoop.stop()]);
 		},
 	};

@@ -64,7 +64,7 @@ const PAUSE_MS = 1_000;
 const LIMITED_CODE = -32005;
 const INTERNAL_CODE = -32603;
 
-/** Begins with the first {@link trigger}. */
+/** Begins with the first {@link trigger}, or as soon as a row or the health of an upstream changes. */
 export class Reconciler {
 	readonly #options: Required<ReconcilerOptions>;
 	readonly #with: ReconcilerDependencies;
@@ -86,6 +86,8 @@ export class Reconciler {
 		this.#all = fallback === null ? [relay] : [relay, fallback];
 		const { tickMs } = this.#options;
 		this.#loop = new Loop({ task: "reconcile", tickMs }, dependencies, async () => this.#pass());
+		dependencies.rows.onWork(() => this.trigger());
+		for (const { breaker } of this.#all) breaker.onChange(() => this.trigger());
 	}
 
 	/** Something changed: a row, or the health of an upstream. */

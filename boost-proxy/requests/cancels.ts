@@ -2,7 +2,7 @@
 // under way nobody hands them over; what was taken back anywhere never is again, and holders that could not be told are told
 // by the reconciler.
 
-import { type DecodedTransaction, isSelfTransfer } from "../../shared/ethereum/transaction.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import {
@@ -67,11 +67,6 @@ export class Cancels {
 		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
 		await this.#takeBack([row], (upstream) => this.#tell(upstream, row, state, may), may);
 		return true;
-	}
-
-	/** Whether `tx` is a soft cancel of what is live of its nonce. */
-	isSoft(tx: DecodedTransaction, siblings: readonly Row[]): boolean {
-		return siblings.some(({ softCancellations }) => softCancellations) && isSelfTransfer(tx);
 	}
 
 	/** Takes `siblings` back by `tx`, which goes only to who holds them, in a form that is free there, and is never kept. */

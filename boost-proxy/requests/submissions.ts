@@ -3,7 +3,11 @@
 // is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
-import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
+import {
+	type DecodedTransaction,
+	decodeTransaction,
+	isSelfTransfer,
+} from "../../shared/ethereum/transaction.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -116,7 +120,7 @@ export class Submissions {
 			return { tx, cancels: known.desired === "cancelled" };
 		}
 		const siblings = rows.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
-		if (cancels.isSoft(tx, siblings)) {
+		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
 			this.#note(state, "cancels");
 			return { tx, cancels: true };

@@ -19,8 +19,6 @@ export interface OpenRowsDependencies {
 	readonly log: Logger;
 	/** Called for each write that failed. */
 	readonly onFault?: () => void;
-	/** There is something to do for a row that was just changed. */
-	readonly onWork?: () => void;
 }
 
 /** The rows with what they lie on. */
@@ -34,11 +32,11 @@ export interface OpenedRows {
 /** Reads everything, then answers. Throws JournalFormatError, or the store's fault. */
 export async function openRows(
 	{ rawCacheBytes, ...limits }: OpenRowsOptions,
-	{ kv, clock, log, onFault, onWork }: OpenRowsDependencies,
+	{ kv, clock, log, onFault }: OpenRowsDependencies,
 ): Promise<OpenedRows> {
 	const bindTo = await identify(kv);
 	const journal = new DiskJournal({ cacheBytes: rawCacheBytes }, { kv, clock, log, onFault });
-	const rows = new RowTable(limits, await journal.read(), { journal, clock, onWork });
+	const rows = new RowTable(limits, await journal.read(), { journal, clock });
 	return {
 		rows,
 		bindTo,

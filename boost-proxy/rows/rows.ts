@@ -44,8 +44,6 @@ export interface RowLimits {
 export interface RowTableDependencies {
 	readonly journal: Journal;
 	readonly clock: Clock;
-	/** There is something to do for a row that was just changed. */
-	readonly onWork?: (() => void) | undefined;
 }
 
 const MIB = 1024 * 1024;
@@ -72,7 +70,7 @@ export class RowTable implements Rows {
 	readonly #limits: Required<RowLimits>;
 	readonly #journal: Journal;
 	readonly #clock: Clock;
-	readonly #onWork: () => void;
+	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
 	/** Live ones, by nonce, those of one nonce by arrival. A change makes a new list. */
 	readonly #bySender = new Map<string, readonly Row[]>();
@@ -97,7 +95,6 @@ export class RowTable implements Rows {
 		const { maxLive, maxBytes } = this.#limits;
 		this.#journal = dependencies.journal;
 		this.#clock = dependencies.clock;
-		this.#onWork = dependencies.onWork ?? (() => {});
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
 		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
 		for (const row of [...rows].sort((one, other) => one.endedAt - other.endedAt)) {
@@ -225,6 +222,10 @@ export class RowTable implements Rows {
 				? reopened(row, now + ttlMs, this.#clock.monotonic())
 				: row,
 		);
+	}
+
+	onWork(listener: () => void): void {
+		this.#onWork = listener;
 	}
 
 	written(hash: string): Promise<boolean> {

@@ -17,54 +17,38 @@ import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { type StatusAnswer, statusReader, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
-/** One view over relay, journal, fallback and chain. */
-export interface Views {
-	/** False where the relay's answer alone is the pending nonce of `address` (lower case). */
-	needsMerging(address: string): boolean;
-	/** False where the relay's answer alone is what is known of `hash` (lower case). */
-	needsMergingHash(hash: string): boolean;
-	/**
-	 * The next nonce of `address` (lower case) as a quantity: private transactions, wherever they are held, count without
-	 * gaps. Throws RpcError `unavailable` where nobody can tell, ForeignRpcError for what the relay refused.
-	 */
-	pendingNonce(address: string, state: RequestState): Promise<string>;
-	/**
-	 * The transaction without its signature, or null. What its user has ended is null wherever it may still lie, unless it
-	 * was mined all the same. Throws like {@link pendingNonce}.
-	 */
-	byHash(hash: string, state: RequestState): Promise<RpcTransaction | null>;
-	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted on `trail`. */
-	status(hash: string, trail?: Trail): Promise<StatusAnswer>;
-}
-
 /** Reads an answer; undefined where it is none. */
 type Read<T> = (answer: CallResult | null | undefined) => T | undefined;
 
 /** Stages that a transaction does not come back from by itself; those of a mined one are not among them. */
 const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", "DROPPED"]);
 
-export function createViews(dependencies: ViewsDependencies): Views {
-	return new MergedViews(dependencies);
-}
-
-class MergedViews implements Views {
+/** One view over relay, journal, fallback and chain. */
+export class Views {
+	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted on the trail. */
+	readonly status: (hash: string, trail?: Trail) => Promise<StatusAnswer>;
 	readonly #with: ViewsDependencies;
-	readonly status: Views["status"];
 
 	constructor(dependencies: ViewsDependencies) {
 		this.#with = dependencies;
 		this.status = statusReader(dependencies);
 	}
 
+	/** False where the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
 		// What the relay holds of them counts too: should it fail at this request, the fallback knows nothing of it.
 		return this.#with.upstreams.relay.breaker.isOut || this.#with.rows.of(address).length > 0;
 	}
 
+	/** False where the relay's answer alone is what is known of `hash` (lower case). */
 	needsMergingHash(hash: string): boolean {
 		return this.#with.upstreams.relay.breaker.isOut || this.#with.rows.get(hash) !== null;
 	}
 
+	/**
+	 * The next nonce of `address` (lower case) as a quantity: private transactions, wherever they are held, count without
+	 * gaps. Throws RpcError `unavailable` where nobody can tell, ForeignRpcError for what the relay refused.
+	 */
 	async pendingNonce(address: string, state: RequestState): Promise<string> {
 		const count = (tag: string): Call => ({ method: "eth_getTransactionCount", params: [address, tag] });
 		const pending = count("pending");
@@ -82,6 +66,10 @@ class MergedViews implements Views {
 		return toQuantity(next);
 	}
 
+	/**
+	 * The transaction without its signature, or null. What its user has ended is null wherever it may still lie, unless it
+	 * was mined all the same. Throws like {@link pendingNonce}.
+	 */
 	async byHash(hash: string, state: RequestState): Promise<RpcTransaction | null> {
 		const call: Call = { method: "eth_getTransactionByHash", params: [hash] };
 		const read: Read<RpcTransaction | null> = (answer) => transactionOf(answer, hash);

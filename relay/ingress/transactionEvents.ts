@@ -3,8 +3,7 @@
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import {
-	asksFor,
-	EVENT_STREAM,
+	asksForEvents,
 	EVENTS_OVER,
 	type EventMessage,
 	type EventStreams,
@@ -73,7 +72,7 @@ export function transactionEventsRoute(dependencies: TransactionEventsDependenci
 			if (hash === null) return NO_HASH;
 			const record = await records.record(hash);
 			if (record === null) return NOT_FOUND;
-			if (asksFor(EVENT_STREAM, "application/json", request.headers.accept)) {
+			if (asksForEvents(request.headers.accept)) {
 				return eventStream(request, record, dependencies);
 			}
 			return jsonAnswer(200, views.events(record), VARY);

@@ -8,7 +8,7 @@ import { clientOf } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./httpAnswer.ts";
 
 /** The media type. */
-export const EVENT_STREAM = "text/event-stream";
+const EVENT_STREAM = "text/event-stream";
 
 /** One message, for `onmessage`: it has no event name. */
 export interface EventMessage {
@@ -151,24 +151,11 @@ function messageText({ id, data }: EventMessage): string {
 	return `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/**
- * Whether `accept` asks for the type `special` where `usual` is what is answered otherwise: it must be named in full and
- * weigh at least as much as the usual one; where both are named with the same weight, the usual one it is. Both types in
- * lower case. https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
- */
-export function asksFor(special: string, usual: string, accept = ""): boolean {
-	// Of a range that is named twice the first weight counts.
-	const weights = new Map(accept.split(",").flatMap(readRange).reverse());
-	const wanted = weights.get(special) ?? 0;
-	const named = weights.get(usual);
-	if (wanted === 0 || named !== undefined) return wanted > (named ?? 0);
-	return wanted >= (weights.get(`${usual.slice(0, usual.indexOf("/"))}/*`) ?? weights.get("*/*") ?? 0);
-}
-
-/** A media range, in lower case and without parameters, and its weight; none for what is no range with a weight. */
-function readRange(text: string): [string, number][] {
-	const [type = "", ...params] = text.split(";").map((part) => part.trim().toLowerCase());
-	if (!/^[^\s/]+\/[^\s/]+$/.test(type)) return [];
-	const q = params.find((param) => param.startsWith("q="))?.slice(2) ?? "1";
-	return /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q) ? [[type, Number(q)]] : [];
+/** Whether an `Accept` header names event streams, and before JSON where it names that too: programs ask so, browsers don't. */
+export function asksForEvents(accept = ""): boolean {
+	const named = accept
+		.toLowerCase()
+		.split(",")
+		.map((range) => range.split(";", 1)[0]?.trim());
+	return named.find((type) => type === EVENT_STREAM || type === "application/json") === EVENT_STREAM;
 }

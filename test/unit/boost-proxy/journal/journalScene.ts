@@ -39,11 +39,7 @@ export function rawOf(n: number, length = 120): Buffer {
 }
 
 /** A journal on `disk`; what is left out is new. */
-export async function scene(
-	options: Partial<OpenRowsOptions> = {},
-	disk = new HandDisk(),
-	onWork: () => void = () => {},
-) {
+export async function scene(options: Partial<OpenRowsOptions> = {}, disk = new HandDisk()) {
 	const clock = new ManualClock();
 	const faults = { count: 0 };
 	const onFault = () => {
@@ -51,7 +47,7 @@ export async function scene(
 	};
 	const journal = await openedVerbs(
 		{ ttlMs: TTL_MS, reorgMs: REORG_MS, ...options },
-		{ kv: disk, clock, log: silentLogger, onFault, onWork },
+		{ kv: disk, clock, log: silentLogger, onFault },
 	);
 	return { journal, disk, clock, faults };
 }

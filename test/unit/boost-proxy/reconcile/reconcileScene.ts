@@ -237,11 +237,9 @@ export interface SceneOptions {
 /** Handover and observer; neither has begun. */
 export async function reconcileScene(options: SceneOptions = {}) {
 	const { dialect = "mevblocker", alone = false, batch } = options;
-	let trigger = (): void => {};
 	const { journal, clock, disk } = await journalScene(
 		options.maxLive === undefined ? {} : { maxLive: options.maxLive },
 		options.disk,
-		() => trigger(),
 	);
 	const relay = new HandUpstream("relay");
 	const fallback = new HandUpstream("fallback");
@@ -256,7 +254,6 @@ export async function reconcileScene(options: SceneOptions = {}) {
 		{ deadlineMs: 1_000 },
 		{ ...shared, onHandover: (to, outcome) => outcomes.push(`${to} ${outcome}`) },
 	);
-	trigger = () => reconciler.trigger();
 	const handover = {
 		wake: () => reconciler.trigger(),
 		stop: () => reconciler.stop(),
@@ -271,7 +268,6 @@ export async function reconcileScene(options: SceneOptions = {}) {
 		{ intervalMs: INTERVAL_MS, slotMs: SLOT_MS, ...(batch === undefined ? {} : { batch }) },
 		shared,
 	);
-	for (const { breaker } of [relay, fallback]) breaker.onChange(() => handover.wake());
 
 	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
 	const opened = async (

@@ -136,12 +136,11 @@ export async function requestScene(options: RequestSceneOptions = {}) {
 	let wakes = 0;
 	const { journal, clock, disk } = await journalScene(
 		maxEntries === undefined ? {} : { maxLive: maxEntries },
-		undefined,
-		() => {
-			wakes += 1;
-		},
 	);
 	const { rows } = journal;
+	rows.onWork(() => {
+		wakes += 1;
+	});
 	const relay = new HandUpstream("relay", null);
 	const fallback = new HandUpstream("fallback", dialect);
 	const upstreams = { relay, fallback };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Row } from "../../../../boost-proxy/domain/row.ts";
-import { createViews, raised } from "../../../../boost-proxy/views/views.ts";
+import { raised, Views } from "../../../../boost-proxy/views/views.ts";
 import { testAccount } from "../../../support/txFactory.ts";
 import { refusal, result, ViewScene } from "./viewScene.ts";
 
@@ -13,7 +13,7 @@ const ADDRESS = testAccount(0).address;
 /** The answer, and who is named for it. */
 async function ask(scene: ViewScene, budgetMs?: number): Promise<[string, string]> {
 	const state = scene.state(budgetMs);
-	const nonce = await createViews(scene.dependencies).pendingNonce(ADDRESS, state);
+	const nonce = await new Views(scene.dependencies).pendingNonce(ADDRESS, state);
 	return [nonce, [...state.trail.answeredBy].join()];
 }
 
@@ -114,7 +114,7 @@ test("where nobody can tell it is an error, never a lower count", async () => {
 
 test("merging is needed while the relay is out, or the journal has anything of the account", () => {
 	const scene = new ViewScene();
-	const views = createViews(scene.dependencies);
+	const views = new Views(scene.dependencies);
 	assert.equal(views.needsMerging(ADDRESS), false);
 	scene.relay.isOut = true;
 	assert.equal(views.needsMerging(ADDRESS), true);

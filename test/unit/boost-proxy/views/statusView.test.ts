@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
-import { createViews } from "../../../../boost-proxy/views/views.ts";
+import { Views } from "../../../../boost-proxy/views/views.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, ViewScene } from "./viewScene.ts";
 
 /** As it would be sent, and who is named for it. */
 async function ask(scene: ViewScene, hash: string): Promise<[unknown, string, number]> {
-	const { body, by, status } = await createViews(scene.dependencies).status(hash);
+	const { body, by, status } = await new Views(scene.dependencies).status(hash);
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
@@ -222,7 +222,7 @@ test("without such a page the chain tells; where nobody tells anything it is 503
 	scene.isChainUp = false;
 	const nobody = { error: "no relay available: nobody who could know the transaction answers" };
 	assert.deepEqual(await ask(scene, tx.hash), [nobody, "boost", 503]);
-	const views = createViews({ ...scene.dependencies, upstreams: { relay: scene.relay, fallback: null } });
+	const views = new Views({ ...scene.dependencies, upstreams: { relay: scene.relay, fallback: null } });
 	assert.equal((await views.status(tx.hash)).status, 503);
 	scene.relay.isOut = false;
 	scene.relay.pages.set(tx.hash, unknownStatus(tx.hash));

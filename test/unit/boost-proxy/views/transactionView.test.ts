@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createViews } from "../../../../boost-proxy/views/views.ts";
+import { Views } from "../../../../boost-proxy/views/views.ts";
 import { pendingTransaction } from "../../../../shared/ethereum/rpcTransaction.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, result, ViewScene } from "./viewScene.ts";
@@ -14,7 +14,7 @@ const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" }
 /** The answer, and who is named for it. */
 async function ask(scene: ViewScene, hash: string, budgetMs?: number): Promise<[unknown, string]> {
 	const state = scene.state(budgetMs);
-	const found = await createViews(scene.dependencies).byHash(hash, state);
+	const found = await new Views(scene.dependencies).byHash(hash, state);
 	return [found, [...state.trail.answeredBy].join()];
 }
 
@@ -151,7 +151,7 @@ test("where nobody can tell it is an error, never null; the relay's refusal is p
 
 test("merging is needed while the relay is out, and of what the journal knows", () => {
 	const scene = new ViewScene();
-	const views = createViews(scene.dependencies);
+	const views = new Views(scene.dependencies);
 	const other = signedTransaction({ nonce: 99 });
 	assert.equal(views.needsMergingHash(other.hash), false);
 	assert.equal(views.needsMergingHash(scene.holds(1, ["relay"]).hash), true);
@@ -164,7 +164,7 @@ test("a chain whose number is not known yet leaves the answer's own", async () =
 	const scene = new ViewScene();
 	const { chainId, ...bare } = minedObject(signedTransaction());
 	scene.relay.answers(METHOD, bare);
-	const views = createViews({ ...scene.dependencies, chainId: () => null });
+	const views = new Views({ ...scene.dependencies, chainId: () => null });
 	assert.deepEqual(await views.byHash(String(bare.hash), scene.state()), {
 		...bare,
 		...HIDDEN,
