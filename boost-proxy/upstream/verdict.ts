@@ -73,7 +73,7 @@ export function judgeReading(
 	const ids = expected.ids.filter((id) => id !== undefined);
 	if (status < 300) {
 		if (ids.length === 0) return { kind: "answered", status, body };
-		if (body.length > PARSED_BYTES && looksLikeAnswer(body, expected.batch ? null : ids)) {
+		if (body.length > PARSED_BYTES && looksLikeAnswer(body, expected.batch ? undefined : ids[0])) {
 			return { kind: "answered", status, body };
 		}
 	}
@@ -157,14 +157,6 @@ export type Answer =
 	| { readonly kind: "result"; readonly id: RpcId | undefined; readonly result: unknown }
 	| { readonly kind: "error"; readonly id: RpcId | undefined; readonly error: WireVerdict };
 
-/** Bytes of each end that are looked at. */
-const END_BYTES = 512;
-const VALUE = String.raw`("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|null)`;
-const FIRST = /^\s*\{/;
-const MEMBER = new RegExp(String.raw`\s*"(jsonrpc|id)"\s*:\s*${VALUE}\s*,`, "y");
-const RESULT = /\s*"result"\s*:/y;
-const TAIL_ID = new RegExp(String.raw`,\s*"id"\s*:\s*${VALUE}\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`);
-
 /** The JSON of a body; undefined where it is none. Never throws. */
 export function parsed(body: Buffer): unknown {
 	try {
@@ -200,48 +192,21 @@ export function answersAll(value: unknown, ids: readonly RpcId[]): boolean {
 	return ids.every((id) => answered.has(id));
 }
 
+/** Bytes of each end that are looked at. */
+const END_BYTES = 512;
+
 /**
- * Whether the ends of a long body are those of an answer with a result: `{`, then `jsonrpc` and `id` in any order, then
- * `result`, and `}` at the end; or `{`, `jsonrpc`, `result`, with the `id` as one of the last two members. The id must be
- * the one of `ids`. For a batch (`ids` null): `[{` and `}]`, no more. What stands between is not looked at. False means
- * only that it takes a parser to know.
+ * Whether a long body is an answer with a result to `id`, in one of the two spellings that servers use; for a batch
+ * (undefined) whether it is an array of objects. What stands between the ends is not looked at. False means only that it
+ * takes a parser to know.
  */
-export function looksLikeAnswer(body: Buffer, ids: readonly RpcId[] | null): boolean {
+export function looksLikeAnswer(body: Buffer, id: RpcId | undefined): boolean {
 	const head = body.toString("utf8", 0, END_BYTES);
-	const tail = body.toString("utf8", Math.max(0, body.length - END_BYTES));
-	if (ids === null) return /^\s*\[\s*\{/.test(head) && /\}\s*\]\s*$/.test(tail);
-	if (!/\}\s*$/.test(tail)) return false;
-	const found = idOf(head, tail);
-	return found !== undefined && found === ids[0];
-}
-
-function idOf(head: string, tail: string): RpcId | undefined {
-	const first = FIRST.exec(head);
-	if (first === null) return undefined;
-	let at = first[0].length;
-	let id: RpcId | undefined;
-	for (let member = memberAt(head, at); member !== null; member = memberAt(head, at)) {
-		if (member[1] === "id") id = idFrom(member[2]);
-		at += member[0].length;
-	}
-	RESULT.lastIndex = at;
-	if (!RESULT.test(head)) return undefined;
-	return id === undefined ? idFrom(TAIL_ID.exec(tail)?.[1]) : id;
-}
-
-function memberAt(text: string, at: number): RegExpExecArray | null {
-	MEMBER.lastIndex = at;
-	return MEMBER.exec(text);
-}
-
-function idFrom(text: string | undefined): RpcId | undefined {
-	if (text === undefined) return undefined;
-	try {
-		const value: unknown = JSON.parse(text);
-		return isId(value) ? value : undefined;
-	} catch {
-		return undefined;
-	}
+	const tail = body.toString("utf8", Math.max(0, body.length - END_BYTES)).trimEnd();
+	if (id === undefined) return head.startsWith("[{") && tail.endsWith("}]");
+	const own = JSON.stringify(id);
+	if (head.startsWith(`{"jsonrpc":"2.0","id":${own},"result":`)) return tail.endsWith("}");
+	return head.startsWith('{"jsonrpc":"2.0","result":') && tail.endsWith(`,"id":${own}}`);
 }
 
 function isId(value: unknown): value is RpcId {

