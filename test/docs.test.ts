@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { RPC_PATHS } from "../relay/ingress/submissionOptions.ts";
+import { RPC_PATHS } from "../relay/ingress/methods/transactions.ts";
 import { readmeTables, withTables } from "./support/readmeTables.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
