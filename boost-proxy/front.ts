@@ -2,8 +2,8 @@
 // relay. No rule of boost's is here.
 
 import { type Clock, pause } from "../shared/clock.ts";
-import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
+import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { addressReader } from "../shared/http/callContext.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "../shared/http/httpAnswer.ts";

@@ -18,11 +18,11 @@ import {
 	type SettingTable,
 	url,
 } from "../shared/config.ts";
-import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
+import { addressOfKey } from "../shared/ethereum/signatures.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
-import { CANCEL_POLICIES } from "./domain/cancelPolicy.ts";
-import { SUBSCRIPTION_NAMES } from "./domain/topics.ts";
+import { SUBSCRIPTION_NAMES } from "./domain/endpoints.ts";
+import { CANCEL_POLICIES } from "./domain/transaction.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 /** So that bots written for that relay work unchanged. */

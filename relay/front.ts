@@ -1,7 +1,7 @@
 // Wires the ingress to the relay's parts and to the reads that are proxied to the node. It holds no rule.
 
 import type { Clock } from "../shared/clock.ts";
-import { verifyBody } from "../shared/ethereum/flashbotsSignature.ts";
+import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
 import type { Standby } from "../shared/http/standby.ts";
@@ -9,15 +9,14 @@ import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { DeliveryHealth } from "./broadcast/health.ts";
-import type { Cancellations } from "./cancellations.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
+import type { ChainTip } from "./domain/chain.ts";
 import { isMined } from "./domain/record.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
-import type { ChainTip } from "./inclusion/chainTip.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
@@ -25,7 +24,7 @@ import { callerOf } from "./ingress/methodDependencies.ts";
 import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { MarketParts } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { Cancellations, Pipeline } from "./pipeline.ts";
 import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";

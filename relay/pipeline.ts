@@ -1,36 +1,36 @@
-// PER REQUEST: a raw transaction is decoded, admitted, put into the pool and written; then it is answered, and behind the
-// answer the chain runner simulates, shares and broadcasts it.
+// PER REQUEST. A submission is decoded, admitted and added; behind its answer the chain runner simulates, shares and broadcasts
+// it. A cancel, by hash or by a self-transfer for what was sent with soft cancellations, ends what is pending.
 
 import type { Clock } from "../shared/clock.ts";
 import {
 	type DecodedTransaction,
 	type DecodeReason,
 	decodeTransaction,
+	isSelfTransfer,
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
+import { WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import type { AccountState } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
-import type { Accounts, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
-import { isEndedByUser, isLive, isMined } from "./domain/record.ts";
+import type { Accounts, Canceller, NonceHolders, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
+import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
+	type CancelPolicy,
+	type CancelRequest,
 	known,
+	mayCancelTransaction,
 	type PrivateTransaction,
 	privateTransaction,
 	type Submission,
 	type SubmitOutcome,
 } from "./domain/transaction.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
 import type { Ledger } from "./transactions/ledger.ts";
-import type { Pool } from "./transactions/pool.ts";
+import type { Pool, PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
-
-/** Knows which transactions take back another one, and does what they want. */
-export interface SoftCancels {
-	/** What became of `tx` where it is one, else null. Throws where the store fails. */
-	soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null>;
-}
 
 export type PipelineStep = "decode" | "admission";
 
@@ -44,7 +44,8 @@ export interface PipelineDependencies {
 	/** The node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly runner: Pick<ChainRunner, "run">;
-	readonly cancellations: SoftCancels;
+	/** Some submissions are cancels. */
+	readonly cancellations: Pick<Cancellations, "soft">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
@@ -153,4 +154,107 @@ export class Pipeline implements Submitter {
 function undecodable(reason: DecodeReason, message: string): Rejection {
 	if (reason === "oversized") return rejection("OVERSIZED", message);
 	return rejection("UNDECODABLE", message, { detail: reason });
+}
+
+export interface CancellationsOptions {
+	readonly policy: CancelPolicy;
+	readonly rules: ChainRules;
+}
+
+export interface CancellationsDependencies {
+	readonly transactions: Transactions;
+	readonly pool: Pick<Pool, "get" | "at">;
+	readonly ledger: Pick<Ledger, "get">;
+	readonly store: Pick<TransactionStore & NonceHolders, "settled" | "softHolder">;
+	readonly accounts: Accounts;
+	readonly tip: Tip;
+	readonly clock: Clock;
+}
+
+/** Takes transactions back. */
+export class Cancellations implements Canceller {
+	readonly #options: CancellationsOptions;
+	readonly #deps: CancellationsDependencies;
+
+	constructor(options: CancellationsOptions, dependencies: CancellationsDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	async cancel(request: CancelRequest): Promise<boolean> {
+		const { transactions, pool, ledger, store } = this.#deps;
+		const { hash } = request;
+		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
+		const settled = await store.settled(hash).catch(() => null);
+		const transaction = ledger.get(hash)?.transaction ?? pool.get(hash)?.transaction;
+		const owner = transaction?.tx ?? settled;
+		if (owner === null) return false;
+		// Who submitted it counts for as long as what has ended is watched.
+		const isWatched = this.#head() < (settled?.block ?? 0) + WATCH_BLOCKS;
+		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
+		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
+		if (transaction === undefined) return settled?.stage === "CANCELLED";
+		await transactions.inTurn(transaction.tx, async () => {
+			const entry = pool.get(hash);
+			if (entry !== undefined) await transactions.cancel(entry);
+		});
+		return ledger.get(hash)?.record.stage === "CANCELLED";
+	}
+
+	/**
+	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called in
+	 * turn. Throws where the store fails: then nothing is taken back.
+	 */
+	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
+		const { transactions, pool, ledger } = this.#deps;
+		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
+		const freed = await this.#freed(tx, submission);
+		const holder = pool.at(tx.from, tx.nonce);
+		if (holder !== undefined) {
+			if (holder.transaction.tx.hash === tx.hash) return known(tx.hash);
+			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
+		}
+		if (freed === null) return null;
+		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
+		return transactions.refusalOfMore(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
+	}
+
+	/** Whether it could be in a block as far as it alone goes. */
+	#isSound(tx: DecodedTransaction): boolean {
+		const next = this.#deps.tip.next();
+		return next !== null && firstRefusal(STATIC_RULES, tx, this.#options.rules, next) === null;
+	}
+
+	/**
+	 * Whether the last transaction with the nonce of `tx` that was submitted with soft cancellations has ended so that the
+	 * nonce is free: cancelled, or expired, when its bytes could bring it back. With the one that expired; null: it has not.
+	 */
+	async #freed(
+		tx: DecodedTransaction,
+		{ origin }: Submission,
+	): Promise<{ readonly expired: TransactionRecord | null } | null> {
+		const { transactions, store, ledger, accounts } = this.#deps;
+		const hash = await store.softHolder(tx.from, tx.nonce);
+		if (hash === null || hash === tx.hash) return null;
+		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
+		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
+		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
+		if (account === null || account.nonce > tx.nonce) return null;
+		return { expired: await transactions.expiredBefore(tx) };
+	}
+
+	/** Ends who has the nonce, or had it and expired, if there is such a one, and takes down that `tx` did it. */
+	async #endSoftly(
+		tx: DecodedTransaction,
+		submission: Submission,
+		earlier: PoolEntry | TransactionRecord | null,
+	): Promise<SubmitOutcome> {
+		const { transactions, clock } = this.#deps;
+		await transactions.cancelBy(privateTransaction(tx, submission, clock.now()), earlier);
+		return { outcome: "cancels", hash: tx.hash };
+	}
+
+	#head(): number {
+		return this.#deps.tip.head()?.number ?? 0;
+	}
 }

@@ -31,10 +31,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/market\//, PER_BUNDLE],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[
-		/^relay\/(pipeline|cancellations|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
-		PER_REQUEST_AND_BLOCK,
-	],
+	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
 	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],

@@ -3,9 +3,9 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { callContext, identify, type VerifySignature } from "../../shared/http/callContext.ts";
-import type { PostHandler, PostRequest } from "../../shared/http/handlers.ts";
 import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/httpAnswer.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
+import type { PostHandler, PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";
 import {
 	createDispatcher,

@@ -5,8 +5,8 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../shared/clock.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { BundleBlockStatus, BundleDelivery, BundleRecord } from "../domain/bundleStatus.ts";
+import { bundleTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
-import { bundleTopic } from "../domain/topics.ts";
 
 /** How a bundle's place under its uuid was lost. */
 export type Overtaken = "REPLACED" | "CANCELLED";

@@ -4,8 +4,8 @@
 import type { Clock } from "../../shared/clock.ts";
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type { EventSink, Publisher } from "../domain/ports.ts";
-import { PENDING_TRANSACTIONS } from "../domain/topics.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 
 export interface FeedDependencies {

@@ -1,7 +1,7 @@
 // One plain bundle as the relay keeps it: what makes it what it is, its hash, and what blocks mean for it. Pure.
 
 import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleRecord } from "../domain/bundleStatus.ts";

@@ -17,7 +17,6 @@ import { BUILDER_CONNECTIONS, BuilderClient } from "./builderClient.ts";
 import { cancelBundleCalls, cancelPrivateCalls, DIALECTS, privateCall, refundTerms } from "./dialects.ts";
 import { createIdentity, type Identity } from "./identity.ts";
 import { Lane, type LaneItem } from "./lane.ts";
-import { targetBundle, targetName } from "./targetBundle.ts";
 
 export interface FanoutOptions {
 	readonly builders: readonly BuilderRow[];
@@ -256,4 +255,22 @@ function laneKey(name: string): string {
 
 function leftKey(row: BuilderRow, name: string): string {
 	return `${row.name} ${name}`;
+}
+
+/** The name of a target's own bundle; no bundle of {@link OutgoingBundle.name} goes out under one like it. */
+export function targetName(hash: string): string {
+	return `target ${hash}`;
+}
+
+/** The transaction alone, without refund: what it brings is the builder's. */
+export function targetBundle({ transaction, block }: Dispatch): OutgoingBundle {
+	const { tx, path, origin } = transaction;
+	return {
+		name: targetName(tx.hash),
+		transactions: [{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false }],
+		client: clientOf(origin),
+		isPlain: false,
+		block,
+		refund: null,
+	};
 }

@@ -1,8 +1,7 @@
 // The relay's key: signs bodies for builders and derives bundle identifiers. The key never leaves this file.
 
 import { createHash } from "node:crypto";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { createBodySigner, keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { BuilderCall } from "./dialects.ts";
 
 /** A request's body, and what stands in X-Flashbots-Signature. */

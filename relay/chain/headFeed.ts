@@ -6,8 +6,8 @@ import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Block, Header } from "../domain/chain.ts";
+import { NEW_HEADS } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
-import { NEW_HEADS } from "../domain/topics.ts";
 import type { NodeReader } from "./nodeReader.ts";
 
 export interface HeadFeedDependencies {

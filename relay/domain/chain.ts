@@ -1,5 +1,8 @@
 // The chain as the relay sees it: headers, account states, how heads change, and the time by it. Pure.
 
+import { type Clock, pause } from "../../shared/clock.ts";
+import type { Tip } from "./ports.ts";
+
 /** A block's header, as far as the relay needs it. */
 export interface Header {
 	readonly number: number;
@@ -77,4 +80,30 @@ export interface NextBlock {
 	readonly gasLimit: bigint;
 	/** The head's hash; absent: not known. */
 	readonly parentHash?: string;
+}
+
+/** The head whose inclusions are known, and the block after it. */
+export class ChainTip implements Tip {
+	#head: Block | null = null;
+	#next: NextBlock | null = null;
+	readonly #onFirst = new AbortController();
+
+	head(): Block | null {
+		return this.#head;
+	}
+
+	next(): NextBlock | null {
+		return this.#next;
+	}
+
+	set(head: Block, next: NextBlock | null): void {
+		this.#head = head;
+		this.#next = next;
+		this.#onFirst.abort();
+	}
+
+	/** Resolves once there is a head, or after `ms` milliseconds. */
+	first({ clock, ms }: { readonly clock: Clock; readonly ms: number }): Promise<void> {
+		return pause(clock, ms, this.#onFirst.signal);
+	}
 }

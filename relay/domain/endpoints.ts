@@ -1,4 +1,4 @@
-// The five submission endpoints as data. All behaviour that differs between them is read from this table.
+// What clients name: the paths of submissions, each with its policy, and the topics that websockets subscribe to. Pure.
 
 /** How a transaction that was submitted on one path is treated. */
 export interface EndpointPolicy {
@@ -61,3 +61,30 @@ export function policyOf(path: SubmissionPath): EndpointPolicy {
 export function isSubmissionPath(name: string): name is SubmissionPath {
 	return Object.hasOwn(ENDPOINTS, name);
 }
+
+/** Unsigned transactions as they are shared with searchers. */
+export const PENDING_TRANSACTIONS = "pendingTransactions";
+
+/** Headers of new blocks. */
+export const NEW_HEADS = "newHeads";
+
+/** What becomes of one transaction. */
+export function transactionTopic(hash: string): string {
+	return `transaction ${hash}`;
+}
+
+/** What becomes of one bundle of one owner. */
+export function bundleTopic(owner: string, hash: string): string {
+	return `bundle ${owner} ${hash}`;
+}
+
+/** Unsigned pending transactions as they are shared (interface section 6); aliases mean this one. */
+export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
+
+/** Every name that has a meaning of its own. */
+export const SUBSCRIPTION_NAMES = [
+	PARTIAL_PENDING_TRANSACTIONS,
+	"newHeads",
+	"service_transactionStatus",
+	"service_bundleStatus",
+] as const;

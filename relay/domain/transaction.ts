@@ -1,5 +1,5 @@
 // A private transaction as the relay holds it (the decoded bytes and what its sender asked for with them), the submission or
-// cancel that clients send, and what can become of those. Pure.
+// cancel that clients send, who may cancel, and what can become of them. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { SubmissionPath } from "./endpoints.ts";
@@ -80,4 +80,23 @@ export interface CancelRequest {
 	readonly address: string | null;
 	/** Address whose key signed the request, lower case, or null. */
 	readonly signer: string | null;
+}
+
+/** `origin`: who submitted it, by the network address, or its sender, by signature; `open`: anyone. */
+export const CANCEL_POLICIES = ["origin", "open"] as const;
+export type CancelPolicy = (typeof CANCEL_POLICIES)[number];
+
+/** Whose a transaction is; `origin` is the network address that submitted it, null where that is forgotten. */
+export interface TransactionOwner {
+	readonly from: string;
+	readonly origin: string | null;
+}
+
+/** Whether the client may take back the transaction of `owner`. */
+export function mayCancelTransaction(
+	policy: CancelPolicy,
+	{ address, signer }: Pick<CancelRequest, "address" | "signer">,
+	{ from, origin }: TransactionOwner,
+): boolean {
+	return policy === "open" || signer === from || (address !== null && address === origin);
 }

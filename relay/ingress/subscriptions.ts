@@ -5,8 +5,8 @@ import { randomBytes } from "node:crypto";
 import type { CallContext, Connection, Exchange } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { PENDING_TRANSACTIONS, transactionTopic } from "../domain/endpoints.ts";
 import type { Publisher } from "../domain/ports.ts";
-import { PENDING_TRANSACTIONS, transactionTopic } from "../domain/topics.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 
 /** Subscriptions of one connection at most. */

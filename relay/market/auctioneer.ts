@@ -2,9 +2,16 @@
 // brought in line. Nothing else sends, cancels or ranks a bid.
 
 import type { Clock } from "../../shared/clock.ts";
-import { type Bid, type Bids, isFor } from "../auction/bids.ts";
+import {
+	type Bid,
+	type Bids,
+	backrunBundle,
+	backrunName,
+	isFor,
+	type Place,
+	winners,
+} from "../auction/bids.ts";
 import { type BundleTable, type Overtaken, statusIn } from "../auction/bundleTable.ts";
-import { backrunBundle, backrunName, type Place, winners } from "../auction/winners.ts";
 import type { Records } from "../chainActions.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";

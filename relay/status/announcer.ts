@@ -2,11 +2,11 @@
 // transaction's event stream. It keeps nothing of a transaction.
 
 import { type Logger, safeError } from "../../shared/log.ts";
+import { transactionTopic } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { EventListener, Following, Publisher } from "../domain/ports.ts";
 import type { Stage, TransactionRecord } from "../domain/record.ts";
 import type { SimulationError } from "../domain/simulation.ts";
-import { transactionTopic } from "../domain/topics.ts";
 import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publicEvents.ts";
 
 export interface AnnouncerDependencies {

@@ -1,7 +1,7 @@
 // Binds a store to its chain, and keeps the key that the relay signs with where none was set. A store of another chain
 // is refused.
 
-import { createKey } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createKey } from "../../shared/ethereum/signatures.ts";
 import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 

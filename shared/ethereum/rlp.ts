@@ -1,7 +1,7 @@
 // Canonical RLP, read and written, and the fields of transactions in it. It refuses every form but the one that an encoder
 // writes: one transaction must not have two encodings. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
 
-import { keccak256 } from "./recover.ts";
+import { keccak256 } from "./signatures.ts";
 
 /** Reading is over the largest value that `readUIntBE` can read; nothing of that length is ever held. */
 const MAX_LENGTH_BYTES = 6;

@@ -4,7 +4,6 @@
 
 import { createHash } from "node:crypto";
 import { asBuffer, bytesToHex } from "./hex.ts";
-import { isCanonicalSignature, keccak256, recoverAddress } from "./recover.ts";
 import {
 	type Authorization,
 	type ReadPayload,
@@ -15,6 +14,7 @@ import {
 	type TransactionFields,
 	uintToBytes,
 } from "./rlp.ts";
+import { isCanonicalSignature, keccak256, recoverAddress } from "./signatures.ts";
 
 /** What came with a blob transaction: version 0 is one proof a blob (EIP-4844), 1 is 128 cell proofs (EIP-7594). */
 interface SidecarSummary {

@@ -11,7 +11,6 @@ import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
 import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
 import { type Connections, type Exchange, OpenRequests } from "./connections.ts";
-import { type PassThrough, type PostHandler, writePassedHead } from "./handlers.ts";
 import {
 	BEHIND,
 	BUSY,
@@ -27,7 +26,15 @@ import {
 } from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import { declaredBytes, endUnread, hasBody, judgePost, readWhole } from "./requestBody.ts";
-import { createRouter, type Route, type RouteMatch, type Routing } from "./routes.ts";
+import {
+	createRouter,
+	type PassThrough,
+	type PostHandler,
+	type Route,
+	type RouteMatch,
+	type Routing,
+	writePassedHead,
+} from "./routes.ts";
 import { UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions {

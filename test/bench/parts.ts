@@ -2,7 +2,7 @@
 // it as a process of its own.
 
 import { Pool } from "undici";
-import { createBodySigner, createKey } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner, createKey } from "../../shared/ethereum/signatures.ts";
 import { decode, micros, put, raws } from "./partTimes.ts";
 
 /** A transaction of 200 bytes, and what is known of it at first. */

@@ -1,6 +1,6 @@
 // Submits single transactions through boost, for tests that count.
 
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
 import { type Answered, askBoost } from "./traffic.ts";
 

@@ -3,7 +3,7 @@
 
 import { type Dispatcher, Pool, request } from "undici";
 import { pause, systemClock } from "../../shared/clock.ts";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TestAccount } from "../support/txFactory.ts";
 
 /** Transactions that must be refused, whoever is asked. */

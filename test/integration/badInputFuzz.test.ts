@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction } from "../support/txFactory.ts";
 import { WsClient } from "../support/wsClient.ts";
 import { type SeededRandom, seededRandom } from "../unit/shared/ethereum/seededRandom.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 import { failure, success, testCallRows, type WireError } from "./badInput/rows.ts";
 import { refused, ruleRows, taken } from "./badInput/rules.ts";

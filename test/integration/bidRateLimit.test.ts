@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { type BiddingScene, backrunBy, REVERTER, signedBy, startBidding } from "../support/biddingScene.ts";
 
 const KEY = `0x${"d4".repeat(32)}`;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { type BoostClient, type BoostScene, startBoostScene } from "../support/boostScene.ts";
 import { httpText } from "../support/rawUpstream.ts";
 import {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EMITTER, REVERTER } from "../support/biddingScene.ts";
 import { NEVER_SEEN } from "../support/cancelScene.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { createLogger } from "../../shared/log.ts";
 import { type AuctionScene, startAuction } from "../support/bidder.ts";
 import { EventStreamReader } from "../support/eventStream.ts";

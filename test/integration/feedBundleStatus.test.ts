@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { type BiddingScene, backrunBy, startBidding } from "../support/biddingScene.ts";
 import { FeedClient, type Told } from "../support/feedClient.ts";
 import { until } from "../support/until.ts";

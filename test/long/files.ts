@@ -55,6 +55,8 @@ export async function longFiles(say: (line: string) => void): Promise<boolean> {
 		await feed.next();
 		const target = signed(system, sender, 0, null, EMITS_LOG);
 		const submit = { method: "eth_sendRawTransaction", params: [target.serialized] };
+		// What follows fits between two heads.
+		await relay.nextHead();
 		tell("a submission to the relay", await relay.run(submit));
 		const backrun = signed(system, searcher, 0, system.builder.coinbase);
 		const bid = { method: "eth_sendBundle", params: [{ txs: [target.hash, backrun.serialized] }] };
@@ -91,6 +93,8 @@ interface Measured {
 	readonly url: string;
 	/** Ends it; V8 would wait for the inspector's leaving. */
 	end(signal?: NodeJS.Signals): Promise<void>;
+	/** Of a relay: resolves when the next head is being worked off. */
+	nextHead(): Promise<void>;
 	/** Makes a call on `/fast`, and answers the files of which a function ran meanwhile. Throws where it is refused. */
 	run(call: Call): Promise<readonly string[]>;
 }
@@ -115,23 +119,32 @@ async function start(name: ServerName, settings: Readonly<Record<string, string>
 	};
 	await profiler("enable");
 	await profiler("startPreciseCoverage", { callCount: true, detailed: false });
+	/** The files of which a function ran since this was last asked. */
+	const ran = async (): Promise<readonly string[]> => {
+		const { result } = (await profiler("takePreciseCoverage")) as { result: readonly ScriptRuns[] };
+		return result.flatMap(ranIn);
+	};
+	const nextHead = async (): Promise<void> => {
+		await until("the next head", async () => (await ran()).includes("relay/blockLoop.ts"));
+	};
 	const run = async (call: Call): Promise<readonly string[]> => {
-		await profiler("takePreciseCoverage");
+		// So that what runs is the call's alone.
+		await until("nothing else runs", async () => !(await ran()).some((file) => /^relay\//.test(file)));
 		const answer = await fetch(`${url}/fast`, {
 			method: "POST",
 			headers: { "content-type": "application/json" },
 			body: JSON.stringify({ jsonrpc: "2.0", id: 1, ...call }),
 		});
 		const { error } = (await answer.json()) as { error?: unknown };
-		const { result } = (await profiler("takePreciseCoverage")) as { result: readonly ScriptRuns[] };
+		const files = await ran();
 		if (error !== undefined) throw new Error(`${call.method}: ${JSON.stringify(error)}`);
-		return result.flatMap(ranIn).sort();
+		return [...files].sort();
 	};
 	const end = (signal: NodeJS.Signals = "SIGTERM"): Promise<void> => {
 		wire.terminate();
 		return ended(child, signal);
 	};
-	return { url, end, run };
+	return { url, end, nextHead, run };
 }
 
 interface InspectorPage {

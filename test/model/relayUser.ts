@@ -2,7 +2,7 @@
 // Nothing is retried.
 
 import { Pool } from "undici";
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { AUTHORIZED } from "../support/metricsPage.ts";
 import type { WireAnswer, WireEvent, WireStatus } from "../support/relayClient.ts";
 

@@ -1,7 +1,7 @@
 // A running relay that takes bids, and what bids are made of: contracts that pay the coinbase or do not, accounts with
 // funds, targets and backruns. Who bids what, and what must come of it, is the test's business.
 
-import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
 import type { WireAnswer } from "./relayClient.ts";
 import { EMITS, REVERTS, revertingWith } from "./simulationContracts.ts";

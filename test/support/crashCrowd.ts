@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Pool } from "undici";
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { PlainBuilder } from "./plainBuilder.ts";
 import { headOf, type ProcessSystem } from "./processSystem.ts";
 import type { RelayClient, WireAnswer, WireStatus } from "./relayClient.ts";

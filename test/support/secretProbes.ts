@@ -1,7 +1,7 @@
 // Every way for a searcher to ask about a transaction that he can't know of, as JSON-RPC calls, the same ones for
 // every hash. The tests say what the answers must be.
 
-import { keccak256 } from "../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { backrunBy, MISER, PAYER, REASONER, signedBy } from "./biddingScene.ts";
 
 /** One call, without its id. */

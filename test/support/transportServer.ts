@@ -3,10 +3,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
-import { rpcOverHttp } from "../../shared/http/handlers.ts";
 import { opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
-import type { Route } from "../../shared/http/routes.ts";
+import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes, type UnreadBytesOptions } from "../../shared/http/unreadBytes.ts";

@@ -4,8 +4,8 @@
 import { createHash } from "node:crypto";
 import secp256k1 from "secp256k1";
 import type { PrivateTransaction } from "../../relay/domain/transaction.ts";
-import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/recover.ts";
 import { type RlpItem, rlpEncode, type TransactionType, uintToBytes } from "../../shared/ethereum/rlp.ts";
+import { addressOfPublicKey, keccak256 } from "../../shared/ethereum/signatures.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 
 /** Who signs. */

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { bytesToHex } from "../../../shared/ethereum/hex.ts";
-import { keccak256 } from "../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { PARAMS_SIZE, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";

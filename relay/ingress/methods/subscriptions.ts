@@ -11,7 +11,7 @@ import {
 	PARTIAL_PENDING_TRANSACTIONS,
 	PENDING_TRANSACTIONS,
 	SUBSCRIPTION_NAMES,
-} from "../../domain/topics.ts";
+} from "../../domain/endpoints.ts";
 import { bundleOwner } from "../bundleRequests.ts";
 import { bundleBlockView } from "../bundleViews.ts";
 import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";

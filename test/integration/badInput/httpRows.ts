@@ -2,7 +2,7 @@
 // right.
 
 import { gzipSync } from "node:zlib";
-import { createBodySigner } from "../../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { failure, type HttpRow, success } from "./rows.ts";
 import type { WireRequest } from "./wire.ts";
 

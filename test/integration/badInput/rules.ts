@@ -1,7 +1,7 @@
 // Turns rules of admission (a transaction, and why it is refused or that it is accepted) into rows of bad input with
 // their exact answers. Each row has an account of its own.
 
-import { keccak256 } from "../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import {
 	rawTransaction,
 	signedTransaction,

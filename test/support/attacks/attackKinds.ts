@@ -1,7 +1,7 @@
 // What an attacker does, by name: keys that cost nothing, transactions without a wei, requests that are small to send and
 // large to answer. It runs in the attacker's own process; its numbers come from the test.
 
-import { createBodySigner, createKey } from "../../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner, createKey } from "../../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TxOptions, testAccount } from "../txFactory.ts";
 import { type FloodRequest, flood, type Tally } from "./flood.ts";
 import { holdIdle, holdUnread } from "./heldSockets.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createKey } from "../../../shared/ethereum/flashbotsSignature.ts";
+import { createKey } from "../../../shared/ethereum/signatures.ts";
 import { type Contract, compileFolder } from "../../devnet/compileContracts.ts";
 import { type DevBuilder, startDevBuilder } from "../../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";

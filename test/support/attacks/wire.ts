@@ -2,7 +2,7 @@
 // this machine, so 127.0.0.1 and 127.0.0.2 are two clients.
 
 import { request } from "node:http";
-import { createBodySigner } from "../../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 
 /** Where the honest user is. */
 export const HONEST = "127.0.0.1";

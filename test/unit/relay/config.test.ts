@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
-import { addressOfKey } from "../../../shared/ethereum/flashbotsSignature.ts";
+import { addressOfKey } from "../../../shared/ethereum/signatures.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-config-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,15 +3,13 @@
 
 import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
-import { Cancellations } from "../../../relay/cancellations.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
-import type { Block, Inclusion, NextBlock } from "../../../relay/domain/chain.ts";
+import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
 import type { TxEventType } from "../../../relay/domain/events.ts";
 import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
-import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
-import { Pipeline } from "../../../relay/pipeline.ts";
+import { Cancellations, Pipeline } from "../../../relay/pipeline.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
 import { Ledger, type LedgerEntry } from "../../../relay/transactions/ledger.ts";
 import { Pool, type PoolEntry } from "../../../relay/transactions/pool.ts";

@@ -6,7 +6,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { createHeadFeed } from "../../../../relay/chain/headFeed.ts";
 import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
-import { NEW_HEADS } from "../../../../relay/domain/topics.ts";
+import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";

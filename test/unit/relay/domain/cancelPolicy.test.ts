@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	CANCEL_POLICIES,
+	type CancelRequest,
 	mayCancelTransaction,
 	type TransactionOwner,
-} from "../../../../relay/domain/cancelPolicy.ts";
-import type { CancelRequest } from "../../../../relay/domain/transaction.ts";
+} from "../../../../relay/domain/transaction.ts";
 
 const SENDER = "0x00000000000000000000000000000000000000aa";
 const OTHER = "0x00000000000000000000000000000000000000bb";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { bundleRoute, bundleView } from "../../../../relay/ingress/bundleViews.ts";
-import { createBodySigner, verifyBody } from "../../../../shared/ethereum/flashbotsSignature.ts";
+import { createBodySigner, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
 import { ADDRESS } from "./bundleScene.ts";
 

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { transactionTopic } from "../../../../relay/domain/endpoints.ts";
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
-import { transactionTopic } from "../../../../relay/domain/topics.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { type SubscriptionServer, startSubscriptionServer } from "../../../support/subscriptionServer.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";

@@ -5,11 +5,10 @@ import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bi
 import { BundleTable, statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
-import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
+import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, isLive, isMined, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { ChainTip } from "../../../../relay/inclusion/chainTip.ts";
 import { Auctioneer } from "../../../../relay/market/auctioneer.ts";
 import { BidderConduct } from "../../../../relay/market/bidderConduct.ts";
 import { Bidding } from "../../../../relay/market/bidding.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keccak256 } from "../../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import {
 	privateTransaction,
 	rawTransaction,

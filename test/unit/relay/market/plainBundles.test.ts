@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import {
 	rawTransaction,
 	signedTransaction,

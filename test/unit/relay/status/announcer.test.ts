@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { transactionTopic } from "../../../../relay/domain/endpoints.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import type { Publisher } from "../../../../relay/domain/ports.ts";
 import { newRecord } from "../../../../relay/domain/record.ts";
-import { transactionTopic } from "../../../../relay/domain/topics.ts";
 import { createAnnouncer } from "../../../../relay/status/announcer.ts";
 import { statusReport } from "../../../../relay/status/report.ts";
 import { Ledger } from "../../../../relay/transactions/ledger.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { computeAddress } from "ethers";
 import { bindToChain, keptSigningKey } from "../../../../relay/store/identity.ts";
-import { addressOfKey } from "../../../../shared/ethereum/flashbotsSignature.ts";
+import { addressOfKey } from "../../../../shared/ethereum/signatures.ts";
 import { openLmdb } from "../../../../shared/kv/lmdb.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 

@@ -8,9 +8,9 @@ import {
 	addressOfKey,
 	createBodySigner,
 	createKey,
+	SECP256K1_N,
 	verifyBody,
-} from "../../../../shared/ethereum/flashbotsSignature.ts";
-import { SECP256K1_N } from "../../../../shared/ethereum/recover.ts";
+} from "../../../../shared/ethereum/signatures.ts";
 import { randomKey } from "./randomTransactions.ts";
 import { seededRandom } from "./seededRandom.ts";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256 as byEthers } from "ethers";
 import { bytesToHex } from "../../../../shared/ethereum/hex.ts";
-import { keccak256 } from "../../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import { seededRandom } from "./seededRandom.ts";
 
 test("hashes known values", () => {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { SigningKey, Wallet } from "ethers";
 import secp256k1 from "secp256k1";
 import { privateKeyToAccount } from "viem/accounts";
-import { isCanonicalSignature, recoverAddress, SECP256K1_N } from "../../../../shared/ethereum/recover.ts";
+import { isCanonicalSignature, recoverAddress, SECP256K1_N } from "../../../../shared/ethereum/signatures.ts";
 import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
 import { randomKey } from "./randomTransactions.ts";
 import { seededRandom } from "./seededRandom.ts";

@@ -9,7 +9,7 @@ import {
 	DIALECTS,
 	privateCall,
 } from "../../../../../relay/broadcast/dialects.ts";
-import { targetBundle } from "../../../../../relay/broadcast/targetBundle.ts";
+import { targetBundle } from "../../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../../relay/domain/builder.ts";
 import type { SubmissionPath } from "../../../../../relay/domain/endpoints.ts";
 import { privateTransaction, rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BUNDLE_REFUSALS } from "../../../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../../../shared/ethereum/recover.ts";
+import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
 import { ADDRESS, HASH, SIGNER, startBundleMethods } from "../bundleScene.ts";
 
 const TARGET = `0x${"Ab".repeat(32)}`;
