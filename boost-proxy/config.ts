@@ -1,4 +1,4 @@
-// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the README's table are
+// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the documents' tables are
 // made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
 
 import { lookup } from "node:dns/promises";

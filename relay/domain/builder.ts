@@ -37,7 +37,7 @@ export type BuilderRow = z.output<typeof row>;
 /** One builder as it is written down: what is left out has its default. */
 export type BuilderInput = z.input<typeof row>;
 
-/** What a row may hold, for the README. */
+/** What a row may hold, for the documents. */
 export const BUILDER_DOCS: readonly { name: string; fallback: string; help: string }[] = Object.entries(
 	z.toJSONSchema(row, { io: "input" }).properties ?? {},
 ).map(([name, field]) => {

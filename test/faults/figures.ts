@@ -81,7 +81,7 @@ export function worseOf(one: Figures, other: Figures): Figures {
 	};
 }
 
-/** The table of the README. */
+/** The table of docs/benchmarks.md. */
 export function figuresTable(rows: readonly Figures[]): string {
 	const head = [
 		"fault",
