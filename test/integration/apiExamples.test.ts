@@ -115,7 +115,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	real.newHeads = await notification(headsId);
 	real.transactionStatuses = await ask("service_transactionStatuses", [[tx.hash, UNKNOWN]]);
 	real.callManyCalls = await ask("eth_callMany", [
-		[{ transactions: [{ from: user.address, to: EMITTER, data: "0x" }] }],
+		[{ transactions: [EMITTER, REASONER].map((to) => ({ from: user.address, to, data: "0x" })) }],
 		{ blockNumber: "latest", transactionIndex: 0 },
 	]);
 	const late = user.sign({ nonce: 0, value: 1n });
@@ -180,7 +180,10 @@ test("boost: its status, its headers, and what it says while nobody else answers
 	for (const name of ["X-Boost-Upstream", "X-Boost-Breaker", "X-Boost-Attempts"]) {
 		assert.ok(headers[name.toLowerCase()] !== undefined, name);
 	}
-	real.boostStatus = (await boost.get("/status")).json;
+	real.boostStatus = await until("no probe under way", async () => {
+		const status = await boost.status();
+		return status.relay.nextProbeAt !== null && status.fallback?.nextProbeAt !== null && status;
+	});
 	await scene.wires.fallback.set({ kind: "refuse" });
 	await scene.fails();
 	real.statusHeld = (await boost.get(`/tx/${tx.hash}`)).json;
