@@ -29,7 +29,7 @@ export function docTables(): Readonly<Record<string, string>> {
 				"path",
 				"simulated first",
 				"again each block",
-				"shown to searchers",
+				"shared with searchers",
 				"may revert on chain",
 				"sent to",
 				"as",
