@@ -127,7 +127,9 @@ test("every block of JSON is JSON, as a whole or line by line", () => {
 
 /** The targets of a document's links, those to other sites and what stands in code aside. */
 function linksOf(text: string): string[] {
-	const links = withoutCode(text).replaceAll(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g);
+	const links = withoutCode(text)
+		.replaceAll(/`[^`\n]*`/g, "")
+		.matchAll(/\]\(([^)\s]+)\)/g);
 	return [...links].map(([, link = ""]) => link).filter((link) => !/^[a-z]+:/.test(link));
 }
 
@@ -135,7 +137,11 @@ function linksOf(text: string): string[] {
 function anchorsOf(text: string): Set<string> {
 	const anchors = new Set<string>();
 	for (const [, heading = ""] of withoutCode(text).matchAll(/^#+ (.+)$/gm)) {
-		const slug = heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(/\s/g, "-");
+		const slug = heading
+			.toLowerCase()
+			.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+			.trim()
+			.replaceAll(/\s/g, "-");
 		let anchor = slug;
 		for (let i = 1; anchors.has(anchor); i++) anchor = `${slug}-${i}`;
 		anchors.add(anchor);

@@ -167,7 +167,9 @@ test("pages, and who the client is", async () => {
 test("the metrics", async () => {
 	const operators = documents().get("docs/operators.md") ?? "";
 	for (const url of [scene.system.client.url, scene.boost.url]) {
-		const names = [...(await metricsOf(url)).matchAll(/^# HELP ((?:relay|boost)_\w+)/gm)].map(([, name]) => name);
+		const names = [...(await metricsOf(url)).matchAll(/^# HELP ((?:relay|boost)_\w+)/gm)].map(
+			([, name]) => name,
+		);
 		assert.ok(names.length > 5, url);
 		for (const name of names) assert.ok(operators.includes(`\`${name}\``), name);
 	}
