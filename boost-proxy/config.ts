@@ -42,7 +42,7 @@ export const BOOST_SETTINGS = {
 	),
 	BOOST_SECRET: {
 		...optional(
-			"shared with the relay, which then takes boost's word for who the client is",
+			"shared with the relay, which then believes boost about who the client is",
 			"any text of printable ASCII",
 			"a long random text",
 			headerText,

@@ -24,7 +24,7 @@ const row = z.strictObject({
 	cancel: z
 		.enum(["endpoint", "empty", "both", "none"])
 		.default("both")
-		.describe("how it is told to forget a bundle: `eth_cancelBundle`, an empty bundle, both, or not at all"),
+		.describe("how a bundle is cancelled there: `eth_cancelBundle`, an empty bundle, both, or not at all"),
 	privateMethod: z
 		.enum(["eth_sendPrivateRawTransaction", "eth_sendPrivateTransaction", "eth_sendRawTransaction"])
 		.default("eth_sendPrivateRawTransaction")
