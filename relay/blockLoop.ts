@@ -6,12 +6,11 @@ import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
 import { ChainChanges, type ChainChangesDependencies, WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
-import { type Block, type ChainUpdate, earlierTime, laterTime, type NextBlock } from "./domain/chain.ts";
+import { type Block, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
 import { mustPass } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
-import { isLive } from "./domain/lifecycle.ts";
-import type { TransactionStore } from "./domain/ports.ts";
-import type { LedgerEntry } from "./status/ledger.ts";
+import { isLive } from "./domain/record.ts";
+import type { LedgerEntry } from "./transactions/ledger.ts";
 
 /** How long one behind a nonce gap waits at most, in seconds of the chain: go-ethereum's lifetime of a queued transaction. */
 export const GAP_LIFE_S = 3 * 3600;
@@ -21,8 +20,6 @@ const RETRY_MS = 500;
 const FLUSH_MS = 50;
 /** How long a walk over all that is held goes on before other work has its turn, in ms. */
 const TURN_MS = 5;
-/** Records in one write. */
-const PART = 200;
 
 export interface BlockLoopOptions {
 	readonly txTtlBlocks: number;
@@ -30,7 +27,7 @@ export interface BlockLoopOptions {
 }
 
 export interface BlockLoopDependencies extends ChainChangesDependencies {
-	readonly store: TransactionStore & { purge(now: number): Promise<number> };
+	readonly store: { purge(now: number): Promise<number> };
 	readonly runner: Pick<ChainRunner, "run">;
 	/** Set once a head's inclusions are known. */
 	readonly tip: { head(): Block | null; set(head: Block, next: NextBlock | null): void };
@@ -63,7 +60,7 @@ export class BlockLoop {
 	restore(entries: Iterable<LedgerEntry>): void {
 		// Where two have one place, it is the later one's.
 		const latestFirst = [...entries].sort((a, b) => b.record.receivedAt - a.record.receivedAt);
-		for (const entry of latestFirst) this.#changes.restore(entry);
+		for (const entry of latestFirst) this.#deps.transactions.restore(entry);
 	}
 
 	/** Begins no further try. */
@@ -114,7 +111,7 @@ export class BlockLoop {
 		const changed = new Set<string>();
 		await inTurns(ledger.entries(), clock, (entry) => {
 			this.#changes.cancelAgain(entry, head, anew);
-			if (this.#changes.heal(entry) || this.#expire(entry, head)) changed.add(entry.record.from);
+			if (this.#expire(entry, head)) changed.add(entry.record.from);
 		});
 		// What stands behind it may wait from now on, or no longer: once all of its age have ended.
 		for (const sender of changed) runner.run(sender, "held", false);
@@ -150,7 +147,7 @@ export class BlockLoop {
 
 	/** Ends what has lived its blocks, or waited too long behind a gap; answers whether it did. */
 	#expire({ record }: LedgerEntry, head: number): boolean {
-		const { pool, ledger, clock, broadcaster } = this.#deps;
+		const { transactions, pool } = this.#deps;
 		const { txTtlBlocks, slotSeconds } = this.#options;
 		if (!isLive(record.stage)) return false;
 		const entry = pool.get(record.hash);
@@ -160,12 +157,7 @@ export class BlockLoop {
 				? (record.block ?? head) + Math.ceil(GAP_LIFE_S / slotSeconds)
 				: record.firstBlock + txTtlBlocks - 1;
 		if (head < last) return false;
-		pool.remove(entry);
-		ledger.emit(record.hash, { type: "expired", at: clock.now(), block: head });
-		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
-		if (policyOf(record.path).form === "private") {
-			broadcaster.cancel(entry.transaction, [...entry.sentTo], head + 1);
-		}
+		transactions.expired(entry, head);
 		return true;
 	}
 
@@ -174,24 +166,16 @@ export class BlockLoop {
 	 * what was not written is written with a later one.
 	 */
 	async #settle(head: Block): Promise<void> {
-		const { ledger, locks, store, clock, background, log } = this.#deps;
+		const { transactions, ledger, clock, background, log } = this.#deps;
+		const isOver = ({ stage, block }: LedgerEntry["record"]) =>
+			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
 		try {
-			await this.flush(false);
+			await transactions.flush(false);
 			const final: LedgerEntry[] = [];
 			await inTurns(ledger.entries(), clock, (entry) => {
-				if (this.#isFinal(entry, head.number)) final.push(entry);
+				if (isOver(entry.record)) final.push(entry);
 			});
-			for (let i = 0; i < final.length; i += PART) {
-				// Some may be on their way back by now.
-				const part = final.slice(i, i + PART).filter((entry) => this.#isFinal(entry, head.number));
-				const stages = part.map(({ record }) => record.stage);
-				const records = part.map(({ record }) => record);
-				await store.settle(records, laterTime(clock.now(), head));
-				// One that its user has ended meanwhile is settled with the next block.
-				records.forEach((record, i) => {
-					if (record.stage === stages[i] && !locks.isHeld(record)) ledger.close(record);
-				});
-			}
+			await transactions.settle(final, isOver);
 		} catch (thrown) {
 			log.error("records could not be written", { block: head.number, fault: safeError(thrown) });
 			return;
@@ -199,13 +183,6 @@ export class BlockLoop {
 		if (this.#isPurging) return;
 		this.#isPurging = true;
 		background.run("purge", () => this.#purge(head));
-	}
-
-	#isFinal({ record }: LedgerEntry, head: number): boolean {
-		const { locks, pool } = this.#deps;
-		if (isLive(record.stage) || record.block === null || record.block + WATCH_BLOCKS > head) return false;
-		// In the pool: it is being admitted anew, and its bytes are needed.
-		return pool.get(record.hash) === undefined && !locks.isHeld(record);
 	}
 
 	/** Beside the blocks, which need not wait for it. */
@@ -226,24 +203,8 @@ export class BlockLoop {
 		if (this.#flushing !== null || this.#stop.signal.aborted) return;
 		this.#flushing = clock.after(FLUSH_MS, () => {
 			this.#flushing = null;
-			background.run("records", () => this.flush(false));
+			background.run("records", () => this.#deps.transactions.flush(false));
 		});
-	}
-
-	/** Writes what changed; `all`: deliveries that nothing else came with too. */
-	async flush(all: boolean): Promise<void> {
-		const { ledger, locks, store, clock, tip } = this.#deps;
-		for (;;) {
-			// Behind what is being written of a sender and nonce nothing older may be.
-			const changed = ledger.takeChanged(all, PART, (record) => locks.isHeld(record));
-			if (changed.length === 0) return;
-			try {
-				await store.update(changed, laterTime(clock.now(), tip.head()));
-			} catch (thrown) {
-				ledger.putBack(changed);
-				throw thrown;
-			}
-		}
 	}
 }
 

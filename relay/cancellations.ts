@@ -5,26 +5,20 @@ import type { Clock } from "../shared/clock.ts";
 import { type DecodedTransaction, isSelfTransfer } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { WATCH_BLOCKS } from "./chainChanges.ts";
-import type { ChainRunner } from "./chainRunner.ts";
 import { type CancelPolicy, mayCancelTransaction } from "./domain/cancelPolicy.ts";
-import { laterTime } from "./domain/chain.ts";
-import { isLive } from "./domain/lifecycle.ts";
-import type {
-	Accounts,
-	Broadcaster,
-	Canceller,
-	NonceHolders,
-	Tip,
-	TransactionStore,
-} from "./domain/ports.ts";
-import { fold, newRecord, type TransactionRecord } from "./domain/record.ts";
-import { type CancelRequest, known, type Submission, type SubmitOutcome } from "./domain/submission.ts";
-import { privateTransaction } from "./domain/transaction.ts";
+import type { Accounts, Canceller, NonceHolders, Tip, TransactionStore } from "./domain/ports.ts";
+import type { TransactionRecord } from "./domain/record.ts";
+import {
+	type CancelRequest,
+	known,
+	privateTransaction,
+	type Submission,
+	type SubmitOutcome,
+} from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
-import { endedBy, expiredBefore, refusalOfMore } from "./endings.ts";
-import type { NonceLocks } from "./nonceLocks.ts";
-import type { Pool, PoolEntry } from "./pool/pool.ts";
-import type { Ledger } from "./status/ledger.ts";
+import type { Ledger } from "./transactions/ledger.ts";
+import type { Pool, PoolEntry } from "./transactions/pool.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 export interface CancellationsOptions {
 	readonly policy: CancelPolicy;
@@ -32,13 +26,11 @@ export interface CancellationsOptions {
 }
 
 export interface CancellationsDependencies {
-	readonly pool: Pool;
-	readonly ledger: Ledger;
-	readonly store: TransactionStore & NonceHolders;
-	readonly locks: NonceLocks;
+	readonly transactions: Transactions;
+	readonly pool: Pick<Pool, "get" | "at">;
+	readonly ledger: Pick<Ledger, "get">;
+	readonly store: Pick<TransactionStore & NonceHolders, "settled" | "softHolder">;
 	readonly accounts: Accounts;
-	readonly broadcaster: Broadcaster;
-	readonly runner: Pick<ChainRunner, "run">;
 	readonly tip: Tip;
 	readonly clock: Clock;
 }
@@ -54,7 +46,7 @@ export class Cancellations implements Canceller {
 	}
 
 	async cancel(request: CancelRequest): Promise<boolean> {
-		const { pool, ledger, store, locks } = this.#deps;
+		const { transactions, pool, ledger, store } = this.#deps;
 		const { hash } = request;
 		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
 		const settled = await store.settled(hash).catch(() => null);
@@ -66,19 +58,19 @@ export class Cancellations implements Canceller {
 		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
 		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
 		if (transaction === undefined) return settled?.stage === "CANCELLED";
-		await locks.run(transaction.tx, async () => {
+		await transactions.inTurn(transaction.tx, async () => {
 			const entry = pool.get(hash);
-			if (entry !== undefined) await this.#end(entry, (ended) => store.update(ended, this.#time()));
+			if (entry !== undefined) await transactions.cancel(entry);
 		});
 		return ledger.get(hash)?.record.stage === "CANCELLED";
 	}
 
 	/**
-	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called under
-	 * the lock of its nonce. Throws where the store fails: then nothing is taken back.
+	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called in
+	 * turn. Throws where the store fails: then nothing is taken back.
 	 */
 	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const { pool, ledger } = this.#deps;
+		const { transactions, pool, ledger } = this.#deps;
 		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
 		const freed = await this.#freed(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
@@ -88,7 +80,7 @@ export class Cancellations implements Canceller {
 		}
 		if (freed === null) return null;
 		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
-		return refusalOfMore(tx.from, ledger) ?? this.#endSoftly(tx, submission, freed.expired);
+		return transactions.refusalOfMore(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
 	/** Whether it could be in a block as far as it alone goes. */
@@ -105,14 +97,14 @@ export class Cancellations implements Canceller {
 		tx: DecodedTransaction,
 		{ origin }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
-		const { store, ledger, accounts } = this.#deps;
+		const { transactions, store, ledger, accounts } = this.#deps;
 		const hash = await store.softHolder(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
 		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
-		return { expired: await expiredBefore(tx, this.#deps) };
+		return { expired: await transactions.expiredBefore(tx) };
 	}
 
 	/** Ends who has the nonce, or had it and expired, if there is such a one, and takes down that `tx` did it. */
@@ -121,57 +113,9 @@ export class Cancellations implements Canceller {
 		submission: Submission,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<SubmitOutcome> {
-		const { ledger, store, clock } = this.#deps;
-		const transaction = privateTransaction(tx, submission, clock.now());
-		const record = newRecord(transaction);
-		const event = this.#cancelled([]);
-		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
-		fold(record, event);
-		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
-			await store.insert(transaction, record, ended, this.#time());
-			ledger.receive({ transaction, record });
-		};
-		if (earlier !== null && "transaction" in earlier) await this.#end(earlier, insert);
-		else {
-			await insert(endedBy(event, earlier, ledger));
-			if (earlier?.stage === "EXPIRED") ledger.emit(earlier.hash, event);
-		}
+		const { transactions, clock } = this.#deps;
+		await transactions.cancelBy(privateTransaction(tx, submission, clock.now()), earlier);
 		return { outcome: "cancels", hash: tx.hash };
-	}
-
-	/**
-	 * Out of the pool at once; builders and listeners are told when `write` has it on disk. Where that fails it is pending
-	 * as before.
-	 */
-	async #end(entry: PoolEntry, write: (ended: readonly TransactionRecord[]) => Promise<void>): Promise<void> {
-		const { pool, ledger, broadcaster, runner } = this.#deps;
-		const { transaction } = entry;
-		const { hash, from, nonce } = transaction.tx;
-		const record = ledger.get(hash)?.record ?? null;
-		const isPending = () => record !== null && isLive(record.stage);
-		pool.remove(entry);
-		runner.run(from, "new", false);
-		try {
-			await write(endedBy(this.#cancelled([...entry.sentTo]), record, ledger));
-		} catch (thrown) {
-			if (isPending() && pool.insert(entry, nonce, 0)) runner.run(from, "new", true);
-			throw thrown;
-		}
-		// A block may have come meanwhile.
-		if (!isPending()) return;
-		const event = this.#cancelled([...entry.sentTo]);
-		ledger.emit(hash, event);
-		broadcaster.cancel(transaction, event.builders, event.block + 1);
-		const again = pool.get(hash);
-		if (again !== undefined) pool.remove(again);
-	}
-
-	#cancelled(builders: readonly string[]) {
-		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
-	}
-
-	#time(): number {
-		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
 	}
 
 	#head(): number {

@@ -9,7 +9,8 @@ import type { QueueReason } from "./domain/events.ts";
 import type { Broadcaster, EventSink } from "./domain/ports.ts";
 import type { TransactionRecord } from "./domain/record.ts";
 import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "./domain/simulation.ts";
-import type { PoolEntry, SenderChain } from "./pool/pool.ts";
+import type { PoolEntry, SenderChain } from "./transactions/pool.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** Records by hash, as far as a chain needs them. */
 export interface Records {
@@ -29,6 +30,7 @@ export interface ChainActionsOptions {
 }
 
 export interface ChainActionsDependencies {
+	readonly transactions: Pick<Transactions, "goesOut" | "staysIn">;
 	readonly records: Records;
 	readonly events: EventSink;
 	readonly broadcaster: Broadcaster;
@@ -119,7 +121,7 @@ export class ChainActions {
 	}
 
 	#apply(entry: PoolEntry, plan: LinkPlan, next: NextBlock, sight: Sight): void {
-		const { events, clock, broadcaster, records } = this.#deps;
+		const { transactions, events, clock, broadcaster, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		if (plan.do === "wait") {
 			this.#wait(entry, plan.reason, next);
@@ -137,15 +139,11 @@ export class ChainActions {
 			// It went out for this very block and fails now: the builders are told.
 			if (entry.outFor === next.number) {
 				broadcaster.cancel(entry.transaction, [...entry.sentTo], next.number);
-				entry.outFor = null;
+				transactions.staysIn(entry);
 			}
 			return;
 		}
-		const had = entry.outFor === next.number ? [...entry.outTo] : [];
-		const builders = plan.builders.filter((name) => !had.includes(name));
-		entry.outFor = next.number;
-		entry.outTo = new Set([...had, ...builders]);
-		entry.sentTo = new Set([...entry.sentTo, ...builders]);
+		const builders = transactions.goesOut(entry, next.number, plan.builders);
 		const begun = clock.monotonic();
 		const { behindHidden } = sight;
 		events.emit(hash, { type: "broadcast", at: clock.now(), block: next.number, behindHidden });
@@ -155,10 +153,10 @@ export class ChainActions {
 	}
 
 	#wait(entry: PoolEntry, reason: QueueReason, { number }: NextBlock): void {
-		const { events, clock, records } = this.#deps;
+		const { transactions, events, clock, records } = this.#deps;
 		const { hash } = entry.transaction.tx;
 		// Should its turn come again for the same block, it is sent and told again.
-		entry.outFor = null;
+		transactions.staysIn(entry);
 		const record = records.get(hash)?.record;
 		const last = record?.events.findLast((event) => event.type === "queued");
 		const known = record?.stage === "QUEUED" && last?.type === "queued" && last.reason === reason;

@@ -1,18 +1,15 @@
-// What a change of the canonical chain means for the transactions: it keeps ledger and pool in step with the blocks that
-// came and went. Called by the block loop; of builders it only takes things back.
+// What a change of the canonical chain means for the transactions: which of them are in blocks that came, or went. Called by the block loop; of builders it only takes things back.
 
 import { type Clock, pause } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
-import type { ChainUpdate, Inclusion } from "./domain/chain.ts";
+import type { ChainUpdate } from "./domain/chain.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
-import { isLive, isMined } from "./domain/lifecycle.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
-import { isUserEnd, type LifeEvent, type UserEnd } from "./domain/record.ts";
-import { replacedBy } from "./endings.ts";
-import type { NonceLocks } from "./nonceLocks.ts";
-import type { Pool } from "./pool/pool.ts";
-import type { Ledger, LedgerEntry } from "./status/ledger.ts";
+import { buildersWith, isLive, isMined, isUserEnd, type LifeEvent, type UserEnd } from "./domain/record.ts";
+import type { Ledger, LedgerEntry } from "./transactions/ledger.ts";
+import type { Pool } from "./transactions/pool.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 /** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
 export const WATCH_BLOCKS = 64;
@@ -24,9 +21,9 @@ const RECEIPT_RETRY_MS = 500;
 const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 
 export interface ChainChangesDependencies {
+	readonly transactions: Transactions;
 	readonly pool: Pool;
 	readonly ledger: Ledger;
-	readonly locks: Pick<NonceLocks, "isHeld">;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
@@ -43,29 +40,21 @@ export class ChainChanges {
 		this.#deps = dependencies;
 	}
 
-	/** Takes up what was live when the process last ran; before the first head. */
-	restore(entry: LedgerEntry): void {
-		this.#deps.ledger.open(entry);
-		if (isLive(entry.record.stage)) this.#revive(entry, true);
-	}
-
 	/**
 	 * What was in blocks that are no longer in the chain is what it was before; what was dropped is looked at by
 	 * {@link reconsider}. May be called again for one update.
 	 */
 	takeBack({ head, reverted, gap }: ChainUpdate): void {
-		const { pool, ledger, clock } = this.#deps;
+		const { transactions, pool, ledger } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) pool.rewind(ancestor);
 		if (reverted.length === 0) return;
-		for (const [hash, block] of this.#awaited) if (block > ancestor) this.#awaited.delete(hash);
+		for (const [hash, block] of this.#awaited) if (block > ancestor) this.#giveUp(hash);
 		for (const block of reverted) {
 			for (const { hash } of block.transactions) {
 				const entry = ledger.get(hash);
 				if (entry === undefined || !isMined(entry.record.stage)) continue;
-				if (entry.record.blockHash !== block.hash) continue;
-				ledger.emit(hash, { type: "reorged", at: clock.now(), block: block.number });
-				if (isLive(entry.record.stage)) this.#revive(entry);
+				if (entry.record.blockHash === block.hash) transactions.reorged(entry, block.number);
 			}
 		}
 	}
@@ -75,7 +64,7 @@ export class ChainChanges {
 	 * where the node does not tell.
 	 */
 	async include(update: ChainUpdate, signal: AbortSignal): Promise<void> {
-		const { ledger, inclusions, clock } = this.#deps;
+		const { transactions, ledger, inclusions, clock } = this.#deps;
 		const head = update.head.number;
 		const standing = new Map(this.#awaited);
 		for (const block of update.applied) {
@@ -93,10 +82,12 @@ export class ChainChanges {
 		hashes.forEach((hash, i) => {
 			const entry = ledger.get(hash);
 			const at = found[i];
-			if (entry === undefined) this.#awaited.delete(hash);
-			else if (at) this.#mined(entry, at);
-			else if (update.gap) this.#missing(entry);
-			else this.#owe(hash, standing.get(hash) ?? head, head);
+			if (entry === undefined || at) this.#awaited.delete(hash);
+			if (entry === undefined) return;
+			if (at) transactions.included(entry, at);
+			else if (!update.gap) this.#await(hash, standing.get(hash) ?? head, head);
+			// Found nowhere, though it was mined as far as we knew: its block is gone.
+			else if (isMined(entry.record.stage)) transactions.reorged(entry, entry.record.block ?? 0);
 		});
 	}
 
@@ -105,94 +96,30 @@ export class ChainChanges {
 	 * are those of the new head. Throws UpstreamError.
 	 */
 	async reconsider(): Promise<void> {
-		const { ledger, accounts, clock } = this.#deps;
+		const { transactions, ledger, accounts } = this.#deps;
 		for (const entry of [...ledger.entries()]) {
 			const { record, transaction } = entry;
 			if (record.stage !== "DROPPED") continue;
 			const account = await accounts.get(transaction.tx.from, clientOf(transaction.origin));
 			if (account.nonce > transaction.tx.nonce || record.stage !== "DROPPED") continue;
-			ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
-			this.#revive(entry);
+			transactions.reorged(entry, record.block ?? 0);
 		}
-	}
-
-	/**
-	 * The rule that all else keeps, seen to once a block: what is pending is in the pool, or its place is taken. Answers
-	 * whether it had to be seen to.
-	 */
-	heal(entry: LedgerEntry): boolean {
-		const { pool, locks } = this.#deps;
-		const { hash, stage } = entry.record;
-		if (!isLive(stage) || pool.get(hash) !== undefined || this.#awaited.has(hash)) return false;
-		// It is being cancelled or replaced: what does that says so when it is done.
-		if (locks.isHeld(entry.record)) return false;
-		this.#revive(entry);
-		return true;
 	}
 
 	/** It stands in a block: nothing is sent or ended until the receipt tells how it went. */
-	#owe(hash: string, block: number, head: number): void {
-		const { pool } = this.#deps;
-		const pooled = pool.get(hash);
-		if (pooled?.durable === true) pool.remove(pooled);
-		if (block + WATCH_BLOCKS > head) this.#awaited.set(hash, block);
-		else this.#awaited.delete(hash);
-	}
-
-	#mined(entry: LedgerEntry, at: Inclusion): void {
-		const { pool, ledger, clock } = this.#deps;
-		const { record } = entry;
-		const pooled = pool.get(at.hash);
-		// It is being admitted anew: the look behind its write finds that it was mined.
-		if (pooled?.durable === false) return;
-		if (pooled !== undefined) pool.remove(pooled);
-		const { from, nonce } = entry.transaction.tx;
-		pool.use(from, nonce, at.block);
-		this.#awaited.delete(at.hash);
-		if (isMined(record.stage)) {
-			if (record.blockHash === at.blockHash) return;
-			// It moved to another block while nobody looked.
-			ledger.emit(at.hash, { type: "reorged", at: clock.now(), block: record.block ?? at.block });
+	#await(hash: string, block: number, head: number): void {
+		if (block + WATCH_BLOCKS <= head) this.#giveUp(hash);
+		else {
+			this.#awaited.set(hash, block);
+			this.#deps.transactions.withhold(hash);
 		}
-		const { hash, ...place } = at;
-		ledger.emit(hash, { type: "included", at: clock.now(), ...place });
 	}
 
-	/** Found nowhere after a gap, though it was mined as far as we knew: its block is gone. */
-	#missing(entry: LedgerEntry): void {
-		const { ledger, clock } = this.#deps;
-		const { record } = entry;
-		if (!isMined(record.stage)) return;
-		ledger.emit(record.hash, { type: "reorged", at: clock.now(), block: record.block ?? 0 });
-		if (isLive(record.stage)) this.#revive(entry);
-	}
-
-	/** Back into the pool. Where its place is taken, it was replaced. */
-	#revive(entry: LedgerEntry, restored = false): void {
-		const { pool, ledger, broadcaster, clock } = this.#deps;
-		const { transaction, record } = entry;
-		const { from, nonce } = transaction.tx;
-		const sentTo = this.#sentTo(entry, restored);
-		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
-		const other = pool.at(from, nonce)?.transaction;
-		if (other === undefined || other.tx.hash === record.hash) return;
-		const block = record.block ?? 0;
-		const builders = [...sentTo];
-		ledger.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders }));
-		broadcaster.cancel(transaction, builders, block + 1);
-	}
-
-	/**
-	 * The builders that have had it, as far as it is known: what happened in the last moments before a restart may not have
-	 * been written, not even that it went out.
-	 */
-	#sentTo({ transaction, record }: LedgerEntry, restored = false): ReadonlySet<string> {
-		const sent = record.deliveries.filter(({ kind, answer }) => kind !== "cancel" && answer !== "unsent");
-		const mayBeOut = restored && record.stage !== "QUEUED";
-		const wasOut = mayBeOut || record.events.some(({ type }) => type === "broadcast");
-		if (record.deliveries.every(({ kind }) => kind === "cancel") && wasOut)
-			return new Set(this.#deps.broadcaster.eligible(transaction));
-		return new Set(sent.map(({ builder }) => builder));
+	/** No receipt will come. */
+	#giveUp(hash: string): void {
+		const { transactions, ledger } = this.#deps;
+		const entry = ledger.get(hash);
+		if (this.#awaited.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
 	/**
@@ -201,6 +128,7 @@ export class ChainChanges {
 	 * block after `head`.
 	 */
 	cancelAgain({ record, transaction }: LedgerEntry, head: number, anew: boolean): void {
+		const { broadcaster } = this.#deps;
 		if (isLive(record.stage) || isMined(record.stage)) return;
 		const last = record.events.findLast(isEnd);
 		if (last === undefined) return;
@@ -209,7 +137,10 @@ export class ChainChanges {
 		const end = (isBare ? record.events.findLast(isExpiry) : undefined) ?? last;
 		const isPrivate = policyOf(transaction.path).form === "private";
 		if (!isPrivate && (end.type === "expired" || end.block < head)) return;
-		const builders = end.type === "expired" ? [...this.#sentTo({ record, transaction })] : end.builders;
+		const builders =
+			end.type === "expired"
+				? [...buildersWith(record, () => broadcaster.eligible(transaction))]
+				: end.builders;
 		const answers = record.deliveries.filter(
 			({ kind, at, backrun }) => kind === "cancel" && backrun !== true && at >= end.at,
 		);
@@ -218,7 +149,7 @@ export class ChainChanges {
 			// Without any answer it is on its way, unless the process has just begun.
 			return own.length === 0 ? anew : own.every(({ answer }) => !WAS_TOLD.has(answer));
 		});
-		if (unnotified.length > 0) this.#deps.broadcaster.cancel(transaction, unnotified, head + 1);
+		if (unnotified.length > 0) broadcaster.cancel(transaction, unnotified, head + 1);
 	}
 }
 

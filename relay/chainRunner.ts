@@ -12,7 +12,8 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";
 import { feeProblem } from "./domain/transactionRules.ts";
-import type { Pool, PoolEntry } from "./pool/pool.ts";
+import type { Pool, PoolEntry } from "./transactions/pool.ts";
+import type { Transactions } from "./transactions/transactions.ts";
 
 export interface ChainRunnerOptions {
 	readonly txTtlBlocks: number;
@@ -21,6 +22,7 @@ export interface ChainRunnerOptions {
 }
 
 export interface ChainRunnerDependencies extends Omit<ChainActionsDependencies, "onStep"> {
+	readonly transactions: Pick<Transactions, "included" | "dropped" | "goesOut" | "staysIn">;
 	readonly pool: Pool;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
@@ -162,7 +164,7 @@ export class ChainRunner {
 	 * found out is then of no use. Throws UpstreamError.
 	 */
 	async #refresh(sender: string, head: Block, priority: Urgency): Promise<boolean> {
-		const { accounts, pool, events, clock, inclusions, tip } = this.#deps;
+		const { transactions, records, accounts, pool, clock, inclusions, tip } = this.#deps;
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
@@ -178,13 +180,11 @@ export class ChainRunner {
 		used.forEach((entry, i) => {
 			const { hash } = entry.transaction.tx;
 			if (pool.get(hash) !== entry) return;
-			pool.remove(entry);
 			const mined = found[i];
-			const at = clock.now();
-			if (mined) {
-				const { hash: _, ...place } = mined;
-				events.emit(hash, { type: "included", at, ...place });
-			} else events.emit(hash, { type: "dropped", at, block: head.number });
+			const known = records.get(hash);
+			if (mined && known !== undefined)
+				transactions.included({ transaction: entry.transaction, record: known.record }, mined);
+			else transactions.dropped(entry, head.number);
 		});
 		return true;
 	}

@@ -22,7 +22,7 @@ import { addressOfKey } from "../shared/ethereum/flashbotsSignature.ts";
 import { MAINNET_BUILDERS } from "./broadcast/mainnet.ts";
 import { type BuilderRow, parseBuilders } from "./domain/builder.ts";
 import { CANCEL_POLICIES } from "./domain/cancelPolicy.ts";
-import { SUBSCRIPTION_NAMES } from "./domain/subscriptionNames.ts";
+import { SUBSCRIPTION_NAMES } from "./domain/topics.ts";
 
 const EXAMPLE_ADDRESS = "0x00000000000000000000000000000000000000fe";
 /** So that bots written for that relay work unchanged. */

@@ -15,7 +15,7 @@ import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
-import { isMined } from "./domain/lifecycle.ts";
+import { isMined } from "./domain/record.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import type { ChainTip } from "./inclusion/chainTip.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
@@ -26,16 +26,14 @@ import type { SubscriptionHub } from "./ingress/subscriptions.ts";
 import type { MarketParts } from "./market/market.ts";
 import type { RelayMetrics } from "./metrics.ts";
 import type { Pipeline } from "./pipeline.ts";
-import { MAX_PER_SENDER, type Pool } from "./pool/pool.ts";
 import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
-import { createAnnouncer } from "./status/announcer.ts";
-import { eventHistory, eventNews } from "./status/eventMessages.ts";
-import { Followers } from "./status/followers.ts";
-import type { Ledger } from "./status/ledger.ts";
+import { createAnnouncer, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
-import type { Transactions } from "./store/transactions.ts";
+import type { TransactionDisk } from "./transactions/disk.ts";
+import type { Ledger } from "./transactions/ledger.ts";
+import { MAX_PER_SENDER, type Pool } from "./transactions/pool.ts";
 
 export interface FrontParts {
 	readonly rules: ChainRules;
@@ -43,7 +41,7 @@ export interface FrontParts {
 	readonly feeRecipientOf: () => string;
 	readonly pool: Pool;
 	readonly ledger: Ledger;
-	readonly store: Transactions;
+	readonly store: TransactionDisk;
 	readonly isStoreHeld: () => boolean;
 	readonly tip: ChainTip;
 	readonly heads: HeadTracker;

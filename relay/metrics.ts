@@ -5,7 +5,7 @@ import { type Count, labelSets, type Metrics, type Observe } from "../shared/met
 import { FULLNESS_OF, type Fullness } from "../shared/shares/shares.ts";
 import { BUNDLE_REFUSALS } from "./domain/bundle.ts";
 import { ENDPOINTS } from "./domain/endpoints.ts";
-import { STAGES } from "./domain/lifecycle.ts";
+import { STAGES } from "./domain/record.ts";
 import { REJECTION_CODES } from "./domain/rejection.ts";
 
 /** Steps of a submission, in order. */

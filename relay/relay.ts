@@ -22,11 +22,10 @@ import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
 import { Cancellations } from "./cancellations.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
-import { awaitNode } from "./chain/awaitNode.ts";
 import { Coinbases } from "./chain/coinbases.ts";
-import { ForkRules } from "./chain/forkRules.ts";
 import { createHeadFeed } from "./chain/headFeed.ts";
-import { nextBlockReader } from "./chain/nextBlock.ts";
+import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
+import { awaitNode } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { ChainRunner } from "./chainRunner.ts";
 import type { RelayConfig } from "./config.ts";
@@ -35,23 +34,23 @@ import { ChainTip } from "./inclusion/chainTip.ts";
 import { HeadTracker } from "./inclusion/heads.ts";
 import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
-import { bundleBlockView } from "./ingress/bundleView.ts";
+import { bundleBlockView } from "./ingress/bundleViews.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { createMarket } from "./market/market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
-import { NonceLocks } from "./nonceLocks.ts";
 import { Pipeline } from "./pipeline.ts";
-import { Pool } from "./pool/pool.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
-import { receivedByFrames } from "./simulation/engines/transfers.ts";
+import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { nodeAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
-import { Ledger } from "./status/ledger.ts";
 import { ConductStore } from "./store/conduct.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
-import { Transactions } from "./store/transactions.ts";
+import { TransactionDisk } from "./transactions/disk.ts";
+import { Ledger } from "./transactions/ledger.ts";
+import { Pool } from "./transactions/pool.ts";
+import { Transactions } from "./transactions/transactions.ts";
 
 /** What a caller may bring of its own. */
 export interface RelayOverrides {
@@ -124,7 +123,7 @@ async function connect(
 	);
 
 	// In the order of the flow: what each needs is made before it.
-	const store = new Transactions({ kv, log: log.child("store") });
+	const store = new TransactionDisk({ kv, log: log.child("store") });
 	const ledger = new Ledger({ log: log.child("ledger") });
 	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
 	const tip = new ChainTip();
@@ -172,9 +171,16 @@ async function connect(
 			log: log.child("market"),
 		},
 	);
+	const transactions = new Transactions({
+		...{ pool, ledger, store, tip, clock },
+		broadcaster: fanout,
+		onChange: (sender, fresh) => runner.run(sender, "new", fresh),
+		onWritten: (seconds) => onStep("store", seconds),
+	});
 	const runner = new ChainRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
 		{
+			transactions,
 			pool,
 			records: ledger,
 			events: ledger,
@@ -190,17 +196,27 @@ async function connect(
 		},
 	);
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
-	const locks = new NonceLocks();
 	const cancellations = new Cancellations(
 		{ policy: config.CANCEL_POLICY, rules },
-		{ pool, ledger, store, locks, accounts, broadcaster: fanout, runner, tip, clock },
+		{ transactions, pool, ledger, store, accounts, tip, clock },
 	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS },
 		{
 			onLaterHead: () => heads.lookNow(),
-			...{ pool, ledger, store, locks, cancellations, accounts, tip, runner, clock, onStep, onOutcome },
-			broadcaster: fanout,
+			...{
+				transactions,
+				pool,
+				ledger,
+				store,
+				cancellations,
+				accounts,
+				tip,
+				runner,
+				clock,
+				onStep,
+				onOutcome,
+			},
 			share: market.share,
 		},
 	);
@@ -218,8 +234,7 @@ async function connect(
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
-			pool,
-			...{ ledger, store, locks },
+			...{ transactions, pool, ledger, store },
 			accounts,
 			inclusions,
 			broadcaster: fanout,
@@ -272,7 +287,7 @@ async function connect(
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
 		sink("standby", () => standby.stop()),
 		sink("store", () => resources.close()),
-		sink("records", () => blockLoop.flush(true)),
+		sink("records", () => transactions.flush(true)),
 		sink("builders", () => fanout.close()),
 		{
 			name: "pool",

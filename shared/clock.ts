@@ -23,11 +23,16 @@ export const systemClock: Clock = {
 	now: () => Date.now(),
 	monotonic: () => performance.now(),
 	after(ms, fn) {
-		const handle = setTimeout(fn, ms);
+		let immediate: NodeJS.Immediate | undefined;
+		// Where the event loop stood still an answer may lie there unread: it comes before the deadline that it met.
+		const handle = setTimeout(() => {
+			immediate = setImmediate(fn);
+		}, ms);
 		handle.unref();
 		return {
 			cancel() {
 				clearTimeout(handle);
+				clearImmediate(immediate);
 			},
 		};
 	},

@@ -14,18 +14,12 @@ const MAX_LINES = 400;
 /** A target as a path, or a folder with a slash behind it; `type:` before it allows its types alone. */
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
-	...["relay/domain/", "shared/", "relay/admission/", "type:relay/pool/", "type:relay/status/"],
-	...[
-		"type:relay/chainRunner.ts",
-		"relay/chainActions.ts",
-		"relay/chainChanges.ts",
-		"relay/endings.ts",
-		"type:relay/nonceLocks.ts",
-	],
+	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/"],
+	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
-	...["type:relay/pool/", "type:relay/status/", "type:relay/chainActions.ts"],
+	...["type:relay/transactions/", "type:relay/chainActions.ts"],
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/"];
 
@@ -38,10 +32,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
 	[
-		/^relay\/(pipeline|cancellations|endings|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
+		/^relay\/(pipeline|cancellations|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/,
 		PER_REQUEST_AND_BLOCK,
 	],
-	[/^relay\/(metrics|nonceLocks|readiness)\.ts$/, ["relay/domain/", "shared/"]],
+	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],
@@ -67,7 +61,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 ];
 
 /** Folders whose `index.ts` is a list of what is registered there. */
-const REGISTRIES = ["relay/broadcast/dialects", "relay/ingress/methods", "relay/simulation/engines"];
+const REGISTRIES = ["relay/ingress/methods", "relay/simulation/engines"];
 
 const PRODUCT = /^(relay|shared|boost-proxy)\//;
 /** What is run: the two processes, and the one that runs both behind one port. */
@@ -182,23 +176,31 @@ const imports = (...names: readonly string[]) =>
 const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["shared/a.ts", imports("../relay/domain/chain.ts"), /^imports relay\/domain\/chain\.ts$/],
 	["shared/kv/a.ts", imports("../../boost-proxy/policy.ts"), /^imports boost-proxy/],
-	["relay/domain/a.ts", imports("../pool/pool.ts"), /^imports relay\/pool/],
-	["relay/domain/a.ts", `${OPENING}import type { Pool } from "../pool/pool.ts";\n`, /^imports relay\/pool/],
-	["relay/pool/a.ts", imports("../status/ledger.ts"), /^imports relay\/status/],
-	["relay/status/a.ts", `${OPENING}import type { Pool } from "../pool/pool.ts";\n`, /^imports relay\/pool/],
-	["relay/ingress/methods/a.ts", imports("../../pool/pool.ts"), /^imports relay\/pool/],
-	["relay/broadcast/dialects/a.ts", imports("../../chainRunner.ts"), /^imports relay\/chainRunner/],
+	["relay/domain/a.ts", imports("../transactions/pool.ts"), /^imports relay\/transactions/],
+	[
+		"relay/domain/a.ts",
+		`${OPENING}import type { Pool } from "../transactions/pool.ts";\n`,
+		/^imports relay\/transactions/,
+	],
+	["relay/transactions/a.ts", imports("../status/report.ts"), /^imports relay\/status/],
+	[
+		"relay/status/a.ts",
+		`${OPENING}import type { Pool } from "../transactions/pool.ts";\n`,
+		/^imports relay\/transactions/,
+	],
+	["relay/ingress/methods/a.ts", imports("../../transactions/pool.ts"), /^imports relay\/transactions/],
+	["relay/simulation/engines/a.ts", imports("../../chainRunner.ts"), /^imports relay\/chainRunner/],
 	["relay/admission/a.ts", imports("../relay.ts"), /^imports relay\/relay\.ts/],
 	["relay/pipeline.ts", imports("./broadcast/fanout.ts"), /^imports relay\/broadcast/],
-	["relay/pipeline.ts", imports("./pool/pool.ts"), /^imports relay\/pool/],
+	["relay/pipeline.ts", imports("./transactions/pool.ts"), /^imports relay\/transactions/],
 	[
 		"relay/chainRunner.ts",
-		`${OPENING}import { type Pool, NOBODY } from "./pool/pool.ts";\n`,
-		/^imports relay\/pool/,
+		`${OPENING}import { type Pool, NOBODY } from "./transactions/pool.ts";\n`,
+		/^imports relay\/transactions/,
 	],
 	[
 		"relay/blockLoop.ts",
-		`${OPENING}export { Ledger } from "./status/ledger.ts";\n`,
+		`${OPENING}export { report } from "./status/report.ts";\n`,
 		/^imports relay\/status/,
 	],
 	["relay/config.ts", imports("./broadcast/fanout.ts"), /^imports relay\/broadcast/],
@@ -211,42 +213,46 @@ const BROKEN: readonly (readonly [string, string, RegExp])[] = [
 	["boost-proxy/upstream/a.ts", imports("../health/rules.ts"), /^imports boost-proxy\/health/],
 	[
 		"relay/chain/a.ts",
-		`${OPENING}const x = await import(${JSON.stringify("../pool/pool.ts")});\n`,
-		/^imports relay\/pool/,
+		`${OPENING}const x = await import(${JSON.stringify("../transactions/pool.ts")});\n`,
+		/^imports relay\/transactions/,
 	],
-	["relay/chain/a.ts", `${OPENING}import "../pool/pool.ts";\n`, /^imports relay\/pool/],
-	["relay/chain/a.ts", `${OPENING}import {\n\tx,\n\ty,\n} from "../pool/pool.ts";\n`, /^imports relay\/pool/],
+	["relay/chain/a.ts", `${OPENING}import "../transactions/pool.ts";\n`, /^imports relay\/transactions/],
+	[
+		"relay/chain/a.ts",
+		`${OPENING}import {\n\tx,\n\ty,\n} from "../transactions/pool.ts";\n`,
+		/^imports relay\/transactions/,
+	],
 	["test/devnet/a.ts", imports("../../relay/domain/chain.ts"), /^imports relay/],
 	["test/devnet/a.ts", imports("../../shared/ethereum/rlp.ts"), /^imports shared\/ethereum/],
-	["relay/pool/a.ts", imports("./pool"), /expected the whole name/],
-	["relay/pool/a.ts", imports("fs"), /no dependency of the product/],
+	["relay/transactions/a.ts", imports("./pool"), /expected the whole name/],
+	["relay/transactions/a.ts", imports("fs"), /no dependency of the product/],
 	["shared/a.ts", imports("viem"), /viem is no dependency/],
 	["shared/a.ts", imports("@noble/hashes/sha3"), /no dependency/],
-	["relay/pool/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
+	["relay/transactions/a.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
 	["test/unit/a.test.ts", OPENING + "x;\n".repeat(MAX_LINES), /^401 lines/],
-	["relay/pool/a.ts", "import x;\n", /does not open with/],
-	["relay/pool/a.ts", "/* What comes in. */\n", /does not open with/],
-	["relay/pool/a.ts", "//\n", /does not open with/],
-	["relay/pool/utils.ts", OPENING, /says nothing/],
+	["relay/transactions/a.ts", "import x;\n", /does not open with/],
+	["relay/transactions/a.ts", "/* What comes in. */\n", /does not open with/],
+	["relay/transactions/a.ts", "//\n", /does not open with/],
+	["relay/transactions/utils.ts", OPENING, /says nothing/],
 	["test/support/helpers.ts", OPENING, /says nothing/],
 	["shared/common.ts", OPENING, /says nothing/],
 	["relay/domain/types.ts", OPENING, /says nothing/],
-	["relay/pool/index.ts", OPENING, /for registries/],
+	["relay/transactions/index.ts", OPENING, /for registries/],
 	["relay/relay.ts", `${OPENING}const url = process.env.URL;\n`, /only main\.ts/],
 	["relay/pair.ts", `${OPENING}const url = process.env.URL;\n`, /only main\.ts/],
 	["shared/process.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["boost-proxy/supervisor.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
 	["relay/main.ts", `${OPENING}setInterval(f, 1);\n`, /through the Clock/],
 	["shared/a.ts", `${OPENING}process.exit(1);\n`, /only main\.ts/],
-	["relay/pool/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
+	["relay/transactions/a.ts", `${OPENING}setTimeout(f, 1);\n`, /through the Clock/],
 	["test/unit/a.test.ts", `${OPENING}await new Promise((r) => setTimeout(r, 5));\n`, /no test sleeps/],
-	["relay/pool/a.ts", `${OPENING}const at = Date.now();\n`, /read through the Clock/],
+	["relay/transactions/a.ts", `${OPENING}const at = Date.now();\n`, /read through the Clock/],
 	["shared/a.ts", `${OPENING}const at = performance.now();\n`, /read through the Clock/],
-	["relay/pool/a.ts", `${OPENING}export enum Stage {\n\tA,\n}\n`, /no enums/],
-	["relay/pool/a.ts", `${OPENING}declare namespace A.B {}\n`, /no namespaces/],
-	["relay/pool/a.ts", `${OPENING}console.log(1);\n`, /through the logger/],
+	["relay/transactions/a.ts", `${OPENING}export enum Stage {\n\tA,\n}\n`, /no enums/],
+	["relay/transactions/a.ts", `${OPENING}declare namespace A.B {}\n`, /no namespaces/],
+	["relay/transactions/a.ts", `${OPENING}console.log(1);\n`, /through the logger/],
 	["test/unit/a.test.ts", `${OPENING}test.only("x", f);\n`, /left out/],
-	["relay/pool/a.ts", `${OPENING}const x = y as any;\n`, /no any/],
+	["relay/transactions/a.ts", `${OPENING}const x = y as any;\n`, /no any/],
 ];
 
 for (const [path, text, expected] of BROKEN) {
@@ -257,7 +263,7 @@ for (const [path, text, expected] of BROKEN) {
 }
 
 const SOUND: readonly (readonly [string, string])[] = [
-	["relay/pipeline.ts", `${OPENING}import { type Pool, type PoolEntry } from "./pool/pool.ts";\n`],
+	["relay/pipeline.ts", `${OPENING}import { type Pool, type PoolEntry } from "./transactions/pool.ts";\n`],
 	[
 		"relay/pipeline.ts",
 		imports("./admission/rules.ts", "./domain/chain.ts", "../shared/clock.ts", "node:fs", "zod"),
@@ -270,12 +276,12 @@ const SOUND: readonly (readonly [string, string])[] = [
 	["shared/process.ts", `${OPENING}setInterval(f, 1);\n`],
 	["shared/clock.ts", `${OPENING}setTimeout(f, 1); Date.now(); performance.now();\n`],
 	[
-		"relay/pool/a.ts",
+		"relay/transactions/a.ts",
 		`${OPENING}// process.env, enum A {, setTimeout(\nconst s = "console.log(1)"; socket.setTimeout(1);\n`,
 	],
-	["relay/pool/a.ts", `${OPENING}process.exitCode = 1;\n${"x;\n".repeat(MAX_LINES - 2)}`],
+	["relay/transactions/a.ts", `${OPENING}process.exitCode = 1;\n${"x;\n".repeat(MAX_LINES - 2)}`],
 	["test/devnet/a.ts", imports("./b.ts", "../../shared/clock.ts", "viem")],
-	["test/unit/a.test.ts", imports("../../relay/pool/pool.ts", "../support/until.ts", "ethers")],
+	["test/unit/a.test.ts", imports("../../relay/transactions/pool.ts", "../support/until.ts", "ethers")],
 	["relay/ingress/methods/index.ts", OPENING],
 ];
 

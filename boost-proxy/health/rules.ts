@@ -76,7 +76,7 @@ const SUSPECT_MS = 50;
 /** Silence of all requests after which the probe is asked, which has the last word: reads may take their time. */
 const PROBE_SILENCE_MS = 250;
 /** Silence of submissions alone after which it opens; nothing well takes as long for each of so many. */
-const STALL_MS = 500;
+const STALL_MS = 400;
 /** One that is only busy gets so many times what its answers lately took. */
 const BUSY_FACTOR = 4;
 /** Part by which a backoff is shorter or longer, so that many breakers do not come back at once. */

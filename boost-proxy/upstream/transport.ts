@@ -199,10 +199,7 @@ export class TransportExchange implements Dispatcher.DispatchHandler {
 	constructor(limits: ExchangeLimits, dependencies: ExchangeDependencies) {
 		this.#limits = limits;
 		this.#dependencies = dependencies;
-		// Where our own loop stood still an answer may lie there unread: that comes first.
-		this.#timer = dependencies.clock.after(limits.deadlineMs, () =>
-			setImmediate(() => this.#fail("timeout")),
-		);
+		this.#timer = dependencies.clock.after(limits.deadlineMs, () => this.#fail("timeout"));
 		this.#unlisten = limits.abort?.onAbort(() => this.#settle({ kind: "cut", sent: this.#sent }));
 	}
 

@@ -1,10 +1,12 @@
-// The searchers' feed: each shared transaction once, unsigned. What is shared is decided elsewhere.
+// The searchers' feed: each shared transaction once, as far as searchers may see it (interface section 2.3): never a signature,
+// a blob or an authorization. What is shared is decided elsewhere.
 
 import type { Clock } from "../../shared/clock.ts";
+import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { EventSink, Publisher } from "../domain/ports.ts";
 import { PENDING_TRANSACTIONS } from "../domain/topics.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
-import { partialPendingTransaction } from "./partialTransaction.ts";
 
 export interface FeedDependencies {
 	readonly publisher: Publisher;
@@ -22,5 +24,30 @@ export function createFeed(dependencies: FeedDependencies): (transaction: Privat
 		// First: whoever hears of it may bid at once.
 		events.emit(tx.hash, { type: "shared", at: clock.now() });
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
+	};
+}
+
+/**
+ * The partial pending transaction: quantities in hex, `to` null for a creation. Where the type has only a gas price
+ * it is there as well as in both fee fields. Authorizations (EIP-7702) are signatures, and left out whole.
+ */
+export function partialPendingTransaction(tx: DecodedTransaction): Record<string, unknown> {
+	return {
+		chainId: toQuantity(tx.chainId),
+		to: tx.to,
+		value: toQuantity(tx.value),
+		data: bytesToHex(tx.data),
+		accessList: tx.accessList,
+		nonce: toQuantity(tx.nonce),
+		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+		maxFeePerGas: toQuantity(tx.maxFeePerGas),
+		...(tx.gasPrice === null ? {} : { gasPrice: toQuantity(tx.gasPrice) }),
+		...(tx.maxFeePerBlobGas === null
+			? {}
+			: { maxFeePerBlobGas: toQuantity(tx.maxFeePerBlobGas), blobVersionedHashes: tx.blobVersionedHashes }),
+		gas: toQuantity(tx.gasLimit),
+		type: toQuantity(tx.type),
+		hash: tx.hash,
+		from: tx.from,
 	};
 }

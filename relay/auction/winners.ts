@@ -1,6 +1,11 @@
-// Who wins: which bids shall be with which builder behind their targets. Worked out anew each time, from the bids alone.
+// Who wins: which bids shall be with which builder behind their targets, worked out anew each time from the bids alone; and the
+// bundle that a winner goes out in. Pure.
 
+import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { Bidder } from "../domain/bundleStatus.ts";
+import { policyOf } from "../domain/endpoints.ts";
+import type { PrivateTransaction } from "../domain/transaction.ts";
+import type { Bid } from "./bids.ts";
 
 /** What it needs to know of a bid. */
 export interface Contender {
@@ -75,4 +80,32 @@ export function winners<B extends Contender>(
 export function compare(a: Pick<Contender, "value" | "seq">, b: Pick<Contender, "value" | "seq">): number {
 	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
 	return a.seq - b.seq;
+}
+
+/** Under which name an owner's bid on a target goes out: one of each is out at a time, and his next takes its place. */
+export function backrunName(target: string, owner: string): string {
+	return `backrun ${target} ${owner}`;
+}
+
+/** The bundle for `block`; `refundPercent` is the user's share of what the backrun brings. */
+export function backrunBundle(
+	bid: Bid,
+	{ tx, path, refundRecipient }: PrivateTransaction,
+	block: number,
+	refundPercent: number,
+): OutgoingBundle {
+	return {
+		name: backrunName(bid.target, bid.owner),
+		transactions: [
+			{ tx, mayRevert: policyOf(path).mayRevert, mayDrop: false },
+			{ tx: bid.backrun, mayRevert: false, mayDrop: true },
+		],
+		...{ block, client: bid.client, isPlain: false },
+		refund: {
+			percent: refundPercent,
+			recipient: refundRecipient ?? tx.from,
+			bodyIdx: 0,
+			of: bid.backrun.hash,
+		},
+	};
 }

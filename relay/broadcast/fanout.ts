@@ -14,11 +14,9 @@ import type { Broadcaster, BundleAnswered, BundleSender, Dispatch, EventSink } f
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import { BUILDER_CONNECTIONS, BuilderClient } from "./builderClient.ts";
-import { DIALECTS } from "./dialects/index.ts";
-import { cancelBundleCalls, cancelPrivateCalls, privateCall } from "./dialects/wire.ts";
+import { cancelBundleCalls, cancelPrivateCalls, DIALECTS, privateCall, refundTerms } from "./dialects.ts";
 import { createIdentity, type Identity } from "./identity.ts";
 import { Lane, type LaneItem } from "./lane.ts";
-import { refundTerms } from "./refundTerms.ts";
 import { targetBundle, targetName } from "./targetBundle.ts";
 
 export interface FanoutOptions {

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { createBodySigner } from "../../shared/ethereum/flashbotsSignature.ts";
 import { keccak256 } from "../../shared/ethereum/recover.ts";
-import type { BuilderCall } from "./dialects/dialect.ts";
+import type { BuilderCall } from "./dialects.ts";
 
 /** A request's body, and what stands in X-Flashbots-Signature. */
 export interface SignedBody {

@@ -12,7 +12,7 @@ import {
 	UpstreamError,
 } from "../../shared/jsonrpc/client.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
-import { SharedTurns } from "../../shared/shares/sharedTurns.ts";
+import { SharedTurns } from "../../shared/shares/shares.ts";
 import type { AccountState } from "../domain/chain.ts";
 import type { Accounts } from "../domain/ports.ts";
 

@@ -1,9 +1,11 @@
-// What is asked of the node beside heads: which chain it is, and what the relay's own methods are built of. Nothing
-// of it is remembered.
+// What is asked of the node beside heads: at the start, until it answers, which chain it is; then what the relay's own methods
+// are built of. Nothing of it is remembered.
 
+import { type Clock, pause } from "../../shared/clock.ts";
 import { parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { type Logger, safeError } from "../../shared/log.ts";
 import type { NodeReads } from "../domain/ports.ts";
 import type { Passthrough } from "./passthrough.ts";
 
@@ -59,4 +61,52 @@ function hashOf(block: unknown): string | null {
 function printable(version: unknown): string {
 	if (typeof version !== "string" || version === "") return "unknown";
 	return version.replace(/[^\x20-\x7e]/g, "?").slice(0, 100);
+}
+
+/** The node does not answer, or is on another chain. */
+export class WrongNodeError extends Error {
+	readonly code = "WRONG_NODE";
+	constructor(message: string) {
+		super(message);
+		this.name = "WrongNodeError";
+	}
+}
+
+export interface AwaitNodeOptions {
+	/** The chain that it must be on. */
+	readonly chainId: bigint | undefined;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Ends the wait. */
+	readonly stopped?: AbortSignal;
+}
+
+/** How long a start waits for the node, in ms: hosts start both at the same time. */
+const WAIT_MS = 30_000;
+const RETRY_MS = 500;
+
+/** Waits for the node's first answer, until it is `stopped`. Throws {@link WrongNodeError}. */
+export async function awaitNode(
+	node: Pick<JsonRpcClient, "call">,
+	options: AwaitNodeOptions,
+): Promise<NodeProbe> {
+	const { chainId, clock, log, stopped } = options;
+	const until = clock.monotonic() + WAIT_MS;
+	for (;;) {
+		try {
+			const probe = await probeNode(node);
+			if (chainId !== undefined && probe.chainId !== chainId) {
+				throw new WrongNodeError(`ETH_RPC_URL is on chain ${probe.chainId}: expected CHAIN_ID ${chainId}`);
+			}
+			log.info("node found", { chainId: probe.chainId.toString() });
+			return probe;
+		} catch (thrown) {
+			if (thrown instanceof WrongNodeError) throw thrown;
+			if (stopped?.aborted === true || clock.monotonic() > until) {
+				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
+			}
+			log.warn("the node does not answer yet", { fault: safeError(thrown) });
+			await pause(clock, RETRY_MS, stopped);
+		}
+	}
 }

@@ -1,5 +1,6 @@
-// Passes the standard reads of clients on to the node. Clients take turns, so that nobody's slow reads shut others out;
-// equal reads under way are asked once, and what cannot change is remembered. It reads no parameter, changes no answer.
+// Passes the standard reads of clients on to the node, and refuses all other methods: signing, mining, accounts, and what lives
+// in one node's memory and does not work behind a load balancer. Clients take turns, so that nobody's slow reads shut others
+// out; equal reads under way are asked once, and what cannot change is remembered.
 
 import { LRUCache } from "lru-cache";
 import { type Clock, DeadlineError, systemClock, withDeadline } from "../../shared/clock.ts";
@@ -15,9 +16,8 @@ import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { readParamsSize } from "../../shared/jsonrpc/method.ts";
 import type { Logger } from "../../shared/log.ts";
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
-import { GivenUpError, SharedTurns } from "../../shared/shares/sharedTurns.ts";
+import { GivenUpError, SharedTurns } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
-import { PASSED_METHODS, type PassedMethod } from "./passedMethods.ts";
 
 export interface PassthroughOptions {
 	/** Bytes of answers remembered at most. Default 64 MiB. */
@@ -221,3 +221,85 @@ function isLasting(
 function unavailable(): RpcError {
 	return new RpcError("internal", "internal error", { reason: "node unavailable" });
 }
+
+/**
+ * How long an answer is good. `once`: it is asked for each time. `always`: as long as the process. `found`: it is of
+ * a block named by its hash and never changes once it is there. `deep`: it never changes once its block is so deep
+ * that no reorganisation reaches it.
+ */
+export type Keep = "once" | "always" | "found" | "deep";
+
+/** How one method is passed on. */
+export interface PassedMethod {
+	readonly keep: Keep;
+	/** What a call weighs in the rate limit. */
+	readonly weight: number;
+	/** Deadline in ms; the client's whole call has 28 s. */
+	readonly timeoutMs: number;
+	/** It runs code: an internal error may be that code's own. */
+	readonly executes: boolean;
+}
+
+const READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, executes: false };
+const ALWAYS: PassedMethod = { ...READ, keep: "always" };
+const FOUND: PassedMethod = { ...READ, keep: "found" };
+const DEEP: PassedMethod = { ...READ, keep: "deep" };
+/** The node works on these for as long as it likes. */
+const HEAVY: PassedMethod = { ...READ, weight: 10, timeoutMs: 20_000 };
+const EXECUTION: PassedMethod = { ...HEAVY, executes: true };
+
+/**
+ * The list. Not in it, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
+ * eth_getTransactionByHash, eth_callMany. https://ethereum.github.io/execution-apis/
+ */
+export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
+	Object.entries({
+		eth_chainId: ALWAYS,
+		eth_protocolVersion: READ,
+		eth_syncing: READ,
+		eth_config: READ,
+		eth_capabilities: READ,
+		eth_blockNumber: READ,
+		eth_gasPrice: READ,
+		eth_baseFee: READ,
+		eth_maxPriorityFeePerGas: READ,
+		eth_feeHistory: READ,
+		eth_blobBaseFee: READ,
+
+		eth_call: EXECUTION,
+		eth_estimateGas: EXECUTION,
+		eth_createAccessList: EXECUTION,
+		eth_simulateV1: EXECUTION,
+
+		eth_getBalance: READ,
+		eth_getCode: READ,
+		eth_getStorageAt: READ,
+		eth_getStorageValues: READ,
+		eth_getProof: READ,
+
+		eth_getBlockByHash: FOUND,
+		eth_getBlockByNumber: DEEP,
+		eth_getBlockTransactionCountByHash: FOUND,
+		eth_getBlockTransactionCountByNumber: READ,
+		eth_getBlockReceipts: READ,
+		eth_getUncleByBlockHashAndIndex: FOUND,
+		eth_getUncleByBlockNumberAndIndex: READ,
+		eth_getUncleCountByBlockHash: FOUND,
+		eth_getUncleCountByBlockNumber: READ,
+
+		eth_getTransactionByBlockHashAndIndex: FOUND,
+		eth_getTransactionByBlockNumberAndIndex: READ,
+		eth_getTransactionReceipt: DEEP,
+		// The node knows only what is public: what is sent here never reaches its mempool.
+		eth_getRawTransactionByHash: READ,
+		eth_getRawTransactionByBlockHashAndIndex: FOUND,
+		eth_getRawTransactionByBlockNumberAndIndex: READ,
+		eth_getLogs: HEAVY,
+
+		net_version: ALWAYS,
+		net_listening: READ,
+		net_peerCount: READ,
+		web3_clientVersion: READ,
+		web3_sha3: READ,
+	}),
+);

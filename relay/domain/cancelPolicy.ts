@@ -1,7 +1,7 @@
 // Who may cancel a transaction by its hash. Hashes are public on the searchers' feed, so the hash alone proves
 // nothing. Pure.
 
-import type { CancelRequest } from "./submission.ts";
+import type { CancelRequest } from "./transaction.ts";
 
 /** `origin`: who submitted it, by the network address, or its sender, by signature; `open`: anyone. */
 export const CANCEL_POLICIES = ["origin", "open"] as const;

@@ -7,10 +7,9 @@ import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } fr
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
-import type { TransactionRecord } from "./record.ts";
+import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
-import type { CancelRequest, Submission, SubmitOutcome } from "./submission.ts";
-import type { PrivateTransaction } from "./transaction.ts";
+import type { CancelRequest, PrivateTransaction, Submission, SubmitOutcome } from "./transaction.ts";
 
 /** Account states, each asked of the node once per head however many want it, clients taking turns. */
 export interface Accounts {
@@ -105,6 +104,9 @@ export interface NonceHolders {
 export interface EventSink {
 	emit(hash: string, event: TxEvent): void;
 }
+
+/** Told of every event after it was folded. */
+export type EventListener = (record: TransactionRecord, before: Stage, event: TxEvent) => void;
 
 /** One transaction to be handed to builders. */
 export interface Dispatch {

@@ -1,4 +1,4 @@
-// The topics that websockets subscribe to, as strings. Pure.
+// The topics that websockets subscribe to, and the names that `eth_subscribe` takes for them. Pure.
 
 /** Unsigned transactions as they are shared with searchers. */
 export const PENDING_TRANSACTIONS = "pendingTransactions";
@@ -15,3 +15,14 @@ export function transactionTopic(hash: string): string {
 export function bundleTopic(owner: string, hash: string): string {
 	return `bundle ${owner} ${hash}`;
 }
+
+/** Unsigned pending transactions as they are shared (interface section 6); aliases mean this one. */
+export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions";
+
+/** Every name that has a meaning of its own. */
+export const SUBSCRIPTION_NAMES = [
+	PARTIAL_PENDING_TRANSACTIONS,
+	"newHeads",
+	"service_transactionStatus",
+	"service_bundleStatus",
+] as const;

@@ -1,10 +1,10 @@
-// Parses a node's block with full transactions. It checks the shape and trusts the contents: the node is the
-// operator's own.
+// Parses a node's block with full transactions, and pieces of its JSON. It checks the shape and trusts the contents: the node is
+// the operator's own, so what does not fit is an UpstreamError.
 
+import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
-import { address, hash, quantity, record } from "./nodeJson.ts";
 
 /** Who signed an EIP-7702 authorization: a lower-case address, or null where the signature is none. */
 export type AuthorityOf = (authorization: Authorization) => string | null;
@@ -84,4 +84,36 @@ function readAuthorization(entry: unknown): Authorization | null {
 	} catch {
 		return null;
 	}
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The fields of an object; null for anything else. */
+export function fieldsOf(value: unknown): Fields | null {
+	return typeof value === "object" && value !== null ? (value as Fields) : null;
+}
+
+/** The fields of an object. Throws an UpstreamError for anything else. */
+export function record(value: unknown): Fields {
+	return known(fieldsOf(value));
+}
+
+/** Not as strict as with clients: some nodes pad with zeros. Throws an UpstreamError. */
+export function quantity(value: unknown): bigint {
+	return known(readQuantity(value));
+}
+
+/** Lower case. Throws an UpstreamError. */
+export function hash(value: unknown): string {
+	return known(typeof value === "string" ? parseHash(value) : null);
+}
+
+/** Lower case. Throws an UpstreamError. */
+export function address(value: unknown): string {
+	return known(typeof value === "string" ? parseAddress(value) : null);
+}
+
+function known<T>(value: T | null): T {
+	if (value === null) throw new UpstreamError("notJsonRpc");
+	return value;
 }

@@ -5,7 +5,7 @@ import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { type Fields, fieldsOf } from "./nodeJson.ts";
+import { type Fields, fieldsOf } from "./blockReader.ts";
 
 export interface HeadSubscriptionOptions {
 	/** ws or wss; never printed, for it may hold a key. */

@@ -4,7 +4,7 @@
 import { parseAddress, readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
-import { address, type Fields, fieldsOf, hash as hashOf, quantity, record } from "./nodeJson.ts";
+import { address, type Fields, fieldsOf, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;
 

@@ -4,7 +4,7 @@ import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Inclusion } from "../domain/chain.ts";
 import type { InclusionReader } from "../domain/ports.ts";
-import { hash as hashOf } from "./nodeJson.ts";
+import { hash as hashOf } from "./blockReader.ts";
 
 /** Receipts asked for in one request: their logs can be large. */
 const BATCH_RECEIPTS = 100;

@@ -27,9 +27,9 @@ import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 import { METHODS } from "./methods/index.ts";
+import { RPC_PATHS } from "./methods/transactions.ts";
 import { createReceiptWaits } from "./receiptWaits.ts";
 import { type RecordViews, relayRoutes } from "./routes.ts";
-import { RPC_PATHS } from "./submissionOptions.ts";
 
 export interface IngressOptions {
 	readonly host: string;

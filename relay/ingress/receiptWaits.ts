@@ -4,9 +4,8 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
 import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
-import { isMined } from "../domain/lifecycle.ts";
 import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import { isMined, type TransactionRecord } from "../domain/record.ts";
 
 export interface ReceiptWaitsDependencies {
 	readonly following: Following;

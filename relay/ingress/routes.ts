@@ -6,7 +6,7 @@ import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import { jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { TransactionRecord } from "../domain/record.ts";
-import { type BundleRouteDependencies, bundleRoute } from "./bundleRoute.ts";
+import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";
 import {
 	type EventViews,
 	NO_HASH,

@@ -1,12 +1,13 @@
-// Delivers published results to the websocket subscriptions of a topic, as `eth_subscription`. A result is serialized
-// once, however many listen. Who may hear what is decided elsewhere.
+// Delivers published results to the websocket subscriptions of a topic, as `eth_subscription`; one to a transaction's status
+// starts with the current record. A result is serialized once, however many listen. Who may hear what is decided elsewhere.
 
 import { randomBytes } from "node:crypto";
-import type { Connection, Exchange } from "../../shared/http/callContext.ts";
+import type { CallContext, Connection, Exchange } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Publisher } from "../domain/ports.ts";
-import { PENDING_TRANSACTIONS } from "../domain/topics.ts";
+import { PENDING_TRANSACTIONS, transactionTopic } from "../domain/topics.ts";
+import type { MethodDependencies } from "./methodDependencies.ts";
 
 /** Subscriptions of one connection at most. */
 export const MAX_SUBSCRIPTIONS = 16;
@@ -156,4 +157,31 @@ interface Subscription {
 /** Put together from text, so that the result is not serialised anew for each id. */
 function frame(id: string, result: string): string {
 	return `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${result}}}`;
+}
+
+/**
+ * Subscribes `connection` to the transaction with this hash, lower case; answers the subscription's id. Each result is
+ * the object that `GET /tx/{hash}` answers: how it stands now, where the relay holds it or has held it within a week, and
+ * how it stands after each change. One that was never seen is silent until it comes.
+ */
+export async function subscribeToTransaction(
+	connection: Connection,
+	hash: string,
+	{ exchange }: CallContext,
+	{ subscriptions, records, following, statusView }: MethodDependencies,
+): Promise<string> {
+	let moved = false;
+	const unfollow = following.follow(hash, () => {
+		moved = true;
+	});
+	try {
+		let record = await records.record(hash);
+		// What came, or came back, while the store was read is looked at again; a live record is always as it is now.
+		if (moved) record = await records.record(hash);
+		const id = subscriptions.subscribe(connection, transactionTopic(hash), exchange);
+		if (record !== null) subscriptions.notify(connection, id, () => statusView(record));
+		return id;
+	} finally {
+		unfollow();
+	}
 }

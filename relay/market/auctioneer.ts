@@ -2,16 +2,15 @@
 // brought in line. Nothing else sends, cancels or ranks a bid.
 
 import type { Clock } from "../../shared/clock.ts";
-import { backrunBundle, backrunName } from "../auction/backrunBundle.ts";
 import { type Bid, type Bids, isFor } from "../auction/bids.ts";
 import { type BundleTable, type Overtaken, statusIn } from "../auction/bundleTable.ts";
-import { type Place, winners } from "../auction/winners.ts";
+import { backrunBundle, backrunName, type Place, winners } from "../auction/winners.ts";
 import type { Records } from "../chainActions.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import type { BundleSender, EventSink, Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import type { Pool, SenderChain } from "../pool/pool.ts";
+import type { Pool, SenderChain } from "../transactions/pool.ts";
 import { BidChecks, type BidChecksDependencies } from "./bidChecks.ts";
 import type { BidderConduct } from "./bidderConduct.ts";
 import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";

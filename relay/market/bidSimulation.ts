@@ -6,7 +6,7 @@ import type { AccountState } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { SharedTransactions, Simulations, Tip } from "../domain/ports.ts";
 import type { SimulationError } from "../domain/simulation.ts";
-import type { Pool, PoolEntry } from "../pool/pool.ts";
+import type { Pool, PoolEntry } from "../transactions/pool.ts";
 import { type AccountAgeDependencies, isOutdated } from "./accountAge.ts";
 
 /** A transaction that may be bid on, and what goes before it. */

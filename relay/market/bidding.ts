@@ -5,9 +5,9 @@ import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereu
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { Bid, Bids } from "../auction/bids.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
-import { bundleHash } from "../auction/bundleHash.ts";
 import type { BundleTable, Overtaken, Submission } from "../auction/bundleTable.ts";
 import { bidderOf } from "../auction/conduct.ts";
+import { bundleHash } from "../auction/plainBundle.ts";
 import { type BidRequest, type BundleOutcome, refusedBundle } from "../domain/bundle.ts";
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { Tip } from "../domain/ports.ts";

@@ -11,7 +11,6 @@ import type { Searchers } from "../chainActions.ts";
 import type { BundleRefusal } from "../domain/bundle.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import { isLive, isMined } from "../domain/lifecycle.ts";
 import type {
 	Accounts,
 	BundleReader,
@@ -23,11 +22,12 @@ import type {
 	Simulations,
 	Tip,
 } from "../domain/ports.ts";
+import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Pool } from "../pool/pool.ts";
-import type { Ledger } from "../status/ledger.ts";
+import type { Ledger } from "../transactions/ledger.ts";
+import type { Pool } from "../transactions/pool.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { BidderConduct, type FactStore } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";

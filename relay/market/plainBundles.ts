@@ -7,9 +7,9 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares, type SharesOptions } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
-import { bundleHash } from "../auction/bundleHash.ts";
 import { type BundleTable, type Submission, statusIn } from "../auction/bundleTable.ts";
 import {
+	bundleHash,
 	bytesOf,
 	hashesOf,
 	holdsAll,

@@ -5,11 +5,10 @@ import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
-import { isMined } from "../domain/lifecycle.ts";
 import type { EventSink, PaidBlock, PaymentReader } from "../domain/ports.ts";
-import type { LifeEvent, TransactionRecord } from "../domain/record.ts";
+import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { owedRefund, type RefundTerms } from "../domain/refund.ts";
-import type { Ledger } from "../status/ledger.ts";
+import type { Ledger } from "../transactions/ledger.ts";
 
 export interface SettlementDependencies {
 	readonly ledger: Pick<Ledger, "entries">;

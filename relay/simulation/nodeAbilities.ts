@@ -3,9 +3,8 @@
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
-import { PROBE_ADDRESS, PROBE_CALLER } from "./engines/callObject.ts";
 import type { NodeAnswer, SimulationNode } from "./engines/engine.ts";
-import { isObject, readHex } from "./engines/json.ts";
+import { isObject, PROBE_ADDRESS, PROBE_CALLER, readHex } from "./engines/nodeObjects.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 
 /** What a node can do. */

@@ -1,13 +1,22 @@
-// Simulation of transactions one behind another: the relay's own rules first, then the node, in parts where it does not
-// take them all at once. It does not queue, and keeps no state.
+// Simulation of transactions one behind another: the relay's own rules first (nonces, balances and authorizations, which
+// nodes check differently or not at all when they simulate), then the node, in parts where it does not take them all at once.
+// It does not queue, and keeps no state.
 
 import { randomBytes } from "node:crypto";
 import { type Clock, pause } from "../../shared/clock.ts";
+import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import type { Authorization } from "../../shared/ethereum/rlp.ts";
+import { type DecodedTransaction, senderOfAuthorization } from "../../shared/ethereum/transaction.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Count } from "../../shared/metrics.ts";
 import type { Simulator } from "../domain/ports.ts";
-import type { BlockContext, SimulationOutcome } from "../domain/simulation.ts";
-import { checkTransactions } from "./checks.ts";
+import type {
+	BlockContext,
+	SimulationError,
+	SimulationOutcome,
+	SimulationRequest,
+} from "../domain/simulation.ts";
+import { feeProblem } from "../domain/transactionRules.ts";
 import {
 	type Ask,
 	type EngineRequest,
@@ -18,8 +27,8 @@ import {
 	type SimulationNode,
 	type StateOverrides,
 } from "./engines/engine.ts";
+import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
-import { systemWrites } from "./engines/systemWrites.ts";
 import { stateBehind, traceFirst } from "./engines/traces.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
@@ -169,3 +178,84 @@ function askWithin(node: SimulationNode, clock: Clock, timeoutMs: number): Ask {
 }
 
 const REFUSED = { kind: "refused" } as const;
+
+/** How many transactions from the front may run, and what is wrong with the next one; null where all may. */
+export interface Checked {
+	readonly runnable: number;
+	readonly problem: SimulationError | null;
+}
+
+/** Checks all that can be known before anything ran: of balances, that is the first transaction's alone. */
+export function checkTransactions(request: SimulationRequest): Checked {
+	const { block, transactions, accounts } = request;
+	// Of all senders: one may have signed authorizations that take effect in another's transaction.
+	const nonces = new Map([...accounts].map(([address, { nonce }]) => [address, nonce]));
+	for (const [index, tx] of transactions.entries()) {
+		const account = accounts.get(tx.from);
+		if (account === undefined) throw new Error("a simulation was asked for without its sender's account");
+		const funds = index === 0 ? findFundsProblem(tx, account.balance) : null;
+		const problem = findBlockProblem(tx, nonces.get(tx.from) ?? 0n, block) ?? funds;
+		if (problem !== null) return { runnable: index, problem };
+		for (const [address, nonce] of nonces) nonces.set(address, nonceAfter(tx, address, nonce));
+	}
+	return { runnable: transactions.length, problem: null };
+}
+
+/** Why `tx` may not be in `block` when its sender's next nonce is `nonce`, its funds aside; null: it may. */
+export function findBlockProblem(
+	tx: DecodedTransaction,
+	nonce: bigint,
+	block: BlockContext,
+): SimulationError | null {
+	if (tx.nonce < nonce) {
+		return { code: "NONCE_TOO_LOW", message: `nonce too low: next nonce ${nonce}, tx nonce ${tx.nonce}` };
+	}
+	if (tx.nonce > nonce) {
+		return { code: "NONCE_GAP", message: `nonce too high: next nonce ${nonce}, tx nonce ${tx.nonce}` };
+	}
+	if (tx.gasLimit > block.gasLimit) {
+		const message = `exceeds block gas limit: gas limit ${tx.gasLimit}, block gas limit ${block.gasLimit}`;
+		return { code: "GAS_LIMIT_TOO_HIGH", message };
+	}
+	return feeProblem(tx, block);
+}
+
+/** Why a sender who holds `balance` wei can't buy the gas of `tx` at its highest price and send its value; or null. */
+export function findFundsProblem(tx: DecodedTransaction, balance: bigint): SimulationError | null {
+	const cost = transactionCost(tx);
+	if (cost <= balance) return null;
+	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
+	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
+}
+
+/** An account's nonce after `tx`: one more if it sent it, and one for each EIP-7702 authorization of its own in effect. */
+function nonceAfter(tx: DecodedTransaction, account: string, nonce: bigint): bigint {
+	const sent = tx.from === account ? 1n : 0n;
+	return nonce + sent + BigInt(effectiveAuthorizations(tx, account, nonce).length);
+}
+
+/** Who signed a transaction, and the authorizations that came with it. */
+export type Signer = Pick<DecodedTransaction, "from" | "chainId" | "authorizationList">;
+
+/**
+ * The authorizations of `authority` that take effect, in order, where its nonce is `nonce` before `tx`. Each takes a
+ * nonce; the sender's own ones come behind the nonce of the transaction itself.
+ * https://eips.ethereum.org/EIPS/eip-7702#behavior
+ */
+export function effectiveAuthorizations(
+	tx: Signer,
+	authority: string,
+	nonce: bigint,
+): readonly Authorization[] {
+	let next = authority === tx.from ? nonce + 1n : nonce;
+	const effective: Authorization[] = [];
+	for (const authorization of tx.authorizationList) {
+		const { chainId } = authorization;
+		if (authorization.nonce !== next || (chainId !== 0n && chainId !== tx.chainId)) continue;
+		// Last, since to recover is dear.
+		if (senderOfAuthorization(authorization) !== authority) continue;
+		effective.push(authorization);
+		next += 1n;
+	}
+	return effective;
+}

@@ -1,12 +1,13 @@
-// Publishes a transaction's status record to its subscribers whenever an event changed it.
+// Tells subscribers of transactions: the status record whenever an event changed it, and each event to those who follow the
+// transaction's event stream. It keeps nothing of a transaction.
 
+import { type Logger, safeError } from "../../shared/log.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Stage } from "../domain/lifecycle.ts";
-import type { Publisher } from "../domain/ports.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import type { EventListener, Following, Publisher } from "../domain/ports.ts";
+import type { Stage, TransactionRecord } from "../domain/record.ts";
 import type { SimulationError } from "../domain/simulation.ts";
 import { transactionTopic } from "../domain/topics.ts";
-import type { EventListener } from "./ledger.ts";
+import { cancelsReport, type IsPublic, publicEvent, publicEvents } from "./publicEvents.ts";
 
 export interface AnnouncerDependencies {
 	readonly publisher: Publisher;
@@ -59,4 +60,75 @@ function previousRefund(record: TransactionRecord): string {
 
 function isSameError(one: SimulationError, other: SimulationError): boolean {
 	return one.code === other.code && one.message === other.message && one.data === other.data;
+}
+
+type Follower = (record: TransactionRecord, event: TxEvent) => void;
+
+/** Followers by hash. */
+export class Followers implements Following {
+	readonly #log: Logger;
+	readonly #byHash = new Map<string, Set<Follower>>();
+
+	constructor(dependencies: { readonly log: Logger }) {
+		this.#log = dependencies.log;
+	}
+
+	follow(hash: string, listener: Follower): () => void {
+		// A function of its own: one that follows twice is told twice, and ends one of them at a time.
+		const follower: Follower = (record, event) => listener(record, event);
+		const others = this.#byHash.get(hash);
+		if (others === undefined) this.#byHash.set(hash, new Set([follower]));
+		else others.add(follower);
+		return () => {
+			const left = this.#byHash.get(hash);
+			left?.delete(follower);
+			if (left?.size === 0) this.#byHash.delete(hash);
+		};
+	}
+
+	/** To be told of every event. A follower's fault is its own: what happened must not fail for it. */
+	tell(record: TransactionRecord, event: TxEvent): void {
+		const followers = this.#byHash.get(record.hash);
+		if (followers === undefined) return;
+		for (const follower of [...followers]) {
+			try {
+				follower(record, event);
+			} catch (thrown) {
+				this.#log.error("a follower failed", { fault: safeError(thrown) });
+			}
+		}
+	}
+}
+
+/** One message: when it happened, in ms since the epoch, and what is told of it. */
+export interface EventNews {
+	readonly at: number;
+	readonly data: object;
+}
+
+/**
+ * What has happened so far, in order of time. The last one alone has `stage` and `cancels`: what they were after the
+ * earlier ones is not kept.
+ */
+export function eventHistory(record: TransactionRecord, isPublic: IsPublic): readonly EventNews[] {
+	const events = publicEvents(record, isPublic);
+	const last = events.length - 1;
+	return events.map(({ at, view }, i) => ({
+		at,
+		data: i === last ? { ...view, ...standing(record) } : view,
+	}));
+}
+
+/**
+ * What the record has just been through: the event with the `stage` that it led to and, where its user has ended the
+ * transaction, how many builders have confirmed it (`cancels`). Null for what is not told.
+ */
+export function eventNews(record: TransactionRecord, event: TxEvent, isPublic: IsPublic): EventNews | null {
+	const told = publicEvent(record, event, isPublic);
+	return told === null ? null : { at: told.at, data: { ...told.view, ...standing(record) } };
+}
+
+function standing(record: TransactionRecord): object {
+	const cancels = cancelsReport(record);
+	return { stage: record.stage, ...(cancels === null ? {} : { cancels }) };
 }

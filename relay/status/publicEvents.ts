@@ -2,8 +2,13 @@
 // bid that was mined is shown, and nothing by which the transactions before and behind it could be told apart. Pure.
 
 import type { TxEvent } from "../domain/events.ts";
-import { isLive } from "../domain/lifecycle.ts";
-import { type Delivery, isUserEnd, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
+import {
+	type Delivery,
+	isLive,
+	isUserEnd,
+	type LifeEvent,
+	type TransactionRecord,
+} from "../domain/record.ts";
 
 /** Whether the transaction with a hash is shared or mined. */
 export type IsPublic = (hash: string) => boolean;

@@ -2,8 +2,7 @@
 
 import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { policyOf } from "../domain/endpoints.ts";
-import { isLive, isMined } from "../domain/lifecycle.ts";
-import type { TransactionRecord } from "../domain/record.ts";
+import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
 
 /** What `GET /tx/{hash}` says of a transaction that the relay holds or held. */

@@ -1,8 +1,7 @@
 // Facts about bidders on the key-value store: those of one block are one entry, found in the order of their blocks. What
 // they mean is decided elsewhere.
 
-import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
-import { StoreFormatError } from "./encoding.ts";
+import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 
 const PREFIX = "c/";
 const DIGITS = 12;

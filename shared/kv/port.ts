@@ -28,3 +28,12 @@ export interface SharedStore extends KeyValueStore {
 export function prefixRange(prefix: string): readonly [string, string] {
 	return [prefix, `${prefix}\u{7f}`];
 }
+
+/** A stored value that is not what was written: the store is damaged, or another program's. */
+export class StoreFormatError extends Error {
+	readonly code = "STORE_FORMAT";
+	constructor(key: string) {
+		super(`the store's entry ${key} can't be read`);
+		this.name = "StoreFormatError";
+	}
+}

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { getCreateAddress, Wallet } from "ethers";
-import { ForkRules } from "../../relay/chain/forkRules.ts";
+import { ForkRules } from "../../relay/chain/nextBlock.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { nodeAbilities } from "../../relay/simulation/nodeAbilities.ts";

@@ -4,8 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { NodeReader } from "../../relay/chain/nodeReader.ts";
-import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
-import { Passthrough } from "../../relay/chain/passthrough.ts";
+import { PASSED_METHODS, Passthrough } from "../../relay/chain/passthrough.ts";
 import { systemClock } from "../../shared/clock.ts";
 import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";

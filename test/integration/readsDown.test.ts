@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
+import { PASSED_METHODS } from "../../relay/chain/passthrough.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../support/nodeProxy.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { type RelayProcess, readyStatus } from "../support/relayProcess.ts";

@@ -214,6 +214,12 @@ export class Sequence {
 	}
 
 	async restart(): Promise<string> {
+		// Of one that was ended right behind its submission the relay alone knows whether a builder was to have it.
+		for (const tx of this.model.all()) {
+			if (tx.end === null) continue;
+			const events = await this.stage.user.events(tx.hash);
+			tx.wasSent = events.some(({ type }) => type === "broadcast" || type === "delivered");
+		}
 		const { relay } = this.stage.system;
 		await relay.stop();
 		this.#sends.restarted();

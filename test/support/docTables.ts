@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { BOOST_SETTINGS } from "../../boost-proxy/config.ts";
 import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";
-import { PASSED_METHODS } from "../../relay/chain/passedMethods.ts";
+import { PASSED_METHODS } from "../../relay/chain/passthrough.ts";
 import { RELAY_SETTINGS } from "../../relay/config.ts";
 import { BUILDER_DOCS } from "../../relay/domain/builder.ts";
 import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts";

@@ -45,8 +45,17 @@ interface Binaries {
 const NOBODY = 65_534;
 const identity = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 const START_MS = 30_000;
-/** Nothing of it outlives a test, but what a commit costs is to be real: fsync stays on. */
-const SETTINGS = ["listen_addresses=127.0.0.1", "shared_buffers=16MB", "log_min_messages=fatal"];
+/**
+ * Nothing of it outlives a test, but what a commit costs is to be real: fsync stays on. A checkpoint, which comes every five
+ * minutes where nothing is said, would hold up commits for seconds on a machine whose disk is busy with tests.
+ */
+const SETTINGS = [
+	"listen_addresses=127.0.0.1",
+	"shared_buffers=16MB",
+	"log_min_messages=fatal",
+	"checkpoint_timeout=1h",
+	"max_wal_size=8GB",
+];
 
 export interface PostgresServerOptions {
 	/** At most; 60 unless said. */

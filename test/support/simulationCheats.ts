@@ -1,7 +1,7 @@
 // Contracts that try to tell a simulation from the block: one that shows all that it can see, and ones that pay five
 // ether where they see what only a simulation has, else one wei.
 
-import { PROBE_ADDRESS, PROBE_CALLER } from "../../relay/simulation/engines/callObject.ts";
+import { PROBE_ADDRESS, PROBE_CALLER } from "../../relay/simulation/engines/nodeObjects.ts";
 
 const HISTORY = "0000f90827f1c53a10cb7a02335b175320002935";
 const BEACON_ROOTS = "000f3df6d732807ef1319fb7b8bb8522d0beac02";

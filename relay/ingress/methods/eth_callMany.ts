@@ -22,7 +22,7 @@ import {
 	type TransactionsRequest,
 	type UnsignedCall,
 } from "../../domain/callMany.ts";
-import { bundleClient } from "../bundleOwner.ts";
+import { bundleClient } from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;

@@ -5,8 +5,7 @@ import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
 import type { Header } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
-import { blockOverrides } from "../engines/callObject.ts";
-import { isObject, readHex } from "../engines/json.ts";
+import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
 
 /** Asks the node within what is left of the request's deadline. Throws RpcError where it gives no answer. */
 export type AskNode = (call: RpcCall) => Promise<RpcAnswer>;

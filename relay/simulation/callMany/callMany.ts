@@ -17,7 +17,7 @@ import {
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
-import { systemWrites } from "../engines/systemWrites.ts";
+import { systemWrites } from "../engines/nodeObjects.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, type NodeBlock, readBlock } from "./blocks.ts";
 import { LOST, runCalls } from "./calls.ts";

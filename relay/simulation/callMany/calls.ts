@@ -4,8 +4,7 @@
 import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { CallResult, CallResults, CallsRequest, UnsignedCall } from "../../domain/callMany.ts";
 import type { Header, NextBlock } from "../../domain/chain.ts";
-import { readHex } from "../engines/json.ts";
-import { systemWrites } from "../engines/systemWrites.ts";
+import { readHex, systemWrites } from "../engines/nodeObjects.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import {
 	type AskNode,

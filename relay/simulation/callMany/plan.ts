@@ -6,10 +6,9 @@ import type { Authorization } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { CallResult, UnsignedCall } from "../../domain/callMany.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import type { Signer } from "../authorizations.ts";
-import { signedCall } from "../engines/callObject.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { isObject, readHex } from "../engines/json.ts";
+import { isObject, readHex, signedCall } from "../engines/nodeObjects.ts";
+import type { Signer } from "../simulator.ts";
 import type { CallBlock } from "./blocks.ts";
 
 /** One call of a plan. */

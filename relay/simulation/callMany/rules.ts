@@ -6,7 +6,7 @@ import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts
 import type { AccountState } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
-import { findBlockProblem } from "../checks.ts";
+import { findBlockProblem } from "../simulator.ts";
 import type { AskNode } from "./blocks.ts";
 
 /** A sender right before its transaction; wei. */

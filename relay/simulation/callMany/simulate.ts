@@ -4,11 +4,10 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { findFundsProblem } from "../checks.ts";
-import { PROBE_ADDRESS } from "../engines/callObject.ts";
-import { isObject, readHex } from "../engines/json.ts";
+import { isObject, PROBE_ADDRESS, readHex } from "../engines/nodeObjects.ts";
 import { readAnswer, readExecutionError } from "../engines/verdicts.ts";
 import { revertError } from "../revertReason.ts";
+import { findFundsProblem } from "../simulator.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";

@@ -4,11 +4,10 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
-import { findBlockProblem, findFundsProblem } from "../checks.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { isObject } from "../engines/json.ts";
-import { applyDiff } from "../engines/stateDiff.ts";
+import { applyDiff, isObject } from "../engines/nodeObjects.ts";
 import { readAnswer, readExecutionError } from "../engines/verdicts.ts";
+import { findBlockProblem, findFundsProblem } from "../simulator.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";

@@ -8,12 +8,11 @@ import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGa
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
-import { findFundsProblem } from "../checks.ts";
 import { revertError } from "../revertReason.ts";
-import { blockOverrides, PROBE_ADDRESS, PROBE_CALLER, signedCall } from "./callObject.ts";
+import { findFundsProblem } from "../simulator.ts";
 import { type Ask, endsWith, firstBalance, NO_VERDICT, type NodeAnswer, type Part } from "./engine.ts";
-import { isObject, readHex } from "./json.ts";
-import { emitsEvents } from "./transfers.ts";
+import { blockOverrides, isObject, PROBE_ADDRESS, PROBE_CALLER, readHex, signedCall } from "./nodeObjects.ts";
+import { emitsEvents } from "./traces.ts";
 import { readExecutionError } from "./verdicts.ts";
 
 /** Seconds between a block and the one behind it, where that is ours to say. */

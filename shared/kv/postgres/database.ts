@@ -63,9 +63,9 @@ export class Database {
 		const client = await this.connect(ms);
 		try {
 			const left = Math.max(1, until - this.#clock.monotonic());
-			// pg takes a time-out for each query, but its types do not have it.
-			const timed: pg.QueryConfig = Object.assign({ query_timeout: left }, query);
-			const { rows } = await client.query<Record<string, unknown>>(timed);
+			const { rows } = await withDeadline(this.#clock, "query", left, () =>
+				client.query<Record<string, unknown>>(query),
+			);
 			client.release();
 			return rows;
 		} catch (thrown) {

@@ -163,7 +163,7 @@ test("the figures are those of the story", () => {
 		},
 	);
 	const table = figuresTable([worseOf(figures, { ...figures, hole: 3 })]);
-	assert.match(table, /^\| made up \| 3 \| `refused` \| 100 ms \| – \| – \| 100 ms \|$/m);
+	assert.match(table, /^\| made up \| 3 \| `refused` \| 100 ms \| – \| 10 ms \| – \| 100 ms \|$/m);
 	const text = "a\n<!-- figures:faults -->\nold\n<!-- /figures -->\nb";
 	assert.equal(withFigures(text, [figures]).includes("old"), false);
 });

@@ -11,7 +11,7 @@ async function start() {
 	const scene = new StagesScene();
 	const transaction = privateTransaction();
 	await scene.take(transaction);
-	await scene.loop.flush(true);
+	await scene.transactions.flush(true);
 	let writes = 0;
 	const { write } = scene.disk;
 	scene.disk.write = (changes) => {

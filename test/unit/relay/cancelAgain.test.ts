@@ -77,7 +77,7 @@ test("a bundle lapses with its block, and is not cancelled after it", async () =
 test("after a restart in the same slot builders are told again of bundles too, but for those that had answered", async () => {
 	const [scene, tx] = await cancelled("fast");
 	answer(scene, tx, "a", "accepted");
-	await scene.loop.flush(true);
+	await scene.transactions.flush(true);
 	const next = await scene.restart();
 	await next.work([], [], true);
 	assert.deepEqual(next.builders.take(), ["cancel 0 for 101 at b"]);

@@ -3,8 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
-import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
-import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
@@ -200,7 +199,7 @@ story("behind a restart those are told again that had it and have not answered",
 		await scene.cancellations.cancel({ hash: tx.hash, address: null, signer: tx.from });
 	}
 	answered(scene, lasting, "b", "accepted");
-	await scene.loop.flush(true);
+	await scene.transactions.flush(true);
 	const next = await scene.restart();
 	await next.work([], []);
 	assert.deepEqual(next.builders.take().sort(), ["cancel 0 for 101 at a", "cancel 0 for 101 at a,b"]);

@@ -102,7 +102,7 @@ story("what an expired one was is not written behind its coming again", async (s
 	scene.disk.hold = true;
 	const coming = scene.submit(tx);
 	await scene.quiet();
-	const flushing = scene.loop.flush(false);
+	const flushing = scene.transactions.flush(false);
 	await scene.quiet();
 	scene.disk.hold = false;
 	scene.disk.finish(true);

@@ -2,7 +2,7 @@
 // over, on a disk of an older version, and by the hundred. It never comes back, and costs the relay little.
 
 import assert from "node:assert/strict";
-import { MAX_TAKEN_BACK } from "../../../relay/domain/submission.ts";
+import { MAX_TAKEN_BACK } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { STORE_OUT } from "./stagesScene.ts";
 import { blocks, story } from "./stories.ts";
@@ -91,7 +91,7 @@ story("records from before builders were noted stop no block", async (scene) => 
 	const dear = { maxFeePerGas: 2_000n * GWEI, maxPriorityFeePerGas: 1_000n * GWEI };
 	const old = privateTransaction({ path: "nochecks" });
 	await scene.take(old, privateTransaction({ path: "nochecks", ...dear }));
-	await scene.loop.flush(true);
+	await scene.transactions.flush(true);
 	for (const [key, bytes] of scene.disk.map) {
 		if (!key.startsWith("s/")) continue;
 		const record = JSON.parse(bytes.toString());

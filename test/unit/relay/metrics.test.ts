@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ENDPOINTS } from "../../../relay/domain/endpoints.ts";
-import { STAGES } from "../../../relay/domain/lifecycle.ts";
+import { STAGES } from "../../../relay/domain/record.ts";
 import { REJECTION_CODES } from "../../../relay/domain/rejection.ts";
 import { relayMetrics, STEPS, watchRelay } from "../../../relay/metrics.ts";
 import { Metrics } from "../../../shared/metrics.ts";

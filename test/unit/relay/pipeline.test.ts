@@ -171,7 +171,7 @@ for (const [end, stage] of [
 		assert.equal(scene.stage(tx), "BROADCAST");
 		assert.equal(scene.ledger.get(tx.tx.hash)?.record.firstBlock, next);
 		assert.deepEqual(scene.life(tx).slice(-4), ["received", "ready", "simulated", "broadcast"]);
-		await scene.loop.flush(true);
+		await scene.transactions.flush(true);
 		assert.deepEqual(await stagesAfterRestart(scene, tx), ["BROADCAST"]);
 	});
 }

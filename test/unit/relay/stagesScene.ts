@@ -9,14 +9,13 @@ import type { Block, Inclusion, NextBlock } from "../../../relay/domain/chain.ts
 import type { TxEventType } from "../../../relay/domain/events.ts";
 import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
-import type { SubmitOutcome } from "../../../relay/domain/submission.ts";
-import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { ChainTip } from "../../../relay/inclusion/chainTip.ts";
-import { NonceLocks } from "../../../relay/nonceLocks.ts";
 import { Pipeline } from "../../../relay/pipeline.ts";
-import { Pool, type PoolEntry } from "../../../relay/pool/pool.ts";
-import { Ledger, type LedgerEntry } from "../../../relay/status/ledger.ts";
-import { Transactions } from "../../../relay/store/transactions.ts";
+import { TransactionDisk } from "../../../relay/transactions/disk.ts";
+import { Ledger, type LedgerEntry } from "../../../relay/transactions/ledger.ts";
+import { Pool, type PoolEntry } from "../../../relay/transactions/pool.ts";
+import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
@@ -113,7 +112,8 @@ export class StagesScene {
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
 	readonly ledger: Ledger;
-	readonly store: Transactions;
+	readonly store: TransactionDisk;
+	readonly transactions: Transactions;
 	readonly background: Background;
 	readonly runner: ChainRunner;
 	readonly pipeline: Pipeline;
@@ -138,7 +138,7 @@ export class StagesScene {
 			...silentLogger,
 			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
 		};
-		this.store = new Transactions({ kv: disk, log: silentLogger });
+		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
 		this.ledger = new Ledger({ log });
 		const { ledger, store } = this;
 		this.background = new Background({}, { log });
@@ -150,10 +150,22 @@ export class StagesScene {
 			clock,
 		});
 		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), looked: () => {} };
+		const transactions = new Transactions({
+			...{ ...shared, store, onWritten: () => {} },
+			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),
+		});
+		this.transactions = transactions;
 		this.runner = new ChainRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
 			{
-				...{ ...shared, records: ledger, events: ledger, background: this.background, searchers },
+				...{
+					...shared,
+					transactions,
+					records: ledger,
+					events: ledger,
+					background: this.background,
+					searchers,
+				},
 				...{ inclusions: node, onStep: () => {} },
 				simulations: {
 					simulate: ({ transactions, signal }) => {
@@ -170,8 +182,7 @@ export class StagesScene {
 		);
 		const { runner } = this;
 		const chain = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
-		const locks = new NonceLocks();
-		const cancelling = { ...shared, store, locks, runner };
+		const cancelling = { ...shared, transactions, store };
 		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
 		const { cancellations } = this;
 		this.pipeline = new Pipeline(
@@ -181,13 +192,13 @@ export class StagesScene {
 				onLaterHead: () => {
 					this.laterHeads += 1;
 				},
-				...{ share, store, runner, locks, cancellations },
+				...{ share, transactions, store, runner, cancellations },
 				onStep: () => {},
 				onOutcome: () => {},
 			},
 		);
 		const loopDependencies: BlockLoopDependencies = {
-			...{ ...shared, store, locks, runner, inclusions: node, background: this.background, log },
+			...{ ...shared, transactions, store, runner, inclusions: node, background: this.background, log },
 			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			onHead: () => {},
 		};

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { DeadlineError, pause, systemClock, withDeadline } from "../../../shared/clock.ts";
 import { ManualClock } from "../../support/manualClock.ts";
@@ -61,6 +63,31 @@ test("when the time is up it is told, even if the work ignores its signal", asyn
 	assert.deepEqual([thrown.code, thrown.message], ["DEADLINE", "the node: no answer within 100 ms"]);
 	assert.equal(signal?.aborted, true);
 	assert.equal(signal?.reason, thrown);
+});
+
+test("what came while the event loop stood still comes before the deadline that it met", async (t) => {
+	const server = createServer().listen(0, "127.0.0.1");
+	await once(server, "listening");
+	const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+	const [accepted] = (await once(server, "connection")) as [Socket];
+	t.after(() => {
+		client.destroy();
+		accepted.destroy();
+		server.close();
+	});
+	const seen: string[] = [];
+	client.on("data", () => seen.push("answer"));
+	const due = new Promise<void>((resolve) => {
+		systemClock.after(5, () => {
+			seen.push("deadline");
+			resolve();
+		});
+	});
+	accepted.write("x");
+	const until = systemClock.monotonic() + 50;
+	while (systemClock.monotonic() < until);
+	await due;
+	assert.deepEqual(seen, ["answer", "deadline"]);
 });
 
 test("work that comes to an end after its deadline changes nothing", async () => {

@@ -110,9 +110,9 @@ test("what a newcomer waits for, whether a probe is wanted, and when it is a sta
 		["for long", [16, 250], [8, 250], 0, WELL, ["probe", "probe", true, false]],
 		["reads are silent for very long", [60, 3_000], [15, 3_000], 0, WELL, ["probe", "probe", true, false]],
 		["submissions alone, for a moment", [16, 0], [16, 50], 0, WELL, [null, "answer", false, false]],
-		["submissions alone, nearly", [16, 0], [16, 499], 0, WELL, [null, "answer", false, false]],
-		["submissions alone", [16, 0], [16, 500], 0, WELL, [null, "answer", false, true]],
-		["all", [16, 500], [16, 500], 0, WELL, ["probe", "probe", true, true]],
+		["submissions alone, nearly", [16, 0], [16, 399], 0, WELL, [null, "answer", false, false]],
+		["submissions alone", [16, 0], [16, 400], 0, WELL, [null, "answer", false, true]],
+		["all", [16, 400], [16, 400], 0, WELL, ["probe", "probe", true, true]],
 		["one that takes its time is only busy", [16, 0], [16, 1_199], 300, WELL, [null, "answer", false, false]],
 		["but not for ever", [16, 0], [16, 1_200], 300, WELL, [null, "answer", false, true]],
 		["nor longer than a share", [16, 0], [16, 4_000], 9_000, WELL, [null, "answer", false, true]],
@@ -121,7 +121,7 @@ test("what a newcomer waits for, whether a probe is wanted, and when it is a sta
 		["back, one is silent", [1, 50], [1, 50], 0, PROBATION, ["probe", "probe", false, false]],
 		["back, for long", [1, 250], [1, 250], 0, PROBATION, ["probe", "probe", true, false]],
 		["back, three hang alone", [3, 0], [3, 3_999], 0, PROBATION, [null, null, false, false]],
-		["back, four hang alone", [4, 0], [4, 500], 0, PROBATION, [null, "answer", false, true]],
+		["back, four hang alone", [4, 0], [4, 400], 0, PROBATION, [null, "answer", false, true]],
 	] as const) {
 		const figures = {
 			all: { count: all[0], silentMs: all[1] },
@@ -140,8 +140,8 @@ test("what a newcomer waits for, whether a probe is wanted, and when it is a sta
 test("when a probe asks as a submission would", () => {
 	for (const [silentMs, isOut, expected] of [
 		[0, false, false],
-		[499, false, false],
-		[500, false, true],
+		[399, false, false],
+		[400, false, true],
 		[0, true, true],
 	] as const) {
 		const { figures } = health({ submissions: { count: silentMs === 0 ? 0 : 1, silentMs } });

@@ -11,7 +11,7 @@ import {
 	RELAY_ONLY,
 	weightOf,
 } from "../../../../boost-proxy/ingress/methods.ts";
-import { PASSED_METHODS } from "../../../../relay/chain/passedMethods.ts";
+import { PASSED_METHODS } from "../../../../relay/chain/passthrough.ts";
 import { METHODS } from "../../../../relay/ingress/methods/index.ts";
 
 test("the reads are the relay's, with its weights", () => {

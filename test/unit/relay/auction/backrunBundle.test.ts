@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backrunBundle, backrunName } from "../../../../relay/auction/backrunBundle.ts";
-import { bundleHash } from "../../../../relay/auction/bundleHash.ts";
+import { bundleHash } from "../../../../relay/auction/plainBundle.ts";
+import { backrunBundle, backrunName } from "../../../../relay/auction/winners.ts";
 import { keccak256 } from "../../../../shared/ethereum/recover.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { bidOf } from "./bids.ts";

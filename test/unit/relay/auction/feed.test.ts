@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFeed } from "../../../../relay/auction/feed.ts";
-import { partialPendingTransaction } from "../../../../relay/auction/partialTransaction.ts";
+import { createFeed, partialPendingTransaction } from "../../../../relay/auction/feed.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { partialPendingTransaction } from "../../../../relay/auction/partialTransaction.ts";
+import { partialPendingTransaction } from "../../../../relay/auction/feed.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 

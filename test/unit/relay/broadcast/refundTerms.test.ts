@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { refundTerms } from "../../../../relay/broadcast/refundTerms.ts";
+import { refundTerms } from "../../../../relay/broadcast/dialects.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import { owedRefund } from "../../../../relay/domain/refund.ts";
 

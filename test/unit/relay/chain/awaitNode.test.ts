@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import { awaitNode, WrongNodeError } from "../../../../relay/chain/awaitNode.ts";
+import { awaitNode, WrongNodeError } from "../../../../relay/chain/node.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { ForkRules } from "../../../../relay/chain/forkRules.ts";
+import { ForkRules } from "../../../../relay/chain/nextBlock.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { ScriptedNode } from "../../../support/scriptedNode.ts";
 

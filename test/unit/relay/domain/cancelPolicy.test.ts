@@ -7,7 +7,7 @@ import {
 	mayCancelTransaction,
 	type TransactionOwner,
 } from "../../../../relay/domain/cancelPolicy.ts";
-import type { CancelRequest } from "../../../../relay/domain/submission.ts";
+import type { CancelRequest } from "../../../../relay/domain/transaction.ts";
 
 const SENDER = "0x00000000000000000000000000000000000000aa";
 const OTHER = "0x00000000000000000000000000000000000000bb";

@@ -4,15 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import {
+	fold,
 	isEndedByUser,
 	isLive,
 	isMined,
+	newRecord,
 	nextStage,
 	STAGES,
 	type Stage,
 	TRANSITIONS,
-} from "../../../../relay/domain/lifecycle.ts";
-import { fold, newRecord } from "../../../../relay/domain/record.ts";
+} from "../../../../relay/domain/record.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const at = 1;

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bundleOwner, mayCancel } from "../../../../relay/ingress/bundleOwner.ts";
+import { bundleOwner, mayCancel } from "../../../../relay/ingress/bundleRequests.ts";
 import { ADDRESS, type Caller, context, SIGNER } from "./bundleScene.ts";
 
 const PAGE = "https://app.example";

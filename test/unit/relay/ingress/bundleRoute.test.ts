@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
-import { bundleRoute } from "../../../../relay/ingress/bundleRoute.ts";
-import { bundleView } from "../../../../relay/ingress/bundleView.ts";
+import { bundleRoute, bundleView } from "../../../../relay/ingress/bundleViews.ts";
 import { createBodySigner, verifyBody } from "../../../../shared/ethereum/flashbotsSignature.ts";
 import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
 import { ADDRESS } from "./bundleScene.ts";

@@ -3,9 +3,11 @@
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { Market } from "../../../../relay/domain/ports.ts";
 import type { MethodDependencies } from "../../../../relay/ingress/methodDependencies.ts";
-import { eth_cancelBundle } from "../../../../relay/ingress/methods/eth_cancelBundle.ts";
-import { eth_sendBundle } from "../../../../relay/ingress/methods/eth_sendBundle.ts";
-import { mev_sendBundle } from "../../../../relay/ingress/methods/mev_sendBundle.ts";
+import {
+	eth_cancelBundle,
+	eth_sendBundle,
+	mev_sendBundle,
+} from "../../../../relay/ingress/methods/bundles.ts";
 import { type CallContext, type Client, callContext } from "../../../../shared/http/callContext.ts";
 import { createDispatcher } from "../../../../shared/jsonrpc/dispatch.ts";
 import { methodTable } from "../../../../shared/jsonrpc/method.ts";

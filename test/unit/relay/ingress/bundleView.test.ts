@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
-import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleView.ts";
+import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const TARGET = `0x${"0b".repeat(32)}`;

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { transactionEventsRoute } from "../../../../relay/ingress/transactionEvents.ts";
-import { Followers } from "../../../../relay/status/followers.ts";
+import { Followers } from "../../../../relay/status/announcer.ts";
 import { EventStreams } from "../../../../shared/http/eventStreams.ts";
 import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
 import { silentLogger } from "../../../../shared/log.ts";

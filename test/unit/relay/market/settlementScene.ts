@@ -5,7 +5,7 @@ import type { PaidBlock, PaymentReader } from "../../../../relay/domain/ports.ts
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
 import { Settlement, type TargetOutcome } from "../../../../relay/market/settlement.ts";
-import { Ledger, type LedgerEntry } from "../../../../relay/status/ledger.ts";
+import { Ledger, type LedgerEntry } from "../../../../relay/transactions/ledger.ts";
 import { Background } from "../../../../shared/background.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";

@@ -7,7 +7,7 @@ import {
 	checkTransactions,
 	findBlockProblem,
 	findFundsProblem,
-} from "../../../../relay/simulation/checks.ts";
+} from "../../../../relay/simulation/simulator.ts";
 import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";

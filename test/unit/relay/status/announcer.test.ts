@@ -9,8 +9,8 @@ import type { Publisher } from "../../../../relay/domain/ports.ts";
 import { newRecord } from "../../../../relay/domain/record.ts";
 import { transactionTopic } from "../../../../relay/domain/topics.ts";
 import { createAnnouncer } from "../../../../relay/status/announcer.ts";
-import { Ledger } from "../../../../relay/status/ledger.ts";
 import { statusReport } from "../../../../relay/status/report.ts";
+import { Ledger } from "../../../../relay/transactions/ledger.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
-import { eventHistory, eventNews } from "../../../../relay/status/eventMessages.ts";
+import { eventHistory, eventNews } from "../../../../relay/status/announcer.ts";
 import { cancelsReport } from "../../../../relay/status/publicEvents.ts";
 import { eventsReport } from "../../../../relay/status/report.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";

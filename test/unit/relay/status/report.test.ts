@@ -3,8 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { STAGES, type Stage } from "../../../../relay/domain/lifecycle.ts";
-import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import {
+	fold,
+	newRecord,
+	STAGES,
+	type Stage,
+	type TransactionRecord,
+} from "../../../../relay/domain/record.ts";
 import { eventsReport, statusReport } from "../../../../relay/status/report.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 

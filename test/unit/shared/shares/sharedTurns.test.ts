@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FairScheduler, OverloadedError } from "../../../../shared/shares/scheduler.ts";
-import { GivenUpError, SharedTurns } from "../../../../shared/shares/sharedTurns.ts";
+import { GivenUpError, SharedTurns } from "../../../../shared/shares/shares.ts";
 
 /** One place, which is taken until `free` is called; jobs answer how many have begun. */
 function fixture(maxWaiting = 100) {

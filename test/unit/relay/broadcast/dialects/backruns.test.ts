@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DIALECTS } from "../../../../../relay/broadcast/dialects/index.ts";
+import { DIALECTS } from "../../../../../relay/broadcast/dialects.ts";
 import { type BuilderRow, parseBuilders } from "../../../../../relay/domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../../../../../relay/domain/bundle.ts";
 import { signedTransaction, testAccount } from "../../../../support/txFactory.ts";

@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BuilderCall } from "../../../../../relay/broadcast/dialects/dialect.ts";
-import { DIALECTS } from "../../../../../relay/broadcast/dialects/index.ts";
 import {
+	type BuilderCall,
 	cancelBundleCalls,
 	cancelPrivateCalls,
+	DIALECTS,
 	privateCall,
-} from "../../../../../relay/broadcast/dialects/wire.ts";
+} from "../../../../../relay/broadcast/dialects.ts";
 import { targetBundle } from "../../../../../relay/broadcast/targetBundle.ts";
 import { type BuilderRow, parseBuilders } from "../../../../../relay/domain/builder.ts";
 import type { SubmissionPath } from "../../../../../relay/domain/endpoints.ts";

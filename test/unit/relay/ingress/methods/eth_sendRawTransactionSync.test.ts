@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Submission, SubmitOutcome } from "../../../../../relay/domain/submission.ts";
+import type { Submission, SubmitOutcome } from "../../../../../relay/domain/transaction.ts";
 import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
-import { eth_sendRawTransactionSync } from "../../../../../relay/ingress/methods/eth_sendRawTransactionSync.ts";
+import { eth_sendRawTransactionSync } from "../../../../../relay/ingress/methods/transactions.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
 import type { SyncCall } from "../../../../../shared/http/syncWaits.ts";
 import { createDispatcher } from "../../../../../shared/jsonrpc/dispatch.ts";

@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { STAGES } from "../../../../../relay/domain/lifecycle.ts";
-import { newRecord, type TransactionRecord } from "../../../../../relay/domain/record.ts";
+import { newRecord, STAGES, type TransactionRecord } from "../../../../../relay/domain/record.ts";
 import type { MethodDependencies } from "../../../../../relay/ingress/methodDependencies.ts";
-import { service_transactionStatuses } from "../../../../../relay/ingress/methods/service_transactionStatuses.ts";
+import { service_transactionStatuses } from "../../../../../relay/ingress/methods/service.ts";
 import { statusReport } from "../../../../../relay/status/report.ts";
 import { type CallContext, callContext } from "../../../../../shared/http/callContext.ts";
 import { methodTable } from "../../../../../shared/jsonrpc/method.ts";

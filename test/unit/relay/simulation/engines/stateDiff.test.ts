@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Wallet } from "ethers";
 import type { StateOverrides } from "../../../../../relay/simulation/engines/engine.ts";
-import { applyDiff } from "../../../../../relay/simulation/engines/stateDiff.ts";
+import { applyDiff } from "../../../../../relay/simulation/engines/nodeObjects.ts";
 import { fakeTransaction } from "../../../../support/simulationFakes.ts";
 
 const A = "0x00000000000000000000000000000000000000aa";

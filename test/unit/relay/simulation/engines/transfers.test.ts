@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { emitsEvents, receivedByFrames } from "../../../../../relay/simulation/engines/transfers.ts";
+import { emitsEvents, receivedByFrames } from "../../../../../relay/simulation/engines/traces.ts";
 
 const HERE = "0x00000000000000000000000000000000facade01";
 const UPPER = "0x00000000000000000000000000000000FACADE01";

@@ -1,0 +1,107 @@
+// `GET /bundle/{hash}`: what became of a bundle, for the client that sent it. Everybody else gets what unknown hashes get, to the
+// byte. Wei are decimal strings, times ISO 8601.
+
+import { parseHash } from "../../shared/ethereum/hex.ts";
+import type { VerifySignature } from "../../shared/http/callContext.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import type { Route, RouteRequest } from "../../shared/http/routes.ts";
+import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
+import type { BundleReader } from "../domain/ports.ts";
+import { bundleOwner } from "./bundleRequests.ts";
+
+export interface BundleRouteDependencies {
+	readonly bundles: BundleReader;
+	/** Checks `X-Flashbots-Signature`; a GET has no body, so it is over the bundle's hash as lower-case hex. */
+	readonly verifySignature: VerifySignature;
+}
+
+const NOT_FOUND: HttpAnswer = jsonAnswer(404, { error: "no bundle of yours with this hash was seen here" });
+
+/** The route. */
+export function bundleRoute({ bundles, verifySignature }: BundleRouteDependencies): Route {
+	const handle = ({ params, headers, address }: RouteRequest): HttpAnswer => {
+		const hash = parseHash(params.hash ?? "");
+		if (hash === null) return jsonAnswer(400, { error: "expected a bundle hash of 32 bytes as 0x hex" });
+		const header = headers["x-flashbots-signature"];
+		let signer: string | null = null;
+		if (header !== undefined) {
+			const check = verifySignature(String(header), hash);
+			if (!check.ok) {
+				const expected = "expected a signature over the bundle's hash as lower-case hex";
+				return jsonAnswer(400, {
+					error: `X-Flashbots-Signature does not verify: ${check.reason}: ${expected}`,
+				});
+			}
+			signer = check.address;
+		}
+		const client = { address, signer, vouched: false };
+		const owner = bundleOwner({ transport: "http", client, origin: headers.origin ?? null });
+		const record = bundles.bundle(owner, hash);
+		return record === null ? NOT_FOUND : jsonAnswer(200, bundleView(record, bundles.standing(record)));
+	};
+	return { path: "/bundle/{hash}", weight: 1, handle };
+}
+
+/** The answer of `GET /bundle/{hash}`. */
+export function bundleView(record: BundleRecord, standing: Standing | null): unknown {
+	return {
+		bundleHash: record.hash,
+		target: record.target,
+		receivedAt: isoTime(record.receivedAt),
+		...standingFields(standing),
+		blocks: record.blocks.map(blockFields),
+	};
+}
+
+/** What a subscriber is told of a bundle in one block. */
+export function bundleBlockView(
+	record: BundleRecord,
+	status: BundleBlockStatus,
+	standing: Standing | null,
+): unknown {
+	return {
+		...{ bundleHash: record.hash, target: record.target, ...standingFields(standing) },
+		...blockFields(status),
+	};
+}
+
+/** How its bidder stands: absent for one who stands as anybody. */
+function standingFields(standing: Standing | null) {
+	if (standing === null) return {};
+	const { bar, behindUntil } = standing;
+	const barred =
+		bar === null ? null : { until: bar.until, bid: `${bar.bid}`, paid: `${bar.paid}`, block: bar.block };
+	return { barred, rankedBehindUntil: behindUntil };
+}
+
+/** Wei that the bid in the block really paid more than was bid here; null where that is not known, or none did. */
+function outbidBy({ bid, winner }: BundleBlockStatus): bigint | null {
+	const paid = winner?.paid ?? null;
+	return bid === null || paid === null || paid < bid ? null : paid - bid;
+}
+
+function blockFields(status: BundleBlockStatus) {
+	const { winner } = status;
+	return {
+		blockNumber: status.block,
+		status: status.stage,
+		reason: status.reason,
+		bid: status.bid?.toString() ?? null,
+		paid: status.paid?.toString() ?? null,
+		winner: winner === null ? null : { backrun: winner.backrun, paid: winner.paid?.toString() ?? null },
+		outbidBy: outbidBy(status)?.toString() ?? null,
+		blockHash: status.blockHash,
+		at: isoTime(status.at),
+		builders: status.deliveries.map(({ builder, kind, answer, ms, at }) => ({
+			builder,
+			kind,
+			answer,
+			ms,
+			at: isoTime(at),
+		})),
+	};
+}
+
+function isoTime(ms: number): string {
+	return new Date(ms).toISOString();
+}

@@ -1,0 +1,59 @@
+// The relay's own methods beside the field's: who the client is, the stages of many transactions, and the OpenRPC document.
+
+import { z } from "zod";
+import { boundedList, hash } from "../../../shared/jsonrpc/method.ts";
+import { relayMethod } from "../methodDependencies.ts";
+
+export const service_client = relayMethod({
+	name: "service_client",
+	summary: "Who you are to the relay: what limits, cancels and uuids go by.",
+	params: [],
+	result: z.object({
+		address: z.string().describe("network address"),
+		signer: z.string().nullable().describe("address whose key signed the body, or null"),
+		vouched: z.boolean().describe("whether a proxy that knows the secret has named the address"),
+	}),
+	handle: (_params, { client: { address, signer, vouched } }) => ({ address, signer, vouched }),
+});
+
+/** As many as a journal of some minutes may hold; each may cost a read of the disk. */
+const MAX_HASHES = 1_000;
+const EXPECTED = `1 to ${MAX_HASHES} hashes`;
+
+const status = z.object({
+	hash: z.string(),
+	status: z.enum(["INCLUDED", "FAILED", "UNKNOWN"]),
+	stage: z.string().nullable().describe("null where the relay has no record"),
+});
+
+export const service_transactionStatuses = relayMethod({
+	name: "service_transactionStatuses",
+	summary: `The status and stage of up to ${MAX_HASHES} transactions by their hashes; the stage is null where nothing is known.`,
+	params: [
+		{
+			name: "hashes",
+			schema: boundedList(hash, MAX_HASHES, EXPECTED, 1),
+		},
+	],
+	maxParamsSize: MAX_HASHES * 80,
+	result: z.array(status).describe("one for each hash, in their order"),
+	weight: 10,
+	async handle([hashes], _context, { records, statusView }) {
+		const found: z.output<typeof status>[] = [];
+		// One after another: a thousand reads at once would be in everybody's way.
+		for (const wanted of hashes) {
+			const record = await records.record(wanted);
+			if (record === null) found.push({ hash: wanted, status: "UNKNOWN", stage: null });
+			else found.push({ hash: wanted, status: statusView(record).status, stage: record.stage });
+		}
+		return found;
+	},
+});
+
+export const rpc_discover = relayMethod({
+	name: "rpc.discover",
+	summary: "The OpenRPC document of the relay's own methods (https://spec.open-rpc.org).",
+	params: [],
+	result: z.record(z.string(), z.unknown()).describe("the document"),
+	handle: (_params, _context, { describe }) => describe(),
+});

@@ -1,0 +1,97 @@
+// `eth_subscribe` and `eth_unsubscribe`, on websockets alone.
+
+import { z } from "zod";
+import { parseHash } from "../../../shared/ethereum/hex.ts";
+import type { CallContext, Connection } from "../../../shared/http/callContext.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import {
+	bundleTopic,
+	NEW_HEADS,
+	PARTIAL_PENDING_TRANSACTIONS,
+	PENDING_TRANSACTIONS,
+	SUBSCRIPTION_NAMES,
+} from "../../domain/topics.ts";
+import { bundleOwner } from "../bundleRequests.ts";
+import { bundleBlockView } from "../bundleViews.ts";
+import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
+import { subscribeToTransaction } from "../subscriptions.ts";
+
+export const eth_subscribe = relayMethod({
+	name: "eth_subscribe",
+	summary:
+		"Over a websocket: pending transactions without their signatures, new heads, or the status of a transaction or a bundle, as notifications.",
+	params: [
+		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
+		{ name: "name", schema: z.string().catch("") },
+		{
+			name: "hash",
+			schema: z
+				.unknown()
+				.optional()
+				.describe(
+					"of the transaction for service_transactionStatus, of the bundle for service_bundleStatus: 32 bytes as 0x hex",
+				),
+		},
+	],
+	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
+	handle([name, given], context, needs) {
+		const { connection, exchange } = context;
+		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
+		if (name === "service_transactionStatus") {
+			return subscribeToTransaction(connection, readHash(given, "hash"), context, needs);
+		}
+		if (name === "service_bundleStatus") {
+			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, needs);
+		}
+		const topic = topicOf(name, needs.subscriptionAliases);
+		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
+		return needs.subscriptions.subscribe(connection, topic, exchange);
+	},
+});
+
+/** `name`: what the parameter is called where it is wrong. */
+function readHash(given: unknown, name: string): string {
+	const hash = typeof given === "string" ? parseHash(given) : null;
+	if (hash === null) throw invalid(`${name}: expected a hash of 32 bytes as 0x hex`);
+	return hash;
+}
+
+/** Tells how it stands in each of its blocks, at once. One that is unknown, or somebody else's, is silent alike. */
+function subscribeToBundle(
+	connection: Connection,
+	bundleHash: string,
+	context: CallContext,
+	{ subscriptions, bundles }: MethodDependencies,
+): string {
+	const owner = bundleOwner(context);
+	const id = subscriptions.subscribe(connection, bundleTopic(owner, bundleHash), context.exchange);
+	const record = bundles.bundle(owner, bundleHash);
+	if (record === null) return id;
+	for (const status of record.blocks) {
+		subscriptions.notify(connection, id, () => bundleBlockView(record, status, bundles.standing(record)));
+	}
+	return id;
+}
+
+/** The topic of a name without parameters. */
+function topicOf(name: string, aliases: readonly string[]): string {
+	if (name === "newHeads") return NEW_HEADS;
+	if (name === PARTIAL_PENDING_TRANSACTIONS || aliases.includes(name)) return PENDING_TRANSACTIONS;
+	throw invalid(`name: expected one of ${[...SUBSCRIPTION_NAMES, ...aliases].join(", ")}`);
+}
+
+function invalid(what: string): RpcError {
+	return new RpcError("invalidParams", `invalid params: ${what}`);
+}
+
+export const eth_unsubscribe = relayMethod({
+	name: "eth_unsubscribe",
+	summary: "Over a websocket: ends a subscription of this connection.",
+	params: [{ name: "id", schema: z.string({ error: "expected the id of a subscription" }) }],
+	result: z.boolean().describe("whether this connection had it"),
+	handle([id], { connection }, { subscriptions }) {
+		if (connection === null) throw methodNotFound("eth_unsubscribe", "over a websocket only");
+		return subscriptions.unsubscribe(connection, id);
+	},
+});

@@ -1,0 +1,183 @@
+// The methods for transactions: submitting, cancelling, and reading what is pending. A refusal becomes the error text that
+// clients know.
+
+import { z } from "zod";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
+import {
+	minedTransaction,
+	pendingTransaction,
+	type RpcTransaction,
+} from "../../../shared/ethereum/rpcTransaction.ts";
+import { type CallContext, clientOf, isWebPage } from "../../../shared/http/callContext.ts";
+import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
+import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
+import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import {
+	AnswerLater,
+	address,
+	blockReference,
+	hash,
+	RAW_PARAMS_SIZE,
+	rawBytes,
+} from "../../../shared/jsonrpc/method.ts";
+import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/jsonrpc/sendSync.ts";
+import { DEFAULT_PATH, isSubmissionPath, policyOf, type SubmissionPath } from "../../domain/endpoints.ts";
+import type { Submitter } from "../../domain/ports.ts";
+import type { CancelRequest, SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";
+import { callerOf, relayMethod } from "../methodDependencies.ts";
+
+export const eth_sendRawTransaction = relayMethod({
+	name: "eth_sendRawTransaction",
+	summary:
+		"Takes a signed transaction privately, treated as the path says; answers its hash once it is durable.",
+	params: [{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") }],
+	maxParamsSize: RAW_PARAMS_SIZE,
+	result: z.string().describe("the transaction's hash"),
+	ordered: true,
+	async handle([raw], context, { submitter }) {
+		const { hash } = await submitRaw(raw, context, submitter);
+		return hash;
+	},
+});
+
+export const eth_sendRawTransactionSync = relayMethod({
+	name: "eth_sendRawTransactionSync",
+	summary:
+		"As eth_sendRawTransaction, but answers the receipt (EIP-7966); error 4 with the hash when the time is up, 5 when it cannot be mined soon.",
+	params: [
+		{ name: "raw", schema: rawBytes("a signed transaction as 0x hex") },
+		{ name: "timeoutMs", schema: syncTimeoutMs },
+	],
+	maxParamsSize: RAW_PARAMS_SIZE,
+	result: z.record(z.string(), z.unknown()).describe("the receipt as eth_getTransactionReceipt gives it"),
+	// The submission is, the wait is not: in a batch all wait at the same time, once each was submitted in its turn.
+	ordered: true,
+	async handle([raw, timeout = SYNC_DEFAULT_MS], context, { submitter, receipts, clock }) {
+		const begun = clock.monotonic();
+		const { hash, outcome } = await submitRaw(raw, context, submitter);
+		if (outcome === "cancels") throw neverMined(hash);
+		const client = clientOf(context.client.address);
+		return new AnswerLater((leftMs) => {
+			const until = Math.min(begun + timeout, clock.monotonic() + leftMs);
+			return receipts.wait({ hash, client, life: context.life, begun, until });
+		});
+	},
+});
+
+export const eth_sendPrivateTransaction = relayMethod({
+	name: "eth_sendPrivateTransaction",
+	summary: "Not supported: eth_sendRawTransaction never shares transactions in the public mempool.",
+	params: [
+		{ name: "transaction", schema: z.unknown().optional() },
+		{ name: "options", schema: z.unknown().optional() },
+		{ name: "more", schema: z.unknown().optional() },
+	],
+	maxParamsSize: RAW_PARAMS_SIZE,
+	result: z.never(),
+	handle() {
+		throw methodNotFound(
+			"eth_sendPrivateTransaction",
+			"eth_sendRawTransaction never shares transactions in the public mempool, use it instead",
+		);
+	},
+});
+
+/** The address of a client whose connection is gone. */
+const UNKNOWN = "unknown";
+
+export const eth_cancelTransaction = relayMethod({
+	name: "eth_cancelTransaction",
+	summary:
+		"Cancels a pending transaction: for its submitter, by network address, or its sender, by X-Flashbots-Signature.",
+	params: [{ name: "hash", schema: hash }],
+	result: z.literal(true),
+	ordered: true,
+	async handle([wanted], context, { canceller }) {
+		if (await canceller.cancel(cancelRequest(wanted, context))) return true as const;
+		throw new RpcError("rejected", "transaction not found or no longer pending");
+	},
+});
+
+/** The network address of a visitor does not speak for him where a web page uses it. */
+function cancelRequest(hash: string, { transport, client, origin }: CallContext): CancelRequest {
+	const speaks = !isWebPage(origin) && client.address !== UNKNOWN;
+	return {
+		hash,
+		address: speaks ? client.address : null,
+		signer: transport === "http" ? client.signer : null,
+	};
+}
+
+export const eth_getTransactionByHash = relayMethod({
+	name: "eth_getTransactionByHash",
+	summary: "A transaction, pending private ones included; gasPrice, v, r, s and yParity are always 0x0.",
+	params: [{ name: "hash", schema: hash }],
+	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
+	async handle([wanted], context, { pending, node, chainId }) {
+		const own = pending.pending(wanted);
+		if (own !== null) return pendingTransaction(own.tx);
+		const found = await node.transactionByHash(wanted, callerOf(context));
+		return found === null ? null : minedTransaction(found as RpcTransaction, chainId);
+	},
+});
+
+export const eth_getTransactionCount = relayMethod({
+	name: "eth_getTransactionCount",
+	summary: "The account's next nonce; with the tag pending, private transactions count too.",
+	params: [
+		{ name: "address", schema: address },
+		{ name: "block", schema: blockReference.optional() },
+	],
+	result: z.string().describe("the count as 0x hex"),
+	async handle([account, block = "latest"], context, { pending, node }) {
+		const caller = callerOf(context);
+		if (block !== "pending") return node.transactionCount(account, block, caller);
+		return toQuantity(pending.pendingNonce(account, await node.pendingCount(account, caller)));
+	},
+});
+
+/** What became of a transaction that was not refused. */
+export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
+
+/**
+ * Submits `raw` as the path and query of its request say; resolves once it is on disk. Throws RpcError `rejected` for a
+ * refusal, `limit` where its client holds its share of the pool, `invalidParams` for a bad query, and whatever the
+ * submitter throws.
+ */
+export async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
+	const options = submissionOptions(context.path, context.query);
+	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
+	if (outcome.outcome !== "refused") return outcome;
+	const { code, message, data } = outcome.rejection;
+	// The words are go-ethereum's; the data is for those who would rather not match words.
+	throw new RpcError(code === "CLIENT_FULL" ? "limit" : "rejected", message, { reason: code, ...data });
+}
+
+/** Paths on which JSON-RPC is taken; `/` and `/ws` are `/fast`. */
+export const RPC_PATHS: readonly string[] = [
+	"/",
+	"/ws",
+	"/fast",
+	"/noreverts",
+	"/fullprivacy",
+	"/maxbackruns",
+	"/nochecks",
+];
+
+/** The treatment that a path stands for. */
+export function submissionPath(path: string): SubmissionPath {
+	const name = path.slice(1);
+	return isSubmissionPath(name) ? name : DEFAULT_PATH;
+}
+
+/** Reads what was asked for. Throws RpcError `invalidParams` naming the parameter and what was expected. */
+export function submissionOptions(path: string, query: URLSearchParams): SubmissionOptions {
+	const name = submissionPath(path);
+	const { softCancellations, refundRecipient, referrer } = readSubmissionQuery(query);
+	return {
+		path: name,
+		softCancellations: softCancellations && policyOf(name).softCancellations,
+		refundRecipient,
+		referrer,
+	};
+}

@@ -1,0 +1,195 @@
+// The JSON that nodes which simulate are sent and answer: transactions and their block, what a block writes before its first
+// transaction, and the state behind a traced transaction as overrides for the next one. It is for the relay's own node alone:
+// authorizations keep their signatures, without which they have no effect.
+
+import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
+import type { Authorization } from "../../../shared/ethereum/rlp.ts";
+import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
+import type { Header } from "../../domain/chain.ts";
+import type { BlockContext } from "../../domain/simulation.ts";
+import { effectiveAuthorizations, type Signer } from "../simulator.ts";
+import type { AccountOverride, StateOverrides } from "./engine.ts";
+
+/** anvil reads blob fees into 128 bits and refuses the call beyond. */
+const MAX_UINT128 = (1n << 128n) - 1n;
+
+/** A call with all that the transaction says, at the gas price that it pays in `block`. */
+export function callObject(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+	return {
+		from: tx.from,
+		...(tx.to === null ? {} : { to: tx.to }),
+		nonce: toQuantity(tx.nonce),
+		gas: toQuantity(tx.gasLimit),
+		value: toQuantity(tx.value),
+		input: bytesToHex(tx.data),
+		...feeFields(tx, block.baseFee),
+		...(tx.accessList.length === 0 ? {} : { accessList: tx.accessList }),
+		...blobFields(tx),
+		...(tx.authorizationList.length === 0
+			? {}
+			: { authorizationList: tx.authorizationList.map(authorizationObject) }),
+	};
+}
+
+/** The simulated block, as the node takes it in block overrides. */
+export function blockOverrides(block: BlockContext): Record<string, string> {
+	return {
+		number: toQuantity(block.number),
+		time: toQuantity(block.timestamp),
+		gasLimit: toQuantity(block.gasLimit),
+		feeRecipient: block.feeRecipient,
+		baseFeePerGas: toQuantity(block.baseFee),
+		blobBaseFee: toQuantity(block.blobBaseFee),
+	};
+}
+
+/** {@link callObject} with the fees that it is signed for: a node that validates asks for the most that it can cost. */
+export function signedCall(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+	if (tx.gasPrice !== null) return callObject(tx, block);
+	const fees = {
+		maxFeePerGas: toQuantity(tx.maxFeePerGas),
+		maxPriorityFeePerGas: toQuantity(tx.maxPriorityFeePerGas),
+	};
+	return { ...callObject(tx, block), ...fees };
+}
+
+/**
+ * Both fees are the price that is really paid: without validation anvil takes the base fee for 0 and would charge
+ * the tip alone; geth charges the same either way. So the sender's balance is exact behind it.
+ */
+function feeFields(tx: DecodedTransaction, baseFee: bigint): Record<string, string> {
+	const price = toQuantity(effectiveGasPrice(tx, baseFee));
+	if (tx.gasPrice !== null) return { gasPrice: price };
+	return { maxFeePerGas: price, maxPriorityFeePerGas: price };
+}
+
+function blobFields(tx: DecodedTransaction): Record<string, unknown> {
+	if (tx.maxFeePerBlobGas === null) return {};
+	const cap = tx.maxFeePerBlobGas < MAX_UINT128 ? tx.maxFeePerBlobGas : MAX_UINT128;
+	return { maxFeePerBlobGas: toQuantity(cap), blobVersionedHashes: tx.blobVersionedHashes };
+}
+
+function authorizationObject(authorization: Authorization): Record<string, string> {
+	return {
+		chainId: toQuantity(authorization.chainId),
+		address: authorization.address,
+		nonce: toQuantity(authorization.nonce),
+		yParity: toQuantity(authorization.yParity),
+		r: toQuantity(authorization.r),
+		s: toQuantity(authorization.s),
+	};
+}
+
+/** Nothing real is at these addresses: a contract that reads for us in a block behind, and its caller. */
+export const PROBE_ADDRESS = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b71";
+export const PROBE_CALLER = "0x1ee3a7d5c2b94f6088a1d0e57b3c96f42d8e0b72";
+
+/** https://eips.ethereum.org/EIPS/eip-2935#specification */
+const HISTORY_ADDRESS = "0x0000f90827f1c53a10cb7a02335b175320002935";
+/** https://eips.ethereum.org/EIPS/eip-4788#specification */
+const BEACON_ROOTS_ADDRESS = "0x000f3df6d732807ef1319fb7b8bb8522d0beac02";
+/** Slots of both contracts' rings. */
+const RING_SLOTS = 8191;
+
+export interface SystemBlock {
+	/** Seconds since the epoch. */
+	readonly timestamp: number;
+	/** Null: not known. */
+	readonly beaconRoot: string | null;
+}
+
+/** What `block` writes at its start: its parent's hash, and the beacon block's root with its own time. */
+export function systemWrites(
+	parent: Pick<Header, "number" | "hash">,
+	{ timestamp, beaconRoot }: SystemBlock,
+): StateOverrides {
+	const history = { [HISTORY_ADDRESS]: { stateDiff: { [word(parent.number % RING_SLOTS)]: parent.hash } } };
+	if (beaconRoot === null) return history;
+	const slot = timestamp % RING_SLOTS;
+	const stateDiff = { [word(slot)]: word(timestamp), [word(slot + RING_SLOTS)]: beaconRoot };
+	return { ...history, [BEACON_ROOTS_ADDRESS]: { stateDiff } };
+}
+
+/** 32 bytes of hex. */
+function word(value: number): string {
+	return `0x${value.toString(16).padStart(64, "0")}`;
+}
+
+const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
+const ZERO_WORD = `0x${"0".repeat(64)}`;
+/** How the code of a delegated account begins. https://eips.ethereum.org/EIPS/eip-7702 */
+const DELEGATION_PREFIX = "0xef0100";
+
+/** `overrides` and on top of them what `tx` changed; null where `diff` is not what the tracer answers. */
+export function applyDiff(overrides: StateOverrides, diff: unknown, tx: Signer): StateOverrides | null {
+	if (!isObject(diff) || !isObject(diff.pre) || !isObject(diff.post)) return null;
+	const merged: Record<string, AccountOverride> = { ...overrides };
+	for (const [address, account] of Object.entries(diff.post)) {
+		const key = address.toLowerCase();
+		const before = accountOf(diff.pre[address]);
+		const after = accountOf(account);
+		const cleared = Object.keys(before.stateDiff ?? {}).filter(
+			(slot) => after.stateDiff?.[slot] === undefined,
+		);
+		const known = merged[key];
+		const stateDiff = {
+			...known?.stateDiff,
+			...Object.fromEntries(cleared.map((slot) => [slot, ZERO_WORD])),
+			...after.stateDiff,
+		};
+		merged[key] = {
+			...known,
+			...(before.balance === undefined ? {} : { balance: before.balance }),
+			...after,
+			...(gaveUpCode(tx, key, before, after) ? { code: "0x" } : {}),
+			...(Object.keys(stateDiff).length === 0 ? {} : { stateDiff }),
+		};
+	}
+	// Not in the state after: it was destroyed in the transaction that made it, and what it had is gone.
+	for (const address of Object.keys(diff.pre)) {
+		if (!(address in diff.post)) merged[address.toLowerCase()] = { balance: "0x0" };
+	}
+	return merged;
+}
+
+/**
+ * Whether a delegation was taken back. Code that went away is not shown, and neither is code that stayed; but to take
+ * it back its owner must have signed for that.
+ */
+function gaveUpCode(tx: Signer, address: string, before: AccountOverride, after: AccountOverride): boolean {
+	if (after.code !== undefined || !before.code?.startsWith(DELEGATION_PREFIX)) return false;
+	const nonce = parseQuantity(before.nonce ?? "0x0") ?? 0n;
+	return effectiveAuthorizations(tx, address, nonce).at(-1)?.address === ZERO_ADDRESS;
+}
+
+/** One side of a change, as an override; fields that are not there did not change. */
+function accountOf(account: unknown): AccountOverride {
+	if (!isObject(account)) return {};
+	const { balance, nonce, code, storage } = account;
+	return {
+		...(typeof balance === "string" ? { balance } : {}),
+		...(typeof nonce === "number" ? { nonce: toQuantity(nonce) } : {}),
+		...(typeof nonce === "string" ? { nonce } : {}),
+		...(typeof code === "string" ? { code } : {}),
+		...(isObject(storage) ? { stateDiff: storageOf(storage) } : {}),
+	};
+}
+
+function storageOf(storage: Readonly<Record<string, unknown>>): Record<string, string> {
+	const slots: Record<string, string> = {};
+	for (const [slot, value] of Object.entries(storage)) if (typeof value === "string") slots[slot] = value;
+	return slots;
+}
+
+/** Whether it is an object and no array. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+	return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Lower-case 0x hex of whole bytes, or null. */
+export function readHex(value: unknown): string | null {
+	return typeof value === "string" && BYTES.test(value) ? value.toLowerCase() : null;
+}
+
+const BYTES = /^0x(?:[0-9a-f]{2})*$/i;

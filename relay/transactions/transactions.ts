@@ -1,0 +1,392 @@
+// The only writer of transactions: the record of one, its place among the pending ones and what lies on disk are changed
+// together here, one submission or cancel at a time for each sender and nonce, and are as before where the disk fails. Whether
+// a change may be is for those to say who ask for it.
+
+import type { Clock } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { type AccountState, type Inclusion, laterTime } from "../domain/chain.ts";
+import { policyOf } from "../domain/endpoints.ts";
+import type { TxEvent } from "../domain/events.ts";
+import type { Broadcaster, NonceHolders, Tip, TransactionStore } from "../domain/ports.ts";
+import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
+import { tooManyTakenBack } from "../domain/rejection.ts";
+import { known, MAX_TAKEN_BACK, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
+import type { Ledger, LedgerEntry } from "./ledger.ts";
+import type { Pool, PoolEntry } from "./pool.ts";
+
+export interface TransactionsDependencies {
+	readonly pool: Pool;
+	readonly ledger: Ledger;
+	readonly store: TransactionStore & NonceHolders;
+	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
+	readonly tip: Tip;
+	readonly clock: Clock;
+	/** A sender's pending transactions have changed; `fresh`: the account's nonce may have, too. */
+	readonly onChange: (sender: string, fresh: boolean) => void;
+	readonly onWritten: (seconds: number) => void;
+}
+
+/** Records in one write. */
+const PART = 200;
+
+/** All transactions of the relay. */
+export class Transactions {
+	readonly #deps: TransactionsDependencies;
+	readonly #locks = new NonceLocks();
+
+	constructor(dependencies: TransactionsDependencies) {
+		this.#deps = dependencies;
+	}
+
+	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce. */
+	inTurn<T>(place: Place, work: () => Promise<T>): Promise<T> {
+		return this.#locks.run(place, work);
+	}
+
+	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
+	refusalOfMore(sender: string): SubmitOutcome | null {
+		if (this.#deps.ledger.takenBack(sender) < MAX_TAKEN_BACK) return null;
+		return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
+	}
+
+	/**
+	 * Adds what was admitted, in the place of what has its nonce where its fees allow that. It goes out when it is on disk.
+	 * To be called in turn. Throws where the store fails.
+	 */
+	async add(
+		transaction: PrivateTransaction,
+		account: AccountState,
+		isResubmitted: boolean,
+	): Promise<SubmitOutcome> {
+		const { pool } = this.#deps;
+		const { hash, from, nonce } = transaction.tx;
+		// A replacement costs its sender more each time; to submit and cancel costs nothing.
+		const refusal = pool.at(from, nonce) === undefined ? this.refusalOfMore(from) : null;
+		if (refusal !== null) return refusal;
+		const added = pool.add(transaction, account);
+		if (added.outcome === "refused") return { outcome: "refused", rejection: added.rejection };
+		const old = added.outcome === "replaced" ? added.old : null;
+		let isWritten = false;
+		try {
+			isWritten = await this.#write(added.entry, old, isResubmitted);
+		} finally {
+			if (!isWritten) {
+				pool.remove(added.entry);
+				this.#putBack(old);
+				this.#deps.onChange(from, true);
+			}
+		}
+		return isWritten ? { outcome: "accepted", hash } : known(hash);
+	}
+
+	/** Cancels what is pending. To be called in turn. Throws where the store fails. */
+	async cancel(entry: PoolEntry): Promise<void> {
+		await this.#cancel(entry, (ended) => this.#deps.store.update(ended, this.#time()));
+	}
+
+	/**
+	 * Takes down that `transaction` has cancelled `earlier`: what is pending, what has expired, or (null) what had been
+	 * cancelled before. To be called in turn. Throws where the store fails.
+	 */
+	async cancelBy(
+		transaction: PrivateTransaction,
+		earlier: PoolEntry | TransactionRecord | null,
+	): Promise<void> {
+		const { ledger, store } = this.#deps;
+		const record = newRecord(transaction);
+		const event = this.#cancelled([]);
+		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
+		fold(record, event);
+		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
+			await store.insert(transaction, record, ended, this.#time());
+			ledger.receive({ transaction, record });
+		};
+		if (earlier !== null && "transaction" in earlier) await this.#cancel(earlier, insert);
+		else {
+			await insert(this.#after(event, earlier));
+			if (earlier?.stage === "EXPIRED") ledger.emit(earlier.hash, event);
+		}
+	}
+
+	/** The expired one with the sender and nonce of `tx`, whose bytes would bring it back, or null; `tx` itself is none. */
+	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
+		const { ledger, store } = this.#deps;
+		const old = ledger.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
+		if (old === null || old.hash === hash) return null;
+		const now = ledger.get(old.hash)?.record ?? old;
+		return now.stage === "EXPIRED" ? now : null;
+	}
+
+	/** Takes up what was there when the process last ran. */
+	restore(entry: LedgerEntry): void {
+		this.#deps.ledger.open(entry);
+		this.revive(entry, true);
+	}
+
+	/** It goes out for `block` to `builders`; answers those of them that have not had it for that block. */
+	goesOut(entry: PoolEntry, block: number, builders: readonly string[]): readonly string[] {
+		const had = entry.outFor === block ? [...entry.outTo] : [];
+		const fresh = builders.filter((name) => !had.includes(name));
+		entry.outFor = block;
+		entry.outTo = new Set([...had, ...fresh]);
+		entry.sentTo = new Set([...entry.sentTo, ...fresh]);
+		return fresh;
+	}
+
+	/** It is out for no block: it waits, or fails. */
+	staysIn(entry: PoolEntry): void {
+		entry.outFor = null;
+	}
+
+	/** It is in a block. */
+	included(entry: LedgerEntry, { hash, ...place }: Inclusion): void {
+		const { pool, ledger, clock } = this.#deps;
+		const { record, transaction } = entry;
+		const pooled = pool.get(hash);
+		// It is being admitted anew: the look behind its write finds that it was mined.
+		if (pooled?.durable === false) return;
+		if (pooled !== undefined) pool.remove(pooled);
+		pool.use(transaction.tx.from, transaction.tx.nonce, place.block);
+		if (isMined(record.stage)) {
+			if (record.blockHash === place.blockHash) return;
+			// It moved to another block while nobody looked.
+			ledger.emit(hash, { type: "reorged", at: clock.now(), block: record.block ?? place.block });
+		}
+		ledger.emit(hash, { type: "included", at: clock.now(), ...place });
+	}
+
+	/** It stands in a block, and nobody tells yet how it went: until then it is neither sent nor ended. */
+	withhold(hash: string): void {
+		const pooled = this.#deps.pool.get(hash);
+		if (pooled?.durable === true) this.#deps.pool.remove(pooled);
+	}
+
+	/** Its block is gone, or what used its nonce: it is what it was before. */
+	reorged(entry: LedgerEntry, block: number): void {
+		const { ledger, clock } = this.#deps;
+		ledger.emit(entry.record.hash, { type: "reorged", at: clock.now(), block });
+		this.revive(entry);
+	}
+
+	/** Its nonce was used by another one. */
+	dropped(entry: PoolEntry, block: number): void {
+		const { pool, ledger, clock } = this.#deps;
+		pool.remove(entry);
+		ledger.emit(entry.transaction.tx.hash, { type: "dropped", at: clock.now(), block });
+	}
+
+	/** It has lived its blocks. */
+	expired(entry: PoolEntry, head: number): void {
+		const { pool, ledger, clock, broadcaster } = this.#deps;
+		const { transaction, sentTo } = entry;
+		pool.remove(entry);
+		ledger.emit(transaction.tx.hash, { type: "expired", at: clock.now(), block: head });
+		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
+		if (policyOf(transaction.path).form === "private") broadcaster.cancel(transaction, [...sentTo], head + 1);
+	}
+
+	/**
+	 * What is live goes back to its place among the pending ones; where that is taken, it was replaced. `restored`: the
+	 * process has just begun.
+	 */
+	revive(entry: LedgerEntry, restored = false): void {
+		const { pool, ledger, broadcaster, clock } = this.#deps;
+		const { transaction, record } = entry;
+		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
+		if (this.#locks.isHeld(record)) {
+			// Somebody's turn is on: whether it is still live then is seen behind that.
+			void this.inTurn(record, async () => {
+				this.revive(entry);
+				this.#deps.onChange(record.from, true);
+			});
+			return;
+		}
+		const { from, nonce } = transaction.tx;
+		const sentTo = buildersWith(record, () => broadcaster.eligible(transaction), restored);
+		if (pool.insert({ transaction, durable: true, outFor: null, outTo: new Set(), sentTo }, nonce, 0)) return;
+		const other = pool.at(from, nonce)?.transaction;
+		if (other === undefined) return;
+		const block = record.block ?? 0;
+		ledger.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders: [...sentTo] }));
+		broadcaster.cancel(transaction, [...sentTo], block + 1);
+	}
+
+	/** Writes what has changed; `all`: deliveries that nothing else came with too. Throws where the store fails. */
+	async flush(all: boolean): Promise<void> {
+		const { ledger, store } = this.#deps;
+		for (;;) {
+			// Behind what is being written of a sender and nonce nothing older may be.
+			const changed = ledger.takeChanged(all, PART, (record) => this.#locks.isHeld(record));
+			if (changed.length === 0) return;
+			try {
+				await store.update(changed, this.#time());
+			} catch (thrown) {
+				ledger.putBack(changed);
+				throw thrown;
+			}
+		}
+	}
+
+	/** Keeps of those that `isOver` is still true of the records alone. Throws where the store fails. */
+	async settle(
+		entries: readonly LedgerEntry[],
+		isOver: (record: TransactionRecord) => boolean,
+	): Promise<void> {
+		const { ledger, store } = this.#deps;
+		for (let i = 0; i < entries.length; i += PART) {
+			// Some may be on their way back by now.
+			const part = entries
+				.slice(i, i + PART)
+				.map(({ record }) => record)
+				.filter((record) => isOver(record) && this.#isAtRest(record));
+			const stages = part.map(({ stage }) => stage);
+			await store.settle(part, this.#time());
+			// One that its user has ended meanwhile is settled later.
+			part.forEach((record, at) => {
+				if (record.stage === stages[at] && this.#isAtRest(record)) ledger.close(record);
+			});
+		}
+	}
+
+	/** Neither pending, which needs its bytes, nor being changed. */
+	#isAtRest(record: TransactionRecord): boolean {
+		return this.#deps.pool.get(record.hash) === undefined && !this.#locks.isHeld(record);
+	}
+
+	/** Writes what is in the pool already. False where it was mined all the same while this went on. */
+	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
+		const { ledger, store, broadcaster, clock } = this.#deps;
+		const { transaction } = entry;
+		const at = transaction.receivedAt;
+		const block = this.#head();
+		const [record, expired] = await Promise.all([
+			this.#record(transaction, isResubmitted),
+			this.expiredBefore(transaction.tx),
+		]);
+		if (!fold(record, { type: "received", at, block })) return false;
+		const builders = [...(old?.sentTo ?? [])];
+		const replaced = replacedBy(transaction, { at, block, builders });
+		const oldRecord = ledger.get(old?.transaction.tx.hash ?? "")?.record ?? null;
+		const ended = [...this.#after(replaced, oldRecord), ...this.#after(replaced, expired)];
+		const begun = clock.monotonic();
+		await store.insert(transaction, record, ended, this.#time());
+		this.#deps.onWritten((clock.monotonic() - begun) / 1000);
+		ledger.receive({ transaction, record });
+		entry.durable = true;
+		const event = { ...replaced, at: clock.now() };
+		if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...event, builders: [] });
+		// It may have been mined while the new one was written: then the new one is dropped in its turn.
+		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
+			ledger.emit(oldRecord.hash, event);
+			broadcaster.cancel(old.transaction, builders, block + 1);
+		}
+		return true;
+	}
+
+	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
+	async #record(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
+		const { ledger, store } = this.#deps;
+		const { hash } = transaction.tx;
+		const past = ledger.get(hash)?.record ?? (isResubmitted ? await store.settled(hash) : null);
+		if (past === null) return newRecord(transaction);
+		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
+		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
+	}
+
+	/** Out of the pool at once, so that it goes out no more; builders and listeners are told when `write` has it on disk. */
+	async #cancel(
+		entry: PoolEntry,
+		write: (ended: readonly TransactionRecord[]) => Promise<void>,
+	): Promise<void> {
+		const { pool, ledger, broadcaster } = this.#deps;
+		const { transaction } = entry;
+		const { hash, from } = transaction.tx;
+		const record = ledger.get(hash)?.record ?? null;
+		pool.remove(entry);
+		this.#deps.onChange(from, false);
+		try {
+			await write(this.#after(this.#cancelled([...entry.sentTo]), record));
+		} catch (thrown) {
+			this.#putBack(entry);
+			this.#deps.onChange(from, true);
+			throw thrown;
+		}
+		// A block may have come meanwhile.
+		if (record === null || !isLive(record.stage)) return;
+		const event = this.#cancelled([...entry.sentTo]);
+		ledger.emit(hash, event);
+		broadcaster.cancel(transaction, event.builders, event.block + 1);
+	}
+
+	/** Back in its place as if nothing had been tried, unless it was mined meanwhile. */
+	#putBack(entry: PoolEntry | null): void {
+		if (entry === null) return;
+		const { pool, ledger } = this.#deps;
+		const { hash, nonce } = entry.transaction.tx;
+		const stage = ledger.get(hash)?.record.stage;
+		if (stage !== undefined && isLive(stage)) pool.insert(entry, nonce, 0);
+	}
+
+	/**
+	 * The record, if there is one, as `event` leaves it: to be written before that is told. What is settled has no one left
+	 * to be told of it.
+	 */
+	#after(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
+		if (record === null) return [];
+		const preview = this.#deps.ledger.preview(record.hash, event);
+		if (preview !== null) return [preview];
+		const copy = structuredClone(record);
+		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
+	}
+
+	#cancelled(builders: readonly string[]) {
+		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
+	}
+
+	#time(): number {
+		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
+	}
+
+	#head(): number {
+		return this.#deps.tip.head()?.number ?? 0;
+	}
+}
+
+/** That `other` has taken the place of a transaction; `builders` are told to forget that. */
+function replacedBy(
+	other: PrivateTransaction,
+	about: { readonly at: number; readonly block: number; readonly builders: readonly string[] },
+) {
+	const discreet = policyOf(other.path).shared === "never";
+	return { type: "replaced", by: other.tx.hash, discreet, ...about } as const;
+}
+
+const NOTHING = (): void => {};
+
+/** Who has a nonce, with its sender's address in lower case. */
+export interface Place {
+	readonly from: string;
+	readonly nonce: bigint | string;
+}
+
+/** Locks by sender and nonce; a request for a lock that is held waits its turn. */
+export class NonceLocks {
+	/** The end of what was asked for last; never rejects. */
+	readonly #ends = new Map<string, Promise<void>>();
+
+	/** Runs `work` when all that was begun before for the same sender and nonce has ended, however that was. */
+	run<T>({ from, nonce }: Place, work: () => Promise<T>): Promise<T> {
+		const key = `${from} ${nonce}`;
+		const running = this.#ends.get(key)?.then(work) ?? work();
+		const end = running.then(NOTHING, NOTHING).then(() => {
+			if (this.#ends.get(key) === end) this.#ends.delete(key);
+		});
+		this.#ends.set(key, end);
+		return running;
+	}
+
+	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
+	isHeld({ from, nonce }: Place): boolean {
+		return this.#ends.has(`${from} ${nonce}`);
+	}
+}

@@ -1,0 +1,373 @@
+// Tests the pool: places, replacement, caps, gaps, pending writes, and what a block does to nonces.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AccountState } from "../../../../relay/domain/chain.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import {
+	type AddOutcome,
+	Pool,
+	type PoolEntry,
+	type PoolOptions,
+} from "../../../../relay/transactions/pool.ts";
+import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
+
+const SENDER = testAccount(0).address;
+const GWEI = 1_000_000_000;
+const MIB = 1024 * 1024;
+
+function account(nonce: number, block = 100, address = SENDER): AccountState {
+	return { address, block, nonce: BigInt(nonce), balance: 10n ** 20n, code: "none" };
+}
+
+function tx(nonce: number, options: TxOptions = {}): PrivateTransaction {
+	return privateTransaction({ nonce, ...options });
+}
+
+/** The same nonce with `percent` more on both fees. */
+function dearer(nonce: number, percent: number): PrivateTransaction {
+	const fees = { maxFeePerGas: GWEI * (200 + 2 * percent), maxPriorityFeePerGas: GWEI * (100 + percent) };
+	return tx(nonce, fees);
+}
+
+function entryOf(outcome: AddOutcome): PoolEntry {
+	assert.ok(outcome.outcome !== "refused");
+	return outcome.entry;
+}
+
+/** A pool with durable transactions of these nonces. */
+function poolOf(
+	nonces: readonly number[],
+	at: AccountState = account(0),
+	options?: Partial<PoolOptions>,
+): Pool {
+	const pool = new Pool({ maxBytes: 256 * MIB, ...options });
+	for (const nonce of nonces) entryOf(pool.add(dearer(nonce, 0), at)).durable = true;
+	return pool;
+}
+
+function nonces(entries: readonly PoolEntry[]): number[] {
+	return entries.map((entry) => Number(entry.transaction.tx.nonce));
+}
+
+function split(pool: Pool): [number[], number[]] {
+	const { ready, waiting } = pool.chain(SENDER);
+	return [nonces(ready), nonces(waiting)];
+}
+
+test("what was added is found by hash and by sender and nonce", () => {
+	const pool = poolOf([]);
+	const transaction = tx(3);
+	const added = pool.add(transaction, account(0));
+	const entry = entryOf(added);
+	assert.equal(added.outcome, "added");
+	assert.deepEqual([entry.transaction, entry.durable, entry.outFor], [transaction, false, null]);
+	assert.equal(pool.get(transaction.tx.hash), entry);
+	assert.equal(pool.at(SENDER, 3n), entry);
+	assert.equal(pool.at(SENDER, 4n), undefined);
+	assert.equal(pool.at(testAccount(1).address, 3n), undefined);
+	assert.deepEqual([pool.size, [...pool.senders()]], [1, [SENDER]]);
+	pool.remove(entry);
+	pool.remove(entry);
+	assert.equal(pool.get(transaction.tx.hash), undefined);
+	assert.deepEqual([pool.size, [...pool.senders()]], [0, []]);
+});
+
+test("a transaction is pending for those who ask once it is on disk", () => {
+	const pool = poolOf([]);
+	const transaction = tx(0);
+	const { hash } = transaction.tx;
+	assert.equal(pool.pending(hash), null);
+	const entry = entryOf(pool.add(transaction, account(0)));
+	assert.equal(pool.pending(hash), null);
+	entry.durable = true;
+	assert.equal(pool.pending(hash), transaction);
+	pool.remove(entry);
+	assert.equal(pool.pending(hash), null);
+});
+
+test("a dearer one takes the place, and the old one is gone", () => {
+	const pool = poolOf([0, 1, 2]);
+	const old = pool.at(SENDER, 1n);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.ok(replaced.outcome === "replaced");
+	assert.equal(replaced.old, old);
+	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
+	assert.equal(pool.at(SENDER, 1n), replaced.entry);
+	assert.equal(pool.size, 3);
+	// Taking the old one out again, late, takes nothing.
+	pool.remove(replaced.old);
+	assert.equal(pool.at(SENDER, 1n), replaced.entry);
+});
+
+test("one that is not dear enough is refused in go-ethereum's words and changes nothing", () => {
+	const pool = poolOf([0]);
+	const before = pool.at(SENDER, 0n);
+	const outcome = pool.add(dearer(0, 9), account(0));
+	assert.ok(outcome.outcome === "refused");
+	assert.equal(outcome.rejection.code, "UNDERPRICED");
+	assert.match(outcome.rejection.message, /^replacement transaction underpriced/);
+	assert.equal(pool.at(SENDER, 0n), before);
+	assert.equal(pool.size, 1);
+});
+
+test("64 of one sender and no more, but a replacement is none more", () => {
+	const pool = poolOf(Array.from({ length: 64 }, (_, i) => i));
+	const outcome = pool.add(dearer(64, 0), account(0));
+	assert.ok(outcome.outcome === "refused");
+	assert.equal(outcome.rejection.code, "SENDER_FULL");
+	assert.match(outcome.rejection.message, /^txpool is full/);
+	assert.deepEqual(outcome.rejection.data, { scope: "sender" });
+	assert.equal(pool.add(dearer(63, 10), account(0)).outcome, "replaced");
+	const other = testAccount(1);
+	assert.equal(pool.add(tx(0, { by: other }), account(0, 100, other.address)).outcome, "added");
+});
+
+test("a full pool says so, with a scope that boost takes for a fault, but replaces", () => {
+	const pool = poolOf([0], account(0), { maxBytes: 32 * MIB });
+	// Fifteen clients with all that they may have, and one with all but what is there already.
+	for (let client = 1; client <= 16; client += 1) {
+		const bytes = 2 * MIB - (client === 16 ? sizeOf(pool, 0) : 0);
+		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes }), "added");
+	}
+	const outcome = pool.add(made({ client: "10.0.0.17", bytes: 1_000 }), NEW);
+	assert.ok(outcome.outcome === "refused");
+	assert.deepEqual(outcome.rejection, {
+		code: "POOL_FULL",
+		message: "txpool is full",
+		data: { scope: "pool" },
+	});
+	// What it replaces makes room for it, and what leaves makes room for anybody.
+	assert.equal(pool.add(dearer(0, 10), account(0)).outcome, "replaced");
+	const last = pool.at(SENDER, 0n);
+	assert.ok(last !== undefined);
+	pool.remove(last);
+	assert.equal(add(pool, { client: "10.0.0.17", bytes: 600 }), "added");
+});
+
+interface Made {
+	readonly client: string;
+	/** As the pool counts it. */
+	readonly bytes: number;
+	/** 0 unless said, of an account of its own at nonce 0. */
+	readonly nonce?: number;
+	readonly from?: string;
+	readonly fee?: bigint;
+	readonly blobFee?: bigint;
+}
+
+const NEW = account(0, 100, "0xnew");
+let senders = 0;
+
+/** One of a size, whose bytes nobody reads. */
+function made({ client, bytes, nonce = 0, from, fee = 1_000n, blobFee }: Made): PrivateTransaction {
+	senders += 1;
+	const fields = {
+		...{ from: from ?? `0x${senders}`, hash: `0xhash${senders}`, nonce: BigInt(nonce), size: bytes - 512 },
+		...{ maxFeePerGas: fee, maxPriorityFeePerGas: fee, maxFeePerBlobGas: blobFee ?? null },
+	};
+	const transaction = tx(0, {});
+	return { ...transaction, origin: client, tx: { ...transaction.tx, ...fields } };
+}
+
+/** Adds it; answers what came of that. */
+function add(pool: Pool, one: Made): string {
+	const transaction = made(one);
+	const outcome = pool.add(transaction, { ...NEW, address: transaction.tx.from });
+	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+}
+
+function sizeOf(pool: Pool, nonce: number): number {
+	return (pool.at(SENDER, BigInt(nonce))?.transaction.tx.size ?? 0) + 512;
+}
+
+test("a client has a sixteenth of the pool, whatever its keys, and others notice nothing", () => {
+	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
+	const [client, twin, other] = ["2001:db8:1:100::1", "2001:db8:1:1ff::2", "2001:db8:1:200::1"] as const;
+	assert.equal(add(pool, { client, bytes: MIB }), "added");
+	assert.equal(add(pool, { client: twin, bytes: MIB }), "added");
+	const outcome = pool.add(made({ client, bytes: 513 }), NEW);
+	assert.ok(outcome.outcome === "refused");
+	assert.deepEqual(outcome.rejection, {
+		code: "CLIENT_FULL",
+		message: "too many pending transactions from this client",
+		data: { scope: "client" },
+	});
+	assert.equal(add(pool, { client: other, bytes: 2 * MIB }), "added");
+});
+
+const NEXT = {
+	...{ number: 101, timestamp: 0, baseFee: 100n, blobBaseFee: 10n, gasLimit: 30_000_000n },
+};
+/** What can't be in the next block, and what can, for a client with 4 MiB of it; what comes of one more byte. */
+const PARKED: readonly (readonly [string, Partial<Made>, string])[] = [
+	["goes out", {}, "added"],
+	["is behind a gap", { nonce: 1 }, "CLIENT_FULL"],
+	["has a fee cap under the base fee", { fee: 99n }, "CLIENT_FULL"],
+	["has a fee cap at the base fee", { fee: 100n }, "added"],
+	["has a blob fee cap under the blob base fee", { blobFee: 9n }, "CLIENT_FULL"],
+	["is behind one that waits for its fee", { from: "0xdear", nonce: 1 }, "CLIENT_FULL"],
+	["is behind one that goes out", { from: "0xgood", nonce: 1 }, "added"],
+];
+
+for (const [name, one, expected] of PARKED) {
+	test(`4 MiB of a client's may wait; one more that ${name} is ${expected}`, () => {
+		const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+		pool.setNext(NEXT);
+		const client = "10.0.0.1";
+		assert.equal(add(pool, { client, bytes: 4 * MIB - 1_000, nonce: 7 }), "added");
+		assert.equal(add(pool, { client, bytes: 1_000, from: "0xdear", fee: 99n }), "added");
+		assert.equal(add(pool, { client, bytes: 1_000, from: "0xgood" }), "added");
+		assert.equal(add(pool, { client, bytes: 513, ...one }), expected);
+		assert.equal(add(pool, { client: "10.0.0.2", bytes: 513, nonce: 9 }), "added");
+	});
+}
+
+test("half of the pool at most waits, however many clients it is of", () => {
+	const pool = poolOf([], account(0), { maxBytes: 128 * MIB });
+	for (let client = 0; client < 16; client += 1) {
+		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes: 4 * MIB, nonce: 1 }), "added");
+	}
+	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513, nonce: 1 }), "POOL_FULL");
+	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
+});
+
+test("what waits when the base fee has risen stays, and counts; when it has fallen it does not", () => {
+	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+	pool.setNext(NEXT);
+	const client = "10.0.0.1";
+	for (let i = 0; i < 10; i += 1) {
+		assert.equal(add(pool, { client, bytes: MIB, from: `0xrich${i}`, fee: 150n }), "added");
+	}
+	const waits = { client, bytes: 513, nonce: 5 };
+	assert.equal(add(pool, waits), "added");
+	pool.setNext({ ...NEXT, baseFee: 151n });
+	const canGoOut = () => [...pool.senders()].filter((sender) => pool.canGoOut(sender)).length;
+	assert.equal(canGoOut(), 0);
+	assert.equal(pool.size, 11);
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	pool.setNext(NEXT);
+	assert.equal(canGoOut(), 10);
+	assert.equal(add(pool, waits), "added");
+});
+
+test("what was there at a start, or comes back, counts without being asked", () => {
+	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
+	const entry = entryOf(poolOf([]).add(made({ client: "10.0.0.1", bytes: 3 * MIB }), NEW));
+	assert.ok(pool.insert(entry, 0n, 0));
+	assert.equal(add(pool, { client: "10.0.0.1", bytes: 513 }), "CLIENT_FULL");
+	pool.remove(entry);
+	assert.equal(add(pool, { client: "10.0.0.1", bytes: 513 }), "added");
+});
+
+test("a gap that closes, or a nonce that is used, frees the share of what waited behind it", () => {
+	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+	const client = "10.0.0.1";
+	for (const nonce of [1, 2]) {
+		assert.equal(add(pool, { client, bytes: 2 * MIB, from: "0xgap", nonce }), "added");
+	}
+	const waits = { client, bytes: 513, nonce: 5 };
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	pool.use("0xgap", 0n, 101);
+	assert.equal(add(pool, waits), "added");
+	pool.setAccount(account(0, 102, "0xgap"));
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+	assert.equal(add(pool, { client, bytes: 513, from: "0xgap", nonce: 0 }), "added");
+	assert.equal(add(pool, waits), "added");
+});
+
+test("nonces without a gap are ready, the rest waits, in order whatever the order of arrival", () => {
+	assert.deepEqual(split(poolOf([7, 3, 5, 4], account(3))), [[3, 4, 5], [7]]);
+	assert.deepEqual(split(poolOf([6, 5], account(3))), [[], [5, 6]]);
+	assert.deepEqual(split(poolOf([])), [[], []]);
+});
+
+test("used nonces are in no chain, before they are taken out", () => {
+	const pool = poolOf([3, 4, 5], account(3));
+	assert.deepEqual(nonces(pool.setAccount(account(5, 101))), [3, 4]);
+	assert.deepEqual(split(pool), [[5], []]);
+	assert.equal(pool.size, 3);
+});
+
+test("a block that uses a nonce closes the gap behind it", () => {
+	const pool = poolOf([4, 5], account(3));
+	assert.deepEqual(split(pool), [[], [4, 5]]);
+	assert.deepEqual(pool.setAccount(account(4, 101)), []);
+	assert.deepEqual(split(pool), [[4, 5], []]);
+});
+
+test("an older state never counts against a newer one, until a reorganisation", () => {
+	const pool = poolOf([3, 4], account(3));
+	pool.setAccount(account(4, 105));
+	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), [3]);
+	assert.deepEqual(split(pool), [[4], []]);
+	pool.rewind(104);
+	assert.deepEqual(nonces(pool.setAccount(account(3, 104))), []);
+	assert.deepEqual(split(pool), [[3, 4], []]);
+});
+
+test("what is added with an older state does not count against a newer one", () => {
+	const pool = poolOf([7], account(5, 100));
+	pool.setAccount(account(7, 105));
+	entryOf(pool.add(tx(8), account(5, 100))).durable = true;
+	assert.deepEqual(split(pool), [[7, 8], []]);
+});
+
+test("a replacement's older state does not count against a newer one either", () => {
+	const pool = poolOf([7], account(5, 100));
+	pool.setAccount(account(7, 105));
+	assert.deepEqual(split(pool), [[7], []]);
+	entryOf(pool.add(dearer(7, 10), account(5, 100))).durable = true;
+	assert.deepEqual(split(pool), [[7], []]);
+});
+
+test("nothing from the first write that is under way on goes out", () => {
+	const pool = poolOf([0, 1, 2, 4]);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.deepEqual(split(pool), [[0], []]);
+	entryOf(replaced).durable = true;
+	assert.deepEqual(split(pool), [[0, 1, 2], [4]]);
+});
+
+test("the pending nonce counts without a gap from the base, writes under way included", () => {
+	const pool = poolOf([3, 4, 6], account(3));
+	entryOf(pool.add(tx(5), account(3)));
+	assert.equal(pool.pendingNonce(SENDER, 3n), 7n);
+	// The node knows of more than the relay does; one that is behind would give a nonce that is used.
+	assert.equal(pool.pendingNonce(SENDER, 5n), 7n);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 7n);
+	assert.equal(pool.pendingNonce(SENDER, 9n), 9n);
+	assert.equal(pool.pendingNonce(testAccount(9).address, 1n), 1n);
+	// Blocks have gone: what they used may be free again.
+	pool.rewind(account(3).block - 1);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
+});
+
+test("an entry can be put back, unless its place is taken", () => {
+	const pool = poolOf([0, 1]);
+	const replaced = pool.add(dearer(1, 10), account(0));
+	assert.ok(replaced.outcome === "replaced");
+	assert.equal(pool.insert(replaced.old, 0n, 0), false);
+	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
+	pool.remove(replaced.entry);
+	assert.equal(pool.insert(replaced.old, 1n, 0), true);
+	assert.deepEqual(split(pool), [[0, 1], []]);
+});
+
+test("what comes back without knowledge of the account is put right by the account", () => {
+	const pool = poolOf([]);
+	for (const nonce of [6, 5, 8, 7]) {
+		const entry = entryOf(poolOf([]).add(tx(nonce), account(nonce)));
+		entry.durable = true;
+		assert.ok(pool.insert(entry, BigInt(nonce), 0));
+	}
+	pool.setAccount(account(5, 100));
+	assert.deepEqual(split(pool), [[5, 6, 7, 8], []]);
+});
+
+test("the state of a sender that has nothing here is no news", () => {
+	const pool = poolOf([]);
+	assert.deepEqual(pool.setAccount(account(9)), []);
+	pool.rewind(1);
+	assert.deepEqual([...pool.senders()], []);
+});
