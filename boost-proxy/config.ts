@@ -1,4 +1,4 @@
-// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the README's table are
+// Boost's settings, one row each, and the fallback that they amount to. `--help`, `--print-config` and the documents' tables are
 // made from the same rows. What is sent to a fallback is private, so plain http stays in the operator's own network.
 
 import { lookup } from "node:dns/promises";
@@ -42,7 +42,7 @@ export const BOOST_SETTINGS = {
 	),
 	BOOST_SECRET: {
 		...optional(
-			"shared with the relay, which then takes boost's word for who the client is",
+			"shared with the relay, which then believes boost about who the client is",
 			"any text of printable ASCII",
 			"a long random text",
 			headerText,

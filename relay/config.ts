@@ -1,4 +1,4 @@
-// The relay's settings, one row each. `--help`, `--print-config` and the README's table are made from the same rows.
+// The relay's settings, one row each. `--help`, `--print-config` and the documents' tables are made from the same rows.
 
 import { readFileSync } from "node:fs";
 import {

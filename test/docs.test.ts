@@ -1,58 +1,163 @@
-// What the README says, held against the code: its tables, its commands, and that it names no file that is not there.
+// What the documents say, held against the code: their tables, lists, commands, links, and that they name no file that is
+// not there.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { BUNDLE_REFUSALS } from "../relay/domain/bundle.ts";
+import { BUNDLE_REASONS, BUNDLE_STAGES } from "../relay/domain/bundleStatus.ts";
+import { STAGES, TRANSITIONS } from "../relay/domain/record.ts";
+import { REJECTION_CODES } from "../relay/domain/rejection.ts";
+import { SIMULATION_ERROR_CODES } from "../relay/domain/simulation.ts";
 import { RPC_PATHS } from "../relay/ingress/methods/transactions.ts";
-import { readmeTables, withTables } from "./support/readmeTables.ts";
+import { RPC_ERRORS } from "../shared/jsonrpc/errors.ts";
+import { docTables, openRpcText, withTables } from "./support/docTables.ts";
+import { documents, OPENRPC, ROOT } from "./support/documents.ts";
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+const texts = documents();
+const all = [...texts.values()].join("\n");
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
 	scripts: Record<string, string>;
 	dependencies: Record<string, string>;
 	devDependencies: Record<string, string>;
 };
 
+function textOf(path: string): string {
+	const text = texts.get(path);
+	assert.ok(text !== undefined, path);
+	return text;
+}
+
 test("each table is what the code has (npm run docs writes them)", () => {
-	const names = [...readme.matchAll(/<!-- table:(\w+) -->/g)].map(([, name]) => name);
-	assert.deepEqual(names.sort(), Object.keys(readmeTables()).sort());
-	assert.equal(readme, withTables(readme));
+	const names = [...all.matchAll(/<!-- table:(\w+) -->/g)].map(([, name]) => name);
+	assert.deepEqual(names.sort(), Object.keys(docTables()).sort());
+	for (const [path, text] of texts) assert.equal(text, withTables(text), path);
 });
 
 test("a changed table is noticed", () => {
-	assert.notEqual(
-		withTables(readme.replace("`/nochecks`", "`/nocheques`")),
-		readme.replace("`/nochecks`", "`/nocheques`"),
-	);
-	const settings = readme.replace(/\| `TX_TTL_BLOCKS`.*\n/, "");
+	const endpoints = textOf("docs/wallets.md").replace("`/nochecks`", "`/nocheques`");
+	assert.notEqual(withTables(endpoints), endpoints);
+	const settings = textOf("docs/operators.md").replace(/\| `TX_TTL_BLOCKS`.*\n/, "");
 	assert.notEqual(withTables(settings), settings);
 });
 
-test("every npm command it names exists", () => {
-	for (const [, run, plain] of readme.matchAll(/npm (?:run ([\w:]+)|(start|test)\b)/g)) {
+test("docs/openrpc.json is what rpc.discover answers (npm run docs writes it)", () => {
+	assert.equal(readFileSync(join(ROOT, OPENRPC), "utf8"), openRpcText());
+});
+
+test("the README is short", () => {
+	assert.ok(textOf("README.md").trimEnd().split("\n").length <= 200);
+});
+
+test("every document is linked from the README", () => {
+	const linked = linksOf(textOf("README.md")).map((link) => link.replace(/#.*/, ""));
+	for (const path of texts.keys()) {
+		if (path !== "README.md") assert.ok(linked.includes(path), path);
+	}
+});
+
+test("every link between documents leads to a file and a heading that exist", () => {
+	for (const [path, text] of texts) {
+		for (const link of linksOf(text)) {
+			const [file = "", anchor] = link.split("#");
+			const target = file === "" ? path : normalize(join(dirname(path), file));
+			assert.ok(existsSync(join(ROOT, target)), `${path}: ${link}`);
+			if (anchor !== undefined) assert.ok(anchorsOf(textOf(target)).has(anchor), `${path}: ${link}`);
+		}
+	}
+});
+
+test("a link that leads nowhere is noticed", () => {
+	assert.deepEqual(linksOf("[a](b.md#c) [d](https://e.f) `[g](h)` ![i](j.png)"), ["b.md#c", "j.png"]);
+	assert.deepEqual(
+		[...anchorsOf("# Who may *see* `/tx/{hash}`?\n## Boost\n```\n# no heading\n```\n## Boost\n")],
+		["who-may-see-txhash", "boost", "boost-1"],
+	);
+});
+
+test("every npm command they name exists", () => {
+	for (const [, run, plain] of all.matchAll(/npm (?:run ([\w:]+)|(start|test)\b)/g)) {
 		const name = run ?? plain ?? "";
 		assert.ok(name in manifest.scripts, `npm run ${name}`);
 	}
 });
 
-test("every file it names exists", () => {
-	for (const [, path] of readme.matchAll(/`((?:relay|shared|test|boost-proxy)\/[\w./-]*)`/g)) {
-		if (path !== undefined) assert.ok(existsSync(join(root, path)), path);
+test("every file they name exists", () => {
+	for (const [, path = ""] of all.matchAll(/`((?:relay|shared|test|boost-proxy|docs)\/[\w./-]*)`/g)) {
+		assert.ok(existsSync(join(ROOT, path)), path);
 	}
 });
 
-test("every package is in its table, and no other", () => {
-	const table = readme.slice(readme.indexOf("<!-- packages -->"), readme.indexOf("## Tests and figures"));
-	const named = new Set([...table.matchAll(/`([@\w/-]+)`/g)].map(([, name]) => name));
+test("every package is in the table of packages, and no other", () => {
+	const [, table = ""] = textOf("docs/architecture.md").split("<!-- packages -->");
+	const rows = (table.split("<!-- /packages -->")[0] ?? "").split("\n").slice(3);
+	const named = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([@\w/-]+)`/g)]);
 	const installed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
-	for (const name of installed) {
-		if (!name.startsWith("@types/")) assert.ok(named.has(name), `${name} is not in the table`);
+	assert.deepEqual(
+		named.map(([, name]) => name).sort(),
+		installed.filter((name) => !name.startsWith("@types/")).sort(),
+	);
+});
+
+test("every path that takes JSON-RPC is in the documents for wallets", () => {
+	for (const path of RPC_PATHS) assert.ok(textOf("docs/wallets.md").includes(`\`${path}\``), path);
+});
+
+test("every stage, event, reason and error is in the API reference", () => {
+	const api = textOf("docs/api.md");
+	const names = [
+		...[...STAGES, ...Object.keys(TRANSITIONS), ...SIMULATION_ERROR_CODES, ...REJECTION_CODES],
+		...[...BUNDLE_STAGES, ...BUNDLE_REASONS, ...BUNDLE_REFUSALS],
+	];
+	for (const name of names) assert.ok(api.includes(`\`${name}\``), name);
+	for (const { code } of Object.values(RPC_ERRORS)) {
+		assert.ok(api.includes(`| ${String(code).replace("-", "−")} |`), String(code));
 	}
 });
 
-test("every path that takes JSON-RPC is told of", () => {
-	for (const path of RPC_PATHS) assert.ok(readme.includes(`\`${path}\``), path);
+test("every block of JSON is JSON, as a whole or line by line", () => {
+	for (const [path, text] of texts) {
+		for (const [, block = ""] of text.matchAll(/```json\n([\s\S]*?)\n\s*```/g)) {
+			if (isJson(block)) continue;
+			for (const line of block.split("\n")) assert.ok(isJson(line), `${path}: ${line}`);
+		}
+	}
 });
+
+/** The targets of a document's links, those to other sites and what stands in code aside. */
+function linksOf(text: string): string[] {
+	const links = withoutCode(text)
+		.replaceAll(/`[^`\n]*`/g, "")
+		.matchAll(/\]\(([^)\s]+)\)/g);
+	return [...links].map(([, link = ""]) => link).filter((link) => !/^[a-z]+:/.test(link));
+}
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(text: string): Set<string> {
+	const anchors = new Set<string>();
+	for (const [, heading = ""] of withoutCode(text).matchAll(/^#+ (.+)$/gm)) {
+		const slug = heading
+			.toLowerCase()
+			.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+			.trim()
+			.replaceAll(/\s/g, "-");
+		let anchor = slug;
+		for (let i = 1; anchors.has(anchor); i++) anchor = `${slug}-${i}`;
+		anchors.add(anchor);
+	}
+	return anchors;
+}
+
+function withoutCode(text: string): string {
+	return text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "");
+}
+
+function isJson(text: string): boolean {
+	try {
+		JSON.parse(text);
+		return true;
+	} catch {
+		return false;
+	}
+}

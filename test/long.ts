@@ -1,6 +1,6 @@
 // `npm run test:long [-- --seed N]`: runs the tests that take minutes, and exits with 1 where one fails. `--path` and
 // `--replay` repeat a failure, as its report says; `--only control|boost|attacks|files` runs one of them, `--minutes N`
-// shortens boost and attacks, `--write` puts boost's measurements into the README.
+// shortens boost and attacks, `--write` puts boost's measurements into docs/benchmarks.md.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -40,9 +40,9 @@ const control = () =>
 		...(replay === undefined ? {} : { replay }),
 		say,
 	});
-const readme = join(dirname(dirname(fileURLToPath(import.meta.url))), "README.md");
+const benchmarks = join(dirname(dirname(fileURLToPath(import.meta.url))), "docs/benchmarks.md");
 const write = (rows: readonly Figures[]): void => {
-	if (values.write) writeFileSync(readme, withFigures(readFileSync(readme, "utf8"), rows));
+	if (values.write) writeFileSync(benchmarks, withFigures(readFileSync(benchmarks, "utf8"), rows));
 };
 const boost = () => longBoost({ seed: Number(values.seed), minutes: Number(values.minutes), say, write });
 const attacks = () => longAttacks({ minutes: Number(values.minutes), say });

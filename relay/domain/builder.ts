@@ -24,7 +24,7 @@ const row = z.strictObject({
 	cancel: z
 		.enum(["endpoint", "empty", "both", "none"])
 		.default("both")
-		.describe("how it is told to forget a bundle: `eth_cancelBundle`, an empty bundle, both, or not at all"),
+		.describe("how a bundle is cancelled there: `eth_cancelBundle`, an empty bundle, both, or not at all"),
 	privateMethod: z
 		.enum(["eth_sendPrivateRawTransaction", "eth_sendPrivateTransaction", "eth_sendRawTransaction"])
 		.default("eth_sendPrivateRawTransaction")
@@ -37,7 +37,7 @@ export type BuilderRow = z.output<typeof row>;
 /** One builder as it is written down: what is left out has its default. */
 export type BuilderInput = z.input<typeof row>;
 
-/** What a row may hold, for the README. */
+/** What a row may hold, for the documents. */
 export const BUILDER_DOCS: readonly { name: string; fallback: string; help: string }[] = Object.entries(
 	z.toJSONSchema(row, { io: "input" }).properties ?? {},
 ).map(([name, field]) => {

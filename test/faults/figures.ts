@@ -81,16 +81,16 @@ export function worseOf(one: Figures, other: Figures): Figures {
 	};
 }
 
-/** The table of the README. */
+/** The table of docs/benchmarks.md. */
 export function figuresTable(rows: readonly Figures[]): string {
 	const head = [
 		"fault",
-		"requests in the hole",
+		"failed before failover",
 		"opened by",
 		"time to open",
 		"answer while open, beyond the fallback's own",
 		"slowest good answer",
-		"in the hole at a relapse",
+		"failed before failover at a relapse",
 		"closed again after",
 	];
 	const ms = (value: number | null) => (value === null ? "–" : `${Math.round(value)} ms`);
@@ -123,7 +123,7 @@ export function figuresLine(row: Figures): string {
 	const ms = (value: number | null) => (value === null ? "-" : `${value.toFixed(value < 10 ? 1 : 0)} ms`);
 	const compared = row.fallbackMs === null ? "" : ` (fallback itself ${ms(row.fallbackMs)})`;
 	return (
-		`${row.name}: ${row.hole ?? "-"} in the hole, opened by ${row.reason ?? "-"} in ${ms(row.tripMs)}, ` +
+		`${row.name}: ${row.hole ?? "-"} failed before failover, opened by ${row.reason ?? "-"} in ${ms(row.tripMs)}, ` +
 		`answers in ${ms(row.openMs)}${compared}, the slowest in ${ms(row.slowestMs)}, ${row.relapse ?? "-"} at the relapse, ` +
 		`back in ${ms(row.recoveryMs)}; ${row.acknowledged} of ${row.sent} acknowledged`
 	);

@@ -36,7 +36,7 @@ export const eth_sendBundle = relayMethod({
 
 export const eth_cancelBundle = relayMethod({
 	name: "eth_cancelBundle",
-	summary: "Takes back the client's bundle with this replacementUuid; 200 also where there is none.",
+	summary: "Cancels the client's bundle with this replacementUuid; 200 also if there is none.",
 	params: [{ name: "bundle", schema: cancelBundle }],
 	maxParamsSize: 4 * PARAMS_SIZE,
 	result: z.literal(200),

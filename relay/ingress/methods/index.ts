@@ -1,4 +1,4 @@
-// The relay's own methods: the list from which the dispatcher, rpc.discover and the README's table are made. Reads
+// The relay's own methods: the list from which the dispatcher, rpc.discover and the documents' table are made. Reads
 // that the node answers are passed on elsewhere.
 
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";

@@ -88,7 +88,7 @@ const UNKNOWN = "unknown";
 export const eth_cancelTransaction = relayMethod({
 	name: "eth_cancelTransaction",
 	summary:
-		"Takes a pending transaction back: for who submitted it, by network address, or its sender, by X-Flashbots-Signature.",
+		"Cancels a pending transaction: for its submitter, by network address, or its sender, by X-Flashbots-Signature.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.literal(true),
 	ordered: true,

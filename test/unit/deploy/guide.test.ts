@@ -1,4 +1,4 @@
-// What the README has an operator type, held against the settings and the files that hosts read. No host is asked.
+// What docs/deploy.md has an operator type, held against the settings and the files that hosts read. No host is asked.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -12,12 +12,12 @@ import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
 import { compose, flyToml, ROOT, textOf } from "../../support/deployFiles.ts";
 
 const SETTINGS = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
-const readme = textOf("README.md");
+const guide = textOf("docs/deploy.md");
 
-/** The shell blocks of a part of "Running it". */
+/** The shell blocks of a part of the guide. */
 function commandsOf(title: string): string {
-	const [, part = ""] = readme.split(`\n### ${title}\n`);
-	const blocks = [...(part.split(/\n##+ /)[0] ?? "").matchAll(/```sh\n([\s\S]*?)```/g)];
+	const [, part = ""] = guide.split(`\n## ${title}\n`);
+	const blocks = [...(part.split(/\n## /)[0] ?? "").matchAll(/```sh\n([\s\S]*?)```/g)];
 	assert.ok(blocks.length > 0, title);
 	return blocks.map(([, block]) => block?.replaceAll("\\\n", " ")).join("\n");
 }
@@ -95,16 +95,14 @@ test("containers: the lines fill in what .env.example leaves open, and the dev c
 	assert.equal(ETH_RPC_URL, "http://127.0.0.1:8545");
 	assert.equal(FEE_RECIPIENT, new Wallet(DEV_COINBASE_KEY).address.toLowerCase());
 	assert.equal(readBoostConfig({ ...given, RELAY_URL: "http://relay:8080" }).fallback, null);
-	for (const [, profile = ""] of readme.matchAll(/--profile (\w+)/g)) {
+	for (const [, profile = ""] of guide.matchAll(/--profile (\w+)/g)) {
 		assert.deepEqual(compose().services.chain?.profiles, [profile]);
 	}
 	assert.ok(compose().services.boost?.ports?.includes("8081:8081"));
 });
 
 test("the files that it speaks of are there", () => {
-	const [, running = ""] = readme.split("\n## Running it\n");
-	const part = running.split("\n## ")[0] ?? "";
-	const named = [...part.matchAll(/`((?:\w+\.(?:json|toml|yaml))|Dockerfile|Procfile)`|(\.env\.example)/g)];
+	const named = [...guide.matchAll(/`((?:\w+\.(?:json|toml|yaml))|Dockerfile|Procfile)`|(\.env\.example)/g)];
 	const names = new Set(named.map(([, plain, example]) => plain ?? example ?? ""));
 	for (const name of ["app.json", "fly.toml", "compose.yaml", "Dockerfile", "Procfile", ".env.example"]) {
 		assert.ok(names.has(name), name);

@@ -1,6 +1,8 @@
-// Generates the README's tables from the code's registries. The documentation test compares them with the README, or
-// writes them into it when asked.
+// Generates the tables of the documents, and the OpenRPC document, from the code's registries. A test compares them with
+// the files; `npm run docs` writes them.
 
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { BOOST_SETTINGS } from "../../boost-proxy/config.ts";
 import { MAINNET_BUILDERS } from "../../relay/broadcast/mainnet.ts";
 import { PASSED_METHODS } from "../../relay/chain/passthrough.ts";
@@ -9,23 +11,25 @@ import { BUILDER_DOCS } from "../../relay/domain/builder.ts";
 import { ENDPOINTS, type EndpointPolicy } from "../../relay/domain/endpoints.ts";
 import { METHODS } from "../../relay/ingress/methods/index.ts";
 import type { SettingTable } from "../../shared/config.ts";
+import { openRpc } from "../../shared/jsonrpc/method.ts";
+import { ROOT } from "./documents.ts";
 
-/** Who of the searchers sees a transaction, in words. */
+/** Which searchers see a transaction. */
 const SHARED: Readonly<Record<EndpointPolicy["shared"], string>> = {
 	never: "never",
 	likely: "if it emits an event",
 	always: "always, at once",
 };
 
-/** Every generated table of the README by its name. */
-export function readmeTables(): Readonly<Record<string, string>> {
+/** Every generated table by its name. */
+export function docTables(): Readonly<Record<string, string>> {
 	return {
 		endpoints: table(
 			[
 				"path",
 				"simulated first",
 				"again each block",
-				"shown to searchers",
+				"shared with searchers",
 				"may revert on chain",
 				"sent to",
 				"as",
@@ -64,8 +68,15 @@ export function withTables(text: string): string {
 	return text.replace(
 		/<!-- table:(\w+) -->\n[\s\S]*?<!-- \/table -->/g,
 		(_whole, name: string) =>
-			`<!-- table:${name} -->\n${readmeTables()[name] ?? `no table ${name}`}\n<!-- /table -->`,
+			`<!-- table:${name} -->\n${docTables()[name] ?? `no table ${name}`}\n<!-- /table -->`,
 	);
+}
+
+/** What `rpc.discover` answers, as the file holds it. */
+export function openRpcText(): string {
+	const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
+	const document = openRpc(METHODS, { title: "Leeward relay", version });
+	return `${JSON.stringify(document, null, "\t")}\n`;
 }
 
 function settingsTable(settings: SettingTable): string {
