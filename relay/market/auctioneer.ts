@@ -1,7 +1,6 @@
 // The auction: on each event of a target its winners are recomputed from the live bids, and the builders' bundles are
 // brought in line. Nothing else sends, cancels or ranks a bid.
 
-import type { Clock } from "../../shared/clock.ts";
 import {
 	type Bid,
 	type Bids,
@@ -41,7 +40,6 @@ export interface AuctioneerDependencies extends Pick<BidChecksDependencies, "bac
 	readonly conduct: BidderConduct;
 	readonly simulation: BidSimulation;
 	readonly sender: BundleSender;
-	readonly clock: Clock;
 }
 
 /** How the bids on a target stood when a block came that holds it. */
@@ -157,9 +155,8 @@ export class Auctioneer {
 		const gone = new Set(reverted.map((block) => block.hash));
 		for (const bid of this.#landed) {
 			if (bid.landed === null || !gone.has(bid.landed.hash)) continue;
-			table.change(bid.record, bid.landed.number, {
-				...{ stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null, paid: null },
-			});
+			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null, paid: null } as const;
+			table.change(bid.record, bid.landed.number, change);
 			bid.landed = null;
 			this.#landed.delete(bid);
 			bids.add(bid);
@@ -200,7 +197,7 @@ export class Auctioneer {
 	/** Works the winners of these targets, and of all that have changed, out anew. */
 	#settle(targets: Iterable<string>): void {
 		const { bids, conduct } = this.#deps;
-		const { bidsPerTarget } = this.#options;
+		const { bidsPerTarget, refunding } = this.#options;
 		for (const target of targets) this.#changed.add(target);
 		if (this.#changed.size === 0) return;
 		const affected = bids.linked(this.#changed);
@@ -218,16 +215,17 @@ export class Auctioneer {
 		const rank = (from: readonly Bid[], places: number) =>
 			winners(from, {
 				places,
-				buildersOf: (target) =>
-					this.#options.refunding.filter((name) => states.get(target)?.builders.has(name)),
+				buildersOf: (target) => refunding.filter((name) => states.get(target)?.builders.has(name)),
 				isBehind: ({ bidder }) => (conduct.standing(bidder)?.behindUntil ?? null) !== null,
 			});
 		const wanted = rank(open.filter(isKnown), bidsPerTarget);
 		const leaving = [...this.#leaving];
 		this.#leaving.clear();
 		for (const target of affected) {
-			const left = leaving.filter((bid) => bid.target === target);
-			this.#bringOut(target, block, wanted, [...bids.of(target), ...left]);
+			this.#bringOut(target, block, wanted, [
+				...bids.of(target),
+				...leaving.filter((b) => b.target === target),
+			]);
 		}
 		// As if all that is not known in this state were valid: what would win then must be looked at, and some in reserve.
 		const stuck = new Set<string>();
