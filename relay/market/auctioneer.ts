@@ -85,7 +85,7 @@ export class Auctioneer {
 		this.#checks = new BidChecks({
 			...dependencies,
 			judged: (bid, verdict) => this.#judged(bid, verdict),
-			again: (targets) => this.#settle(targets),
+			again: (targets) => this.settle(targets),
 		});
 	}
 
@@ -101,12 +101,7 @@ export class Auctioneer {
 		this.#count(bid);
 		if (bid.firstBlock > this.#nextBlock())
 			table.change(record, bid.firstBlock, { stage: "ACCEPTED", reason: null, bid: bid.value });
-		this.#settle([target]);
-	}
-
-	/** A bid has been found good once more, with other terms. */
-	renewed(bid: Bid): void {
-		this.#settle([bid.target]);
+		this.settle([target]);
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
@@ -118,8 +113,8 @@ export class Auctioneer {
 			this.#deps.table.release(bid.submission);
 		}
 		// What it was replaced with is about to come, and takes its place at the builders.
-		if (how === "REPLACED") queueMicrotask(() => this.#settle([]));
-		else this.#settle([]);
+		if (how === "REPLACED") queueMicrotask(() => this.settle([]));
+		else this.settle([]);
 	}
 
 	/** It is the same bundle as another, which stands for it from now on: nobody is told. */
@@ -130,14 +125,14 @@ export class Auctioneer {
 	/** A chain has been looked at: what follows for its links' bids. */
 	looked({ ready, waiting }: SenderChain): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		this.#settle(hashes.filter((hash) => this.#deps.bids.has(hash)));
+		this.settle(hashes.filter((hash) => this.#deps.bids.has(hash)));
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
 		this.#counted.delete(target);
 		for (const bid of this.#deps.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
-		this.#settle([target]);
+		this.settle([target]);
 	}
 
 	/** What bidders did has become known, or is void: who is barred leaves. */
@@ -146,7 +141,7 @@ export class Auctioneer {
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
 			if (conduct.standing(bid.bidder)?.bar) this.#end(bid, "DROPPED", "barred");
 		}
-		this.#settle(bids.targets());
+		this.settle(bids.targets());
 	}
 
 	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
@@ -181,7 +176,7 @@ export class Auctioneer {
 			if (block + KEPT_BLOCKS <= head.number) this.#rounds.delete(key);
 		for (const target of this.#counted.keys())
 			if (pool.get(target) === undefined) this.#counted.delete(target);
-		this.#settle(bids.targets());
+		this.settle(bids.targets());
 	}
 
 	/** What was out behind a target for the block with this hash that holds it, where that is remembered. */
@@ -195,7 +190,7 @@ export class Auctioneer {
 	}
 
 	/** Works the winners of these targets, and of all that have changed, out anew. */
-	#settle(targets: Iterable<string>): void {
+	settle(targets: Iterable<string>): void {
 		const { bids, conduct } = this.#deps;
 		const { bidsPerTarget, refunding } = this.#options;
 		for (const target of targets) this.#changed.add(target);
@@ -319,7 +314,7 @@ export class Auctioneer {
 		if (verdict.kind === "unpaid") this.#end(bid, "DROPPED", "paysNothing");
 		if (verdict.kind === "failed")
 			this.#end(bid, "DROPPED", EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid");
-		this.#settle([bid.target]);
+		this.settle([bid.target]);
 	}
 
 	/** Tells each bidder what came of the block; by how much one was outbid, and by whom, the chain must tell first. */

@@ -179,7 +179,7 @@ export class Bidding {
 			table.release(twin.submission);
 			table.take(submission, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
-			auctioneer.renewed(twin);
+			auctioneer.settle([twin.target]);
 			return { outcome: "accepted", hash };
 		}
 		this.#seq += 1;
