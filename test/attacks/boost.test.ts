@@ -11,7 +11,7 @@ import { after, before, describe, it } from "node:test";
 import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { Attacker } from "../support/attacks/attacker.ts";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import type { Tally } from "../support/attacks/flood.ts";
 import { HonestUser } from "../support/attacks/honestUser.ts";
 import { assertServed, Measuring } from "../support/attacks/measuring.ts";
@@ -29,17 +29,17 @@ async function statusOf(boost: BoostProcess): Promise<BoostStatus> {
 }
 
 describe("before a relay", () => {
-	let scene: AttackScene;
+	let fixture: AttackFixture;
 	let boost: BoostProcess;
 	let attacker: Attacker;
 	let folder: string;
 	before(async () => {
-		scene = await startAttackScene();
+		fixture = await startAttackFixture();
 		folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
 		boost = await startBoostProcess({
 			env: {
-				...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: scene.relay.url, DATA_DIR: folder },
-				...{ ETH_RPC_URL: scene.chain.url, FALLBACK_URL: "none" },
+				...{ PORT: "0", HOST: "127.0.0.1", RELAY_URL: fixture.relay.url, DATA_DIR: folder },
+				...{ ETH_RPC_URL: fixture.chain.url, FALLBACK_URL: "none" },
 			},
 		});
 		attacker = new Attacker(boost.url);
@@ -47,18 +47,18 @@ describe("before a relay", () => {
 	after(async () => {
 		await attacker?.stop();
 		await boost?.kill();
-		await scene?.stop();
+		await fixture?.stop();
 		rmSync(folder, { recursive: true, force: true });
 	});
 
 	it("eth_callMany of 690,000 empty calls holds up nobody, and opens no breaker", async () => {
-		const { chain, builder } = scene;
+		const { chain, builder } = fixture;
 		const user = await HonestUser.arrive({ relay: boost, chain, builder, patienceMs: 6_000 });
-		const measuring = new Measuring({ user, pid: boost.pid, say: (line) => scene.say(line) });
+		const measuring = new Measuring({ user, pid: boost.pid, say: (line) => fixture.say(line) });
 		const earlier = await measuring.during("before");
 		const attack = attacker.attack("emptyCalls", { count: 6, size: 690_000, connections: 2 });
 		const meanwhile = await measuring.during("eth_callMany of 690,000 empty calls", attack);
-		scene.say("they came to", (await attack).outcomes);
+		fixture.say("they came to", (await attack).outcomes);
 		const { relay } = await statusOf(boost);
 		assertServed(earlier, meanwhile, await measuring.during("after"));
 		assert.equal(relay.state, "closed");

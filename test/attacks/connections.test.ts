@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { assertServed } from "../support/attacks/measuring.ts";
 import { attackerAddress } from "../support/attacks/wire.ts";
 import { FeedClient } from "../support/feedClient.ts";
@@ -13,14 +13,14 @@ const PENDING = "service_partialPendingTransactions";
 const MAX_CONNECTIONS = 256;
 const ETHER = 10n ** 18n;
 
-let scene: AttackScene;
+let fixture: AttackFixture;
 before(async () => {
-	scene = await startAttackScene();
+	fixture = await startAttackFixture();
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 it("a connection has one subscription to pending transactions", async () => {
-	const client = await FeedClient.open(`${scene.relay.url.replace("http", "ws")}/ws`);
+	const client = await FeedClient.open(`${fixture.relay.url.replace("http", "ws")}/ws`);
 	try {
 		const first = await client.subscribe(PENDING);
 		const second = await client.ask("eth_subscribe", [PENDING]);
@@ -31,27 +31,27 @@ it("a connection has one subscription to pending transactions", async () => {
 });
 
 it("9,999 idle connections of one address keep nobody else out", async () => {
-	const earlier = await scene.during("before");
+	const earlier = await fixture.during("before");
 	const from = attackerAddress(3);
-	const attack = scene.attacker.attack("idle", { count: 9_999, from });
-	const meanwhile = await scene.during("9,999 connections are opened", attack);
-	scene.say("they came to", (await attack).outcomes);
-	assertServed(earlier, meanwhile, await scene.during("9,999 idle connections"));
-	const open = await scene.connectionsFrom(from);
+	const attack = fixture.attacker.attack("idle", { count: 9_999, from });
+	const meanwhile = await fixture.during("9,999 connections are opened", attack);
+	fixture.say("they came to", (await attack).outcomes);
+	assertServed(earlier, meanwhile, await fixture.during("9,999 idle connections"));
+	const open = await fixture.connectionsFrom(from);
 	assert.ok(open <= MAX_CONNECTIONS, `${open} connections are open, ${MAX_CONNECTIONS} at most`);
 });
 
 it("100 websockets that never read what they subscribed to cost no memory", async () => {
 	const accounts = 2_000_000;
 	const from = attackerAddress(1);
-	for (let i = 0; i < 4; i++) await scene.fund(testAccount(accounts + i).address, ETHER);
-	const earlier = await scene.during("before");
-	const opened = await scene.attacker.attack("unread", { count: 100, size: 11, from });
-	scene.say("the websockets came to", opened.outcomes);
+	for (let i = 0; i < 4; i++) await fixture.fund(testAccount(accounts + i).address, ETHER);
+	const earlier = await fixture.during("before");
+	const opened = await fixture.attacker.attack("unread", { count: 100, size: 11, from });
+	fixture.say("the websockets came to", opened.outcomes);
 	// Twice what one client may have.
 	const order = { count: 4, size: 127 * 1024, accounts, connections: 1, from: attackerAddress(2) };
-	const attack = scene.attacker.attack("shown", order);
-	const meanwhile = await scene.during("100 websockets that are not read", attack);
-	scene.say("the transactions came to", (await attack).outcomes);
-	assertServed(earlier, meanwhile, await scene.during("after"));
+	const attack = fixture.attacker.attack("shown", order);
+	const meanwhile = await fixture.during("100 websockets that are not read", attack);
+	fixture.say("the transactions came to", (await attack).outcomes);
+	assertServed(earlier, meanwhile, await fixture.during("after"));
 });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { ask, HONEST, resultOf } from "../support/attacks/wire.ts";
 import { PAYS_COINBASE } from "../support/auctionContracts.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
@@ -16,18 +16,18 @@ const [rich, poor, user, searcher] = [0, 1, 2, 3].map((i) => testAccount(810_000
 	...[TestAccount, TestAccount, TestAccount, TestAccount],
 ];
 
-let scene: AttackScene;
+let fixture: AttackFixture;
 before(async () => {
 	// It does not look for heads by itself while the tests run.
-	scene = await startAttackScene({ env: { HEAD_POLL_MS: "60000" } });
-	await scene.chain.rpc("anvil_setCode", [PAYER, PAYS_COINBASE]);
-	for (const { address } of [rich, user, searcher]) await scene.fund(address, 10n * ETHER);
+	fixture = await startAttackFixture({ env: { HEAD_POLL_MS: "60000" } });
+	await fixture.chain.rpc("anvil_setCode", [PAYER, PAYS_COINBASE]);
+	for (const { address } of [rich, user, searcher]) await fixture.fund(address, 10n * ETHER);
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 /** What came of a call on `/`. */
 const asked = (method: string, params: readonly unknown[], path = "/") =>
-	ask(method, params, { url: `${scene.relay.url}${path}`, from: HONEST, deadlineMs: 5_000 });
+	ask(method, params, { url: `${fixture.relay.url}${path}`, from: HONEST, deadlineMs: 5_000 });
 
 function raw(by: TestAccount, options: Omit<TxOptions, "by"> = {}): string {
 	return `0x${rawTransaction({ by, ...options }).toString("hex")}`;
@@ -35,14 +35,14 @@ function raw(by: TestAccount, options: Omit<TxOptions, "by"> = {}): string {
 
 /** Has `transactions` mined, past the relay. */
 async function mined(...transactions: readonly string[]): Promise<void> {
-	for (const transaction of transactions) await scene.chain.rpc("eth_sendRawTransaction", [transaction]);
-	await scene.passBlock();
+	for (const transaction of transactions) await fixture.chain.rpc("eth_sendRawTransaction", [transaction]);
+	await fixture.passBlock();
 }
 
 it("a searcher whose last transaction has just been mined can bid with the next nonce", async () => {
-	const call = { url: `${scene.relay.url}/maxbackruns`, from: HONEST, deadlineMs: 5_000 };
+	const call = { url: `${fixture.relay.url}/maxbackruns`, from: HONEST, deadlineMs: 5_000 };
 	const target = String(await resultOf("eth_sendRawTransaction", [raw(user)], call));
-	await until("the target is shown", async () => (await scene.relay.client.status(target)).shared);
+	await until("the target is shown", async () => (await fixture.relay.client.status(target)).shared);
 	const bid = (nonce: number) =>
 		asked("eth_sendBundle", [{ txs: [target, raw(searcher, { nonce, to: PAYER, value: 1_000 })] }]);
 	assert.equal((await bid(0)).error, undefined);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { assertServed } from "../support/attacks/measuring.ts";
 import { attackerAddress } from "../support/attacks/wire.ts";
 import { testAccount } from "../support/txFactory.ts";
@@ -16,11 +16,11 @@ const ENTRY_BYTES = 512;
 /** A head may cost the node so many calls beside those for the transactions that go out. */
 const CALLS_A_HEAD = 60;
 
-let scene: AttackScene;
+let fixture: AttackFixture;
 before(async () => {
-	scene = await startAttackScene();
+	fixture = await startAttackFixture();
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 /** Gives so many accounts from number `first` on a tenth of an ether each. */
 async function fund(first: number, count: number): Promise<void> {
@@ -28,28 +28,28 @@ async function fund(first: number, count: number): Promise<void> {
 		method: "anvil_setBalance",
 		params: [testAccount(first + i).address, `0x${(10n ** 17n).toString(16)}`],
 	}));
-	await scene.chain.batch(calls);
+	await fixture.chain.batch(calls);
 }
 
 /** Calls that one head costs the node. */
 async function callsOfAHead(): Promise<number> {
-	const before = await scene.workedOff();
-	scene.node.reset();
-	await scene.seesHead(await scene.passBlock());
-	await scene.workedOff();
-	scene.say(`from block ${before} on two heads cost`, scene.node.calls().length);
-	return scene.node.calls().length / 2;
+	const before = await fixture.workedOff();
+	fixture.node.reset();
+	await fixture.seesHead(await fixture.passBlock());
+	await fixture.workedOff();
+	fixture.say(`from block ${before} on two heads cost`, fixture.node.calls().length);
+	return fixture.node.calls().length / 2;
 }
 
 it("5,000 transactions without a fee are refused, and no head is dear for them", async () => {
-	const earlier = await scene.during("before");
+	const earlier = await fixture.during("before");
 	const order = { count: 5_000, fee: 0, accounts: 2_000_000, keys: 8, from: attackerAddress(1) };
-	const attack = scene.attacker.attack("waiting", { ...order, lastingMs: 4_000 });
-	const meanwhile = await scene.during("5,000 without a fee", attack);
+	const attack = fixture.attacker.attack("waiting", { ...order, lastingMs: 4_000 });
+	const meanwhile = await fixture.during("5,000 without a fee", attack);
 	const { outcomes } = await attack;
-	scene.say("they came to", outcomes);
+	fixture.say("they came to", outcomes);
 	const calls = await callsOfAHead();
-	assertServed(earlier, meanwhile, await scene.during("after"));
+	assertServed(earlier, meanwhile, await fixture.during("after"));
 	assert.equal(outcomes.accepted, undefined, "accepted");
 	const refused = Object.keys(outcomes).filter((wording) =>
 		/^-32000 max fee per gas less than block/.test(wording),
@@ -61,12 +61,12 @@ it("5,000 transactions without a fee are refused, and no head is dear for them",
 it("transactions that wait for the base fee to fall cost nothing until it has fallen", async () => {
 	const [count, accounts] = [400, 3_000_000];
 	await fund(accounts, count);
-	await scene.workedOff();
-	await scene.chain.rpc("anvil_setNextBlockBaseFeePerGas", [`0x${GWEI.toString(16)}`]);
-	await scene.workedOff();
+	await fixture.workedOff();
+	await fixture.chain.rpc("anvil_setNextBlockBaseFeePerGas", [`0x${GWEI.toString(16)}`]);
+	await fixture.workedOff();
 	// A fifth of the base fee is twelve blocks away.
 	const order = { count, fee: GWEI / 5, accounts, from: attackerAddress(2) };
-	const { outcomes } = await scene.attacker.attack("waiting", order);
+	const { outcomes } = await fixture.attacker.attack("waiting", order);
 	assert.deepEqual(outcomes, { accepted: count });
 	const calls = await callsOfAHead();
 	assert.ok(calls < CALLS_A_HEAD, `${calls} calls to the node for a head`);
@@ -77,25 +77,25 @@ const SIZE = 128 * KIB - 200;
 const MOST = WAITING_BYTES / (SIZE + ENTRY_BYTES);
 
 it("4,110 transactions of 128 KiB behind a gap, without a wei, leave room for everybody else", async () => {
-	const earlier = await scene.during("before");
+	const earlier = await fixture.during("before");
 	const order = { count: 4_110, size: SIZE, fee: 0, keys: 8, accounts: 4_000_000, lastingMs: 4_000 };
-	const attack = scene.attacker.attack("gapped", { ...order, connections: 16, from: attackerAddress(3) });
-	const meanwhile = await scene.during("gapped transactions of 128 KiB without a wei", attack);
+	const attack = fixture.attacker.attack("gapped", { ...order, connections: 16, from: attackerAddress(3) });
+	const meanwhile = await fixture.during("gapped transactions of 128 KiB without a wei", attack);
 	const { outcomes, sent } = await attack;
-	scene.say(`${sent} came to`, outcomes);
-	assertServed(earlier, meanwhile, await scene.during("after"));
+	fixture.say(`${sent} came to`, outcomes);
+	assertServed(earlier, meanwhile, await fixture.during("after"));
 	assert.ok((outcomes.accepted ?? 0) <= MOST, `${outcomes.accepted} were taken, ${MOST} at most`);
 });
 
 it("the same with money take 4 MiB and no more", async () => {
 	const [count, accounts] = [48, 5_000_000];
 	await fund(accounts, count);
-	await scene.workedOff();
+	await fixture.workedOff();
 	const order = { count, size: SIZE, fee: 2 * GWEI, accounts, connections: 4, from: attackerAddress(4) };
-	const { outcomes } = await scene.attacker.attack("gapped", order);
-	scene.say("they came to", outcomes);
+	const { outcomes } = await fixture.attacker.attack("gapped", order);
+	fixture.say("they came to", outcomes);
 	const refused = outcomes["-32005 too many pending transactions from this client"] ?? 0;
 	assert.ok(refused > 0, JSON.stringify(outcomes));
 	assert.ok((outcomes.accepted ?? 0) <= MOST, `${outcomes.accepted} were taken, ${MOST} at most`);
-	assertServed(await scene.during("after"));
+	assertServed(await fixture.during("after"));
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { assertServed } from "../support/attacks/measuring.ts";
 import { attackerAddress, HONEST, send } from "../support/attacks/wire.ts";
 
@@ -10,11 +10,11 @@ const MIB = 1024 * 1024;
 /** Each large attack is sent so often. */
 const TIMES = 4;
 
-let scene: AttackScene;
+let fixture: AttackFixture;
 before(async () => {
-	scene = await startAttackScene();
+	fixture = await startAttackFixture();
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 const LARGE = [
 	{ name: "emptyCalls", size: 690_000, what: "eth_callMany of 690,000 empty calls" },
@@ -22,21 +22,21 @@ const LARGE = [
 ];
 for (const [i, { name, size, what }] of LARGE.entries()) {
 	it(`${what} do not hold up the event loop`, async () => {
-		const earlier = await scene.during("before");
+		const earlier = await fixture.during("before");
 		const from = attackerAddress(1 + i);
-		const attack = scene.attacker.attack(name, { count: TIMES, size, connections: 1, from });
-		const meanwhile = await scene.during(what, attack);
+		const attack = fixture.attacker.attack(name, { count: TIMES, size, connections: 1, from });
+		const meanwhile = await fixture.during(what, attack);
 		const { outcomes } = await attack;
-		scene.say("they came to", outcomes);
-		assertServed(earlier, meanwhile, await scene.during("after"));
+		fixture.say("they came to", outcomes);
+		assertServed(earlier, meanwhile, await fixture.during("after"));
 		assert.equal(outcomes.accepted, undefined, JSON.stringify(outcomes));
 	});
 }
 
 it("a request of a MiB weighs more than a small one", async () => {
-	const small = await scene.attacker.attack("largeCalls", { count: 60, size: 0, from: attackerAddress(5) });
-	const large = await scene.attacker.attack("largeCalls", { count: 60, size: MIB, from: attackerAddress(6) });
-	scene.say("they came to", small.outcomes, large.outcomes);
+	const small = await fixture.attacker.attack("largeCalls", { count: 60, size: 0, from: attackerAddress(5) });
+	const large = await fixture.attacker.attack("largeCalls", { count: 60, size: MIB, from: attackerAddress(6) });
+	fixture.say("they came to", small.outcomes, large.outcomes);
 	assert.deepEqual(small.outcomes, { accepted: 60 });
 	// Ten seconds' worth of a hundred a second is 1,000; one of a MiB is 65.
 	const most = 1_000 / 65 + large.ms / 500;
@@ -45,18 +45,18 @@ it("a request of a MiB weighs more than a small one", async () => {
 
 it("rpc.discover is made once: it costs no more than a call that is answered at once", async () => {
 	const order = { count: 300, connections: 4 };
-	const simple = await scene.attacker.attack("largeCalls", { ...order, from: attackerAddress(7) });
-	const discoveries = await scene.attacker.attack("discoveries", { ...order, from: attackerAddress(8) });
-	scene.say(`300 simple calls took ${simple.ms} ms, 300 rpc.discover`, discoveries.ms);
+	const simple = await fixture.attacker.attack("largeCalls", { ...order, from: attackerAddress(7) });
+	const discoveries = await fixture.attacker.attack("discoveries", { ...order, from: attackerAddress(8) });
+	fixture.say(`300 simple calls took ${simple.ms} ms, 300 rpc.discover`, discoveries.ms);
 	assert.deepEqual([simple.outcomes, discoveries.outcomes], [{ accepted: 300 }, { accepted: 300 }]);
 	assert.ok(discoveries.ms < 3 * simple.ms + 300, `${discoveries.ms} ms beside ${simple.ms} ms`);
 });
 
 it("metrics are the operator's", async () => {
-	const url = `${scene.relay.url}/metrics`;
+	const url = `${fixture.relay.url}/metrics`;
 	const statusWith = async (headers: Readonly<Record<string, string>>) =>
 		(await send({ url, from: HONEST, headers, deadlineMs: 5_000 })).status;
 	assert.equal(await statusWith({}), 404);
 	assert.equal(await statusWith({ authorization: "Bearer another" }), 404);
-	assert.equal(await statusWith(scene.operator), 200);
+	assert.equal(await statusWith(fixture.operator), 200);
 });

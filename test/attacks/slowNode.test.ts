@@ -1,15 +1,15 @@
 // The node is shared by client: reads that take it long, of one address, do not keep another one's waiting.
 
 import { after, before, it } from "node:test";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { assertServed } from "../support/attacks/measuring.ts";
 import { attackerAddress } from "../support/attacks/wire.ts";
 
-let scene: AttackScene;
+let fixture: AttackFixture;
 before(async () => {
-	scene = await startAttackScene();
+	fixture = await startAttackFixture();
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 const ROWS = [
 	{ name: "calls", method: "eth_call", count: 100, ms: 5_000 },
@@ -17,13 +17,13 @@ const ROWS = [
 ];
 for (const [i, { name, method, count, ms }] of ROWS.entries()) {
 	it(`${count} ${method} of ${ms / 1000} s delay nobody else's reads, submissions and bids`, async () => {
-		const earlier = await scene.during("before");
-		scene.node.setDelay(ms, [method]);
+		const earlier = await fixture.during("before");
+		fixture.node.setDelay(ms, [method]);
 		const order = { count, connections: count, lastingMs: 1_000, from: attackerAddress(1 + i) };
-		const attack = scene.attacker.attack(name, { ...order, patienceMs: 5_000 });
-		const meanwhile = await scene.during(`${count} ${method}`, attack);
-		scene.say("they came to", (await attack).outcomes);
-		scene.node.setDelay(0);
-		assertServed(earlier, meanwhile, await scene.during("after"));
+		const attack = fixture.attacker.attack(name, { ...order, patienceMs: 5_000 });
+		const meanwhile = await fixture.during(`${count} ${method}`, attack);
+		fixture.say("they came to", (await attack).outcomes);
+		fixture.node.setDelay(0);
+		assertServed(earlier, meanwhile, await fixture.during("after"));
 	});
 }

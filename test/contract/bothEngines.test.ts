@@ -9,7 +9,7 @@ import { StorePlaces } from "../support/storeEngines.ts";
 const places = new StorePlaces();
 after(() => places.remove());
 
-async function scene(): Promise<{ both: SharedStore; each: readonly SharedStore[]; told: Error[] }> {
+async function fixture(): Promise<{ both: SharedStore; each: readonly SharedStore[]; told: Error[] }> {
 	const each: SharedStore[] = [];
 	for (const engine of places.engines) {
 		each.push((await engine.open(await engine.newPlace())) as SharedStore);
@@ -23,7 +23,7 @@ async function scene(): Promise<{ both: SharedStore; each: readonly SharedStore[
 const put = (key: string, value: string) => ({ key, value: Buffer.from(value) });
 
 test("what is written is on both, and is read as on one", async () => {
-	const { both, each, told } = await scene();
+	const { both, each, told } = await fixture();
 	await both.write([put("a", "1"), put("b", "2"), put("c", "3")]);
 	await both.write([{ key: "b", value: null }]);
 	// While a write is under way the one may have it and the other not.
@@ -41,7 +41,7 @@ test("what is written is on both, and is read as on one", async () => {
 });
 
 test("where one holds what the other does not, a read of it fails and is told of", async () => {
-	const { both, each, told } = await scene();
+	const { both, each, told } = await fixture();
 	await both.write([put("a", "1"), put("b", "2")]);
 	for (const [i, kv] of each.entries()) await kv.write([put(`only ${i}`, "x"), put("b", String(i))]);
 	assert.equal(String(await both.get("a")), "1");

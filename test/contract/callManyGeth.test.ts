@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { drawDeed, drawSignedBundle } from "../support/callManyCases.ts";
-import { COINBASE, type GethHead, type GethScene, startGethScene } from "../support/callManyGeth.ts";
+import { COINBASE, type GethHead, type GethFixture, startGethFixture } from "../support/callManyGeth.ts";
 import { checkEntry, kindOf } from "../support/callManyReal.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { rawTransaction, type TxOptions } from "../support/txFactory.ts";
@@ -12,31 +12,31 @@ import { rawTransaction, type TxOptions } from "../support/txFactory.ts";
 const SEED = 20_261_122;
 const CASES = 12;
 
-let scene: GethScene;
+let fixture: GethFixture;
 before(async () => {
-	scene = await startGethScene("callManyGenerated");
+	fixture = await startGethFixture("callManyGenerated");
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 const hex = (value: number | bigint) => `0x${value.toString(16)}`;
 const raw = (options: TxOptions) => `0x${rawTransaction(options).toString("hex")}`;
 
 async function noncesOf(): Promise<Map<string, number>> {
 	const nonces = new Map<string, number>();
-	for (const { address } of scene.rich.slice(0, 3)) {
-		nonces.set(address, Number(await scene.geth.rpc("eth_getTransactionCount", [address, "latest"])));
+	for (const { address } of fixture.rich.slice(0, 3)) {
+		nonces.set(address, Number(await fixture.geth.rpc("eth_getTransactionCount", [address, "latest"])));
 	}
 	return nonces;
 }
 
 async function fund(poor: readonly { account: { address: string }; balance: bigint }[]): Promise<void> {
-	const by = scene.rich[9];
+	const by = fixture.rich[9];
 	assert.ok(by !== undefined);
-	const nonce = Number(await scene.geth.rpc("eth_getTransactionCount", [by.address, "latest"]));
+	const nonce = Number(await fixture.geth.rpc("eth_getTransactionCount", [by.address, "latest"]));
 	const txs = poor.map(({ account, balance }, i) =>
 		raw({ by, to: account.address, value: balance, nonce: nonce + i, gasLimit: 21_000 }),
 	);
-	await scene.geth.mine({ txs, coinbase: COINBASE });
+	await fixture.geth.mine({ txs, coinbase: COINBASE });
 }
 
 test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
@@ -45,13 +45,13 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 		const random = new SeededRandom(SEED + index);
 		const label = `seed ${SEED + index}`;
 		// The base fee of the block behind the funding one: what it will be is not known before, so the bundle is drawn twice.
-		const first = await scene.head();
-		const draft = drawSignedBundle(random, scene.rich, await noncesOf(), first.nextBaseFee, first.number + 1);
+		const first = await fixture.head();
+		const draft = drawSignedBundle(random, fixture.rich, await noncesOf(), first.nextBaseFee, first.number + 1);
 		await fund(draft.poor);
-		const head: GethHead = await scene.head();
+		const head: GethHead = await fixture.head();
 		const bundle = drawSignedBundle(
 			new SeededRandom(SEED + index),
-			scene.rich,
+			fixture.rich,
 			await noncesOf(),
 			head.nextBaseFee,
 			head.number,
@@ -63,8 +63,8 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 			stateBlockNumber: random.once(2) ? "latest" : hex(head.number),
 			timestamp,
 		};
-		const [answer = []] = await scene.ask([params]);
-		const real = await scene.geth.mineInOrder({ txs: bundle.txs, timestamp, coinbase: COINBASE });
+		const [answer = []] = await fixture.ask([params]);
+		const real = await fixture.geth.mineInOrder({ txs: bundle.txs, timestamp, coinbase: COINBASE });
 		const told = `${label}: ${JSON.stringify(answer).slice(0, 2_000)}`;
 		for (const [i, outcome] of real.entries()) checkEntry(answer[i], outcome, `${i} of ${told}`);
 		assert.equal(answer.length, real.length, told);
@@ -75,10 +75,10 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 
 test(`unsigned calls fare as if geth had mined them there (seed ${SEED})`, async () => {
 	const tally = { passed: 0, failed: 0, within: 0, behind: 0 };
-	const { geth, rich } = scene;
+	const { geth, rich } = fixture;
 	for (let index = 0; index < CASES; index++) {
 		const random = new SeededRandom(SEED + 1000 + index);
-		const head = await scene.head();
+		const head = await fixture.head();
 		const block = { timestamp: head.timestamp + 1 + random.below(40), coinbase: COINBASE };
 		const nonces = await noncesOf();
 		const drawn = drawSignedBundle(random, rich, nonces, head.nextBaseFee, head.number);
@@ -118,7 +118,7 @@ test(`unsigned calls fare as if geth had mined them there (seed ${SEED})`, async
 		await geth.mine({ ...block, txs: own });
 		const all = count === own.length && random.once(2);
 		const where = { blockNumber: hex(head.number + 1), ...(all ? {} : { transactionIndex: count }) };
-		const [answer = []] = await scene.ask([[{ transactions: calls.map(({ asked }) => asked) }], where]);
+		const [answer = []] = await fixture.ask([[{ transactions: calls.map(({ asked }) => asked) }], where]);
 		const told = `seed ${SEED + 1000 + index}: ${JSON.stringify([answer, count]).slice(0, 2_000)}`;
 		assert.equal(answer.length, calls.length, told);
 		for (const [i, outcome] of real.slice(count).entries()) {

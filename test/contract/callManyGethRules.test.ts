@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { PLACES, word } from "../support/callManyContracts.ts";
-import { COINBASE, type GethHead, type GethScene, startGethScene } from "../support/callManyGeth.ts";
-import { ETHER, GWEI } from "../support/simulationScene.ts";
+import { COINBASE, type GethHead, type GethFixture, startGethFixture } from "../support/callManyGeth.ts";
+import { ETHER, GWEI } from "../support/simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 
 const hex = (value: number | bigint) => `0x${value.toString(16)}`;
@@ -36,38 +36,38 @@ function seenBy(value: string): Record<string, bigint> {
 
 for (const amsterdam of [false, true]) {
 	describe(amsterdam ? "on geth with Amsterdam" : "on geth with mainnet's forks", () => {
-		let scene: GethScene;
+		let fixture: GethFixture;
 		let head: GethHead;
 		before(async () => {
-			scene = await startGethScene(amsterdam ? "callManyAmsterdam" : "callManyRules", {
+			fixture = await startGethFixture(amsterdam ? "callManyAmsterdam" : "callManyRules", {
 				amsterdam,
 				alloc: {
 					[POOR.address]: { balance: hex(COST) },
 					[CONTRACT.address]: { balance: hex(ETHER), code: "0x00" },
 				},
 			});
-			await scene.geth.mine();
+			await fixture.geth.mine();
 			const txs = Array.from({ length: OWN }, (_, i) =>
 				raw({ by: rich(i), to: PLACES.counter, nonce: 0, gasLimit: 500_000 }),
 			);
-			await scene.geth.mine({ txs, coinbase: COINBASE, prevRandao: RANDAO });
-			head = await scene.head();
+			await fixture.geth.mine({ txs, coinbase: COINBASE, prevRandao: RANDAO });
+			head = await fixture.head();
 		});
-		after(() => scene.stop());
+		after(() => fixture.stop());
 
 		const rich = (index: number): TestAccount => {
-			const account = scene.rich[index];
+			const account = fixture.rich[index];
 			assert.ok(account !== undefined);
 			return account;
 		};
 		const askSigned = async (txs: readonly string[], fields: object = {}) => {
 			const params = { txs, blockNumber: hex(head.number + 1), stateBlockNumber: "latest", ...fields };
-			const [inner = []] = await scene.ask([params]);
+			const [inner = []] = await fixture.ask([params]);
 			return inner;
 		};
 		const askCalls = async (transactions: readonly object[], context: object, override?: object) => {
 			const blockOverride = override === undefined ? {} : { blockOverride: override };
-			const [inner = []] = await scene.ask([[{ transactions, ...blockOverride }], context]);
+			const [inner = []] = await fixture.ask([[{ transactions, ...blockOverride }], context]);
 			return inner;
 		};
 
@@ -138,7 +138,7 @@ for (const amsterdam of [false, true]) {
 			const bundles = [{ transactions }, { transactions: [] }, { transactions }];
 			for (const transactionIndex of [1, -1]) {
 				const count = transactionIndex < 0 ? OWN : transactionIndex;
-				const answer = await scene.ask([bundles, { blockNumber: "latest", transactionIndex }]);
+				const answer = await fixture.ask([bundles, { blockNumber: "latest", transactionIndex }]);
 				assert.deepEqual(
 					answer.map((inner) => inner.length),
 					[2, 0, 2],
@@ -213,7 +213,7 @@ for (const amsterdam of [false, true]) {
 				[30, 1],
 			] as const) {
 				const params = { txs, blockNumber: hex(head.number + above), stateBlockNumber: "latest" };
-				const [inner] = await scene.askWith(slot, [params]);
+				const [inner] = await fixture.askWith(slot, [params]);
 				const seen = seenBy(inner?.[0]?.value ?? "");
 				const told = [seen.number, seen.timestamp, seen.baseFee, seen.coinbase];
 				const expected = [head.number + above, head.timestamp + above * slot].map(BigInt);
@@ -314,21 +314,21 @@ for (const amsterdam of [false, true]) {
 }
 
 describe("on a geth that gives 2,000,000 gas to a question", () => {
-	let scene: GethScene;
+	let fixture: GethFixture;
 	let head: GethHead;
 	before(async () => {
-		scene = await startGethScene("callManyCapped", { args: ["--rpc.gascap", "2000000"] });
-		const [by] = scene.rich;
+		fixture = await startGethFixture("callManyCapped", { args: ["--rpc.gascap", "2000000"] });
+		const [by] = fixture.rich;
 		const burn = (nonce: number) => raw({ ...(by && { by }), to: PLACES.loop, gasLimit: 1_200_000, nonce });
-		await scene.geth.mine({ txs: [burn(0), burn(1)], coinbase: COINBASE });
-		head = await scene.head();
+		await fixture.geth.mine({ txs: [burn(0), burn(1)], coinbase: COINBASE });
+		head = await fixture.head();
 	});
-	after(() => scene.stop());
+	after(() => fixture.stop());
 
 	test("a block beyond that is never replayed in part; one call behind it sees the base fee", async () => {
 		const ask = (count: number, transactionIndex: number) =>
-			scene.ask([
-				[{ transactions: Array(count).fill({ to: PLACES.surroundings, from: scene.rich[3]?.address }) }],
+			fixture.ask([
+				[{ transactions: Array(count).fill({ to: PLACES.surroundings, from: fixture.rich[3]?.address }) }],
 				{ blockNumber: "latest", transactionIndex },
 			]);
 		const [[alone] = []] = await ask(1, -1);
@@ -342,7 +342,7 @@ describe("on a geth that gives 2,000,000 gas to a question", () => {
 
 	test("transactions that fail for want of the node's gas are told so", async () => {
 		const burn = (index: number, nonce: number) => {
-			const by = scene.rich[index];
+			const by = fixture.rich[index];
 			return raw({ ...(by && { by }), to: PLACES.loop, gasLimit: 1_500_000, nonce });
 		};
 		const params = {
@@ -350,7 +350,7 @@ describe("on a geth that gives 2,000,000 gas to a question", () => {
 			blockNumber: hex(head.number + 1),
 			stateBlockNumber: "latest",
 		};
-		const [inner] = await scene.ask([params]);
+		const [inner] = await fixture.ask([params]);
 		assert.equal(inner?.[0]?.error, "out of gas");
 		assert.match(inner?.[1]?.error ?? "", LIMIT_ERROR);
 	});

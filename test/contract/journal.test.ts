@@ -14,9 +14,9 @@ import {
 	rawOf,
 	senderOf,
 	TTL_MS,
-} from "../unit/boost-proxy/journal/journalScene.ts";
+} from "../unit/boost-proxy/journal/journalFixture.ts";
 import { openedVerbs } from "../unit/boost-proxy/journal/rowVerbs.ts";
-import { HandDisk } from "../unit/relay/handDisk.ts";
+import { FakeDisk } from "../unit/relay/fakeDisk.ts";
 
 interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
 	readonly name: string;
@@ -27,14 +27,14 @@ interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
 const places = new StorePlaces();
 after(() => places.remove());
 
-const disks = new Map<string, HandDisk>();
+const disks = new Map<string, FakeDisk>();
 const ENGINES: readonly Engine[] = [
 	...places.engines.map((engine) => ({ ...engine, elsewhere: engine })),
 	{
 		name: "memory",
 		newPlace: async () => `${disks.size}`,
 		open: async (place) => {
-			const disk = disks.get(place) ?? new HandDisk();
+			const disk = disks.get(place) ?? new FakeDisk();
 			disks.set(place, disk);
 			return disk;
 		},
@@ -153,10 +153,10 @@ for (const engine of ENGINES) {
 	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
 		const place = await engine.newPlace();
 		const journal = new URL("../unit/boost-proxy/journal/rowVerbs.ts", import.meta.url);
-		const scene = new URL("../unit/boost-proxy/journal/journalScene.ts", import.meta.url);
+		const fixture = new URL("../unit/boost-proxy/journal/journalFixture.ts", import.meta.url);
 		const code = `
 			import { openedVerbs } from ${JSON.stringify(journal.href)};
-			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(scene.href)};
+			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(fixture.href)};
 			const kv = await open(${JSON.stringify(place)});
 			const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
 			let told = 0;

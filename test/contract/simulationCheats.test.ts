@@ -24,7 +24,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const COINBASE = "0x00000000000000000000000000000000facade02";
 const SINK = addressOf(99);

@@ -19,7 +19,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const CUSTOM = "0xdeadbeef0000000000000000000000000000000000000000000000000000000000000007";
 const LONG = `0xdeadbeef${"ab".repeat(10_000)}`;

@@ -21,7 +21,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const SINK = addressOf(99);
 const COINBASE = "0x00000000000000000000000000000000facade01";

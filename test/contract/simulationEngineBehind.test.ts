@@ -20,7 +20,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const SINK = addressOf(99);
 const GATE = addressOf(1);

@@ -19,7 +19,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const SINK = addressOf(99);
 const COUNTS = addressOf(1);

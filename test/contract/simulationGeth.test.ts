@@ -22,7 +22,7 @@ import {
 	requestFor,
 	signed,
 	simulatorOn,
-} from "../support/simulationScene.ts";
+} from "../support/simulationFixture.ts";
 
 const SINK = addressOf(99);
 const COINBASE = "0x00000000000000000000000000000000facade02";
@@ -68,7 +68,7 @@ function undrawn(geth: RecordedGeth, refused = ""): SimulationNode {
 	return { call, batch: (calls) => Promise.all(calls.map(call)) };
 }
 
-class Scene {
+class Fixture {
 	readonly geth: RecordedGeth;
 	readonly node: SimulationNode;
 	constructor(geth: RecordedGeth, refused?: string) {
@@ -131,18 +131,18 @@ const codes = (outcomes: readonly SimulationOutcome[]) =>
 	outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 
 describe("simulation on go-ethereum", () => {
-	let scene: Scene;
-	let untraced: Scene;
+	let fixture: Fixture;
+	let untraced: Fixture;
 	before(async () => {
 		const geth = await startRecordedGeth("simulation", { alloc: ALLOC });
-		scene = new Scene(geth);
-		untraced = new Scene(geth, "debug_traceCall");
+		fixture = new Fixture(geth);
+		untraced = new Fixture(geth, "debug_traceCall");
 		await geth.mine({ txs: [], coinbase: COINBASE });
 	});
-	after(() => scene.geth.stop());
+	after(() => fixture.geth.stop());
 
 	it("finds the gas that the node gives to one request", async () => {
-		const abilities = await nodeAbilities(scene.node, "geth", silentLogger);
+		const abilities = await nodeAbilities(fixture.node, "geth", silentLogger);
 		assert.deepEqual(abilities, { simulates: true, gasCap: 50_000_000n });
 	});
 
@@ -150,27 +150,27 @@ describe("simulation on go-ethereum", () => {
 		const five = () =>
 			Promise.all(
 				[0, 1, 2, 3, 4].map((nonce) =>
-					signed(scene.wallet(0), { to: nonce === 4 ? NEEDS_MUCH : BURNS, nonce, gasLimit: 11_500_000n }),
+					signed(fixture.wallet(0), { to: nonce === 4 ? NEEDS_MUCH : BURNS, nonce, gasLimit: 11_500_000n }),
 				),
 			);
 
 		it("passes all, as geth mines them", async () => {
 			const txs = await five();
-			const outcomes = await scene.run(requestFor(await scene.block(), MUCH, txs));
+			const outcomes = await fixture.run(requestFor(await fixture.block(), MUCH, txs));
 			assert.deepEqual(codes(outcomes), ["ok", "ok", "ok", "ok", "ok"]);
-			assert.equal((await scene.mined(txs)).passed, true);
+			assert.equal((await fixture.mined(txs)).passed, true);
 		});
 
 		it("does not say that the last one fails where the node does not trace", async () => {
-			const outcomes = await untraced.run(requestFor(await scene.block(), MUCH, await five()));
+			const outcomes = await untraced.run(requestFor(await fixture.block(), MUCH, await five()));
 			assert.deepEqual(codes(outcomes), ["ok", "ok", "ok", "ok", "NODE_UNAVAILABLE"]);
 		});
 
 		it("measures a backrun behind four of them", async () => {
 			const targets = (await five()).slice(0, 4);
-			const backrun = await signed(scene.wallet(1), { to: PAYS, value: BID, gasLimit: 10_000_000n });
-			const request = backrunRequest(requestFor(await scene.block(), MUCH, targets), backrun, MUCH);
-			const outcomes = await scene.run(request);
+			const backrun = await signed(fixture.wallet(1), { to: PAYS, value: BID, gasLimit: 10_000_000n });
+			const request = backrunRequest(requestFor(await fixture.block(), MUCH, targets), backrun, MUCH);
+			const outcomes = await fixture.run(request);
 			const last = outcomes.at(-1);
 			assert.deepEqual([codes(outcomes).length, last?.ok === true && last.paid], [5, BID]);
 			const unknown = (await untraced.run(request)).at(-1);
@@ -178,15 +178,15 @@ describe("simulation on go-ethereum", () => {
 		});
 
 		it("holds that a sixth has no room in the block, unless it may wait for the next one", async () => {
-			const sixth = await signed(scene.wallet(0), { to: BURNS, nonce: 5, gasLimit: 11_500_000n });
-			const request = requestFor(await scene.block(), MUCH, [...(await five()).slice(0, 4), sixth]);
+			const sixth = await signed(fixture.wallet(0), { to: BURNS, nonce: 5, gasLimit: 11_500_000n });
+			const request = requestFor(await fixture.block(), MUCH, [...(await five()).slice(0, 4), sixth]);
 			const small = { ...request, block: { ...request.block, gasLimit: 34_500_000n } };
 			const chain = small.transactions.slice(0, 4);
-			assert.deepEqual(codes(await scene.run({ ...small, transactions: chain })), [
+			assert.deepEqual(codes(await fixture.run({ ...small, transactions: chain })), [
 				...["ok", "ok", "ok"],
 				"GAS_LIMIT_TOO_HIGH",
 			]);
-			const waiting = await scene.run({ ...small, transactions: chain, mayWait: true });
+			const waiting = await fixture.run({ ...small, transactions: chain, mayWait: true });
 			assert.deepEqual(codes(waiting), ["ok", "ok", "ok", "ok"]);
 		});
 	});
@@ -198,10 +198,10 @@ describe("simulation on go-ethereum", () => {
 		[30, 2],
 	] as const) {
 		it(`measures a bid for ${ahead} blocks ahead, ${slotSeconds} s from one to the next`, async () => {
-			const target = await signed(scene.wallet(0), { to: SINK, value: 5n });
-			const backrun = await signed(scene.wallet(1), { to: PAYS, value: BID });
-			const block = await scene.block(ahead, slotSeconds);
-			const outcomes = await scene.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH));
+			const target = await signed(fixture.wallet(0), { to: SINK, value: 5n });
+			const backrun = await signed(fixture.wallet(1), { to: PAYS, value: BID });
+			const block = await fixture.block(ahead, slotSeconds);
+			const outcomes = await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH));
 			assert.deepEqual(codes(outcomes), ["ok", "ok"]);
 			assert.equal(outcomes[1]?.ok === true && outcomes[1].paid, BID);
 		});
@@ -218,51 +218,51 @@ describe("simulation on go-ethereum", () => {
 	];
 	for (const [title, to, paid] of PAYMENTS) {
 		it(`measures ${title}: ${paid} wei, as geth mines it`, async () => {
-			const target = await signed(scene.wallet(0), { to: PAYS, value: 77n });
+			const target = await signed(fixture.wallet(0), { to: PAYS, value: 77n });
 			const fields = to === null ? { data: contracts.PAYS_COINBASE } : { to };
 			const fees = { maxFeePerGas: 500n * GWEI, maxPriorityFeePerGas: 40n * GWEI };
-			const backrun = await signed(scene.wallet(1), { value: BID, ...fees, ...fields });
-			const request = backrunRequest(requestFor(await scene.block(), MUCH, [target]), backrun, MUCH);
-			const last = (await scene.run(request)).at(-1);
+			const backrun = await signed(fixture.wallet(1), { value: BID, ...fees, ...fields });
+			const request = backrunRequest(requestFor(await fixture.block(), MUCH, [target]), backrun, MUCH);
+			const last = (await fixture.run(request)).at(-1);
 			assert.equal(last?.ok === true && last.paid, paid);
-			assert.equal((await scene.mined([target, backrun])).paid, 77n + paid);
+			assert.equal((await fixture.mined([target, backrun])).paid, 77n + paid);
 		});
 	}
 
 	it("measures what a coinbase keeps of it that gives some back", async () => {
-		const target = await signed(scene.wallet(0), { to: SINK });
-		const backrun = await signed(scene.wallet(1), { to: GENEROUS, value: BID });
-		const block = await scene.block(1, 12, GENEROUS);
-		const last = (await scene.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
+		const target = await signed(fixture.wallet(0), { to: SINK });
+		const backrun = await signed(fixture.wallet(1), { to: GENEROUS, value: BID });
+		const block = await fixture.block(1, 12, GENEROUS);
+		const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
 		assert.equal(last?.ok === true && last.paid, BID - BID / 2n);
-		assert.equal((await scene.mined([target, backrun], GENEROUS)).paid, BID - BID / 2n);
+		assert.equal((await fixture.mined([target, backrun], GENEROUS)).paid, BID - BID / 2n);
 	});
 
 	it("measures nothing where the coinbase pays itself, and what others pay it", async () => {
-		const own = scene.wallet(1).address.toLowerCase();
-		const target = await signed(scene.wallet(0), { to: SINK });
+		const own = fixture.wallet(1).address.toLowerCase();
+		const target = await signed(fixture.wallet(0), { to: SINK });
 		for (const [fields, paid] of [
 			[{ to: PAYS, value: BID }, 0n],
 			[{ to: SINK, value: BID }, 0n],
 		] as const) {
-			const backrun = await signed(scene.wallet(1), fields);
-			const block = await scene.block(1, 12, own);
-			const last = (await scene.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
+			const backrun = await signed(fixture.wallet(1), fields);
+			const block = await fixture.block(1, 12, own);
+			const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
 			assert.equal(last?.ok === true && last.paid, paid);
 		}
 	});
 
 	it("names why one fails without a trace, and the funds that it lacks", async () => {
 		const outcomes = await untraced.run(
-			requestFor(await scene.block(), MUCH, [await signed(scene.wallet(0), { to: LOOPS })]),
+			requestFor(await fixture.block(), MUCH, [await signed(fixture.wallet(0), { to: LOOPS })]),
 		);
 		assert.deepEqual(outcomes, [{ ok: false, error: { code: "OUT_OF_GAS", message: "out of gas" } }]);
 		const txs = await Promise.all(
 			[0, 1, 2, 3].map((nonce) =>
-				signed(scene.wallet(0), { to: SINK, nonce, value: nonce === 2 ? MUCH : 1n }),
+				signed(fixture.wallet(0), { to: SINK, nonce, value: nonce === 2 ? MUCH : 1n }),
 			),
 		);
-		const [, , poor, ...none] = await untraced.run(requestFor(await scene.block(), MUCH, txs));
+		const [, , poor, ...none] = await untraced.run(requestFor(await fixture.block(), MUCH, txs));
 		assert.equal(none.length, 0);
 		const left = MUCH - 2n * (1n + 21_000n * 4n * GWEI);
 		const cost = MUCH + 200_000n * 5n * GWEI;
@@ -276,13 +276,13 @@ describe("simulation on go-ethereum", () => {
 	});
 
 	it("runs a creation in the middle of a chain", async () => {
-		const wallet = scene.wallet(0);
+		const wallet = fixture.wallet(0);
 		const txs = [
 			await signed(wallet, { to: SINK, nonce: 0 }),
 			await signed(wallet, { data: contracts.deploying(contracts.EMITS), nonce: 1 }),
 			await signed(wallet, { to: getCreateAddress({ from: wallet.address, nonce: 1 }), nonce: 2 }),
 		];
-		const outcomes = await untraced.run(requestFor(await scene.block(), MUCH, txs));
+		const outcomes = await untraced.run(requestFor(await fixture.block(), MUCH, txs));
 		assert.deepEqual(
 			outcomes.map((outcome) => outcome.ok && outcome.emitsEvents),
 			[false, false, true],
@@ -291,21 +291,21 @@ describe("simulation on go-ethereum", () => {
 });
 
 describe("simulation on go-ethereum with Amsterdam", () => {
-	let scene: Scene;
+	let fixture: Fixture;
 	before(async () => {
-		scene = new Scene(await startRecordedGeth("simulationAmsterdam", { alloc: ALLOC, amsterdam: true }));
-		await scene.geth.mine({ txs: [], coinbase: COINBASE });
+		fixture = new Fixture(await startRecordedGeth("simulationAmsterdam", { alloc: ALLOC, amsterdam: true }));
+		await fixture.geth.mine({ txs: [], coinbase: COINBASE });
 	});
-	after(() => scene.geth.stop());
+	after(() => fixture.geth.stop());
 
 	it("takes the log of each transfer for none of the transaction's", async () => {
-		const wallet = scene.wallet(0);
+		const wallet = fixture.wallet(0);
 		const txs = [
 			// To be made an account costs more there.
 			await signed(wallet, { to: SINK, value: 5n, gasLimit: 1_000_000n }),
 			await signed(wallet, { to: EMITS, value: 5n, nonce: 1 }),
 		];
-		const outcomes = await scene.run(requestFor(await scene.block(), MUCH, txs));
+		const outcomes = await fixture.run(requestFor(await fixture.block(), MUCH, txs));
 		assert.deepEqual(
 			outcomes.map((outcome) => outcome.ok && outcome.emitsEvents),
 			[false, true],
@@ -314,25 +314,25 @@ describe("simulation on go-ethereum with Amsterdam", () => {
 
 	it("allows what the fork allows: more than 2^24 gas, and longer init code", async () => {
 		const background = { run: () => assert.fail("nothing is asked for in the background") };
-		const rules = new ForkRules({ chainId: 31_337n }, { node: scene.geth.node, background });
+		const rules = new ForkRules({ chainId: 31_337n }, { node: fixture.geth.node, background });
 		await rules.read();
 		assert.deepEqual([rules.maxTxGas, rules.maxInitCodeBytes], [null, 131_072]);
-		const wallet = scene.wallet(0);
+		const wallet = fixture.wallet(0);
 		const txs = [
 			await signed(wallet, { to: SINK, gasLimit: 20_000_000n }),
 			await signed(wallet, { data: `0x${"00".repeat(60_000)}`, nonce: 1, gasLimit: 8_000_000n }),
 		];
-		assert.deepEqual(codes(await scene.run(requestFor(await scene.block(), MUCH, txs))), ["ok", "ok"]);
-		assert.equal((await scene.mined(txs)).passed, true);
+		assert.deepEqual(codes(await fixture.run(requestFor(await fixture.block(), MUCH, txs))), ["ok", "ok"]);
+		assert.equal((await fixture.mined(txs)).passed, true);
 	});
 
 	it("measures a payment, though each transfer is a log", async () => {
 		const gasLimit = 1_000_000n;
-		const target = await signed(scene.wallet(0), { to: PAYS, value: 77n, gasLimit });
-		const backrun = await signed(scene.wallet(1), { to: addressOf(10), value: BID, gasLimit });
-		const request = backrunRequest(requestFor(await scene.block(), MUCH, [target]), backrun, MUCH);
-		const last = (await scene.run(request)).at(-1);
+		const target = await signed(fixture.wallet(0), { to: PAYS, value: 77n, gasLimit });
+		const backrun = await signed(fixture.wallet(1), { to: addressOf(10), value: BID, gasLimit });
+		const request = backrunRequest(requestFor(await fixture.block(), MUCH, [target]), backrun, MUCH);
+		const last = (await fixture.run(request)).at(-1);
 		assert.equal(last?.ok === true && last.paid, BID);
-		assert.equal((await scene.mined([target, backrun])).paid, 77n + BID);
+		assert.equal((await fixture.mined([target, backrun])).paid, 77n + BID);
 	});
 });

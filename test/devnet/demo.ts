@@ -13,12 +13,12 @@ import {
 	proveMoney,
 	proveOnlyBehind,
 	proveOrder,
-	type Scene,
+	type Fixture,
 	type WonBid,
 } from "./demo/proof.ts";
 import { refunded, submit } from "./demo/relayAccess.ts";
 import { Stops } from "./demo/stops.ts";
-import { amount, Story, StoryBroken } from "./demo/story.ts";
+import { amount, Scenario, ScenarioBroken } from "./demo/scenario.ts";
 import { STEP_MS, until } from "./demo/until.ts";
 import { type DemoServers, startServers } from "./demoServers.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
@@ -48,31 +48,31 @@ interface Stage extends DemoServers {
 }
 
 async function main(): Promise<number> {
-	const story = new Story((line) => process.stdout.write(`${line}\n`));
+	const scenario = new Scenario((line) => process.stdout.write(`${line}\n`));
 	const stops = new Stops();
 	for (const signal of ["SIGINT", "SIGTERM"]) {
 		process.on(signal, () => {
-			story.chapter(`Stopped by ${signal}.`);
+			scenario.chapter(`Stopped by ${signal}.`);
 			void stops.all().finally(() => process.exit(1));
 		});
 	}
 	try {
-		await withDeadline(systemClock, "the demo", DEMO_MS, () => play(story, stops));
-		story.chapter(`All of it held: ${story.claims} claims.`);
+		await withDeadline(systemClock, "the demo", DEMO_MS, () => play(scenario, stops));
+		scenario.chapter(`All of it held: ${scenario.claims} claims.`);
 		return 0;
 	} catch (thrown) {
 		// Stopped in the middle: what fails then says nothing.
 		if (stops.begun) return 1;
-		if (!(thrown instanceof StoryBroken)) story.broken(thrown);
-		story.chapter("The demo has failed.");
+		if (!(thrown instanceof ScenarioBroken)) scenario.broken(thrown);
+		scenario.chapter("The demo has failed.");
 		return 1;
 	} finally {
 		await stops.all();
 	}
 }
 
-async function play(story: Story, stops: Stops): Promise<void> {
-	const stage = await setTheStage(story, stops);
+async function play(scenario: Scenario, stops: Stops): Promise<void> {
+	const stage = await setTheStage(scenario, stops);
 	const news = new Heard<SearcherNews>();
 	const bot = await startSearcher(
 		{
@@ -85,45 +85,45 @@ async function play(story: Story, stops: Stops): Promise<void> {
 		{ clock: systemClock, tell: (one) => news.hear(one) },
 	);
 	stops.add(() => bot.stop());
-	story.tell(`searcher    ${bot.address}, listening on the relay's websocket`);
-	story.chapter("The user changes his mind");
+	scenario.tell(`searcher    ${bot.address}, listening on the relay's websocket`);
+	scenario.chapter("The user changes his mind");
 	const { chain, builder } = stage.system;
-	const regretted = await takeOneBack({ story, ...stage, chainId: chain.chainId, builder });
-	const signed = await userSwaps(story, stage);
-	const won = await searcherBids(story, stage, news, signed);
-	await userIsPaid(story, stage, news, won);
-	story.chapter("And what was taken back");
-	await proveNeverMined({ story, ...stage }, regretted, won.target);
+	const regretted = await takeOneBack({ scenario, ...stage, chainId: chain.chainId, builder });
+	const signed = await userSwaps(scenario, stage);
+	const won = await searcherBids(scenario, stage, news, signed);
+	await userIsPaid(scenario, stage, news, won);
+	scenario.chapter("And what was taken back");
+	await proveNeverMined({ scenario, ...stage }, regretted, won.target);
 	// It ends with its connection, which the next chapter cuts.
 	await bot.stop();
-	await surviveTheRelay({ story, ...stage, builder, chainId: chain.chainId });
+	await surviveTheRelay({ scenario, ...stage, builder, chainId: chain.chainId });
 }
 
-async function setTheStage(story: Story, stops: Stops): Promise<Stage> {
-	story.chapter("The stage: everything is made for this and gone afterwards");
+async function setTheStage(scenario: Scenario, stops: Stops): Promise<Stage> {
+	scenario.chapter("The stage: everything is made for this and gone afterwards");
 	const system = await startDevSystem({ chainPort: 0, builderPort: 0, slotSeconds: SLOT_SECONDS });
 	stops.add(() => system.stop());
 	const { chain, builder } = system;
-	story.tell(`dev chain   ${chain.url}, chain id ${chain.chainId}, a block every ${chain.slotSeconds} s`);
-	story.tell(`dev builder ${builder.url}, coinbase ${builder.coinbase}`);
-	// The one setting that may be given: what a relay that refunds otherwise does to the story.
+	scenario.tell(`dev chain   ${chain.url}, chain id ${chain.chainId}, a block every ${chain.slotSeconds} s`);
+	scenario.tell(`dev builder ${builder.url}, coinbase ${builder.coinbase}`);
+	// The one setting that may be given: what a relay that refunds otherwise does to the scenario.
 	const percent = process.env.REFUND_PERCENT ?? String(REFUND_PERCENT);
-	const servers = await startServers({ system, percent, stops, story });
+	const servers = await startServers({ system, percent, stops, scenario });
 	const [deployer, searcher, user] = [chain.wallet(0), chain.wallet(1), chain.wallet(2)];
 	const market = await deployMarket(chain.url, compileContracts(), { deployer, searcher, user });
 	const [poolA, poolB] = market.pairs;
-	story.tell(`pool A      ${poolA}, ${formatEther(POOL.weth)} WETH and ${formatEther(POOL.token)} TOKEN`);
-	story.tell(`pool B      ${poolB}, the same`);
-	story.claim("no round trip through both gains anything now", bestRoundTrip(POOL, POOL, POOL.weth) === null);
+	scenario.tell(`pool A      ${poolA}, ${formatEther(POOL.weth)} WETH and ${formatEther(POOL.token)} TOKEN`);
+	scenario.tell(`pool B      ${poolB}, the same`);
+	scenario.claim("no round trip through both gains anything now", bestRoundTrip(POOL, POOL, POOL.weth) === null);
 	const node = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true });
 	stops.add(async () => node.destroy());
 	return { system, ...servers, node, market, user, searcherKey: searcher.privateKey };
 }
 
 /** The signed swap, which the relay has taken. */
-async function userSwaps(story: Story, stage: Stage): Promise<Transaction> {
+async function userSwaps(scenario: Scenario, stage: Stage): Promise<Transaction> {
 	const { system, relayUrl, node, market, user } = stage;
-	story.chapter("The user swaps, privately");
+	scenario.chapter("The user swaps, privately");
 	const raw = await user.signTransaction({
 		type: 2,
 		chainId: system.chain.chainId,
@@ -138,31 +138,31 @@ async function userSwaps(story: Story, stage: Stage): Promise<Transaction> {
 	const head = await node.getBlockNumber();
 	await until("a new block", async () => ((await node.getBlockNumber()) > head ? true : null));
 	const hash = await submit(relayUrl, "/fast", raw);
-	story.tell(`${user.address} sells ${formatEther(SWAPPED)} WETH in pool A,`);
-	story.tell(`signs that and sends it to ${relayUrl}/fast`);
-	story.claim(`the relay answers its hash ${keccak256(raw)}`, hash === keccak256(raw), hash);
+	scenario.tell(`${user.address} sells ${formatEther(SWAPPED)} WETH in pool A,`);
+	scenario.tell(`signs that and sends it to ${relayUrl}/fast`);
+	scenario.claim(`the relay answers its hash ${keccak256(raw)}`, hash === keccak256(raw), hash);
 	const inPool = await system.builder.outsideBurst(() =>
 		system.chain.rpc("eth_getTransactionByHash", [hash]),
 	);
-	story.claim("the chain's public mempool does not have it", inPool === null);
+	scenario.claim("the chain's public mempool does not have it", inPool === null);
 	return Transaction.from(raw);
 }
 
 async function searcherBids(
-	story: Story,
+	scenario: Scenario,
 	stage: Stage,
 	news: Heard<SearcherNews>,
 	signed: Transaction,
 ): Promise<WonBid> {
-	story.chapter("The searcher sees it and bids");
+	scenario.chapter("The searcher sees it and bids");
 	const target = signed.hash ?? "";
 	const shown = await news.first("the searcher to see the swap", STEP_MS, (one) =>
 		one.kind === "seen" && one.target === target ? JSON.stringify(one.transaction) : null,
 	);
 	const fields = Object.keys(JSON.parse(shown) as object);
-	story.tell(`shown: ${fields.join(" ")}`);
+	scenario.tell(`shown: ${fields.join(" ")}`);
 	const [r, s] = [signed.signature?.r, signed.signature?.s];
-	story.claim(
+	scenario.claim(
 		"what it is shown has no signature: no v, r, s, nor their values anywhere",
 		r !== undefined &&
 			s !== undefined &&
@@ -176,16 +176,16 @@ async function searcherBids(
 	);
 	if (bid.kind !== "bid") throw new Error(`the bid is not taken: ${bid.why}`);
 	const { backrun } = bid;
-	story.tell(`backrun     ${backrun.hash}: buys in pool B, sells in pool A`);
-	story.tell(`            ${formatEther(backrun.amountIn)} WETH around, gain ${amount(backrun.gain)}`);
-	story.tell(`bid         ${amount(backrun.bid)} to block.coinbase`);
-	story.claim(
+	scenario.tell(`backrun     ${backrun.hash}: buys in pool B, sells in pool A`);
+	scenario.tell(`            ${formatEther(backrun.amountIn)} WETH around, gain ${amount(backrun.gain)}`);
+	scenario.tell(`bid         ${amount(backrun.bid)} to block.coinbase`);
+	scenario.claim(
 		`the relay takes it for block ${bid.block} as bundle ${bid.bundle}`,
 		bid.bundle === keccak256(target + backrun.hash.slice(2)),
 	);
 	const { market, node } = stage;
 	const [buyAt, sellAt] = [market.pairs[1], market.pairs[0]];
-	story.claim("it buys where TOKEN is cheap", backrun.buyAt === buyAt && backrun.sellAt === sellAt);
+	scenario.claim("it buys where TOKEN is cheap", backrun.buyAt === buyAt && backrun.sellAt === sellAt);
 	await until("the swap to be mined", () => node.getTransactionReceipt(target));
 	return wonBid(stage, news, target);
 }
@@ -202,35 +202,35 @@ async function wonBid({ node }: Stage, news: Heard<SearcherNews>, target: string
 }
 
 async function userIsPaid(
-	story: Story,
+	scenario: Scenario,
 	{ system, relayUrl, node, user }: Stage,
 	news: Heard<SearcherNews>,
 	won: WonBid,
 ): Promise<void> {
-	const scene: Scene = {
-		story,
+	const fixture: Fixture = {
+		scenario,
 		node,
 		relayUrl,
 		coinbase: system.builder.coinbase.toLowerCase(),
 		user: user.address.toLowerCase(),
 		percent: REFUND_PERCENT,
 	};
-	story.chapter("The block: target, backrun, refund");
-	const trio = await proveOrder(scene, won);
-	await proveOnlyBehind(scene, trio);
-	story.chapter("The money, read from the chain");
-	const brought = await proveMoney(scene, won, trio);
-	story.chapter("The relay's own account");
+	scenario.chapter("The block: target, backrun, refund");
+	const trio = await proveOrder(fixture, won);
+	await proveOnlyBehind(fixture, trio);
+	scenario.chapter("The money, read from the chain");
+	const brought = await proveMoney(fixture, won, trio);
+	scenario.chapter("The relay's own account");
 	await until("the relay to tell of the refund", () => refunded(relayUrl, won.target));
 	const bundles = news.all().flatMap((one) => (one.kind === "bid" ? [one.bundle] : []));
-	await proveAccount(scene, won, trio, { brought, bids: new Set(bundles).size });
+	await proveAccount(fixture, won, trio, { brought, bids: new Set(bundles).size });
 	const included = await news.first("the searcher to hear what became of the bundle", STEP_MS, (one) =>
 		one.kind === "status" && one.status.bundleHash === won.bundle && one.status.status === "INCLUDED"
 			? one.status
 			: null,
 	);
 	const { blockNumber, bid } = included;
-	story.claim(
+	scenario.claim(
 		`the searcher is told: bundle INCLUDED in block ${trio.target.block}, bid ${won.bid} wei`,
 		blockNumber === trio.target.block && bid === String(won.bid),
 		`block ${blockNumber}, bid ${bid}`,

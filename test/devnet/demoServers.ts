@@ -3,7 +3,7 @@
 
 import { hexlify, randomBytes } from "ethers";
 import { AlreadyStopping, type Stops } from "./demo/stops.ts";
-import type { Story } from "./demo/story.ts";
+import type { Scenario } from "./demo/scenario.ts";
 import { boostSettings, type DevSystem, fallbackSettings, relaySettings } from "./devSystem.ts";
 import { freePort } from "./freePort.ts";
 import { launchQuiet, type QuietServer } from "./quietServer.ts";
@@ -31,12 +31,12 @@ export async function startServers({
 	system,
 	percent,
 	stops,
-	story,
+	scenario,
 }: {
 	readonly system: DevSystem;
 	readonly percent: string;
 	readonly stops: Stops;
-	readonly story: Story;
+	readonly scenario: Scenario;
 }): Promise<DemoServers> {
 	const servers: QuietServer[] = [];
 	stops.add(async () => {
@@ -57,15 +57,15 @@ export async function startServers({
 	const urls = { relay: `http://127.0.0.1:${relayPort}`, fallback: `http://127.0.0.1:${fallbackPort}` };
 	const relay = launch("relay", settings, relayPort);
 	const relayUrl = await relay.ready();
-	story.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
+	scenario.tell(`relay       ${relayUrl}, a process of its own (${relay.pid})`);
 	return {
 		...{ relayUrl, relay },
 		async startBoost() {
 			const fallback = launch("relay", others, fallbackPort);
 			const boost = launch("boost", { ...boostSettings(system, urls), ...IMPATIENT, BOOST_SECRET });
 			const [fallbackUrl, boostUrl] = await Promise.all([fallback.ready(), boost.ready()]);
-			story.tell(`fallback    ${fallbackUrl}, another relay, which knows nothing of this one`);
-			story.tell(`boost       ${boostUrl}, in front of both`);
+			scenario.tell(`fallback    ${fallbackUrl}, another relay, which knows nothing of this one`);
+			scenario.tell(`boost       ${boostUrl}, in front of both`);
 			return boostUrl;
 		},
 		async restart() {

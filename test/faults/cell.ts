@@ -36,7 +36,7 @@ export interface Outage {
 }
 
 /** All that is known of a cell when its traffic has ended. */
-export interface CellStory {
+export interface CellScenario {
 	readonly fault: FaultCase;
 	readonly parts: CellParts;
 	readonly sent: readonly Sent[];
@@ -85,8 +85,8 @@ export async function runCell(world: World, fault: FaultCase, options: CellOptio
 		await Promise.all(traffics.map((one) => one.stop()));
 		await cell.isWell();
 		const after = await statusOf(parts.boost.url);
-		const story = { fault, parts, sent: traffic.sent, direct: direct.sent, outages, before, after };
-		return { figures: figuresOf(story), ...(await violationsOf(story)) };
+		const scenario = { fault, parts, sent: traffic.sent, direct: direct.sent, outages, before, after };
+		return { figures: figuresOf(scenario), ...(await violationsOf(scenario)) };
 	} finally {
 		await Promise.all(traffics.map((one) => one.stop()));
 		await parts.stop();

@@ -1,6 +1,6 @@
 // Works out the figures of a fault matrix cell and formats them as the Markdown table. It asserts nothing.
 
-import type { CellStory, Outage } from "./cell.ts";
+import type { CellScenario, Outage } from "./cell.ts";
 import type { Sent } from "./traffic.ts";
 
 /** Times in ms; null where it was not to be had. */
@@ -23,7 +23,7 @@ export interface Figures {
 	readonly sent: number;
 }
 
-export function figuresOf({ fault, sent, direct, outages }: CellStory): Figures {
+export function figuresOf({ fault, sent, direct, outages }: CellScenario): Figures {
 	const [first, second] = outages;
 	const while_ = (list: readonly Sent[]) =>
 		first?.trippedAt == null

@@ -3,7 +3,7 @@
 
 import { until } from "../support/until.ts";
 import { statusOf, statusWhen } from "./boostHere.ts";
-import type { CellStory, Outage } from "./cell.ts";
+import type { CellScenario, Outage } from "./cell.ts";
 import type { CellParts } from "./cellParts.ts";
 import { isUnserved } from "./faultCases.ts";
 import { holeOf } from "./figures.ts";
@@ -24,11 +24,11 @@ export interface Violations {
 }
 
 /** `waitMs`: for what was acknowledged to be mined, and to leave the journal. */
-export async function violationsOf(story: CellStory, waitMs = MINED_MS): Promise<Violations> {
-	const named = (texts: readonly string[]) => texts.map((text) => `${story.fault.name}: ${text}`);
-	const timely = [...answersOf(story), ...routesOf(story), ...breakersOf(story)];
+export async function violationsOf(scenario: CellScenario, waitMs = MINED_MS): Promise<Violations> {
+	const named = (texts: readonly string[]) => texts.map((text) => `${scenario.fault.name}: ${text}`);
+	const timely = [...answersOf(scenario), ...routesOf(scenario), ...breakersOf(scenario)];
 	return {
-		lost: named([...fallbackOf(story), ...(await lostOf(story.parts, story.sent, waitMs))]),
+		lost: named([...fallbackOf(scenario), ...(await lostOf(scenario.parts, scenario.sent, waitMs))]),
 		timely: named(timely),
 	};
 }
@@ -44,7 +44,7 @@ export async function lostOf(parts: CellParts, sent: readonly Sent[], waitMs = M
 }
 
 /** Clients of a healthy fallback see no error but verdicts; without one they are told so, and nothing else. */
-function answersOf({ fault, sent }: CellStory): string[] {
+function answersOf({ fault, sent }: CellScenario): string[] {
 	return told("wrong answer", sent, (one) => {
 		const { kind, outcome } = one;
 		if (outcome.kind === "error" && isUnserved(fault, one.path) && isUnavailable(outcome)) return false;
@@ -66,7 +66,7 @@ function isUnavailable({
 }
 
 /** While it is open nothing is sent to the relay, and every request is sent once. */
-function routesOf({ fault, sent, outages }: CellStory): string[] {
+function routesOf({ fault, sent, outages }: CellScenario): string[] {
 	if (fault.breaker !== "holds") return [];
 	const isOpen = ({ sentAt, answeredAt }: Sent, { trippedAt, liftedAt }: Outage) =>
 		trippedAt !== null && sentAt > trippedAt && answeredAt < liftedAt;
@@ -76,7 +76,7 @@ function routesOf({ fault, sent, outages }: CellStory): string[] {
 }
 
 /** A breaker opens for its fault alone: nothing that was refused opens one. */
-function breakersOf({ fault, sent, outages, before, after }: CellStory): string[] {
+function breakersOf({ fault, sent, outages, before, after }: CellScenario): string[] {
 	const found: string[] = [];
 	const [first] = outages;
 	// A boost that was killed begins anew.
@@ -100,7 +100,7 @@ function breakersOf({ fault, sent, outages, before, after }: CellStory): string[
 }
 
 /** The fallback gets each transaction on its own path, and none that it must not have. */
-function fallbackOf({ fault, parts, sent }: CellStory): string[] {
+function fallbackOf({ fault, parts, sent }: CellScenario): string[] {
 	const paths = new Map(sent.map(({ raw, path }) => [raw, path]));
 	const takes = fault.settings?.fallbackTakes?.map((one) => `/${one}`) ?? ["/fast", "/noreverts"];
 	return parts.fallbackWire.requests().flatMap(({ target, calls }) =>

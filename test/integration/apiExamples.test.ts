@@ -8,9 +8,9 @@ import { after, before, test } from "node:test";
 import { BOOST_HEADERS } from "../../boost-proxy/ingress/routingHeaders.ts";
 import { METHODS } from "../../relay/ingress/methods/index.ts";
 import { openRpc } from "../../shared/jsonrpc/method.ts";
-import { AuctionScene, type Bidder } from "../support/bidder.ts";
-import { EMITTER, MISER, prepareBidding, REASONER } from "../support/biddingScene.ts";
-import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { AuctionFixture, type Bidder } from "../support/bidder.ts";
+import { EMITTER, MISER, prepareBidding, REASONER } from "../support/biddingFixture.ts";
+import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { documents, examplesOf, ROOT } from "../support/documents.ts";
 import type { FeedClient } from "../support/feedClient.ts";
 import { metricsOf } from "../support/metricsPage.ts";
@@ -22,31 +22,31 @@ const examples = examplesOf(api);
 /** What was really answered, by the name of its example. */
 const real: Record<string, unknown> = {};
 
-let scene: BoostScene;
-let auction: AuctionScene;
+let fixture: BoostFixture;
+let auction: AuctionFixture;
 let bidder: Bidder;
 let feed: FeedClient;
 before(async () => {
-	scene = await startBoostScene({ system: { env: { TRUST_PROXY: "1" } } });
-	await prepareBidding(scene.system);
-	auction = new AuctionScene(scene.system);
+	fixture = await startBoostFixture({ system: { env: { TRUST_PROXY: "1" } } });
+	await prepareBidding(fixture.system);
+	auction = new AuctionFixture(fixture.system);
 	bidder = await auction.bidder();
 	feed = await bidder.connect();
 });
 after(async () => {
 	feed?.close();
-	await scene?.stop();
+	await fixture?.stop();
 });
 
 /** One call at the relay; the whole answer. */
 function ask(method: string, params: readonly unknown[], path = "/fast") {
-	return scene.system.client.ask(method, params, path);
+	return fixture.system.client.ask(method, params, path);
 }
 
 /** The JSON of one of the relay's pages, as the bidder gets it. */
 async function page(path: string): Promise<unknown> {
 	const headers = { "x-forwarded-for": bidder.from };
-	return (await fetch(`${scene.system.client.url}${path}`, { headers })).json();
+	return (await fetch(`${fixture.system.client.url}${path}`, { headers })).json();
 }
 
 /** The newest whole notification of a subscription for which `is` holds. */
@@ -105,7 +105,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	const plain = { version: "v0.1", inclusion: { block }, body: [{ tx: own.raw, canRevert: false }] };
 	real.mevSendBundle = await ask("mev_sendBundle", [plain]);
 
-	await scene.system.nextBlock();
+	await fixture.system.nextBlock();
 	await auction.event(tx, "refunded");
 	await until("what it paid", async () => (await bidder.blocks(bundle)).some(({ paid }) => paid !== null));
 	real.statusIncluded = await auction.status(tx);
@@ -166,7 +166,7 @@ test("pages, and who the client is", async () => {
 
 test("the metrics", async () => {
 	const operators = documents().get("docs/operators.md") ?? "";
-	for (const url of [scene.system.client.url, scene.boost.url]) {
+	for (const url of [fixture.system.client.url, fixture.boost.url]) {
 		const names = [...(await metricsOf(url)).matchAll(/^# HELP ((?:relay|boost)_\w+)/gm)].map(
 			([, name]) => name,
 		);
@@ -176,7 +176,7 @@ test("the metrics", async () => {
 });
 
 test("boost: its status, its headers, and what it says while nobody else answers", async () => {
-	const { boost } = scene;
+	const { boost } = fixture;
 	const tx = (await auction.actor()).sign({ to: EMITTER });
 	const { headers } = await boost.call("eth_sendRawTransaction", [tx.raw]);
 	for (const name of ["X-Boost-Upstream", "X-Boost-Breaker", "X-Boost-Attempts"]) {
@@ -186,8 +186,8 @@ test("boost: its status, its headers, and what it says while nobody else answers
 		const status = await boost.status();
 		return status.relay.nextProbeAt !== null && status.fallback?.nextProbeAt !== null && status;
 	});
-	await scene.wires.fallback.set({ kind: "refuse" });
-	await scene.fails();
+	await fixture.wires.fallback.set({ kind: "refuse" });
+	await fixture.fails();
 	real.statusHeld = (await boost.get(`/tx/${tx.hash}`)).json;
 	const other = (await auction.actor()).sign();
 	real.errorUnavailable = (await boost.call("eth_sendRawTransaction", [other.raw])).json;

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type AuctionScene, type BackrunOrder, startAuction, type Target } from "../support/bidder.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { type AuctionFixture, type BackrunOrder, startAuction, type Target } from "../support/bidder.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 before(async () => {
-	scene = await startAuction({
+	fixture = await startAuction({
 		builders: [
 			{ name: "dev" },
 			{ name: "share", dialect: "mev-share", maxRefundPercent: 40 },
@@ -19,13 +19,13 @@ before(async () => {
 		],
 	});
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 const quantity = (value: number): string => `0x${value.toString(16)}`;
 
 /** Blocks that `backrun` was sent for behind `target`. */
 function blocksOf(target: Signed, backrun: Signed): readonly (number | null)[] {
-	return scene
+	return fixture
 		.backrunOrders(target)
 		.filter((order) => order.backrun === backrun.raw)
 		.map(({ block }) => block);
@@ -33,98 +33,98 @@ function blocksOf(target: Signed, backrun: Signed): readonly (number | null)[] {
 
 /** What the builder with this name was sent behind `target` last. */
 function lastOrder(target: Signed, name: string): BackrunOrder | undefined {
-	return scene.backrunOrders(target, scene.builder(name)).at(-1);
+	return fixture.backrunOrders(target, fixture.builder(name)).at(-1);
 }
 
 async function places(...txs: readonly Signed[]): Promise<readonly (number | undefined)[]> {
-	return Promise.all(txs.map(async (tx) => (await scene.receipt(tx))?.index));
+	return Promise.all(txs.map(async (tx) => (await fixture.receipt(tx))?.index));
 }
 
 describe("the block of a bid", () => {
 	it("is the next one where none is named, where the head is, and where it is", async () => {
-		const target = await scene.target();
-		const head = await scene.head();
+		const target = await fixture.target();
+		const head = await fixture.head();
 		for (const block of [undefined, head, head + 1]) {
-			const bidder = await scene.bidder();
+			const bidder = await fixture.bidder();
 			const hash = await bidder.bid(target, bidder.backrun(GWEI), block === undefined ? {} : { block });
 			assert.deepEqual(
 				(await bidder.blocks(hash)).map(({ blockNumber }) => blockNumber),
 				[head + 1],
 			);
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 	});
 
 	it("must be neither in the past nor more than 30 above the head", async () => {
-		const target = await scene.target();
-		await scene.passBlock();
-		await scene.open(target);
-		const head = await scene.head();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		await fixture.passBlock();
+		await fixture.open(target);
+		const head = await fixture.head();
+		const bidder = await fixture.bidder();
 		const bid = (block: number) => bidder.tryBid(target, bidder.backrun(GWEI), { block });
 		assert.deepEqual(await bid(head - 1), { error: `-32000 bundle block ${head - 1} is in the past` });
 		assert.deepEqual(await bid(0), { error: "-32000 bundle block 0 is in the past" });
 		assert.deepEqual(await bid(head + 31), { error: `-32000 bundle block ${head + 31} is too far ahead` });
 		const answer = await bid(head + 30);
 		assert.ok("hash" in answer, JSON.stringify(answer));
-		assert.deepEqual(scene.backrunOrders(target), []);
-		await scene.system.nextBlock();
+		assert.deepEqual(fixture.backrunOrders(target), []);
+		await fixture.system.nextBlock();
 	});
 
 	it("may be one ahead: the bid comes into play when it is the next one, and not before", async () => {
-		const target = await scene.target();
-		const [early, low] = [await scene.bidder(), await scene.bidder()];
-		const block = (await scene.head()) + 3;
+		const target = await fixture.target();
+		const [early, low] = [await fixture.bidder(), await fixture.bidder()];
+		const block = (await fixture.head()) + 3;
 		const [best, next] = [early.backrun(90n * GWEI), low.backrun(GWEI)];
 		const hash = await early.bid(target, best, { block, uuid: "ahead" });
 		const nextHash = await low.bid(target, next);
-		await scene.out(target, next);
+		await fixture.out(target, next);
 		assert.deepEqual(await early.stages(hash), ["ACCEPTED"]);
 		assert.deepEqual(await low.stages(nextHash), ["BEST"], "a bid for another block is no rival");
-		await scene.passBlock();
-		await scene.open(target);
+		await fixture.passBlock();
+		await fixture.open(target);
 		assert.deepEqual(await low.stages(nextHash), ["NOT_INCLUDED targetNotIncluded"]);
-		await scene.passBlock();
-		await scene.out(target, best);
+		await fixture.passBlock();
+		await fixture.out(target, best);
 		assert.deepEqual(blocksOf(target, best), [block]);
 		assert.deepEqual(blocksOf(target, next), [block - 2]);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		const [at, behind] = await places(target, best);
 		assert.equal(behind, (at ?? 0) + 1);
 		assert.deepEqual(await early.stages(hash), ["INCLUDED"]);
 	});
 
 	it("of a bid under another uuid is another bid of the same backrun", async () => {
-		const target = await scene.target();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(GWEI);
-		const block = (await scene.head()) + 1;
+		const block = (await fixture.head()) + 1;
 		const hash = await bidder.bid(target, backrun, { block, uuid: "now" });
 		assert.equal(await bidder.bid(target, backrun, { block: block + 1, uuid: "then" }), hash);
-		await scene.out(target, backrun);
+		await fixture.out(target, backrun);
 		await bidder.cancel("now");
-		await scene.out(target, null);
+		await fixture.out(target, null);
 		assert.deepEqual(await bidder.stages(hash), ["CANCELLED", "ACCEPTED"]);
-		await scene.passBlock();
-		await scene.out(target, backrun);
-		await scene.system.nextBlock();
+		await fixture.passBlock();
+		await fixture.out(target, backrun);
+		await fixture.system.nextBlock();
 		assert.deepEqual(await bidder.stages(hash), ["CANCELLED", "INCLUDED"]);
-		assert.equal((await scene.status(target)).backruns, 1);
+		assert.equal((await fixture.status(target)).backruns, 1);
 	});
 
 	it("may be each of a range by mev_sendBundle, until one holds it", async () => {
-		const target = await scene.target();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(7n * GWEI);
-		const first = (await scene.head()) + 2;
+		const first = (await fixture.head()) + 2;
 		const hash = await bidder.share(target, backrun, { first, last: first + 3 });
 		for (const block of [first - 1, first, first + 1]) {
-			assert.equal((await scene.head()) + 1, block);
-			if (block >= first) await scene.out(target, backrun);
-			await scene.passBlock();
+			assert.equal((await fixture.head()) + 1, block);
+			if (block >= first) await fixture.out(target, backrun);
+			await fixture.passBlock();
 		}
-		await scene.out(target, backrun);
-		await scene.system.nextBlock();
+		await fixture.out(target, backrun);
+		await fixture.system.nextBlock();
 		assert.deepEqual(blocksOf(target, backrun), [first, first + 1, first + 2]);
 		assert.deepEqual(
 			(await bidder.blocks(hash)).map(({ blockNumber, status, reason }) => [blockNumber, status, reason]),
@@ -134,7 +134,7 @@ describe("the block of a bid", () => {
 				[first + 2, "INCLUDED", null],
 			],
 		);
-		await scene.passBlock();
+		await fixture.passBlock();
 		assert.equal((await bidder.blocks(hash)).length, 3, "it has ended");
 	});
 });
@@ -143,11 +143,11 @@ describe("what goes out", () => {
 	/** The best bid on a target of its own, once each builder that may have it has it. */
 	async function best(path: string, recipient?: string): Promise<{ target: Target; backrun: Signed }> {
 		const query = recipient === undefined ? "" : `?refundRecipient=${recipient}`;
-		const target = await scene.target(`${path}${query}`);
-		const bidder = await scene.bidder();
+		const target = await fixture.target(`${path}${query}`);
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(GWEI);
 		await bidder.bid(target, backrun);
-		for (const name of ["dev", "share", "capped"]) await scene.out(target, backrun, scene.builder(name));
+		for (const name of ["dev", "share", "capped"]) await fixture.out(target, backrun, fixture.builder(name));
 		return { target, backrun };
 	}
 
@@ -159,7 +159,7 @@ describe("what goes out", () => {
 		it(`says of a target on ${path} what each builder must know, in its own words`, async () => {
 			const recipient = `0x${"fe".repeat(19)}01`;
 			const { target, backrun } = await best(path, recipient);
-			const block = (await scene.head()) + 1;
+			const block = (await fixture.head()) + 1;
 			const common = {
 				txs: [target.raw, backrun.raw],
 				blockNumber: quantity(block),
@@ -193,50 +193,50 @@ describe("what goes out", () => {
 				privacy: { hints: [] },
 				replacementUuid: uuid("share"),
 			});
-			await scene.system.nextBlock();
-			await scene.reaches(target, "INCLUDED");
+			await fixture.system.nextBlock();
+			await fixture.reaches(target, "INCLUDED");
 		});
 	}
 
 	it("is asked for in the sender's name where no recipient is given", async () => {
 		const { target } = await best("/fast");
 		assert.equal(lastOrder(target, "dev")?.param.refundRecipient, target.user.address);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 	});
 
 	it("never reaches a builder that pays no refund, which has the target all the same", async () => {
 		const { target } = await best("/fast");
-		await scene.sent(target, { builders: ["bare", "dropper"] });
+		await fixture.sent(target, { builders: ["bare", "dropper"] });
 		for (const name of ["bare", "dropper"]) {
-			const pairs = scene.builder(name).requests(({ params }) => {
+			const pairs = fixture.builder(name).requests(({ params }) => {
 				const { txs } = { ...(params[0] as { txs?: unknown[] }) };
 				return (txs?.length ?? 0) > 1;
 			});
 			assert.deepEqual(pairs, [], `${name} has never had a backrun`);
-			assert.deepEqual(scene.cancels(scene.builder(name), target), []);
+			assert.deepEqual(fixture.cancels(fixture.builder(name), target), []);
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 	});
 
 	it("goes to the builders alone that the bid names; the others keep the best that they may have", async () => {
-		const target = await scene.target();
-		const [low, high] = [await scene.bidder(), await scene.bidder()];
+		const target = await fixture.target();
+		const [low, high] = [await fixture.bidder(), await fixture.bidder()];
 		const first = low.backrun(GWEI);
 		const firstHash = await low.bid(target, first, { uuid: "low" });
-		for (const name of ["dev", "share"]) await scene.out(target, first, scene.builder(name));
-		const block = (await scene.head()) + 1;
+		for (const name of ["dev", "share"]) await fixture.out(target, first, fixture.builder(name));
+		const block = (await fixture.head()) + 1;
 		const second = high.backrun(5n * GWEI);
 		const privacy = { builders: ["share"], hints: ["hash"] };
 		const secondHash = await high.share(target, second, { first: block, last: block, privacy });
-		await scene.out(target, second, scene.builder("share"));
-		for (const name of ["dev", "capped"]) await scene.out(target, first, scene.builder(name));
+		await fixture.out(target, second, fixture.builder("share"));
+		for (const name of ["dev", "capped"]) await fixture.out(target, first, fixture.builder(name));
 		assert.deepEqual(await high.stages(secondHash), ["BEST"]);
 		assert.deepEqual(await low.stages(firstHash), ["BEST"], "the best of those that the others may have");
-		const sent = scene.backrunOrders(target, scene.builder("share")).filter(({ kind }) => kind === "bundle");
+		const sent = fixture.backrunOrders(target, fixture.builder("share")).filter(({ kind }) => kind === "bundle");
 		assert.deepEqual(sent.at(-1)?.param.privacy, { hints: [] }, "no hint ever goes on");
-		for (const { params } of scene.builder("dev").requests())
+		for (const { params } of fixture.builder("dev").requests())
 			assert.ok(!JSON.stringify(params).includes(second.raw), "it was to have nothing of it");
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		const [place = -1, own, foreign] = await places(target, first, second);
 		assert.deepEqual([own, foreign], [place + 1, undefined]);
 		assert.deepEqual(await high.stages(secondHash), ["NOT_INCLUDED notChosen"]);
@@ -244,8 +244,8 @@ describe("what goes out", () => {
 	});
 
 	it("is told to its bidder builder by builder, and to nobody else", async () => {
-		const target = await scene.target();
-		const [bidder, stranger] = [await scene.bidder(), await scene.bidder()];
+		const target = await fixture.target();
+		const [bidder, stranger] = [await fixture.bidder(), await fixture.bidder()];
 		const hash = await bidder.bid(target, bidder.backrun(GWEI));
 		const answers = await until("three answers", async () => {
 			const told = (await bidder.blocks(hash))[0]?.builders ?? [];
@@ -257,6 +257,6 @@ describe("what goes out", () => {
 			"share bundle accepted",
 		]);
 		await assert.rejects(stranger.blocks(hash), /HTTP 404/);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 	});
 });

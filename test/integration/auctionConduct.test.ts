@@ -4,20 +4,20 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { PAYS_COINBASE, PAYS_LESS_AFTER_TIME, word } from "../support/auctionContracts.ts";
-import { type AuctionScene, type Bidder, startAuction, type Target } from "../support/bidder.ts";
+import { type AuctionFixture, type Bidder, startAuction, type Target } from "../support/bidder.ts";
 import { metricsOf } from "../support/metricsPage.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 /** The relay counts on 12 seconds to a block. */
 const BUILDER_SLOT_SECONDS = 13;
 const SHARE = 1_000_000n * GWEI;
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 before(async () => {
-	scene = await startAuction({ proxied: true, builder: { slotSeconds: BUILDER_SLOT_SECONDS } });
+	fixture = await startAuction({ proxied: true, builder: { slotSeconds: BUILDER_SLOT_SECONDS } });
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 interface Placed {
 	readonly bidder: Bidder;
@@ -31,8 +31,8 @@ async function place(
 	shares: bigint,
 	{ bidder, to }: { readonly bidder?: Bidder; readonly to?: string } = {},
 ): Promise<Placed> {
-	const by = bidder ?? (await scene.bidder());
-	const backrun = by.backrun(shares * SHARE, { to: to ?? (await scene.place(PAYS_COINBASE)) });
+	const by = bidder ?? (await fixture.bidder());
+	const backrun = by.backrun(shares * SHARE, { to: to ?? (await fixture.place(PAYS_COINBASE)) });
 	return { bidder: by, backrun, hash: await by.bid(target, backrun) };
 }
 
@@ -42,7 +42,7 @@ function stages(bids: readonly Placed[]): Promise<readonly string[]> {
 
 /** A bid that pays what it says, but one wei in a block that comes a second later than the relay counts on. */
 async function cheat(target: Target, shares: bigint, bidder: Bidder, to: string): Promise<Placed> {
-	const head = (await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+	const head = (await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
 		timestamp: string;
 	};
 	const backrun = bidder.backrun(shares * SHARE, {
@@ -55,26 +55,26 @@ async function cheat(target: Target, shares: bigint, bidder: Bidder, to: string)
 /** `GET /bundle/{hash}` as its owner sees it. */
 async function bundle({ bidder, hash }: Placed): Promise<Record<string, unknown>> {
 	const headers = { "x-forwarded-for": bidder.from };
-	const response = await fetch(`${scene.system.client.url}/bundle/${hash}`, { headers });
+	const response = await fetch(`${fixture.system.client.url}/bundle/${hash}`, { headers });
 	return (await response.json()) as Record<string, unknown>;
 }
 
 async function metric(name: string): Promise<number> {
-	const text = await metricsOf(scene.system.client.url);
+	const text = await metricsOf(fixture.system.client.url);
 	return Number(new RegExp(`^${name.replace(/[{}]/g, "\\$&")} (\\d+)`, "m").exec(text)?.[1]);
 }
 
 describe("the bids that are out", () => {
 	it("are the best three, each under its own identifier, with the target alone beside them", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const bids = [];
 		for (const shares of [4n, 1n, 3n, 2n]) bids.push(await place(target, shares));
 		const [four, one, three, two] = bids as [Placed, Placed, Placed, Placed];
-		await scene.out(target, [four.backrun, three.backrun, two.backrun]);
+		await fixture.out(target, [four.backrun, three.backrun, two.backrun]);
 		assert.deepEqual(await stages([four, three, two, one]), ["BEST", "RUNNER_UP", "RUNNER_UP", "OUTBID"]);
-		const uuids = new Set(scene.backrunOrders(target).map(({ uuid }) => uuid));
+		const uuids = new Set(fixture.backrunOrders(target).map(({ uuid }) => uuid));
 		assert.equal(uuids.size, 4, "one for each bidder");
-		const { transactions } = await scene.block(await scene.system.nextBlock());
+		const { transactions } = await fixture.block(await fixture.system.nextBlock());
 		assert.deepEqual(
 			transactions.map(({ hash }) => hash).slice(0, 2),
 			[target.hash, four.backrun.hash],
@@ -89,23 +89,23 @@ describe("the bids that are out", () => {
 			"what it paid",
 			async () => (await four.bidder.blocks(four.hash))[0]?.paid === String(4n * SHARE),
 		);
-		const [first] = (await scene.events(target)).filter(({ type }) => type === "refunded");
+		const [first] = (await fixture.events(target)).filter(({ type }) => type === "refunded");
 		assert.equal((first as Record<string, unknown> | undefined)?.backrun, four.backrun.hash);
 	});
 
 	it("are distinct by owner, by sender and by contract", async () => {
-		const target = await scene.target();
-		const contract = await scene.place(PAYS_COINBASE);
+		const target = await fixture.target();
+		const contract = await fixture.place(PAYS_COINBASE);
 		const best = await place(target, 9n, { to: contract });
 		const sameContract = await place(target, 8n, { to: contract });
 		const sameOwner = await place(target, 7n, {
-			bidder: Object.assign(await scene.bidder(), { from: best.bidder.from }),
+			bidder: Object.assign(await fixture.bidder(), { from: best.bidder.from }),
 		});
 		const sameSender = await place(target, 6n, {
-			bidder: Object.assign(await scene.bidder(), { actor: best.bidder.actor }),
+			bidder: Object.assign(await fixture.bidder(), { actor: best.bidder.actor }),
 		});
 		const other = await place(target, 1n);
-		await scene.out(target, [best.backrun, other.backrun]);
+		await fixture.out(target, [best.backrun, other.backrun]);
 		assert.deepEqual(await stages([best, sameContract, sameOwner, sameSender, other]), [
 			"BEST",
 			"OUTBID",
@@ -113,24 +113,24 @@ describe("the bids that are out", () => {
 			"OUTBID",
 			"RUNNER_UP",
 		]);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 	});
 });
 
 describe("a bidder that pays one wei where it bid more", () => {
 	it("is barred and told so, across a restart, until a reorganisation takes the block away", async () => {
-		const to = await scene.place(PAYS_LESS_AFTER_TIME);
-		const crook = await scene.bidder();
-		const good = await scene.place(PAYS_COINBASE);
+		const to = await fixture.place(PAYS_LESS_AFTER_TIME);
+		const crook = await fixture.bidder();
+		const good = await fixture.place(PAYS_COINBASE);
 		const by = {
-			owner: Object.assign(await scene.bidder(), { from: crook.from }),
-			sender: Object.assign(await scene.bidder(), { actor: crook.actor, nonce: 1 }),
-			contract: await scene.bidder(),
+			owner: Object.assign(await fixture.bidder(), { from: crook.from }),
+			sender: Object.assign(await fixture.bidder(), { actor: crook.actor, nonce: 1 }),
+			contract: await fixture.bidder(),
 		};
-		const target = await scene.target();
+		const target = await fixture.target();
 		const short = await cheat(target, 50n, crook, to);
-		await scene.out(target, short.backrun);
-		const block = await scene.system.nextBlock();
+		await fixture.out(target, short.backrun);
+		const block = await fixture.system.nextBlock();
 		const bar = { until: block + 32, bid: String(50n * SHARE), paid: "1", block };
 		await until("the bar", async () => (await bundle(short)).barred !== undefined);
 		assert.deepEqual((await bundle(short)).barred, bar);
@@ -139,7 +139,7 @@ describe("a bidder that pays one wei where it bid more", () => {
 		assert.equal(await metric('relay_bids_in_blocks_total{fact="short"}'), 1);
 		assert.equal(await metric("relay_barred_bidders"), 3, "the owner, the sender and the contract");
 
-		const fresh = await scene.target();
+		const fresh = await fixture.target();
 		const refusals = async () => [
 			await by.owner.tryBid(fresh, by.owner.backrun(SHARE, { to: good })),
 			await by.sender.tryBid(fresh, by.sender.backrun(SHARE, { to: good })),
@@ -151,16 +151,16 @@ describe("a bidder that pays one wei where it bid more", () => {
 				[words, words, words].map((error) => ({ error })),
 			);
 		await isRefused();
-		await scene.system.restart();
-		await scene.open(fresh);
+		await fixture.system.restart();
+		await fixture.open(fresh);
 		await isRefused();
 		const honest = await place(fresh, 1n);
-		await scene.out(fresh, honest.backrun);
+		await fixture.out(fresh, honest.backrun);
 
-		const release = scene.system.node?.hold();
-		await scene.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+		const release = fixture.system.node?.hold();
+		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
 		// What was put on the chain behind the block that is gone has gone with it.
-		const again = await scene.target();
+		const again = await fixture.target();
 		await until("the bar lifted", async () => {
 			const answer = await by.owner.tryBid(again, by.owner.backrun(SHARE, { to: good }));
 			return "hash" in answer;

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { PAYS_IF_OPEN, word } from "../support/auctionContracts.ts";
-import { type AuctionScene, type Bidder, bundleOf, startAuction, type Target } from "../support/bidder.ts";
-import { MISER, REVERTER } from "../support/biddingScene.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { type AuctionFixture, type Bidder, bundleOf, startAuction, type Target } from "../support/bidder.ts";
+import { MISER, REVERTER } from "../support/biddingFixture.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 
 const SEARCHERS = 200;
@@ -52,18 +52,18 @@ interface CrowdBid {
 }
 
 const random = seededRandom(SEED);
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 const crowd: Bidder[] = [];
 let round = 0;
 
 before(async () => {
-	scene = await startAuction();
-	for (let i = 0; i < SEARCHERS; i++) crowd.push(await scene.bidder());
+	fixture = await startAuction();
+	for (let i = 0; i < SEARCHERS; i++) crowd.push(await fixture.bidder());
 	await Promise.all(crowd.slice(0, CONNECTED).map((bidder) => bidder.connect()));
 });
 after(async () => {
 	for (const bidder of crowd) bidder.close();
-	await scene.system.stop();
+	await fixture.system.stop();
 });
 
 /** One bid of each searcher, in no order; `faulty`: some of them are invalid. */
@@ -108,19 +108,19 @@ async function bidAll(
 
 /** The next block holds the target, `best` behind it and its refund, and nothing else. */
 async function assertWins(target: Target, best: CrowdBid): Promise<void> {
-	await scene.out(target, best.backrun);
-	const { transactions, coinbase } = await scene.block(await scene.system.nextBlock());
+	await fixture.out(target, best.backrun);
+	const { transactions, coinbase } = await fixture.block(await fixture.system.nextBlock());
 	assert.deepEqual(transactions.map(({ hash }) => hash).slice(0, 2), [target.hash, best.backrun.hash]);
 	assert.equal(transactions.length, 3);
 	const refund = transactions[2];
-	const owed = ((await scene.brought(best.backrun, best.value)) * PERCENT) / 100n;
+	const owed = ((await fixture.brought(best.backrun, best.value)) * PERCENT) / 100n;
 	assert.deepEqual([refund?.from, refund?.to, refund?.value], [coinbase, target.user.address, owed]);
 	best.bidder.nonce += 1;
 }
 
 /** Nothing was out that was not valid. In which order bids of several owners reach a builder is nobody's promise. */
 function assertValid(target: Target, bids: readonly CrowdBid[]): void {
-	for (const { kind, backrun } of scene.backrunOrders(target)) {
+	for (const { kind, backrun } of fixture.backrunOrders(target)) {
 		if (kind === "cancel") continue;
 		const bid = bids.find((one) => one.backrun.raw === backrun);
 		assert.equal(bid?.words, null, "only valid bids reach a builder");
@@ -136,13 +136,13 @@ function two(ranked: readonly CrowdBid[]): readonly [CrowdBid, CrowdBid] {
 describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 	it(`bid on each of ${TARGETS} targets, and the highest valid bid is in its block`, async () => {
 		for (let i = 0; i < TARGETS; i++) {
-			const target = await scene.target();
+			const target = await fixture.target();
 			const bids = bidsOfAll(true);
 			const ranked = await bidAll(target, bids);
 			const [best, next] = two(ranked);
 			await assertWins(target, best);
 			assertValid(target, bids);
-			assert.equal((await scene.status(target)).backruns, ranked.length);
+			assert.equal((await fixture.status(target)).backruns, ranked.length);
 			const told = await next.bidder.told(bundleOf(target, next.backrun), "NOT_INCLUDED outbid");
 			assert.equal(told.outbidBy, String(best.value - next.value));
 		}
@@ -150,9 +150,9 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 
 	it("withdraw the best bid in the last moment, and the next best is in the block", async () => {
 		for (let i = 0; i < 3; i++) {
-			const target = await scene.target();
+			const target = await fixture.target();
 			const [best, next] = two(await bidAll(target, bidsOfAll(true)));
-			await scene.out(target, best.backrun);
+			await fixture.out(target, best.backrun);
 			await best.bidder.cancel(best.uuid);
 			await assertWins(target, next);
 			assert.deepEqual(await best.bidder.stages(bundleOf(target, best.backrun)), ["CANCELLED"]);
@@ -160,17 +160,17 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 	});
 
 	it("lose the best bid to a nonce that is used in public, and the next best is in the block", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const bids = bidsOfAll(false);
-		const block = (await scene.head()) + 2;
+		const block = (await fixture.head()) + 2;
 		const ahead = await bidAll(target, bids, block);
 		const [best, next] = two(ahead);
 		// For the block before too, which another one makes.
 		const now = await best.bidder.bid(target, best.backrun, { uuid: "for now" });
-		await scene.out(target, best.backrun);
-		await scene.publish(best.bidder.actor.sign({ nonce: best.bidder.nonce }));
+		await fixture.out(target, best.backrun);
+		await fixture.publish(best.bidder.actor.sign({ nonce: best.bidder.nonce }));
 		best.bidder.nonce += 1;
-		await scene.passBlock();
+		await fixture.passBlock();
 		await best.bidder.reaches(now, "DROPPED invalid");
 		await assertWins(target, next);
 		assert.deepEqual(await best.bidder.stages(now), ["NOT_INCLUDED targetNotIncluded", "DROPPED invalid"]);
@@ -178,13 +178,13 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 	});
 
 	it("lose the best bid to a gate that closes, and the next best is in the block", async () => {
-		const gate = await scene.place(PAYS_IF_OPEN);
-		const keeper = await scene.actor();
+		const gate = await fixture.place(PAYS_IF_OPEN);
+		const keeper = await fixture.actor();
 		const opens = keeper.sign({ nonce: 0, to: gate, data: word(1) });
-		await scene.publish(opens);
-		await scene.passBlock();
-		const target = await scene.target();
-		const block = (await scene.head()) + 2;
+		await fixture.publish(opens);
+		await fixture.passBlock();
+		const target = await fixture.target();
+		const block = (await fixture.head()) + 2;
 		const gated = new Set(crowd.slice(0, 5));
 		const open = bidsOfAll(false);
 		const bids = open.map((bid) => {
@@ -195,8 +195,8 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 		const ranked = await bidAll(target, bids, block);
 		const [best] = two(ranked);
 		assert.ok(gated.has(best.bidder));
-		await scene.publish(keeper.sign({ nonce: 1, to: gate, data: word(0) }));
-		await scene.passBlock();
+		await fixture.publish(keeper.sign({ nonce: 1, to: gate, data: word(0) }));
+		await fixture.passBlock();
 		const fallen = ranked.filter(({ bidder }) => gated.has(bidder));
 		for (const { bidder, backrun } of fallen)
 			await bidder.reaches(bundleOf(target, backrun), "DROPPED reverted");
@@ -210,5 +210,5 @@ describe(`${SEARCHERS} searchers (CROWD_SEED=${SEED})`, () => {
 
 /** Raw backruns that went out behind `target` for `block`. */
 function sentFor(target: Target, block: number): readonly string[] {
-	return scene.backrunOrders(target).flatMap((order) => (order.block === block ? [order.backrun] : []));
+	return fixture.backrunOrders(target).flatMap((order) => (order.block === block ? [order.backrun] : []));
 }

@@ -3,18 +3,18 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type AuctionScene, type Bidder, startAuction, type Target } from "../support/bidder.ts";
-import { PAYER } from "../support/biddingScene.ts";
-import { ETHER, GWEI, type Signed } from "../support/relayScene.ts";
+import { type AuctionFixture, type Bidder, startAuction, type Target } from "../support/bidder.ts";
+import { PAYER } from "../support/biddingFixture.ts";
+import { ETHER, GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 before(async () => {
-	scene = await startAuction();
+	fixture = await startAuction();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** A bid that was accepted. */
 interface Placed {
@@ -25,7 +25,7 @@ interface Placed {
 
 /** A bid of `gwei` by a new searcher, or by `bidder`, under a uuid. */
 async function place(target: Target, gwei: bigint, bidder?: Bidder, uuid = "one"): Promise<Placed> {
-	const by = bidder ?? (await scene.bidder());
+	const by = bidder ?? (await fixture.bidder());
 	const backrun = by.backrun(gwei * GWEI);
 	return { bidder: by, backrun, hash: await by.bid(target, backrun, { uuid }) };
 }
@@ -36,12 +36,12 @@ function stages(bids: readonly Placed[]): Promise<readonly string[]> {
 
 /** What the builder was told about the backrun behind `target`, in order: raw backruns, and "" for a cancel. */
 function told(target: Target): readonly string[] {
-	return scene.backrunOrders(target).map(({ kind, backrun }) => (kind === "cancel" ? "" : backrun));
+	return fixture.backrunOrders(target).map(({ kind, backrun }) => (kind === "cancel" ? "" : backrun));
 }
 
 /** Orders that the builder would put into a block, by how many transactions they hold with `tx` as the first. */
 function live(tx: Signed): readonly number[] {
-	const orders = scene.system.builder.orders().filter(({ state }) => state === "live");
+	const orders = fixture.system.builder.orders().filter(({ state }) => state === "live");
 	return orders
 		.filter(({ transactions }) => transactions[0]?.hash === tx.hash)
 		.map(({ transactions }) => transactions.length)
@@ -50,19 +50,19 @@ function live(tx: Signed): readonly number[] {
 
 /** The hashes that the next block holds in front of `target`'s refund, from the target on. */
 async function blockFrom(target: Target): Promise<readonly string[]> {
-	const { transactions } = await scene.block(await scene.system.nextBlock());
+	const { transactions } = await fixture.block(await fixture.system.nextBlock());
 	const hashes = transactions.map(({ hash }) => hash);
 	return hashes.slice(hashes.indexOf(target.hash));
 }
 
 describe("the best bid of a target", () => {
 	it("goes out at once, alone of all that call one contract, and each that falls out makes room for the next best", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const ten = await place(target, 10n);
-		await scene.out(target, ten.backrun);
+		await fixture.out(target, ten.backrun);
 		const five = await place(target, 5n);
 		const twenty = await place(target, 20n);
-		await scene.out(target, twenty.backrun);
+		await fixture.out(target, twenty.backrun);
 		const fifteen = await place(target, 15n);
 		const all = [five, ten, fifteen, twenty];
 		assert.deepEqual(await stages(all), ["OUTBID", "OUTBID", "OUTBID", "BEST"]);
@@ -70,47 +70,47 @@ describe("the best bid of a target", () => {
 		assert.deepEqual(live(target), [1, 2], "the target alone, and one bid behind it");
 
 		await twenty.bidder.cancel("one");
-		await scene.out(target, fifteen.backrun);
+		await fixture.out(target, fifteen.backrun);
 		assert.deepEqual(await stages(all), ["OUTBID", "OUTBID", "BEST", "CANCELLED"]);
 		await ten.bidder.cancel("one");
 		await fifteen.bidder.call("eth_sendBundle", [{ txs: [], replacementUuid: "one" }]);
-		await scene.out(target, five.backrun);
+		await fixture.out(target, five.backrun);
 		assert.deepEqual(await stages(all), ["BEST", "CANCELLED", "CANCELLED", "CANCELLED"]);
 		assert.deepEqual(live(target), [1, 2]);
 
 		await five.bidder.cancel("one");
-		await scene.out(target, null);
+		await fixture.out(target, null);
 		await until("the target alone", () => live(target).length === 1);
 		const order = [ten, twenty, fifteen, five].map(({ backrun }) => backrun.raw);
 		assert.deepEqual(
 			told(target).filter((raw) => raw !== ""),
 			order,
 		);
-		const uuids = new Set(scene.backrunOrders(target).map(({ uuid }) => uuid));
+		const uuids = new Set(fixture.backrunOrders(target).map(({ uuid }) => uuid));
 		assert.equal(uuids.size, 4, "each bidder's has an identifier of its own");
 		for (const uuid of uuids) {
 			assert.match(uuid, UUID_V4);
-			assert.notEqual(uuid, scene.deliveries(scene.system.builder, target)[0]?.uuid, "the target's own");
+			assert.notEqual(uuid, fixture.deliveries(fixture.system.builder, target)[0]?.uuid, "the target's own");
 		}
 		assert.deepEqual(await blockFrom(target), [target.hash]);
 	});
 
 	it("has its losers told by how much only behind the block", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const best = await place(target, 30n);
 		const lost = await place(target, 11n);
-		await scene.out(target, best.backrun);
+		await fixture.out(target, best.backrun);
 		for (const { bidder, hash } of [best, lost])
 			assert.deepEqual(
 				(await bidder.blocks(hash)).map(({ outbidBy }) => outbidBy),
 				[null],
 			);
-		const events = await scene.events(target);
+		const events = await fixture.events(target);
 		assert.ok(!JSON.stringify(events).includes(best.backrun.hash), "while it may be outbid nobody is told");
 		const [, behind] = await blockFrom(target);
 		assert.equal(behind, best.backrun.hash);
 		const won = await best.bidder.reaches(best.hash, "INCLUDED");
-		const { hash } = await scene.block(won.blockNumber);
+		const { hash } = await fixture.block(won.blockNumber);
 		assert.deepEqual([won.bid, won.outbidBy, won.blockHash], [String(30n * GWEI), null, hash]);
 		const told = await lost.bidder.told(lost.hash, "NOT_INCLUDED outbid");
 		assert.deepEqual(
@@ -120,55 +120,55 @@ describe("the best bid of a target", () => {
 	});
 
 	it("of equal ones is the earlier", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const [first, second, third] = [
 			await place(target, 7n),
 			await place(target, 7n),
 			await place(target, 7n),
 		];
-		await scene.out(target, first.backrun);
+		await fixture.out(target, first.backrun);
 		assert.deepEqual(await stages([first, second, third]), ["BEST", "OUTBID", "OUTBID"]);
 		await first.bidder.cancel("one");
-		await scene.out(target, second.backrun);
+		await fixture.out(target, second.backrun);
 		const [, behind] = await blockFrom(target);
 		assert.equal(behind, second.backrun.hash);
 		assert.equal((await third.bidder.told(third.hash, "NOT_INCLUDED outbid")).outbidBy, "0");
-		assert.equal((await scene.status(target)).backruns, 3, "all that were accepted count");
+		assert.equal((await fixture.status(target)).backruns, 3, "all that were accepted count");
 	});
 });
 
 describe("a uuid", () => {
 	it("takes a bid back for another one, also a cheaper one", async () => {
-		const target = await scene.target();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		const bidder = await fixture.bidder();
 		const dear = await place(target, 9n, bidder);
 		const other = await place(target, 5n);
 		const cheap = await place(target, 3n, bidder);
 		assert.deepEqual(await stages([dear, other, cheap]), ["REPLACED", "BEST", "OUTBID"]);
-		await scene.out(target, other.backrun);
+		await fixture.out(target, other.backrun);
 		await other.bidder.cancel("one");
-		await scene.out(target, cheap.backrun);
+		await fixture.out(target, cheap.backrun);
 		assert.deepEqual((await blockFrom(target)).slice(0, 2), [target.hash, cheap.backrun.hash]);
 	});
 
 	it("takes a bid from one target to another", async () => {
-		const [one, two] = [await scene.target(), await scene.target()];
-		const bidder = await scene.bidder();
+		const [one, two] = [await fixture.target(), await fixture.target()];
+		const bidder = await fixture.bidder();
 		const before = await place(one, 9n, bidder);
-		await scene.out(one, before.backrun);
+		await fixture.out(one, before.backrun);
 		const after = await place(two, 4n, bidder);
-		await scene.out(two, after.backrun);
-		await scene.out(one, null);
+		await fixture.out(two, after.backrun);
+		await fixture.out(one, null);
 		assert.deepEqual(await stages([before, after]), ["REPLACED", "BEST"]);
 		const hashes = await blockFrom(two);
 		assert.equal(hashes[1], after.backrun.hash);
-		assert.equal(await scene.receipt(before.backrun), null);
-		assert.ok(await scene.receipt(one), "the target that lost its bid is mined all the same");
+		assert.equal(await fixture.receipt(before.backrun), null);
+		assert.ok(await fixture.receipt(one), "the target that lost its bid is mined all the same");
 	});
 
 	it("that is refused takes nothing back", async () => {
-		const target = await scene.target();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		const bidder = await fixture.bidder();
 		const good = await place(target, 9n, bidder);
 		const bad = bidder.backrun(99n * GWEI, { nonce: 5 });
 		await assert.rejects(
@@ -176,23 +176,23 @@ describe("a uuid", () => {
 			/nonce too high: next nonce 0, tx nonce 5/,
 		);
 		assert.deepEqual(await stages([good]), ["BEST"]);
-		await scene.out(target, good.backrun);
+		await fixture.out(target, good.backrun);
 		assert.equal((await blockFrom(target))[1], good.backrun.hash);
 	});
 
 	it("whose bid comes again is the same bid still, and may be cancelled", async () => {
-		const target = await scene.target();
-		const bidder = await scene.bidder();
+		const target = await fixture.target();
+		const bidder = await fixture.bidder();
 		const once = await place(target, 9n, bidder);
 		const twice = await bidder.bid(target, once.backrun, { uuid: "one" });
 		assert.equal(twice, once.hash);
 		assert.deepEqual(await stages([once]), ["BEST"]);
 		await bidder.cancel("one");
-		await scene.out(target, null);
+		await fixture.out(target, null);
 		assert.deepEqual(await stages([once]), ["CANCELLED"]);
 		assert.deepEqual(await blockFrom(target), [target.hash]);
 		assert.equal(
-			(await scene.status(target)).backruns,
+			(await fixture.status(target)).backruns,
 			1,
 			"one backrun, whether it came twice or was taken back",
 		);
@@ -201,43 +201,43 @@ describe("a uuid", () => {
 
 describe("a nonce that two targets' best bids share", () => {
 	it("is kept by the dearer, and the other target takes its next best", async () => {
-		const [one, two] = [await scene.target(), await scene.target()];
-		const [shared, other] = [await scene.bidder(), await scene.bidder()];
+		const [one, two] = [await fixture.target(), await fixture.target()];
+		const [shared, other] = [await fixture.bidder(), await fixture.bidder()];
 		const low = await place(one, 10n, shared, "on one");
 		const next = await place(one, 5n, other);
-		await scene.out(one, low.backrun);
+		await fixture.out(one, low.backrun);
 		const high = await place(two, 20n, shared, "on two");
-		await scene.out(two, high.backrun);
-		await scene.out(one, next.backrun);
+		await fixture.out(two, high.backrun);
+		await fixture.out(one, next.backrun);
 		assert.deepEqual(await stages([low, next, high]), ["OUTBID", "BEST", "BEST"]);
 
 		await shared.cancel("on two");
-		await scene.out(one, low.backrun);
-		await scene.out(two, null);
+		await fixture.out(one, low.backrun);
+		await fixture.out(two, null);
 		const again = await place(two, 30n, shared, "on two");
-		await scene.out(one, next.backrun);
-		await scene.out(two, again.backrun);
-		await scene.system.nextBlock();
-		const places = await Promise.all([one, next.backrun, two, again.backrun].map((tx) => scene.receipt(tx)));
+		await fixture.out(one, next.backrun);
+		await fixture.out(two, again.backrun);
+		await fixture.system.nextBlock();
+		const places = await Promise.all([one, next.backrun, two, again.backrun].map((tx) => fixture.receipt(tx)));
 		const [oneAt, nextAt, twoAt, againAt] = places.map((receipt) => receipt?.index ?? -9);
 		assert.deepEqual([nextAt, againAt], [(oneAt ?? 0) + 1, (twoAt ?? 0) + 1]);
-		assert.equal(await scene.receipt(low.backrun), null);
+		assert.equal(await fixture.receipt(low.backrun), null);
 		assert.deepEqual((await stages([low, next])).slice(-1), ["INCLUDED"]);
 		assert.match((await stages([low]))[0] ?? "", /^NOT_INCLUDED /);
 	});
 
 	it("leaves the other target without a bid where there is no next best, and its bidder is not told that it is out", async () => {
-		const [one, two] = [await scene.target(), await scene.target()];
-		const shared = await scene.bidder();
+		const [one, two] = [await fixture.target(), await fixture.target()];
+		const shared = await fixture.bidder();
 		const low = await place(one, 10n, shared, "on one");
-		await scene.out(one, low.backrun);
+		await fixture.out(one, low.backrun);
 		const high = await place(two, 20n, shared, "on two");
-		await scene.out(two, high.backrun);
-		await scene.out(one, null);
+		await fixture.out(two, high.backrun);
+		await fixture.out(one, null);
 		assert.deepEqual(live(one), [1]);
 		assert.notEqual((await stages([low]))[0], "BEST", "nothing is with the builders");
 		await shared.cancel("on two");
-		await scene.out(one, low.backrun);
+		await fixture.out(one, low.backrun);
 		assert.deepEqual(await stages([low]), ["BEST"]);
 		assert.equal((await blockFrom(one))[1], low.backrun.hash);
 	});
@@ -245,28 +245,28 @@ describe("a nonce that two targets' best bids share", () => {
 
 describe("a bid", () => {
 	it("may come from the target's own sender, with the nonce behind it", async () => {
-		const target = await scene.target();
+		const target = await fixture.target();
 		const own = target.user.sign({ nonce: 1 });
-		const bidder = await scene.bidder();
+		const bidder = await fixture.bidder();
 		await assert.rejects(bidder.bid(target, own), /backrun pays nothing to the fee recipient 0x/);
 		const backrun = target.user.sign({ nonce: 1, to: PAYER, value: ETHER / 1_000n });
 		const hash = await bidder.bid(target, backrun);
-		await scene.out(target, backrun);
+		await fixture.out(target, backrun);
 		assert.equal((await blockFrom(target))[1], backrun.hash);
 		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
 	});
 
 	it("on what is unknown, hidden or gone is answered in one and the same way", async () => {
-		const bidder = await scene.bidder();
-		const mined = await scene.target();
-		await scene.system.nextBlock();
-		const hidden = (await scene.actor()).sign();
-		await scene.submit("/fullprivacy", hidden);
-		await scene.sent(hidden);
-		const plain = (await scene.actor()).sign();
-		await scene.submit("/fast", plain);
-		await scene.sent(plain);
-		const unknown = (await scene.actor()).sign({ nonce: 3 });
+		const bidder = await fixture.bidder();
+		const mined = await fixture.target();
+		await fixture.system.nextBlock();
+		const hidden = (await fixture.actor()).sign();
+		await fixture.submit("/fullprivacy", hidden);
+		await fixture.sent(hidden);
+		const plain = (await fixture.actor()).sign();
+		await fixture.submit("/fast", plain);
+		await fixture.sent(plain);
+		const unknown = (await fixture.actor()).sign({ nonce: 3 });
 		for (const target of [unknown, plain, mined, hidden]) {
 			const answer = await bidder.tryBid(target, bidder.backrun(GWEI));
 			assert.deepEqual(answer, { error: "-32000 target transaction not found" });

@@ -8,16 +8,16 @@ import { word } from "../support/auctionContracts.ts";
 import {
 	BID,
 	contractAddress,
-	type DeliveryScene,
+	type DeliveryFixture,
 	PERCENT,
-	startDeliveryScene,
-} from "../support/deliveryScene.ts";
+	startDeliveryFixture,
+} from "../support/deliveryFixture.ts";
 
-let scene: DeliveryScene;
+let fixture: DeliveryFixture;
 before(async () => {
-	scene = await startDeliveryScene();
+	fixture = await startDeliveryFixture();
 });
-after(() => scene.close());
+after(() => fixture.close());
 
 /** Ways in which the one builder may be spoken to. */
 const ROWS: Readonly<Record<string, Partial<BuilderInput>>> = {
@@ -28,26 +28,26 @@ const ROWS: Readonly<Record<string, Partial<BuilderInput>>> = {
 
 /** Backruns that pass in one block and not in another of the same state. */
 const FAILING = {
-	coinbase: async () => ({ name: "REVERTS_IF_COINBASE", data: word(scene.net.builder.coinbase) }) as const,
-	timestamp: async () => ({ name: "REVERTS_AFTER_TIME", data: word((await scene.headTime()) + 1n) }) as const,
+	coinbase: async () => ({ name: "REVERTS_IF_COINBASE", data: word(fixture.net.builder.coinbase) }) as const,
+	timestamp: async () => ({ name: "REVERTS_AFTER_TIME", data: word((await fixture.headTime()) + 1n) }) as const,
 };
 
 for (const [what, row] of Object.entries(ROWS)) {
 	test(`target, backrun and refund stand in the block in that order, by ${what}`, async () => {
-		const delivery = scene.delivery(row);
-		const [one, recipient] = [await scene.target(), scene.newRecipient()];
-		const behind = await scene.backrun("PAYS_AND_EMITS");
+		const delivery = fixture.delivery(row);
+		const [one, recipient] = [await fixture.target(), fixture.newRecipient()];
+		const behind = await fixture.backrun("PAYS_AND_EMITS");
 		await delivery.send(one);
-		delivery.sendBundle(await scene.bidOn(one, behind, recipient));
+		delivery.sendBundle(await fixture.bidOn(one, behind, recipient));
 		assert.deepEqual([...(await delivery.settled())].sort(), ["backrun accepted", "bundle accepted"]);
-		const uuids = scene.net.builder.bundles().slice(-2);
+		const uuids = fixture.net.builder.bundles().slice(-2);
 		assert.equal(new Set(uuids.map(({ uuid }) => uuid)).size, 2, "neither takes the other's place");
-		const block = await scene.net.build();
-		const value = await scene.refundIn(block, [one.tx.hash, behind.hash], recipient);
-		assert.equal(value, await scene.owed(delivery, block, behind.hash));
-		assert.equal(await scene.net.balance(recipient), value);
+		const block = await fixture.net.build();
+		const value = await fixture.refundIn(block, [one.tx.hash, behind.hash], recipient);
+		assert.equal(value, await fixture.owed(delivery, block, behind.hash));
+		assert.equal(await fixture.net.balance(recipient), value);
 		assert.deepEqual(
-			await scene.net.statuses(block),
+			await fixture.net.statuses(block),
 			Object.fromEntries(block.transactions.map((h) => [h, true])),
 		);
 	});
@@ -58,102 +58,102 @@ for (const [what, row] of Object.entries(ROWS)) {
 		["timestamp", "fast"],
 	] as const) {
 		test(`a backrun that fails by the block's ${why} leaves /${path} its block, by ${what}`, async () => {
-			const delivery = scene.delivery(row);
-			const [one, recipient] = [await scene.target({}, path), scene.newRecipient()];
+			const delivery = fixture.delivery(row);
+			const [one, recipient] = [await fixture.target({}, path), fixture.newRecipient()];
 			const { name, data } = await FAILING[why]();
-			const behind = await scene.backrun(name, { data });
+			const behind = await fixture.backrun(name, { data });
 			// It is not broken as such: only in the block that this builder makes.
-			assert.equal(await scene.passesElsewhere(behind), true);
+			assert.equal(await fixture.passesElsewhere(behind), true);
 			await delivery.send(one);
-			delivery.sendBundle(await scene.bidOn(one, behind, recipient));
+			delivery.sendBundle(await fixture.bidOn(one, behind, recipient));
 			await delivery.settled();
-			const block = await scene.net.build();
+			const block = await fixture.net.build();
 			assert.deepEqual(block.transactions, [one.tx.hash]);
-			assert.equal(await scene.net.balance(recipient), 0n);
-			assert.deepEqual(await scene.net.statuses(block), { [one.tx.hash]: true });
+			assert.equal(await fixture.net.balance(recipient), 0n);
+			assert.deepEqual(await fixture.net.statuses(block), { [one.tx.hash]: true });
 		});
 	}
 
 	test(`a bid that is out is replaced by the next, dearer or not, by ${what}`, async () => {
-		const delivery = scene.delivery(row);
-		const [one, recipient] = [await scene.target(), scene.newRecipient()];
-		const first = await scene.backrun("PAYS_COINBASE", { value: 5n * BID });
-		const second = await scene.backrun("PAYS_COINBASE", { value: BID });
+		const delivery = fixture.delivery(row);
+		const [one, recipient] = [await fixture.target(), fixture.newRecipient()];
+		const first = await fixture.backrun("PAYS_COINBASE", { value: 5n * BID });
+		const second = await fixture.backrun("PAYS_COINBASE", { value: BID });
 		await delivery.send(one);
-		delivery.sendBundle(await scene.bidOn(one, first, recipient));
+		delivery.sendBundle(await fixture.bidOn(one, first, recipient));
 		await delivery.settled();
-		delivery.sendBundle(await scene.bidOn(one, second, recipient));
+		delivery.sendBundle(await fixture.bidOn(one, second, recipient));
 		await delivery.settled();
-		const block = await scene.net.build();
-		const value = await scene.refundIn(block, [one.tx.hash, second.hash], recipient);
-		assert.equal(value, await scene.owed(delivery, block, second.hash));
+		const block = await fixture.net.build();
+		const value = await fixture.refundIn(block, [one.tx.hash, second.hash], recipient);
+		assert.equal(value, await fixture.owed(delivery, block, second.hash));
 	});
 }
 
 for (const cancel of ["endpoint", "empty", "both"] as const) {
 	test(`a bid that is cancelled by ${cancel} leaves its target, which is out by itself`, async () => {
-		const delivery = scene.delivery({ cancel });
-		const one = await scene.target();
-		const bundle = await scene.bidOn(one, await scene.backrun("PAYS_COINBASE"), scene.newRecipient());
+		const delivery = fixture.delivery({ cancel });
+		const one = await fixture.target();
+		const bundle = await fixture.bidOn(one, await fixture.backrun("PAYS_COINBASE"), fixture.newRecipient());
 		await delivery.send(one);
 		delivery.sendBundle(bundle);
 		await delivery.settled();
 		delivery.fanout.cancelBundle(bundle.name, bundle.block, ["dev"], () => {});
 		const answers = await delivery.settled();
 		assert.ok(answers.includes("cancel accepted") && answers.every((line) => line.endsWith("accepted")));
-		assert.deepEqual((await scene.net.build()).transactions, [one.tx.hash]);
+		assert.deepEqual((await fixture.net.build()).transactions, [one.tx.hash]);
 	});
 }
 
 test("a target that is cancelled does not take its bundle with it", async () => {
-	const delivery = scene.delivery({});
-	const [one, recipient] = [await scene.target(), scene.newRecipient()];
-	const behind = await scene.backrun("PAYS_COINBASE");
-	const bundle = await scene.bidOn(one, behind, recipient);
+	const delivery = fixture.delivery({});
+	const [one, recipient] = [await fixture.target(), fixture.newRecipient()];
+	const behind = await fixture.backrun("PAYS_COINBASE");
+	const bundle = await fixture.bidOn(one, behind, recipient);
 	await delivery.send(one);
 	delivery.sendBundle(bundle);
 	await delivery.settled();
 	delivery.fanout.cancel(one, ["dev"], bundle.block);
 	await delivery.settled();
 	// Whoever ends a target ends its bundle as well: each has an identifier of its own.
-	await scene.refundIn(await scene.net.build(), [one.tx.hash, behind.hash], recipient);
+	await fixture.refundIn(await fixture.net.build(), [one.tx.hash, behind.hash], recipient);
 });
 
 test("the sender of the target is paid where nobody else is named, to the wei", async () => {
-	const delivery = scene.delivery({});
-	const one = await scene.target();
-	const behind = await scene.backrun("PAYS_COINBASE");
-	const before = await scene.net.balance(one.tx.from);
+	const delivery = fixture.delivery({});
+	const one = await fixture.target();
+	const behind = await fixture.backrun("PAYS_COINBASE");
+	const before = await fixture.net.balance(one.tx.from);
 	await delivery.send(one);
-	delivery.sendBundle(await scene.bidOn(one, behind, one.tx.from));
+	delivery.sendBundle(await fixture.bidOn(one, behind, one.tx.from));
 	await delivery.settled();
-	const block = await scene.net.build();
-	const value = await scene.owed(delivery, block, behind.hash);
-	const { fee } = await scene.receipt(one.tx.hash);
-	assert.equal(await scene.net.balance(one.tx.from), before - fee - 1n + value);
+	const block = await fixture.net.build();
+	const value = await fixture.owed(delivery, block, behind.hash);
+	const { fee } = await fixture.receipt(one.tx.hash);
+	assert.equal(await fixture.net.balance(one.tx.from), before - fee - 1n + value);
 });
 
 test("a builder's own percent is what is asked of it", async () => {
-	const delivery = scene.delivery({ maxRefundPercent: 40 });
-	const [one, recipient] = [await scene.target(), scene.newRecipient()];
-	const behind = await scene.backrun("PAYS_COINBASE");
+	const delivery = fixture.delivery({ maxRefundPercent: 40 });
+	const [one, recipient] = [await fixture.target(), fixture.newRecipient()];
+	const behind = await fixture.backrun("PAYS_COINBASE");
 	await delivery.send(one);
-	delivery.sendBundle(await scene.bidOn(one, behind, recipient));
+	delivery.sendBundle(await fixture.bidOn(one, behind, recipient));
 	await delivery.settled();
-	const block = await scene.net.build();
-	const value = await scene.refundIn(block, [one.tx.hash, behind.hash], recipient);
+	const block = await fixture.net.build();
+	const value = await fixture.refundIn(block, [one.tx.hash, behind.hash], recipient);
 	assert.equal(delivery.fanout.terms("dev", PERCENT)?.percent, 40);
-	assert.equal(value, await scene.owed(delivery, block, behind.hash));
+	assert.equal(value, await fixture.owed(delivery, block, behind.hash));
 });
 
 test("a backrun that depends on its target passes behind it alone", async () => {
-	const delivery = scene.delivery({});
+	const delivery = fixture.delivery({});
 	const gate = { to: contractAddress("PAYS_IF_OPEN"), data: word(1) };
-	const [one, recipient] = [await scene.target(gate), scene.newRecipient()];
-	const behind = await scene.backrun("PAYS_IF_OPEN");
-	assert.equal(await scene.passesElsewhere(behind), false);
+	const [one, recipient] = [await fixture.target(gate), fixture.newRecipient()];
+	const behind = await fixture.backrun("PAYS_IF_OPEN");
+	assert.equal(await fixture.passesElsewhere(behind), false);
 	await delivery.send(one);
-	delivery.sendBundle(await scene.bidOn(one, behind, recipient));
+	delivery.sendBundle(await fixture.bidOn(one, behind, recipient));
 	await delivery.settled();
-	assert.ok((await scene.refundIn(await scene.net.build(), [one.tx.hash, behind.hash], recipient)) > 0n);
+	assert.ok((await fixture.refundIn(await fixture.net.build(), [one.tx.hash, behind.hash], recipient)) > 0n);
 });

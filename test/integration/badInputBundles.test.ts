@@ -3,23 +3,23 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { BiddingScene, backrunBy, bidder, prepareBidding, signedBy } from "../support/biddingScene.ts";
+import { BiddingFixture, backrunBy, bidder, prepareBidding, signedBy } from "../support/biddingFixture.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bidRows.ts";
 import { BUNDLE_PAGE_ROWS } from "./badInput/bundlePages.ts";
 import { BUNDLE_ROWS } from "./badInput/bundleRows.ts";
 import { type CallRow, expectedAnswer, testCallRows, testHttpRows } from "./badInput/rows.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
 
 const ROWS: readonly CallRow[] = [...BUNDLE_ROWS, ...BID_ROWS];
 
-let scene: BadInputScene;
-let bidding: BiddingScene;
+let fixture: BadInputFixture;
+let bidding: BiddingFixture;
 before(async () => {
-	scene = await startScene({ env: { FEE_RECIPIENT: COINBASE } });
-	const { system } = scene;
-	bidding = new BiddingScene(system);
+	fixture = await startFixture({ env: { FEE_RECIPIENT: COINBASE } });
+	const { system } = fixture;
+	bidding = new BiddingFixture(system);
 	await prepareBidding(system);
 	// One transaction of the second target's sender is in a block before.
 	await system.client.send(signedBy(1, { value: 1n }).raw, "/fast");
@@ -38,7 +38,7 @@ before(async () => {
 		await until("the hidden one out", async () => (await system.client.stage(hash)) === "BROADCAST");
 	}
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 test("there are many rows, each of its own", () => {
 	const names = ROWS.map(({ method, params }) => `${method} ${JSON.stringify(params)}`);
@@ -47,8 +47,8 @@ test("there are many rows, each of its own", () => {
 	for (const { name, error } of ROWS) assert.notEqual(error, undefined, name);
 });
 
-testCallRows(ROWS, () => scene);
-testHttpRows(BUNDLE_PAGE_ROWS, () => scene);
+testCallRows(ROWS, () => fixture);
+testHttpRows(BUNDLE_PAGE_ROWS, () => fixture);
 
 function request({ name, method, params }: CallRow): object {
 	return { jsonrpc: "2.0", id: name, method, params };
@@ -57,23 +57,23 @@ function request({ name, method, params }: CallRow): object {
 test("in batches each is answered as alone, in their order", async () => {
 	for (let from = 0; from < ROWS.length; from += 40) {
 		const rows = ROWS.slice(from, from + 40);
-		const { status, body } = await scene.wire.send({ body: JSON.stringify(rows.map(request)) });
+		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(request)) });
 		assert.equal(status, 200);
 		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
 	}
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("over a websocket each is answered as over HTTP, on every path", async () => {
 	for (const path of ["/", "/ws", "/fullprivacy"]) {
-		const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}${path}`);
+		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}${path}`);
 		for (const row of ROWS) {
 			client.send(request(row));
 			assert.deepEqual(await client.next(), expectedAnswer(row), row.name);
 		}
 		client.terminate();
 	}
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("a signature that does not verify is refused, never ignored", async () => {
@@ -85,14 +85,14 @@ test("a signature that does not verify is refused, never ignored", async () => {
 		["0x", "malformed"],
 		[`0x${"11".repeat(20)}:0x${"00".repeat(65)}`, "invalid"],
 	] as const) {
-		const answer = await scene.wire.send({ body, headers: { "x-flashbots-signature": header } });
+		const answer = await fixture.wire.send({ body, headers: { "x-flashbots-signature": header } });
 		const message = `invalid request: X-Flashbots-Signature does not verify: ${reason}`;
 		assert.deepEqual([answer.status, JSON.parse(answer.body).error], [200, { code: -32600, message }]);
 	}
 });
 
 test("a backrun whose fee cap is under the next block's base fee is told both", async () => {
-	const history = await scene.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
+	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
 	const baseFee = BigInt((history as { baseFeePerGas: string[] }).baseFeePerGas[1] ?? "");
 	const { raw } = backrunBy(19, 5n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
 	const { error } = await bidding.ask("eth_sendBundle", [{ txs: [SHARED.hash, raw] }]);
@@ -101,13 +101,13 @@ test("a backrun whose fee cap is under the next block's base fee is told both", 
 });
 
 test("no bundle has gone out, and none is known", async () => {
-	const bundles = scene.system.builder
+	const bundles = fixture.system.builder
 		.requests("eth_sendBundle")
 		.map(({ params }) => params as [{ txs?: unknown[] }]);
 	assert.ok(bundles.length > 0);
 	assert.ok(bundles.every(([{ txs }]) => Array.isArray(txs) && txs.length <= 1));
-	assert.equal((await scene.system.client.status(SHARED.hash)).backruns, 0);
+	assert.equal((await fixture.system.client.status(SHARED.hash)).backruns, 0);
 	assert.equal(await bidding.head(), HEAD);
 });
 
-test("the relay is well after all of it", () => scene.stillWell());
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -12,7 +12,7 @@ import { QUERY_ROWS } from "./badInput/queryParameters.ts";
 import { REFUSED_METHOD_ROWS, VICTIM, WEBSOCKET_ONLY_ROWS } from "./badInput/refusedMethods.ts";
 import { REST_ROWS } from "./badInput/restRows.ts";
 import { type CallRow, expectedAnswer, testCallRows, testHttpRows } from "./badInput/rows.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
 import { FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocketRows.ts";
 
 /** Of the tables that cost nothing to load; the transactions' come on top of them. */
@@ -41,16 +41,16 @@ test("the tables hold hundreds of inputs that are bad", () => {
 	for (const { name, result } of bad) assert.ok(result === undefined || result === null, name);
 });
 
-let scene: BadInputScene;
+let fixture: BadInputFixture;
 before(async () => {
-	scene = await startScene();
+	fixture = await startFixture();
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
-testHttpRows(ENVELOPE_ROWS, () => scene);
-testCallRows(METHOD_PARAM_ROWS, () => scene);
-testCallRows(REFUSED_METHOD_ROWS, () => scene);
-testCallRows(WEBSOCKET_ONLY_ROWS, () => scene);
+testHttpRows(ENVELOPE_ROWS, () => fixture);
+testCallRows(METHOD_PARAM_ROWS, () => fixture);
+testCallRows(REFUSED_METHOD_ROWS, () => fixture);
+testCallRows(WEBSOCKET_ONLY_ROWS, () => fixture);
 
 const CALL_ROWS: readonly CallRow[] = [...METHOD_PARAM_ROWS, ...REFUSED_METHOD_ROWS];
 
@@ -61,31 +61,31 @@ function request({ name, method, params }: CallRow): object {
 test("in batches each of the calls is answered as alone, in their order", async () => {
 	for (let from = 0; from < CALL_ROWS.length; from += 100) {
 		const rows = CALL_ROWS.slice(from, from + 100);
-		const { status, body } = await scene.wire.send({ body: JSON.stringify(rows.map(request)) });
+		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(request)) });
 		assert.equal(status, 200);
 		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
 	}
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("over a websocket each of the calls is answered as over HTTP", async () => {
-	const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
 	for (const row of CALL_ROWS) {
 		if (row.error?.message.endsWith("over a websocket only")) continue;
 		client.send(request(row));
 		assert.deepEqual(await client.next(), expectedAnswer(row));
 	}
 	client.terminate();
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("as notifications none of the calls is answered", async () => {
 	for (let from = 0; from < CALL_ROWS.length; from += 100) {
 		const calls = CALL_ROWS.slice(from, from + 100).map(({ method, params }) => ({ method, params }));
-		const { status, body } = await scene.wire.send({ body: JSON.stringify(calls) });
+		const { status, body } = await fixture.wire.send({ body: JSON.stringify(calls) });
 		assert.deepEqual([status, body], [204, ""]);
 	}
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("a large body costs no more than a few times its parsing", async () => {
@@ -97,7 +97,7 @@ test("a large body costs no more than a few times its parsing", async () => {
 	for (let round = 0; round < 5; round++) {
 		for (const [name, body, status] of [["whole", whole, 200] as const, ["broken", broken, 400] as const]) {
 			const begun = performance.now();
-			assert.equal((await scene.wire.send({ body })).status, status);
+			assert.equal((await fixture.wire.send({ body })).status, status);
 			leastMs[name] = Math.min(leastMs[name], performance.now() - begun);
 		}
 	}
@@ -106,7 +106,7 @@ test("a large body costs no more than a few times its parsing", async () => {
 });
 
 test("the node has heard of none of the refused calls", async () => {
-	const { chain } = scene.system;
+	const { chain } = fixture.system;
 	for (const method of ["eth_getBalance", "eth_getTransactionCount"]) {
 		assert.equal(await chain.rpc(method, [VICTIM, "latest"]), "0x0", method);
 	}
@@ -114,4 +114,4 @@ test("the node has heard of none of the refused calls", async () => {
 	assert.equal(await chain.rpc("eth_blockNumber"), "0x0");
 });
 
-test("the relay is well after all of it", () => scene.stillWell());
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -11,7 +11,7 @@ import { checkOne, shapeOf } from "./badInput/answerModel.ts";
 import { CORPUS, PATHS } from "./badInput/corpus.ts";
 import { mutate } from "./badInput/mutations.ts";
 import { randomSubmission } from "./badInput/randomSubmissions.ts";
-import { type BadInputScene, hex, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, hex, startFixture } from "./badInput/fixture.ts";
 import { prepareAccounts } from "./badInput/standing.ts";
 import { Wire, type WireResponse } from "./badInput/wire.ts";
 
@@ -37,11 +37,11 @@ const WORDS: ReadonlyMap<string, RegExp> = new Map([
 ]);
 const SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"net_version"}';
 
-let scene: BadInputScene;
+let fixture: BadInputFixture;
 before(async () => {
-	scene = await startScene();
+	fixture = await startFixture();
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 function spoilt(random: SeededRandom): Buffer {
 	return mutate(random.pick(CORPUS), random.pick(CORPUS), random);
@@ -51,7 +51,7 @@ test(`${SEEDS.length * HTTP_REQUESTS} spoilt requests over HTTP`, async () => {
 	const counts = await Promise.all(
 		SEEDS.map(async (seed) => {
 			const random = seededRandom(seed);
-			const wire = new Wire(scene.system.relay.port);
+			const wire = new Wire(fixture.system.relay.port);
 			let good = 0;
 			for (let i = 0; i < HTTP_REQUESTS; i++) {
 				const body = spoilt(random);
@@ -66,7 +66,7 @@ test(`${SEEDS.length * HTTP_REQUESTS} spoilt requests over HTTP`, async () => {
 			return good;
 		}),
 	);
-	scene.log.check();
+	fixture.log.check();
 	// A fuzzer whose requests are all thrown away at the door would prove nothing.
 	const good = counts.reduce((sum, count) => sum + count, 0);
 	assert.ok(good > (SEEDS.length * HTTP_REQUESTS) / 10, `${good} were served`);
@@ -117,7 +117,7 @@ test(`${SEEDS.length * WS_MESSAGES} spoilt messages over websockets, answered as
 	await Promise.all(
 		SEEDS.map(async (seed) => {
 			const random = seededRandom(seed ^ 0xffff);
-			const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/fast`);
+			const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/fast`);
 			for (let i = 0; i < WS_MESSAGES; i++) {
 				const message = spoilt(random);
 				const named = `seed 0x${seed.toString(16)}, message ${i}: ${message.toString("latin1", 0, 2_000)}`;
@@ -128,7 +128,7 @@ test(`${SEEDS.length * WS_MESSAGES} spoilt messages over websockets, answered as
 			client.terminate();
 		}),
 	);
-	scene.log.check();
+	fixture.log.check();
 });
 
 /** Binary, so that what is no UTF-8 reaches the relay and not only its websocket library. */
@@ -151,12 +151,12 @@ async function checkMessage(client: WsClient, message: Buffer): Promise<void> {
 test(`${SUBMISSIONS} transactions of random values are taken exactly where no rule is against them`, async () => {
 	const random = seededRandom(0x7a5);
 	const submissions = Array.from({ length: SUBMISSIONS }, (_, i) => randomSubmission(random, 10_000 + i));
-	await prepareAccounts(scene.system.chain, submissions);
+	await prepareAccounts(fixture.system.chain, submissions);
 	let taken = 0;
 	for (const [i, { options, reasons }] of submissions.entries()) {
 		const raw = hex(rawTransaction(options));
 		const path = random.pick(["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]);
-		const answer = await scene.system.client.ask("eth_sendRawTransaction", [raw], path);
+		const answer = await fixture.system.client.ask("eth_sendRawTransaction", [raw], path);
 		const named = `${i}: ${JSON.stringify(answer)} for ${reasons} ${raw}`;
 		if (reasons.length === 0) {
 			assert.equal(answer.result, hex(keccak256(Buffer.from(raw.slice(2), "hex"))), named);
@@ -169,7 +169,7 @@ test(`${SUBMISSIONS} transactions of random values are taken exactly where no ru
 		}
 	}
 	assert.ok(taken > SUBMISSIONS / 20, `${taken} were taken`);
-	scene.log.check();
+	fixture.log.check();
 });
 
-test("the relay is well after all of it", () => scene.stillWell());
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -6,20 +6,20 @@ import { postText, RawConnection } from "../support/rawHttp.ts";
 import { BROKEN_HTTP_ROWS } from "./badInput/brokenHttp.ts";
 import { GOOD, GOOD_ANSWER, HTTP_ROWS } from "./badInput/httpRows.ts";
 import { testBytesRows, testHttpRows } from "./badInput/rows.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
 import { sendBytes } from "./badInput/wire.ts";
 
-let scene: BadInputScene;
+let fixture: BadInputFixture;
 before(async () => {
-	scene = await startScene();
+	fixture = await startFixture();
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
-testHttpRows(HTTP_ROWS, () => scene);
-testBytesRows(BROKEN_HTTP_ROWS, () => scene);
+testHttpRows(HTTP_ROWS, () => fixture);
+testBytesRows(BROKEN_HTTP_ROWS, () => fixture);
 
 test("hundreds of requests in one go, good and bad in turn, are answered in their order", async () => {
-	const connection = await RawConnection.open(scene.system.relay.port);
+	const connection = await RawConnection.open(fixture.system.relay.port);
 	const bodies = [GOOD, "{", "[]", '{"id":1}', "", `[${GOOD}]`, "null", '{"method":"nope"}'];
 	const statuses = [200, 400, 200, 200, 400, 200, 200, 204];
 	const rounds = 50;
@@ -34,11 +34,11 @@ test("hundreds of requests in one go, good and bad in turn, are answered in thei
 		assert.equal((await connection.answer()).status, statuses[i % bodies.length], `answer ${i}`);
 	}
 	connection.destroy();
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("bodies that are broken off give back the room they took", async () => {
-	const { port } = scene.system.relay;
+	const { port } = fixture.system.relay;
 	const megabytes = 2 * 1024 * 1024 - 1;
 	const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${megabytes + 1}\r\n\r\n`;
 	const brokenOff = Buffer.concat([Buffer.from(head), Buffer.alloc(megabytes, 0x20)]);
@@ -50,9 +50,9 @@ test("bodies that are broken off give back the room they took", async () => {
 			[400, 400, 400, 400],
 		);
 	}
-	const { status, body } = await scene.wire.send({ body: GOOD.padEnd(megabytes, " ") });
+	const { status, body } = await fixture.wire.send({ body: GOOD.padEnd(megabytes, " ") });
 	assert.deepEqual([status, JSON.parse(body)], [200, GOOD_ANSWER]);
-	scene.log.check();
+	fixture.log.check();
 });
 
-test("the relay is well after all of it", () => scene.stillWell());
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -7,7 +7,7 @@ import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 import { failure, success, testCallRows, type WireError } from "./badInput/rows.ts";
 import { refused, ruleRows, taken } from "./badInput/rules.ts";
-import { type BadInputScene, hex, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, hex, startFixture } from "./badInput/fixture.ts";
 import { prepareAccounts } from "./badInput/standing.ts";
 
 const GWEI = 10n ** 9n;
@@ -52,19 +52,19 @@ const [legacy, dynamic, blobs, free, full, twice, hopeless] = accounts as [
 	...[TestAccount, TestAccount, TestAccount, TestAccount, TestAccount, TestAccount, TestAccount],
 ];
 
-let scene: BadInputScene;
-let prague: BadInputScene;
+let fixture: BadInputFixture;
+let prague: BadInputFixture;
 before(async () => {
-	scene = await startScene();
+	fixture = await startFixture();
 	await prepareAccounts(
-		scene.system.chain,
+		fixture.system.chain,
 		accounts.map((account) => ({ account, standing: {} })),
 	);
-	prague = await startScene({ chain: { hardfork: "prague", gasLimit: 30_000_000 } });
+	prague = await startFixture({ chain: { hardfork: "prague", gasLimit: 30_000_000 } });
 	await prepareAccounts(prague.system.chain, PRAGUE_ROWS);
 });
 after(async () => {
-	await scene.stop();
+	await fixture.stop();
 	await prague.stop();
 });
 
@@ -76,12 +76,12 @@ async function replaceInTurn(by: TestAccount, steps: readonly Step[]): Promise<v
 	for (const [name, options, error] of steps) {
 		const raw = rawTransaction({ by, nonce: 0, ...options });
 		const body = { jsonrpc: "2.0", id: name, method: "eth_sendRawTransaction", params: [hex(raw)] };
-		const answer = JSON.parse((await scene.wire.send({ body: JSON.stringify(body) })).body);
+		const answer = JSON.parse((await fixture.wire.send({ body: JSON.stringify(body) })).body);
 		if (error !== null) assert.deepEqual(answer, { jsonrpc: "2.0", id: name, error });
 		else if (options.type === 3) assert.match(String(answer.result), /^0x[0-9a-f]{64}$/, name);
 		else assert.deepEqual(answer, success(name, hex(keccak256(raw))));
 	}
-	scene.log.check();
+	fixture.log.check();
 }
 
 /** Fees of type 2 in wei; `value` keeps transactions of equal fees apart. */
@@ -141,7 +141,7 @@ test("what has no priority fee is replaced by what has one of a wei", () =>
 	]));
 
 test("a fee cap that the base fee can't fall to within the life of 25 blocks is refused", async () => {
-	const { chain } = scene.system;
+	const { chain } = fixture.system;
 	const { baseFeePerGas } = (await chain.rpc("eth_getBlockByNumber", ["pending", false])) as Record<
 		string,
 		string
@@ -151,7 +151,7 @@ test("a fee cap that the base fee can't fall to within the life of 25 blocks is 
 	const send = async (options: TxOptions): Promise<{ result?: string; error?: WireError }> => {
 		const params = [hex(rawTransaction({ by: hopeless, ...options }))];
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params });
-		return JSON.parse((await scene.wire.send({ body })).body);
+		return JSON.parse((await fixture.wire.send({ body })).body);
 	};
 	for (const [options, type] of [
 		[fees(least - 1n, 0n), 2],
@@ -164,7 +164,7 @@ test("a fee cap that the base fee can't fall to within the life of 25 blocks is 
 		assert.deepEqual([error?.code, error?.data], [-32000, { reason: "FEE_CAP_TOO_LOW" }]);
 	}
 	assert.match((await send(fees(least, 0n))).result ?? "", /^0x/);
-	scene.log.check();
+	fixture.log.check();
 });
 
 test("a sender has 64 transactions at most, and may replace them", async () => {
@@ -175,7 +175,7 @@ test("a sender has 64 transactions at most, and may replace them", async () => {
 	});
 	const nonces = Array.from({ length: MAX_PENDING + 1 }, (_, nonce) => nonce);
 	const body = JSON.stringify(nonces.map((nonce) => call(nonce, { nonce })));
-	const answers = JSON.parse((await scene.wire.send({ body })).body) as { result?: unknown }[];
+	const answers = JSON.parse((await fixture.wire.send({ body })).body) as { result?: unknown }[];
 	assert.deepEqual(answers.at(-1), { jsonrpc: "2.0", id: MAX_PENDING, error: SENDER_FULL });
 	assert.equal(answers.filter(({ result }) => typeof result === "string").length, MAX_PENDING);
 
@@ -186,7 +186,7 @@ test("a sender has 64 transactions at most, and may replace them", async () => {
 		call(4, { nonce: 0 }),
 		call(5, { nonce: 65 }),
 	]);
-	const [over, cheap, better, again, high] = JSON.parse((await scene.wire.send({ body: more })).body);
+	const [over, cheap, better, again, high] = JSON.parse((await fixture.wire.send({ body: more })).body);
 	assert.deepEqual(over, { jsonrpc: "2.0", id: 1, error: SENDER_FULL });
 	assert.deepEqual(cheap, { jsonrpc: "2.0", id: 2, error: UNDERPRICED });
 	assert.equal(typeof better.result, "string", JSON.stringify(better));
@@ -194,8 +194,8 @@ test("a sender has 64 transactions at most, and may replace them", async () => {
 	const tooHigh = "nonce too high: next nonce 0, tx nonce 65";
 	assert.deepEqual(high, failure(5, -32000, tooHigh, { reason: "NONCE_TOO_HIGH" }));
 	const pending = ["eth_getTransactionCount", [full.address, "pending"]] as const;
-	assert.equal(await scene.system.client.call(...pending), "0x40");
-	scene.log.check();
+	assert.equal(await fixture.system.client.call(...pending), "0x40");
+	fixture.log.check();
 });
 
 test("of two with one nonce in one batch the second one replaces, or is refused", async () => {
@@ -210,12 +210,12 @@ test("of two with one nonce in one batch the second one replaces, or is refused"
 		call(3, fee(110n)),
 		call(4, fee(110n)),
 	]);
-	const [first, second, third, fourth] = JSON.parse((await scene.wire.send({ body })).body);
+	const [first, second, third, fourth] = JSON.parse((await fixture.wire.send({ body })).body);
 	assert.equal(typeof first.result, "string");
 	assert.deepEqual(second, { jsonrpc: "2.0", id: 2, error: UNDERPRICED });
 	assert.equal(typeof third.result, "string");
 	assert.equal(fourth.result, third.result);
-	scene.log.check();
+	fixture.log.check();
 });
 
 testCallRows(
@@ -224,6 +224,6 @@ testCallRows(
 );
 
 test("both relays are well after all of it", async () => {
-	await scene.stillWell();
+	await fixture.stillWell();
 	await prague.stillWell();
 });

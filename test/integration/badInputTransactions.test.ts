@@ -4,7 +4,7 @@
 import { after, before, test } from "node:test";
 import { testCallRows } from "./badInput/rows.ts";
 import { ruleRows } from "./badInput/rules.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
 import { prepareAccounts } from "./badInput/standing.ts";
 import { ENCODING_ROWS } from "./badInput/transactionEncoding.ts";
 import { ACCOUNT_RULES } from "./badInput/transactionRules.ts";
@@ -12,19 +12,19 @@ import { SIZE_RULES } from "./badInput/transactionSizes.ts";
 
 const RULE_ROWS = ruleRows([...ACCOUNT_RULES, ...SIZE_RULES], 1_000);
 
-let scene: BadInputScene;
+let fixture: BadInputFixture;
 before(async () => {
 	// With the usual limit a blob transaction that is too large could not even be sent.
-	scene = await startScene({ env: { MAX_BODY_BYTES: String(4 * 1024 * 1024) } });
-	await prepareAccounts(scene.system.chain, RULE_ROWS);
+	fixture = await startFixture({ env: { MAX_BODY_BYTES: String(4 * 1024 * 1024) } });
+	await prepareAccounts(fixture.system.chain, RULE_ROWS);
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
-testCallRows(ENCODING_ROWS, () => scene);
+testCallRows(ENCODING_ROWS, () => fixture);
 testCallRows(
 	RULE_ROWS.map(({ row }) => row),
-	() => scene,
-	(hash) => scene.settled(String(hash)),
+	() => fixture,
+	(hash) => fixture.settled(String(hash)),
 );
 
-test("the relay is well after all of it", () => scene.stillWell());
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -8,21 +8,21 @@ import { closedWith } from "./badInput/frames.ts";
 import { QUERY_ROWS } from "./badInput/queryParameters.ts";
 import { REST_ROWS } from "./badInput/restRows.ts";
 import { failure, success, testBytesRows, testCallRows, testHttpRows } from "./badInput/rows.ts";
-import { type BadInputScene, startScene } from "./badInput/scene.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
 import { BROKEN_UPGRADES, FRAME_ROWS, MESSAGE_ROWS, UPGRADE_ROWS } from "./badInput/websocketRows.ts";
 import { sendBytes } from "./badInput/wire.ts";
 
 const SENTINEL = '{"jsonrpc":"2.0","id":"sentinel","method":"net_version"}';
 
-let scene: BadInputScene;
+let fixture: BadInputFixture;
 let client: WsClient;
 before(async () => {
-	scene = await startScene();
-	client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/fast`);
+	fixture = await startFixture();
+	client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/fast`);
 });
 after(async () => {
 	client.terminate();
-	await scene.stop();
+	await fixture.stop();
 });
 
 for (const { name, message, answer } of MESSAGE_ROWS) {
@@ -31,22 +31,22 @@ for (const { name, message, answer } of MESSAGE_ROWS) {
 		if (answer !== undefined) assert.deepEqual(await client.next(), answer);
 		client.send(SENTINEL);
 		assert.deepEqual(await client.next(), success("sentinel", "31337"), "the connection goes on");
-		scene.log.check();
+		fixture.log.check();
 	});
 }
 
 for (const { name, frames, code } of FRAME_ROWS) {
 	test(`frames: ${name}`, async () => {
-		assert.equal(await closedWith(scene.system.relay.port, frames), code);
-		scene.log.check();
+		assert.equal(await closedWith(fixture.system.relay.port, frames), code);
+		fixture.log.check();
 	});
 }
 
-testBytesRows(UPGRADE_ROWS, () => scene);
+testBytesRows(UPGRADE_ROWS, () => fixture);
 
 test("a bad query on the upgrade is told to each submission, and to nothing else", async () => {
 	const other = await WsClient.open(
-		`ws://127.0.0.1:${scene.system.relay.port}/noreverts?softCancellations=maybe`,
+		`ws://127.0.0.1:${fixture.system.relay.port}/noreverts?softCancellations=maybe`,
 	);
 	const submission = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: ["0x"] };
 	const message = "invalid params: softCancellations: expected true or false";
@@ -57,21 +57,21 @@ test("a bad query on the upgrade is told to each submission, and to nothing else
 		assert.deepEqual(await other.next(), success("sentinel", "31337"));
 	}
 	other.terminate();
-	scene.log.check();
+	fixture.log.check();
 });
 
 for (const { name, bytes, status } of BROKEN_UPGRADES) {
 	test(`upgrade: ${name}`, async () => {
-		assert.equal((await sendBytes(scene.system.relay.port, bytes))?.status, status);
-		scene.log.check();
+		assert.equal((await sendBytes(fixture.system.relay.port, bytes))?.status, status);
+		fixture.log.check();
 	});
 }
 
-testCallRows(QUERY_ROWS, () => scene);
-testHttpRows(REST_ROWS, () => scene);
+testCallRows(QUERY_ROWS, () => fixture);
+testHttpRows(REST_ROWS, () => fixture);
 
 test("the connection of the bad messages still serves, and the relay is well", async () => {
 	client.send(SENTINEL);
 	assert.deepEqual(await client.next(), success("sentinel", "31337"));
-	await scene.stillWell();
+	await fixture.stillWell();
 });

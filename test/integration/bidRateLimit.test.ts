@@ -4,20 +4,20 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
-import { type BiddingScene, backrunBy, REVERTER, signedBy, startBidding } from "../support/biddingScene.ts";
+import { type BiddingFixture, backrunBy, REVERTER, signedBy, startBidding } from "../support/biddingFixture.ts";
 
 const KEY = `0x${"d4".repeat(32)}`;
 /** A second's worth; ten may be saved up. */
 const RPS = 1;
 const BIDS = 5;
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let target: string;
 before(async () => {
-	scene = await startBidding({ env: { TRUST_PROXY: "1", RATE_LIMIT_RPS: String(RPS) } });
-	target = await scene.target(0);
+	fixture = await startBidding({ env: { TRUST_PROXY: "1", RATE_LIMIT_RPS: String(RPS) } });
+	target = await fixture.target(0);
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 /** Sends bids on `target` in one batch; their errors' codes. */
 async function bids(on: string, raw: string, from: string, key?: string): Promise<readonly unknown[]> {
@@ -25,13 +25,13 @@ async function bids(on: string, raw: string, from: string, key?: string): Promis
 	const body = JSON.stringify(Array(BIDS).fill(call));
 	const headers: Record<string, string> = { "content-type": "application/json", "x-forwarded-for": from };
 	if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(body);
-	const response = await fetch(scene.system.client.url, { method: "POST", headers, body });
+	const response = await fetch(fixture.system.client.url, { method: "POST", headers, body });
 	return ((await response.json()) as { error?: { code: number } }[]).map(({ error }) => error?.code);
 }
 
 async function statusOf(from: string, key?: string): Promise<number> {
 	const options = { from, ...(key === undefined ? {} : { key }) };
-	return (await scene.ask("eth_cancelBundle", [{ replacementUuid: "u" }], options)).status;
+	return (await fixture.ask("eth_cancelBundle", [{ replacementUuid: "u" }], options)).status;
 }
 
 const failing = signedBy(1, { to: REVERTER }).raw;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { GWEI, RelayScene } from "../support/relayScene.ts";
+import { GWEI, RelayFixture } from "../support/relayFixture.ts";
 import { deploying, EMITS } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { type TxOptions, testAccount } from "../support/txFactory.ts";
@@ -13,11 +13,11 @@ const TARGET = "0x00000000000000000000000000000000000be11e";
 const ACCESS_LIST = [{ address: TARGET, storageKeys: [`0x${"07".repeat(32)}`] }];
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 
 before(async () => {
 	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
@@ -93,7 +93,7 @@ function assertShown(
 describe("each type, from submission to block", () => {
 	for (const { name, options, shown } of ROWS) {
 		it(`${name}: builders get the very bytes, clients are shown it without its signature, it is mined`, async () => {
-			const actor = await scene.actor();
+			const actor = await fixture.actor();
 			const tx = actor.sign({ gasLimit: 200_000, ...options });
 			const common = {
 				hash: tx.hash,
@@ -106,17 +106,17 @@ describe("each type, from submission to block", () => {
 				...shown,
 				...HIDDEN,
 			};
-			await scene.submit("/noreverts", tx);
-			await scene.sent(tx);
-			const pending = await scene.byHash(tx);
+			await fixture.submit("/noreverts", tx);
+			await fixture.sent(tx);
+			const pending = await fixture.byHash(tx);
 			const nowhere = { blockHash: null, blockNumber: null, transactionIndex: null };
 			assertShown(pending, { ...common, ...nowhere });
 			for (const field of SECRETS) assert.equal(Object.hasOwn(pending ?? {}, field), false, field);
 			const block = await system.nextBlock();
-			await scene.reaches(tx, "INCLUDED");
-			assert.equal((await scene.receipt(tx))?.ok, true);
-			assertShown(await scene.byHash(tx), { ...common, blockNumber: `0x${block.toString(16)}` });
-			const { transaction } = await scene.status(tx);
+			await fixture.reaches(tx, "INCLUDED");
+			assert.equal((await fixture.receipt(tx))?.ok, true);
+			assertShown(await fixture.byHash(tx), { ...common, blockNumber: `0x${block.toString(16)}` });
+			const { transaction } = await fixture.status(tx);
 			assert.deepEqual(transaction, {
 				from: actor.address,
 				to: shown.to ?? "",
@@ -130,11 +130,11 @@ describe("each type, from submission to block", () => {
 
 describe("what only one type has", () => {
 	it("type 2 that creates leaves its code", async () => {
-		const tx = (await scene.actor()).sign({ to: null, data: deploying(EMITS), gasLimit: 200_000 });
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
+		const tx = (await fixture.actor()).sign({ to: null, data: deploying(EMITS), gasLimit: 200_000 });
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 		const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as {
 			contractAddress: string;
 		};
@@ -142,52 +142,52 @@ describe("what only one type has", () => {
 	});
 
 	it("type 4 delegates the authority's code, which may then send by itself", async () => {
-		const authority = await scene.actor();
-		const delegate = await scene.place(EMITS);
-		const tx = (await scene.actor()).sign({
+		const authority = await fixture.actor();
+		const delegate = await fixture.place(EMITS);
+		const tx = (await fixture.actor()).sign({
 			type: 4,
 			gasLimit: 200_000,
 			authorizations: [{ by: authority.account, address: delegate }],
 		});
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 		const code = await system.chain.rpc("eth_getCode", [authority.address, "latest"]);
 		assert.equal(code, `0xef0100${delegate.slice(2)}`);
-		assert.equal(await scene.pendingNonce(authority), 1, "an authorization uses a nonce");
+		assert.equal(await fixture.pendingNonce(authority), 1, "an authorization uses a nonce");
 		const own = authority.sign({ nonce: 1 });
-		await scene.submit("/noreverts", own);
-		await scene.sent(own);
+		await fixture.submit("/noreverts", own);
+		await fixture.sent(own);
 		await system.nextBlock();
-		await scene.reaches(own, "INCLUDED");
+		await fixture.reaches(own, "INCLUDED");
 	});
 
 	it("type 4 that uses an authority's nonce drops what was pending with it", async () => {
-		const authority = await scene.actor();
+		const authority = await fixture.actor();
 		const [first, second] = [authority.sign({ nonce: 0 }), authority.sign({ nonce: 1 })];
-		await scene.submit("/fast", first, second);
-		await scene.sent(second);
-		const delegating = (await scene.actor()).sign({
+		await fixture.submit("/fast", first, second);
+		await fixture.sent(second);
+		const delegating = (await fixture.actor()).sign({
 			type: 4,
 			gasLimit: 200_000,
 			authorizations: [{ by: authority.account, address: TARGET }],
 		});
-		await scene.publish(delegating);
-		const block = await scene.passBlock();
-		await scene.reaches(first, "DROPPED");
-		await scene.sent(second, { block: block + 1 });
+		await fixture.publish(delegating);
+		const block = await fixture.passBlock();
+		await fixture.reaches(first, "DROPPED");
+		await fixture.sent(second, { block: block + 1 });
 		await system.nextBlock();
-		await scene.reaches(second, "INCLUDED");
+		await fixture.reaches(second, "INCLUDED");
 	});
 
 	it("six blobs go in over HTTP within the limit of a request, and come out mined", async () => {
-		const tx = (await scene.actor()).sign({ type: 3, blobs: 6, sidecarVersion: 1 });
-		await scene.submit("/fullprivacy", tx);
-		await scene.sent(tx, { builders: ["bundle"] });
-		assert.deepEqual(scene.deliveries(scene.builder("share"), tx), []);
+		const tx = (await fixture.actor()).sign({ type: 3, blobs: 6, sidecarVersion: 1 });
+		await fixture.submit("/fullprivacy", tx);
+		await fixture.sent(tx, { builders: ["bundle"] });
+		assert.deepEqual(fixture.deliveries(fixture.builder("share"), tx), []);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 		const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as {
 			blobGasUsed: string;
 		};
@@ -195,41 +195,41 @@ describe("what only one type has", () => {
 	});
 
 	it("blobs go as a private transaction on /nochecks", async () => {
-		const tx = (await scene.actor()).sign({ type: 3 });
-		await scene.submit("/nochecks", tx);
-		await scene.sent(tx);
-		const methods = system.builders.map((builder) => scene.deliveries(builder, tx)[0]?.method);
+		const tx = (await fixture.actor()).sign({ type: 3 });
+		await fixture.submit("/nochecks", tx);
+		await fixture.sent(tx);
+		const methods = system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.method);
 		assert.deepEqual(methods, ["eth_sendPrivateRawTransaction", "eth_sendPrivateRawTransaction"]);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 	});
 
 	it("blobs are replaced only by 10 % more on the blob fee too, and survive a restart with their sidecar", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const bumped = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 		const old = actor.sign({ type: 3, maxFeePerBlobGas: 10n * GWEI });
-		await scene.submit("/fast", old);
+		await fixture.submit("/fast", old);
 		const short = actor.sign({ type: 3, ...bumped, maxFeePerBlobGas: 11n * GWEI - 1n });
 		const { error } = await system.client.ask("eth_sendRawTransaction", [short.raw]);
 		assert.match(`${error?.code} ${error?.message}`, /^-32000 replacement transaction underpriced/);
 		const fresh = actor.sign({ type: 3, ...bumped, maxFeePerBlobGas: 11n * GWEI });
-		await scene.submit("/fast", fresh);
-		await scene.reaches(old, "REPLACED");
+		await fixture.submit("/fast", fresh);
+		await fixture.reaches(old, "REPLACED");
 		await system.restart();
-		await scene.passBlock();
-		await scene.sent(fresh);
+		await fixture.passBlock();
+		await fixture.sent(fresh);
 		await system.nextBlock();
-		await scene.reaches(fresh, "INCLUDED");
+		await fixture.reaches(fresh, "INCLUDED");
 	});
 
 	it("a blob fee cap under the blob base fee is held as such, and the pending nonce counts it", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign({ type: 3, maxFeePerBlobGas: 0n });
-		await scene.submit("/fast", tx);
-		const { status, simulationError } = await scene.reaches(tx, "SIMULATION_FAILED");
+		await fixture.submit("/fast", tx);
+		const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
 		assert.deepEqual([status, simulationError?.code], ["FAILED", "BLOB_FEE_CAP_TOO_LOW"]);
 		const words = /^max fee per blob gas less than block blob base fee: max fee 0, blob base fee \d+$/;
 		assert.match(simulationError?.message ?? "", words);
-		assert.equal(await scene.pendingNonce(actor), 1);
+		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 });

@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type BoostClient, type BoostScene, type Reply, startBoostScene } from "../support/boostScene.ts";
+import { type BoostClient, type BoostFixture, type Reply, startBoostFixture } from "../support/boostFixture.ts";
 import { type RecordingFallback, startRecordingFallback } from "../support/recordingFallback.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import type { Actor, Signed } from "../support/relayScene.ts";
+import type { Actor, Signed } from "../support/relayFixture.ts";
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 let boost: BoostClient;
 let recorder: RecordingFallback;
 /** Speaks `flashbots` to the recorder. */
@@ -16,14 +16,14 @@ let protect: BoostClient;
 before(async () => {
 	recorder = await startRecordingFallback();
 	// A hundred submissions share it, one after another.
-	scene = await startBoostScene({ boost: { REQUEST_BUDGET_MS: "25000" } });
-	boost = scene.boost;
-	const node = scene.system.chain.url;
+	fixture = await startBoostFixture({ boost: { REQUEST_BUDGET_MS: "25000" } });
+	boost = fixture.boost;
+	const node = fixture.system.chain.url;
 	const env = { FALLBACK_URL: recorder.url, FALLBACK_DIALECT: "flashbots", ETH_RPC_URL: node };
-	protect = await scene.startBoost({ env });
+	protect = await fixture.startBoost({ env });
 });
 after(async () => {
-	await scene?.stop();
+	await fixture?.stop();
 	await recorder?.stop();
 });
 
@@ -45,7 +45,7 @@ function outcomes({ json }: Reply): readonly unknown[] {
 
 /** An account and its first `count` transactions. */
 async function sender(count: number): Promise<{ readonly actor: Actor; readonly txs: readonly Signed[] }> {
-	const actor = await scene.users.actor();
+	const actor = await fixture.users.actor();
 	return { actor, txs: Array.from({ length: count }, (_, nonce) => actor.sign({ nonce })) };
 }
 
@@ -108,7 +108,7 @@ test("a batch is worked off in order: what is read behind submissions and cancel
 		],
 	]);
 	assert.match(trail(mixed), /^relay, journal \| closed \| \d$/);
-	assert.equal(await scene.system.client.stage(third.hash), "CANCELLED");
+	assert.equal(await fixture.system.client.stage(third.hash), "CANCELLED");
 });
 
 test("a submission as a notification is made and not answered, alone and in a batch", async () => {
@@ -123,7 +123,7 @@ test("a submission as a notification is made and not answered, alone and in a ba
 		[1, "0x3"],
 		["x", -32601],
 	]);
-	assert.equal(await scene.users.pendingNonce(actor), 3, "the relay has them all");
+	assert.equal(await fixture.users.pendingNonce(actor), 3, "the relay has them all");
 });
 
 test("a batch of a hundred submissions of ten senders is taken whole, and mined", async () => {
@@ -144,11 +144,11 @@ test("a batch of a hundred submissions of ten senders is taken whole, and mined"
 		...{ jsonrpc: "2.0", id: null },
 		error: { code: -32600, message: "invalid request: a batch has at most 100 entries" },
 	});
-	for (const { actor } of senders) assert.equal(await scene.users.pendingNonce(actor), 10);
+	for (const { actor } of senders) assert.equal(await fixture.users.pendingNonce(actor), 10);
 });
 
 test("a batch of a hundred reads is one request to the relay, answered in its order", async () => {
-	const before = scene.wires.relay.requests().length;
+	const before = fixture.wires.relay.requests().length;
 	const reply = await boost.post(
 		Array.from({ length: 100 }, (_, i) => one(i, i % 2 ? "eth_chainId" : "net_version")),
 	);
@@ -157,7 +157,7 @@ test("a batch of a hundred reads is one request to the relay, answered in its or
 		Array.from({ length: 100 }, (_, i) => [i, i % 2 ? "0x7a69" : "31337"]),
 	);
 	assert.equal(trail(reply), "relay | closed | 1");
-	const sent = scene.wires.relay.requests().slice(before);
+	const sent = fixture.wires.relay.requests().slice(before);
 	assert.deepEqual(
 		sent
 			.filter(({ target, calls }) => target === "/fast" && calls.length > 1)
@@ -169,7 +169,7 @@ test("a batch of a hundred reads is one request to the relay, answered in its or
 test("during an outage a batch goes on, entry by entry, and says so", async () => {
 	const [actor, first, second, third] = await three();
 	await boost.result("eth_sendRawTransaction", [first.raw]);
-	await scene.fails();
+	await fixture.fails();
 	const reply = await boost.post([
 		send(1, second),
 		send(2, third),
@@ -180,7 +180,7 @@ test("during an outage a batch goes on, entry by entry, and says so", async () =
 		one(8, "nope"),
 		send(9, third),
 	]);
-	await scene.recovers();
+	await fixture.recovers();
 	assert.equal(reply.status, 200);
 	assert.deepEqual(outcomes(reply), [
 		...[
@@ -201,16 +201,16 @@ test("during an outage a batch goes on, entry by entry, and says so", async () =
 
 test("a batch that failed whole is 503, one with any answer is 200", async () => {
 	const [actor, first] = await three();
-	const done = (await scene.users.actor()).sign();
+	const done = (await fixture.users.actor()).sign();
 	await boost.result("eth_sendRawTransaction", [done.raw]);
 	await boost.result("eth_cancelTransaction", [done.hash]);
-	await scene.wires.fallback.set({ kind: "refuse" });
-	await scene.fails();
+	await fixture.wires.fallback.set({ kind: "refuse" });
+	await fixture.fails();
 	await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
 	const failed = await boost.post([send(1, first), one(2, "eth_chainId"), pending(3, actor)]);
 	const silent = await boost.post([send(undefined, first), one(2, "eth_chainId")]);
 	const some = await boost.post([send(1, first), send(2, done), one(3, "eth_chainId"), one(4, "nope")]);
-	await scene.recovers();
+	await fixture.recovers();
 	assert.deepEqual(outcomes(failed), [
 		[1, -32603],
 		[2, -32603],
@@ -232,7 +232,7 @@ test("a batch that failed whole is 503, one with any answer is 200", async () =>
 
 test("to a fallback that takes no arrays a batch goes one by one, as it spells paths and parameters", async () => {
 	const [actor, first, second, third] = await three();
-	await scene.fails(undefined, protect);
+	await fixture.fails(undefined, protect);
 	recorder.reset();
 	const query = `refundRecipient=${actor.address}&referrer=me&softCancellations=true&x=1`;
 	const reply = await protect.post(
@@ -247,7 +247,7 @@ test("to a fallback that takes no arrays a batch goes one by one, as it spells p
 		{ path: `/noreverts?${query}` },
 	);
 	const onFast = await protect.post([send(1, third)], { path: "/fast?softcancel=0" });
-	await scene.recovers(protect);
+	await fixture.recovers(protect);
 	await boost.isWell();
 	assert.equal(reply.status, 200);
 	assert.deepEqual(outcomes(reply), [

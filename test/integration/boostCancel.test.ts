@@ -7,12 +7,12 @@ import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import {
 	BOOST_SECRET,
 	type BoostClient,
-	type BoostScene,
+	type BoostFixture,
 	type Reply,
-	startBoostScene,
-} from "../support/boostScene.ts";
+	startBoostFixture,
+} from "../support/boostFixture.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import type { Actor, Signed } from "../support/relayScene.ts";
+import type { Actor, Signed } from "../support/relayFixture.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -22,21 +22,21 @@ const PAGE: Env = { origin: "https://app.example" };
 const STRANGER = `0x${"b2".repeat(32)}`;
 const NOT_PENDING = { code: -32000, message: "transaction not found or no longer pending" };
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 /** Behind one proxy, which names the client. */
 let boost: BoostClient;
 before(async () => {
-	scene = await startBoostScene({ boost: { TRUST_PROXY: "1" } });
-	boost = scene.boost;
+	fixture = await startBoostFixture({ boost: { TRUST_PROXY: "1" } });
+	boost = fixture.boost;
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 /** Submitted from `HERE`. */
 async function held(
 	path = "/fast",
 	by = boost,
 ): Promise<{ readonly actor: Actor; readonly tx: Signed; readonly key: string }> {
-	const actor = await scene.users.actor();
+	const actor = await fixture.users.actor();
 	const tx = actor.sign();
 	await by.result("eth_sendRawTransaction", [tx.raw], { path, headers: HERE });
 	return { actor, tx, key: actor.account.keyHex };
@@ -110,21 +110,21 @@ describe("while the relay is well", () => {
 			for (const path of ["/fast", "/fullprivacy"]) {
 				const { tx, key } = await held(path);
 				assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : NOT_PENDING, path);
-				const stage = await scene.system.client.stage(tx.hash);
+				const stage = await fixture.system.client.stage(tx.hash);
 				assert.equal(stage === "CANCELLED", may, `${path}: ${stage}`);
 			}
 		});
 	}
 
 	it("what came past boost is not its clients', and what came through it is nobody's past it", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const [own, other] = [actor.sign(), actor.sign({ nonce: 1 })];
-		await scene.users.submit("/fast", own);
+		await fixture.users.submit("/fast", own);
 		assert.deepEqual(outcome(await cancel(own, HERE)), NOT_PENDING);
 		await boost.result("eth_sendRawTransaction", [other.raw], { headers: HERE });
-		const { error } = await scene.system.client.ask("eth_cancelTransaction", [other.hash]);
+		const { error } = await fixture.system.client.ask("eth_cancelTransaction", [other.hash]);
 		assert.deepEqual(error, NOT_PENDING);
-		assert.equal(await scene.system.client.call("eth_cancelTransaction", [own.hash]), true);
+		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [own.hash]), true);
 		assert.deepEqual(outcome(await cancel(other, HERE)), true);
 	});
 
@@ -149,7 +149,7 @@ describe("while the relay is well", () => {
 			(reply.json as WireAnswer[]).map(({ result, error }) => error ?? result),
 			[next.hash, true, true, NOT_PENDING],
 		);
-		assert.equal(await scene.system.client.stage(other.tx.hash), "BROADCAST");
+		assert.equal(await fixture.system.client.stage(other.tx.hash), "BROADCAST");
 	});
 
 	it("a signature that does not verify is refused as by the relay, before anything is done", async () => {
@@ -157,7 +157,7 @@ describe("while the relay is well", () => {
 		const { error } = (await cancel(tx, { ...HERE, "x-flashbots-signature": "0x" })).json as WireAnswer;
 		assert.equal(error?.code, -32600);
 		assert.equal(error?.message, "invalid request: X-Flashbots-Signature does not verify: malformed");
-		assert.notEqual(await scene.system.client.stage(tx.hash), "CANCELLED");
+		assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
 	});
 
 	it("the relay is told one address, our secret and nothing that a client says of itself", async () => {
@@ -169,7 +169,7 @@ describe("while the relay is well", () => {
 			},
 			...{ forwarded: "for=203.0.113.9", "x-real-ip": "203.0.113.9", "x-forwarded-host": "evil.example" },
 		};
-		const since = scene.wires.relay.requests().length;
+		const since = fixture.wires.relay.requests().length;
 		const { tx, key } = await held();
 		const signed = { ...claims, ...signature([cancelCall(tx)], key) };
 		await boost.call("eth_sendRawTransaction", [tx.raw], { headers: claims });
@@ -179,7 +179,7 @@ describe("while the relay is well", () => {
 		await boost.post([cancelCall(tx)], { headers: signed });
 		// Boost asks questions of its own besides.
 		const asked = ["eth_sendRawTransaction", "eth_chainId", "eth_cancelTransaction"];
-		const sent = scene.wires.relay
+		const sent = fixture.wires.relay
 			.requests()
 			.slice(since)
 			.filter(({ target, headers, calls: [call] }) =>
@@ -200,10 +200,10 @@ describe("while the relay is well", () => {
 	});
 
 	it("a bundle's uuid belongs to the client", async () => {
-		const target = (await scene.users.actor()).sign();
+		const target = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [target.raw], { path: "/maxbackruns", headers: HERE });
 		const pays = { to: null, data: "0x600034808080414af100", value: 5_000n };
-		const raws = [(await scene.users.actor()).sign(pays).raw, (await scene.users.actor()).sign(pays).raw];
+		const raws = [(await fixture.users.actor()).sign(pays).raw, (await fixture.users.actor()).sign(pays).raw];
 		const bid = (raw: string | undefined, headers: Env) =>
 			boost.call("eth_sendBundle", [{ txs: [target.hash, raw], replacementUuid: "u" }], { headers });
 		const hashes: unknown[] = [];
@@ -227,7 +227,7 @@ describe("while the relay is well", () => {
 
 describe("without a proxy in front", () => {
 	it("what a client says of its address counts for nothing", async () => {
-		const bare = await scene.startBoost({ env: { TRUST_PROXY: "0" } });
+		const bare = await fixture.startBoost({ env: { TRUST_PROXY: "0" } });
 		const { tx } = await held("/fast", bare);
 		assert.deepEqual(outcome(await cancel(tx, THERE, "/fast", bare)), true, "both come from this machine");
 		const { tx: other } = await held();
@@ -241,7 +241,7 @@ describe("where the relay takes all clients of boost for one", () => {
 		["with another secret than the relay's", "another one"],
 	] as const) {
 		it(`${what} strangers gain nothing by it, and the journal's address may`, async () => {
-			const unknown = await scene.startBoost({ env: { BOOST_SECRET } });
+			const unknown = await fixture.startBoost({ env: { BOOST_SECRET } });
 			const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
 			assert.deepEqual(outcome(await cancel(first.tx, THERE, "/fast", unknown)), NOT_PENDING);
 			assert.deepEqual(outcome(await cancel(first.tx, HERE, "/fast", unknown)), true);
@@ -256,19 +256,19 @@ describe("while the relay is out", () => {
 	let older: { readonly tx: Signed; readonly key: string };
 	before(async () => {
 		older = await held();
-		await scene.fails();
+		await fixture.fails();
 		txs = await Promise.all(WAYS.map(() => held()));
 		await boost.reaches("what the relay held was handed over", ({ journal }) => {
 			return journal.held.fallback >= WAYS.length + 1;
 		});
 	});
-	after(() => scene.recovers());
+	after(() => fixture.recovers());
 
 	for (const [i, [who, ask, may]] of WAYS.entries()) {
 		it(`${who} ${may ? "may" : "may not"} cancel`, async () => {
 			const { tx, key } = txs[i] ?? older;
 			assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : NOT_PENDING);
-			const record = (await (await fetch(`${scene.fallbackUrl}/tx/${tx.hash}`)).json()) as { stage: string };
+			const record = (await (await fetch(`${fixture.fallbackUrl}/tx/${tx.hash}`)).json()) as { stage: string };
 			assert.equal(record.stage === "CANCELLED", may, record.stage);
 		});
 	}
@@ -279,7 +279,7 @@ describe("while the relay is out", () => {
 		assert.deepEqual(outcome(await cancel(tx, HERE)), true);
 		assert.deepEqual(outcome(await cancel(tx, HERE)), true, "again");
 		assert.notEqual(outcome(await cancel(tx, THERE)), true);
-		await scene.recovers();
-		await scene.users.reaches(tx, "CANCELLED");
+		await fixture.recovers();
+		await fixture.users.reaches(tx, "CANCELLED");
 	});
 });

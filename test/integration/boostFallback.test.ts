@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
-import { type BoostClient, type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { httpText } from "../support/rawUpstream.ts";
 import {
 	type RecordedPost,
@@ -12,7 +12,7 @@ import {
 	startRecordingFallback,
 } from "../support/recordingFallback.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import type { Signed } from "../support/relayScene.ts";
+import type { Signed } from "../support/relayFixture.ts";
 
 /** All that tells of somebody, or could. */
 const TELLING: Readonly<Record<string, string>> = {
@@ -37,13 +37,13 @@ const TELLING: Readonly<Record<string, string>> = {
 
 const UNKNOWN = `0x${"77".repeat(32)}`;
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 /** Of the test that runs. */
 let recorder: RecordingFallback;
 before(async () => {
-	scene = await startBoostScene();
+	fixture = await startBoostFixture();
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 beforeEach(async () => {
 	recorder = await startRecordingFallback();
 });
@@ -51,14 +51,14 @@ afterEach(() => recorder.stop());
 
 /** One whose fallback is the recorder. */
 async function withFallback(env: Readonly<Record<string, string>> = {}): Promise<BoostClient> {
-	await scene.wires.relay.set(null);
-	return scene.startBoost({ env: { FALLBACK_URL: recorder.url, TRUST_PROXY: "1", ...env } });
+	await fixture.wires.relay.set(null);
+	return fixture.startBoost({ env: { FALLBACK_URL: recorder.url, TRUST_PROXY: "1", ...env } });
 }
 
 /** And whose relay is out. */
 async function inOutage(env: Readonly<Record<string, string>> = {}): Promise<BoostClient> {
 	const boost = await withFallback(env);
-	await scene.fails(undefined, boost);
+	await fixture.fails(undefined, boost);
 	return boost;
 }
 
@@ -100,7 +100,7 @@ describe("of who asks", () => {
 	for (const [FALLBACK_DIALECT, { sent, read, env }] of Object.entries(DIALECTS)) {
 		it(`${FALLBACK_DIALECT} is told nothing, to the byte`, async () => {
 			const boost = await inOutage({ FALLBACK_DIALECT, ...env });
-			const { sign, account } = await scene.users.actor();
+			const { sign, account } = await fixture.users.actor();
 			const tx = sign();
 			const call = {
 				jsonrpc: "2.0",
@@ -122,7 +122,7 @@ describe("of who asks", () => {
 
 	it("a signed cancel, a batch and a status page are told to it bare", async () => {
 		const boost = await inOutage();
-		const { sign, account } = await scene.users.actor();
+		const { sign, account } = await fixture.users.actor();
 		const tx = sign();
 		await boost.result("eth_sendRawTransaction", [tx.raw], { headers: TELLING });
 		recorder.answerWith(({ calls }) => {
@@ -153,7 +153,7 @@ describe("of who asks", () => {
 	it("what the URL itself holds goes there, as it was set", async () => {
 		const url = `${recorder.url.replace("//", "//user:p%40ss@")}/v2/key?k=1`;
 		const boost = await inOutage({ FALLBACK_URL: url });
-		const tx = (await scene.users.actor()).sign();
+		const tx = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [tx.raw], { path: `/fast?${QUERY}`, headers: TELLING });
 		const login = `authorization: Basic ${Buffer.from("user:p@ss").toString("base64")}`;
 		assert.deepEqual(
@@ -164,7 +164,7 @@ describe("of who asks", () => {
 
 	it("nothing at all is told to it while the relay is well", async () => {
 		const boost = await withFallback();
-		const { sign, address } = await scene.users.actor();
+		const { sign, address } = await fixture.users.actor();
 		const [first, second] = [sign(), sign({ nonce: 1 })];
 		await boost.result("eth_sendRawTransaction", [first.raw]);
 		await boost.result("eth_sendRawTransaction", [second.raw], { path: "/fullprivacy" });
@@ -179,9 +179,9 @@ describe("of who asks", () => {
 
 	it("what was handed over goes there as it would have at first", async () => {
 		const boost = await withFallback();
-		const tx = (await scene.users.actor()).sign();
+		const tx = (await fixture.users.actor()).sign();
 		await boost.result("eth_sendRawTransaction", [tx.raw], { path: `/noreverts?${QUERY}`, headers: TELLING });
-		await scene.fails(undefined, boost);
+		await fixture.fails(undefined, boost);
 		await boost.reaches("it was handed over", ({ journal }) => journal.held.fallback === 1);
 		assert.deepEqual(
 			asked().map(({ text }) => text),
@@ -229,7 +229,7 @@ describe("what it may not have", () => {
 		assert.deepEqual(codes, [...Array(OURS).fill(-32603), ...Array(NEVER.length - OURS).fill(-32601)]);
 		assert.deepEqual(recorder.methods, ["eth_gasPrice"]);
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws"]) {
-			const tx = (await scene.users.actor()).sign();
+			const tx = (await fixture.users.actor()).sign();
 			const reply = await boost.call("eth_sendRawTransaction", [tx.raw], { path });
 			assert.equal(reply.status, 503, path);
 			await boost.call("eth_gasPrice", [], { path });
@@ -239,7 +239,7 @@ describe("what it may not have", () => {
 
 	it("what it refuses, and what is no transaction, is never sent there again or at all", async () => {
 		const boost = await inOutage();
-		const tx = (await scene.users.actor()).sign();
+		const tx = (await fixture.users.actor()).sign();
 		const verdict = { code: -32000, message: "insufficient funds for gas * price + value: in its own words" };
 		recorder.answerWith(({ calls }) =>
 			httpText(JSON.stringify(calls.map(({ id }) => ({ id, error: verdict }))[0])),
@@ -266,7 +266,7 @@ describe("what it may not have", () => {
 	for (const [FALLBACK_DIALECT, env, path, why] of REFUSALS) {
 		it(`${FALLBACK_DIALECT} with ${JSON.stringify(env)} is given nothing of ${path}`, async () => {
 			const boost = await inOutage({ FALLBACK_DIALECT, ...env });
-			const actor = await scene.users.actor();
+			const actor = await fixture.users.actor();
 			const tx = actor.sign();
 			const reply = await boost.call("eth_sendRawTransaction", [tx.raw], { path });
 			assert.equal(reply.status, 503);
@@ -283,11 +283,11 @@ describe("what it may not have", () => {
 
 	it("what the relay held and the fallback may not have waits for the relay", async () => {
 		const boost = await withFallback({ FALLBACK_REVERT_PROTECTED: "false" });
-		const actor = await scene.users.actor();
-		const [kept, given] = [(await scene.users.actor()).sign(), actor.sign()];
+		const actor = await fixture.users.actor();
+		const [kept, given] = [(await fixture.users.actor()).sign(), actor.sign()];
 		await boost.result("eth_sendRawTransaction", [kept.raw], { path: "/noreverts" });
 		await boost.result("eth_sendRawTransaction", [given.raw], { path: "/fast" });
-		await scene.fails(undefined, boost);
+		await fixture.fails(undefined, boost);
 		await boost.reaches("one was handed over", ({ journal }) => journal.held.fallback === 1);
 		assert.deepEqual(
 			asked().flatMap(({ calls }) => calls.map(({ params }) => params)),

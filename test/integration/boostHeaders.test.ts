@@ -3,17 +3,17 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type BoostClient, type BoostScene, type Reply, startBoostScene } from "../support/boostScene.ts";
+import { type BoostClient, type BoostFixture, type Reply, startBoostFixture } from "../support/boostFixture.ts";
 
 const UNKNOWN = `0x${"ab".repeat(32)}`;
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 let boost: BoostClient;
 before(async () => {
-	scene = await startBoostScene();
-	boost = scene.boost;
+	fixture = await startBoostFixture();
+	boost = fixture.boost;
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 const one = (id: unknown, method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id, method, params });
 
@@ -23,13 +23,13 @@ function trail({ headers }: Reply): string {
 }
 
 test("the headers say who answered while the relay is well", async () => {
-	const actor = await scene.users.actor();
+	const actor = await fixture.users.actor();
 	const [first, second] = [actor.sign(), actor.sign({ nonce: 1 })];
-	const done = (await scene.users.actor()).sign();
+	const done = (await fixture.users.actor()).sign();
 	const { raw: mined, hash } = done;
 	await boost.result("eth_sendRawTransaction", [mined]);
-	await scene.users.sent(done);
-	await scene.system.nextBlock();
+	await fixture.users.sent(done);
+	await fixture.system.nextBlock();
 	await boost.reaches("the journal has heard that it is mined", ({ journal }) => journal.depth === 0);
 	await boost.result("eth_sendRawTransaction", [second.raw]);
 	await boost.result("eth_cancelTransaction", [second.hash]);
@@ -89,12 +89,12 @@ test("the headers say who answered while the relay is well", async () => {
 });
 
 test("the headers say who answered while the relay is out, and while it comes back", async () => {
-	const actor = await scene.users.actor();
+	const actor = await fixture.users.actor();
 	const [first, second, third] = [actor.sign(), actor.sign({ nonce: 1 }), actor.sign({ nonce: 2 })];
 	await boost.result("eth_sendRawTransaction", [first.raw]);
-	await scene.wires.relay.set({ kind: "refuse" });
+	await fixture.wires.relay.set({ kind: "refuse" });
 	const tried = await boost.call("eth_sendRawTransaction", [second.raw]);
-	await scene.fails();
+	await fixture.fails();
 	const expected: readonly (readonly [what: string, reply: Reply, trail: string])[] = [
 		["a submission", await boost.call("eth_sendRawTransaction", [third.raw]), "fallback | open | 1"],
 		["a read", await boost.call("eth_chainId"), "fallback | open | 1"],
@@ -107,7 +107,7 @@ test("the headers say who answered while the relay is out, and while it comes ba
 		["another path", await boost.call("eth_chainId", [], { path: "/nochecks" }), "boost | open | 0"],
 		["a method of the relay's alone", await boost.call("eth_sendBundle", [{}]), "boost | open | 0"],
 	];
-	await scene.wires.fallback.set({ kind: "refuse" });
+	await fixture.wires.fallback.set({ kind: "refuse" });
 	await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
 	const none: readonly Reply[] = [
 		await boost.call("eth_chainId"),
@@ -115,7 +115,7 @@ test("the headers say who answered while the relay is out, and while it comes ba
 		await boost.call("eth_cancelTransaction", [third.hash]),
 		await boost.get(`/tx/${UNKNOWN}`),
 	];
-	await scene.recovers();
+	await fixture.recovers();
 	assert.match(tried.headers["x-boost-upstream"] ?? "", /^fallback$/);
 	assert.match(tried.headers["x-boost-attempts"] ?? "", /^[12]$/);
 	// The probe may be at its first success: then it is half open.
@@ -128,9 +128,9 @@ test("the headers say who answered while the relay is out, and while it comes ba
 });
 
 test("half open is while the probe's successes are counted", async () => {
-	const slow = await scene.startBoost({ env: { PROBE_SUCCESSES: "100", PROBE_INTERVAL_MS: "20" } });
-	await scene.fails(undefined, slow);
-	await scene.wires.relay.set(null);
+	const slow = await fixture.startBoost({ env: { PROBE_SUCCESSES: "100", PROBE_INTERVAL_MS: "20" } });
+	await fixture.fails(undefined, slow);
+	await fixture.wires.relay.set(null);
 	await slow.reaches("half open", ({ relay }) => relay.state === "half-open");
 	assert.equal(trail(await slow.call("eth_chainId")), "fallback | half-open | 1");
 	await boost.isWell();

@@ -7,10 +7,10 @@ import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import {
 	BOOST_SECRET,
 	type BoostClient,
-	type BoostScene,
+	type BoostFixture,
 	type Reply,
-	startBoostScene,
-} from "../support/boostScene.ts";
+	startBoostFixture,
+} from "../support/boostFixture.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 
 type Env = Readonly<Record<string, string>>;
@@ -20,24 +20,24 @@ const RPS = "1";
 const BURST = 10;
 const CALL = { jsonrpc: "2.0", id: 1, method: "eth_gasPrice", params: [] };
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 /** Has no limit of its own: the relay's are met. */
 let open: BoostClient;
 /** Has one of its own, before a relay that has none for it. */
 let strict: BoostClient;
 let clients = 0;
 before(async () => {
-	scene = await startBoostScene({
+	fixture = await startBoostFixture({
 		system: { env: { RATE_LIMIT_RPS: RPS } },
 		fallback: { RATE_LIMIT_RPS: "0" },
 		boost: { TRUST_PROXY: "1" },
 	});
-	open = scene.boost;
-	strict = await scene.startBoost({
-		env: { RATE_LIMIT_RPS: RPS, RELAY_URL: scene.fallbackUrl, FALLBACK_URL: "none" },
+	open = fixture.boost;
+	strict = await fixture.startBoost({
+		env: { RATE_LIMIT_RPS: RPS, RELAY_URL: fixture.fallbackUrl, FALLBACK_URL: "none" },
 	});
 });
-after(() => scene?.stop());
+after(() => fixture?.stop());
 
 let here: Env;
 let there: Env;
@@ -90,7 +90,7 @@ test("at the relay each client of boost has a limit of its own", async () => {
 
 test("who is over the relay's limit hears of it as at the relay: reads, submissions, cancels, other paths", async () => {
 	await statuses(BURST + 3, here);
-	const { raw, hash } = (await scene.users.actor()).sign();
+	const { raw, hash } = (await fixture.users.actor()).sign();
 	const options = { headers: here };
 	await isLimited(() => open.post(CALL, options));
 	await isLimited(() => open.call("eth_sendRawTransaction", [raw], options));
@@ -98,7 +98,7 @@ test("who is over the relay's limit hears of it as at the relay: reads, submissi
 	await isLimited(() => open.call("eth_getTransactionCount", [`0x${"11".repeat(20)}`, "pending"], options));
 	await isLimited(() => open.call("eth_gasPrice", [], { ...options, path: "/fullprivacy" }));
 	assert.equal((await open.status()).journal.depth, 0, "nothing of it is kept, or given to the fallback");
-	assert.equal(await scene.system.client.stage(hash), undefined);
+	assert.equal(await fixture.system.client.stage(hash), undefined);
 });
 
 test("no claim makes another client of somebody", async () => {
@@ -120,7 +120,7 @@ test("no claim makes another client of somebody", async () => {
 
 test("a signature earns no limit of its own: keys cost nothing", async () => {
 	await statuses(BURST + 3, here);
-	const { account } = await scene.users.actor();
+	const { account } = await fixture.users.actor();
 	const signed = {
 		...here,
 		"x-flashbots-signature": createBodySigner(account.keyHex).sign(JSON.stringify(CALL)),
@@ -156,7 +156,7 @@ test("heavy calls weigh ten", async () => {
 });
 
 test("polls of transactions of one's own are free once a second", async () => {
-	const { raw, hash } = (await scene.users.actor()).sign();
+	const { raw, hash } = (await fixture.users.actor()).sign();
 	await strict.result("eth_sendRawTransaction", [raw], { headers: here });
 	await statuses(BURST + 3, here, strict);
 	await isLimited(() => strict.post(CALL, { headers: here }));

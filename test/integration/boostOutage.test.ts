@@ -3,25 +3,25 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
-import { type BoostClient, type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { httpText } from "../support/rawUpstream.ts";
 import { type RecordingFallback, startRecordingFallback } from "../support/recordingFallback.ts";
 import type { WireAnswer, WireStatus } from "../support/relayClient.ts";
-import type { Actor, Signed } from "../support/relayScene.ts";
+import type { Actor, Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
 const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const OUT = "no relay available: the relay is out";
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 let boost: BoostClient;
 before(async () => {
-	scene = await startBoostScene();
-	boost = scene.boost;
+	fixture = await startBoostFixture();
+	boost = fixture.boost;
 });
-after(() => scene?.stop());
-afterEach(() => scene.recovers());
+after(() => fixture?.stop());
+afterEach(() => fixture.recovers());
 
 const send = ({ raw }: Signed, path = "/fast") => boost.result("eth_sendRawTransaction", [raw], { path });
 const pending = ({ address }: Actor) => boost.result("eth_getTransactionCount", [address, "pending"]);
@@ -36,7 +36,7 @@ function zeros(found: Record<string, unknown> | null): unknown {
 
 describe("what only the relay serves", () => {
 	it("is 503 in the client's own terms, with when to come again", async () => {
-		await scene.fails();
+		await fixture.fails();
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws", "/nope"]) {
 			const reply = await boost.call("eth_chainId", [], { path });
 			assert.equal(reply.status, 503, path);
@@ -54,7 +54,7 @@ describe("what only the relay serves", () => {
 
 	it("refuses upgrades to a websocket on every path, and takes them again afterwards", async () => {
 		// Wires carry no websockets.
-		const direct = await scene.startBoost({ env: { RELAY_URL: scene.system.client.url } });
+		const direct = await fixture.startBoost({ env: { RELAY_URL: fixture.system.client.url } });
 		const base = direct.url.replace("http", "ws");
 		await direct.force("open");
 		for (const path of ["/", "/ws", "/fast", "/noreverts", "/fullprivacy"]) {
@@ -70,9 +70,9 @@ describe("what only the relay serves", () => {
 	});
 
 	it("boost itself is up and ready as long as there is a road", async () => {
-		await scene.fails();
+		await fixture.fails();
 		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 200]);
-		await scene.wires.fallback.set({ kind: "refuse" });
+		await fixture.wires.fallback.set({ kind: "refuse" });
 		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
 		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 503]);
 	});
@@ -80,13 +80,13 @@ describe("what only the relay serves", () => {
 
 describe("what clients are told of their transactions", () => {
 	it("goes on through an outage and after it: nonce, transaction, status, receipt", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const [first, second, third, fourth] = [0, 1, 2, 3].map((nonce) => actor.sign({ nonce })) as [
 			...[Signed, Signed, Signed, Signed],
 		];
 		await send(first, "/noreverts");
 		await send(second);
-		await scene.fails();
+		await fixture.fails();
 		assert.equal(await pending(actor), "0x2", "what the relay held");
 		assert.equal(await send(third), third.hash);
 		assert.equal(await send(fourth, "/noreverts"), fourth.hash);
@@ -101,26 +101,26 @@ describe("what clients are told of their transactions", () => {
 				true,
 			);
 		}
-		await scene.recovers();
+		await fixture.recovers();
 		assert.equal(await pending(actor), "0x4");
 		for (const tx of [first, second, third, fourth]) {
 			assert.deepEqual(zeros(await byHash(tx)), ZEROS);
-			await scene.users.sent(tx);
+			await fixture.users.sent(tx);
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		await boost.reaches("nothing is open any more", ({ journal }) => journal.depth === 0);
 		assert.equal(await pending(actor), "0x4");
 		for (const tx of [first, second, third, fourth]) assert.equal((await status(tx)).status, "INCLUDED");
 	});
 
 	it("what is mined during an outage is told from the chain", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const [before, during] = [actor.sign(), actor.sign({ nonce: 1 })];
 		await send(before);
-		await scene.fails();
+		await fixture.fails();
 		await send(during);
-		for (const tx of [before, during]) await scene.users.sent(tx);
-		await scene.system.nextBlock();
+		for (const tx of [before, during]) await fixture.users.sent(tx);
+		await fixture.system.nextBlock();
 		for (const tx of [before, during]) {
 			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
 			assert.equal(receipt.status, "0x1");
@@ -133,9 +133,9 @@ describe("what clients are told of their transactions", () => {
 	});
 
 	it("what only the fallback knows is told from there, without its signature", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const tx = actor.sign();
-		const url = `${scene.fallbackUrl}/fast`;
+		const url = `${fixture.fallbackUrl}/fast`;
 		const body = JSON.stringify({
 			jsonrpc: "2.0",
 			id: 1,
@@ -144,7 +144,7 @@ describe("what clients are told of their transactions", () => {
 		});
 		await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
 		assert.equal(await byHash(tx), null, "the relay is well and knows nothing of it");
-		await scene.fails();
+		await fixture.fails();
 		const found = await byHash(tx);
 		assert.deepEqual([found?.hash, zeros(found)], [tx.hash, ZEROS]);
 		assert.equal(await pending(actor), "0x1");
@@ -157,11 +157,11 @@ describe("what clients are told of their transactions", () => {
 		const env = {
 			FALLBACK_URL: recorder.url,
 			FALLBACK_DIALECT: "flashbots",
-			ETH_RPC_URL: scene.system.chain.url,
+			ETH_RPC_URL: fixture.system.chain.url,
 		};
-		const other = await scene.startBoost({ env });
-		await scene.fails(undefined, other);
-		const actor = await scene.users.actor();
+		const other = await fixture.startBoost({ env });
+		await fixture.fails(undefined, other);
+		const actor = await fixture.users.actor();
 		const [tx, back] = [actor.sign(), actor.sign({ to: actor.address, maxFeePerGas: 60_000_000_000n })];
 		await other.result("eth_sendRawTransaction", [tx.raw]);
 		const { error } = (await other.call("eth_cancelTransaction", [tx.hash])).json as WireAnswer;
@@ -181,7 +181,7 @@ describe("what clients are told of their transactions", () => {
 	it("a fallback that shows signatures and prices does not show them through boost", async (t) => {
 		const recorder: RecordingFallback = await startRecordingFallback();
 		t.after(() => recorder.stop());
-		const other = await scene.startBoost({ env: { FALLBACK_URL: recorder.url } });
+		const other = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url } });
 		const hash = `0x${"5e".repeat(32)}`;
 		const shown = {
 			...{ hash, blockHash: null, blockNumber: null, transactionIndex: null, type: "0x2", chainId: "0x7a69" },
@@ -205,25 +205,25 @@ describe("what clients are told of their transactions", () => {
 			if (call?.method !== "eth_getTransactionByHash") return undefined;
 			return httpText(JSON.stringify({ jsonrpc: "2.0", id: call.id, result: shown }));
 		});
-		await scene.fails(undefined, other);
+		await fixture.fails(undefined, other);
 		const found = (await other.result("eth_getTransactionByHash", [hash])) as Record<string, unknown>;
 		assert.deepEqual([found.hash, found.maxFeePerGas, zeros(found)], [hash, "0x99", ZEROS]);
 	});
 
 	it("a replacement during an outage ends the earlier one everywhere", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const bumped = { maxFeePerGas: 60_000_000_000n, maxPriorityFeePerGas: 3_000_000_000n };
 		const [earlier, later] = [actor.sign(), actor.sign({ ...bumped, value: 7n })];
 		await send(earlier);
-		await scene.fails();
+		await fixture.fails();
 		assert.equal(await send(later), later.hash);
 		assert.equal(await byHash(earlier), null);
 		assert.deepEqual([(await status(earlier)).stage, (await status(later)).stage], ["REPLACED", "HELD"]);
 		assert.equal(await pending(actor), "0x1");
-		await scene.recovers();
+		await fixture.recovers();
 		// It was taken back from the relay before its successor came there.
 		await until("the relay has heard of it", async () =>
-			/^(REPLACED|CANCELLED)$/.test((await scene.users.status(earlier)).stage ?? ""),
+			/^(REPLACED|CANCELLED)$/.test((await fixture.users.status(earlier)).stage ?? ""),
 		);
 		assert.equal(await send(earlier), earlier.hash, "never revived");
 		assert.deepEqual([await byHash(earlier), await pending(actor)], [null, "0x1"]);
@@ -241,25 +241,25 @@ describe("eth_sendRawTransactionSync", () => {
 
 	it("answers the receipt while the relay is well, while it is out, and where it fails meanwhile", async () => {
 		for (const when of ["well", "out", "between"]) {
-			const tx = (await scene.users.actor()).sign();
-			if (when === "out") await scene.fails();
+			const tx = (await fixture.users.actor()).sign();
+			if (when === "out") await fixture.fails();
 			const waiting = wait(tx);
-			await scene.users.sent(tx);
-			if (when === "between") await scene.fails();
-			await scene.system.nextBlock();
+			await fixture.users.sent(tx);
+			if (when === "between") await fixture.fails();
+			await fixture.system.nextBlock();
 			const { code, json } = await waiting;
 			const { transactionHash, status: word } = json.result as Record<string, string>;
 			assert.deepEqual([code, transactionHash, word], [200, tx.hash, "0x1"], when);
-			await scene.recovers();
+			await fixture.recovers();
 		}
 	});
 
 	it("tells when the time is up, and while the relay can be asked that it won't be soon", async () => {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const [first, gapped, far] = [actor.sign(), actor.sign({ nonce: 5 }), actor.sign({ nonce: 7 })];
 		const never = await wait(gapped, 10_000);
 		assert.deepEqual([never.code, never.json.error?.code, never.json.error?.data], [200, 5, gapped.hash]);
-		await scene.fails();
+		await fixture.fails();
 		for (const tx of [first, far]) {
 			const { json } = await wait(tx, 300);
 			assert.deepEqual([json.error?.code, json.error?.data], [4, tx.hash]);
@@ -267,9 +267,9 @@ describe("eth_sendRawTransactionSync", () => {
 	});
 
 	it("is no answer where nobody takes it, at once", async () => {
-		const tx = (await scene.users.actor()).sign();
-		await scene.wires.fallback.set({ kind: "refuse" });
-		await scene.fails();
+		const tx = (await fixture.users.actor()).sign();
+		await fixture.wires.fallback.set({ kind: "refuse" });
+		await fixture.fails();
 		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
 		const { code, json } = await wait(tx, 20_000);
 		assert.deepEqual([code, json.error?.code], [503, -32603]);

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { BOOST_HEADERS } from "../../boost-proxy/ingress/routingHeaders.ts";
 import { EXCEPTIONS, PARITY_TABLES, type ParityRow, requestOf } from "../support/boostParityRows.ts";
-import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
-import type { Actor } from "../support/relayScene.ts";
+import type { Actor } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 import { WsClient, type WsMessage } from "../support/wsClient.ts";
 import { BROKEN_HTTP_ROWS } from "./badInput/brokenHttp.ts";
@@ -27,18 +27,18 @@ const RULES = ruleRows(
 	20_000,
 );
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 let relay: Wire;
 before(async () => {
 	// Longer bodies hold up all that is in this process, the probe too.
 	const slow = { PROBE_INTERVAL_MS: "500", PROBE_TIMEOUT_MS: "5000" };
-	scene = await startBoostScene({ unwired: true, boost: slow });
-	relay = new Wire(scene.system.relay.port);
-	await prepareAccounts(scene.system.chain, RULES);
+	fixture = await startBoostFixture({ unwired: true, boost: slow });
+	relay = new Wire(fixture.system.relay.port);
+	await prepareAccounts(fixture.system.chain, RULES);
 });
 after(async () => {
 	relay?.close();
-	await scene?.stop();
+	await fixture?.stop();
 });
 
 interface Seen {
@@ -75,7 +75,7 @@ async function differences(rows: readonly ParityRow[]): Promise<readonly string[
 	const found: string[] = [];
 	for (const { name, send } of rows) {
 		const byRelay = await relay.send(send);
-		const byBoost = await scene.boost.raw(send);
+		const byBoost = await fixture.boost.raw(send);
 		found.push(...difference(name, byRelay, byBoost));
 		if (!isMarked(send.verb ?? "POST", byBoost)) found.push(`${name}: not marked as it should be`);
 	}
@@ -101,21 +101,21 @@ test("there are hundreds of them, and each exception is one of them", () => {
 });
 
 test("what differs by nature: a preflight on a path that is nobody's is allowed", async () => {
-	const { status, headers } = await scene.boost.send({ verb: "OPTIONS", path: "/nope" });
+	const { status, headers } = await fixture.boost.send({ verb: "OPTIONS", path: "/nope" });
 	assert.deepEqual([status, headers.allow], [204, "GET, HEAD, POST, OPTIONS"]);
 });
 
 test("transactions that a rule of admission refuses are refused in the same words", async () => {
 	assert.ok(RULES.length >= 20, `${RULES.length}`);
 	assert.deepEqual(await differences(RULES.map(({ row }) => requestOf(row))), []);
-	assert.deepEqual((await scene.boost.status()).journal.depth, 0, "nothing of it is kept");
+	assert.deepEqual((await fixture.boost.status()).journal.depth, 0, "nothing of it is kept");
 });
 
 test("what is no HTTP is answered as by the relay", async () => {
 	const found: string[] = [];
 	for (const { name, bytes, half } of [...BROKEN_HTTP_ROWS, ...UPGRADE_ROWS].map(asBytes)) {
-		const byRelay = (await sendBytes(scene.system.relay.port, bytes, half)) ?? NOTHING;
-		const byBoost = (await sendBytes(scene.boost.port, bytes, half)) ?? NOTHING;
+		const byRelay = (await sendBytes(fixture.system.relay.port, bytes, half)) ?? NOTHING;
+		const byBoost = (await sendBytes(fixture.boost.port, bytes, half)) ?? NOTHING;
 		found.push(...difference(name, byRelay, byBoost));
 		const hasOurs = byBoost.headers["x-boost-breaker"] === "closed";
 		if (!hasOurs && byBoost !== NOTHING && !NODES.includes(name)) found.push(`${name} without our headers`);
@@ -123,7 +123,7 @@ test("what is no HTTP is answered as by the relay", async () => {
 	assert.deepEqual(found, []);
 	// Their words are those of the websocket library, where boost does not answer itself.
 	for (const { name, bytes, status } of BROKEN_UPGRADES) {
-		for (const port of [scene.system.relay.port, scene.boost.port]) {
+		for (const port of [fixture.system.relay.port, fixture.boost.port]) {
 			assert.equal((await sendBytes(port, bytes))?.status, status, name);
 		}
 	}
@@ -140,7 +140,7 @@ function asBytes(row: { name: string; bytes: string | Uint8Array; half?: boolean
 
 test("websockets are the relay's on every path", async () => {
 	for (const path of ["/", "/ws", "/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]) {
-		const client = await WsClient.open(`${scene.boost.url.replace("http", "ws")}${path}`);
+		const client = await WsClient.open(`${fixture.boost.url.replace("http", "ws")}${path}`);
 		client.send(GOOD);
 		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "0x7a69" }, path);
 		client.socket.close(1000);
@@ -149,7 +149,7 @@ test("websockets are the relay's on every path", async () => {
 });
 
 test("messages over a websocket are answered as by the relay", async () => {
-	const client = await WsClient.open(`${scene.boost.url.replace("http", "ws")}/fast`);
+	const client = await WsClient.open(`${fixture.boost.url.replace("http", "ws")}/fast`);
 	for (const { name, message, answer } of MESSAGE_ROWS) {
 		client.send(message);
 		if (answer !== undefined) assert.deepEqual(await client.next(), answer, name);
@@ -158,14 +158,14 @@ test("messages over a websocket are answered as by the relay", async () => {
 });
 
 test("a submission over a websocket is treated by its path, and searchers hear of what is shared", async () => {
-	const base = scene.boost.url.replace("http", "ws");
+	const base = fixture.boost.url.replace("http", "ws");
 	const searcher = await WsClient.open(`${base}/ws`);
 	searcher.send({ id: 1, method: "eth_subscribe", params: ["service_partialPendingTransactions"] });
 	const { result: subscription } = await searcher.next();
 	const hashes = new Map<string, string>();
 	for (const path of ["/fullprivacy", "/maxbackruns"]) {
 		const client = await WsClient.open(base + path);
-		const { raw, hash } = (await scene.users.actor()).sign();
+		const { raw, hash } = (await fixture.users.actor()).sign();
 		client.send({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [raw] });
 		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: hash });
 		hashes.set(path, hash);
@@ -198,53 +198,53 @@ function questions({ hash }: { readonly hash: string }, { address }: Actor): rea
 }
 
 test("a transaction's whole life is told as by the relay, whoever it came through", async () => {
-	const pastBoost = (raw: string, path: string) => scene.system.client.send(raw, path);
+	const pastBoost = (raw: string, path: string) => fixture.system.client.send(raw, path);
 	const through = (raw: string, path: string) =>
-		scene.boost.result("eth_sendRawTransaction", [raw], { path });
+		fixture.boost.result("eth_sendRawTransaction", [raw], { path });
 	for (const [path, send] of [
 		["/fast", pastBoost],
 		["/fast?referrer=me", through],
 		["/noreverts?softCancellations=true", through],
 		["/fullprivacy", through],
 	] as const) {
-		const actor = await scene.users.actor();
+		const actor = await fixture.users.actor();
 		const tx = actor.sign();
 		assert.equal(await send(tx.raw, path), tx.hash);
-		await scene.users.sent(tx);
+		await fixture.users.sent(tx);
 		await until("its delivery was told", async () =>
-			(await scene.users.events(tx)).some(
+			(await fixture.users.events(tx)).some(
 				({ type, answer }) => type === "delivered" && answer === "accepted",
 			),
 		);
 		assert.deepEqual(await differences(questions(tx, actor)), [], `pending on ${path}`);
 		const again = requestOf({ name: "again", method: "eth_sendRawTransaction", params: [tx.raw], path });
 		assert.deepEqual(await differences([again]), []);
-		await scene.system.nextBlock();
-		await scene.users.reaches(tx, "INCLUDED");
+		await fixture.system.nextBlock();
+		await fixture.users.reaches(tx, "INCLUDED");
 		assert.deepEqual(await differences(questions(tx, actor)), [], `mined on ${path}`);
 		assert.deepEqual(await differences([again]), []);
 	}
 });
 
 test("a cancel through boost is the relay's, and so is what is known afterwards", async () => {
-	const actor = await scene.users.actor();
+	const actor = await fixture.users.actor();
 	const tx = actor.sign();
 	const cancel = requestOf({ name: "it", method: "eth_cancelTransaction", params: [tx.hash] });
-	await scene.boost.result("eth_sendRawTransaction", [tx.raw]);
-	assert.equal(await scene.boost.result("eth_cancelTransaction", [tx.hash]), true);
+	await fixture.boost.result("eth_sendRawTransaction", [tx.raw]);
+	assert.equal(await fixture.boost.result("eth_cancelTransaction", [tx.hash]), true);
 	assert.deepEqual(await differences([cancel, ...questions(tx, actor)]), []);
 });
 
 test("the life of a transaction as a stream comes through as it happens", async () => {
-	const tx = (await scene.users.actor()).sign();
-	await scene.boost.result("eth_sendRawTransaction", [tx.raw]);
-	const stream = await EventStreamReader.open(`${scene.boost.url}/tx/${tx.hash}/events`);
+	const tx = (await fixture.users.actor()).sign();
+	await fixture.boost.result("eth_sendRawTransaction", [tx.raw]);
+	const stream = await EventStreamReader.open(`${fixture.boost.url}/tx/${tx.hash}/events`);
 	assert.equal(stream.status, 200);
 	assert.equal(stream.headers["content-type"], "text/event-stream; charset=utf-8");
 	assert.equal(stream.headers["x-boost-upstream"], "relay");
 	await stream.message("delivered", ({ type }) => type === "delivered");
 	assert.equal(stream.ended, null);
-	await scene.system.nextBlock();
+	await fixture.system.nextBlock();
 	await stream.message("included", ({ type }) => type === "included");
 	stream.leave();
 });

@@ -6,14 +6,14 @@ import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { type BoostProcess, startBoostProcess } from "../support/boostProcess.ts";
-import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
 import { AUTHORIZED, METRICS_TOKEN } from "../support/metricsPage.ts";
 import { type NodeProxy, startNodeProxy } from "../support/nodeProxy.ts";
 import { httpText } from "../support/rawUpstream.ts";
 import { type RecordingFallback, type Script, startRecordingFallback } from "../support/recordingFallback.ts";
 import type { Exit } from "../support/relayProcess.ts";
-import type { Signed } from "../support/relayScene.ts";
+import type { Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const CALLDATA = `0x${"c0ffee5ca1ab1e".repeat(5)}`;
@@ -51,7 +51,7 @@ const RELAY_FAULTS: readonly WireFault[] = [
 ];
 
 const watch = new LeakWatch();
-let scene: BoostScene;
+let fixture: BoostFixture;
 let node: NodeProxy;
 let fallback: RecordingFallback;
 let boost: BoostProcess;
@@ -60,16 +60,16 @@ const sent: Signed[] = [];
 const shown: Readonly<Record<string, unknown>>[] = [];
 
 before(async () => {
-	scene = await startBoostScene({ system: { env: { BOOST_SECRET } } });
-	node = await startNodeProxy(scene.system.chain.url);
+	fixture = await startBoostFixture({ system: { env: { BOOST_SECRET } } });
+	node = await startNodeProxy(fixture.system.chain.url);
 	fallback = await startRecordingFallback();
 	boost = await startBoostProcess({
 		env: {
 			METRICS_TOKEN,
-			...{ PORT: "0", HOST: "127.0.0.1", LOG_LEVEL: "trace", DATA_DIR: scene.folder, RATE_LIMIT_RPS: "0" },
+			...{ PORT: "0", HOST: "127.0.0.1", LOG_LEVEL: "trace", DATA_DIR: fixture.folder, RATE_LIMIT_RPS: "0" },
 			...{ BOOST_SECRET, ADMIN_TOKEN, REQUEST_BUDGET_MS: "1000", BREAKER_FAULTS: "100" },
 			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "100" },
-			RELAY_URL: withLogin(scene.wires.relay.url, RELAY_LOGIN),
+			RELAY_URL: withLogin(fixture.wires.relay.url, RELAY_LOGIN),
 			FALLBACK_URL: `${withLogin(fallback.url, FALLBACK_LOGIN)}/${FALLBACK_KEY}?key=${FALLBACK_KEY}`,
 			FALLBACK_STATUS_URL: `${withLogin(fallback.url, FALLBACK_LOGIN)}/${FALLBACK_KEY}/tx/`,
 			ETH_RPC_URL: `${withLogin(node.url, NODE_LOGIN)}/${NODE_KEY}?key=${NODE_KEY}`,
@@ -81,13 +81,13 @@ after(async () => {
 	await boost?.kill();
 	await fallback?.stop();
 	await node?.stop();
-	await scene?.stop();
+	await fixture?.stop();
 });
 
 test("those behind boost were given what is searched for", () => {
 	const control = new LeakWatch();
 	control.saw("the fallback", fallback.posts.map(({ text }) => text).join("\n"));
-	control.saw("the relay", JSON.stringify(scene.wires.relay.requests()));
+	control.saw("the relay", JSON.stringify(fixture.wires.relay.requests()));
 	const raws = sent.slice(1).map(({ raw }, i) => ({ name: `${i}`, value: raw }));
 	const login = (text: string) => ({ name: "login", value: `Basic ${Buffer.from(text).toString("base64")}` });
 	assert.ok(
@@ -156,7 +156,7 @@ function call(place: string, method: string, params: readonly unknown[], path = 
 
 /** Submits one, whatever becomes of it. */
 async function submit(place: string, path = "/fast?referrer=someone"): Promise<Signed> {
-	const tx = (await scene.users.actor()).sign({ data: CALLDATA });
+	const tx = (await fixture.users.actor()).sign({ data: CALLDATA });
 	sent.push(tx);
 	await call(place, "eth_sendRawTransaction", [tx.raw], path);
 	return tx;
@@ -173,7 +173,7 @@ async function scenario(): Promise<void> {
 	await post("admin", "", "/admin/close", token);
 	// Forced closed, each request finds out for itself.
 	for (const fault of RELAY_FAULTS) {
-		await scene.wires.relay.set(fault, fault.kind === "late" ? "submissions" : undefined);
+		await fixture.wires.relay.set(fault, fault.kind === "late" ? "submissions" : undefined);
 		await submit("answers while the relay fails");
 		await call("answers while the relay fails", "eth_gasPrice", []);
 		// What is streamed is cut where the relay's answer is.

@@ -15,21 +15,21 @@ import {
 	readHead,
 	readOutcomes,
 } from "../support/callManyReal.ts";
-import { type CallManyScene, startCallManyScene } from "../support/callManyScene.ts";
+import { type CallManyFixture, startCallManyFixture } from "../support/callManyFixture.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 
 const SEED = Number(process.env.CALL_MANY_SEED ?? 20_260_902);
 const CASES = Number(process.env.CALL_MANY_CASES ?? 120);
 
-let scene: CallManyScene;
+let fixture: CallManyFixture;
 before(async () => {
-	scene = await startCallManyScene();
+	fixture = await startCallManyFixture();
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 test(`generated bundles of calls fare as in a real block (seed ${SEED})`, async () => {
 	const tally = { passed: 0, reverted: 0, halted: 0, notRun: 0, within: 0, behind: 0 };
-	const { chain } = scene;
+	const { chain } = fixture;
 	for (let index = 0; index < CASES; index++) {
 		const random = new SeededRandom(SEED + index);
 		const label = `seed ${SEED + index}`;
@@ -41,7 +41,7 @@ test(`generated bundles of calls fare as in a real block (seed ${SEED})`, async 
 			baseFee: random.once(2) ? 0n : head.nextBaseFee,
 		};
 		const own = await drawOwn(random, within);
-		const drawn = drawCallCase(random, scene.rich, within);
+		const drawn = drawCallCase(random, fixture.rich, within);
 		const count = random.below(own.length + 1);
 		const before = random.once(3) ? own.length : count;
 		const real = await reallyDo(within, own.slice(0, before), drawn.blocks);
@@ -58,7 +58,7 @@ test(`generated bundles of calls fare as in a real block (seed ${SEED})`, async 
 			...(all && random.once(2) ? {} : { transactionIndex: all ? -1 : before }),
 		};
 		const params = [drawn.bundles, context];
-		const answer = await scene.ask(params);
+		const answer = await fixture.ask(params);
 		assert.deepEqual(
 			answer.map((inner) => inner.length),
 			drawn.counts,
@@ -78,7 +78,7 @@ test(`generated bundles of calls fare as in a real block (seed ${SEED})`, async 
 
 /** Signed transactions that a block like that one takes, all of them. */
 async function drawOwn(random: SeededRandom, within: Omit<RealBlock, "sends">): Promise<readonly string[]> {
-	const { chain, rich } = scene;
+	const { chain, rich } = fixture;
 	const nonces = new Map<string, number>();
 	for (const { address } of rich) {
 		nonces.set(address, Number(await chain.rpc("eth_getTransactionCount", [address, "latest"])));
@@ -101,6 +101,6 @@ async function reallyDo(
 	const whole = isThere
 		? [{ ...first, sends: [...own, ...first.sends] }, ...rest]
 		: [{ ...within, sends: own }, ...blocks];
-	const hashes = (await mineBlocks(scene.chain, whole)).flat().slice(own.length);
-	return readOutcomes(scene.chain, hashes);
+	const hashes = (await mineBlocks(fixture.chain, whole)).flat().slice(own.length);
+	return readOutcomes(fixture.chain, hashes);
 }

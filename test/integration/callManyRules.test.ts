@@ -5,29 +5,29 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { PLACES, word } from "../support/callManyContracts.ts";
 import { buildInOrder, checkEntry, mineBlocks, type RealHead, readHead } from "../support/callManyReal.ts";
-import { type CallManyScene, COINBASE, SLOT_SECONDS, startCallManyScene } from "../support/callManyScene.ts";
-import { ETHER, GWEI } from "../support/simulationScene.ts";
+import { type CallManyFixture, COINBASE, SLOT_SECONDS, startCallManyFixture } from "../support/callManyFixture.ts";
+import { ETHER, GWEI } from "../support/simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 
-let scene: CallManyScene;
+let fixture: CallManyFixture;
 let head: RealHead;
 let snapshot: string;
 before(async () => {
-	scene = await startCallManyScene();
+	fixture = await startCallManyFixture();
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 beforeEach(async () => {
-	snapshot = await scene.chain.snapshot();
-	head = await readHead(scene.chain);
+	snapshot = await fixture.chain.snapshot();
+	head = await readHead(fixture.chain);
 });
-afterEach(() => scene.chain.revert(snapshot));
+afterEach(() => fixture.chain.revert(snapshot));
 
 function raw(options: TxOptions): string {
 	return `0x${rawTransaction(options).toString("hex")}`;
 }
 
 function rich(index: number): TestAccount {
-	const account = scene.rich[index];
+	const account = fixture.rich[index];
 	assert.ok(account !== undefined);
 	return account;
 }
@@ -39,7 +39,7 @@ function hex(value: number | bigint): string {
 /** The answer to `txs` in the next block. */
 async function askSigned(txs: readonly string[]) {
 	const params = [{ txs, blockNumber: hex(head.number + 1), stateBlockNumber: "latest" }];
-	return scene.ask(params);
+	return fixture.ask(params);
 }
 
 test("what does not fit into the block's gas can't run, and what is behind it can", async () => {
@@ -57,7 +57,7 @@ test("what does not fit into the block's gas can't run, and what is behind it ca
 		baseFee: head.nextBaseFee,
 		sends: txs,
 	};
-	const real = await buildInOrder(scene.chain, block, txs);
+	const real = await buildInOrder(fixture.chain, block, txs);
 	assert.deepEqual(
 		real.map((outcome) => outcome?.ok ?? null),
 		[false, false, null, true, null],
@@ -117,10 +117,10 @@ test("a delegated account that creates has moved its own nonce", async () => {
 
 test("a contract sends nothing", async () => {
 	const by = testAccount(88);
-	await scene.chain.rpc("anvil_setCode", [by.address, "0x00"]);
-	await scene.chain.rpc("anvil_setBalance", [by.address, hex(ETHER)]);
-	await scene.chain.rpc("evm_mine");
-	head = await readHead(scene.chain);
+	await fixture.chain.rpc("anvil_setCode", [by.address, "0x00"]);
+	await fixture.chain.rpc("anvil_setBalance", [by.address, hex(ETHER)]);
+	await fixture.chain.rpc("evm_mine");
+	head = await readHead(fixture.chain);
 	const error = `sender not an eoa: address ${by.address} has code`;
 	for (const answer of await askSigned([raw({ by, nonce: 0 })]))
 		assert.deepEqual(answer, [{ value: "", error }]);
@@ -137,9 +137,9 @@ test("what must be there is the most that it can cost, though it costs less", as
 			`insufficient funds for gas * price + value: balance ${cost - 1n}, tx cost ${cost}, overshot 1`,
 		],
 	] as const) {
-		await scene.chain.rpc("anvil_setBalance", [by.address, hex(balance)]);
-		await scene.chain.rpc("evm_mine");
-		head = await readHead(scene.chain);
+		await fixture.chain.rpc("anvil_setBalance", [by.address, hex(balance)]);
+		await fixture.chain.rpc("evm_mine");
+		head = await readHead(fixture.chain);
 		for (const [entry] of await askSigned([raw(tx)])) assert.equal(entry?.error, error);
 	}
 });
@@ -147,15 +147,15 @@ test("what must be there is the most that it can cost, though it costs less", as
 test("a call in the middle of a block sees what the block saw", async () => {
 	const within = { number: head.number + 1, timestamp: head.timestamp + 7, baseFee: GWEI };
 	const sends = [0, 1, 2].map((i) => raw({ by: rich(i), to: PLACES.counter, nonce: 0 }));
-	await mineBlocks(scene.chain, [{ ...within, sends }]);
-	const mined = (await scene.chain.rpc("eth_getBlockByNumber", [hex(within.number), false])) as {
+	await mineBlocks(fixture.chain, [{ ...within, sends }]);
+	const mined = (await fixture.chain.rpc("eth_getBlockByNumber", [hex(within.number), false])) as {
 		mixHash: string;
 	};
-	await scene.chain.rpc("evm_mine");
+	await fixture.chain.rpc("evm_mine");
 	const transactions = [{ to: PLACES.randao }, { to: PLACES.surroundings }, { to: PLACES.counter }];
 	for (const transactionIndex of [0, 1, 2, 3, -1]) {
 		const context = { blockNumber: hex(within.number), transactionIndex };
-		const [inner] = await scene.ask([[{ transactions }], context]);
+		const [inner] = await fixture.ask([[{ transactions }], context]);
 		const count = transactionIndex === -1 ? 3 : transactionIndex;
 		const [randao, surroundings, counter] = inner ?? [];
 		assert.deepEqual([randao?.value, counter?.value], [mined.mixHash.slice(2), word(count + 1)]);

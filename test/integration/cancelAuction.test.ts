@@ -3,40 +3,40 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type AuctionScene, type Bidder, startAuction, type Target } from "../support/bidder.ts";
-import { EMITTER } from "../support/biddingScene.ts";
-import { cancelBy, NEVER_SEEN } from "../support/cancelScene.ts";
+import { type AuctionFixture, type Bidder, startAuction, type Target } from "../support/bidder.ts";
+import { EMITTER } from "../support/biddingFixture.ts";
+import { cancelBy, NEVER_SEEN } from "../support/cancelFixture.ts";
 import { FeedClient } from "../support/feedClient.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const NOT_FOUND = "-32000 target transaction not found";
 const SOFT = "/noreverts?softCancellations=true";
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 let feed: FeedClient;
 let pending: string;
 before(async () => {
-	scene = await startAuction({ builders: [{ name: "dev" }, { name: "other" }] });
-	feed = await FeedClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	fixture = await startAuction({ builders: [{ name: "dev" }, { name: "other" }] });
+	feed = await FeedClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
 	pending = await feed.subscribe("service_partialPendingTransactions");
 });
 after(async () => {
 	feed.close();
-	await scene.system.stop();
+	await fixture.system.stop();
 });
 
 /** How a user takes a target back. */
 const WAYS: Readonly<Record<string, (target: Target) => Promise<void>>> = {
 	"by its hash": async (target) => {
-		assert.equal(await cancelBy(scene.system, target), true);
+		assert.equal(await cancelBy(fixture.system, target), true);
 	},
-	softly: async ({ user }) => scene.submit("/fast", user.sign({ to: user.address })),
+	softly: async ({ user }) => fixture.submit("/fast", user.sign({ to: user.address })),
 };
 
 /** A bid of `gwei` by a new searcher. */
 async function place(target: Target, gwei: bigint) {
-	const bidder = await scene.bidder();
+	const bidder = await fixture.bidder();
 	const backrun = bidder.backrun(gwei * GWEI);
 	return { bidder, backrun, hash: await bidder.bid(target, backrun) };
 }
@@ -47,7 +47,7 @@ async function asked(
 	target: Pick<Signed, "hash">,
 	backrun: Signed,
 ): Promise<readonly string[]> {
-	const head = await scene.head();
+	const head = await fixture.head();
 	const hex = (block: number) => `0x${block.toString(16)}`;
 	const bundle = { txs: [target.hash, backrun.raw] };
 	const share = {
@@ -73,20 +73,20 @@ async function asked(
 
 /** How many orders with `tx` each builder would still put into a block. */
 function live(tx: Signed): readonly number[] {
-	return scene.system.builders.map((builder) => scene.live(builder, tx));
+	return fixture.system.builders.map((builder) => fixture.live(builder, tx));
 }
 
 describe("a target that is taken back", () => {
 	for (const [name, takeBack] of Object.entries(WAYS)) {
 		it(`${name}: its bids end, it and the backrun are withdrawn from every builder`, async () => {
-			const target = await scene.target(SOFT);
+			const target = await fixture.target(SOFT);
 			const lost = await place(target, 5n);
 			const best = await place(target, 20n);
-			for (const builder of scene.system.builders) await scene.out(target, best.backrun, builder);
+			for (const builder of fixture.system.builders) await fixture.out(target, best.backrun, builder);
 			await takeBack(target);
 			assert.deepEqual(await best.bidder.stages(best.hash), ["DROPPED targetGone"]);
 			assert.deepEqual(await lost.bidder.stages(lost.hash), ["DROPPED targetGone"]);
-			for (const builder of scene.system.builders) await scene.out(target, null, builder);
+			for (const builder of fixture.system.builders) await fixture.out(target, null, builder);
 			await until("nothing of it in the builders' books", () =>
 				[target, best.backrun].every((tx) => live(tx).every((count) => count === 0)),
 			);
@@ -95,27 +95,27 @@ describe("a target that is taken back", () => {
 				assert.deepEqual(unknown, [NOT_FOUND, NOT_FOUND, NOT_FOUND]);
 				assert.deepEqual(await asked(bidder, target, backrun), unknown);
 			}
-			const block = await scene.block(await scene.system.nextBlock());
+			const block = await fixture.block(await fixture.system.nextBlock());
 			const hashes = block.transactions.map(({ hash }) => hash);
 			assert.ok(!hashes.includes(target.hash) && !hashes.includes(best.backrun.hash), hashes.join());
 			assert.equal(feed.times(pending, target.hash), 1);
-			assert.equal((await scene.status(target)).stage, "CANCELLED");
+			assert.equal((await fixture.status(target)).stage, "CANCELLED");
 			assert.deepEqual(await best.bidder.stages(best.hash), ["DROPPED targetGone"]);
 		});
 
 		it(`${name}: a fresh one with its nonce is shared and bid on by itself`, async () => {
-			const target = await scene.target(SOFT);
+			const target = await fixture.target(SOFT);
 			const old = await place(target, 9n);
-			await scene.out(target, old.backrun);
+			await fixture.out(target, old.backrun);
 			await takeBack(target);
 			const fresh = { ...target.user.sign({ to: EMITTER, value: 2n }), user: target.user };
-			await scene.submit("/fast", fresh);
-			await scene.open(fresh);
+			await fixture.submit("/fast", fresh);
+			await fixture.open(fresh);
 			await feed.shown(pending, fresh.hash);
-			assert.equal((await scene.status(fresh)).backruns, 0, "bids on the old one are void");
+			assert.equal((await fixture.status(fresh)).backruns, 0, "bids on the old one are void");
 			const best = await place(fresh, 3n);
-			await scene.out(fresh, best.backrun);
-			const { transactions } = await scene.block(await scene.system.nextBlock());
+			await fixture.out(fresh, best.backrun);
+			const { transactions } = await fixture.block(await fixture.system.nextBlock());
 			const hashes = transactions.map(({ hash }) => hash);
 			const at = hashes.indexOf(fresh.hash);
 			assert.deepEqual(hashes.slice(at, at + 2), [fresh.hash, best.backrun.hash]);
@@ -125,25 +125,25 @@ describe("a target that is taken back", () => {
 	}
 
 	it("takes with it the bids on what stands behind it, until the gap is closed", async () => {
-		const target = await scene.target("/maxbackruns");
+		const target = await fixture.target("/maxbackruns");
 		const behind = { ...target.user.sign({ to: EMITTER, nonce: 1 }), user: target.user };
-		await scene.submit("/maxbackruns", behind);
-		await scene.open(behind);
-		assert.equal(await cancelBy(scene.system, target), true);
-		await scene.reaches(behind, "QUEUED");
-		const bidder = await scene.bidder();
+		await fixture.submit("/maxbackruns", behind);
+		await fixture.open(behind);
+		assert.equal(await cancelBy(fixture.system, target), true);
+		await fixture.reaches(behind, "QUEUED");
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(4n * GWEI);
 		assert.deepEqual(await bidder.tryBid(behind, backrun), { error: NOT_FOUND });
-		await scene.submit("/fast", target.user.sign({ value: 1n }));
-		await scene.reaches(behind, "BROADCAST");
+		await fixture.submit("/fast", target.user.sign({ value: 1n }));
+		await fixture.reaches(behind, "BROADCAST");
 	});
 
 	it("while bids on it come in is bid on by nobody behind that, and none of them is ever out alone", async () => {
-		const target = await scene.target("/maxbackruns");
-		const searchers = await Promise.all(Array.from({ length: 8 }, () => scene.bidder()));
+		const target = await fixture.target("/maxbackruns");
+		const searchers = await Promise.all(Array.from({ length: 8 }, () => fixture.bidder()));
 		const backruns = searchers.map((bidder, i) => bidder.backrun(BigInt(i + 1) * GWEI));
 		const bids = searchers.map((bidder, i) => bidder.tryBid(target, backruns[i] ?? target));
-		const cancelled = cancelBy(scene.system, target);
+		const cancelled = cancelBy(fixture.system, target);
 		assert.equal(await cancelled, true);
 		for (const [i, answer] of (await Promise.all(bids)).entries()) {
 			if ("error" in answer) assert.equal(answer.error, NOT_FOUND);
@@ -152,7 +152,7 @@ describe("a target that is taken back", () => {
 		await until("nothing of it in the builders' books", () =>
 			[target, ...backruns].every((tx) => live(tx).every((count) => count === 0)),
 		);
-		const { transactions } = await scene.block(await scene.system.nextBlock());
+		const { transactions } = await fixture.block(await fixture.system.nextBlock());
 		const hashes = transactions.map(({ hash }) => hash);
 		for (const { hash } of [target, ...backruns]) assert.ok(!hashes.includes(hash), hash);
 	});

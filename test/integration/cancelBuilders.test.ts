@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
-import { type CancelScene, NOT_PENDING, startCancels } from "../support/cancelScene.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../support/cancelFixture.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 /** The ways in which each builder takes a cancel of a bundle. */
@@ -22,9 +22,9 @@ const NAMES = Object.keys(WAYS);
 /** Those that confirm, as long as there is no trouble. */
 const CONFIRMING = NAMES.filter((name) => name !== "none");
 
-let scene: CancelScene;
+let fixture: CancelFixture;
 before(async () => {
-	scene = await startCancels({
+	fixture = await startCancels({
 		proxied: true,
 		builders: [
 			{ name: "dev", fullPrivacy: true },
@@ -37,11 +37,11 @@ before(async () => {
 		],
 	});
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** `builder answer` of each cancel that was answered so far, in order of names. */
 async function acks(tx: Signed): Promise<readonly string[]> {
-	const events = (await scene.events(tx)).filter(
+	const events = (await fixture.events(tx)).filter(
 		({ type, kind }) => type === "delivered" && kind === "cancel",
 	);
 	return events.map(({ builder, answer }) => `${builder} ${answer}`).sort();
@@ -57,7 +57,7 @@ function answered(tx: Signed, count: number): Promise<readonly string[]> {
 
 /** What the events page says about how many builders confirmed. */
 async function summary(tx: Signed): Promise<unknown> {
-	const page = (await (await fetch(`${scene.system.client.url}/tx/${tx.hash}/events`)).json()) as {
+	const page = (await (await fetch(`${fixture.system.client.url}/tx/${tx.hash}/events`)).json()) as {
 		cancels?: unknown;
 	};
 	return page.cancels;
@@ -69,24 +69,24 @@ function calls(requests: readonly RecordedRequest[]): readonly string[] {
 
 describe("builders that have had it", () => {
 	it("are told in their own form, and their acknowledgements are shown: 6 of 7", async () => {
-		const { tx } = await scene.out();
-		const block = `0x${((await scene.head()) + 1).toString(16)}`;
-		assert.equal(await scene.cancel(tx), true);
+		const { tx } = await fixture.out();
+		const block = `0x${((await fixture.head()) + 1).toString(16)}`;
+		assert.equal(await fixture.cancel(tx), true);
 		const expected = NAMES.flatMap((name) => (WAYS[name] ?? []).map(() => `${name} accepted`)).sort();
 		assert.deepEqual(await answered(tx, expected.length), expected);
 		for (const [name, ways] of Object.entries(WAYS)) {
-			const builder = scene.builder(name);
-			const replacementUuid = scene.deliveries(builder, tx)[0]?.uuid;
+			const builder = fixture.builder(name);
+			const replacementUuid = fixture.deliveries(builder, tx)[0]?.uuid;
 			assert.match(replacementUuid ?? "", /^[0-9a-f-]{36}$/);
 			const forms: Readonly<Record<string, unknown>> = {
 				endpoint: ["eth_cancelBundle", [{ replacementUuid }]],
 				empty: ["eth_sendBundle", [{ txs: [], blockNumber: block, replacementUuid }]],
 			};
 			const wanted = ways.map((way) => JSON.stringify(forms[way])).sort();
-			assert.deepEqual(calls(scene.cancels(builder, tx)), wanted, name);
-			if (name !== "none") assert.equal(scene.live(builder, tx), 0, name);
+			assert.deepEqual(calls(fixture.cancels(builder, tx)), wanted, name);
+			if (name !== "none") assert.equal(fixture.live(builder, tx), 0, name);
 		}
-		const [event] = (await scene.events(tx)).filter(({ type }) => type === "cancelled");
+		const [event] = (await fixture.events(tx)).filter(({ type }) => type === "cancelled");
 		assert.deepEqual([...((event?.builders as string[]) ?? [])].sort(), [...NAMES].sort());
 		const { length } = CONFIRMING;
 		const text = `${length} of 7 builders confirmed`;
@@ -94,29 +94,29 @@ describe("builders that have had it", () => {
 	});
 
 	it("of a private transaction are told its hash", async () => {
-		const { tx } = await scene.out("/nochecks");
-		assert.equal(await scene.cancel(tx), true);
+		const { tx } = await fixture.out("/nochecks");
+		assert.equal(await fixture.cancel(tx), true);
 		await answered(tx, CONFIRMING.length);
 		const call = JSON.stringify(["eth_cancelPrivateTransaction", [{ txHash: tx.hash }]]);
 		for (const name of NAMES) {
 			const expected = name === "none" ? [] : [call];
-			assert.deepEqual(calls(scene.cancels(scene.builder(name), tx)), expected, name);
+			assert.deepEqual(calls(fixture.cancels(fixture.builder(name), tx)), expected, name);
 		}
 		assert.deepEqual(await acks(tx), CONFIRMING.map((name) => `${name} accepted`).sort());
 	});
 
 	it("are the only ones: what one alone was trusted with, the others never hear of", async () => {
-		const { tx } = await scene.out("/fullprivacy");
-		const actor = await scene.actor();
+		const { tx } = await fixture.out("/fullprivacy");
+		const actor = await fixture.actor();
 		const [hidden, behind] = [actor.sign(), actor.sign({ nonce: 1 })];
-		await scene.submit("/fullprivacy", hidden);
-		await scene.submit("/nochecks", behind);
-		await scene.sent(behind, { builders: ["dev"] });
-		for (const one of [behind, hidden, tx]) assert.equal(await scene.cancel(one), true);
+		await fixture.submit("/fullprivacy", hidden);
+		await fixture.submit("/nochecks", behind);
+		await fixture.sent(behind, { builders: ["dev"] });
+		for (const one of [behind, hidden, tx]) assert.equal(await fixture.cancel(one), true);
 		for (const one of [behind, hidden, tx]) await answered(one, 1);
-		await scene.fence();
+		await fixture.fence();
 		for (const name of NAMES.filter((one) => one !== "dev")) {
-			const text = JSON.stringify(scene.builder(name).requests());
+			const text = JSON.stringify(fixture.builder(name).requests());
 			for (const one of [tx, hidden, behind]) assert.ok(!text.includes(one.hash.slice(2)), name);
 			for (const one of [tx, hidden]) assert.ok(!text.includes(one.raw), name);
 		}
@@ -124,16 +124,16 @@ describe("builders that have had it", () => {
 	});
 
 	it("are sent nothing of it behind the answer, in this block and the next ones", async () => {
-		const { actor, tx } = await scene.out("/noreverts");
-		assert.equal(await scene.cancel(tx), true);
-		await scene.withdrawn(tx, CONFIRMING);
-		const sent = scene.timesSent(tx);
+		const { actor, tx } = await fixture.out("/noreverts");
+		assert.equal(await fixture.cancel(tx), true);
+		await fixture.withdrawn(tx, CONFIRMING);
+		const sent = fixture.timesSent(tx);
 		for (let i = 0; i < 2; i += 1) {
-			await scene.passBlock();
-			await scene.fence();
+			await fixture.passBlock();
+			await fixture.fence();
 		}
-		assert.deepEqual(scene.timesSent(tx), sent);
-		assert.equal(await scene.pendingNonce(actor), 0);
+		assert.deepEqual(fixture.timesSent(tx), sent);
+		assert.equal(await fixture.pendingNonce(actor), 0);
 	});
 });
 
@@ -144,12 +144,12 @@ describe("a builder in trouble", () => {
 		[{ httpError: true }, "failed"],
 	] as const) {
 		it(`that ${JSON.stringify(fault)} holds up nobody: 5 of 7 builders confirmed`, async () => {
-			const { tx } = await scene.out();
-			const troubled = scene.builder("troubled");
+			const { tx } = await fixture.out();
+			const troubled = fixture.builder("troubled");
 			troubled.setFaults(fault);
 			try {
-				assert.equal(await scene.cancel(tx), true);
-				await scene.assertCancelled(tx);
+				assert.equal(await fixture.cancel(tx), true);
+				await fixture.assertCancelled(tx);
 				const all = await answered(tx, Object.values(WAYS).flat().length);
 				assert.deepEqual(
 					all.filter((one) => !one.endsWith(" accepted")),
@@ -164,12 +164,12 @@ describe("a builder in trouble", () => {
 	}
 
 	it("that never answers is waited for by nobody", async () => {
-		const { tx } = await scene.out("/nochecks");
-		const troubled = scene.builder("troubled");
+		const { tx } = await fixture.out("/nochecks");
+		const troubled = fixture.builder("troubled");
 		troubled.setFaults({ hang: true });
 		try {
 			const begun = performance.now();
-			assert.equal(await scene.cancel(tx), true);
+			assert.equal(await fixture.cancel(tx), true);
 			assert.ok(performance.now() - begun < 2_000, "the answer waited for the builder");
 			await answered(tx, CONFIRMING.length - 1);
 			const text = "5 of 7 builders confirmed";
@@ -187,43 +187,43 @@ describe("a builder in trouble", () => {
 
 describe("one that is mined all the same", () => {
 	it("is INCLUDED, its nonce used; behind a reorganisation it is CANCELLED again, and never sent again", async () => {
-		const { actor, tx } = await scene.out();
-		scene.builder("dev").setFaults({ reject: true });
-		assert.equal(await scene.cancel(tx), true);
+		const { actor, tx } = await fixture.out();
+		fixture.builder("dev").setFaults({ reject: true });
+		assert.equal(await fixture.cancel(tx), true);
 		await answered(tx, Object.values(WAYS).flat().length);
-		scene.builder("dev").setFaults({});
+		fixture.builder("dev").setFaults({});
 		const behind = actor.sign({ nonce: 1 });
-		await scene.submit("/fast", behind);
-		await scene.reaches(behind, "QUEUED");
-		const block = await scene.system.nextBlock();
-		const { status } = await scene.reaches(tx, "INCLUDED");
+		await fixture.submit("/fast", behind);
+		await fixture.reaches(behind, "QUEUED");
+		const block = await fixture.system.nextBlock();
+		const { status } = await fixture.reaches(tx, "INCLUDED");
 		assert.equal(status, "INCLUDED");
-		assert.equal((await scene.receipt(tx))?.block, block);
-		assert.equal((await scene.byHash(tx))?.blockNumber, `0x${block.toString(16)}`);
-		assert.equal(await scene.cancel(tx), NOT_PENDING);
-		await scene.sent(behind);
-		assert.equal(await scene.pendingNonce(actor), 2);
-		const sent = scene.timesSent(tx);
+		assert.equal((await fixture.receipt(tx))?.block, block);
+		assert.equal((await fixture.byHash(tx))?.blockNumber, `0x${block.toString(16)}`);
+		assert.equal(await fixture.cancel(tx), NOT_PENDING);
+		await fixture.sent(behind);
+		assert.equal(await fixture.pendingNonce(actor), 2);
+		const sent = fixture.timesSent(tx);
 
-		const release = scene.system.node?.hold();
-		await scene.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-		await scene.reaches(tx, "CANCELLED");
-		await scene.assertCancelled(tx);
-		await scene.reaches(behind, "QUEUED");
-		assert.equal(await scene.pendingNonce(actor), 0);
-		assert.equal(await scene.cancel(tx), true);
-		assert.equal(await scene.system.client.send(tx.raw), tx.hash);
-		await scene.fence();
-		assert.deepEqual(scene.timesSent(tx), sent);
+		const release = fixture.system.node?.hold();
+		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+		await fixture.reaches(tx, "CANCELLED");
+		await fixture.assertCancelled(tx);
+		await fixture.reaches(behind, "QUEUED");
+		assert.equal(await fixture.pendingNonce(actor), 0);
+		assert.equal(await fixture.cancel(tx), true);
+		assert.equal(await fixture.system.client.send(tx.raw), tx.hash);
+		await fixture.fence();
+		assert.deepEqual(fixture.timesSent(tx), sent);
 		const fresh = actor.sign({ value: 4n, maxFeePerGas: 15n * GWEI });
-		await scene.submit("/fast", fresh);
-		await scene.sent(fresh);
-		await scene.reaches(behind, "BROADCAST");
-		await scene.fence();
-		await scene.system.nextBlock();
-		for (const one of [fresh, behind]) await scene.reaches(one, "INCLUDED");
-		await scene.assertCancelled(tx);
-		const types = (await scene.life(tx)).map((event) => event.split(" ")[0]);
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		await fixture.reaches(behind, "BROADCAST");
+		await fixture.fence();
+		await fixture.system.nextBlock();
+		for (const one of [fresh, behind]) await fixture.reaches(one, "INCLUDED");
+		await fixture.assertCancelled(tx);
+		const types = (await fixture.life(tx)).map((event) => event.split(" ")[0]);
 		assert.deepEqual(types.slice(-3), ["cancelled", "included", "reorged"]);
 	});
 });

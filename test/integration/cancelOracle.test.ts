@@ -4,13 +4,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
-import { type AuctionScene, startAuction } from "../support/bidder.ts";
-import { EMITTER, REVERTER } from "../support/biddingScene.ts";
-import { NEVER_SEEN } from "../support/cancelScene.ts";
+import { type AuctionFixture, startAuction } from "../support/bidder.ts";
+import { EMITTER, REVERTER } from "../support/biddingFixture.ts";
+import { NEVER_SEEN } from "../support/cancelFixture.ts";
 import { metricsOf } from "../support/metricsPage.ts";
 import { postText, RawConnection } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
@@ -30,7 +30,7 @@ const MEDIAN_APART_MS = 40;
 /** Seven deviations of the share of pairs that one of two equal distributions wins, of 300 each. */
 const RANK_APART = 0.17;
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 /** Of every kind; all were submitted by {@link USER}. */
 const held = new Map<string, Signed>();
 /** Those that may still be mined, and what their lives were before any stranger asked. */
@@ -38,13 +38,13 @@ const alive: { readonly what: string; readonly tx: Signed; readonly actor: Actor
 
 before(async () => {
 	const env = { TX_TTL_BLOCKS: String(LIFE_BLOCKS) };
-	scene = await startAuction({ builders: BUILDERS, proxied: true, env });
-	await scene.passBlock();
+	fixture = await startAuction({ builders: BUILDERS, proxied: true, env });
+	await fixture.passBlock();
 	await settle();
 	await endAll();
 	await beginAll();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** The text of an answer to a call by HTTP, with its status and headers; hash and date are left out. */
 async function ask(
@@ -52,7 +52,7 @@ async function ask(
 	headers: Readonly<Record<string, string>> = {},
 	path = "/",
 ): Promise<string> {
-	const connection = await RawConnection.open(scene.system.relay.port);
+	const connection = await RawConnection.open(fixture.system.relay.port);
 	connection.write(postText(path, callOf(hash), { "X-Forwarded-For": STRANGER, ...headers }));
 	const { status, headers: answered, body } = await connection.answer();
 	connection.destroy();
@@ -63,7 +63,7 @@ async function ask(
 const callOf = (hash: string, id = 1) => ({ jsonrpc: "2.0", id, method: METHOD, params: [hash] });
 
 async function submit(path: string, tx: Signed): Promise<void> {
-	const connection = await RawConnection.open(scene.system.relay.port);
+	const connection = await RawConnection.open(fixture.system.relay.port);
 	const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [tx.raw] };
 	connection.write(postText(path, call, { "X-Forwarded-For": USER }));
 	const { result } = JSON.parse((await connection.answer()).body) as WireAnswer;
@@ -78,45 +78,45 @@ async function cancelOwn(tx: Signed): Promise<void> {
 
 /** Mined, and cancelled, so long ago that it is settled. */
 async function settle(): Promise<void> {
-	const [mined, cancelled] = [(await scene.actor()).sign(), (await scene.actor()).sign()];
+	const [mined, cancelled] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
 	await submit("/fast", mined);
 	await submit("/fast", cancelled);
 	await cancelOwn(cancelled);
-	await scene.sent(mined);
-	await scene.system.nextBlock();
-	await scene.reaches(mined, "INCLUDED");
+	await fixture.sent(mined);
+	await fixture.system.nextBlock();
+	await fixture.reaches(mined, "INCLUDED");
 	held.set("settled, mined", mined).set("settled, cancelled", cancelled);
-	const { chain } = scene.system;
+	const { chain } = fixture.system;
 	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
-	await scene.passBlock();
+	await fixture.passBlock();
 	await until("they are settled", async () => {
-		const text = await metricsOf(scene.system.client.url);
+		const text = await metricsOf(fixture.system.client.url);
 		return /^relay_ledger_transactions 0$/m.test(text);
 	});
 }
 
 /** One of each that has ended. */
 async function endAll(): Promise<void> {
-	const expired = (await scene.actor()).sign();
+	const expired = (await fixture.actor()).sign();
 	await submit("/nochecks", expired);
-	for (let i = 0; i < LIFE_BLOCKS; i++) await scene.passBlock();
-	await scene.reaches(expired, "EXPIRED");
-	const [dropping, soft, replacing] = [await scene.actor(), await scene.actor(), await scene.actor()];
+	for (let i = 0; i < LIFE_BLOCKS; i++) await fixture.passBlock();
+	await fixture.reaches(expired, "EXPIRED");
+	const [dropping, soft, replacing] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
 	const [dropped, taken, replaced] = [dropping.sign(), soft.sign(), replacing.sign({ to: EMITTER })];
 	await submit("/fullprivacy", dropped);
-	const mined = (await scene.actor()).sign();
+	const mined = (await fixture.actor()).sign();
 	await submit("/fullprivacy", mined);
-	await scene.publish(mined);
-	await scene.publish(dropping.sign({ value: 1n }));
-	await scene.passBlock();
-	await scene.reaches(mined, "INCLUDED");
-	await scene.reaches(dropped, "DROPPED");
+	await fixture.publish(mined);
+	await fixture.publish(dropping.sign({ value: 1n }));
+	await fixture.passBlock();
+	await fixture.reaches(mined, "INCLUDED");
+	await fixture.reaches(dropped, "DROPPED");
 	await submit("/fullprivacy?softCancellations=true", taken);
 	const taking = soft.sign({ to: soft.address });
 	await submit("/fast", taking);
 	await submit("/maxbackruns", replaced);
 	await submit("/nochecks", replacing.sign({ ...BUMPED, nonce: 0 }));
-	const cancelled = (await scene.actor()).sign();
+	const cancelled = (await fixture.actor()).sign();
 	await submit("/fast", cancelled);
 	await cancelOwn(cancelled);
 	held.set("expired", expired).set("dropped", dropped).set("mined", mined).set("cancelled", cancelled);
@@ -135,10 +135,10 @@ async function beginAll(): Promise<void> {
 		["failing", "/fullprivacy", { to: REVERTER }, "SIMULATION_FAILED"],
 	];
 	for (const [what, path, options, stage] of kinds) {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign(options);
 		await submit(path, tx);
-		await scene.reaches(tx, stage);
+		await fixture.reaches(tx, stage);
 		held.set(what, tx);
 		alive.push({ what, tx, actor });
 	}
@@ -178,13 +178,13 @@ describe("what a stranger is answered", () => {
 	it("in batches and over a websocket, from his address and from a page at the user's", async () => {
 		const hashes = [NEVER_SEEN, ...[...held.values()].map(({ hash }) => hash)];
 		const batch = hashes.map((hash, id) => callOf(hash, id));
-		const connection = await RawConnection.open(scene.system.relay.port);
+		const connection = await RawConnection.open(fixture.system.relay.port);
 		connection.write(postText("/", batch, { "X-Forwarded-For": STRANGER }));
 		const lists = [JSON.parse((await connection.answer()).body) as WireAnswer[]];
 		connection.destroy();
 		const page = { headers: { "X-Forwarded-For": USER }, origin: "https://app.example" };
 		for (const options of [{ headers: { "X-Forwarded-For": STRANGER } }, page]) {
-			const ws = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`, options);
+			const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, options);
 			ws.send(batch);
 			lists.push((await ws.next()) as unknown as WireAnswer[]);
 			ws.terminate();
@@ -199,7 +199,7 @@ describe("what a stranger is answered", () => {
 
 	it("while its write is under way", async () => {
 		// Asked for from the moment on that it is sent until it is answered.
-		const tx = (await scene.actor()).sign();
+		const tx = (await fixture.actor()).sign();
 		const expected = await ask(NEVER_SEEN);
 		let written = false;
 		const sending = submit("/fullprivacy", tx).finally(() => {
@@ -212,16 +212,16 @@ describe("what a stranger is answered", () => {
 		}
 		await sending;
 		assert.ok(asked > 0, "nobody asked meanwhile");
-		assert.notEqual((await scene.status(tx)).stage, "CANCELLED");
+		assert.notEqual((await fixture.status(tx)).stage, "CANCELLED");
 		await cancelOwn(tx);
 	});
 });
 
 describe("how long it takes", () => {
 	it("tells nothing, and asks the node for nothing, while the node takes 100 ms", async () => {
-		const { node } = scene.system;
+		const { node } = fixture.system;
 		assert.ok(node !== null, "the node is behind a proxy");
-		const ws = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`, {
+		const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, {
 			headers: { "X-Forwarded-For": STRANGER },
 		});
 		const time = async (hash: string): Promise<number> => {
@@ -263,17 +263,17 @@ describe("how long it takes", () => {
 describe("what comes of it", () => {
 	it("nothing: all that was pending is as it was, and is mined or cancelled by its user", async () => {
 		for (const { what, tx, actor } of alive) {
-			assert.notEqual((await scene.status(tx)).stage, "CANCELLED", what);
-			for (const builder of scene.system.builders) assert.deepEqual(scene.cancels(builder, tx), [], what);
+			assert.notEqual((await fixture.status(tx)).stage, "CANCELLED", what);
+			for (const builder of fixture.system.builders) assert.deepEqual(fixture.cancels(builder, tx), [], what);
 			const key = actor.account.keyHex;
 			if (what === "queued" || what === "failing") {
 				const signature = createBodySigner(key).sign(JSON.stringify(callOf(tx.hash)));
 				assert.match(await ask(tx.hash, { "X-Flashbots-Signature": signature }), /result\\":true/, what);
 			}
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		for (const { what, tx } of alive) {
-			if (what !== "queued" && what !== "failing") await scene.reaches(tx, "INCLUDED");
+			if (what !== "queued" && what !== "failing") await fixture.reaches(tx, "INCLUDED");
 		}
 	});
 });

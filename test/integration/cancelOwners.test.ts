@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { CallOptions } from "../support/biddingScene.ts";
-import { type CancelScene, cancelBy, NEVER_SEEN, NOT_PENDING, startCancels } from "../support/cancelScene.ts";
+import type { CallOptions } from "../support/biddingFixture.ts";
+import { type CancelFixture, cancelBy, NEVER_SEEN, NOT_PENDING, startCancels } from "../support/cancelFixture.ts";
 import { RawConnection, requestText } from "../support/rawHttp.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { EMITS, REVERTS } from "../support/simulationContracts.ts";
 import type { TxOptions } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -20,15 +20,15 @@ const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 /** How many blocks behind its end it is forgotten who submitted a transaction. */
 const WATCH_BLOCKS = 64;
 
-let scene: CancelScene;
+let fixture: CancelFixture;
 before(async () => {
-	scene = await startCancels({ env: { TRUST_PROXY: "1" } });
+	fixture = await startCancels({ env: { TRUST_PROXY: "1" } });
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** Submitted by `who`. */
 async function submitBy(tx: Signed, who: CallOptions = HERE, path = "/fast"): Promise<void> {
-	const response = await fetch(`${scene.system.client.url}${path}`, {
+	const response = await fetch(`${fixture.system.client.url}${path}`, {
 		method: "POST",
 		headers: { "content-type": "application/json", "x-forwarded-for": who.from ?? "" },
 		body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [tx.raw] }),
@@ -40,7 +40,7 @@ async function held(
 	path = "/fast",
 	options: Omit<TxOptions, "by"> = {},
 ): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
-	const actor = await scene.actor();
+	const actor = await fixture.actor();
 	const tx = actor.sign(options);
 	await submitBy(tx, HERE, path);
 	return { actor, tx };
@@ -65,20 +65,20 @@ describe("one who may", () => {
 	for (const [name, who] of MAY) {
 		it(`${name}: true, and true again`, async () => {
 			const { actor, tx } = await held();
-			assert.equal(await scene.cancel(tx, who(actor)), true);
-			assert.equal(await scene.cancel(tx, who(actor)), true);
-			await scene.assertCancelled(tx);
+			assert.equal(await fixture.cancel(tx, who(actor)), true);
+			assert.equal(await fixture.cancel(tx, who(actor)), true);
+			await fixture.assertCancelled(tx);
 		});
 	}
 
 	it("that address by a websocket", async () => {
 		const { tx } = await held();
 		const headers = { "x-forwarded-for": HERE.from ?? "" };
-		const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`, { headers });
+		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, { headers });
 		client.send({ id: 1, method: "eth_cancelTransaction", params: [tx.hash] });
 		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: true });
 		client.terminate();
-		await scene.assertCancelled(tx);
+		await fixture.assertCancelled(tx);
 	});
 });
 
@@ -94,15 +94,15 @@ describe("a stranger", () => {
 	for (const [name, who] of STRANGERS) {
 		it(`${name}: refused, and nothing happens, before the end and behind it`, async () => {
 			const { actor, tx } = await held();
-			await scene.sent(tx);
-			const life = await scene.life(tx);
-			assert.equal(await scene.cancel(tx, who), NOT_PENDING);
-			assert.equal((await scene.status(tx)).stage, "BROADCAST");
-			assert.deepEqual(await scene.life(tx), life);
-			assert.equal(await scene.pendingNonce(actor), 1);
-			for (const builder of scene.system.builders) assert.deepEqual(scene.cancels(builder, tx), []);
-			assert.equal(await scene.cancel(tx, HERE), true);
-			assert.equal(await scene.cancel(tx, who), NOT_PENDING);
+			await fixture.sent(tx);
+			const life = await fixture.life(tx);
+			assert.equal(await fixture.cancel(tx, who), NOT_PENDING);
+			assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+			assert.deepEqual(await fixture.life(tx), life);
+			assert.equal(await fixture.pendingNonce(actor), 1);
+			for (const builder of fixture.system.builders) assert.deepEqual(fixture.cancels(builder, tx), []);
+			assert.equal(await fixture.cancel(tx, HERE), true);
+			assert.equal(await fixture.cancel(tx, who), NOT_PENDING);
 		});
 	}
 
@@ -110,18 +110,18 @@ describe("a stranger", () => {
 		const { tx } = await held();
 		const visitor = { headers: { "x-forwarded-for": HERE.from ?? "" }, origin: PAGE };
 		for (const options of [{ headers: { "x-forwarded-for": THERE.from ?? "" } }, visitor]) {
-			const client = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`, options);
+			const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, options);
 			client.send({ id: 1, method: "eth_cancelTransaction", params: [tx.hash] });
 			const { error } = await client.next();
 			assert.equal(`${error?.code} ${error?.message}`, NOT_PENDING);
 			client.terminate();
 		}
-		assert.notEqual((await scene.status(tx)).stage, "CANCELLED");
+		assert.notEqual((await fixture.status(tx)).stage, "CANCELLED");
 	});
 
 	it("with a signature that does not verify is refused as such, whatever the hash", async () => {
 		const { actor, tx } = await held();
-		const { system } = scene;
+		const { system } = fixture;
 		const body = (hash: string) =>
 			JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [hash] });
 		const answers: string[] = [];
@@ -133,7 +133,7 @@ describe("a stranger", () => {
 		}
 		assert.match(answers[0] ?? "", /-32600.*X-Flashbots-Signature/);
 		assert.equal(answers[0], answers[1]);
-		assert.notEqual((await scene.status(tx)).stage, "CANCELLED");
+		assert.notEqual((await fixture.status(tx)).stage, "CANCELLED");
 	});
 
 	it("is answered the same bytes for every kind of hash", async () => {
@@ -141,18 +141,18 @@ describe("a stranger", () => {
 		const keep = (what: string, { tx }: { readonly tx: Signed }) => {
 			hashes[what] = tx.hash;
 		};
-		const to = await scene.place(EMITS);
+		const to = await fixture.place(EMITS);
 		for (const path of ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]) {
 			keep(path, await held(path, { to }));
 		}
 		keep("queued", await held("/fast", { nonce: 3 }));
-		keep("failing", await held("/noreverts", { to: await scene.place(REVERTS) }));
+		keep("failing", await held("/noreverts", { to: await fixture.place(REVERTS) }));
 		const replaced = await held();
 		keep("replaced", replaced);
 		await submitBy(replaced.actor.sign(BUMPED));
 		const cancelled = await held();
 		keep("cancelled", cancelled);
-		assert.equal(await scene.cancel(cancelled.tx, HERE), true);
+		assert.equal(await fixture.cancel(cancelled.tx, HERE), true);
 		const soft = await held("/noreverts?softCancellations=true");
 		keep("cancelled softly", soft);
 		const cancelling = soft.actor.sign({ to: soft.actor.address });
@@ -160,9 +160,9 @@ describe("a stranger", () => {
 		keep("a soft cancel", { tx: cancelling });
 		const mined = await held();
 		keep("mined", mined);
-		await scene.sent(mined.tx);
-		await scene.system.nextBlock();
-		await scene.reaches(mined.tx, "INCLUDED");
+		await fixture.sent(mined.tx);
+		await fixture.system.nextBlock();
+		await fixture.reaches(mined.tx, "INCLUDED");
 		keep("pending again", await held());
 		const answers = new Map<string, string>();
 		for (const [what, hash] of Object.entries(hashes)) answers.set(what, await rawAnswer(hash));
@@ -172,7 +172,7 @@ describe("a stranger", () => {
 
 	/** Status, headers and text of what a stranger is answered; the hash and the date are left out. */
 	async function rawAnswer(hash: string): Promise<string> {
-		const connection = await RawConnection.open(scene.system.relay.port);
+		const connection = await RawConnection.open(fixture.system.relay.port);
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_cancelTransaction", params: [hash] });
 		const headers = { "Content-Type": "application/json", "X-Forwarded-For": THERE.from ?? "" };
 		connection.write(requestText("POST", "/", headers, body));
@@ -187,28 +187,28 @@ describe("whose it is", () => {
 	it("is whose first submission it was: who sends the same bytes again gains nothing", async () => {
 		const { actor, tx } = await held();
 		await submitBy(tx, THERE);
-		assert.equal(await scene.cancel(tx, THERE), NOT_PENDING);
-		assert.equal(await scene.cancel(tx, HERE), true);
+		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
+		assert.equal(await fixture.cancel(tx, HERE), true);
 		await submitBy(tx, THERE);
-		assert.equal(await scene.cancel(tx, THERE), NOT_PENDING);
-		assert.equal(await scene.cancel(tx, own(actor)), true);
+		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
+		assert.equal(await fixture.cancel(tx, own(actor)), true);
 	});
 
 	it("is known after a restart; once it is settled the sender's signature alone counts", async () => {
 		const { actor, tx } = await held();
 		const { actor: other, tx: pending } = await held();
-		assert.equal(await scene.cancel(tx, HERE), true);
-		await scene.system.restart();
-		assert.equal(await scene.cancel(tx, THERE), NOT_PENDING);
-		assert.equal(await scene.cancel(tx, HERE), true);
-		assert.equal(await scene.cancel(pending, THERE), NOT_PENDING);
-		assert.equal(await scene.cancel(pending, { ...THERE, ...own(other) }), true);
-		for (let i = 0; i <= WATCH_BLOCKS; i += 1) await scene.mineUnseen();
-		await scene.seesHead(await scene.head());
-		await until("it is settled", async () => (await scene.cancel(tx, HERE)) === NOT_PENDING);
-		assert.equal(await scene.cancel(tx, { ...THERE, ...own(actor) }), true);
-		assert.equal(await scene.cancel(tx, { ...HERE, key: STRANGER_KEY }), NOT_PENDING);
-		await scene.assertCancelled(tx);
+		assert.equal(await fixture.cancel(tx, HERE), true);
+		await fixture.system.restart();
+		assert.equal(await fixture.cancel(tx, THERE), NOT_PENDING);
+		assert.equal(await fixture.cancel(tx, HERE), true);
+		assert.equal(await fixture.cancel(pending, THERE), NOT_PENDING);
+		assert.equal(await fixture.cancel(pending, { ...THERE, ...own(other) }), true);
+		for (let i = 0; i <= WATCH_BLOCKS; i += 1) await fixture.mineUnseen();
+		await fixture.seesHead(await fixture.head());
+		await until("it is settled", async () => (await fixture.cancel(tx, HERE)) === NOT_PENDING);
+		assert.equal(await fixture.cancel(tx, { ...THERE, ...own(actor) }), true);
+		assert.equal(await fixture.cancel(tx, { ...HERE, key: STRANGER_KEY }), NOT_PENDING);
+		await fixture.assertCancelled(tx);
 	});
 });
 

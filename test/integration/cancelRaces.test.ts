@@ -3,25 +3,25 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelScene, NOT_PENDING, startCancels } from "../support/cancelScene.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../support/cancelFixture.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const ROUNDS = 12;
 
-let scene: CancelScene;
+let fixture: CancelFixture;
 before(async () => {
-	scene = await startCancels({ proxied: true });
-	await scene.passBlock();
+	fixture = await startCancels({ proxied: true });
+	await fixture.passBlock();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** So many new accounts, with funds that the relay knows of. */
 async function actors(count = ROUNDS): Promise<readonly Actor[]> {
-	const all = await Promise.all(Array.from({ length: count }, () => scene.actor()));
-	await scene.passBlock();
+	const all = await Promise.all(Array.from({ length: count }, () => fixture.actor()));
+	await fixture.passBlock();
 	return all;
 }
 
@@ -32,7 +32,7 @@ async function turns(count: number): Promise<void> {
 
 /** What ended it, as its events tell: at most one end. */
 async function ends(tx: Signed): Promise<readonly string[]> {
-	return (await scene.life(tx))
+	return (await fixture.life(tx))
 		.map((event) => event.split(" ")[0] ?? "")
 		.filter((type) => /ced$|led$/.test(type));
 }
@@ -43,26 +43,26 @@ describe("a cancel at the same time as", () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
 				const tx = actor.sign();
-				const sending = scene.tried(tx, path(i));
+				const sending = fixture.tried(tx, path(i));
 				await turns(i);
-				const answer = await scene.cancel(tx);
+				const answer = await fixture.cancel(tx);
 				assert.equal(await sending, tx.hash);
 				return { tx, answer };
 			}),
 		);
 		for (const { tx, answer } of rounds) {
-			if (answer === true) await scene.assertCancelled(tx);
+			if (answer === true) await fixture.assertCancelled(tx);
 			else {
 				assert.equal(answer, NOT_PENDING);
-				await scene.sent(tx);
+				await fixture.sent(tx);
 			}
 		}
-		await scene.fence();
-		for (const { tx, answer } of rounds) if (answer === true) await scene.withdrawn(tx);
-		const block = await scene.system.nextBlock();
+		await fixture.fence();
+		for (const { tx, answer } of rounds) if (answer === true) await fixture.withdrawn(tx);
+		const block = await fixture.system.nextBlock();
 		for (const { tx, answer } of rounds) {
-			if (answer !== true) await scene.reaches(tx, "INCLUDED");
-			assert.equal((await scene.receipt(tx))?.block, answer === true ? undefined : block);
+			if (answer !== true) await fixture.reaches(tx, "INCLUDED");
+			assert.equal((await fixture.receipt(tx))?.block, answer === true ? undefined : block);
 		}
 	});
 
@@ -70,10 +70,10 @@ describe("a cancel at the same time as", () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
 				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-				await scene.submit("/fast", old);
-				const replacing = scene.tried(fresh);
+				await fixture.submit("/fast", old);
+				const replacing = fixture.tried(fresh);
 				await turns(i);
-				const answer = await scene.cancel(old);
+				const answer = await fixture.cancel(old);
 				assert.equal(await replacing, fresh.hash);
 				return { actor, old, fresh, answer };
 			}),
@@ -81,15 +81,15 @@ describe("a cancel at the same time as", () => {
 		for (const { actor, old, fresh, answer } of rounds) {
 			assert.ok(answer === true || answer === NOT_PENDING, String(answer));
 			const stage = answer === true ? "CANCELLED" : "REPLACED";
-			assert.deepEqual([(await scene.status(old)).stage, await ends(old)], [stage, [stage.toLowerCase()]]);
-			await scene.sent(fresh);
-			await scene.withdrawn(old);
-			assert.equal(await scene.pendingNonce(actor), 1);
+			assert.deepEqual([(await fixture.status(old)).stage, await ends(old)], [stage, [stage.toLowerCase()]]);
+			await fixture.sent(fresh);
+			await fixture.withdrawn(old);
+			assert.equal(await fixture.pendingNonce(actor), 1);
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		for (const { old, fresh } of rounds) {
-			await scene.reaches(fresh, "INCLUDED");
-			assert.equal(await scene.receipt(old), null);
+			await fixture.reaches(fresh, "INCLUDED");
+			assert.equal(await fixture.receipt(old), null);
 		}
 	});
 
@@ -97,27 +97,27 @@ describe("a cancel at the same time as", () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor, i) => {
 				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-				await scene.submit("/noreverts", old);
-				const replacing = scene.tried(fresh, "/noreverts");
+				await fixture.submit("/noreverts", old);
+				const replacing = fixture.tried(fresh, "/noreverts");
 				await turns(i % 4);
-				const first = scene.cancel(fresh);
-				const second = scene.cancel(old);
+				const first = fixture.cancel(fresh);
+				const second = fixture.cancel(old);
 				assert.equal(await replacing, fresh.hash);
 				await Promise.all([first, second]);
 				// Whatever came first: it is there now.
-				assert.equal(await scene.cancel(fresh), true);
+				assert.equal(await fixture.cancel(fresh), true);
 				return { actor, old, fresh };
 			}),
 		);
 		for (const { actor, old, fresh } of rounds) {
-			await scene.assertCancelled(fresh);
-			assert.ok(["CANCELLED", "REPLACED"].includes(String((await scene.status(old)).stage)));
-			assert.equal(await scene.pendingNonce(actor), 0);
-			for (const tx of [old, fresh]) await scene.withdrawn(tx);
+			await fixture.assertCancelled(fresh);
+			assert.ok(["CANCELLED", "REPLACED"].includes(String((await fixture.status(old)).stage)));
+			assert.equal(await fixture.pendingNonce(actor), 0);
+			for (const tx of [old, fresh]) await fixture.withdrawn(tx);
 		}
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		for (const { old, fresh } of rounds) {
-			assert.deepEqual([await scene.receipt(old), await scene.receipt(fresh)], [null, null]);
+			assert.deepEqual([await fixture.receipt(old), await fixture.receipt(fresh)], [null, null]);
 		}
 	});
 
@@ -125,20 +125,20 @@ describe("a cancel at the same time as", () => {
 		for (let round = 0; round < 4; round += 1) {
 			const all = await actors(6);
 			const sent = all.map((actor) => actor.sign());
-			await scene.submit("/fast", ...sent);
-			for (const tx of sent) await scene.sent(tx);
-			const building = scene.system.builder.buildBlock();
+			await fixture.submit("/fast", ...sent);
+			for (const tx of sent) await fixture.sent(tx);
+			const building = fixture.system.builder.buildBlock();
 			await turns(40 * round);
-			const answers = await Promise.all(sent.map((tx) => scene.cancel(tx)));
+			const answers = await Promise.all(sent.map((tx) => fixture.cancel(tx)));
 			const { number } = await building;
-			await scene.seesHead(number);
-			await scene.fence();
+			await fixture.seesHead(number);
+			await fixture.fence();
 			for (const [i, tx] of sent.entries()) {
-				const mined = (await scene.receipt(tx)) !== null;
+				const mined = (await fixture.receipt(tx)) !== null;
 				const answer = answers[i];
 				assert.ok(answer === true || (answer === NOT_PENDING && mined), `${answer} ${mined}`);
-				assert.equal((await scene.status(tx)).stage, mined ? "INCLUDED" : "CANCELLED");
-				assert.equal(await scene.pendingNonce(all[i] ?? { address: "" }), mined ? 1 : 0);
+				assert.equal((await fixture.status(tx)).stage, mined ? "INCLUDED" : "CANCELLED");
+				assert.equal(await fixture.pendingNonce(all[i] ?? { address: "" }), mined ? 1 : 0);
 			}
 		}
 	});
@@ -147,21 +147,21 @@ describe("a cancel at the same time as", () => {
 		const rounds = await Promise.all(
 			(await actors()).map(async (actor) => {
 				const tx = actor.sign();
-				await scene.submit("/nochecks", tx);
+				await fixture.submit("/nochecks", tx);
 				const many = await Promise.all(
-					Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? scene.cancel(tx) : scene.tried(tx, "/fast"))),
+					Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? fixture.cancel(tx) : fixture.tried(tx, "/fast"))),
 				);
 				return { actor, tx, many };
 			}),
 		);
 		for (const { actor, tx, many } of rounds) {
 			assert.deepEqual(new Set(many), new Set([true, tx.hash]));
-			await scene.assertCancelled(tx);
+			await fixture.assertCancelled(tx);
 			assert.deepEqual(await ends(tx), ["cancelled"]);
-			await scene.withdrawn(tx);
-			assert.equal(await scene.pendingNonce(actor), 0);
-			for (const builder of scene.system.builders) {
-				assert.ok(scene.cancels(builder, tx).length <= 1, "it is told once");
+			await fixture.withdrawn(tx);
+			assert.equal(await fixture.pendingNonce(actor), 0);
+			for (const builder of fixture.system.builders) {
+				assert.ok(fixture.cancels(builder, tx).length <= 1, "it is told once");
 			}
 		}
 	});
@@ -173,20 +173,20 @@ describe("a soft cancel at the same time as", () => {
 			(await actors()).map(async (actor, i) => {
 				const tx = actor.sign();
 				const cancel = actor.sign({ to: actor.address, gasLimit: 21_000, maxFeePerGas: 19n * GWEI });
-				const sending = scene.tried(tx, SOFT);
+				const sending = fixture.tried(tx, SOFT);
 				await turns(i);
-				const answer = await scene.tried(cancel, SOFT);
+				const answer = await fixture.tried(cancel, SOFT);
 				return { actor, tx, cancel, answer, sent: await sending };
 			}),
 		);
-		await scene.fence();
+		await fixture.fence();
 		for (const { actor, tx, cancel, answer, sent } of rounds) {
-			const stages = [(await scene.status(tx)).stage, (await scene.status(cancel)).stage];
+			const stages = [(await fixture.status(tx)).stage, (await fixture.status(cancel)).stage];
 			if (stages[0] === "CANCELLED") {
 				assert.deepEqual([answer, sent, stages[1]], [cancel.hash, tx.hash, "CANCELLED"]);
-				await scene.withdrawn(tx);
-				scene.assertUnheard(cancel);
-				assert.equal(await scene.pendingNonce(actor), 0);
+				await fixture.withdrawn(tx);
+				fixture.assertUnheard(cancel);
+				assert.equal(await fixture.pendingNonce(actor), 0);
 			} else {
 				// The self-transfer was there first, and an ordinary one then.
 				assert.deepEqual([answer, stages[1]], [cancel.hash, "BROADCAST"]);
@@ -199,49 +199,49 @@ describe("a soft cancel at the same time as", () => {
 		const [actor] = await actors(1);
 		assert.ok(actor !== undefined);
 		const tx = actor.sign();
-		await scene.submit(SOFT, tx);
-		await scene.sent(tx);
+		await fixture.submit(SOFT, tx);
+		await fixture.sent(tx);
 		const cancels = Array.from({ length: 10 }, (_, value) =>
 			actor.sign({ to: actor.address, gasLimit: 21_000, value }),
 		);
 		const answers = await Promise.all([
-			...cancels.map((cancel) => scene.tried(cancel, SOFT)),
-			scene.cancel(tx),
-			...cancels.map((cancel) => scene.tried(cancel, "/fast")),
+			...cancels.map((cancel) => fixture.tried(cancel, SOFT)),
+			fixture.cancel(tx),
+			...cancels.map((cancel) => fixture.tried(cancel, "/fast")),
 		]);
 		const hashes = cancels.map(({ hash }) => hash);
 		assert.deepEqual(answers, [...hashes, true, ...hashes]);
 		assert.deepEqual(await ends(tx), ["cancelled"]);
-		await scene.withdrawn(tx);
-		await scene.fence();
+		await fixture.withdrawn(tx);
+		await fixture.fence();
 		for (const cancel of cancels) {
-			await scene.assertCancelled(cancel);
-			scene.assertUnheard(cancel);
+			await fixture.assertCancelled(cancel);
+			fixture.assertUnheard(cancel);
 		}
-		assert.equal(await scene.pendingNonce(actor), 0);
+		assert.equal(await fixture.pendingNonce(actor), 0);
 	});
 });
 
 describe("a builder that is slow", () => {
 	it("is sent nothing behind the cancel of what waited for it", async () => {
-		const slow = scene.builder("other");
+		const slow = fixture.builder("other");
 		slow.setFaults({ slow: 300 });
 		try {
 			const crowd = (await actors(8)).map((actor) => actor.sign());
-			await scene.submit("/fast", ...crowd);
-			for (const tx of crowd) await scene.sent(tx, { builders: ["other"] });
+			await fixture.submit("/fast", ...crowd);
+			for (const tx of crowd) await fixture.sent(tx, { builders: ["other"] });
 			const waiting = (await actors(4)).map((actor) => actor.sign());
-			await scene.submit("/fast", ...waiting);
-			for (const tx of waiting) await scene.sent(tx, { builders: ["dev"] });
-			for (const tx of waiting) assert.equal(await scene.cancel(tx), true);
+			await fixture.submit("/fast", ...waiting);
+			for (const tx of waiting) await fixture.sent(tx, { builders: ["dev"] });
+			for (const tx of waiting) assert.equal(await fixture.cancel(tx), true);
 			slow.setFaults({});
-			await scene.fence();
+			await fixture.fence();
 			for (const tx of waiting) {
 				await until("the cancel, where it is needed", () => {
-					return scene.live(slow, tx) === 0;
+					return fixture.live(slow, tx) === 0;
 				});
-				const cancelled = scene.cancels(slow, tx)[0]?.seq ?? 0;
-				for (const { seq } of scene.deliveries(slow, tx))
+				const cancelled = fixture.cancels(slow, tx)[0]?.seq ?? 0;
+				for (const { seq } of fixture.deliveries(slow, tx))
 					assert.ok(seq < cancelled, "sent behind its cancel");
 			}
 		} finally {

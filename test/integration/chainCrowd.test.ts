@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { BuiltBlock } from "../devnet/blockMaker.ts";
 import { PendingWatch } from "../support/pendingWatch.ts";
-import { GWEI, RelayScene, type Signed } from "../support/relayScene.ts";
+import { GWEI, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { EMITS } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { signedTransaction, testAccount } from "../support/txFactory.ts";
@@ -70,14 +70,14 @@ const totalGas = links.reduce((sum, { gas }) => sum + gas, 0);
 const GAS_LIMIT = Math.ceil(totalGas / BLOCKS) + KINDS.hoard.gas;
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 before(async () => {
 	system = await startSystem({
 		chain: { gasLimit: GAS_LIMIT },
 		builders: [{ name: "vault", fullPrivacy: true }],
 	});
-	scene = new RelayScene(system);
-	for (const { address } of accounts) await scene.setBalance(address, 10n ** 20n);
+	fixture = new RelayFixture(system);
+	for (const { address } of accounts) await fixture.setBalance(address, 10n ** 20n);
 	for (const code of [
 		[EMITTER, EMITS],
 		[STORER, STORES],
@@ -101,7 +101,7 @@ it(`${ACCOUNTS} × ${LENGTH} nonces at once are mined in order in the fewest blo
 		await assertInOrder(block, left);
 		if (left.size > 0) assertFull(block, left);
 		blocks.push(block);
-		await pending.watch(scene.seesHead(block.number));
+		await pending.watch(fixture.seesHead(block.number));
 	}
 	const fewest = Math.ceil(totalGas / GAS_LIMIT);
 	assert.deepEqual([blocks.length, left.size], [fewest, 0], "blocks, and transactions that are left");
@@ -194,7 +194,7 @@ async function openSocket(path: string): Promise<Socket> {
 
 /** Waits until the builder has all that is left for the next block. */
 async function allAreOut(left: ReadonlyMap<string, Link>): Promise<void> {
-	const next = (await scene.head()) + 1;
+	const next = (await fixture.head()) + 1;
 	const out = new Set<string>();
 	let read = 0;
 	await until(

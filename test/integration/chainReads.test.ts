@@ -20,7 +20,7 @@ const REVERTING = `0x62461bcd60e51b6000526020600452600260245261${"6e6f"}60f01b60
 /** The INVALID opcode. */
 const INVALID = "0xfe";
 
-interface Scene {
+interface Fixture {
 	readonly from: string;
 	readonly contract: string;
 	readonly block: string;
@@ -29,7 +29,7 @@ interface Scene {
 	readonly never: string;
 }
 
-type Row = readonly [method: string, params: (scene: Scene) => readonly unknown[]];
+type Row = readonly [method: string, params: (fixture: Fixture) => readonly unknown[]];
 
 /** At least one of each method; of each error that a client's own read can have, one. */
 const ROWS: readonly Row[] = [
@@ -106,7 +106,7 @@ describe("reads through the relay", () => {
 	let chain: DevChain;
 	let client: JsonRpcClient;
 	let passthrough: Passthrough;
-	let scene: Scene;
+	let fixture: Fixture;
 
 	before(async () => {
 		chain = await startDevChain();
@@ -130,7 +130,7 @@ describe("reads through the relay", () => {
 		const hash = await send({ to: contract, data: `0x${"00".repeat(31)}2a` });
 		const mined = (await chain.rpc("eth_getTransactionReceipt", [hash])) as Record<string, string>;
 		await chain.rpc("anvil_mine", ["0x50"]);
-		scene = {
+		fixture = {
 			from: wallet.address,
 			contract,
 			block: mined.blockNumber ?? "",
@@ -140,7 +140,7 @@ describe("reads through the relay", () => {
 		};
 		client = new JsonRpcClient({ url: chain.url, timeoutMs: 5_000 }, { clock: systemClock });
 		const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
-		const head = { number: 0x52, hash: scene.blockHash };
+		const head = { number: 0x52, hash: fixture.blockHash };
 		passthrough = new Passthrough({}, { node, head: () => head, log: silentLogger });
 	});
 	after(async () => {
@@ -148,9 +148,9 @@ describe("reads through the relay", () => {
 		await chain.stop();
 	});
 
-	test("the scene has what the rows ask for", async () => {
-		assert.equal(await chain.rpc("eth_getStorageAt", [scene.contract, "0x0", "latest"]), word("2a"));
-		const logs = (await chain.rpc("eth_getLogs", [{ blockHash: scene.blockHash }])) as unknown[];
+	test("the fixture has what the rows ask for", async () => {
+		assert.equal(await chain.rpc("eth_getStorageAt", [fixture.contract, "0x0", "latest"]), word("2a"));
+		const logs = (await chain.rpc("eth_getLogs", [{ blockHash: fixture.blockHash }])) as unknown[];
 		assert.equal(logs.length, 1);
 	});
 
@@ -166,8 +166,8 @@ describe("reads through the relay", () => {
 	for (const [i, [method, params]] of ROWS.entries()) {
 		test(`${method} (row ${i}) is as the node says it`, async () => {
 			for (let round = 0; round < 2; round++) {
-				const own = await settle(chain.rpc(method, params(scene)));
-				const passed = await settle(passthrough.call(method, params(scene), caller()));
+				const own = await settle(chain.rpc(method, params(fixture)));
+				const passed = await settle(passthrough.call(method, params(fixture), caller()));
 				assert.deepEqual(passed, own);
 			}
 		});

@@ -8,7 +8,7 @@ import { createPublicClient, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { WebSocket } from "ws";
-import { type BiddingScene, bidder, PAYER, signedBy, startBidding } from "../support/biddingScene.ts";
+import { type BiddingFixture, bidder, PAYER, signedBy, startBidding } from "../support/biddingFixture.ts";
 import { cast } from "../support/castCommand.ts";
 import { bundleHashOf } from "../support/secretProbes.ts";
 import { until } from "../support/until.ts";
@@ -37,19 +37,19 @@ const TERMS = {
 	maxPriorityFeePerGas: 1_000_000_000n,
 } as const;
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let accounts = 0;
 before(async () => {
-	scene = await startBidding({ chain: { slotSeconds: 12 } });
+	fixture = await startBidding({ chain: { slotSeconds: 12 } });
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 function fresh(): number {
 	accounts += 1;
 	return accounts;
 }
 
-const url = (path = "/"): string => `ws://127.0.0.1:${scene.system.relay.port}${path}`;
+const url = (path = "/"): string => `ws://127.0.0.1:${fixture.system.relay.port}${path}`;
 const keyOf = (index: number) => bidder(index).keyHex as `0x${string}`;
 const withEthers = (key: string, value: bigint) =>
 	new Wallet(key).signTransaction({ ...TERMS, type: 2, gasLimit: 100_000, value });
@@ -157,19 +157,19 @@ async function heard(bot: Bot, name: string): Promise<Fields> {
 	// Subscribers of ethers ask without being waited for; on one connection answers come in order.
 	await bot.call("eth_chainId", []);
 	const { raw, hash } = signedBy(fresh(), { value: 1n });
-	await scene.system.client.send(raw, "/maxbackruns");
+	await fixture.system.client.send(raw, "/maxbackruns");
 	return until("it on the feed", () => seen.find((one) => one.hash === hash));
 }
 
 async function blockHashes(): Promise<readonly string[]> {
-	const block = await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false]);
+	const block = await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false]);
 	return (block as { transactions: string[] }).transactions;
 }
 
 /** Waits until the builder holds both. */
 async function delivered(raw: string): Promise<void> {
 	await until("the builder has it", () =>
-		JSON.stringify(scene.system.builder.requests("eth_sendBundle")).includes(raw),
+		JSON.stringify(fixture.system.builder.requests("eth_sendBundle")).includes(raw),
 	);
 }
 
@@ -189,7 +189,7 @@ for (const [what, name, open] of BOTS) {
 		const heads: Fields[] = [];
 		await bot.subscribe(["newHeads"], (result) => heads.push(result));
 		await bot.call("eth_chainId", []);
-		const number = await scene.system.nextBlock();
+		const number = await fixture.system.nextBlock();
 		const included = await until("the end", () => told.find(({ status }) => status === "INCLUDED"));
 		assert.equal(included.blockNumber, number);
 		const hashes = await blockHashes();
@@ -224,11 +224,11 @@ for (const [what, name, open] of BOTS) {
 			);
 		}
 		await until("the builder has forgotten both", () =>
-			scene.system.builder
+			fixture.system.builder
 				.orders()
 				.every(({ state, transactions }) => state !== "live" || transactions.length === 1),
 		);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		const hashes = await blockHashes();
 		assert.ok(hashes.includes(target));
 		assert.equal(hashes.length, 1, "neither backrun, nor a refund");
@@ -260,15 +260,15 @@ test("ethers and viem follow the blocks by their own subscriptions", async (t) =
 	await provider.on("block", (number: number) => seen.ethers.push(number));
 	client.watchBlockNumber({ onBlockNumber: (number) => seen.viem.push(Number(number)) });
 	await until("both have subscribed", async () => {
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		return seen.ethers.length > 0 && seen.viem.length > 0;
 	});
-	const next = await scene.system.nextBlock();
+	const next = await fixture.system.nextBlock();
 	await until("both are told", () => seen.ethers.includes(next) && seen.viem.includes(next));
 });
 
 test("cast bids over a websocket", async () => {
-	const target = await scene.target(fresh());
+	const target = await fixture.target(fresh());
 	const raw = await withEthers(keyOf(fresh()), 5_000_000n);
 	const id = await cast("rpc", "--rpc-url", url(), "eth_subscribe", OWN_NAME);
 	assert.equal(id.code, 0, id.stderr);
@@ -276,7 +276,7 @@ test("cast bids over a websocket", async () => {
 	const run = await cast("rpc", "--rpc-url", url(), "eth_sendBundle", JSON.stringify({ txs: [target, raw] }));
 	assert.equal(run.code, 0, run.stderr);
 	const hash = JSON.parse(run.stdout) as string;
-	assert.deepEqual(await scene.stages(hash), ["BEST"]);
+	assert.deepEqual(await fixture.stages(hash), ["BEST"]);
 	const refused = await cast(
 		"rpc",
 		"--rpc-url",

@@ -5,12 +5,12 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../shared/log.ts";
-import { CancelScene } from "../support/cancelScene.ts";
+import { CancelFixture } from "../support/cancelFixture.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
 import { metricsOf } from "../support/metricsPage.ts";
 import { postText, RawConnection, requestText } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import type { Signed } from "../support/relayScene.ts";
+import type { Signed } from "../support/relayFixture.ts";
 import { resetSocket } from "../support/resetSocket.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
@@ -33,11 +33,11 @@ const log: Logger = {
 };
 
 let system: TestSystem;
-let scene: CancelScene;
+let fixture: CancelFixture;
 before(async () => {
 	system = await startSystem({ env: { TRUST_PROXY: "1", MAX_CONNECTIONS_PER_CLIENT: "1000" }, log });
-	scene = new CancelScene(system);
-	await scene.passBlock();
+	fixture = new CancelFixture(system);
+	await fixture.passBlock();
 });
 after(async () => {
 	await system.stop();
@@ -56,8 +56,8 @@ async function gauge(name: string): Promise<number> {
 }
 
 async function held(): Promise<Signed> {
-	const tx = (await scene.actor()).sign();
-	await scene.submit("/fast", tx);
+	const tx = (await fixture.actor()).sign();
+	await fixture.submit("/fast", tx);
 	return tx;
 }
 
@@ -111,7 +111,7 @@ describe("streams", () => {
 		);
 		for (const reader of lazy) reader.hang();
 		const reader = await EventStreamReader.open(url, from(4));
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
 		await reader.message("it is mined", ({ type }) => type === "included");
 		for (const one of [reader, ...lazy]) one.leave();
@@ -132,9 +132,9 @@ describe("headers of garbage", () => {
 
 	it("an event stream tells all there is to a client whose Last-Event-ID is none of ours", async () => {
 		const tx = await held();
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 		const { length } = await system.client.events(tx.hash);
 		for (const [what, headers] of GARBAGE) {
 			const reader = await EventStreamReader.open(`${system.client.url}${pathOf(tx)}`, headers);
@@ -168,7 +168,7 @@ describe("headers of garbage", () => {
 describe("waits", () => {
 	it("300 of one client: 256 wait and are answered, the others are told at once; a neighbour waits too", async () => {
 		const tx = await held();
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		const connections = await Promise.all(Array.from({ length: 300 }, () => waitOver(tx, 5)));
 		const answers: string[] = [];
 		for (const one of connections) void one.answer().then(({ body }) => answers.push(body));
@@ -215,7 +215,7 @@ describe("waits", () => {
 
 	it("large requests that wait: a few of one client's, the others are told at once; nobody else is kept out", async () => {
 		const tx = await held();
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		const padded = { ...{ jsonrpc: "2.0", id: 2, method: "eth_chainId" }, pad: "x".repeat(2_000_000) };
 		const large = JSON.stringify([syncCall(tx), padded]);
 		const connections = await Promise.all(

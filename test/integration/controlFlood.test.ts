@@ -4,13 +4,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../shared/log.ts";
-import { CancelScene } from "../support/cancelScene.ts";
+import { CancelFixture } from "../support/cancelFixture.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
 import { metricsOf } from "../support/metricsPage.ts";
 import { type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import { postText, RawConnection } from "../support/rawHttp.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -39,7 +39,7 @@ describe("one account that submits and cancels without end", () => {
 		child: () => log,
 	};
 	let system: TestSystem;
-	let scene: CancelScene;
+	let fixture: CancelFixture;
 	before(async () => {
 		// One way to cancel each, as rows have them.
 		const builders = [
@@ -47,13 +47,13 @@ describe("one account that submits and cancels without end", () => {
 			{ name: "other", cancel: "empty" },
 		] as const;
 		system = await startSystem({ builders, log });
-		scene = new CancelScene(system);
-		await scene.passBlock();
+		fixture = new CancelFixture(system);
+		await fixture.passBlock();
 	});
 	after(() => system.stop());
 
 	it("leaves nothing behind, and slows others down within bounds", async () => {
-		const account = await scene.actor();
+		const account = await fixture.actor();
 		const pending = await gauge("relay_pending_transactions");
 		const ledger = await gauge("relay_ledger_transactions");
 		const txs = Array.from({ length: ROUNDS }, (_, i) => account.sign({ value: i, nonce: i % NONCES }));
@@ -63,8 +63,8 @@ describe("one account that submits and cancels without end", () => {
 		const busy: number[] = [];
 		// In turns, so that what else the machine does meets both.
 		for (let i = 0; i < ROUNDS; i += BURST) {
-			for (let k = 0; k < 6; k++) quiet.push(await time(await scene.actor()));
-			const actors = await Promise.all(Array.from({ length: 10 }, () => scene.actor()));
+			for (let k = 0; k < 6; k++) quiet.push(await time(await fixture.actor()));
+			const actors = await Promise.all(Array.from({ length: 10 }, () => fixture.actor()));
 			let over = false;
 			const burst = txs.slice(i, i + BURST);
 			const flooding = Promise.all(
@@ -88,7 +88,7 @@ describe("one account that submits and cancels without end", () => {
 		const last = txs.at(-1);
 		assert.ok(last !== undefined, "there was a last one");
 		await until("all deliveries are answered", async () => (await gauge("relay_lane_depth")) === 0);
-		assert.equal(await scene.pendingNonce(account), 0);
+		assert.equal(await fixture.pendingNonce(account), 0);
 		assert.equal(await gauge("relay_pending_transactions"), pending + quiet.length + busy.length);
 		const hashes = new Set(txs.map(({ hash }) => hash));
 		for (const builder of system.builders) {
@@ -100,7 +100,7 @@ describe("one account that submits and cancels without end", () => {
 			assert.deepEqual(live, [], `${builder.name} would still mine one`);
 		}
 		for (const tx of [txs[0], txs[ROUNDS >> 1], last]) {
-			if (tx !== undefined) await scene.assertCancelled(tx);
+			if (tx !== undefined) await fixture.assertCancelled(tx);
 		}
 		const mined = await system.nextBlock();
 		const block = (await system.chain.rpc("eth_getBlockByNumber", [`0x${mined.toString(16)}`, false])) as {
@@ -112,29 +112,29 @@ describe("one account that submits and cancels without end", () => {
 		);
 		// Another one with that nonce is as good as ever.
 		const next = account.sign({ value: 10n * GWEI });
-		await scene.submit("/fast", next);
-		await scene.sent(next);
+		await fixture.submit("/fast", next);
+		await fixture.sent(next);
 		await system.nextBlock();
-		await scene.reaches(next, "INCLUDED");
+		await fixture.reaches(next, "INCLUDED");
 		// It may not go on like this for ever: what was taken back is remembered for a while.
 		const more = Array.from({ length: 100 }, (_, i) =>
 			account.sign({ value: i, nonce: 1, gasLimit: 50_000 }),
 		);
 		let refusal: string | null = null;
 		for (const tx of more) {
-			const answer = await scene.tried(tx);
+			const answer = await fixture.tried(tx);
 			if (answer !== tx.hash) refusal ??= answer;
-			else assert.equal(await scene.cancel(tx), true);
+			else assert.equal(await fixture.cancel(tx), true);
 			if (refusal !== null) break;
 		}
 		assert.match(refusal ?? "", /^-32000 txpool is full/);
 		const { chain } = system;
 		await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
-		await scene.passBlock();
+		await fixture.passBlock();
 		await until("the ledger is as small as before", async () => {
 			return (await gauge("relay_ledger_transactions")) <= ledger;
 		});
-		await scene.submit("/fast", account.sign({ nonce: 1 }));
+		await fixture.submit("/fast", account.sign({ nonce: 1 }));
 		assert.deepEqual(faults, [], "no event was illegal, and nothing of ours failed");
 	});
 
@@ -157,7 +157,7 @@ describe("one account that submits and cancels without end", () => {
 	async function time(actor: Actor): Promise<number> {
 		const tx = actor.sign();
 		const begun = performance.now();
-		await scene.submit("/fast", tx);
+		await fixture.submit("/fast", tx);
 		return performance.now() - begun;
 	}
 });

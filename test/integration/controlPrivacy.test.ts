@@ -7,12 +7,12 @@ import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { createLogger } from "../../shared/log.ts";
-import { type AuctionScene, startAuction } from "../support/bidder.ts";
+import { type AuctionFixture, startAuction } from "../support/bidder.ts";
 import { EventStreamReader } from "../support/eventStream.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
 import { AUTHORIZED } from "../support/metricsPage.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const PATHS = ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"] as const;
@@ -40,20 +40,20 @@ const canaries: Canary[] = [];
 const signatures: string[] = [];
 const logged: string[] = [];
 const feeds: FeedClient[] = [];
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 
 before(async () => {
-	scene = await startAuction({
+	fixture = await startAuction({
 		builders: [{ name: "vault", fullPrivacy: true }, { name: "plain" }],
 		proxied: true,
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS), SIGNING_KEY },
 		log: createLogger("trace", "relay", { write: (line) => void logged.push(line) }),
 	});
-	await scene.passBlock();
+	await fixture.passBlock();
 	for (let i = 0; i < FEEDS; i++)
-		feeds.push(await FeedClient.open(scene.system.client.url.replace("http", "ws")));
+		feeds.push(await FeedClient.open(fixture.system.client.url.replace("http", "ws")));
 	await scenario();
-	await scene.system.stop();
+	await fixture.system.stop();
 	watch.saw("log", logged.join(""));
 });
 after(() => {
@@ -62,7 +62,7 @@ after(() => {
 
 test("the builders were given what is searched for, and all came to the ends that were wanted", () => {
 	const control = new LeakWatch();
-	control.saw("builders", JSON.stringify(scene.system.builders.map((builder) => builder.requests())));
+	control.saw("builders", JSON.stringify(fixture.system.builders.map((builder) => builder.requests())));
 	const raws = canaries.map(({ tx }, i) => ({ name: String(i), value: tx.raw }));
 	assert.equal(control.found(raws).length, raws.length);
 	const ends = new Map<string, Set<unknown>>();
@@ -156,8 +156,8 @@ async function scenario(): Promise<void> {
 		call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 20_000]),
 	);
 	for (const { tx } of mined) await call("answers to waits", "eth_sendRawTransactionSync", [tx.raw, 1]);
-	for (const { tx } of mined) await scene.sent(tx, { builders: ["vault"] });
-	await scene.system.nextBlock();
+	for (const { tx } of mined) await fixture.sent(tx, { builders: ["vault"] });
+	await fixture.system.nextBlock();
 	await Promise.all(waits);
 	await reach("replacement", "INCLUDED");
 	await lookAround();
@@ -170,12 +170,12 @@ async function scenario(): Promise<void> {
 	await all("expired");
 	await mineElsewhere();
 	await reach("dropped", "DROPPED");
-	const release = scene.system.node?.hold();
-	await scene.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+	const release = fixture.system.node?.hold();
+	await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
 	await reach("cancelled and mined", "CANCELLED");
 	await lookAround();
 	await mineElsewhere();
-	for (let i = 0; i < LIFE_BLOCKS; i++) await scene.passBlock();
+	for (let i = 0; i < LIFE_BLOCKS; i++) await fixture.passBlock();
 	await reach("cancelled and mined", "INCLUDED");
 	await reach("dropped", "DROPPED");
 	await reach("expired", "EXPIRED");
@@ -186,7 +186,7 @@ async function scenario(): Promise<void> {
 	await lookAround();
 	for (const { tx, stream } of canaries) {
 		await until("the stream is level with the page", async () => {
-			return stream.messages.length === (await scene.events(tx)).length;
+			return stream.messages.length === (await fixture.events(tx)).length;
 		});
 		watch.saw("event stream", `${JSON.stringify(stream.headers)} ${stream.text}`);
 		stream.leave();
@@ -200,18 +200,18 @@ const all = (what: string) => Promise.all(PATHS.map((path) => begin(what, path))
 /** A block with what users had cancelled, and with others in the place of what is dropped. */
 async function mineElsewhere(): Promise<void> {
 	for (const { what, tx, actor } of canaries) {
-		if (what === "cancelled and mined") await scene.publish(tx);
-		if (what === "dropped") await scene.publish(actor.sign({ value: 1n }));
+		if (what === "cancelled and mined") await fixture.publish(tx);
+		if (what === "dropped") await fixture.publish(actor.sign({ value: 1n }));
 	}
-	await scene.passBlock();
+	await fixture.passBlock();
 }
 
 /** Submits one and follows it in every way. */
 async function begin(what: string, path: string, actor?: Actor, options: object = {}): Promise<Canary> {
-	const by = actor ?? (await scene.actor());
+	const by = actor ?? (await fixture.actor());
 	const tx = by.sign({ data: CALLDATA, ...options });
 	await call("answers to submissions", "eth_sendRawTransaction", [tx.raw], path);
-	const stream = await EventStreamReader.open(`${scene.system.client.url}/tx/${tx.hash}/events`, {
+	const stream = await EventStreamReader.open(`${fixture.system.client.url}/tx/${tx.hash}/events`, {
 		"x-forwarded-for": `203.0.113.${canaries.length}`,
 	});
 	assert.equal(stream.status, 200);
@@ -219,13 +219,13 @@ async function begin(what: string, path: string, actor?: Actor, options: object 
 	canaries.push(canary);
 	const feed = feeds[canaries.length % feeds.length];
 	await feed?.subscribe("service_transactionStatus", tx.hash);
-	await scene.reaches(tx, "BROADCAST");
-	await scene.sent(tx, { builders: ["vault"] });
+	await fixture.reaches(tx, "BROADCAST");
+	await fixture.sent(tx, { builders: ["vault"] });
 	return canary;
 }
 
 async function reach(what: string, stage: string): Promise<void> {
-	for (const one of canaries) if (one.what === what) await scene.reaches(one.tx, stage);
+	for (const one of canaries) if (one.what === what) await fixture.reaches(one.tx, stage);
 }
 
 const bodyOf = (method: string, params: readonly unknown[]) =>
@@ -248,12 +248,12 @@ function post(
 	more: Readonly<Record<string, string>>,
 ): Promise<string> {
 	const headers = { "content-type": "application/json", ...more };
-	return watch.fetched(place, `${scene.system.client.url}${path}`, { method: "POST", headers, body });
+	return watch.fetched(place, `${fixture.system.client.url}${path}`, { method: "POST", headers, body });
 }
 
 /** All that tells something of itself, and the pages of each. */
 async function lookAround(): Promise<void> {
-	const { url } = scene.system.client;
+	const { url } = fixture.system.client;
 	for (const page of ["/metrics", "/readyz", "/info"])
 		await watch.fetched(page, `${url}${page}`, { headers: AUTHORIZED });
 	for (const { tx } of canaries) {

@@ -4,10 +4,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type AuctionScene, startAuction } from "../support/bidder.ts";
-import { EMITTER, REVERTER } from "../support/biddingScene.ts";
+import { type AuctionFixture, startAuction } from "../support/bidder.ts";
+import { EMITTER, REVERTER } from "../support/biddingFixture.ts";
 import { metricsOf } from "../support/metricsPage.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { firstDifference, SearcherView } from "../support/searcherView.ts";
 import { until } from "../support/until.ts";
 
@@ -19,13 +19,13 @@ const LIFE_BLOCKS = 5;
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const SOFT = "/noreverts?softCancellations=true";
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 before(async () => {
 	const env = { TX_TTL_BLOCKS: String(LIFE_BLOCKS) };
-	scene = await startAuction({ builders: BUILDERS, proxied: true, env });
-	await scene.passBlock();
+	fixture = await startAuction({ builders: BUILDERS, proxied: true, env });
+	await fixture.passBlock();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** One life: the user, his shared transaction, and who looks at it. */
 interface Life {
@@ -41,37 +41,37 @@ type Hidden = (life: Life) => Promise<void>;
 const nothing: Hidden = async () => {};
 
 async function hide(path: string, tx: Signed, stage: string): Promise<void> {
-	await scene.submit(path, tx);
-	await scene.reaches(tx, stage);
+	await fixture.submit(path, tx);
+	await fixture.reaches(tx, stage);
 }
 
 /** Waits until builders have answered all that was on its way to them; who was asked may be told to nobody. */
 async function quiet(): Promise<void> {
 	await until("all is answered", async () => {
-		const text = await metricsOf(scene.system.client.url);
+		const text = await metricsOf(fixture.system.client.url);
 		return /^relay_lane_depth 0$/m.test(text);
 	});
 }
 
 /** Its user cancels it. */
 async function takeBack(tx: Signed): Promise<void> {
-	assert.equal(await scene.system.client.call("eth_cancelTransaction", [tx.hash]), true);
+	assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 	await quiet();
 }
 
 /** Waits until `builders` (both unless given) have answered what `tx` was sent to them for the next block. */
 async function answered(tx: Signed, ...builders: readonly string[]): Promise<void> {
-	await scene.sent(tx, builders.length === 0 ? {} : { builders });
+	await fixture.sent(tx, builders.length === 0 ? {} : { builders });
 	await quiet();
 }
 
 /** A shared one that is out, followed and bid on. */
 async function begin(path: string): Promise<Life> {
-	const user = await scene.actor();
+	const user = await fixture.actor();
 	const tx = user.sign({ to: EMITTER });
-	const view = await SearcherView.open(scene, tx);
-	await scene.submit(path, tx);
-	await scene.open(tx);
+	const view = await SearcherView.open(fixture, tx);
+	await fixture.submit(path, tx);
+	await fixture.open(tx);
 	await answered(tx);
 	await view.follow();
 	await view.bid(1_000n);
@@ -129,12 +129,12 @@ describe("hidden ones behind a shared one", () => {
 				const one = await begin(path);
 				await hidden(one);
 				await one.view.look("pending");
-				await scene.passBlock();
+				await fixture.passBlock();
 				await answered(one.tx);
 				await one.view.look("in the next block");
 				await takeBack(one.tx);
 				await one.view.look("cancelled");
-				await scene.passBlock();
+				await fixture.passBlock();
 				return one;
 			};
 			const few = Object.fromEntries(Object.entries(BEHIND).slice(0, 3));
@@ -149,9 +149,9 @@ describe("hidden ones behind a shared one", () => {
 			// By itself, so that its place in the block is the same.
 			await mineAlone(one.tx);
 			await one.view.look("mined");
-			const release = scene.system.node?.hold();
-			await scene.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
-			await scene.reaches(one.tx, "BROADCAST");
+			const release = fixture.system.node?.hold();
+			await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+			await fixture.reaches(one.tx, "BROADCAST");
 			await answered(one.tx);
 			await one.view.look("pending again");
 			await mineAlone(one.tx);
@@ -180,10 +180,10 @@ describe("hidden ones in the place of a shared one", () => {
 		const life = async (hidden: Hidden): Promise<Life> => {
 			const one = await begin("/maxbackruns");
 			await hidden(one);
-			await scene.reaches(one.tx, "REPLACED");
+			await fixture.reaches(one.tx, "REPLACED");
 			await quiet();
 			await one.view.look("replaced");
-			await scene.passBlock();
+			await fixture.passBlock();
 			await one.view.look("a block later");
 			return one;
 		};
@@ -195,11 +195,11 @@ describe("hidden ones in the place of a shared one", () => {
 			const one = await begin("/maxbackruns");
 			await before(one);
 			for (let i = 1; i < LIFE_BLOCKS; i++) {
-				await scene.passBlock();
+				await fixture.passBlock();
 				await answered(one.tx);
 			}
-			await scene.passBlock();
-			await scene.reaches(one.tx, "EXPIRED");
+			await fixture.passBlock();
+			await fixture.reaches(one.tx, "EXPIRED");
 			await one.view.look("expired");
 			await after(one);
 			await one.view.look("later");
@@ -217,15 +217,15 @@ describe("hidden ones in the place of a shared one", () => {
 		const softly =
 			(path: string): Hidden =>
 			async ({ user, tx }) => {
-				await scene.submit(path, user.sign({ to: user.address }));
-				await scene.reaches(tx, "CANCELLED");
+				await fixture.submit(path, user.sign({ to: user.address }));
+				await fixture.reaches(tx, "CANCELLED");
 			};
 		const life = async (hidden: Hidden): Promise<Life> => {
 			const one = await begin(SOFT);
 			await hidden(one);
 			await takeBack(one.tx);
 			await one.view.look("cancelled");
-			await scene.passBlock();
+			await fixture.passBlock();
 			return one;
 		};
 		await assertAlike(
@@ -251,18 +251,18 @@ describe("hidden ones before a shared one", () => {
 	const lifeBehind =
 		(stage: string) =>
 		async (hidden: Hidden): Promise<Life> => {
-			const user = await scene.actor();
+			const user = await fixture.actor();
 			const tx = user.sign({ nonce: 1, to: EMITTER });
-			const view = await SearcherView.open(scene, tx);
+			const view = await SearcherView.open(fixture, tx);
 			const one: Life = { user, tx, view, names: {} };
 			await hidden(one);
-			await scene.submit("/maxbackruns", tx);
-			await scene.reaches(tx, stage);
+			await fixture.submit("/maxbackruns", tx);
+			await fixture.reaches(tx, stage);
 			await quiet();
 			await view.follow();
 			await view.bid(1_000n);
 			await view.look("pending");
-			await scene.passBlock();
+			await fixture.passBlock();
 			if (stage === "BROADCAST") await answered(tx, "vault");
 			await view.look("in the next block");
 			await takeBack(tx);
@@ -293,7 +293,7 @@ describe("hidden ones before a shared one", () => {
 
 /** A block with `tx` and nothing else. */
 async function mineAlone(tx: Signed): Promise<void> {
-	await scene.publish(tx);
-	await scene.passBlock();
-	await scene.reaches(tx, "INCLUDED");
+	await fixture.publish(tx);
+	await fixture.passBlock();
+	await fixture.reaches(tx, "INCLUDED");
 }

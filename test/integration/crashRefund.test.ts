@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { formatEther } from "ethers";
-import { AuctionScene, bundleOf } from "../support/bidder.ts";
-import { prepareBidding } from "../support/biddingScene.ts";
+import { AuctionFixture, bundleOf } from "../support/bidder.ts";
+import { prepareBidding } from "../support/biddingFixture.ts";
 import { peek } from "../support/engine.ts";
 import { headOf, type ProcessSystem, startProcessSystem } from "../support/processSystem.ts";
 import type { RelayProcess } from "../support/relayProcess.ts";
@@ -35,14 +35,14 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 		const env = { DATA_DIR: join(system.folder, `refund${i}`) };
 		const recipient = `0x${(0xfee1_0000 + i).toString(16).padStart(40, "0")}`;
 		const killed = await system.start(env);
-		const scene = sceneOf(killed);
+		const fixture = fixtureOf(killed);
 		// Accounts of its own.
-		for (let used = 0; used < i * 10; used += 1) await scene.actor(0n);
-		const target = await scene.target(`/fast?refundRecipient=${recipient}`);
-		const bidder = await scene.bidder();
+		for (let used = 0; used < i * 10; used += 1) await fixture.actor(0n);
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(BID);
 		await bidder.bid(target, backrun);
-		await scene.out(target, backrun);
+		await fixture.out(target, backrun);
 		await written(env, target.hash, backrun.hash);
 		await killed.kill();
 
@@ -50,15 +50,15 @@ for (const [i, when] of (["while no relay runs", "behind the restart"] as const)
 		const relay = await system.start(env);
 		const { number } = built ?? (await system.builder.buildBlock());
 		await until(`block ${number}`, async () => (await headOf(relay.client)) >= number);
-		const block = await scene.block(number);
+		const block = await fixture.block(number);
 		const [first, second, third] = block.transactions;
 		assert.deepEqual([first?.hash, second?.hash, third?.to], [target.hash, backrun.hash, recipient]);
-		const paid = await scene.balance(recipient);
-		const brought = await scene.brought(backrun, BID);
+		const paid = await fixture.balance(recipient);
+		const brought = await fixture.brought(backrun, BID);
 		const cost = BigInt(REFUND_GAS) * block.baseFee;
 		assert.equal(paid, (brought * PERCENT) / 100n - cost);
 
-		const after = sceneOf(relay);
+		const after = fixtureOf(relay);
 		const { at: _, ...told } = await after.event(target, "refunded");
 		assert.deepEqual(told, {
 			...{ type: "refunded", block: number, bundle: bundleOf(target, backrun), backrun: backrun.hash },
@@ -80,7 +80,7 @@ async function written(env: { DATA_DIR: string }, target: string, backrun: strin
 	await until("the bundle on disk", isTold, WRITTEN_MS);
 }
 
-function sceneOf({ client }: RelayProcess): AuctionScene {
-	// The scene uses no more of a relay than its client.
-	return new AuctionScene({ ...system, client } as unknown as TestSystem);
+function fixtureOf({ client }: RelayProcess): AuctionFixture {
+	// The fixture uses no more of a relay than its client.
+	return new AuctionFixture({ ...system, client } as unknown as TestSystem);
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { startTcpProxy, type TcpProxy } from "../support/tcpProxy.ts";
@@ -15,7 +15,7 @@ const REFUSED_MS = 3_000;
 let postgres: PostgresServer;
 /** Between the database and all that use it. */
 let wire: TcpProxy;
-let scene: BoostScene;
+let fixture: BoostFixture;
 before(async () => {
 	postgres = await startPostgres();
 	const url = new URL(await postgres.newDatabase());
@@ -23,14 +23,14 @@ before(async () => {
 	url.port = String(wire.port);
 	const DATABASE_URL = url.toString();
 	// The fallback is another's relay.
-	scene = await startBoostScene({
+	fixture = await startBoostFixture({
 		system: { env: { DATABASE_URL } },
 		fallback: { DATABASE_URL: "" },
 		boost: { DATABASE_URL },
 	});
 });
 after(async () => {
-	await scene?.stop();
+	await fixture?.stop();
 	await wire.stop();
 	await postgres.stop();
 });
@@ -40,7 +40,7 @@ for (const [how, begin] of [
 	["hangs", () => wire.freeze()],
 ] as const) {
 	test(`a database that ${how}: refused in time, told by /readyz, carried on by boost, and well again`, async () => {
-		const { users, boost } = scene;
+		const { users, boost } = fixture;
 		const { client } = users.system;
 		const actor = await users.actor();
 		await users.passBlock();

@@ -1,4 +1,4 @@
-// `npm run demo` as a process: it tells its story in order and ends with 0; with a relay that refunds another share it
+// `npm run demo` as a process: it tells its scenario in order and ends with 0; with a relay that refunds another share it
 // ends with 1 at the line that does not hold; stopped in the middle it leaves nothing behind.
 
 import assert from "node:assert/strict";
@@ -48,7 +48,7 @@ function runDemo(env: NodeJS.ProcessEnv = {}): Demo {
 }
 
 /** What is told, in this order; other lines stand between. */
-const STORY: readonly RegExp[] = [
+const SCENARIO: readonly RegExp[] = [
 	/^The stage/,
 	/^ {7}relay {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}no round trip through both gains anything now$/,
@@ -110,7 +110,7 @@ test("all of it holds, in order, and the amounts are those of one another", asyn
 	const told = demo.lines.join("\n");
 	assert.equal(code, 0, told);
 	let at = 0;
-	for (const expected of STORY) {
+	for (const expected of SCENARIO) {
 		const found = demo.lines.findIndex((line, i) => i >= at && expected.test(line));
 		assert.notEqual(found, -1, `${expected} behind line ${at} of\n${told}`);
 		at = found + 1;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Delivery, RelayScene, type Signed } from "../support/relayScene.ts";
+import { type Delivery, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { REVERTS } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { accountOf } from "../support/txFactory.ts";
@@ -15,7 +15,7 @@ const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 const LIFE_BLOCKS = 25;
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 
 before(async () => {
 	system = await startSystem({
@@ -26,7 +26,7 @@ before(async () => {
 		],
 		env: { SIGNING_KEY },
 	});
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
@@ -49,9 +49,9 @@ function expectedParam(builder: string, tx: Signed, block: number, mayRevert: bo
 
 /** A transaction of another account that has reached every builder: whatever was to be sent before it is there too. */
 async function fence(): Promise<void> {
-	const tx = (await scene.actor()).sign();
-	await scene.submit("/fast", tx);
-	await scene.sent(tx);
+	const tx = (await fixture.actor()).sign();
+	await fixture.submit("/fast", tx);
+	await fixture.sent(tx);
 }
 
 function paramsOf(deliveries: readonly Delivery[]): readonly unknown[] {
@@ -69,21 +69,21 @@ const BUNDLE_ROWS = [
 describe("paths that send bundles", () => {
 	for (const { path, mayRevert, again, builders, fastMode } of BUNDLE_ROWS) {
 		it(`${path}: to ${builders.join(", ")}, on arrival and again for each block, until it is mined`, async () => {
-			const tx = (await scene.actor()).sign();
-			const first = (await scene.head()) + 1;
-			await scene.submit(path, tx);
-			await scene.sent(tx, { builders });
+			const tx = (await fixture.actor()).sign();
+			const first = (await fixture.head()) + 1;
+			await fixture.submit(path, tx);
+			await fixture.sent(tx, { builders });
 			for (let i = 0; i < 2; i += 1) {
-				await scene.passBlock();
-				await scene.sent(tx, { builders });
+				await fixture.passBlock();
+				await fixture.sent(tx, { builders });
 			}
-			const pending = await scene.status(tx);
+			const pending = await fixture.status(tx);
 			assert.deepEqual([pending.status, pending.stage, pending.fastMode], ["UNKNOWN", "BROADCAST", fastMode]);
 			await system.nextBlock();
-			assert.deepEqual(await scene.receipt(tx).then((found) => found?.ok), true);
+			assert.deepEqual(await fixture.receipt(tx).then((found) => found?.ok), true);
 			await fence();
 			for (const name of builders) {
-				const deliveries = scene.deliveries(scene.builder(name), tx);
+				const deliveries = fixture.deliveries(fixture.builder(name), tx);
 				const uuid = deliveries[0]?.uuid ?? null;
 				assert.match(String(uuid), UUID_V4);
 				const method = name === "share" ? "mev_sendBundle" : "eth_sendBundle";
@@ -95,12 +95,12 @@ describe("paths that send bundles", () => {
 				assert.deepEqual(paramsOf(deliveries), expected);
 			}
 			for (const name of ALL.filter((one) => !builders.some((known) => known === one))) {
-				assert.deepEqual(scene.deliveries(scene.builder(name), tx), [], `${name} has it`);
+				assert.deepEqual(fixture.deliveries(fixture.builder(name), tx), [], `${name} has it`);
 			}
-			const record = await scene.reaches(tx, "INCLUDED");
+			const record = await fixture.reaches(tx, "INCLUDED");
 			assert.deepEqual([record.status, record.fastMode], ["INCLUDED", fastMode]);
 			const simulated = (block: number) => (again ? [`simulated ${block}`] : []);
-			assert.deepEqual(await scene.life(tx), [
+			assert.deepEqual(await fixture.life(tx), [
 				`received ${first - 1}`,
 				...(path === "/maxbackruns" ? ["shared"] : []),
 				`ready ${first}`,
@@ -115,16 +115,16 @@ describe("paths that send bundles", () => {
 
 describe("/nochecks", () => {
 	it("goes as a private transaction by each builder's own method, again for each block, until it is mined", async () => {
-		const tx = (await scene.actor()).sign();
-		const first = (await scene.head()) + 1;
-		await scene.submit("/nochecks", tx);
-		await scene.sent(tx);
-		await scene.passBlock();
+		const tx = (await fixture.actor()).sign();
+		const first = (await fixture.head()) + 1;
+		await fixture.submit("/nochecks", tx);
+		await fixture.sent(tx);
+		await fixture.passBlock();
 		for (const builder of system.builders) {
-			await until("sent again", () => scene.deliveries(builder, tx).length === 2);
+			await until("sent again", () => fixture.deliveries(builder, tx).length === 2);
 		}
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 		await fence();
 		const lastBlock = `0x${(first + LIFE_BLOCKS - 1).toString(16)}`;
 		const expected = [
@@ -133,7 +133,7 @@ describe("/nochecks", () => {
 			["share", "eth_sendRawTransaction", [tx.raw]],
 		] as const;
 		for (const [name, method, params] of expected) {
-			const sent = scene.deliveries(scene.builder(name), tx).map(({ request }) => request);
+			const sent = fixture.deliveries(fixture.builder(name), tx).map(({ request }) => request);
 			assert.deepEqual(
 				sent.map((request) => [request.method, request.params]),
 				[
@@ -145,16 +145,16 @@ describe("/nochecks", () => {
 	});
 
 	it("is never simulated: it goes out though it would revert, and has no simulation among its events", async () => {
-		const to = await scene.place(REVERTS);
-		const tx = (await scene.actor()).sign({ to });
-		await scene.submit("/nochecks", tx);
-		await scene.sent(tx);
-		const head = await scene.passBlock();
-		await scene.event(tx, "broadcast", ({ block }) => block === head + 1);
-		const status = await scene.status(tx);
+		const to = await fixture.place(REVERTS);
+		const tx = (await fixture.actor()).sign({ to });
+		await fixture.submit("/nochecks", tx);
+		await fixture.sent(tx);
+		const head = await fixture.passBlock();
+		await fixture.event(tx, "broadcast", ({ block }) => block === head + 1);
+		const status = await fixture.status(tx);
 		assert.deepEqual([status.status, status.stage, status.simulationError], ["UNKNOWN", "BROADCAST", null]);
 		assert.deepEqual(
-			(await scene.events(tx)).filter(({ type }) => type.startsWith("simul")),
+			(await fixture.events(tx)).filter(({ type }) => type.startsWith("simul")),
 			[],
 		);
 	});
@@ -162,31 +162,31 @@ describe("/nochecks", () => {
 
 describe("what is common to all paths", () => {
 	it("the same bytes on another path answer the hash, and are treated as they were the first time", async () => {
-		const tx = (await scene.actor()).sign();
-		const first = (await scene.head()) + 1;
-		await scene.submit("/fullprivacy", tx);
-		await scene.sent(tx, { builders: ["vault"] });
-		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await scene.submit(path, tx);
-		await scene.passBlock();
-		await scene.sent(tx, { builders: ["vault"] });
+		const tx = (await fixture.actor()).sign();
+		const first = (await fixture.head()) + 1;
+		await fixture.submit("/fullprivacy", tx);
+		await fixture.sent(tx, { builders: ["vault"] });
+		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await fixture.submit(path, tx);
+		await fixture.passBlock();
+		await fixture.sent(tx, { builders: ["vault"] });
 		await fence();
 		for (const name of ["plain", "share"]) {
-			assert.deepEqual(scene.deliveries(scene.builder(name), tx), []);
+			assert.deepEqual(fixture.deliveries(fixture.builder(name), tx), []);
 		}
-		assert.deepEqual(scene.blocks(scene.builder("vault"), tx), [first, first + 1]);
+		assert.deepEqual(fixture.blocks(fixture.builder("vault"), tx), [first, first + 1]);
 		await system.nextBlock();
-		assert.equal((await scene.reaches(tx, "INCLUDED")).fastMode, false);
-		await scene.submit("/nochecks", tx);
+		assert.equal((await fixture.reaches(tx, "INCLUDED")).fastMode, false);
+		await fixture.submit("/nochecks", tx);
 	});
 
 	it("transactions have different identifiers, and one has the same at every builder", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const two = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];
-		await scene.submit("/fast", ...two);
+		await fixture.submit("/fast", ...two);
 		const uuids: (readonly unknown[])[] = [];
 		for (const tx of two) {
-			await scene.sent(tx);
-			uuids.push(system.builders.map((builder) => scene.deliveries(builder, tx)[0]?.uuid));
+			await fixture.sent(tx);
+			uuids.push(system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.uuid));
 		}
 		for (const [first, ...others] of uuids) for (const other of others) assert.equal(other, first);
 		assert.notEqual(uuids[0]?.[0], uuids[1]?.[0]);
@@ -210,17 +210,17 @@ describe("what is common to all paths", () => {
 	});
 
 	it("the events tell each delivery: builder, form, block and how it was taken", async () => {
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fullprivacy", tx);
-		await scene.sent(tx, { builders: ["vault"] });
-		const block = (await scene.head()) + 1;
-		const delivered = await scene.event(tx, "delivered");
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fullprivacy", tx);
+		await fixture.sent(tx, { builders: ["vault"] });
+		const block = (await fixture.head()) + 1;
+		const delivered = await fixture.event(tx, "delivered");
 		assert.deepEqual(
 			[delivered.builder, delivered.kind, delivered.block, delivered.answer],
 			["vault", "bundle", block, "accepted"],
 		);
 		assert.equal(typeof delivered.ms, "number");
-		const life = await scene.life(tx);
+		const life = await fixture.life(tx);
 		assert.deepEqual(life, [
 			`received ${block - 1}`,
 			`ready ${block}`,
@@ -232,39 +232,39 @@ describe("what is common to all paths", () => {
 
 describe("query parameters", () => {
 	it("refundRecipient and referrer are in the record once it is not UNKNOWN", async () => {
-		const tx = (await scene.actor()).sign();
+		const tx = (await fixture.actor()).sign();
 		const recipient = `0x${"Ab".repeat(20)}`;
-		await scene.submit(`/fast?referrer=a%20wallet%26co&refundRecipient=${recipient}&unknown=1`, tx);
-		await scene.sent(tx);
-		const pending = await scene.status(tx);
+		await fixture.submit(`/fast?referrer=a%20wallet%26co&refundRecipient=${recipient}&unknown=1`, tx);
+		await fixture.sent(tx);
+		const pending = await fixture.status(tx);
 		assert.deepEqual([pending.referrer, pending.refundRecipient, pending.rpc_timestamp], [null, null, null]);
 		await system.nextBlock();
-		const record = await scene.reaches(tx, "INCLUDED");
+		const record = await fixture.reaches(tx, "INCLUDED");
 		assert.deepEqual([record.referrer, record.refundRecipient], ["a wallet&co", recipient.toLowerCase()]);
 	});
 
 	it("softCancellations has no effect on /fast: it goes out as without", async () => {
-		const tx = (await scene.actor()).sign();
-		const block = (await scene.head()) + 1;
-		await scene.submit("/fast?softCancellations=true", tx);
-		await scene.sent(tx);
-		const [delivery] = scene.deliveries(scene.builder("plain"), tx);
+		const tx = (await fixture.actor()).sign();
+		const block = (await fixture.head()) + 1;
+		await fixture.submit("/fast?softCancellations=true", tx);
+		await fixture.sent(tx);
+		const [delivery] = fixture.deliveries(fixture.builder("plain"), tx);
 		assert.deepEqual(delivery?.param, expectedParam("plain", tx, block, true, delivery?.uuid ?? null));
 		await system.nextBlock();
-		assert.equal((await scene.reaches(tx, "INCLUDED")).fastMode, true);
+		assert.equal((await fixture.reaches(tx, "INCLUDED")).fastMode, true);
 	});
 
 	it("both spellings are taken on the paths where they count, and a bad value is refused and nothing kept", async () => {
 		for (const query of ["softCancellations=true", "softcancel=1"]) {
-			const tx = (await scene.actor()).sign();
-			await scene.submit(`/noreverts?${query}`, tx);
-			await scene.sent(tx);
+			const tx = (await fixture.actor()).sign();
+			await fixture.submit(`/noreverts?${query}`, tx);
+			await fixture.sent(tx);
 		}
-		const tx = (await scene.actor()).sign();
+		const tx = (await fixture.actor()).sign();
 		for (const query of ["softCancellations=yes", "refundRecipient=0x12", `referrer=${"x".repeat(65)}`]) {
 			const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], `/noreverts?${query}`);
 			assert.equal(error?.code, -32602, query);
 		}
-		assert.equal((await scene.status(tx)).stage, undefined);
+		assert.equal((await fixture.status(tx)).stage, undefined);
 	});
 });

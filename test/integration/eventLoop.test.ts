@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import fc from "fast-check";
 import { rlpEncode } from "../../shared/ethereum/rlp.ts";
-import { type BoostScene, startBoostScene } from "../support/boostScene.ts";
+import { type BoostFixture, startBoostFixture } from "../support/boostFixture.ts";
 
 const BYTES = 2 * 1024 * 1024 - 200;
 /**
@@ -91,7 +91,7 @@ const BODIES: Readonly<Record<string, string>> = {
 	),
 };
 
-let scene: BoostScene;
+let fixture: BoostFixture;
 let limitMs = 0;
 
 /**
@@ -121,7 +121,7 @@ async function longestStretch(work: () => Promise<unknown>): Promise<number> {
 }
 
 before(async () => {
-	scene = await startBoostScene({});
+	fixture = await startBoostFixture({});
 	const text = Buffer.from(call("nope", `["${"a".repeat(BYTES)}"]`));
 	let least = Number.POSITIVE_INFINITY;
 	for (let round = 0; round < 8; round++) {
@@ -131,7 +131,7 @@ before(async () => {
 	}
 	limitMs = Math.max(20, TIMES * least);
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 /** Both are in this process, and so is who asks them. */
 async function held(url: string, body: Buffer): Promise<number> {
@@ -146,7 +146,7 @@ for (const [name, text] of Object.entries(BODIES)) {
 	test(`${name} (${text.length} characters) stop nobody`, async () => {
 		const body = Buffer.from(text);
 		assert.ok(body.length <= 2 * 1024 * 1024, `${body.length} bytes`);
-		for (const url of [scene.users.system.client.url, scene.boost.url]) {
+		for (const url of [fixture.users.system.client.url, fixture.boost.url]) {
 			const ms = await held(url, body);
 			assert.ok(ms < limitMs, `${url}: ${ms.toFixed(1)} ms, at most ${limitMs.toFixed(1)}`);
 		}
@@ -179,7 +179,7 @@ test("nor does anything that is put together of such", async () => {
 		fc.asyncProperty(made, async (parts) => {
 			const text = parts.map(([part, times]) => part.repeat(times)).join("");
 			const body = Buffer.from(call("eth_callMany", `[${text}]`)).subarray(0, BYTES);
-			const ms = await held(scene.users.system.client.url, body);
+			const ms = await held(fixture.users.system.client.url, body);
 			assert.ok(ms < limitMs, `${ms.toFixed(1)} ms, at most ${limitMs.toFixed(1)}`);
 		}),
 		{ numRuns: 30 },

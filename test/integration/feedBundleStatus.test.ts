@@ -4,25 +4,25 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
-import { type BiddingScene, backrunBy, startBidding } from "../support/biddingScene.ts";
+import { type BiddingFixture, backrunBy, startBidding } from "../support/biddingFixture.ts";
 import { FeedClient, type Told } from "../support/feedClient.ts";
 import { until } from "../support/until.ts";
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 const searchers: FeedClient[] = [];
 const GWEI = 10n ** 9n;
 
 before(async () => {
-	scene = await startBidding({ env: { TRUST_PROXY: "1" } });
+	fixture = await startBidding({ env: { TRUST_PROXY: "1" } });
 });
 after(async () => {
 	for (const one of searchers) one.close();
-	await scene.stop();
+	await fixture.stop();
 });
 
 /** A searcher at an address of its own. */
 async function searcher(address: string): Promise<FeedClient> {
-	const url = `${scene.system.client.url.replace("http", "ws")}/ws`;
+	const url = `${fixture.system.client.url.replace("http", "ws")}/ws`;
 	const client = await FeedClient.open(url, { headers: { "x-forwarded-for": address } });
 	searchers.push(client);
 	return client;
@@ -45,7 +45,7 @@ it("follows two bids from the first word to the block, each told to its own clie
 		await searcher("192.0.2.2"),
 		await searcher("192.0.2.3"),
 	];
-	const target = await scene.target(0);
+	const target = await fixture.target(0);
 	const lower = backrunBy(1, 1_000n * GWEI);
 	const higher = backrunBy(2, 3_000n * GWEI);
 	const lowHash = bundleHash(target, lower.hash);
@@ -59,7 +59,7 @@ it("follows two bids from the first word to the block, each told to its own clie
 	];
 	assert.equal(await low.call("eth_sendBundle", [{ txs: [target, lower.raw] }]), lowHash);
 	const best = await ended(low, lowId, "BEST");
-	const block = (await scene.head()) + 1;
+	const block = (await fixture.head()) + 1;
 	assert.deepEqual(
 		[best.bundleHash, best.target, best.blockNumber, best.bid, best.outbidBy],
 		[lowHash, target, block, String(1_000n * GWEI), null],
@@ -83,9 +83,9 @@ it("follows two bids from the first word to the block, each told to its own clie
 	await until("the best one at the builder", () =>
 		high.told(highId).some(({ builders }) => (builders as { answer: string }[])[0]?.answer === "accepted"),
 	);
-	await scene.system.nextBlock();
+	await fixture.system.nextBlock();
 	const included = await ended(high, highId, "INCLUDED");
-	const { hash } = (await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+	const { hash } = (await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
 		hash: string;
 	};
 	assert.deepEqual([included.blockNumber, included.blockHash, included.outbidBy], [block, hash, null]);

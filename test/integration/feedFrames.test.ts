@@ -7,7 +7,7 @@ import type { TransactionType } from "../../shared/ethereum/rlp.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
 import { metricsOf } from "../support/metricsPage.ts";
-import { type Actor, RelayScene, type Signed } from "../support/relayScene.ts";
+import { type Actor, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { signedTransaction, type TxOptions } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -28,7 +28,7 @@ const MORE: Readonly<Record<TransactionType, readonly string[]>> = {
 const ACCESS_LIST = [{ address: `0x${"aa".repeat(20)}`, storageKeys: [`0x${"11".repeat(32)}`] }];
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 let url: string;
 const clients: FeedClient[] = [];
 const secrets: Secret[] = [];
@@ -37,7 +37,7 @@ before(async () => {
 	system = await startSystem({
 		env: { SUBSCRIPTION_ALIASES: "mevblocker_partialPendingTransactions,our-feed" },
 	});
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 	url = system.client.url.replace("http", "ws");
 });
 after(async () => {
@@ -63,8 +63,8 @@ function sign(actor: Actor, options: Omit<TxOptions, "by">): Signed {
 
 /** Shares a transaction of an account of its own. */
 async function share(options: Omit<TxOptions, "by"> = {}): Promise<Signed> {
-	const tx = sign(await scene.actor(), options);
-	await scene.submit("/maxbackruns", tx);
+	const tx = sign(await fixture.actor(), options);
+	await fixture.submit("/maxbackruns", tx);
 	return tx;
 }
 
@@ -128,12 +128,12 @@ describe("a frame", () => {
 describe("a subscription", () => {
 	it("is answered before it is told anything, while transactions stream in", async () => {
 		const listeners = await Promise.all(Array.from({ length: 16 }, () => open()));
-		const sender = await scene.actor();
+		const sender = await fixture.actor();
 		const stream = Array.from({ length: 40 }, (_, nonce) => sign(sender, { nonce }));
 		let sent = 0;
 		const streaming = (async () => {
 			for (const tx of stream) {
-				await scene.submit("/maxbackruns", tx);
+				await fixture.submit("/maxbackruns", tx);
 				sent++;
 			}
 		})();

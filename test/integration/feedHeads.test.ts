@@ -8,17 +8,17 @@ import { createPublicClient, webSocket } from "viem";
 import { foundry } from "viem/chains";
 import { FeedClient } from "../support/feedClient.ts";
 import { metricsOf } from "../support/metricsPage.ts";
-import { RelayScene } from "../support/relayScene.ts";
+import { RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 let url: string;
 
 before(async () => {
 	system = await startSystem({ proxied: true });
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 	url = `${system.client.url.replace("http", "ws")}/ws`;
 });
 after(() => system.stop());
@@ -41,7 +41,7 @@ it("are the node's headers, each once and in order", async () => {
 	const client = await FeedClient.open(url);
 	const heads = await client.subscribe("newHeads");
 	const numbers: number[] = [];
-	for (let i = 0; i < 3; i++) numbers.push(await scene.passBlock());
+	for (let i = 0; i < 3; i++) numbers.push(await fixture.passBlock());
 	numbers.push(await system.nextBlock());
 	await until("four heads", () => client.told(heads).length === 4);
 	assert.deepEqual(
@@ -56,10 +56,10 @@ it("are the node's headers, each once and in order", async () => {
 it("are not asked of the node where nobody listens", async () => {
 	const { node } = system;
 	assert.ok(node);
-	await scene.passBlock();
+	await fixture.passBlock();
 	node.reset();
-	await scene.passBlock();
-	await scene.passBlock();
+	await fixture.passBlock();
+	await fixture.passBlock();
 	const headers = node.calls("eth_getBlockByHash").filter(({ params }) => params[1] === false);
 	assert.deepEqual(headers, []);
 });
@@ -77,7 +77,7 @@ it("viem's watchBlocks and watchBlockNumber", async () => {
 	await subscribed(2);
 	const expected: [bigint, unknown][] = [];
 	for (let i = 0; i < 3; i++) {
-		const number = await scene.passBlock();
+		const number = await fixture.passBlock();
 		const block = (await system.chain.rpc("eth_getBlockByNumber", [`0x${number.toString(16)}`, false])) as {
 			hash: string;
 		};
@@ -100,7 +100,7 @@ it('ethers\' provider.on("block")', async () => {
 	const seen: number[] = [];
 	await provider.on("block", (number: number) => void seen.push(number));
 	await subscribed(1);
-	const numbers = [await scene.passBlock(), await scene.passBlock(), await scene.passBlock()];
+	const numbers = [await fixture.passBlock(), await fixture.passBlock(), await fixture.passBlock()];
 	await until("three blocks", () => seen.length === 3);
 	assert.deepEqual(seen, numbers);
 	await provider.off("block");
@@ -112,13 +112,13 @@ it("a reorganisation tells the blocks that took the others' place", async () => 
 	const client = await FeedClient.open(url);
 	const heads = await client.subscribe("newHeads");
 	const snapshot = await system.chain.snapshot();
-	const first = await scene.passBlock();
+	const first = await fixture.passBlock();
 	await until("the first", () => client.told(heads).length === 1);
 	await system.chain.revert(snapshot);
 	// Another block in its place: one that pays somebody else.
 	await system.chain.rpc("anvil_setCoinbase", [`0x${"77".repeat(20)}`]);
-	await scene.mineUnseen();
-	await scene.mineUnseen();
+	await fixture.mineUnseen();
+	await fixture.mineUnseen();
 	await until("three heads", () => client.told(heads).length >= 3);
 	const told = client.told(heads);
 	assert.deepEqual(

@@ -4,23 +4,23 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { type HeadScene, startHeadScene } from "../support/headScene.ts";
+import { type HeadFixture, startHeadFixture } from "../support/headFixture.ts";
 import { until } from "../support/until.ts";
 
 for (const road of ["polling", "subscription"] as const) {
 	describe(`heads by ${road}`, () => {
 		let chain: DevChain;
-		let scene: HeadScene;
+		let fixture: HeadFixture;
 		const ask = (method: string, params: readonly unknown[]) => chain.rpc(method, params);
 		const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
 		const start = async (limits?: { kept: number; missed: number }) => {
 			const options =
 				road === "polling" ? {} : { wsUrl: chain.wsUrl, pollMs: 60_000, safetyPollMs: 300, slotSeconds: 12 };
-			scene = await startHeadScene(chain.url, ask, limits === undefined ? options : { ...options, limits });
+			fixture = await startHeadFixture(chain.url, ask, limits === undefined ? options : { ...options, limits });
 			if (road === "subscription") {
-				await until("the subscription", () => scene.logged.includes("info heads are announced by the node"));
+				await until("the subscription", () => fixture.logged.includes("info heads are announced by the node"));
 			}
-			await scene.inStep("the first head");
+			await fixture.inStep("the first head");
 		};
 		/** Another coinbase makes other blocks: anvil may else make the very same ones again. */
 		const reorganise = async (depth: number) => {
@@ -29,10 +29,10 @@ for (const road of ["polling", "subscription"] as const) {
 		};
 		/** Mines a block; the listener is at work on it until the function that is answered is called. */
 		const holdAtBlock = async () => {
-			const count = scene.mirror.updates.length;
-			const release = scene.hold();
+			const count = fixture.mirror.updates.length;
+			const release = fixture.hold();
 			await mine(1);
-			await until("the listener at work", () => scene.mirror.updates.length === count + 1);
+			await until("the listener at work", () => fixture.mirror.updates.length === count + 1);
 			return release;
 		};
 		const transaction = async (index: number, fields: object = {}) => {
@@ -53,17 +53,17 @@ for (const road of ["polling", "subscription"] as const) {
 		before(async () => {
 			chain = await startDevChain();
 		});
-		afterEach(() => scene.stop());
+		afterEach(() => fixture.stop());
 		after(() => chain.stop());
 
 		test("the first change has the head alone, and says that what was before is not known", async () => {
 			await mine(3);
 			await start();
-			assert.equal(scene.mirror.updates.length, 1);
-			assert.equal(scene.mirror.updates[0]?.gap, true);
-			assert.equal(scene.tracker.current()?.number, 3);
+			assert.equal(fixture.mirror.updates.length, 1);
+			assert.equal(fixture.mirror.updates[0]?.gap, true);
+			assert.equal(fixture.tracker.current()?.number, 3);
 			assert.deepEqual(
-				scene.logged.filter((line) => !line.startsWith("info heads")),
+				fixture.logged.filter((line) => !line.startsWith("info heads")),
 				[],
 			);
 		});
@@ -80,9 +80,9 @@ for (const road of ["polling", "subscription"] as const) {
 				await send(await transaction(2, { to: null, data: "0x00" })),
 			];
 			await mine(1);
-			await scene.inStep("the block");
+			await fixture.inStep("the block");
 			const address = (i: number) => chain.wallet(i).address.toLowerCase();
-			const block = scene.tracker.current();
+			const block = fixture.tracker.current();
 			assert.deepEqual(
 				block?.transactions,
 				[0, 0, 1, 2].map((sender, i) => ({ hash: hashes[i], from: address(sender) })),
@@ -98,9 +98,9 @@ for (const road of ["polling", "subscription"] as const) {
 		test("header and next block are the node's", async () => {
 			await start();
 			await mine(1);
-			await scene.inStep("the block");
+			await fixture.inStep("the block");
 			const { hash, parentHash, number, timestamp, gasLimit, baseFeePerGas, miner } = await header();
-			const head = scene.tracker.current();
+			const head = fixture.tracker.current();
 			assert.deepEqual(
 				[
 					head?.hash,
@@ -121,43 +121,43 @@ for (const road of ["polling", "subscription"] as const) {
 					miner,
 				],
 			);
-			const next = scene.tracker.next();
+			const next = fixture.tracker.next();
 			await mine(1);
 			assert.equal(next?.baseFee, BigInt((await header()).baseFeePerGas ?? 0));
 			assert.equal(next?.number, Number(number) + 1);
 			assert.equal(next?.timestamp, Number(timestamp) + 12);
-			assert.ok(scene.tracker.ageMs() < 60_000);
+			assert.ok(fixture.tracker.ageMs() < 60_000);
 		});
 
 		test("five blocks at once come one by one", async () => {
 			await start();
-			const first = scene.tracker.current()?.number ?? 0;
+			const first = fixture.tracker.current()?.number ?? 0;
 			await mine(5);
-			await scene.inStep("five blocks");
-			const numbers = scene.mirror.updates
+			await fixture.inStep("five blocks");
+			const numbers = fixture.mirror.updates
 				.slice(1)
 				.flatMap(({ applied }) => applied.map(({ number }) => number));
 			assert.deepEqual(
 				numbers,
 				[1, 2, 3, 4, 5].map((i) => first + i),
 			);
-			assert.ok(scene.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
+			assert.ok(fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
 		});
 
 		test("a reorganisation of three blocks reverts three and applies three", async () => {
 			await start();
 			await mine(4);
-			await scene.inStep("four blocks");
-			const old = scene.mirror.blocks.slice(-3);
-			const seen = scene.mirror.updates.length;
+			await fixture.inStep("four blocks");
+			const old = fixture.mirror.blocks.slice(-3);
+			const seen = fixture.mirror.updates.length;
 			await reorganise(3);
-			await scene.inStep("the new branch");
-			const updates = scene.mirror.updates.slice(seen);
+			await fixture.inStep("the new branch");
+			const updates = fixture.mirror.updates.slice(seen);
 			const reverted = updates.flatMap((update) => update.reverted.map(({ hash }) => hash));
 			for (const { hash } of old) assert.ok(reverted.includes(hash));
 			assert.ok(updates.every(({ gap }) => !gap));
-			assert.equal(scene.tracker.current()?.number, old.at(-1)?.number);
-			assert.ok(scene.logged.includes("info reorganisation"));
+			assert.equal(fixture.tracker.current()?.number, old.at(-1)?.number);
+			assert.ok(fixture.logged.includes("info reorganisation"));
 		});
 
 		test("a transaction goes out of the chain with its block, and comes back in another", async () => {
@@ -167,22 +167,22 @@ for (const road of ["polling", "subscription"] as const) {
 			const raw = await transaction(3);
 			const hash = await send(raw);
 			await mine(1);
-			await scene.inStep("the block with it");
-			assert.ok(scene.tracker.current()?.transactions.some((one) => one.hash === hash));
+			await fixture.inStep("the block with it");
+			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
 			await chain.revert(snapshot);
 			await mine(1);
-			await scene.inStep("the block without it");
-			const update = scene.mirror.updates.find(({ reverted }) =>
+			await fixture.inStep("the block without it");
+			const update = fixture.mirror.updates.find(({ reverted }) =>
 				reverted.some(({ transactions }) => transactions.some((one) => one.hash === hash)),
 			);
 			assert.ok(update !== undefined);
 			assert.ok(
-				scene.mirror.blocks.every(({ transactions }) => transactions.every((one) => one.hash !== hash)),
+				fixture.mirror.blocks.every(({ transactions }) => transactions.every((one) => one.hash !== hash)),
 			);
 			await send(raw);
 			await mine(1);
-			await scene.inStep("the block with it again");
-			assert.ok(scene.tracker.current()?.transactions.some((one) => one.hash === hash));
+			await fixture.inStep("the block with it again");
+			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
 		});
 
 		test("a chain that is rolled back, and stays so, is believed", async () => {
@@ -190,14 +190,14 @@ for (const road of ["polling", "subscription"] as const) {
 			await mine(1);
 			const snapshot = await chain.snapshot();
 			await mine(3);
-			await scene.inStep("three blocks");
+			await fixture.inStep("three blocks");
 			await chain.revert(snapshot);
-			await scene.inStep("evm_revert");
+			await fixture.inStep("evm_revert");
 			await mine(2);
-			await scene.inStep("two other blocks");
+			await fixture.inStep("two other blocks");
 			await ask("anvil_rollback", [2]);
-			await scene.inStep("anvil_rollback");
-			assert.ok(scene.mirror.updates.slice(1).every(({ gap }) => !gap));
+			await fixture.inStep("anvil_rollback");
+			assert.ok(fixture.mirror.updates.slice(1).every(({ gap }) => !gap));
 		});
 
 		test("while a listener is at work changes wait, and are one change then", async () => {
@@ -205,11 +205,11 @@ for (const road of ["polling", "subscription"] as const) {
 			const release = await holdAtBlock();
 			for (let i = 0; i < 10; i++) await mine(1);
 			await reorganise(4);
-			assert.equal(scene.mirror.updates.length, 2);
+			assert.equal(fixture.mirror.updates.length, 2);
 			release();
-			await scene.inStep("the rest");
-			assert.equal(scene.mirror.updates.length, 3);
-			const last = scene.mirror.updates[2];
+			await fixture.inStep("the rest");
+			assert.equal(fixture.mirror.updates.length, 3);
+			const last = fixture.mirror.updates[2];
 			assert.deepEqual([last?.applied.length, last?.reverted.length, last?.gap], [10, 0, false]);
 		});
 
@@ -222,44 +222,44 @@ for (const road of ["polling", "subscription"] as const) {
 				const release = await holdAtBlock();
 				await mine(missed);
 				release();
-				await scene.inStep(`${missed} blocks`);
-				const update = scene.mirror.updates.at(-1);
+				await fixture.inStep(`${missed} blocks`);
+				const update = fixture.mirror.updates.at(-1);
 				assert.deepEqual([update?.applied.length, update?.gap], [gap ? 1 : missed, gap]);
 			}
-			assert.ok(scene.logged.includes("warn blocks were missed"));
+			assert.ok(fixture.logged.includes("warn blocks were missed"));
 		});
 
 		test("a reorganisation deeper than what is kept is a gap", async () => {
 			await mine(10);
 			await start({ kept: 4, missed: 64 });
 			await mine(8);
-			await scene.inStep("eight blocks");
+			await fixture.inStep("eight blocks");
 			const release = await holdAtBlock();
 			await reorganise(3);
 			release();
-			await scene.inStep("three deep");
-			assert.equal(scene.mirror.updates.at(-1)?.gap, false);
+			await fixture.inStep("three deep");
+			assert.equal(fixture.mirror.updates.at(-1)?.gap, false);
 			const again = await holdAtBlock();
 			await reorganise(6);
 			again();
-			await scene.inStep("six deep");
-			assert.equal(scene.mirror.updates.at(-1)?.gap, true);
+			await fixture.inStep("six deep");
+			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
 		});
 
 		test("a listener that throws is logged, and the next change comes all the same", async () => {
 			await start();
-			scene.tracker.subscribe(async () => {
+			fixture.tracker.subscribe(async () => {
 				throw new Error("of the listener");
 			});
 			await mine(1);
-			await scene.inStep("the block");
+			await fixture.inStep("the block");
 			await mine(1);
-			await scene.inStep("the next block");
+			await fixture.inStep("the next block");
 			await until(
 				"both in the log",
-				() => scene.logged.filter((line) => line.startsWith("error")).length === 2,
+				() => fixture.logged.filter((line) => line.startsWith("error")).length === 2,
 			);
-			assert.ok(scene.logged.includes("error a listener to heads failed"));
+			assert.ok(fixture.logged.includes("error a listener to heads failed"));
 		});
 	});
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type AnvilProcess, startAnvil } from "../devnet/anvilProcess.ts";
-import { startHeadScene } from "../support/headScene.ts";
+import { startHeadFixture } from "../support/headFixture.ts";
 import { until } from "../support/until.ts";
 
 const ANNOUNCED = "info heads are announced by the node";
@@ -21,33 +21,33 @@ describe("a node that is killed and started again", () => {
 			let anvil: AnvilProcess = await startAnvil(0, args);
 			const { url, port } = anvil;
 			const ask = (method: string, params: readonly unknown[]) => post(url, method, params);
-			const scene = await startHeadScene(url, ask, {
+			const fixture = await startHeadFixture(url, ask, {
 				pollMs: 25,
 				...(road === "subscription" ? { wsUrl: url.replace("http", "ws"), safetyPollMs: 60_000 } : {}),
 			});
 			try {
 				await ask("anvil_mine", ["0x3"]);
-				await scene.inStep("three blocks");
-				if (road === "subscription") await until("live", () => scene.logged.includes(ANNOUNCED));
+				await fixture.inStep("three blocks");
+				if (road === "subscription") await until("live", () => fixture.logged.includes(ANNOUNCED));
 				// anvil keeps its state when it is asked to end.
 				process.kill(anvil.pid, "SIGTERM");
-				await until("the outage in the log", () => scene.logged.includes(OUT));
+				await until("the outage in the log", () => fixture.logged.includes(OUT));
 				await ended(anvil);
-				assert.equal(scene.tracker.current()?.number, 3);
+				assert.equal(fixture.tracker.current()?.number, 3);
 				anvil = await startAnvil(port, args);
 				await ask("anvil_mine", ["0x4"]);
-				await scene.inStep("four more");
-				assert.equal(scene.tracker.current()?.number, 7);
-				assert.ok(scene.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
+				await fixture.inStep("four more");
+				assert.equal(fixture.tracker.current()?.number, 7);
+				assert.ok(fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
 				if (road === "subscription") {
-					await until("live again", () => scene.logged.filter((line) => line === ANNOUNCED).length === 2);
+					await until("live again", () => fixture.logged.filter((line) => line === ANNOUNCED).length === 2);
 					await ask("anvil_mine", ["0x1"]);
-					await scene.inStep("an announced block");
+					await fixture.inStep("an announced block");
 				}
-				assert.equal(scene.logged.filter((line) => line === OUT).length, 1);
-				assert.equal(scene.logged.filter((line) => line === BACK).length, 1);
+				assert.equal(fixture.logged.filter((line) => line === OUT).length, 1);
+				assert.equal(fixture.logged.filter((line) => line === BACK).length, 1);
 			} finally {
-				await scene.stop();
+				await fixture.stop();
 				await anvil.stop();
 				rmSync(folder, { recursive: true });
 			}
@@ -57,18 +57,18 @@ describe("a node that is killed and started again", () => {
 	test("another chain on the same port is a gap, never taken for a way", async () => {
 		const first = await startAnvil(0, ["--no-mining", "--timestamp", "1700000000"]);
 		const ask = (method: string, params: readonly unknown[]) => post(first.url, method, params);
-		const scene = await startHeadScene(first.url, ask, {});
+		const fixture = await startHeadFixture(first.url, ask, {});
 		let second: AnvilProcess | null = null;
 		try {
 			await ask("anvil_mine", ["0x3"]);
-			await scene.inStep("three blocks");
+			await fixture.inStep("three blocks");
 			await first.stop();
 			second = await startAnvil(first.port, ["--no-mining", "--timestamp", "1700000001"]);
-			await scene.inStep("the other chain");
-			assert.equal(scene.mirror.updates.at(-1)?.gap, true);
-			assert.ok(scene.logged.includes("warn blocks were missed"));
+			await fixture.inStep("the other chain");
+			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
+			assert.ok(fixture.logged.includes("warn blocks were missed"));
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			await first.stop();
 			await second?.stop();
 		}

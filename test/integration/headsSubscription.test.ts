@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { WebSocketServer } from "ws";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { type HeadScene, startHeadScene } from "../support/headScene.ts";
+import { type HeadFixture, startHeadFixture } from "../support/headFixture.ts";
 import { startNodeProxy } from "../support/nodeProxy.ts";
 import { startTcpProxy } from "../support/tcpProxy.ts";
 import { until } from "../support/until.ts";
@@ -19,7 +19,7 @@ describe("a subscription with faults", () => {
 	const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
 	const latestHash = async () =>
 		((await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
-	const times = (scene: HeadScene, line: string) => scene.logged.filter((one) => one === line).length;
+	const times = (fixture: HeadFixture, line: string) => fixture.logged.filter((one) => one === line).length;
 
 	before(async () => {
 		chain = await startDevChain();
@@ -29,25 +29,25 @@ describe("a subscription with faults", () => {
 	test("while it is out heads are polled, and announced again afterwards", async () => {
 		const wire = await startTcpProxy(chain.port);
 		const options = { wsUrl: `ws://127.0.0.1:${wire.port}`, safetyPollMs: 60_000, pollMs: 25 };
-		const scene = await startHeadScene(chain.url, ask, options);
+		const fixture = await startHeadFixture(chain.url, ask, options);
 		try {
-			await until("live", () => scene.logged.includes(ANNOUNCED));
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
 			await mine(1);
-			await scene.inStep("an announced block");
+			await fixture.inStep("an announced block");
 			wire.cut();
-			await until("the loss", () => scene.logged.includes(NOT_ANNOUNCED));
+			await until("the loss", () => fixture.logged.includes(NOT_ANNOUNCED));
 			await mine(2);
-			await scene.inStep("polled blocks");
+			await fixture.inStep("polled blocks");
 			const tries = wire.accepted;
 			await until("two more tries", () => wire.accepted >= tries + 2);
-			assert.equal(times(scene, NOT_ANNOUNCED), 1);
+			assert.equal(times(fixture, NOT_ANNOUNCED), 1);
 			wire.mend();
-			await until("live again", () => times(scene, ANNOUNCED) === 2);
+			await until("live again", () => times(fixture, ANNOUNCED) === 2);
 			await mine(1);
-			await scene.inStep("an announced block");
-			assert.ok(scene.mirror.updates.slice(1).every(({ gap }) => !gap));
+			await fixture.inStep("an announced block");
+			assert.ok(fixture.mirror.updates.slice(1).every(({ gap }) => !gap));
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			await wire.stop();
 		}
 	});
@@ -55,26 +55,26 @@ describe("a subscription with faults", () => {
 	test("an announced head that the node's other half does not have yet is asked for until it is there", async () => {
 		const proxy = await startNodeProxy(chain.url);
 		const options = { wsUrl: chain.wsUrl, safetyPollMs: 60_000, pollMs: 25 };
-		const scene = await startHeadScene(proxy.url, ask, options);
+		const fixture = await startHeadFixture(proxy.url, ask, options);
 		try {
-			await until("live", () => scene.logged.includes(ANNOUNCED));
-			await scene.inStep("the head");
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.inStep("the head");
 			const lagging = await ask("eth_getBlockByNumber", ["latest", true]);
 			proxy.reset();
 			proxy.setFault({ kind: "result", result: lagging }, { methods: ["eth_getBlockByNumber"], times: 4 });
 			await mine(1);
-			await scene.inStep("the block");
+			await fixture.inStep("the block");
 			assert.ok(proxy.calls("eth_getBlockByNumber").length >= 5);
 			proxy.reset();
 			await mine(1);
-			await scene.inStep("the next block");
+			await fixture.inStep("the next block");
 			// Announced, so it is asked for whole at once, and then nothing more.
 			assert.deepEqual(
 				proxy.calls().map(({ method }) => method),
 				["eth_getBlockByNumber", "eth_feeHistory"],
 			);
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			await proxy.stop();
 		}
 	});
@@ -90,17 +90,17 @@ describe("a subscription with faults", () => {
 		});
 		await until("the port", () => server.address() !== null);
 		const wsUrl = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
-		const scene = await startHeadScene(chain.url, ask, { wsUrl, safetyPollMs: 30, pollMs: 60_000 });
+		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 30, pollMs: 60_000 });
 		try {
-			await until("live", () => scene.logged.includes(ANNOUNCED));
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
 			for (let i = 0; i < 3; i++) {
 				await mine(1);
-				await scene.inStep("a block found by asking");
+				await fixture.inStep("a block found by asking");
 			}
 			await until("a new subscription", () => subscriptions === 2);
-			assert.ok(scene.logged.includes("warn the node announces no heads any more: subscribing anew"));
+			assert.ok(fixture.logged.includes("warn the node announces no heads any more: subscribing anew"));
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			server.close();
 		}
 	});
@@ -108,25 +108,25 @@ describe("a subscription with faults", () => {
 	test("announcements of what is known already ask nothing of the node", async () => {
 		const { server, wsUrl, say } = await announcer();
 		const proxy = await startNodeProxy(chain.url);
-		const scene = await startHeadScene(proxy.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
+		const fixture = await startHeadFixture(proxy.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
 		try {
-			await until("live", () => scene.logged.includes(ANNOUNCED));
-			await scene.inStep("the head");
-			const known = scene.mirror.head?.hash;
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.inStep("the head");
+			const known = fixture.mirror.head?.hash;
 			await mine(1);
 			say(await latestHash());
-			await scene.inStep("the block");
+			await fixture.inStep("the block");
 			proxy.reset();
-			for (const hash of [scene.mirror.head?.hash, known, scene.mirror.head?.hash]) say(hash);
+			for (const hash of [fixture.mirror.head?.hash, known, fixture.mirror.head?.hash]) say(hash);
 			await mine(1);
 			say(await latestHash());
-			await scene.inStep("the next block");
+			await fixture.inStep("the next block");
 			assert.deepEqual(
 				proxy.calls().map(({ method }) => method),
 				["eth_getBlockByNumber", "eth_feeHistory"],
 			);
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			await proxy.stop();
 			server.close();
 		}
@@ -134,28 +134,28 @@ describe("a subscription with faults", () => {
 
 	test("announcements twice, of old blocks, or of nothing at all do no harm", async () => {
 		const { server, wsUrl, say } = await announcer();
-		const scene = await startHeadScene(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
+		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
 		try {
-			await until("live", () => scene.logged.includes(ANNOUNCED));
-			await scene.inStep("the head");
-			const old = scene.mirror.head?.hash;
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.inStep("the head");
+			const old = fixture.mirror.head?.hash;
 			for (let i = 0; i < 3; i++) {
 				await mine(1);
 				const hash = await latestHash();
 				for (const one of [hash, hash, old, "0x12", null, 7, `0x${"9".repeat(64)}`, hash]) say(one);
-				await scene.inStep("the block");
+				await fixture.inStep("the block");
 			}
 			assert.deepEqual(
-				scene.mirror.updates.slice(1).map(({ applied, reverted }) => [applied.length, reverted.length]),
+				fixture.mirror.updates.slice(1).map(({ applied, reverted }) => [applied.length, reverted.length]),
 				[
 					[1, 0],
 					[1, 0],
 					[1, 0],
 				],
 			);
-			assert.equal(times(scene, NOT_ANNOUNCED), 0);
+			assert.equal(times(fixture, NOT_ANNOUNCED), 0);
 		} finally {
-			await scene.stop();
+			await fixture.stop();
 			server.close();
 		}
 	});

@@ -4,25 +4,25 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { EventSource } from "undici";
-import { type AuctionScene, startAuction } from "../support/bidder.ts";
+import { type AuctionFixture, startAuction } from "../support/bidder.ts";
 import { EventStreamReader, type StreamMessage } from "../support/eventStream.ts";
 import { metricsOf } from "../support/metricsPage.ts";
 import type { WireEvent } from "../support/relayClient.ts";
-import { GWEI, type Signed } from "../support/relayScene.ts";
+import { GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const WATCH_BLOCKS = 64;
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 const BUILDERS = [{ name: "dev", fullPrivacy: true }, { name: "other" }, { name: "third" }];
 
-let scene: AuctionScene;
+let fixture: AuctionFixture;
 before(async () => {
-	scene = await startAuction({ builders: BUILDERS });
-	await scene.passBlock();
+	fixture = await startAuction({ builders: BUILDERS });
+	await fixture.passBlock();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
-const urlOf = (tx: Signed): string => `${scene.system.client.url}/tx/${tx.hash}/events`;
+const urlOf = (tx: Signed): string => `${fixture.system.client.url}/tx/${tx.hash}/events`;
 const follow = (tx: Signed, headers: Record<string, string> = {}) =>
 	EventStreamReader.open(urlOf(tx), headers);
 
@@ -33,7 +33,7 @@ async function page(tx: Signed): Promise<{ stage: string; cancels?: object; even
 
 /** How many streams there are, as operators see it. */
 async function openStreams(): Promise<number> {
-	const text = await metricsOf(scene.system.client.url);
+	const text = await metricsOf(fixture.system.client.url);
 	return Number(/^relay_event_streams (\d+)$/m.exec(text)?.[1] ?? -1);
 }
 
@@ -57,13 +57,13 @@ async function assertTold(tx: Signed, messages: () => readonly StreamMessage[]):
 
 describe("the stream of a transaction", () => {
 	it("tells what has happened and then what happens, as the page does, to the end of its life", async () => {
-		const tx = (await scene.actor()).sign({ nonce: 0 });
-		await scene.submit("/fast", tx);
+		const tx = (await fixture.actor()).sign({ nonce: 0 });
+		await fixture.submit("/fast", tx);
 		const reader = await follow(tx);
 		assert.equal(reader.status, 200);
 		assert.equal(reader.headers["content-type"], "text/event-stream; charset=utf-8");
-		await scene.sent(tx);
-		await scene.system.nextBlock();
+		await fixture.sent(tx);
+		await fixture.system.nextBlock();
 		await reader.message("it is mined", ({ type }) => type === "included");
 		await assertTold(tx, () => reader.messages);
 		assert.equal(reader.retry, 3000);
@@ -79,11 +79,11 @@ describe("the stream of a transaction", () => {
 	});
 
 	it("counts the builders that confirm a cancel, one by one", async () => {
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
 		const reader = await follow(tx);
-		assert.equal(await scene.system.client.call("eth_cancelTransaction", [tx.hash]), true);
+		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [tx.hash]), true);
 		await reader.message(
 			"all confirm",
 			({ cancels }) => (cancels as { confirmed?: number })?.confirmed === 3,
@@ -105,20 +105,20 @@ describe("the stream of a transaction", () => {
 	});
 
 	it("hides of a shared one what the page hides: why it waited, its gas, bids, and who took its place", async () => {
-		const user = await scene.actor();
+		const user = await fixture.actor();
 		const [first, tx] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
-		await scene.submit("/maxbackruns", tx);
+		await fixture.submit("/maxbackruns", tx);
 		const reader = await follow(tx);
 		await reader.message("it waits", ({ type }) => type === "queued");
-		await scene.submit("/maxbackruns", first);
-		await scene.open(tx);
-		const bidder = await scene.bidder();
+		await fixture.submit("/maxbackruns", first);
+		await fixture.open(tx);
+		const bidder = await fixture.bidder();
 		const backrun = bidder.backrun(5n * GWEI);
 		await bidder.bid(tx, backrun);
-		await scene.out(tx, backrun);
+		await fixture.out(tx, backrun);
 		await reader.message("a bid is out", ({ type }) => type === "bundled");
 		const hidden = user.sign({ nonce: 1, ...BUMPED });
-		await scene.submit("/fullprivacy", hidden);
+		await fixture.submit("/fullprivacy", hidden);
 		const last = await reader.message("it is replaced", ({ type }) => type === "replaced");
 		assert.deepEqual(Object.keys(last.data).sort(), ["at", "block", "builders", "cancels", "stage", "type"]);
 		await assertTold(tx, () => reader.messages);
@@ -129,11 +129,11 @@ describe("the stream of a transaction", () => {
 		const whole = await follow(hidden);
 		await whole.message("its gas", ({ type, gasUsed }) => type === "simulated" && gasUsed !== undefined);
 		for (const one of [reader, whole]) one.leave();
-		await scene.system.client.call("eth_cancelTransaction", [hidden.hash]);
+		await fixture.system.client.call("eth_cancelTransaction", [hidden.hash]);
 	});
 
 	it("what is no hash or was never seen is refused as JSON, and JSON stays the default", async () => {
-		const url = scene.system.client.url;
+		const url = fixture.system.client.url;
 		const unknown = await EventStreamReader.open(`${url}/tx/0x${"00".repeat(32)}/events`);
 		assert.deepEqual(
 			[unknown.status, unknown.headers["content-type"], await unknown.json()],
@@ -141,8 +141,8 @@ describe("the stream of a transaction", () => {
 		);
 		const bad = await EventStreamReader.open(`${url}/tx/0x12/events`);
 		assert.deepEqual([bad.status, bad.headers["content-type"]], [400, "application/json"]);
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fast", tx);
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
 		for (const accept of ["*/*", "application/json, text/event-stream", "text/html,*/*;q=0.8"]) {
 			const answer = await fetch(urlOf(tx), { headers: { accept } });
 			assert.equal(answer.headers.get("content-type"), "application/json", accept);
@@ -156,8 +156,8 @@ describe("the stream of a transaction", () => {
 describe("many who listen", () => {
 	it("one client has 16 streams at most; all that go are forgotten", async () => {
 		const before = await openStreams();
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fast", tx);
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
 		const from = { "x-forwarded-for": "203.0.113.7" };
 		const readers = await Promise.all(Array.from({ length: 16 }, () => follow(tx, from)));
 		assert.ok(
@@ -171,7 +171,7 @@ describe("many who listen", () => {
 		assert.equal(other.status, 200);
 		// The page is for everybody.
 		assert.equal((await fetch(urlOf(tx), { headers: from })).status, 200);
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		for (const reader of readers) {
 			await reader.message("it is out", ({ type }) => type === "broadcast");
 			reader.leave();
@@ -184,10 +184,10 @@ describe("many who listen", () => {
 
 describe("clients that come back", () => {
 	it("an EventSource misses nothing over a restart, and stops when all is told", async () => {
-		const { system } = scene;
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
+		const { system } = fixture;
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
 		const source = new EventSource(urlOf(tx));
 		const messages: StreamMessage[] = [];
 		let opened = 0;
@@ -202,16 +202,16 @@ describe("clients that come back", () => {
 		await system.restart();
 		assert.ok(performance.now() - begun < 5_000, "a stream held up the stop");
 		// What happens while it is away is told when it is back.
-		await scene.passBlock();
+		await fixture.passBlock();
 		await until("it is back", () => opened === 2);
 		assert.ok((await openStreams()) >= 1);
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
 		await until("it hears the end", () => messages.at(-1)?.data.stage === "INCLUDED");
 		const heard = new Map(messages.map((message) => [JSON.stringify(eventOf(message)), message]));
 		await assertTold(tx, () => [...heard.values()]);
 		// One more: it is settled while the relay works off the last of them.
-		for (let i = 0; i <= WATCH_BLOCKS; i++) await scene.passBlock();
+		for (let i = 0; i <= WATCH_BLOCKS; i++) await fixture.passBlock();
 
 		// Settled: whoever asks gets all of it at once, and the end.
 		const whole = await follow(tx);
@@ -231,14 +231,14 @@ describe("clients that come back", () => {
 	});
 
 	it("a reader behind a live one gets what happened since, and what happens", async () => {
-		const tx = (await scene.actor()).sign();
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
+		const tx = (await fixture.actor()).sign();
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
 		const first = await follow(tx);
 		const { id } = await first.message("it is out", ({ type }) => type === "broadcast");
 		first.leave();
-		await scene.passBlock();
-		await scene.sent(tx);
+		await fixture.passBlock();
+		await fixture.sent(tx);
 		const second = await follow(tx, { "last-event-id": id });
 		await second.come(1);
 		assert.ok(
@@ -246,7 +246,7 @@ describe("clients that come back", () => {
 			"nothing from before",
 		);
 		assert.ok(!second.messages.some(({ data }) => data.type === "received"), second.text);
-		await scene.system.nextBlock();
+		await fixture.system.nextBlock();
 		await second.message("it is mined", ({ type }) => type === "included");
 		second.leave();
 	});

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { MetaMaskTransaction } from "../support/metamask/metaMaskCode.ts";
 import { MetaMaskWallet, signedBy } from "../support/metamask/metaMaskWallet.ts";
-import { type Actor, RelayScene } from "../support/relayScene.ts";
+import { type Actor, RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
@@ -17,15 +17,15 @@ const EXTENSIONS = [
 ];
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 before(async () => {
 	system = await startSystem();
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
 async function open(t: TestContext, path = SOFT): Promise<{ actor: Actor; wallet: MetaMaskWallet }> {
-	const actor = await scene.actor();
+	const actor = await fixture.actor();
 	const wallet = new MetaMaskWallet({ rpcUrl: `${system.client.url}${path}`, account: actor.account });
 	t.after(() => wallet.close());
 	await wallet.open();
@@ -43,11 +43,11 @@ interface Cancelled {
 async function cancelled(t: TestContext): Promise<Cancelled> {
 	const { actor, wallet } = await open(t);
 	const tx = await wallet.send({ to: TO, value: 5n });
-	await scene.sent(signedBy(tx));
+	await fixture.sent(signedBy(tx));
 	const cancelling = await wallet.cancel(tx);
-	await scene.reaches(signedBy(tx), "CANCELLED");
+	await fixture.reaches(signedBy(tx), "CANCELLED");
 	await Promise.all([wallet.firstLook(tx), wallet.firstLook(cancelling)]);
-	const block = await scene.passBlock();
+	const block = await fixture.passBlock();
 	await wallet.looked(block);
 	assert.deepEqual(await wallet.sent(tx, 2), [tx.hash, tx.hash]);
 	assert.deepEqual(await wallet.sent(cancelling, 2), [cancelling.hash, cancelling.hash]);
@@ -58,23 +58,23 @@ async function cancelled(t: TestContext): Promise<Cancelled> {
 /** Neither pending nor with a builder, however often the bytes came. */
 async function assertOver(ended: readonly MetaMaskTransaction[]): Promise<void> {
 	for (const one of ended.map(signedBy)) {
-		assert.deepEqual([(await scene.status(one)).stage, await scene.byHash(one)], ["CANCELLED", null]);
-		assert.equal(scene.live(system.builder, one), 0, "live at the builder");
+		assert.deepEqual([(await fixture.status(one)).stage, await fixture.byHash(one)], ["CANCELLED", null]);
+		assert.equal(fixture.live(system.builder, one), 0, "live at the builder");
 	}
 }
 
 /** `tx` is mined, and MetaMask then drops `ended`. */
 async function assertComesRight(all: Cancelled, tx: MetaMaskTransaction, next: number): Promise<void> {
 	const { actor, wallet, cancelling } = all;
-	await scene.sent(signedBy(tx));
+	await fixture.sent(signedBy(tx));
 	await system.nextBlock();
 	await wallet.shows(tx, "confirmed");
 	for (const one of [all.tx, cancelling]) {
 		const { replacedBy } = await wallet.shows(one, "dropped");
 		assert.equal(replacedBy, tx.hash);
-		assert.equal(await scene.receipt(signedBy(one)), null);
+		assert.equal(await fixture.receipt(signedBy(one)), null);
 	}
-	assert.deepEqual([await wallet.nextNonce(), await scene.pendingNonce(actor)], [next, next]);
+	assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [next, next]);
 }
 
 describe("MetaMask's cancel with soft cancellations", () => {
@@ -83,13 +83,13 @@ describe("MetaMask's cancel with soft cancellations", () => {
 		const { actor, wallet, tx, cancelling } = all;
 		assert.deepEqual([wallet.see(tx).status, wallet.see(cancelling).status], ["submitted", "submitted"]);
 		assert.deepEqual([wallet.see(tx).warning, wallet.see(cancelling).warning], [undefined, undefined]);
-		assert.deepEqual([await wallet.nextNonce(), await scene.pendingNonce(actor)], [1, 0]);
+		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 0]);
 		const stranded = await wallet.send({ to: TO });
-		await scene.reaches(signedBy(stranded), "QUEUED");
+		await fixture.reaches(signedBy(stranded), "QUEUED");
 		// A custom nonce closes the gap, and what waits goes out behind it.
 		const closing = await wallet.send({ to: TO, customNonce: 0 });
 		assert.equal(closing.txParams.nonce, "0x0");
-		await scene.sent(signedBy(stranded));
+		await fixture.sent(signedBy(stranded));
 		await assertComesRight(all, closing, 2);
 		await wallet.shows(stranded, "confirmed");
 	});
@@ -111,10 +111,10 @@ describe("MetaMask's cancel with soft cancellations", () => {
 		assert.deepEqual([wallet.list, await wallet.nextNonce()], [[], 0]);
 		const next = await wallet.send({ to: TO });
 		assert.equal(next.txParams.nonce, "0x0");
-		await scene.sent(signedBy(next));
+		await fixture.sent(signedBy(next));
 		await system.nextBlock();
 		await wallet.shows(next, "confirmed");
-		assert.deepEqual([await wallet.nextNonce(), await scene.pendingNonce(actor)], [1, 1]);
+		assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
 	});
 
 	it("does not use the nonce up by cancelling once more, or by speeding the cancelling one up", async (t) => {
@@ -122,7 +122,7 @@ describe("MetaMask's cancel with soft cancellations", () => {
 		const { actor, wallet, cancelling } = all;
 		const again = [await wallet.cancel(cancelling), await wallet.speedUp(cancelling)];
 		await assertOver(again);
-		assert.equal(await scene.pendingNonce(actor), 0);
+		assert.equal(await fixture.pendingNonce(actor), 0);
 		await assertComesRight(all, await wallet.send({ to: TO, customNonce: 0 }), 1);
 		for (const one of again) await wallet.shows(one, "dropped");
 	});
@@ -133,21 +133,21 @@ describe("eth_cancelTransaction beside MetaMask", () => {
 		it(`holds on ${path} while MetaMask sends the bytes again and again`, async (t) => {
 			const { actor, wallet } = await open(t, path);
 			const tx = await wallet.send({ to: TO, value: 5n });
-			await scene.sent(signedBy(tx));
+			await fixture.sent(signedBy(tx));
 			await wallet.firstLook(tx);
 			assert.equal(await system.client.call("eth_cancelTransaction", [tx.hash]), true);
-			for (let passed = 1; passed <= 4; passed += 1) await wallet.looked(await scene.passBlock());
+			for (let passed = 1; passed <= 4; passed += 1) await wallet.looked(await fixture.passBlock());
 			assert.deepEqual(await wallet.sent(tx, 4), new Array(4).fill(tx.hash));
 			await assertOver([tx]);
 			const seen = wallet.see(tx);
 			assert.deepEqual([seen.status, seen.warning], ["submitted", undefined]);
-			assert.deepEqual([await wallet.nextNonce(), await scene.pendingNonce(actor)], [1, 0]);
+			assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 0]);
 			const fresh = await wallet.speedUp(tx);
-			await scene.sent(signedBy(fresh));
+			await fixture.sent(signedBy(fresh));
 			await system.nextBlock();
 			await wallet.shows(fresh, "confirmed");
 			await wallet.shows(tx, "dropped");
-			assert.deepEqual([await wallet.nextNonce(), await scene.pendingNonce(actor)], [1, 1]);
+			assert.deepEqual([await wallet.nextNonce(), await fixture.pendingNonce(actor)], [1, 1]);
 		});
 	}
 

@@ -5,23 +5,23 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import MevShare from "@flashbots/mev-share-client";
 import { Wallet } from "ethers";
-import { type BiddingScene, backrunBy, bidder, signedBy, startBidding } from "../support/biddingScene.ts";
+import { type BiddingFixture, backrunBy, bidder, signedBy, startBidding } from "../support/biddingFixture.ts";
 import { until } from "../support/until.ts";
 
 const KEY = `0x${"c3".repeat(32)}`;
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let client: MevShareClient;
 before(async () => {
-	scene = await startBidding();
+	fixture = await startBidding();
 	client = clientOf(KEY);
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 type MevShareClient = InstanceType<typeof MevShare.default>;
 
 function clientOf(key: string): MevShareClient {
-	const { url } = scene.system.client;
+	const { url } = fixture.system.client;
 	const network = { name: "dev", chainId: 31_337, streamUrl: url, apiUrl: url };
 	// The package is CommonJS and wants ethers' types as such; it is the same wallet.
 	return new MevShare.default(new Wallet(key) as never, network);
@@ -29,27 +29,27 @@ function clientOf(key: string): MevShareClient {
 
 /** Hashes of the block's transactions in their order. */
 async function hashesOf(block: number): Promise<readonly string[]> {
-	const found = await scene.system.chain.rpc("eth_getBlockByNumber", [`0x${block.toString(16)}`, false]);
+	const found = await fixture.system.chain.rpc("eth_getBlockByNumber", [`0x${block.toString(16)}`, false]);
 	return (found as { transactions: string[] }).transactions;
 }
 
 /** Waits until the builder has a bundle with this transaction. */
 async function delivered(raw: string): Promise<void> {
 	await until("the builder has it", () =>
-		JSON.stringify(scene.system.builder.requests("eth_sendBundle")).includes(raw),
+		JSON.stringify(fixture.system.builder.requests("eth_sendBundle")).includes(raw),
 	);
 }
 
 /** The stage of the bundle in `block`, for the client that signed. */
 async function stageIn(hash: string, block: number): Promise<string | undefined> {
-	const { body } = await scene.bundle(hash, { key: KEY });
+	const { body } = await fixture.bundle(hash, { key: KEY });
 	const { blocks } = body as { blocks: { blockNumber: number; status: string }[] };
 	return blocks.find(({ blockNumber }) => blockNumber === block)?.status;
 }
 
 test("a plain bundle over a range of blocks is in the first one, in its order", async () => {
 	const [first, second] = [signedBy(1, { value: 5n }), backrunBy(2, 7_000n)];
-	const block = (await scene.head()) + 1;
+	const block = (await fixture.head()) + 1;
 	const { bundleHash } = await client.sendBundle({
 		inclusion: { block, maxBlock: block + 5 },
 		body: [
@@ -61,22 +61,22 @@ test("a plain bundle over a range of blocks is in the first one, in its order", 
 	});
 	await until("it is with the builder", async () => (await stageIn(bundleHash, block)) === "SENT");
 	await delivered(second.raw);
-	assert.equal(await scene.system.nextBlock(), block);
+	assert.equal(await fixture.system.nextBlock(), block);
 	assert.deepEqual((await hashesOf(block)).slice(0, 2), [first.hash, second.hash]);
 	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
 });
 
 test("a bid with the target's hash first is behind it in the block", async () => {
-	const target = await scene.target(3);
+	const target = await fixture.target(3);
 	const backrun = backrunBy(4, 9_000n);
-	const block = (await scene.head()) + 1;
+	const block = (await fixture.head()) + 1;
 	const { bundleHash } = await client.sendBundle({
 		inclusion: { block },
 		body: [{ hash: target }, { tx: backrun.raw, canRevert: false }],
 	});
 	assert.equal(await stageIn(bundleHash, block), "BEST");
 	await delivered(backrun.raw);
-	await scene.system.nextBlock();
+	await fixture.system.nextBlock();
 	const hashes = await hashesOf(block);
 	assert.equal(hashes[hashes.indexOf(target) + 1], backrun.hash);
 	await until("it is told", async () => (await stageIn(bundleHash, block)) === "INCLUDED");
@@ -84,7 +84,7 @@ test("a bid with the target's hash first is behind it in the block", async () =>
 
 test("a bundle with refund settings goes to the builder with them", async () => {
 	const [first, second] = [signedBy(5, { value: 5n }), backrunBy(6, 8_000n)];
-	const block = (await scene.head()) + 1;
+	const block = (await fixture.head()) + 1;
 	const address = bidder(7).address;
 	await client.sendBundle({
 		inclusion: { block },
@@ -95,7 +95,7 @@ test("a bundle with refund settings goes to the builder with them", async () => 
 		validity: { refund: [{ bodyIdx: 0, percent: 80 }], refundConfig: [{ address, percent: 50 }] },
 	});
 	const sent = await until("the builder has it", () =>
-		scene.system.builder
+		fixture.system.builder
 			.requests("eth_sendBundle")
 			.map(({ params }) => (params as [Record<string, unknown>])[0])
 			.find(({ txs }) => (txs as string[]).includes(second.raw)),
@@ -104,7 +104,7 @@ test("a bundle with refund settings goes to the builder with them", async () => 
 });
 
 test("its errors are the relay's, with their code", async () => {
-	const block = (await scene.head()) + 1;
+	const block = (await fixture.head()) + 1;
 	const body = [{ hash: `0x${"ab".repeat(32)}` }, { tx: backrunBy(8, 1n).raw, canRevert: false }];
 	await assert.rejects(client.sendBundle({ inclusion: { block }, body }), /target transaction not found/);
 	const bundle = { inclusion: { block }, body: body.slice(1) };

@@ -5,16 +5,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { NodeFault } from "../support/nodeProxy.ts";
 import { NonceReaders } from "../support/nonceReaders.ts";
-import { type Actor, RelayScene, type Signed } from "../support/relayScene.ts";
+import { type Actor, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 let readers: NonceReaders;
 
 before(async () => {
 	system = await startSystem({ proxied: true });
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 	readers = new NonceReaders(system.client.url);
 });
 after(async () => {
@@ -31,110 +31,110 @@ async function assertNonces(actor: Actor, pending: number, latest = 0, step = ""
 /** As a private transaction on a path by turns; `value` tells two of one nonce apart. */
 async function privately(actor: Actor, ...nonces: readonly number[]): Promise<Signed[]> {
 	const sent = nonces.map((nonce) => actor.sign({ nonce, value: 1n }));
-	for (const [i, tx] of sent.entries()) await scene.submit(i % 2 === 0 ? "/fast" : "/noreverts", tx);
+	for (const [i, tx] of sent.entries()) await fixture.submit(i % 2 === 0 ? "/fast" : "/noreverts", tx);
 	return sent;
 }
 
 async function publicly(actor: Actor, ...nonces: readonly number[]): Promise<Signed[]> {
 	const sent = nonces.map((nonce) => actor.sign({ nonce, value: 2n }));
-	for (const tx of sent) await scene.publish(tx);
+	for (const tx of sent) await fixture.publish(tx);
 	return sent;
 }
 
 describe("a public transaction of the same account", () => {
 	it("before the private ones counts with them, pending and mined", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		await publicly(actor, 0, 1);
 		await assertNonces(actor, 2);
 		const [tx] = await privately(actor, 2);
 		assert.ok(tx, "a private one behind them");
 		await assertNonces(actor, 3);
-		await scene.passBlock();
+		await fixture.passBlock();
 		await assertNonces(actor, 3, 2, "the public ones are mined");
-		await scene.sent(tx);
+		await fixture.sent(tx);
 		await system.nextBlock();
 		await assertNonces(actor, 3, 3, "all are mined");
 	});
 
 	it("that closes a gap between private ones counts once the node has what is before it", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [first, third] = await privately(actor, 0, 2);
 		assert.ok(first && third, "both");
 		await assertNonces(actor, 1);
 		// The node's pool holds it behind a gap of its own: no node tells of it.
 		await publicly(actor, 1);
 		await assertNonces(actor, 1);
-		await scene.sent(first);
+		await fixture.sent(first);
 		await system.nextBlock();
-		assert.equal((await scene.receipt(first))?.ok, true);
+		assert.equal((await fixture.receipt(first))?.ok, true);
 		await assertNonces(actor, 3, Number(await latest(actor)), "the first one is mined");
-		await scene.sent(third);
+		await fixture.sent(third);
 		await system.nextBlock();
 		await assertNonces(actor, 3, 3, "all are mined");
 	});
 
 	it("with the next nonce behind private ones counts once those are mined", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [, last] = await privately(actor, 0, 1);
 		assert.ok(last, "a private one before it");
 		await publicly(actor, 2);
 		await assertNonces(actor, 2);
-		await scene.sent(last);
+		await fixture.sent(last);
 		await system.nextBlock();
 		await assertNonces(actor, 3, Number(await latest(actor)), "the private ones are mined");
-		await scene.passBlock();
+		await fixture.passBlock();
 		await assertNonces(actor, 3, 3, "all are mined");
 	});
 
 	it("with a private one's nonce changes nothing, whichever of them is mined", async () => {
 		for (const wins of ["public", "private"] as const) {
-			const actor = await scene.actor();
+			const actor = await fixture.actor();
 			const [, hidden] = await privately(actor, 0, 1, 2);
 			assert.ok(hidden, "the private one in the middle");
 			const open = await publicly(actor, 0, 1);
 			await assertNonces(actor, 3, 0, `both are pending, ${wins}`);
-			await scene.sent(hidden);
-			await (wins === "public" ? scene.passBlock() : system.nextBlock());
+			await fixture.sent(hidden);
+			await (wins === "public" ? fixture.passBlock() : system.nextBlock());
 			const [, winner = hidden] = wins === "public" ? open : [];
-			assert.equal((await scene.receipt(winner))?.ok, true);
-			if (wins === "public") await scene.reaches(hidden, "DROPPED");
+			assert.equal((await fixture.receipt(winner))?.ok, true);
+			if (wins === "public") await fixture.reaches(hidden, "DROPPED");
 			await assertNonces(actor, 3, Number(await latest(actor)), `the ${wins} one is mined`);
 		}
 	});
 
 	it("in the place of every private one counts, and what is private behind them too", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		await privately(actor, 0, 1, 4);
 		await publicly(actor, 0, 1, 2);
 		await assertNonces(actor, 3);
 		await privately(actor, 3);
 		await assertNonces(actor, 5);
-		await scene.passBlock();
+		await fixture.passBlock();
 		await assertNonces(actor, 5, 3, "the public ones are mined");
 	});
 
 	it("above a gap does not count, and private ones up to it do", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		await publicly(actor, 3);
 		await assertNonces(actor, 0);
 		await privately(actor, 0, 1);
 		await assertNonces(actor, 2);
-		await scene.passBlock();
+		await fixture.passBlock();
 		await assertNonces(actor, 2);
 		assert.deepEqual(await readers.readByCast(actor.address), { pending: 2, latest: 0 });
 	});
 
 	it("with the nonce of one that is cancelled takes its place", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [, middle, last] = await privately(actor, 0, 1, 2);
 		assert.ok(middle && last, "all of them");
 		assert.equal(await system.client.call("eth_cancelTransaction", [middle.hash]), true);
 		await assertNonces(actor, 1);
 		await publicly(actor, 0, 1);
 		await assertNonces(actor, 3, 0, "the node has it");
-		await scene.passBlock();
+		await fixture.passBlock();
 		await assertNonces(actor, 3, 2, "it is mined");
-		await scene.sent(last);
+		await fixture.sent(last);
 	});
 });
 
@@ -158,7 +158,7 @@ describe("a node that", () => {
 	];
 	for (const [what, fault] of FAULTS) {
 		it(`${what}: an error, no nonce`, async (t) => {
-			const actor = await scene.actor();
+			const actor = await fixture.actor();
 			await privately(actor, 0, 1);
 			await assertNonces(actor, 2);
 			t.after(() => system.node?.setFault(null));
@@ -174,13 +174,13 @@ describe("a node that", () => {
 	}
 
 	it("is a block behind: what is pending behind the block counts all the same", async (t) => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const chain = await privately(actor, 0, 1);
 		const [first, second] = chain;
 		assert.ok(first && second, "both");
-		await scene.publish(first);
-		await scene.passBlock();
-		await scene.reaches(first, "INCLUDED");
+		await fixture.publish(first);
+		await fixture.passBlock();
+		await fixture.reaches(first, "INCLUDED");
 		await assertNonces(actor, 2, 1);
 		t.after(() => system.node?.setFault(null));
 		// One of several behind a balancer, which has not seen the block yet.

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { ETHER, GWEI, RelayScene } from "../support/relayScene.ts";
+import { ETHER, GWEI, RelayFixture } from "../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 
 const MIB = 1024 * 1024;
@@ -11,11 +11,11 @@ const POOL_BYTES = 32 * MIB;
 const DATA_BYTES = 127 * 1024;
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 before(async () => {
 	const env = { POOL_MAX_BYTES: String(POOL_BYTES), TRUST_PROXY: "1", RATE_LIMIT_RPS: "0" };
 	system = await startSystem({ env });
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
@@ -49,16 +49,16 @@ test("a client has a sixteenth of the pool, with however many keys and behind a 
 	let last: Answer = {};
 	while (last.error === undefined && taken < 100) {
 		// Each from a key of its own, behind a gap.
-		last = await send((await scene.actor(ETHER)).sign(large).raw, "192.0.2.1");
+		last = await send((await fixture.actor(ETHER)).sign(large).raw, "192.0.2.1");
 		if (last.error === undefined) taken += 1;
 	}
 	assert.deepEqual(last, FULL);
 	assert.equal(taken, Math.floor(POOL_BYTES / 16 / (DATA_BYTES + 640)));
 	const check = async () => {
-		const honest = (await scene.actor()).sign();
+		const honest = (await fixture.actor()).sign();
 		assert.equal((await send(honest.raw, "192.0.2.2")).result, honest.hash);
-		await scene.sent(honest);
-		assert.deepEqual(await send((await scene.actor(ETHER)).sign(large).raw, "192.0.2.1"), FULL);
+		await fixture.sent(honest);
+		assert.deepEqual(await send((await fixture.actor(ETHER)).sign(large).raw, "192.0.2.1"), FULL);
 	};
 	await check();
 	await system.restart();
@@ -66,15 +66,15 @@ test("a client has a sixteenth of the pool, with however many keys and behind a 
 });
 
 test("a wallet that was paid in a block that the relay has not seen can spend at once", async () => {
-	const payer = await scene.actor();
-	const wallet = await scene.actor(0n);
+	const payer = await fixture.actor();
+	const wallet = await fixture.actor(0n);
 	const tx = wallet.sign({ gasLimit: 21_000, maxFeePerGas: 2n * GWEI });
 	// The relay remembers that it has nothing.
 	const before = await send(tx.raw, "192.0.2.3");
 	assert.match(before.error?.message ?? "", /^insufficient funds/);
-	await scene.publish(payer.sign({ to: wallet.address, value: ETHER }));
-	await scene.mineUnseen();
+	await fixture.publish(payer.sign({ to: wallet.address, value: ETHER }));
+	await fixture.mineUnseen();
 	const answer = await send(tx.raw, "192.0.2.3");
 	assert.equal(answer.result, tx.hash, JSON.stringify(answer));
-	await scene.sent(tx);
+	await fixture.sent(tx);
 });

@@ -13,7 +13,7 @@ import {
 	REVERTER,
 	type Signed,
 	signedBy,
-} from "../support/biddingScene.ts";
+} from "../support/biddingFixture.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import { LeakWatch, type Secret } from "../support/leakWatch.ts";
 import { AUTHORIZED } from "../support/metricsPage.ts";

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Wallet } from "ethers";
 import { BuilderClient } from "../devnet/builderClient.ts";
-import { type Actor, GWEI, RelayScene, type Signed } from "../support/relayScene.ts";
+import { type Actor, GWEI, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { REVERTS } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 
@@ -13,11 +13,11 @@ const LIFE_BLOCKS = 6;
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 
 before(async () => {
 	system = await startSystem({ proxied: true, env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
-	scene = new RelayScene(system);
+	fixture = new RelayFixture(system);
 });
 after(() => system.stop());
 
@@ -38,36 +38,36 @@ async function blockHash(number: number): Promise<string> {
 
 /** Submits on `path`, and has it mined; its block. */
 async function mine(tx: Signed, path = "/fast", stage = "INCLUDED"): Promise<number> {
-	await scene.submit(path, tx);
-	await scene.sent(tx);
+	await fixture.submit(path, tx);
+	await fixture.sent(tx);
 	const block = await system.nextBlock();
-	await scene.reaches(tx, stage);
+	await fixture.reaches(tx, stage);
 	return block;
 }
 
 /** It is pending for every client, and out for the next block. */
 async function assertPendingAgain(tx: Signed, actor: Actor, pendingNonce: number): Promise<void> {
-	const block = (await scene.head()) + 1;
-	await scene.event(tx, "broadcast", (event) => event.block === block);
-	await scene.sent(tx);
-	const { status, stage, rpc_timestamp } = await scene.status(tx);
+	const block = (await fixture.head()) + 1;
+	await fixture.event(tx, "broadcast", (event) => event.block === block);
+	await fixture.sent(tx);
+	const { status, stage, rpc_timestamp } = await fixture.status(tx);
 	assert.deepEqual([status, stage, rpc_timestamp], ["UNKNOWN", "BROADCAST", null]);
-	const shown = await scene.byHash(tx);
+	const shown = await fixture.byHash(tx);
 	assert.deepEqual(
 		[shown?.hash, shown?.blockHash, shown?.blockNumber, shown?.transactionIndex],
 		[tx.hash, null, null, null],
 	);
 	assert.equal(await system.client.call("eth_getTransactionReceipt", [tx.hash]), null);
-	assert.equal(await scene.pendingNonce(actor), pendingNonce);
+	assert.equal(await fixture.pendingNonce(actor), pendingNonce);
 }
 
 /** It is mined in `block` for every client. */
 async function assertMined(tx: Signed, block: number): Promise<void> {
-	assert.equal((await scene.reaches(tx, "INCLUDED")).status, "INCLUDED");
+	assert.equal((await fixture.reaches(tx, "INCLUDED")).status, "INCLUDED");
 	const hash = await blockHash(block);
-	const last = (await scene.events(tx)).findLast(({ type }) => type === "included");
+	const last = (await fixture.events(tx)).findLast(({ type }) => type === "included");
 	assert.deepEqual([last?.block, last?.blockHash], [block, hash]);
-	assert.equal((await scene.byHash(tx))?.blockHash, hash);
+	assert.equal((await fixture.byHash(tx))?.blockHash, hash);
 	const receipt = (await system.client.call("eth_getTransactionReceipt", [tx.hash])) as { blockHash: string };
 	assert.equal(receipt.blockHash, hash);
 }
@@ -78,7 +78,7 @@ describe("a block that is left out", () => {
 		["/noreverts", true],
 	] as const) {
 		it(`makes its transaction of ${path} pending again, which is sent again and mined in another block`, async () => {
-			const actor = await scene.actor();
+			const actor = await fixture.actor();
 			const tx = actor.sign();
 			const first = await mine(tx, path);
 			await assertMined(tx, first);
@@ -87,7 +87,7 @@ describe("a block that is left out", () => {
 			const second = await system.nextBlock();
 			await assertMined(tx, second);
 			assert.equal(second, first + 1);
-			assert.deepEqual(await scene.life(tx), [
+			assert.deepEqual(await fixture.life(tx), [
 				`received ${first - 1}`,
 				`ready ${first}`,
 				`simulated ${first}`,
@@ -102,14 +102,14 @@ describe("a block that is left out", () => {
 	}
 
 	it("on /nochecks makes what was mined as reverted pending again, and REVERTED again", async () => {
-		const actor = await scene.actor();
-		const tx = actor.sign({ to: await scene.place(REVERTS) });
+		const actor = await fixture.actor();
+		const tx = actor.sign({ to: await fixture.place(REVERTS) });
 		const first = await mine(tx, "/nochecks", "REVERTED");
 		await reorganise(1);
 		await assertPendingAgain(tx, actor, 1);
 		const second = await system.nextBlock();
-		await scene.reaches(tx, "REVERTED");
-		assert.deepEqual((await scene.life(tx)).slice(-4), [
+		await fixture.reaches(tx, "REVERTED");
+		assert.deepEqual((await fixture.life(tx)).slice(-4), [
 			`included ${first}`,
 			`reorged ${first}`,
 			`broadcast ${second}`,
@@ -118,7 +118,7 @@ describe("a block that is left out", () => {
 	});
 
 	it("among three makes a chain of nonces pending again as a whole, and it is mined in order", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [one, two, three] = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		assert.ok(one && two && three);
 		for (const tx of [one, two, three]) await mine(tx);
@@ -128,7 +128,7 @@ describe("a block that is left out", () => {
 		const places = [];
 		for (const tx of [one, two, three]) {
 			await assertMined(tx, block);
-			places.push((await scene.receipt(tx))?.index ?? -1);
+			places.push((await fixture.receipt(tx))?.index ?? -1);
 		}
 		assert.deepEqual(
 			places,
@@ -137,16 +137,16 @@ describe("a block that is left out", () => {
 	});
 
 	it("and none in its place (a rollback) is believed when it stays so", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign();
 		const snapshot = await system.chain.snapshot();
 		const block = await mine(tx);
 		await system.chain.revert(snapshot);
-		await scene.event(tx, "reorged");
+		await fixture.event(tx, "reorged");
 		await assertPendingAgain(tx, actor, 1);
 		assert.equal(await system.nextBlock(), block);
 		await assertMined(tx, block);
-		assert.deepEqual((await scene.life(tx)).slice(-4), [
+		assert.deepEqual((await fixture.life(tx)).slice(-4), [
 			`included ${block}`,
 			`reorged ${block}`,
 			`broadcast ${block}`,
@@ -155,17 +155,17 @@ describe("a block that is left out", () => {
 	});
 
 	it("while the relay was away is noticed at its start", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [lost, moved] = [actor.sign({ nonce: 1 }), actor.sign({ nonce: 0 })];
-		await scene.submit("/fast", moved);
+		await fixture.submit("/fast", moved);
 		const block = await mine(lost);
 		await system.relay.stop();
 		await reorganise(1, [[moved, 0]]);
-		const other = await scene.mineUnseen();
+		const other = await fixture.mineUnseen();
 		await system.restart();
 		await assertPendingAgain(lost, actor, 2);
 		await assertMined(moved, block);
-		assert.deepEqual((await scene.life(moved)).slice(-3), [
+		assert.deepEqual((await fixture.life(moved)).slice(-3), [
 			`included ${block}`,
 			`reorged ${block}`,
 			`included ${block}`,
@@ -181,17 +181,17 @@ describe("a transaction that is in the new blocks too", () => {
 		["behind it", 2, 1],
 	] as const) {
 		it(`in one ${where} is told as reorged and included again, and never pending`, async () => {
-			const tx = (await scene.actor()).sign();
+			const tx = (await fixture.actor()).sign();
 			const first = await mine(tx);
 			const before = await blockHash(first);
-			for (let i = 1; i < depth; i += 1) await scene.passBlock();
+			for (let i = 1; i < depth; i += 1) await fixture.passBlock();
 			await reorganise(depth, [[tx, behind]]);
-			await scene.event(tx, "reorged");
+			await fixture.event(tx, "reorged");
 			await assertMined(tx, first + behind);
-			const [, , , , ...life] = await scene.life(tx);
+			const [, , , , ...life] = await fixture.life(tx);
 			assert.deepEqual(life, [`included ${first}`, `reorged ${first}`, `included ${first + behind}`]);
 			assert.notEqual(await blockHash(first), before);
-			assert.equal(scene.deliveries(system.builder, tx).length, 1);
+			assert.equal(fixture.deliveries(system.builder, tx).length, 1);
 		});
 	}
 });
@@ -207,19 +207,19 @@ describe("what had ended before", () => {
 	}
 
 	it("by its nonce comes back when the block that used it goes", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign({ nonce: 0 });
 		const behind = actor.sign({ nonce: 1 });
-		await scene.submit("/fast", tx, behind);
-		await scene.sent(behind);
-		await scene.publish(actor.sign({ nonce: 0, value: 9n }));
-		const used = await scene.passBlock();
-		await scene.reaches(tx, "DROPPED");
+		await fixture.submit("/fast", tx, behind);
+		await fixture.sent(behind);
+		await fixture.publish(actor.sign({ nonce: 0, value: 9n }));
+		const used = await fixture.passBlock();
+		await fixture.reaches(tx, "DROPPED");
 		await reorganise(1);
 		await assertPendingAgain(tx, actor, 2);
 		const block = await system.nextBlock();
 		for (const one of [tx, behind]) await assertMined(one, block);
-		assert.deepEqual((await scene.life(tx)).slice(-4), [
+		assert.deepEqual((await fixture.life(tx)).slice(-4), [
 			`dropped ${used}`,
 			`reorged ${used}`,
 			`broadcast ${block}`,
@@ -228,26 +228,26 @@ describe("what had ended before", () => {
 	});
 
 	it("as REPLACED and was mined goes back to REPLACED, and what stood in its place comes back", async () => {
-		const actor = await scene.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await scene.place(REVERTS) })];
-		await scene.submit("/fast", old);
-		await scene.sent(old);
-		await scene.submit("/fast", fresh);
-		await scene.reaches(fresh, "SIMULATION_FAILED");
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.place(REVERTS) })];
+		await fixture.submit("/fast", old);
+		await fixture.sent(old);
+		await fixture.submit("/fast", fresh);
+		await fixture.reaches(fresh, "SIMULATION_FAILED");
 		await push(old);
 		const block = await system.nextBlock();
-		await scene.reaches(old, "INCLUDED");
-		await scene.reaches(fresh, "DROPPED");
+		await fixture.reaches(old, "INCLUDED");
+		await fixture.reaches(fresh, "DROPPED");
 		await reorganise(1);
-		assert.equal((await scene.reaches(old, "REPLACED")).status, "FAILED");
-		await scene.reaches(fresh, "SIMULATION_FAILED");
-		assert.equal(await scene.byHash(old), null);
-		assert.equal((await scene.byHash(fresh))?.hash, fresh.hash);
-		assert.equal(scene.deliveries(system.builder, old).length, 2, "ours and the stranger's");
+		assert.equal((await fixture.reaches(old, "REPLACED")).status, "FAILED");
+		await fixture.reaches(fresh, "SIMULATION_FAILED");
+		assert.equal(await fixture.byHash(old), null);
+		assert.equal((await fixture.byHash(fresh))?.hash, fresh.hash);
+		assert.equal(fixture.deliveries(system.builder, old).length, 2, "ours and the stranger's");
 		const again = await system.nextBlock();
 		await assertMined(old, again);
-		await scene.reaches(fresh, "DROPPED");
-		assert.deepEqual((await scene.life(old)).slice(-4), [
+		await fixture.reaches(fresh, "DROPPED");
+		assert.deepEqual((await fixture.life(old)).slice(-4), [
 			`replaced ${block - 1}`,
 			`included ${block}`,
 			`reorged ${block}`,
@@ -256,31 +256,31 @@ describe("what had ended before", () => {
 	});
 
 	it("as EXPIRED and was mined goes back to EXPIRED", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign();
-		await scene.submit("/fast", tx);
-		await scene.sent(tx);
-		while ((await scene.status(tx)).stage !== "EXPIRED") await scene.passBlock();
-		await scene.publish(tx);
-		const block = await scene.passBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
+		while ((await fixture.status(tx)).stage !== "EXPIRED") await fixture.passBlock();
+		await fixture.publish(tx);
+		const block = await fixture.passBlock();
+		await fixture.reaches(tx, "INCLUDED");
 		await reorganise(1);
-		assert.equal((await scene.reaches(tx, "EXPIRED")).status, "FAILED");
-		assert.equal(await scene.byHash(tx), null);
-		assert.deepEqual((await scene.life(tx)).slice(-2), [`included ${block}`, `reorged ${block}`]);
+		assert.equal((await fixture.reaches(tx, "EXPIRED")).status, "FAILED");
+		assert.equal(await fixture.byHash(tx), null);
+		assert.deepEqual((await fixture.life(tx)).slice(-2), [`included ${block}`, `reorged ${block}`]);
 	});
 
 	it("as REPLACED stays so when the block with its winner goes; its bytes still do nothing", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-		await scene.submit("/fast", old);
-		await scene.sent(old);
+		await fixture.submit("/fast", old);
+		await fixture.sent(old);
 		const first = await mine(fresh);
 		await reorganise(1);
 		await assertPendingAgain(fresh, actor, 1);
-		await scene.submit("/fast", old);
-		assert.equal((await scene.status(old)).stage, "REPLACED");
-		assert.deepEqual(scene.blocks(system.builder, old), [first]);
+		await fixture.submit("/fast", old);
+		assert.equal((await fixture.status(old)).stage, "REPLACED");
+		assert.deepEqual(fixture.blocks(system.builder, old), [first]);
 		await assertMined(fresh, await system.nextBlock());
 	});
 });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Actor, ETHER, GWEI, RelayScene, type Signed } from "../support/relayScene.ts";
+import { type Actor, ETHER, GWEI, RelayFixture, type Signed } from "../support/relayFixture.ts";
 import { errorString, gate, LOOPS, panic, REVERTS, revertingWith } from "../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
@@ -16,15 +16,15 @@ const IS_SHUT = {
 };
 
 let system: TestSystem;
-let scene: RelayScene;
+let fixture: RelayFixture;
 /** Opens and shuts gates, as anybody may, by public transactions. */
 let keeper: Actor;
 let keeperNonce = 0;
 
 before(async () => {
 	system = await startSystem({ builders: [{ name: "dev", fullPrivacy: true }, { name: "other" }] });
-	scene = new RelayScene(system);
-	keeper = await scene.actor();
+	fixture = new RelayFixture(system);
+	keeper = await fixture.actor();
 });
 after(() => system.stop());
 
@@ -37,29 +37,29 @@ function word(value: 0 | 1): string {
 async function setGate(to: string, value: 0 | 1): Promise<number> {
 	const tx = keeper.sign({ nonce: keeperNonce, to, data: word(value) });
 	keeperNonce += 1;
-	await scene.publish(tx);
-	const block = await scene.passBlock();
-	assert.deepEqual(await scene.receipt(tx), { block, ok: true, index: 0 });
+	await fixture.publish(tx);
+	const block = await fixture.passBlock();
+	assert.deepEqual(await fixture.receipt(tx), { block, ok: true, index: 0 });
 	return block;
 }
 
 /** Waits until `tx` was simulated for the next block and failed. */
 async function failsNow(tx: Signed): Promise<void> {
-	const block = (await scene.head()) + 1;
-	await scene.event(tx, "simulationFailed", (event) => event.block === block);
+	const block = (await fixture.head()) + 1;
+	await fixture.event(tx, "simulationFailed", (event) => event.block === block);
 }
 
 function sentAnywhere(tx: Signed): number {
-	return system.builders.reduce((sum, builder) => sum + scene.deliveries(builder, tx).length, 0);
+	return system.builders.reduce((sum, builder) => sum + fixture.deliveries(builder, tx).length, 0);
 }
 
 describe("/fast, failing first", () => {
 	it("is held, FAILED with the exact error; once it passes it goes out and is mined", async () => {
-		const to = await scene.place(gate(SHUT));
-		const actor = await scene.actor();
+		const to = await fixture.place(gate(SHUT));
+		const actor = await fixture.actor();
 		const tx = actor.sign({ to });
-		await scene.submit("/fast?referrer=app", tx);
-		const held = await scene.reaches(tx, "SIMULATION_FAILED");
+		await fixture.submit("/fast?referrer=app", tx);
+		const held = await fixture.reaches(tx, "SIMULATION_FAILED");
 		assert.match(String(held.rpc_timestamp), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 		assert.deepEqual(
 			{ ...held, rpc_timestamp: null },
@@ -81,16 +81,16 @@ describe("/fast, failing first", () => {
 		await system.nextBlock();
 		await failsNow(tx);
 		assert.equal(sentAnywhere(tx), 0);
-		assert.equal(await scene.pendingNonce(actor), 1, "a held one keeps its nonce");
+		assert.equal(await fixture.pendingNonce(actor), 1, "a held one keeps its nonce");
 		const opened = await setGate(to, 1);
-		await scene.sent(tx);
-		const out = await scene.status(tx);
+		await fixture.sent(tx);
+		const out = await fixture.status(tx);
 		assert.deepEqual([out.status, out.stage, out.simulationError], ["UNKNOWN", "BROADCAST", null]);
 		await system.nextBlock();
-		const record = await scene.reaches(tx, "INCLUDED");
+		const record = await fixture.reaches(tx, "INCLUDED");
 		assert.deepEqual([record.status, record.simulationError], ["INCLUDED", null]);
-		assert.deepEqual(await scene.receipt(tx), { block: opened + 1, ok: true, index: 0 });
-		const life = (await scene.life(tx)).slice(-4);
+		assert.deepEqual(await fixture.receipt(tx), { block: opened + 1, ok: true, index: 0 });
+		const life = (await fixture.life(tx)).slice(-4);
 		const block = opened + 1;
 		assert.deepEqual(life, [
 			`simulationFailed ${opened}`,
@@ -115,17 +115,17 @@ describe("/fast, failing first", () => {
 	] as const;
 	for (const { name, code, error } of REASONS) {
 		it(`tells a revert with ${name} exactly`, async () => {
-			const tx = (await scene.actor()).sign({ to: await scene.place(code) });
-			await scene.submit("/fast", tx);
-			const { simulationError } = await scene.reaches(tx, "SIMULATION_FAILED");
+			const tx = (await fixture.actor()).sign({ to: await fixture.place(code) });
+			await fixture.submit("/fast", tx);
+			const { simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
 			assert.deepEqual(simulationError, { code: "EXECUTION_REVERTED", ...error });
 		});
 	}
 
 	it("out of gas is told as such", async () => {
-		const tx = (await scene.actor()).sign({ to: await scene.place(LOOPS), gasLimit: 50_000 });
-		await scene.submit("/fast", tx);
-		const { status, simulationError } = await scene.reaches(tx, "SIMULATION_FAILED");
+		const tx = (await fixture.actor()).sign({ to: await fixture.place(LOOPS), gasLimit: 50_000 });
+		await fixture.submit("/fast", tx);
+		const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
 		assert.deepEqual([status, simulationError], ["FAILED", { code: "OUT_OF_GAS", message: "out of gas" }]);
 		assert.equal(sentAnywhere(tx), 0);
 	});
@@ -133,34 +133,34 @@ describe("/fast, failing first", () => {
 
 describe("what would revert", () => {
 	it("is mined as reverted on /nochecks", async () => {
-		const tx = (await scene.actor()).sign({ to: await scene.place(REVERTS) });
-		await scene.submit("/nochecks", tx);
-		await scene.sent(tx);
+		const tx = (await fixture.actor()).sign({ to: await fixture.place(REVERTS) });
+		await fixture.submit("/nochecks", tx);
+		await fixture.sent(tx);
 		const block = await system.nextBlock();
-		const { status, simulationError } = await scene.reaches(tx, "REVERTED");
+		const { status, simulationError } = await fixture.reaches(tx, "REVERTED");
 		assert.deepEqual([status, simulationError], ["INCLUDED", null]);
-		assert.deepEqual((await scene.receipt(tx))?.ok, false);
-		assert.equal((await scene.life(tx)).at(-1), `included ${block}`);
+		assert.deepEqual((await fixture.receipt(tx))?.ok, false);
+		assert.equal((await fixture.life(tx)).at(-1), `included ${block}`);
 	});
 
 	it("is still sent on /fast and /maxbackruns once it has passed, and mined as reverted", async () => {
-		const to = await scene.place(gate(SHUT));
+		const to = await fixture.place(gate(SHUT));
 		await setGate(to, 1);
 		const both: Signed[] = [];
 		for (const path of ["/fast", "/maxbackruns"]) {
-			const tx = (await scene.actor()).sign({ to });
-			await scene.submit(path, tx);
-			await scene.sent(tx);
+			const tx = (await fixture.actor()).sign({ to });
+			await fixture.submit(path, tx);
+			await fixture.sent(tx);
 			both.push(tx);
 		}
 		await setGate(to, 0);
-		for (const tx of both) await scene.sent(tx);
+		for (const tx of both) await fixture.sent(tx);
 		await system.nextBlock();
 		for (const tx of both) {
-			const { status } = await scene.reaches(tx, "REVERTED");
+			const { status } = await fixture.reaches(tx, "REVERTED");
 			assert.equal(status, "INCLUDED");
-			assert.equal((await scene.receipt(tx))?.ok, false);
-			assert.equal((await scene.life(tx)).filter((event) => event.startsWith("simul")).length, 1);
+			assert.equal((await fixture.receipt(tx))?.ok, false);
+			assert.equal((await fixture.life(tx)).filter((event) => event.startsWith("simul")).length, 1);
 		}
 	});
 
@@ -169,29 +169,29 @@ describe("what would revert", () => {
 		["/fullprivacy", ["dev"]],
 	] as const) {
 		it(`is not sent for the next block on ${path}, and again once it passes`, async () => {
-			const to = await scene.place(gate(SHUT));
+			const to = await fixture.place(gate(SHUT));
 			const opened = await setGate(to, 1);
-			const tx = (await scene.actor()).sign({ to });
-			await scene.submit(path, tx);
-			await scene.sent(tx, { builders });
+			const tx = (await fixture.actor()).sign({ to });
+			await fixture.submit(path, tx);
+			await fixture.sent(tx, { builders });
 			const shut = await setGate(to, 0);
 			await failsNow(tx);
-			const { status, stage, simulationError } = await scene.status(tx);
+			const { status, stage, simulationError } = await fixture.status(tx);
 			assert.deepEqual([status, stage, simulationError], ["FAILED", "SIMULATION_FAILED", IS_SHUT]);
 			await system.nextBlock();
 			await failsNow(tx);
-			assert.equal(await scene.receipt(tx), null);
+			assert.equal(await fixture.receipt(tx), null);
 			const reopened = await setGate(to, 1);
-			await scene.sent(tx, { builders });
-			assert.deepEqual((await scene.status(tx)).simulationError, null);
+			await fixture.sent(tx, { builders });
+			assert.deepEqual((await fixture.status(tx)).simulationError, null);
 			for (const name of builders) {
 				// Not for the two blocks behind the one in which the gate was shut.
-				assert.deepEqual(scene.blocks(scene.builder(name), tx), [opened + 1, reopened + 1]);
+				assert.deepEqual(fixture.blocks(fixture.builder(name), tx), [opened + 1, reopened + 1]);
 			}
 			assert.equal(reopened, shut + 2);
 			await system.nextBlock();
-			await scene.reaches(tx, "INCLUDED");
-			assert.equal((await scene.receipt(tx))?.ok, true);
+			await fixture.reaches(tx, "INCLUDED");
+			assert.equal((await fixture.receipt(tx))?.ok, true);
 		});
 	}
 });
@@ -202,22 +202,22 @@ describe("what stops passing within the slot", () => {
 		{ path: "/fullprivacy", builders: ["dev"] },
 	]) {
 		it(`has the bundle that is out on ${path} cancelled, and goes out again when it passes`, async () => {
-			const to = await scene.place(gate(SHUT));
-			const actor = await scene.actor();
+			const to = await fixture.place(gate(SHUT));
+			const actor = await fixture.actor();
 			const opening = actor.sign({ nonce: 0, to, data: word(1) });
 			const passing = actor.sign({ nonce: 1, to });
-			await scene.submit("/fast", opening);
-			await scene.submit(path, passing);
-			await scene.sent(passing, { builders });
+			await fixture.submit("/fast", opening);
+			await fixture.submit(path, passing);
+			await fixture.sent(passing, { builders });
 			const other = actor.sign({ nonce: 0, maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
-			await scene.submit("/fast", other);
-			assert.deepEqual((await scene.reaches(passing, "SIMULATION_FAILED")).simulationError, IS_SHUT);
-			await scene.sent(other);
+			await fixture.submit("/fast", other);
+			assert.deepEqual((await fixture.reaches(passing, "SIMULATION_FAILED")).simulationError, IS_SHUT);
+			await fixture.sent(other);
 			for (const name of builders) {
-				const uuid = scene.deliveries(scene.builder(name), passing)[0]?.uuid;
-				const block = `0x${((await scene.head()) + 1).toString(16)}`;
+				const uuid = fixture.deliveries(fixture.builder(name), passing)[0]?.uuid;
+				const block = `0x${((await fixture.head()) + 1).toString(16)}`;
 				const cancels = await until("both cancels", () => {
-					const all = scene.cancels(scene.builder(name), passing);
+					const all = fixture.cancels(fixture.builder(name), passing);
 					return all.length === 2 && all;
 				});
 				// Each on a connection of its own: either may be first.
@@ -228,31 +228,31 @@ describe("what stops passing within the slot", () => {
 						["eth_sendBundle", [{ txs: [], blockNumber: block, replacementUuid: uuid }]],
 					]),
 				);
-				await scene.event(
+				await fixture.event(
 					passing,
 					"delivered",
 					(event) => event.kind === "cancel" && event.builder === name && event.answer === "accepted",
 				);
 			}
 			await system.nextBlock();
-			await scene.reaches(other, "INCLUDED");
-			assert.equal(await scene.receipt(passing), null, "it was cancelled, and yet mined");
+			await fixture.reaches(other, "INCLUDED");
+			assert.equal(await fixture.receipt(passing), null, "it was cancelled, and yet mined");
 			await setGate(to, 1);
-			await scene.sent(passing, { builders });
+			await fixture.sent(passing, { builders });
 			await system.nextBlock();
-			await scene.reaches(passing, "INCLUDED");
+			await fixture.reaches(passing, "INCLUDED");
 		});
 	}
 });
 
 describe("what can't run", () => {
 	it("for want of funds behind the account's other transaction is held until they are there", async () => {
-		const actor = await scene.actor(ETHER);
+		const actor = await fixture.actor(ETHER);
 		const spending = actor.sign({ nonce: 0, value: ETHER / 2n });
 		const poor = actor.sign({ nonce: 1, value: ETHER / 2n });
-		await scene.submit("/fast", spending, poor);
+		await fixture.submit("/fast", spending, poor);
 		const cost = ETHER / 2n + 100_000n * 20n * GWEI;
-		const { simulationError } = await scene.reaches(poor, "SIMULATION_FAILED");
+		const { simulationError } = await fixture.reaches(poor, "SIMULATION_FAILED");
 		assert.equal(simulationError?.code, "INSUFFICIENT_FUNDS");
 		const [, balance, needed, overshot] =
 			/^insufficient funds for gas \* price \+ value: balance (\d+), tx cost (\d+), overshot (\d+)$/.exec(
@@ -260,30 +260,30 @@ describe("what can't run", () => {
 			) ?? [];
 		assert.equal(BigInt(needed ?? 0), cost);
 		assert.equal(BigInt(needed ?? 0) - BigInt(balance ?? 0), BigInt(overshot ?? -1));
-		await scene.sent(spending);
+		await fixture.sent(spending);
 		assert.equal(sentAnywhere(poor), 0);
 		await system.nextBlock();
-		await scene.reaches(spending, "INCLUDED");
-		await scene.setBalance(actor.address, ETHER);
-		await scene.passBlock();
-		await scene.sent(poor);
+		await fixture.reaches(spending, "INCLUDED");
+		await fixture.setBalance(actor.address, ETHER);
+		await fixture.passBlock();
+		await fixture.sent(poor);
 		await system.nextBlock();
-		await scene.reaches(poor, "INCLUDED");
+		await fixture.reaches(poor, "INCLUDED");
 	});
 
 	it("for a fee cap under the next base fee is held, and goes out when the base fee has fallen", async () => {
 		const { chain } = system;
 		const next = (await chain.rpc("eth_feeHistory", ["0x1", "latest", []])) as { baseFeePerGas: string[] };
 		const baseFee = BigInt(next.baseFeePerGas[1] ?? 0);
-		const tx = (await scene.actor()).sign({ maxFeePerGas: baseFee - 1n, maxPriorityFeePerGas: 1n });
-		await scene.submit("/fast", tx);
-		const { status, simulationError } = await scene.reaches(tx, "SIMULATION_FAILED");
+		const tx = (await fixture.actor()).sign({ maxFeePerGas: baseFee - 1n, maxPriorityFeePerGas: 1n });
+		await fixture.submit("/fast", tx);
+		const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
 		const message = `max fee per gas less than block base fee: max fee ${baseFee - 1n}, base fee ${baseFee}`;
 		assert.deepEqual([status, simulationError], ["FAILED", { code: "FEE_CAP_TOO_LOW", message }]);
 		assert.equal(sentAnywhere(tx), 0);
-		await scene.passBlock();
-		await scene.sent(tx);
+		await fixture.passBlock();
+		await fixture.sent(tx);
 		await system.nextBlock();
-		await scene.reaches(tx, "INCLUDED");
+		await fixture.reaches(tx, "INCLUDED");
 	});
 });

@@ -5,12 +5,12 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import {
-	type BiddingScene,
+	type BiddingFixture,
 	backrunBy,
 	type CallOptions,
 	signedBy,
 	startBidding,
-} from "../support/biddingScene.ts";
+} from "../support/biddingFixture.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { until } from "../support/until.ts";
@@ -23,12 +23,12 @@ const HERE: CallOptions = { from: "198.51.100.1" };
 const THERE: CallOptions = { from: "203.0.113.9" };
 const NO_BUNDLE = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let accounts = 0;
 before(async () => {
-	scene = await startBidding({ env: { TRUST_PROXY: "1" } });
+	fixture = await startBidding({ env: { TRUST_PROXY: "1" } });
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 /** An account that no other test has used; each has one transaction. */
 function fresh(): number {
@@ -46,15 +46,15 @@ interface Sent {
 
 /** A bid by `who` on a target of its own, or on `target`. */
 async function bid(uuid: string, who: CallOptions, target?: string): Promise<Sent> {
-	const on = target ?? (await scene.target(fresh()));
+	const on = target ?? (await fixture.target(fresh()));
 	const backrun = backrunBy(fresh(), 1_000n);
 	const params = [{ txs: [on, backrun.raw], replacementUuid: uuid }];
-	return { target: on, ...backrun, bundle: (await scene.call("eth_sendBundle", params, who)) as string };
+	return { target: on, ...backrun, bundle: (await fixture.call("eth_sendBundle", params, who)) as string };
 }
 
 /** Posts `body` as it is. */
 async function post(body: string, headers: Readonly<Record<string, string>>): Promise<WireAnswer> {
-	const response = await fetch(`${scene.system.client.url}/`, {
+	const response = await fetch(`${fixture.system.client.url}/`, {
 		method: "POST",
 		headers: { "content-type": "application/json", ...headers },
 		body,
@@ -79,7 +79,7 @@ test("a signature over another body cancels nothing, and is refused", async () =
 		assert.equal(answer.error?.code, -32_600, body);
 		assert.equal(answer.result, undefined);
 	}
-	assert.deepEqual(await scene.stages(bundle, A), ["BEST"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });
 
 test("an address that is claimed before another's signature, or none, is refused", async () => {
@@ -104,9 +104,9 @@ test("an address that is claimed before another's signature, or none, is refused
 		const { error } = await post(body, { "x-flashbots-signature": header });
 		assert.equal(error?.code, -32_600, header);
 	}
-	assert.deepEqual(await scene.stages(bundle, A), ["BEST"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 	assert.equal((await post(body, { "x-flashbots-signature": own })).result, 200);
-	assert.deepEqual(await scene.stages(bundle, A), ["CANCELLED"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["CANCELLED"]);
 });
 
 test("a signer is the same one in whatever case, behind whatever address", async () => {
@@ -118,12 +118,12 @@ test("a signer is the same one in whatever case, behind whatever address", async
 		(await post(body, { "x-flashbots-signature": shouted, "x-forwarded-for": "203.0.113.5" })).result,
 		200,
 	);
-	assert.deepEqual(await scene.stages(bundle, A), ["CANCELLED"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["CANCELLED"]);
 });
 
 test("one IP address is one client however it is written, and nothing else is an address", async () => {
 	const { bundle } = await bid("mapped", HERE);
-	const stage = (from: string) => scene.bundle(bundle, { from }).then(({ status }) => status);
+	const stage = (from: string) => fixture.bundle(bundle, { from }).then(({ status }) => status);
 	for (const same of [
 		"::ffff:198.51.100.1",
 		"::FFFF:198.51.100.1",
@@ -147,20 +147,20 @@ test("one IP address is one client however it is written, and nothing else is an
 	];
 	for (const other of others) {
 		assert.equal(await stage(other), 404, other);
-		await scene.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: other });
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: other });
 	}
 	// What is no address counts as absent: the connection's own is taken, whoever else claims that he is.
-	assert.deepEqual(await scene.stages(bundle, HERE), ["BEST"]);
-	await scene.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: "::FFFF:198.51.100.1" });
-	assert.deepEqual(await scene.stages(bundle, HERE), ["CANCELLED"]);
+	assert.deepEqual(await fixture.stages(bundle, HERE), ["BEST"]);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: "::FFFF:198.51.100.1" });
+	assert.deepEqual(await fixture.stages(bundle, HERE), ["CANCELLED"]);
 });
 
 test("an IPv6 address is a client, not its network", async () => {
 	const [one, other] = [{ from: "2001:db8::1" }, { from: "2001:db8::2" }];
 	const { bundle } = await bid("six", one);
-	await scene.call("eth_cancelBundle", [{ replacementUuid: "six" }], other);
-	assert.equal((await scene.bundle(bundle, other)).status, 404);
-	assert.deepEqual(await scene.stages(bundle, { from: "2001:0DB8:0:0::0001" }), ["BEST"]);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "six" }], other);
+	assert.equal((await fixture.bundle(bundle, other)).status, 404);
+	assert.deepEqual(await fixture.stages(bundle, { from: "2001:0DB8:0:0::0001" }), ["BEST"]);
 });
 
 test("an address that is named like a signer, or a web page's visitor, is neither", async () => {
@@ -168,16 +168,16 @@ test("an address that is named like a signer, or a web page's visitor, is neithe
 	const { address } = createBodySigner(KEY_A);
 	const visited = await bid("impostor", { ...HERE, origin: "https://app.example" });
 	for (const from of [address, address.toUpperCase(), `web ${HERE.from}`, `[${address}]`]) {
-		await scene.call("eth_cancelBundle", [{ replacementUuid: "impostor" }], { from });
-		assert.equal((await scene.bundle(bundle, { from })).status, 404);
-		assert.equal((await scene.bundle(visited.bundle, { from })).status, 404);
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: "impostor" }], { from });
+		assert.equal((await fixture.bundle(bundle, { from })).status, 404);
+		assert.equal((await fixture.bundle(visited.bundle, { from })).status, 404);
 	}
-	assert.deepEqual(await scene.stages(bundle, A), ["BEST"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });
 
 test("a websocket is its address's: an upgrade with a signature is refused, never taken without it", async () => {
 	const { bundle } = await bid("socket", A);
-	const url = `ws://127.0.0.1:${scene.system.relay.port}/`;
+	const url = `ws://127.0.0.1:${fixture.system.relay.port}/`;
 	for (const text of [cancelBody("socket"), bundle, ""]) {
 		const headers = { "x-flashbots-signature": createBodySigner(KEY_A).sign(text) };
 		assert.equal((await WsClient.refused(url, { headers })).status, 400);
@@ -189,24 +189,24 @@ test("a websocket is its address's: an upgrade with a signature is refused, neve
 	assert.equal(await socket.call("eth_unsubscribe", [id]), true);
 	assert.deepEqual(socket.told(id), []);
 	socket.close();
-	assert.deepEqual(await scene.stages(bundle, A), ["BEST"]);
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
 });
 
 test("uuids that look alike, or like keys of ours, are different ones", async () => {
-	const target = await scene.target(fresh());
+	const target = await fixture.target(fresh());
 	const words = `x|x |X|ｘ|é|e\u0301|\u0000|\u0000\u0000|\ufffd|\\ud800|\u200b|__proto__|constructor|toString|","x|x"]|null`;
 	const keys = ['["198.51.100.1","x"]', "198.51.100.1 x"];
 	const long = ["😀".repeat(256), `${"😀".repeat(255)}😁`, "a".repeat(256)];
 	const uuids = [...words.split("|"), ...keys, ...long];
 	const sent: Sent[] = [];
 	for (const uuid of uuids) sent.push(await bid(uuid, HERE, target));
-	for (const { bundle } of sent) assert.match((await scene.stages(bundle, HERE)).join(), /^(BEST|OUTBID)$/);
+	for (const { bundle } of sent) assert.match((await fixture.stages(bundle, HERE)).join(), /^(BEST|OUTBID)$/);
 	// Two of them could become one on their way through UTF-8.
 	for (const half of ["\ud800", "x\udfff"]) await assert.rejects(bid(half, HERE, target), /-32602/);
 	for (const [i, uuid] of uuids.entries()) {
-		await scene.call("eth_cancelBundle", [{ replacementUuid: uuid }], THERE);
-		await scene.call("eth_cancelBundle", [{ replacementUuid: uuid }], HERE);
-		const stages = await Promise.all(sent.map(({ bundle }) => scene.stages(bundle, HERE)));
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: uuid }], THERE);
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: uuid }], HERE);
+		const stages = await Promise.all(sent.map(({ bundle }) => fixture.stages(bundle, HERE)));
 		const ended = stages.map(([stage]) => stage === "CANCELLED");
 		assert.deepEqual(
 			ended,
@@ -219,22 +219,22 @@ test("uuids that look alike, or like keys of ours, are different ones", async ()
 test("the same backrun from another client is a bundle of its own: neither ends the other's", async () => {
 	const mine = await bid("twin", HERE);
 	const params = [{ txs: [mine.target, mine.raw], replacementUuid: "twin" }];
-	assert.equal(await scene.call("eth_sendBundle", params, THERE), mine.bundle);
+	assert.equal(await fixture.call("eth_sendBundle", params, THERE), mine.bundle);
 	assert.deepEqual(
-		[await scene.stages(mine.bundle, HERE), await scene.stages(mine.bundle, THERE)],
+		[await fixture.stages(mine.bundle, HERE), await fixture.stages(mine.bundle, THERE)],
 		[["BEST"], ["OUTBID"]],
 	);
-	const { backruns } = await scene.system.client.status(mine.target);
-	await scene.call("eth_cancelBundle", [{ replacementUuid: "twin" }], THERE);
+	const { backruns } = await fixture.system.client.status(mine.target);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "twin" }], THERE);
 	assert.deepEqual(
-		[await scene.stages(mine.bundle, HERE), await scene.stages(mine.bundle, THERE)],
+		[await fixture.stages(mine.bundle, HERE), await fixture.stages(mine.bundle, THERE)],
 		[["BEST"], ["CANCELLED"]],
 	);
-	assert.equal((await scene.system.client.status(mine.target)).backruns, backruns);
+	assert.equal((await fixture.system.client.status(mine.target)).backruns, backruns);
 });
 
 test("plain bundles under one uuid are each client's own, here and at the builder", async () => {
-	const block = `0x${((await scene.head()) + 1).toString(16)}`;
+	const block = `0x${((await fixture.head()) + 1).toString(16)}`;
 	const send = async (who: CallOptions) => {
 		const tx = signedBy(fresh(), { value: 9n });
 		const bundle = {
@@ -243,7 +243,7 @@ test("plain bundles under one uuid are each client's own, here and at the builde
 			body: [{ tx: tx.raw, canRevert: false }],
 			replacementUuid: "plain",
 		};
-		const { bundleHash } = (await scene.call("mev_sendBundle", [bundle], who)) as { bundleHash: string };
+		const { bundleHash } = (await fixture.call("mev_sendBundle", [bundle], who)) as { bundleHash: string };
 		return { ...tx, bundleHash };
 	};
 	const all = [await send(A), await send(HERE), await send(THERE), await send({ ...HERE, key: KEY_B })];
@@ -251,28 +251,28 @@ test("plain bundles under one uuid are each client's own, here and at the builde
 	assert.ok(a !== undefined && here !== undefined && there !== undefined);
 	const uuidOf = (raw: string) =>
 		until("the builder has it", () =>
-			scene.system.builder
+			fixture.system.builder
 				.requests("eth_sendBundle")
 				.map(({ params }) => params[0] as { txs: string[]; replacementUuid: string })
 				.find(({ txs }) => txs.includes(raw)),
 		).then(({ replacementUuid }) => replacementUuid);
 	assert.equal(new Set(await Promise.all(all.map(({ raw }) => uuidOf(raw)))).size, 4);
-	await scene.call("eth_cancelBundle", [{ replacementUuid: "plain" }], THERE);
-	assert.deepEqual(await scene.stages(there.bundleHash, THERE), ["CANCELLED"]);
-	assert.deepEqual(await scene.stages(here.bundleHash, HERE), ["SENT"]);
-	assert.deepEqual(await scene.stages(a.bundleHash, A), ["SENT"]);
-	assert.equal((await scene.bundle(a.bundleHash, THERE)).status, 404);
-	assert.equal((await scene.bundle(a.bundleHash, { ...HERE, key: KEY_B })).status, 404);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "plain" }], THERE);
+	assert.deepEqual(await fixture.stages(there.bundleHash, THERE), ["CANCELLED"]);
+	assert.deepEqual(await fixture.stages(here.bundleHash, HERE), ["SENT"]);
+	assert.deepEqual(await fixture.stages(a.bundleHash, A), ["SENT"]);
+	assert.equal((await fixture.bundle(a.bundleHash, THERE)).status, 404);
+	assert.equal((await fixture.bundle(a.bundleHash, { ...HERE, key: KEY_B })).status, 404);
 	await until("the cancel is with the builder", () =>
-		scene.system.builder
+		fixture.system.builder
 			.orders()
 			.some(
 				({ state, transactions }) => state !== "live" && transactions.some(({ hash }) => hash === there.hash),
 			),
 	);
-	await scene.system.nextBlock();
+	await fixture.system.nextBlock();
 	const found = await Promise.all(
-		all.map(({ hash }) => scene.system.chain.rpc("eth_getTransactionReceipt", [hash])),
+		all.map(({ hash }) => fixture.system.chain.rpc("eth_getTransactionReceipt", [hash])),
 	);
 	assert.deepEqual(
 		found.map((receipt) => receipt !== null),

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type BiddingScene, backrunBy, signedBy, startBidding } from "../support/biddingScene.ts";
+import { type BiddingFixture, backrunBy, signedBy, startBidding } from "../support/biddingFixture.ts";
 import { FeedClient } from "../support/feedClient.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { bundleHashOf, type Probe, simulationsOf } from "../support/secretProbes.ts";
@@ -16,7 +16,7 @@ import {
 	SECRET_ENV,
 	type Secrets,
 	UNKNOWN,
-} from "../support/secretScene.ts";
+} from "../support/secretFixture.ts";
 import { until } from "../support/until.ts";
 
 /** What he is answered who cancels what is not his, whatever that is. */
@@ -29,18 +29,18 @@ const NOT_FOUND = {
 	data: { reason: "TARGET_NOT_FOUND" },
 };
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let searcher: FeedClient;
 let secrets: Secrets;
 const guesses: string[] = [];
 
 before(async () => {
-	scene = await startBidding({ builders: SECRET_BUILDERS, proxied: true, env: SECRET_ENV });
-	await scene.system.nextBlock();
-	searcher = await FeedClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	fixture = await startBidding({ builders: SECRET_BUILDERS, proxied: true, env: SECRET_ENV });
+	await fixture.system.nextBlock();
+	searcher = await FeedClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
 	await searcher.subscribe("service_partialPendingTransactions");
 	await searcher.subscribe("newHeads");
-	secrets = await holdSecrets(scene, 0);
+	secrets = await holdSecrets(fixture, 0);
 	const { hash } = backrunBy(PROBER, 5_000n);
 	for (const target of Object.values(secrets.hashes)) {
 		guesses.push(await searcher.subscribe("service_bundleStatus", bundleHashOf(target, hash)));
@@ -48,12 +48,12 @@ before(async () => {
 });
 after(async () => {
 	searcher.close();
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a bid of any form on any of them is answered as one on an unknown hash, to the byte", async () => {
-	const unknown = await probesNow(scene, UNKNOWN, PROBER);
-	const expected = await overHttp(scene, UNKNOWN, unknown);
+	const unknown = await probesNow(fixture, UNKNOWN, PROBER);
+	const expected = await overHttp(fixture, UNKNOWN, unknown);
 	unknown.forEach(({ asksForTarget, name }, i) => {
 		const [status, , body] = JSON.parse(expected[i] ?? "[]") as [number, unknown, string];
 		assert.equal(status, 200);
@@ -63,18 +63,18 @@ test("a bid of any form on any of them is answered as one on an unknown hash, to
 		else assert.notDeepEqual(error, NOT_FOUND, name);
 	});
 	assert.ok(unknown.filter(({ asksForTarget }) => asksForTarget).length > 20);
-	await eachIsLike(expected, (hash, probes) => overHttp(scene, hash, probes));
+	await eachIsLike(expected, (hash, probes) => overHttp(fixture, hash, probes));
 });
 
 test("the same in batches, over HTTP and a websocket", async () => {
-	const expected = await inBatches(scene, UNKNOWN, await probesNow(scene, UNKNOWN, PROBER));
+	const expected = await inBatches(fixture, UNKNOWN, await probesNow(fixture, UNKNOWN, PROBER));
 	assert.equal(expected.length, 2);
 	for (const text of expected) assert.ok(text.split(NOT_FOUND.message).length > 20);
-	await eachIsLike(expected, (hash, probes) => inBatches(scene, hash, probes));
+	await eachIsLike(expected, (hash, probes) => inBatches(fixture, hash, probes));
 });
 
 test("eth_callMany of any of them that is not shared is answered as of an unknown hash", async () => {
-	const ask = async (hash: string) => overHttp(scene, hash, simulationsOf(hash, PROBER, await scene.head()));
+	const ask = async (hash: string) => overHttp(fixture, hash, simulationsOf(hash, PROBER, await fixture.head()));
 	const expected = await ask(UNKNOWN);
 	for (const answer of expected) assert.ok(answer.includes(NOT_FOUND.message), answer);
 	for (const { hash } of secrets.unheard) assert.deepEqual(await ask(hash), expected);
@@ -82,27 +82,27 @@ test("eth_callMany of any of them that is not shared is answered as of an unknow
 
 test("the status of a guessed bundle is that of none", async () => {
 	const { hash } = backrunBy(PROBER, 5_000n);
-	const expected = await scene.bundle(bundleHashOf(UNKNOWN, hash));
+	const expected = await fixture.bundle(bundleHashOf(UNKNOWN, hash));
 	assert.equal(expected.status, 404);
 	for (const target of Object.values(secrets.hashes)) {
-		assert.deepEqual(await scene.bundle(bundleHashOf(target, hash)), expected);
+		assert.deepEqual(await fixture.bundle(bundleHashOf(target, hash)), expected);
 	}
 	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
 });
 
 test("no bid on any of them asks the node for anything", async () => {
-	const { node } = scene.system;
+	const { node } = fixture.system;
 	assert.ok(node !== null);
-	const target = await scene.target(20);
+	const target = await fixture.target(20);
 	const about = (method: string) => node.calls(method).length;
 	const asked = () => ["eth_simulateV1", "debug_traceCall", "eth_getProof", "eth_getCode"].map(about);
-	await scene.ask("eth_sendBundle", [{ txs: [target, backrunBy(41, 0n).raw] }]);
+	await fixture.ask("eth_sendBundle", [{ txs: [target, backrunBy(41, 0n).raw] }]);
 	const before = asked();
 	assert.ok((before[0] ?? 0) > 0, "a bid on a shared one is simulated");
 	for (const hash of Object.values(secrets.hashes)) {
-		const bids = (await probesNow(scene, hash, 42)).filter(({ asksForTarget }) => asksForTarget);
-		await overHttp(scene, hash, bids);
-		await inBatches(scene, hash, bids);
+		const bids = (await probesNow(fixture, hash, 42)).filter(({ asksForTarget }) => asksForTarget);
+		await overHttp(fixture, hash, bids);
+		await inBatches(fixture, hash, bids);
 	}
 	assert.deepEqual(asked(), before);
 });
@@ -110,30 +110,30 @@ test("no bid on any of them asks the node for anything", async () => {
 test("a shared one behind a private one takes bids once that is mined, and not before", async () => {
 	const { hidden, shared } = secrets.link;
 	const backrun = backrunBy(43, 9_000n);
-	const bid = () => scene.ask("eth_sendBundle", [{ txs: [shared.hash, backrun.raw] }]);
+	const bid = () => fixture.ask("eth_sendBundle", [{ txs: [shared.hash, backrun.raw] }]);
 	assert.deepEqual((await bid()).error, NOT_FOUND);
-	await scene.system.chain.rpc("eth_sendRawTransaction", [hidden.raw]);
-	const head = (await scene.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+	await fixture.system.chain.rpc("eth_sendRawTransaction", [hidden.raw]);
+	const head = (await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
 		timestamp: string;
 	};
-	await scene.system.chain.rpc("evm_mine", [
-		{ timestamp: Number(head.timestamp) + scene.system.chain.slotSeconds },
+	await fixture.system.chain.rpc("evm_mine", [
+		{ timestamp: Number(head.timestamp) + fixture.system.chain.slotSeconds },
 	]);
-	await until("it is mined", async () => (await scene.system.client.stage(hidden.hash)) === "INCLUDED");
+	await until("it is mined", async () => (await fixture.system.client.stage(hidden.hash)) === "INCLUDED");
 	const { result, error } = await bid();
 	assert.equal(error, undefined);
 	assert.equal(result, bundleHashOf(shared.hash, backrun.hash));
-	await until("it is out", async () => (await scene.stages(String(result))).join() === "BEST");
+	await until("it is out", async () => (await fixture.stages(String(result))).join() === "BEST");
 });
 
 test("no page of a shared one names the private one that took its place, nor one that came between", async () => {
-	const { client } = scene.system;
+	const { client } = fixture.system;
 	const fees = (gwei: bigint) => ({ maxFeePerGas: gwei * 10n ** 9n, maxPriorityFeePerGas: gwei * 10n ** 8n });
 	const [between, last] = [
 		signedBy(23, { value: 2n, ...fees(30n) }),
 		signedBy(23, { value: 3n, ...fees(50n) }),
 	];
-	const first = await scene.target(23);
+	const first = await fixture.target(23);
 	await client.send(between.raw, "/fast");
 	await client.send(last.raw, "/fullprivacy");
 	const replaced = secrets.hashes["replaced by a private one"] ?? "";
@@ -152,9 +152,9 @@ test("no page of a shared one names the private one that took its place, nor one
 });
 
 test("nothing that searchers were told names any of them", async () => {
-	await scene.target(21);
-	await scene.system.nextBlock();
-	const last = await scene.target(22);
+	await fixture.target(21);
+	await fixture.system.nextBlock();
+	const last = await fixture.target(22);
 	await until("the feed has come so far", () => searcher.texts.some((text) => text.includes(last)));
 	for (const { hash } of secrets.unheard) {
 		for (const text of searcher.texts) assert.ok(!text.includes(hash.slice(2)), text);
@@ -168,7 +168,7 @@ async function eachIsLike(
 	ask: (hash: string, probes: readonly Probe[]) => Promise<string[]>,
 ): Promise<void> {
 	for (const [what, hash] of Object.entries(secrets.hashes)) {
-		const probes = await probesNow(scene, hash, PROBER);
+		const probes = await probesNow(fixture, hash, PROBER);
 		const answers = await ask(hash, probes);
 		for (const [i, answer] of answers.entries()) {
 			assert.equal(answer, expected[i], `${what}: ${probes[i]?.name}`);

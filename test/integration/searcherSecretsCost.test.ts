@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
-	type BiddingScene,
+	type BiddingFixture,
 	backrunBy,
 	bidder,
 	EMITTER,
@@ -12,10 +12,10 @@ import {
 	REASON,
 	signedBy,
 	startBidding,
-} from "../support/biddingScene.ts";
+} from "../support/biddingFixture.ts";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { bundleHashOf } from "../support/secretProbes.ts";
-import { holdSecrets, SECRET_BUILDERS, type Secrets, UNKNOWN } from "../support/secretScene.ts";
+import { holdSecrets, SECRET_BUILDERS, type Secrets, UNKNOWN } from "../support/secretFixture.ts";
 import { gate } from "../support/simulationContracts.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
@@ -33,13 +33,13 @@ const LIMIT = { env: { RATE_LIMIT_RPS: "1", TRUST_PROXY: "1" } };
 /** Ten seconds' worth. */
 const BURST = 10;
 
-let scene: BiddingScene;
+let fixture: BiddingFixture;
 let secrets: Secrets;
 before(async () => {
-	scene = await startBidding({ builders: SECRET_BUILDERS, proxied: true });
-	secrets = await holdSecrets(scene, 0);
+	fixture = await startBidding({ builders: SECRET_BUILDERS, proxied: true });
+	secrets = await holdSecrets(fixture, 0);
 });
-after(() => scene.stop());
+after(() => fixture.stop());
 
 test("bids take equally long, and ask the node for nothing, when it takes 100 ms for an answer", async () => {
 	const names = [
@@ -48,8 +48,8 @@ test("bids take equally long, and ask the node for nothing, when it takes 100 ms
 		"on /fullprivacy, failing",
 		"private, in place of a shared one",
 	];
-	scene.system.node?.setDelay(NODE_DELAY_MS);
-	const ws = await WsClient.open(`ws://127.0.0.1:${scene.system.relay.port}/`);
+	fixture.system.node?.setDelay(NODE_DELAY_MS);
+	const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
 	let asked = 0;
 	/** One bid by an account that has never been asked for, in ms. */
 	const time = async (target: string): Promise<number> => {
@@ -64,9 +64,9 @@ test("bids take equally long, and ask the node for nothing, when it takes 100 ms
 	};
 	const backruns = Array.from({ length: 40 }, (_, i) => backrunBy(i + 10, 7_000n).raw);
 	// A road that does ask the node is seen by the same measure.
-	const shared = await scene.target(50);
+	const shared = await fixture.target(50);
 	const begun = performance.now();
-	await scene.call("eth_sendBundle", [{ txs: [shared, backrunBy(51, 7_000n).raw] }]);
+	await fixture.call("eth_sendBundle", [{ txs: [shared, backrunBy(51, 7_000n).raw] }]);
 	assert.ok(performance.now() - begun > NODE_DELAY_MS);
 	for (let i = 0; i < 100; i++) await time(UNKNOWN);
 	for (const name of names) {
@@ -89,7 +89,7 @@ test("bids take equally long, and ask the node for nothing, when it takes 100 ms
 		);
 	}
 	ws.terminate();
-	scene.system.node?.setDelay(0);
+	fixture.system.node?.setDelay(0);
 });
 
 test("bids use up a limit alike", async () => {
@@ -127,7 +127,7 @@ test("bids use up a limit alike", async () => {
 });
 
 test("the pages of a shared one behind a private one tell nothing of the state behind that, nor that there is one", async () => {
-	const { client, chain } = scene.system;
+	const { client, chain } = fixture.system;
 	const place = `0x${"b7".repeat(20)}`;
 	const reason = `0x${Buffer.from(REASON).toString("hex")}`;
 	await chain.rpc("anvil_setCode", [place, gate(reason)]);
@@ -150,13 +150,13 @@ test("the pages of a shared one behind a private one tell nothing of the state b
 });
 
 test("the pages of a pending shared one tell nothing of what is bid on it", async () => {
-	const { client } = scene.system;
-	const target = await scene.target(53);
+	const { client } = fixture.system;
+	const target = await fixture.target(53);
 	const bids = [31_337_111n, 31_337_222n, 31_337_333n].map((value, i) => ({
 		value,
 		...backrunBy(54 + i, value),
 	}));
-	for (const { raw } of bids) await scene.call("eth_sendBundle", [{ txs: [target, raw] }]);
+	for (const { raw } of bids) await fixture.call("eth_sendBundle", [{ txs: [target, raw] }]);
 	await until("all are counted", async () =>
 		(await client.events(target)).some(({ type }) => type === "bundled"),
 	);

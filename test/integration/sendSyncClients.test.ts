@@ -7,20 +7,20 @@ import { createWalletClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import type { WireAnswer } from "../support/relayClient.ts";
-import { type Actor, GWEI } from "../support/relayScene.ts";
+import { type Actor, GWEI } from "../support/relayFixture.ts";
 import { REVERTS } from "../support/simulationContracts.ts";
 import type { TestSystem } from "../support/startSystem.ts";
-import { SYNC, type SyncScene, startSync } from "../support/syncScene.ts";
+import { SYNC, type SyncFixture, startSync } from "../support/syncFixture.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
 const DEAD = "0x000000000000000000000000000000000000dEaD";
 
 let system: TestSystem;
-let scene: SyncScene;
+let fixture: SyncFixture;
 before(async () => {
-	scene = await startSync();
-	({ system } = scene);
+	fixture = await startSync();
+	({ system } = fixture);
 });
 after(() => system.stop());
 
@@ -45,7 +45,7 @@ describe("viem", () => {
 
 	test("viem tells of a reverted one by its own error", async () => {
 		const { client, actor } = await viemClient("/nochecks");
-		const to = (await scene.place(REVERTS)) as `0x${string}`;
+		const to = (await fixture.place(REVERTS)) as `0x${string}`;
 		const sending = client.sendTransactionSync({ to, gas: 100_000n, throwOnReceiptRevert: true });
 		const thrown = rejectsWith(
 			sending,
@@ -65,20 +65,20 @@ describe("viem", () => {
 test("over a websocket, where other calls go on meanwhile", async (t) => {
 	const client = await WsClient.open(`${system.client.url.replace("http", "ws")}/fast`);
 	t.after(() => client.terminate());
-	const tx = (await scene.actor()).sign();
+	const tx = (await fixture.actor()).sign();
 	client.send({ jsonrpc: "2.0", id: "waits", method: SYNC, params: [tx.raw] });
-	await scene.reaches(tx, "BROADCAST");
-	await scene.sent(tx);
+	await fixture.reaches(tx, "BROADCAST");
+	await fixture.sent(tx);
 	client.send({ jsonrpc: "2.0", id: "goes on", method: "eth_chainId", params: [] });
 	assert.equal((await client.next()).id, "goes on");
 	await system.nextBlock();
 	const { id, result } = await client.next();
-	assert.deepEqual([id, result], ["waits", await scene.nodeReceipt(tx)]);
+	assert.deepEqual([id, result], ["waits", await fixture.nodeReceipt(tx)]);
 });
 
 describe("batches and notifications", () => {
 	test("in a batch each is submitted in its turn, all wait together, and reads behind see them", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const txs = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
 		const gap = actor.sign({ nonce: 9 });
 		const posted = post([
@@ -86,10 +86,10 @@ describe("batches and notifications", () => {
 			call(SYNC, gap.raw),
 			call("eth_getTransactionCount", actor.address, "pending"),
 		]);
-		for (const tx of txs) await scene.sent(tx);
+		for (const tx of txs) await fixture.sent(tx);
 		await system.nextBlock();
 		const answers = (await (await posted).json()) as WireAnswer[];
-		const receipts = await Promise.all(txs.map((tx) => scene.nodeReceipt(tx)));
+		const receipts = await Promise.all(txs.map((tx) => fixture.nodeReceipt(tx)));
 		assert.deepEqual(
 			answers.slice(0, 3).map(({ result }) => result),
 			receipts,
@@ -99,17 +99,17 @@ describe("batches and notifications", () => {
 	});
 
 	test("a notification is submitted, and nobody is made to wait for it", async () => {
-		const tx = (await scene.actor()).sign();
+		const tx = (await fixture.actor()).sign();
 		const response = await post({ jsonrpc: "2.0", method: SYNC, params: [tx.raw, 25_000] });
 		assert.equal(response.status, 204);
-		await scene.sent(tx);
+		await fixture.sent(tx);
 	});
 });
 
 test("a relay that stops answers all that wait, at once; what they sent is mined behind the restart", async () => {
-	const tx = (await scene.actor()).sign();
+	const tx = (await fixture.actor()).sign();
 	const client = await WsClient.open(system.client.url.replace("http", "ws"));
-	const sending = await scene.waiting(tx);
+	const sending = await fixture.waiting(tx);
 	client.send({ jsonrpc: "2.0", id: 1, method: SYNC, params: [tx.raw] });
 	client.send(call("eth_chainId"));
 	await client.next();
@@ -121,11 +121,11 @@ test("a relay that stops answers all that wait, at once; what they sent is mined
 	assert.match(String(error?.message), pattern);
 	assert.match(String((await client.next()).error?.message), pattern);
 	assert.equal((await client.closed()).code, 1001);
-	const again = await scene.waiting(tx);
+	const again = await fixture.waiting(tx);
 	await system.nextBlock();
-	await scene.assertMined(again, tx);
+	await fixture.assertMined(again, tx);
 	await system.restart();
-	await scene.assertMined(scene.sync(tx), tx);
+	await fixture.assertMined(fixture.sync(tx), tx);
 });
 
 function call(method: string, ...params: unknown[]) {
@@ -139,7 +139,7 @@ function post(body: unknown): Promise<Response> {
 
 /** A wallet that knows nothing of relays. */
 async function viemClient(path = "/fast") {
-	const actor = await scene.actor();
+	const actor = await fixture.actor();
 	const account = privateKeyToAccount(actor.account.keyHex as `0x${string}`);
 	const transport = http(`${system.client.url}${path}`);
 	return { actor, client: createWalletClient({ account, chain: foundry, transport }) };
@@ -155,7 +155,7 @@ function rejectsWith(sending: Promise<unknown>, cause: RegExp): Promise<void> {
 
 /** Builds a block as soon as so many of its transactions are pending or mined, and the builder has them. */
 async function buildWhenPending(actor: Actor, count: number): Promise<void> {
-	await until("it is pending", async () => (await scene.pendingNonce(actor)) === count);
+	await until("it is pending", async () => (await fixture.pendingNonce(actor)) === count);
 	await until("the builder has it", () =>
 		system.builder
 			.orders()

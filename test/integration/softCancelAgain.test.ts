@@ -4,8 +4,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelScene, startCancels } from "../support/cancelScene.ts";
-import { type Actor, GWEI, type Signed } from "../support/relayScene.ts";
+import { type CancelFixture, startCancels } from "../support/cancelFixture.ts";
+import { type Actor, GWEI, type Signed } from "../support/relayFixture.ts";
 import { until } from "../support/until.ts";
 
 const LIFE_BLOCKS = 4;
@@ -15,12 +15,12 @@ const SOFT = "/noreverts?softCancellations=true";
 const PATHS = ["/fast", SOFT, "/nochecks", "/maxbackruns", "/fullprivacy?softcancel=1"];
 const TOO_LOW = /^-32000 nonce too low: next nonce 1, tx nonce 0/;
 
-let scene: CancelScene;
+let fixture: CancelFixture;
 before(async () => {
-	scene = await startCancels({ env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
-	await scene.passBlock();
+	fixture = await startCancels({ env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
+	await fixture.passBlock();
 });
-after(() => scene.system.stop());
+after(() => fixture.system.stop());
 
 /** A transfer of `actor` to himself; another one for each value. */
 function toSelf(actor: Actor, value = 0): Signed {
@@ -29,51 +29,51 @@ function toSelf(actor: Actor, value = 0): Signed {
 
 /** What the relay says of each, and how often each went out. */
 async function seen(transactions: readonly Signed[]): Promise<readonly unknown[]> {
-	return Promise.all(transactions.map(async (tx) => [await scene.life(tx), scene.timesSent(tx)]));
+	return Promise.all(transactions.map(async (tx) => [await fixture.life(tx), fixture.timesSent(tx)]));
 }
 
 /** Each is sent again on every path: its hash is answered, and nothing happens, in the next block either. */
 async function assertDead(actor: Actor, transactions: readonly Signed[]): Promise<void> {
 	const before = await seen(transactions);
-	for (const path of PATHS) await scene.submit(path, ...transactions);
-	await scene.fence();
-	await scene.passBlock();
-	await scene.fence();
+	for (const path of PATHS) await fixture.submit(path, ...transactions);
+	await fixture.fence();
+	await fixture.passBlock();
+	await fixture.fence();
 	assert.deepEqual(await seen(transactions), before);
-	for (const tx of transactions) await scene.assertCancelled(tx);
-	assert.equal(await scene.pendingNonce(actor), 0);
+	for (const tx of transactions) await fixture.assertCancelled(tx);
+	assert.equal(await fixture.pendingNonce(actor), 0);
 }
 
 /** Passes so many blocks that what has ended is settled. */
 async function settle(ended: Signed): Promise<void> {
-	for (let i = 0; i <= WATCH_BLOCKS; i += 1) await scene.mineUnseen();
-	await scene.seesHead(await scene.head());
+	for (let i = 0; i <= WATCH_BLOCKS; i += 1) await fixture.mineUnseen();
+	await fixture.seesHead(await fixture.head());
 	// Who submitted it is forgotten then.
-	await until("it is settled", async () => (await scene.cancel(ended)) !== true);
+	await until("it is settled", async () => (await fixture.cancel(ended)) !== true);
 }
 
 /** A fresh transaction uses the nonce; then all the others are refused. */
 async function assertUsable(actor: Actor, ended: readonly Signed[]): Promise<void> {
 	const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n, value: 77n });
-	await scene.submit("/fast", fresh);
-	await scene.sent(fresh);
-	for (const tx of ended) await scene.submit("/fast", tx);
-	await scene.system.nextBlock();
-	await scene.reaches(fresh, "INCLUDED");
+	await fixture.submit("/fast", fresh);
+	await fixture.sent(fresh);
+	for (const tx of ended) await fixture.submit("/fast", tx);
+	await fixture.system.nextBlock();
+	await fixture.reaches(fresh, "INCLUDED");
 	for (const tx of ended) {
-		assert.match(await scene.tried(tx, SOFT), TOO_LOW);
-		await scene.assertCancelled(tx);
+		assert.match(await fixture.tried(tx, SOFT), TOO_LOW);
+		await fixture.assertCancelled(tx);
 	}
-	assert.match(await scene.tried(toSelf(actor, 99), SOFT), TOO_LOW);
+	assert.match(await fixture.tried(toSelf(actor, 99), SOFT), TOO_LOW);
 }
 
 describe("the bytes of what was cancelled", () => {
 	it("by its hash: the hash is answered and nothing happens, after a restart and settled too", async () => {
-		const { actor, tx } = await scene.out();
-		assert.equal(await scene.cancel(tx), true);
-		await scene.withdrawn(tx);
+		const { actor, tx } = await fixture.out();
+		assert.equal(await fixture.cancel(tx), true);
+		await fixture.withdrawn(tx);
 		await assertDead(actor, [tx]);
-		await scene.system.restart();
+		await fixture.system.restart();
 		await assertDead(actor, [tx]);
 		await settle(tx);
 		await assertDead(actor, [tx]);
@@ -81,97 +81,97 @@ describe("the bytes of what was cancelled", () => {
 	});
 
 	it("softly, and of what cancelled it: nothing happens, after a restart and settled too", async () => {
-		const { actor, tx } = await scene.out(SOFT);
+		const { actor, tx } = await fixture.out(SOFT);
 		const cancel = toSelf(actor);
-		await scene.submit(SOFT, cancel);
-		await scene.withdrawn(tx);
+		await fixture.submit(SOFT, cancel);
+		await fixture.withdrawn(tx);
 		await assertDead(actor, [tx, cancel]);
-		await scene.system.restart();
+		await fixture.system.restart();
 		await assertDead(actor, [tx, cancel]);
 		await settle(tx);
 		await assertDead(actor, [tx, cancel]);
-		scene.assertUnheard(cancel);
+		fixture.assertUnheard(cancel);
 		await assertUsable(actor, [tx, cancel]);
-		scene.assertUnheard(cancel);
+		fixture.assertUnheard(cancel);
 	});
 
 	it("are refused like any others once the nonce is used elsewhere", async () => {
-		const { actor, tx } = await scene.out();
-		assert.equal(await scene.cancel(tx), true);
-		await scene.publish(actor.sign({ value: 3n }));
-		await scene.passBlock();
-		assert.match(await scene.tried(tx), TOO_LOW);
-		await scene.assertCancelled(tx);
-		assert.equal(await scene.pendingNonce(actor), 1);
+		const { actor, tx } = await fixture.out();
+		assert.equal(await fixture.cancel(tx), true);
+		await fixture.publish(actor.sign({ value: 3n }));
+		await fixture.passBlock();
+		assert.match(await fixture.tried(tx), TOO_LOW);
+		await fixture.assertCancelled(tx);
+		assert.equal(await fixture.pendingNonce(actor), 1);
 	});
 });
 
 describe("another self-transfer with the nonce", () => {
 	it("is a soft cancel again, on every path, after a restart and settled too", async () => {
-		const { actor, tx } = await scene.out(SOFT);
+		const { actor, tx } = await fixture.out(SOFT);
 		const cancels = [toSelf(actor)];
-		await scene.submit(SOFT, toSelf(actor));
+		await fixture.submit(SOFT, toSelf(actor));
 		let value = 0;
 		const more = async () => {
 			for (const path of PATHS) {
 				value += 1;
 				const cancel = toSelf(actor, value);
-				await scene.submit(path, cancel);
+				await fixture.submit(path, cancel);
 				cancels.push(cancel);
 			}
-			await scene.fence();
+			await fixture.fence();
 			for (const cancel of cancels) {
-				scene.assertUnheard(cancel);
-				await scene.assertCancelled(cancel);
+				fixture.assertUnheard(cancel);
+				await fixture.assertCancelled(cancel);
 			}
-			assert.equal(await scene.pendingNonce(actor), 0);
+			assert.equal(await fixture.pendingNonce(actor), 0);
 		};
 		await more();
-		await scene.system.restart();
+		await fixture.system.restart();
 		await more();
 		await settle(tx);
 		await more();
-		await scene.system.restart();
+		await fixture.system.restart();
 		await assertDead(actor, [tx, ...cancels.slice(0, 3)]);
 		await assertUsable(actor, [tx, ...cancels]);
 	});
 
 	it("is one too behind a cancel by hash of what was sent with soft cancellations", async () => {
-		const { actor, tx } = await scene.out(SOFT);
-		assert.equal(await scene.cancel(tx), true);
+		const { actor, tx } = await fixture.out(SOFT);
+		assert.equal(await fixture.cancel(tx), true);
 		const cancel = toSelf(actor);
-		await scene.submit("/fast", cancel);
+		await fixture.submit("/fast", cancel);
 		await assertDead(actor, [tx, cancel]);
-		scene.assertUnheard(cancel);
+		fixture.assertUnheard(cancel);
 	});
 
 	it("is an ordinary one where a fresh one without soft cancellations has the nonce", async () => {
-		const { actor, tx } = await scene.out(SOFT);
+		const { actor, tx } = await fixture.out(SOFT);
 		const cancel = toSelf(actor);
-		await scene.submit(SOFT, cancel);
+		await fixture.submit(SOFT, cancel);
 		const fresh = actor.sign({ value: 5n });
-		await scene.submit("/fast", fresh);
-		await scene.sent(fresh);
-		assert.match(await scene.tried(toSelf(actor, 1), SOFT), /^-32000 replacement transaction underpriced/);
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		assert.match(await fixture.tried(toSelf(actor, 1), SOFT), /^-32000 replacement transaction underpriced/);
 		const fees = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 		const dear = actor.sign({ to: actor.address, gasLimit: 21_000, ...fees });
-		await scene.submit("/fast", dear);
-		await scene.reaches(fresh, "REPLACED");
-		await scene.sent(dear);
-		await scene.system.nextBlock();
-		await scene.reaches(dear, "INCLUDED");
-		for (const one of [tx, cancel]) await scene.assertCancelled(one);
+		await fixture.submit("/fast", dear);
+		await fixture.reaches(fresh, "REPLACED");
+		await fixture.sent(dear);
+		await fixture.system.nextBlock();
+		await fixture.reaches(dear, "INCLUDED");
+		for (const one of [tx, cancel]) await fixture.assertCancelled(one);
 	});
 
 	it("takes back a fresh one that was sent with soft cancellations, as often as one likes", async () => {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const ended: Signed[] = [];
 		for (let round = 0; round < 4; round += 1) {
 			const [tx, cancel] = [actor.sign({ value: 100 + round }), toSelf(actor, round)];
-			await scene.submit(SOFT, tx);
-			await scene.sent(tx);
-			await scene.submit(SOFT, cancel);
-			await scene.withdrawn(tx);
+			await fixture.submit(SOFT, tx);
+			await fixture.sent(tx);
+			await fixture.submit(SOFT, cancel);
+			await fixture.withdrawn(tx);
 			ended.push(tx, cancel);
 		}
 		await assertDead(actor, ended);
@@ -181,54 +181,54 @@ describe("another self-transfer with the nonce", () => {
 
 describe("what has expired", () => {
 	async function expired(path: string): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
-		const actor = await scene.actor();
+		const actor = await fixture.actor();
 		const tx = actor.sign();
-		await scene.submit(path, tx);
-		await scene.sent(tx);
-		for (let i = 0; i < LIFE_BLOCKS; i += 1) await scene.passBlock();
-		await scene.reaches(tx, "EXPIRED");
+		await fixture.submit(path, tx);
+		await fixture.sent(tx);
+		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await fixture.reaches(tx, "EXPIRED");
 		return { actor, tx };
 	}
 
 	it("comes back by its bytes; ended by a self-transfer it does not, after a restart and settled too", async () => {
 		const { actor: reviver, tx: revived } = await expired(SOFT);
-		await scene.submit(SOFT, revived);
-		await scene.reaches(revived, "BROADCAST");
-		assert.equal(await scene.pendingNonce(reviver), 1);
+		await fixture.submit(SOFT, revived);
+		await fixture.reaches(revived, "BROADCAST");
+		assert.equal(await fixture.pendingNonce(reviver), 1);
 
 		const { actor, tx } = await expired(SOFT);
 		const cancel = toSelf(actor);
-		await scene.submit(SOFT, cancel);
+		await fixture.submit(SOFT, cancel);
 		await assertDead(actor, [tx, cancel]);
-		await scene.system.restart();
+		await fixture.system.restart();
 		await assertDead(actor, [tx, cancel]);
 		await settle(cancel);
 		await assertDead(actor, [tx, cancel]);
-		scene.assertUnheard(cancel);
+		fixture.assertUnheard(cancel);
 		await assertUsable(actor, [tx, cancel]);
 	});
 
 	it("and is settled is ended by a self-transfer all the same", async () => {
 		const { actor, tx } = await expired(SOFT);
-		for (let i = 0; i <= WATCH_BLOCKS; i += 1) await scene.mineUnseen();
-		await scene.seesHead(await scene.head());
-		await scene.system.restart();
-		assert.equal((await scene.status(tx)).stage, "EXPIRED");
+		for (let i = 0; i <= WATCH_BLOCKS; i += 1) await fixture.mineUnseen();
+		await fixture.seesHead(await fixture.head());
+		await fixture.system.restart();
+		assert.equal((await fixture.status(tx)).stage, "EXPIRED");
 		const cancel = toSelf(actor);
-		await scene.submit(SOFT, cancel);
+		await fixture.submit(SOFT, cancel);
 		await assertDead(actor, [tx, cancel]);
-		await scene.system.restart();
+		await fixture.system.restart();
 		await assertDead(actor, [tx, cancel]);
-		scene.assertUnheard(cancel);
+		fixture.assertUnheard(cancel);
 	});
 
 	it("without soft cancellations is ended by no self-transfer, which is an ordinary one then", async () => {
 		const { actor, tx } = await expired("/noreverts");
 		const ordinary = toSelf(actor);
-		await scene.submit(SOFT, ordinary);
-		await scene.sent(ordinary);
-		assert.equal((await scene.status(tx)).stage, "REPLACED", "its nonce is another one's now");
-		await scene.system.nextBlock();
-		await scene.reaches(ordinary, "INCLUDED");
+		await fixture.submit(SOFT, ordinary);
+		await fixture.sent(ordinary);
+		assert.equal((await fixture.status(tx)).stage, "REPLACED", "its nonce is another one's now");
+		await fixture.system.nextBlock();
+		await fixture.reaches(ordinary, "INCLUDED");
 	});
 });

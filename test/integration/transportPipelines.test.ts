@@ -15,7 +15,7 @@ const STREAM = requestText("GET", "/feed", { Accept: "text/event-stream" });
 const behind = (first: Buffer, count: number) => Buffer.concat([first, ...Array<Buffer>(count).fill(GET)]);
 
 /** A server that takes 20 requests at a time, and tells who asks for `/feed` nothing more. */
-async function scene() {
+async function fixture() {
 	const streams = new EventStreams({}, { clock: new ManualClock() });
 	const feed: Route = {
 		path: "/feed",
@@ -27,7 +27,7 @@ async function scene() {
 }
 
 test("those of a client that has gone are gone, also while the one before them is worked on", async () => {
-	const { port, script, status, stop } = await scene();
+	const { port, script, status, stop } = await fixture();
 	for (let i = 0; i < 3; i += 1) {
 		const name = `slow ${i}`;
 		const connection = await RawConnection.open(port);
@@ -45,7 +45,7 @@ test("those of a client that has gone are gone, also while the one before them i
 });
 
 test("what comes behind an event stream ends the connection, whatever of it came first", async () => {
-	const { port, streams, status, stop } = await scene();
+	const { port, streams, status, stop } = await fixture();
 	const open = await RawConnection.open(port);
 	open.write(STREAM);
 	await until("the stream", () => streams.size === 1);
@@ -63,7 +63,7 @@ test("what comes behind an event stream ends the connection, whatever of it came
 });
 
 test("an event stream asked for behind a request that is worked on is refused, and that one is answered", async () => {
-	const { port, script, streams, stop } = await scene();
+	const { port, script, streams, stop } = await fixture();
 	const connection = await RawConnection.open(port);
 	const slow = postText("/", { jsonrpc: "2.0", id: 1, method: "test_wait", params: ["slow"] });
 	connection.write(Buffer.concat([slow, STREAM]));
@@ -76,7 +76,7 @@ test("an event stream asked for behind a request that is worked on is refused, a
 });
 
 test("CONNECT behind a request that is worked on is not taken for its answer", async () => {
-	const { port, script, stop } = await scene();
+	const { port, script, stop } = await fixture();
 	const connection = await RawConnection.open(port);
 	const slow = postText("/", { jsonrpc: "2.0", id: 1, method: "test_wait", params: ["slow"] });
 	connection.write(slow);

@@ -3,7 +3,7 @@
 
 import { systemClock } from "../../shared/clock.ts";
 import { BURNS_AND_PAYS } from "../support/attacks/attackContracts.ts";
-import { type AttackScene, startAttackScene } from "../support/attacks/attackScene.ts";
+import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { brokenIn, lineOf } from "../support/attacks/measuring.ts";
 import { memoryOf } from "../support/attacks/processFigures.ts";
 import { attackerAddress } from "../support/attacks/wire.ts";
@@ -35,17 +35,17 @@ const ACCOUNTS_EACH = 100_000;
 interface Row {
 	readonly name: string;
 	/** Beside address and accounts. */
-	readonly order: (scene: AttackScene) => Promise<Record<string, unknown>>;
+	readonly order: (fixture: AttackFixture) => Promise<Record<string, unknown>>;
 }
 
 const ROWS: readonly Row[] = [
 	{
 		name: "plainBundles",
-		order: async (scene) => ({ count: 4_000, keys: 8, block: await scene.nextBlock() }),
+		order: async (fixture) => ({ count: 4_000, keys: 8, block: await fixture.nextBlock() }),
 	},
 	{
 		name: "crowdedBundles",
-		order: async (scene) => ({ count: 200, size: 100, block: await scene.nextBlock() }),
+		order: async (fixture) => ({ count: 200, size: 100, block: await fixture.nextBlock() }),
 	},
 	{ name: "gapped", order: async () => ({ count: 4_110, size: 128 * 1024 - 200, fee: 0, connections: 4 }) },
 	{ name: "waiting", order: async () => ({ count: 5_000, fee: 0 }) },
@@ -62,17 +62,17 @@ const ROWS: readonly Row[] = [
 
 /** Runs it; true where everything held. */
 export async function longAttacks({ minutes, say }: LongAttacksOptions): Promise<boolean> {
-	const scene = await startAttackScene({ say: () => {} });
+	const fixture = await startAttackFixture({ say: () => {} });
 	try {
-		return await soak(scene, { minutes, say });
+		return await soak(fixture, { minutes, say });
 	} finally {
-		await scene.stop();
+		await fixture.stop();
 	}
 }
 
-async function soak(scene: AttackScene, { minutes, say }: LongAttacksOptions): Promise<boolean> {
-	await scene.chain.rpc("anvil_setCode", [BURNER, BURNS_AND_PAYS]);
-	scene.node.setDelay(SLOW_MS, SLOW_METHODS);
+async function soak(fixture: AttackFixture, { minutes, say }: LongAttacksOptions): Promise<boolean> {
+	await fixture.chain.rpc("anvil_setCode", [BURNER, BURNS_AND_PAYS]);
+	fixture.node.setDelay(SLOW_MS, SLOW_METHODS);
 	const end = systemClock.monotonic() + minutes * 60_000;
 	let fine = true;
 	const fail = (what: string): void => {
@@ -80,7 +80,7 @@ async function soak(scene: AttackScene, { minutes, say }: LongAttacksOptions): P
 		fine = false;
 	};
 	const attacking = ROWS.map((row, i) =>
-		again(scene, { row, number: i, end, say }).catch((thrown: unknown) =>
+		again(fixture, { row, number: i, end, say }).catch((thrown: unknown) =>
 			fail(`${row.name}: ${String(thrown)}`),
 		),
 	);
@@ -92,9 +92,9 @@ async function soak(scene: AttackScene, { minutes, say }: LongAttacksOptions): P
 			() => systemClock.monotonic() > over,
 			minutes * 60_000 + 1_000,
 		);
-		const figures = await scene.during(`part ${part + 1} of ${PARTS}`, lasting);
-		scene.node.reset();
-		memory.push(memoryOf(scene.relay.pid).now);
+		const figures = await fixture.during(`part ${part + 1} of ${PARTS}`, lasting);
+		fixture.node.reset();
+		memory.push(memoryOf(fixture.relay.pid).now);
 		say(`attacks: ${lineOf(figures)}`);
 		// Told alone: thirteen attacks and the attacker have the same processors as the relay.
 		const { livez: _, ...slowest } = figures.slowest;
@@ -113,7 +113,7 @@ async function soak(scene: AttackScene, { minutes, say }: LongAttacksOptions): P
 
 /** One attack after another of the same kind, each from the same address, with accounts that nobody has seen. */
 async function again(
-	scene: AttackScene,
+	fixture: AttackFixture,
 	{
 		row,
 		number,
@@ -123,13 +123,13 @@ async function again(
 ): Promise<void> {
 	for (let round = 0; systemClock.monotonic() < end; round++) {
 		const accounts = FIRST_ACCOUNT + (round * ROWS.length + number) * ACCOUNTS_EACH;
-		const order = await row.order(scene);
+		const order = await row.order(fixture);
 		const lastingMs = Math.max(1, Math.min(60_000, end - systemClock.monotonic()));
 		const from = attackerAddress(1 + number);
 		const common = { from, accounts, lastingMs, ...order } as Parameters<
-			AttackScene["attacker"]["attack"]
+			AttackFixture["attacker"]["attack"]
 		>[1];
-		const { outcomes } = await scene.attacker.attack(row.name, common);
+		const { outcomes } = await fixture.attacker.attack(row.name, common);
 		if (round === 0) say(`attacks: ${row.name} came to ${JSON.stringify(outcomes)}`);
 		const next = systemClock.monotonic() + AGAIN_MS;
 		await until("the next time", () => systemClock.monotonic() > Math.min(next, end), AGAIN_MS + 1_000);
@@ -138,25 +138,25 @@ async function again(
 
 let bids = 0;
 /** Bids on a target of the attacker's own. */
-async function heavyBids(scene: AttackScene): Promise<Record<string, unknown>> {
+async function heavyBids(fixture: AttackFixture): Promise<Record<string, unknown>> {
 	bids += 2;
 	const accounts = 9_000_000 + bids;
 	const owner = testAccount(accounts + 1);
-	for (const { address } of [testAccount(accounts), owner]) await scene.fund(address, ETHER);
-	await scene.workedOff();
+	for (const { address } of [testAccount(accounts), owner]) await fixture.fund(address, ETHER);
+	await fixture.workedOff();
 	const raw = `0x${rawTransaction({ by: owner }).toString("hex")}`;
-	const target = await scene.relay.client.send(raw, "/maxbackruns");
-	await until("the target is shown", async () => (await scene.relay.client.status(target)).shared, 30_000);
+	const target = await fixture.relay.client.send(raw, "/maxbackruns");
+	await until("the target is shown", async () => (await fixture.relay.client.status(target)).shared, 30_000);
 	return { count: 700, connections: 64, target, to: BURNER, accounts };
 }
 
 let shownAccounts = 0;
 /** Large transactions that whoever subscribed is shown. */
-async function shown(scene: AttackScene): Promise<Record<string, unknown>> {
+async function shown(fixture: AttackFixture): Promise<Record<string, unknown>> {
 	shownAccounts += 2;
 	const accounts = 9_500_000 + shownAccounts;
-	for (let i = 0; i < 2; i++) await scene.fund(testAccount(accounts + i).address, ETHER);
-	await scene.workedOff();
+	for (let i = 0; i < 2; i++) await fixture.fund(testAccount(accounts + i).address, ETHER);
+	await fixture.workedOff();
 	return { count: 2, size: 127 * 1024, connections: 1, accounts };
 }
 

@@ -2,7 +2,7 @@
 // nearly every step does something whatever went before it.
 
 import fc from "fast-check";
-import { GWEI } from "../support/relayScene.ts";
+import { GWEI } from "../support/relayFixture.ts";
 import { testAccount } from "../support/txFactory.ts";
 import type { ControlModel } from "./model.ts";
 import { bumped, type ModelTx, type Path, type SignedTx } from "./modelTransaction.ts";

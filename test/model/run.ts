@@ -5,7 +5,7 @@ import { Wallet } from "ethers";
 import fc from "fast-check";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
-import { RelayScene } from "../support/relayScene.ts";
+import { RelayFixture } from "../support/relayFixture.ts";
 import { startSystem } from "../support/startSystem.ts";
 import { STEPS, type Step } from "./commands.ts";
 import { LongSequences } from "./longSequences.ts";
@@ -79,7 +79,7 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 			endOnFailure: !shrinks,
 			...(path === undefined ? {} : { path }),
 		});
-		const failure = details.failed ? told(details, host.story) : null;
+		const failure = details.failed ? told(details, host.scenario) : null;
 		return { failure, sequences: done, tally };
 	} finally {
 		await host.stop();
@@ -87,14 +87,14 @@ export async function runSequences(options: RunOptions): Promise<RunReport> {
 }
 
 /** What failed, how to have it again, and what happened up to there. */
-function told(details: fc.RunDetails<[Iterable<Step>]>, story: string): string {
+function told(details: fc.RunDetails<[Iterable<Step>]>, scenario: string): string {
 	const { seed, counterexamplePath, numShrinks, errorInstance, counterexample } = details;
 	const message = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
 	const text = String(counterexample?.[0] ?? "");
 	const replayPath = /replayPath="([^"]*)"/.exec(text)?.[1] ?? "";
 	return [
 		`Failed, made smaller ${numShrinks} times. To have it again: --seed ${seed} --path ${counterexamplePath} --replay ${replayPath}`,
-		`Its story:\n${story}`,
+		`Its scenario:\n${scenario}`,
 		`Its fault:\n${message}`,
 	].join("\n\n");
 }
@@ -102,12 +102,12 @@ function told(details: fc.RunDetails<[Iterable<Step>]>, story: string): string {
 /** Starts systems and has sequences played on them. */
 class Host {
 	readonly #tally: Map<string, number>;
-	#on: { readonly stage: Stage; readonly scene: RelayScene } | null = null;
+	#on: { readonly stage: Stage; readonly fixture: RelayFixture } | null = null;
 	#played = 0;
 	/** One has failed. */
 	failed = false;
 	/** Of the last sequence that failed. */
-	story = "";
+	scenario = "";
 
 	constructor(tally: Map<string, number>) {
 		this.#tally = tally;
@@ -117,13 +117,13 @@ class Host {
 		if (this.#played >= SEQUENCES_OF_A_SYSTEM) await this.stop();
 		this.#on ??= await this.#start();
 		this.#played += 1;
-		const { stage, scene } = this.#on;
-		const sequence = await Sequence.begin(stage, scene, this.failed ? undefined : this.#tally);
+		const { stage, fixture } = this.#on;
+		const sequence = await Sequence.begin(stage, fixture, this.failed ? undefined : this.#tally);
 		try {
 			await fc.asyncModelRun(async () => ({ model: sequence.model, real: sequence }), commands);
 			await sequence.end();
 		} catch (thrown) {
-			this.story = sequence.story.join("\n");
+			this.scenario = sequence.scenario.join("\n");
 			this.failed = true;
 			// What is left of it would disturb the next one.
 			await this.stop();
@@ -140,7 +140,7 @@ class Host {
 		await on.stage.system.stop();
 	}
 
-	async #start(): Promise<{ stage: Stage; scene: RelayScene }> {
+	async #start(): Promise<{ stage: Stage; fixture: RelayFixture }> {
 		const complaints: string[] = [];
 		const system = await startSystem({
 			proxied: true,
@@ -157,7 +157,7 @@ class Host {
 			settleMs: this.failed ? SHRINKING_SETTLE_MS : SETTLE_MS,
 			complaints,
 		};
-		return { stage, scene: new RelayScene(system) };
+		return { stage, fixture: new RelayFixture(system) };
 	}
 }
 

@@ -3,7 +3,7 @@
 
 import type { Wallet } from "ethers";
 import type { WireAnswer } from "../support/relayClient.ts";
-import { type Actor, GWEI, type RelayScene } from "../support/relayScene.ts";
+import { type Actor, GWEI, type RelayFixture } from "../support/relayFixture.ts";
 import type { TestSystem } from "../support/startSystem.ts";
 import { until } from "../support/until.ts";
 import { Blocks, OPEN } from "./blocks.ts";
@@ -65,7 +65,7 @@ export class Sequence {
 	readonly chain: ChainReader;
 	readonly blocks: Blocks;
 	/** What was done, for people. */
-	readonly story: string[] = [];
+	readonly scenario: string[] = [];
 	readonly #actors: readonly Actor[];
 	readonly #gate: string;
 	readonly #watches: readonly BuilderWatch[];
@@ -98,11 +98,11 @@ export class Sequence {
 	}
 
 	/** Begins one behind a block of its own: no reorganisation takes its accounts' balances back. */
-	static async begin(stage: Stage, scene: RelayScene, tally = new Map<string, number>()): Promise<Sequence> {
+	static async begin(stage: Stage, fixture: RelayFixture, tally = new Map<string, number>()): Promise<Sequence> {
 		const actors: Actor[] = [];
-		while (actors.length < ACCOUNTS) actors.push(await scene.actor());
-		const gate = await scene.place(OPEN);
-		const base = await scene.passBlock();
+		while (actors.length < ACCOUNTS) actors.push(await fixture.actor());
+		const gate = await fixture.place(OPEN);
+		const base = await fixture.passBlock();
 		const chain = new ChainReader(stage.system.chain, {
 			addresses: actors.map(({ address }) => address),
 			base,
@@ -117,11 +117,11 @@ export class Sequence {
 	 */
 	async step(name: string, act: () => Promise<string>, inFlight = false): Promise<string> {
 		this.#before = this.#sends.begin(this.model);
-		this.story.push(name);
+		this.scenario.push(name);
 		const outcome = await act();
 		const { text, changes } = this.#settling.describe();
 		this.#count(name, outcome, changes);
-		this.story.push(`  ${outcome}; ${text}`);
+		this.scenario.push(`  ${outcome}; ${text}`);
 		await this.#settle(inFlight);
 		this.#before = this.#sends.begin(this.model);
 		return outcome;

@@ -3,9 +3,9 @@
 
 import { concat, keccak256 } from "ethers";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
-import { EMITTER, PAYER, prepareBidding } from "./biddingScene.ts";
+import { EMITTER, PAYER, prepareBidding } from "./biddingFixture.ts";
 import { FeedClient } from "./feedClient.ts";
-import { type Actor, ETHER, RelayScene, type Signed } from "./relayScene.ts";
+import { type Actor, ETHER, RelayFixture, type Signed } from "./relayFixture.ts";
 import { type SystemOptions, startSystem } from "./startSystem.ts";
 import { accountOf, type TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
@@ -187,7 +187,7 @@ function isRead({ winner }: BundleInBlock): boolean {
 }
 
 /** A running relay with its auction, seen by searchers and users. */
-export class AuctionScene extends RelayScene {
+export class AuctionFixture extends RelayFixture {
 	#bidders = 0;
 
 	/** A new searcher with 100 ether. */
@@ -296,11 +296,11 @@ export class AuctionScene extends RelayScene {
 	}
 }
 
-/** Starts a system with the contracts of the bidding scene, whose searchers have network addresses of their own. */
-export async function startAuction(options: SystemOptions = {}): Promise<AuctionScene> {
+/** Starts a system with the contracts of the bidding fixture, whose searchers have network addresses of their own. */
+export async function startAuction(options: SystemOptions = {}): Promise<AuctionFixture> {
 	const system = await startSystem({ ...options, env: { TRUST_PROXY: "1", ...options.env } });
 	await prepareBidding(system);
-	return new AuctionScene(system);
+	return new AuctionFixture(system);
 }
 
 /** The hash that a bid's bundle has: keccak256 of the target's hash and the backrun's. */

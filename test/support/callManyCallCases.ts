@@ -3,9 +3,9 @@
 
 import { DELEGATING, drawDeed } from "./callManyCases.ts";
 import type { RealBlock } from "./callManyReal.ts";
-import { BLOCK_GAS, SLOT_SECONDS } from "./callManyScene.ts";
+import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
 import type { SeededRandom } from "./seededRandom.ts";
-import { ETHER, GWEI } from "./simulationScene.ts";
+import { ETHER, GWEI } from "./simulationFixture.ts";
 import { type TestAccount, testAccount } from "./txFactory.ts";
 
 /** Bundles, and what they come to. */

@@ -1,9 +1,9 @@
 // Generates cases of eth_callMany from a seed: what a call or a transaction does, and whole bundles of signed
 // transactions. It does not know the right answers: the chain itself gives them.
 
-import { HISTORY_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./callManyContracts.ts";
+import { HISCENARIO_CONTRACT, INIT_CODES, PLACES, REVERT_DATA, word } from "./callManyContracts.ts";
 import type { SeededRandom } from "./seededRandom.ts";
-import { ETHER, GWEI } from "./simulationScene.ts";
+import { ETHER, GWEI } from "./simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 
 /** Accounts that make contracts of themselves (EIP-7702). */
@@ -64,7 +64,7 @@ export function drawDeed(random: SeededRandom, others: readonly string[], block:
 		case "destroy":
 			return deed(PLACES.destroy, "0x", value);
 		case "history":
-			return deed(random.once(2) ? HISTORY_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
+			return deed(random.once(2) ? HISCENARIO_CONTRACT : PLACES.hashOf, `0x${word(block)}`);
 		case "codeOf":
 			return deed(PLACES.codeOf, `0x${word(other)}`);
 		case "starve":

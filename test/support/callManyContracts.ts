@@ -2,7 +2,7 @@
 // surroundings of a call.
 
 import { deploying, errorString, INVALID, LOOPS, panic, revertingWith } from "./simulationContracts.ts";
-import { addressOf } from "./simulationScene.ts";
+import { addressOf } from "./simulationFixture.ts";
 
 function code(...pieces: string[]): string {
 	return `0x${pieces.join("").replaceAll(" ", "")}`;
@@ -69,7 +69,7 @@ export const CODES: Readonly<Record<string, string>> = {
 };
 
 /** https://eips.ethereum.org/EIPS/eip-2935 */
-export const HISTORY_CONTRACT = "0x0000f90827f1c53a10cb7a02335b175320002935";
+export const HISCENARIO_CONTRACT = "0x0000f90827f1c53a10cb7a02335b175320002935";
 
 /** Revert data of every kind. */
 export const REVERT_DATA: readonly string[] = [

@@ -7,14 +7,14 @@ import { systemClock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { CODES } from "./callManyContracts.ts";
-import { askMethod, type Entry } from "./callManyScene.ts";
+import { askMethod, type Entry } from "./callManyFixture.ts";
 import type { GethOptions } from "./geth.ts";
 import { type RecordedGeth, startRecordedGeth } from "./recordedGeth.ts";
 import { accountOf, type TestAccount } from "./txFactory.ts";
 
 export const COINBASE = "0x00000000000000000000000000000000facade01";
 
-export interface GethScene {
+export interface GethFixture {
 	readonly geth: RecordedGeth;
 	/** Accounts with 10,000 ether each. */
 	readonly rich: readonly TestAccount[];
@@ -37,7 +37,7 @@ export interface GethHead {
 }
 
 /** Starts it, with the contracts of callManyContracts.ts in its genesis. */
-export async function startGethScene(name: string, options: GethOptions = {}): Promise<GethScene> {
+export async function startGethFixture(name: string, options: GethOptions = {}): Promise<GethFixture> {
 	const code = Object.entries(CODES).map(([address, bytes]) => [address, { code: bytes, balance: "0x0" }]);
 	const alloc = { ...Object.fromEntries(code), ...options.alloc };
 	const geth = await startRecordedGeth(name, { gasLimit: 30_000_000, ...options, alloc });

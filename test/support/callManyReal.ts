@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { DevChain } from "../devnet/devChain.ts";
-import { BLOCK_GAS, COINBASE, type Entry } from "./callManyScene.ts";
+import { BLOCK_GAS, COINBASE, type Entry } from "./callManyFixture.ts";
 
 /** How one of them really ended; null: no block took it. */
 export type RealOutcome = {

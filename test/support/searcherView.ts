@@ -2,16 +2,16 @@
 // stream, its subscription, cancels that are not his, and bids. Times, hashes, addresses and ids are replaced, so
 // that two runs can be compared.
 
-import type { AuctionScene, Bidder } from "./bidder.ts";
+import type { AuctionFixture, Bidder } from "./bidder.ts";
 import { EventStreamReader } from "./eventStream.ts";
 import type { FeedClient } from "./feedClient.ts";
 import { postText, RawConnection } from "./rawHttp.ts";
-import type { Signed } from "./relayScene.ts";
+import type { Signed } from "./relayFixture.ts";
 import { until } from "./until.ts";
 
 /** One who looks at one transaction. */
 export class SearcherView {
-	readonly #scene: AuctionScene;
+	readonly #fixture: AuctionFixture;
 	readonly #tx: Signed;
 	readonly #bidder: Bidder;
 	readonly #feed: FeedClient;
@@ -21,8 +21,8 @@ export class SearcherView {
 	#stream: EventStreamReader | null = null;
 	#bundle = "";
 
-	private constructor(scene: AuctionScene, tx: Signed, bidder: Bidder, feed: FeedClient, first: number) {
-		this.#scene = scene;
+	private constructor(fixture: AuctionFixture, tx: Signed, bidder: Bidder, feed: FeedClient, first: number) {
+		this.#fixture = fixture;
 		this.#tx = tx;
 		this.#bidder = bidder;
 		this.#feed = feed;
@@ -30,17 +30,17 @@ export class SearcherView {
 	}
 
 	/** Begins before `tx` is submitted: with the feed alone. */
-	static async open(scene: AuctionScene, tx: Signed): Promise<SearcherView> {
-		const bidder = await scene.bidder();
+	static async open(fixture: AuctionFixture, tx: Signed): Promise<SearcherView> {
+		const bidder = await fixture.bidder();
 		const feed = await bidder.connect();
-		const view = new SearcherView(scene, tx, bidder, feed, await scene.head());
+		const view = new SearcherView(fixture, tx, bidder, feed, await fixture.head());
 		view.#subscriptions.push(await feed.subscribe("service_partialPendingTransactions"));
 		return view;
 	}
 
 	/** Follows it from now on, by stream and by subscription. */
 	async follow(): Promise<void> {
-		const url = `${this.#scene.system.client.url}/tx/${this.#tx.hash}/events`;
+		const url = `${this.#fixture.system.client.url}/tx/${this.#tx.hash}/events`;
 		this.#stream = await EventStreamReader.open(url, { "x-forwarded-for": this.#bidder.from });
 		this.#subscriptions.push(await this.#feed.subscribe("service_transactionStatus", this.#tx.hash));
 	}
@@ -55,14 +55,14 @@ export class SearcherView {
 		this.#subscriptions.push(await this.#feed.subscribe("service_bundleStatus", answer.hash));
 		await until("all builders have answered the bid", async () => {
 			const [block] = await this.#bidder.blocks(answer.hash);
-			return block?.builders.length === this.#scene.system.builders.length;
+			return block?.builders.length === this.#fixture.system.builders.length;
 		});
 	}
 
 	/** Looks at its pages, and tries to cancel it, to simulate behind it and to have it again. */
 	async look(what: string): Promise<void> {
 		const { hash } = this.#tx;
-		const head = await this.#scene.head();
+		const head = await this.#fixture.head();
 		const block = { blockNumber: `0x${(head + 1).toString(16)}`, stateBlockNumber: `0x${head.toString(16)}` };
 		const calls: readonly (readonly [string, readonly unknown[]])[] = [
 			["eth_cancelTransaction", [hash]],
@@ -72,13 +72,13 @@ export class SearcherView {
 		];
 		const from = { "X-Forwarded-For": this.#bidder.from };
 		for (const [method, params] of calls) {
-			const connection = await RawConnection.open(this.#scene.system.relay.port);
+			const connection = await RawConnection.open(this.#fixture.system.relay.port);
 			connection.write(postText("/", { jsonrpc: "2.0", id: 1, method, params }, from));
 			const { status, body } = await connection.answer();
 			connection.destroy();
 			this.#lines.push(`${what} ${method} ${status} ${body}`);
 		}
-		const url = this.#scene.system.client.url;
+		const url = this.#fixture.system.client.url;
 		const status = await (await fetch(`${url}/tx/${hash}`)).text();
 		this.#lines.push(`${what} status ${status}`);
 		const page = (await (await fetch(`${url}/tx/${hash}/events`)).json()) as { events: object[] };
@@ -95,7 +95,7 @@ export class SearcherView {
 
 	/** Ends, and answers all that was seen, comparable; `names` are what the runs call otherwise, by a common name. */
 	async end(names: Readonly<Record<string, string>>): Promise<readonly string[]> {
-		const { system } = this.#scene;
+		const { system } = this.#fixture;
 		await until("the stream and the page are level", async () => {
 			const events = await system.client.events(this.#tx.hash);
 			return this.#stream === null || this.#stream.messages.length === events.length;

@@ -2,7 +2,7 @@
 // every hash. The tests say what the answers must be.
 
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
-import { backrunBy, MISER, PAYER, REASONER, signedBy } from "./biddingScene.ts";
+import { backrunBy, MISER, PAYER, REASONER, signedBy } from "./biddingFixture.ts";
 
 /** One call, without its id. */
 export interface Probe {

@@ -7,7 +7,7 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
 /** Time stands still but for {@link advance}. */
-export class HandClock implements Clock {
+export class FakeClock implements Clock {
 	#now = 0;
 	readonly #timers = new Set<{ at: number; fn: () => void }>();
 

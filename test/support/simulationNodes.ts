@@ -9,7 +9,7 @@ import { JsonRpcClient } from "../../shared/jsonrpc/client.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import type { GenesisAccount, GethBlock } from "./geth.ts";
 import { startRecordedGeth } from "./recordedGeth.ts";
-import { WAYS } from "./simulationScene.ts";
+import { WAYS } from "./simulationFixture.ts";
 
 /** A chain that simulations are run on. */
 export interface SimulationChain extends Pick<DevChain, "wallet" | "rpc" | "snapshot" | "revert" | "stop"> {

@@ -3,7 +3,7 @@
 
 import { keccak256, type Wallet } from "ethers";
 import { landed } from "./chainEvidence.ts";
-import type { Scene } from "./proof.ts";
+import type { Fixture } from "./proof.ts";
 import { confirmations, pendingNonce, status, submit, takeBack, transactionByHash } from "./relayAccess.ts";
 import { until } from "./until.ts";
 
@@ -11,8 +11,8 @@ const WEI_SENT = 10n ** 18n;
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
 
-/** What it is played with, beside the scene. */
-export interface Regretting extends Pick<Scene, "story" | "node" | "relayUrl"> {
+/** What it is played with, beside the fixture. */
+export interface Regretting extends Pick<Fixture, "scenario" | "node" | "relayUrl"> {
 	readonly chainId: number;
 	readonly user: Wallet;
 	readonly builder: BuilderBook;
@@ -34,7 +34,7 @@ export interface Regretted {
 
 /** Sends a transaction, and takes it back once the builder has it. */
 export async function takeOneBack(regretting: Regretting): Promise<Regretted> {
-	const { story, node, relayUrl, chainId, user, builder } = regretting;
+	const { scenario, node, relayUrl, chainId, user, builder } = regretting;
 	const nonce = await node.getTransactionCount(user.address);
 	const raw = await user.signTransaction({
 		...{ type: 2, chainId, nonce, to: RECEIVER, value: WEI_SENT, gasLimit: 21_000n },
@@ -46,35 +46,35 @@ export async function takeOneBack(regretting: Regretting): Promise<Regretted> {
 	await until("a new block", async () => ((await node.getBlockNumber()) > head ? true : null));
 	await submit(relayUrl, "/fast", raw);
 	await until("the builder to have it", async () => (live(builder, hash) > 0 ? true : null));
-	story.tell(`${user.address} sends 1 ETH by mistake:`);
-	story.tell(`${hash}, nonce ${nonce}`);
-	story.claim("the builder has it for the next block", live(builder, hash) === 1);
+	scenario.tell(`${user.address} sends 1 ETH by mistake:`);
+	scenario.tell(`${hash}, nonce ${nonce}`);
+	scenario.claim("the builder has it for the next block", live(builder, hash) === 1);
 	const after = await pendingNonce(relayUrl, user.address);
-	story.claim(`his pending nonce is ${nonce + 1}`, after === nonce + 1, String(after));
-	story.claim("the relay answers eth_cancelTransaction with true", await takeBack(relayUrl, hash));
+	scenario.claim(`his pending nonce is ${nonce + 1}`, after === nonce + 1, String(after));
+	scenario.claim("the relay answers eth_cancelTransaction with true", await takeBack(relayUrl, hash));
 	const { summary } = await until("the builder to confirm", async () => {
 		const told = await confirmations(relayUrl, hash);
 		return told !== null && told.confirmed === told.builders ? told : null;
 	});
-	story.claim(`GET /tx/{hash}/events: ${summary}`, summary === "1 of 1 builders confirmed");
-	story.claim("the builder would not mine it any more", live(builder, hash) === 0);
+	scenario.claim(`GET /tx/{hash}/events: ${summary}`, summary === "1 of 1 builders confirmed");
+	scenario.claim("the builder would not mine it any more", live(builder, hash) === 0);
 	const { stage } = await status(relayUrl, hash);
-	story.claim("GET /tx/{hash} says CANCELLED", stage === "CANCELLED", stage);
-	story.claim("eth_getTransactionByHash says null", (await transactionByHash(relayUrl, hash)) === null);
+	scenario.claim("GET /tx/{hash} says CANCELLED", stage === "CANCELLED", stage);
+	scenario.claim("eth_getTransactionByHash says null", (await transactionByHash(relayUrl, hash)) === null);
 	const free = await pendingNonce(relayUrl, user.address);
-	story.claim(`nonce ${nonce} is free again`, free === nonce, String(free));
+	scenario.claim(`nonce ${nonce} is free again`, free === nonce, String(free));
 	return { hash, nonce };
 }
 
 /** That no block holds it: its nonce went to `instead`, which is mined. */
 export async function proveNeverMined(
-	{ story, node }: Pick<Regretting, "story" | "node">,
+	{ scenario, node }: Pick<Regretting, "scenario" | "node">,
 	{ hash, nonce }: Regretted,
 	instead: string,
 ): Promise<void> {
 	const used = await node.getTransaction(instead);
-	story.claim(`nonce ${nonce} went to the swap`, used?.nonce === nonce && used.blockNumber !== null);
-	story.claim("what was taken back is in no block", (await landed(node, hash)) === null);
+	scenario.claim(`nonce ${nonce} went to the swap`, used?.nonce === nonce && used.blockNumber !== null);
+	scenario.claim("what was taken back is in no block", (await landed(node, hash)) === null);
 }
 
 /** How many orders with it the builder would put into a block. */

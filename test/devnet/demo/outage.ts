@@ -4,15 +4,15 @@
 import { keccak256, Wallet } from "ethers";
 import { type Boosted, boostStatus, submitBoosted } from "./boostAccess.ts";
 import { type Landed, landed } from "./chainEvidence.ts";
-import type { Scene } from "./proof.ts";
+import type { Fixture } from "./proof.ts";
 import { pendingNonce, status } from "./relayAccess.ts";
 import { until } from "./until.ts";
 
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";
 
-/** What it is played with, beside the scene. */
-export interface Outage extends Pick<Scene, "story" | "node" | "relayUrl"> {
+/** What it is played with, beside the fixture. */
+export interface Outage extends Pick<Fixture, "scenario" | "node" | "relayUrl"> {
 	/** Puts boost in front of the relay, with a fallback behind it; boost's address, http. */
 	startBoost(): Promise<string>;
 	readonly chainId: number;
@@ -37,11 +37,11 @@ interface Boosting extends Outage {
 }
 
 /** Kills the relay between two transactions of one user. Their nonces are the next ones. */
-export async function surviveTheRelay(scene: Outage): Promise<void> {
-	const { story, node, user, relay, keys } = scene;
-	story.chapter("The relay is killed, and boost carries on");
-	const boostUrl = await scene.startBoost();
-	const outage: Boosting = { ...scene, boostUrl };
+export async function surviveTheRelay(fixture: Outage): Promise<void> {
+	const { scenario, node, user, relay, keys } = fixture;
+	scenario.chapter("The relay is killed, and boost carries on");
+	const boostUrl = await fixture.startBoost();
+	const outage: Boosting = { ...fixture, boostUrl };
 	await until("boost to have seen both", async () => {
 		const { relay: ours, fallback } = await boostStatus(boostUrl);
 		return ours.state === "closed" && fallback.state === "closed" ? true : null;
@@ -49,38 +49,38 @@ export async function surviveTheRelay(scene: Outage): Promise<void> {
 	const nonce = await node.getTransactionCount(user.address);
 	const [first, second] = [await transfer(outage, nonce), await transfer(outage, nonce + 1)];
 	const held = await submitted(outage, "/noreverts", second);
-	story.tell(`${user.address} signs two transactions; the later one,`);
-	story.tell(`nonce ${nonce + 1}, reaches ${boostUrl}/noreverts first`);
-	story.claim(`boost answers its hash ${held.hash}`, held.hash === keccak256(second), held.why);
-	story.claim("  X-Boost-Upstream: relay", held.by === "relay", held.by);
+	scenario.tell(`${user.address} signs two transactions; the later one,`);
+	scenario.tell(`nonce ${nonce + 1}, reaches ${boostUrl}/noreverts first`);
+	scenario.claim(`boost answers its hash ${held.hash}`, held.hash === keccak256(second), held.why);
+	scenario.claim("  X-Boost-Upstream: relay", held.by === "relay", held.by);
 	const hash = held.hash ?? "";
-	story.claim(
+	scenario.claim(
 		"it has to wait for the earlier one: no builder has seen it",
 		senders(outage, hash).length === 0,
 	);
 	await relay.kill();
-	story.tell(`kill -9 ${relay.pid}: the relay is gone, with what it had promised`);
+	scenario.tell(`kill -9 ${relay.pid}: the relay is gone, with what it had promised`);
 	const { reason } = await until("boost to notice", async () => {
 		const { relay: seen } = await boostStatus(boostUrl);
 		return seen.state === "open" ? seen : null;
 	});
-	story.claim(`boost has opened its breaker: ${reason}`, reason !== null);
+	scenario.claim(`boost has opened its breaker: ${reason}`, reason !== null);
 	const { stage = "none" } = await status(boostUrl, hash);
-	story.claim("GET /tx/{hash} says HELD", stage === "HELD", stage);
+	scenario.claim("GET /tx/{hash} says HELD", stage === "HELD", stage);
 	const fresh = await submitted(outage, "/fast", first);
-	story.tell(`the user sends the earlier one, nonce ${nonce}, to ${boostUrl}/fast`);
-	story.claim(`boost answers its hash ${fresh.hash}`, fresh.hash === keccak256(first), fresh.why);
-	story.claim("  X-Boost-Upstream: fallback", fresh.by === "fallback", fresh.by);
-	story.claim("  X-Boost-Breaker: open", fresh.breaker === "open", fresh.breaker);
+	scenario.tell(`the user sends the earlier one, nonce ${nonce}, to ${boostUrl}/fast`);
+	scenario.claim(`boost answers its hash ${fresh.hash}`, fresh.hash === keccak256(first), fresh.why);
+	scenario.claim("  X-Boost-Upstream: fallback", fresh.by === "fallback", fresh.by);
+	scenario.claim("  X-Boost-Breaker: open", fresh.breaker === "open", fresh.breaker);
 	const next = await pendingNonce(boostUrl, user.address);
-	story.claim(`his pending nonce is ${nonce + 2}`, next === nonce + 2, String(next));
+	scenario.claim(`his pending nonce is ${nonce + 2}`, next === nonce + 2, String(next));
 	const both = [fresh.hash ?? "", hash];
 	await provePrivate(outage, both);
 	const [one, other] = [await mined(outage, both[0] ?? ""), await mined(outage, hash)];
-	story.tell(`mined in the blocks ${one.block} and ${other.block}, while the relay is out`);
-	story.claim("both succeeded, in their order", one.succeeded && other.succeeded && isBefore(one, other));
+	scenario.tell(`mined in the blocks ${one.block} and ${other.block}, while the relay is out`);
+	scenario.claim("both succeeded, in their order", one.succeeded && other.succeeded && isBefore(one, other));
 	const by = both.flatMap((each) => senders(outage, each));
-	story.claim(
+	scenario.claim(
 		"the builder has them from the fallback alone",
 		by.length > 0 && by.every((signer) => signer === addressOf(keys.fallback)),
 		by.join(" "),
@@ -90,31 +90,31 @@ export async function surviveTheRelay(scene: Outage): Promise<void> {
 
 /** The relay returns; boost takes it again, and the relay tells the truth of what was mined without it. */
 async function welcomeBack(outage: Boosting, hash: string): Promise<void> {
-	const { story, node, boostUrl, relayUrl, user, keys } = outage;
-	story.chapter("The relay returns");
-	story.tell(`a relay on the same port and data, a process of its own (${await outage.restart()})`);
+	const { scenario, node, boostUrl, relayUrl, user, keys } = outage;
+	scenario.chapter("The relay returns");
+	scenario.tell(`a relay on the same port and data, a process of its own (${await outage.restart()})`);
 	const closed = await until("boost to take the relay again", async () => {
 		const state = await relayState(outage);
 		return state === "closed" ? state : null;
 	});
-	story.claim("boost has closed its breaker by its own probes", closed === "closed");
+	scenario.claim("boost has closed its breaker by its own probes", closed === "closed");
 	const told = await until("the relay to see what was mined", async () => {
 		const { status: word } = await status(relayUrl, hash);
 		return word === "INCLUDED" ? word : null;
 	});
-	story.claim(`the relay says of the one it had promised: ${told}`, told === "INCLUDED");
+	scenario.claim(`the relay says of the one it had promised: ${told}`, told === "INCLUDED");
 	await until("boost to see it", async () =>
 		(await boostStatus(boostUrl)).journal.depth === 0 ? true : null,
 	);
-	story.claim("boost has nothing left to answer for", true);
+	scenario.claim("boost has nothing left to answer for", true);
 	const raw = await transfer(outage, await node.getTransactionCount(user.address));
 	const again = await submitted(outage, "/fast", raw);
-	story.claim(`boost answers the next one's hash ${again.hash}`, again.hash === keccak256(raw), again.why);
-	story.claim("  X-Boost-Upstream: relay", again.by === "relay", again.by);
-	story.claim("  X-Boost-Breaker: closed", again.breaker === "closed", again.breaker);
+	scenario.claim(`boost answers the next one's hash ${again.hash}`, again.hash === keccak256(raw), again.why);
+	scenario.claim("  X-Boost-Upstream: relay", again.by === "relay", again.by);
+	scenario.claim("  X-Boost-Breaker: closed", again.breaker === "closed", again.breaker);
 	const { succeeded, block } = await mined(outage, again.hash ?? "");
 	const by = senders(outage, again.hash ?? "");
-	story.claim(
+	scenario.claim(
 		`it is mined in block ${block}; the builder has it from the relay alone`,
 		succeeded && by.length > 0 && by.every((signer) => signer === addressOf(keys.relay)),
 		by.join(" "),
@@ -122,13 +122,13 @@ async function welcomeBack(outage: Boosting, hash: string): Promise<void> {
 }
 
 /** That the chain's own pool has none of them, while the builder puts none there itself. */
-async function provePrivate({ story, node, builder }: Outage, hashes: readonly string[]): Promise<void> {
+async function provePrivate({ scenario, node, builder }: Outage, hashes: readonly string[]): Promise<void> {
 	const found = await builder.outsideBurst(() =>
 		Promise.all(hashes.map((hash) => node.send("eth_getTransactionByHash", [hash]) as Promise<unknown>)),
 	);
 	const isPublic = (one: unknown): boolean =>
 		one !== null && (one as { blockHash: string | null }).blockHash === null;
-	story.claim("the chain's public mempool has neither", !found.some(isPublic));
+	scenario.claim("the chain's public mempool has neither", !found.some(isPublic));
 }
 
 async function relayState({ boostUrl }: Boosting): Promise<string> {

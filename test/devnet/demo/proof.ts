@@ -4,11 +4,11 @@
 import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
 import { blockAt, type Landed, landed, reached, trace } from "./chainEvidence.ts";
 import { refunded, status } from "./relayAccess.ts";
-import { amount, type Story } from "./story.ts";
+import { amount, type Scenario } from "./scenario.ts";
 
 /** Where it is played. */
-export interface Scene {
-	readonly story: Story;
+export interface Fixture {
+	readonly scenario: Scenario;
 	readonly node: JsonRpcProvider;
 	/** The relay's, http. */
 	readonly relayUrl: string;
@@ -37,26 +37,26 @@ export interface Trio {
 }
 
 /** That target, backrun and refund stand in one block, in that order, with nothing between. */
-export async function proveOrder({ story, node, coinbase, user }: Scene, won: WonBid): Promise<Trio> {
+export async function proveOrder({ scenario, node, coinbase, user }: Fixture, won: WonBid): Promise<Trio> {
 	const target = await landed(node, won.target);
 	if (target === null) throw new Error("the target is not mined");
 	const block = await blockAt(node, target.block);
 	const behind = block.transactions.slice(target.index, target.index + 3);
-	story.tell(`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`);
+	scenario.tell(`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`);
 	const names = ["target ", "backrun", "refund "];
-	for (const [i, hash] of behind.entries()) story.tell(`  [${target.index + i}] ${names[i]} ${hash}`);
+	for (const [i, hash] of behind.entries()) scenario.tell(`  [${target.index + i}] ${names[i]} ${hash}`);
 	const [, second, third] = behind;
-	story.claim("the backrun stands right behind the target", second === won.backrun);
+	scenario.claim("the backrun stands right behind the target", second === won.backrun);
 	const backrun = await landed(node, won.backrun);
 	const refund = third === undefined ? null : await landed(node, third);
-	story.claim(
+	scenario.claim(
 		"right behind it stands a transfer from the block's coinbase to the user",
 		refund?.from === coinbase && coinbase === block.coinbase && refund.to === user,
 		refund === null ? "nothing there" : `${refund.from} to ${refund.to}`,
 	);
 	if (backrun === null || refund === null) throw new Error("the block has changed meanwhile");
 	const all = [target, backrun, refund];
-	story.claim(
+	scenario.claim(
 		"all three succeeded",
 		all.every(({ succeeded }) => succeeded),
 	);
@@ -64,7 +64,7 @@ export async function proveOrder({ story, node, coinbase, user }: Scene, won: Wo
 }
 
 /** That the gain is there behind the target alone: in the state before the block the same backrun reverts. */
-export async function proveOnlyBehind({ story, node }: Scene, { backrun }: Trio): Promise<void> {
+export async function proveOnlyBehind({ scenario, node }: Fixture, { backrun }: Trio): Promise<void> {
 	const sent = await node.getTransaction(backrun.hash);
 	if (sent === null) throw new Error("the backrun is gone");
 	const { from, to, data } = sent;
@@ -74,7 +74,7 @@ export async function proveOnlyBehind({ story, node }: Scene, { backrun }: Trio)
 		(thrown: unknown) => (isCallException(thrown) ? (thrown.data ?? "") : "no answer"),
 	);
 	const selector = id("NotProfitable(uint256,uint256)").slice(0, 10);
-	story.claim(
+	scenario.claim(
 		"without the swap before it the same backrun reverts: NotProfitable",
 		why.startsWith(selector),
 		why,
@@ -83,47 +83,47 @@ export async function proveOnlyBehind({ story, node }: Scene, { backrun }: Trio)
 
 /** That the refund is the user's percent of all that the backrun brought, and his to the wei. What it brought. */
 export async function proveMoney(
-	scene: Scene,
+	fixture: Fixture,
 	won: WonBid,
 	{ target, backrun, refund }: Trio,
 ): Promise<bigint> {
-	const { story, node, coinbase, user, percent } = scene;
+	const { scenario, node, coinbase, user, percent } = fixture;
 	const transferred = reached(coinbase, await trace(node, backrun.hash));
-	story.same("the backrun paid the coinbase by transfer what was bid", transferred, won.bid);
+	scenario.same("the backrun paid the coinbase by transfer what was bid", transferred, won.bid);
 	const brought = transferred + backrun.priorityFee;
-	story.tell(`and by its priority fee ${amount(backrun.priorityFee)}`);
-	story.tell(`so it brought ${amount(brought)}`);
+	scenario.tell(`and by its priority fee ${amount(backrun.priorityFee)}`);
+	scenario.tell(`so it brought ${amount(brought)}`);
 	const owed = (brought * percent) / 100n;
-	story.same(`${percent} % of that is owed to the user, and paid`, refund.value, owed);
+	scenario.same(`${percent} % of that is owed to the user, and paid`, refund.value, owed);
 	const before = await node.getBalance(user, target.block - 1);
 	const after = await node.getBalance(user, target.block);
-	story.tell(`the user had ${amount(before)} before the block,`);
-	story.tell(`  paid for gas ${amount(target.gasCost)},`);
-	story.tell(`  and has ${amount(after)} behind it`);
-	story.same("gas aside, his balance rose by exactly what is owed", after - before + target.gasCost, owed);
+	scenario.tell(`the user had ${amount(before)} before the block,`);
+	scenario.tell(`  paid for gas ${amount(target.gasCost)},`);
+	scenario.tell(`  and has ${amount(after)} behind it`);
+	scenario.same("gas aside, his balance rose by exactly what is owed", after - before + target.gasCost, owed);
 	return brought;
 }
 
 /** That the relay's status and events tell the same as the chain; `bids` were accepted, distinct ones. */
 export async function proveAccount(
-	scene: Scene,
+	fixture: Fixture,
 	won: WonBid,
 	trio: Trio,
 	{ brought, bids }: { readonly brought: bigint; readonly bids: number },
 ): Promise<void> {
-	const { story, relayUrl, coinbase, user, percent } = scene;
+	const { scenario, relayUrl, coinbase, user, percent } = fixture;
 	const owed = (brought * percent) / 100n;
 	const told = await status(relayUrl, won.target);
-	story.claim("GET /tx/{hash} says INCLUDED", told.status === "INCLUDED", told.status);
-	story.claim(`  backruns: ${bids}`, told.backruns === bids, String(told.backruns));
-	story.claim(
+	scenario.claim("GET /tx/{hash} says INCLUDED", told.status === "INCLUDED", told.status);
+	scenario.claim(`  backruns: ${bids}`, told.backruns === bids, String(told.backruns));
+	scenario.claim(
 		`  refund: ${formatEther(owed)}`,
 		told.refund === Number(formatEther(owed)),
 		String(told.refund),
 	);
 	const event = await refunded(relayUrl, won.target);
 	if (event === null) throw new Error("the relay's events tell of no refund");
-	story.claim(
+	scenario.claim(
 		"GET /tx/{hash}/events names bundle, backrun, payer and recipient",
 		event.bundle === won.bundle &&
 			event.backrun === won.backrun &&
@@ -132,9 +132,9 @@ export async function proveAccount(
 			event.block === trio.target.block,
 		JSON.stringify(event),
 	);
-	story.same("  bid", BigInt(event.bid), won.bid);
-	story.same("  brought", BigInt(event.brought), brought);
-	story.same("  cost of paying it out", BigInt(event.cost), 0n);
-	story.same("  owed", BigInt(event.owed), owed);
-	story.same("  paid", BigInt(event.paid), owed);
+	scenario.same("  bid", BigInt(event.bid), won.bid);
+	scenario.same("  brought", BigInt(event.brought), brought);
+	scenario.same("  cost of paying it out", BigInt(event.cost), 0n);
+	scenario.same("  owed", BigInt(event.owed), owed);
+	scenario.same("  paid", BigInt(event.paid), owed);
 }

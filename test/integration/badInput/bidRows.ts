@@ -10,7 +10,7 @@ import {
 	REASONER,
 	REVERTER,
 	signedBy,
-} from "../../support/biddingScene.ts";
+} from "../../support/biddingFixture.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
 import type { CallRow, WireError } from "./rows.ts";
 

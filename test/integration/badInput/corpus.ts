@@ -3,7 +3,7 @@
 // test.
 
 import { rawTransaction, testAccount } from "../../support/txFactory.ts";
-import { hex } from "./scene.ts";
+import { hex } from "./fixture.ts";
 
 const ACCOUNT = testAccount(5_000);
 const ADDRESS = ACCOUNT.address;

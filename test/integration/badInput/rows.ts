@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BadInputScene } from "./scene.ts";
+import type { BadInputFixture } from "./fixture.ts";
 import { sendBytes, type WireRequest, type WireResponse } from "./wire.ts";
 
 /** The exact answer to a row. */
@@ -60,11 +60,11 @@ export function success(id: unknown, result: unknown): unknown {
 	return { jsonrpc: "2.0", id, result };
 }
 
-/** One test a row; `scene` is asked for when they run. */
-export function testHttpRows(rows: readonly HttpRow[], scene: () => BadInputScene): void {
+/** One test a row; `fixture` is asked for when they run. */
+export function testHttpRows(rows: readonly HttpRow[], fixture: () => BadInputFixture): void {
 	for (const row of rows) {
 		test(`http: ${row.name}`, async () => {
-			const { wire, log } = scene();
+			const { wire, log } = fixture();
 			checkAnswer(await wire.send(row.send), row);
 			log.check();
 		});
@@ -72,10 +72,10 @@ export function testHttpRows(rows: readonly HttpRow[], scene: () => BadInputScen
 }
 
 /** One test a row. */
-export function testBytesRows(rows: readonly BytesRow[], scene: () => BadInputScene): void {
+export function testBytesRows(rows: readonly BytesRow[], fixture: () => BadInputFixture): void {
 	for (const row of rows) {
 		test(`bytes: ${row.name}`, async () => {
-			const { system, log } = scene();
+			const { system, log } = fixture();
 			const response = await sendBytes(system.relay.port, row.bytes, row.half);
 			if (row.silent === true) assert.equal(response, null);
 			else {
@@ -90,12 +90,12 @@ export function testBytesRows(rows: readonly BytesRow[], scene: () => BadInputSc
 /** One test a row; `then` is waited for behind each that is answered with a result. */
 export function testCallRows(
 	rows: readonly CallRow[],
-	scene: () => BadInputScene,
+	fixture: () => BadInputFixture,
 	then: (result: unknown) => Promise<void> = () => Promise.resolve(),
 ): void {
 	for (const row of rows) {
 		test(`${row.method.slice(0, 40)}: ${row.name}`, async () => {
-			const { wire, log } = scene();
+			const { wire, log } = fixture();
 			const answer = expectedAnswer(row);
 			const { method, params, path = "/" } = row;
 			const body = JSON.stringify({ jsonrpc: "2.0", id: row.name, method, params });

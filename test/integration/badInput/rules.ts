@@ -10,7 +10,7 @@ import {
 	testAccount,
 } from "../../support/txFactory.ts";
 import type { CallRow } from "./rows.ts";
-import { hex } from "./scene.ts";
+import { hex } from "./fixture.ts";
 import type { Standing } from "./standing.ts";
 
 /** A transaction, and why it is refused; null where it is taken. */

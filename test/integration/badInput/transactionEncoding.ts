@@ -18,7 +18,7 @@ import {
 } from "../../unit/shared/ethereum/baseTransactions.ts";
 import { encode, type RawItem, verbatim } from "../../unit/shared/ethereum/rawEncoding.ts";
 import type { CallRow } from "./rows.ts";
-import { hex } from "./scene.ts";
+import { hex } from "./fixture.ts";
 
 const TYPES: readonly Type[] = [0, 1, 2, 3, 4];
 const TYPED: readonly Type[] = [1, 2, 3, 4];

@@ -3,7 +3,7 @@
 // intervals, which are 20 ms for a block's 20 s.
 
 import { setImmediate } from "node:timers/promises";
-import type { Signed } from "../relayScene.ts";
+import type { Signed } from "../relayFixture.ts";
 import type { TestAccount } from "../txFactory.ts";
 import { until } from "../until.ts";
 import {
@@ -282,7 +282,7 @@ export class MetaMaskWallet {
 	}
 }
 
-/** As the scene of a test knows transactions. */
+/** As the fixture of a test knows transactions. */
 export function signedBy(transaction: MetaMaskTransaction): Signed {
 	const { rawTx, hash, txParams } = transaction;
 	if (rawTx === undefined || hash === undefined)

@@ -7,7 +7,7 @@ import type { Rows, Upstreams } from "../../../boost-proxy/domain/ports.ts";
 import { METHOD_LABELS } from "../../../boost-proxy/ingress/methods.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { Metrics } from "../../../shared/metrics.ts";
-import { PlayedBreaker } from "./ingress/passScene.ts";
+import { PlayedBreaker } from "./ingress/passFixture.ts";
 
 async function series(metrics: Metrics): Promise<Map<string, number>> {
 	const lines = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));

@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pairScene } from "./pairScene.ts";
+import { pairFixture } from "./pairFixture.ts";
 
 test("boost is started when the relay serves, when it has ended, or after five seconds", async () => {
 	for (const how of ["serves", "ends", "neither"]) {
-		const { boosts, relay, clock } = pairScene();
+		const { boosts, relay, clock } = pairFixture();
 		await clock.advance(1_000);
 		assert.equal(boosts.length, 0);
 		if (how === "serves") relay().start();
@@ -20,7 +20,7 @@ test("boost is started when the relay serves, when it has ended, or after five s
 });
 
 test("asked to stop, boost goes first, the relay when boost has gone, and the code is 0", async () => {
-	const { up, told, relay, boost, clock, ending, ask, code, fresh } = pairScene();
+	const { up, told, relay, boost, clock, ending, ask, code, fresh } = pairFixture();
 	await up();
 	await clock.advance(1_000);
 	fresh();
@@ -37,7 +37,7 @@ test("asked to stop, boost goes first, the relay when boost has gone, and the co
 });
 
 test("asked to stop while the relay still starts, boost is not started at all", async () => {
-	const { told, boosts, relay, clock, ending, ask, code } = pairScene();
+	const { told, boosts, relay, clock, ending, ask, code } = pairFixture();
 	await clock.advance(100);
 	ask();
 	await clock.advance(0);
@@ -48,7 +48,7 @@ test("asked to stop while the relay still starts, boost is not started at all", 
 });
 
 test("asked to stop while boost still starts, it is the same as later", async () => {
-	const { told, relay, boost, clock, ending, ask, code, fresh } = pairScene();
+	const { told, relay, boost, clock, ending, ask, code, fresh } = pairFixture();
 	relay().start();
 	await clock.advance(0);
 	fresh();
@@ -66,7 +66,7 @@ test("asked to stop while boost still starts, it is the same as later", async ()
 });
 
 test("a boost that does not end keeps nobody from it: the relay is asked all the same, and at last both are killed", async () => {
-	const { up, told, clock, ending, ask, code, fresh } = pairScene();
+	const { up, told, clock, ending, ask, code, fresh } = pairFixture();
 	await up();
 	fresh();
 	ask();
@@ -87,7 +87,7 @@ for (const [who, boostCode, relayCode] of [
 	["the relay", 0, 1],
 ] as const) {
 	test(`where ${who} stops with a failure, the code says so`, async () => {
-		const { up, relay, boost, clock, ending, ask, code } = pairScene();
+		const { up, relay, boost, clock, ending, ask, code } = pairFixture();
 		await up();
 		ask();
 		await clock.advance(0);
@@ -100,7 +100,7 @@ for (const [who, boostCode, relayCode] of [
 }
 
 test("a relay that ends is started again, each time later, and sooner again when it was up for long", async () => {
-	const { up, warned, relays, relay, boost, clock, ending, ask, code } = pairScene();
+	const { up, warned, relays, relay, boost, clock, ending, ask, code } = pairFixture();
 	await up();
 	const pauses: number[] = [];
 	for (let i = 0; i < 9; i++) {
@@ -130,7 +130,7 @@ test("a relay that ends is started again, each time later, and sooner again when
 });
 
 test("asked to stop while the relay waits to be started again, none is started", async () => {
-	const { up, relays, relay, boost, clock, ending, ask, code } = pairScene();
+	const { up, relays, relay, boost, clock, ending, ask, code } = pairFixture();
 	await up();
 	relay().exit(null, "SIGSEGV");
 	await clock.advance(100);
@@ -145,7 +145,7 @@ test("asked to stop while the relay waits to be started again, none is started",
 });
 
 test("a relay that ends by a signal before it ever served is started again; it is no refusal", async () => {
-	const { relays, relay, clock, code } = pairScene();
+	const { relays, relay, clock, code } = pairFixture();
 	relay().exit(null, "SIGKILL");
 	await clock.advance(250);
 	assert.deepEqual([relays.length, code()], [2, undefined]);
@@ -155,7 +155,7 @@ test("a relay that ends by a signal before it ever served is started again; it i
 });
 
 test("a relay that refuses its settings is not started again: all ends with 1, once boost has said its own", async () => {
-	const { told, relay, boost, clock, ending, code } = pairScene();
+	const { told, relay, boost, clock, ending, code } = pairFixture();
 	relay().exit(1);
 	await clock.advance(2_000);
 	assert.deepEqual(told, ["relay 1 begins", "relay 1 ends", "boost begins"]);
@@ -167,7 +167,7 @@ test("a relay that refuses its settings is not started again: all ends with 1, o
 
 test("where boost's settings are good, it is stopped as soon as that is known, or after five seconds", async () => {
 	for (const known of [true, false]) {
-		const { told, relay, boost, clock, ending, code, fresh } = pairScene();
+		const { told, relay, boost, clock, ending, code, fresh } = pairFixture();
 		relay().exit(1);
 		await clock.advance(1_000);
 		fresh();
@@ -183,7 +183,7 @@ test("where boost's settings are good, it is stopped as soon as that is known, o
 });
 
 test("a boost that refuses its settings ends all with its code, once the relay has said its own", async () => {
-	const { told, relay, boost, clock, ending, code, fresh } = pairScene();
+	const { told, relay, boost, clock, ending, code, fresh } = pairFixture();
 	await clock.advance(5_000);
 	fresh();
 	boost().exit(1);
@@ -200,7 +200,7 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 		[3, null, 3],
 		[null, "SIGKILL", 1],
 	] as const) {
-		const { up, told, relay, boost, clock, ending, code: ended, fresh } = pairScene();
+		const { up, told, relay, boost, clock, ending, code: ended, fresh } = pairFixture();
 		await up();
 		fresh();
 		boost().exit(code, signal);
@@ -213,7 +213,7 @@ test("boost's end is the end of the relay, whatever its code", async () => {
 });
 
 test("a stop that is asked for while one waits for the other's word is not put off", async () => {
-	const { told, relay, boost, clock, ending, ask, code } = pairScene();
+	const { told, relay, boost, clock, ending, ask, code } = pairFixture();
 	relay().exit(1);
 	await clock.advance(1_000);
 	ask();

@@ -1,4 +1,4 @@
-// Tests that the fault matrix's invariants can fail: a story without a fault passes, and each single wrong thing in
+// Tests that the fault matrix's invariants can fail: a scenario without a fault passes, and each single wrong thing in
 // it is reported.
 
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import type { BoostStatus } from "../../faults/boostHere.ts";
-import type { CellStory } from "../../faults/cell.ts";
+import type { CellScenario } from "../../faults/cell.ts";
 import type { FaultCase } from "../../faults/faultCases.ts";
 import { figuresOf, figuresTable, withFigures, worseOf } from "../../faults/figures.ts";
 import { violationsOf } from "../../faults/invariants.ts";
@@ -58,7 +58,7 @@ interface Wrong {
 	readonly target?: string;
 }
 
-function story(wrong: Wrong): CellStory {
+function scenario(wrong: Wrong): CellScenario {
 	const list = wrong.sent ?? TRAFFIC;
 	const calls = [{ id: 1, method: "eth_sendRawTransaction", params: ["raw of 0x5"] }];
 	const world = {
@@ -74,7 +74,7 @@ function story(wrong: Wrong): CellStory {
 	};
 	return {
 		fault: { ...FAULT, ...wrong.fault },
-		parts: parts as unknown as CellStory["parts"],
+		parts: parts as unknown as CellScenario["parts"],
 		sent: list,
 		direct: [],
 		outages: [OUTAGE],
@@ -84,7 +84,7 @@ function story(wrong: Wrong): CellStory {
 }
 
 async function said(wrong: Wrong): Promise<string> {
-	const { lost, timely } = await violationsOf(story(wrong), 30);
+	const { lost, timely } = await violationsOf(scenario(wrong), 30);
 	return [...lost, ...timely].join("\n");
 }
 
@@ -153,8 +153,8 @@ test("a journal that failed, or keeps what is mined, is told of", async () => {
 	depth = 0;
 });
 
-test("the figures are those of the story", () => {
-	const figures = figuresOf(story({}));
+test("the figures are those of the scenario", () => {
+	const figures = figuresOf(scenario({}));
 	const { hole, tripMs, openMs, recoveryMs, acknowledged } = figures;
 	assert.deepEqual(
 		{ hole, tripMs, openMs, recoveryMs, acknowledged },

@@ -7,232 +7,232 @@ import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
 import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import { HandDisk } from "./handDisk.ts";
-import { StagesScene } from "./stagesScene.ts";
-import { blocks, story } from "./stories.ts";
+import { FakeDisk } from "./fakeDisk.ts";
+import { StagesFixture } from "./stagesFixture.ts";
+import { blocks, scenario } from "./scenarios.ts";
 
 const SENDER = testAccount(0).address;
 const OTHER = testAccount(1);
 const at = (nonce: number, path: PrivateTransaction["path"] = "fast") => privateTransaction({ nonce, path });
 
-story("what is in a block is included, is sent no more, and is told with its place", async (scene) => {
+scenario("what is in a block is included, is sent no more, and is told with its place", async (fixture) => {
 	const [one, two] = [at(0), at(1)];
-	await scene.take(one, two);
-	scene.builders.take();
-	await scene.block({ mined: [one] });
-	const record = scene.ledger.get(one.tx.hash)?.record;
+	await fixture.take(one, two);
+	fixture.builders.take();
+	await fixture.block({ mined: [one] });
+	const record = fixture.ledger.get(one.tx.hash)?.record;
 	assert.deepEqual(record?.events.at(-1), {
-		...{ type: "included", at: scene.clock.now(), block: 101, blockHash: "0x65", index: 0, reverted: false },
+		...{ type: "included", at: fixture.clock.now(), block: 101, blockHash: "0x65", index: 0, reverted: false },
 	});
-	assert.deepEqual([scene.stage(one), scene.stage(two)], ["INCLUDED", "BROADCAST"]);
-	assert.deepEqual(scene.builders.take(), ["send 1 for 102 to a,b"]);
-	await scene.block({ mined: [two], reverted: true });
-	assert.equal(scene.stage(two), "REVERTED");
-	assert.equal(scene.pool.size, 0);
+	assert.deepEqual([fixture.stage(one), fixture.stage(two)], ["INCLUDED", "BROADCAST"]);
+	assert.deepEqual(fixture.builders.take(), ["send 1 for 102 to a,b"]);
+	await fixture.block({ mined: [two], reverted: true });
+	assert.equal(fixture.stage(two), "REVERTED");
+	assert.equal(fixture.pool.size, 0);
 });
 
-story("a block that goes takes its transactions back, and they go out again", async (scene) => {
+scenario("a block that goes takes its transactions back, and they go out again", async (fixture) => {
 	const [one, two, three] = [at(0), at(1), at(2)];
-	await scene.take(one, two, three);
-	await scene.block({ mined: [one] });
-	await scene.block({ mined: [two] });
-	scene.builders.take();
-	scene.node.nonces.set(SENDER, 0n);
+	await fixture.take(one, two, three);
+	await fixture.block({ mined: [one] });
+	await fixture.block({ mined: [two] });
+	fixture.builders.take();
+	fixture.node.nonces.set(SENDER, 0n);
 	// One block for two: what the account was after block 102 must not count against what it is now.
-	await scene.reorganise(2, { fork: "b" });
+	await fixture.reorganise(2, { fork: "b" });
 	assert.deepEqual(
-		[one, two, three].map((tx) => scene.stage(tx)),
+		[one, two, three].map((tx) => fixture.stage(tx)),
 		["BROADCAST", "BROADCAST", "BROADCAST"],
 	);
 	assert.deepEqual(
-		scene.builders.take(),
+		fixture.builders.take(),
 		[0, 1, 2].map((nonce) => `send ${nonce} for 102 to a,b`),
 	);
-	await scene.block({ mined: [one, two], fork: "b" });
-	assert.deepEqual(scene.life(one).slice(-4), ["included", "reorged", "broadcast", "included"]);
-	assert.equal(scene.ledger.get(two.tx.hash)?.record.block, 102);
+	await fixture.block({ mined: [one, two], fork: "b" });
+	assert.deepEqual(fixture.life(one).slice(-4), ["included", "reorged", "broadcast", "included"]);
+	assert.equal(fixture.ledger.get(two.tx.hash)?.record.block, 102);
 });
 
-story("what moves to another block of the same height is included there", async (scene) => {
+scenario("what moves to another block of the same height is included there", async (fixture) => {
 	const tx = at(0);
-	await scene.take(tx);
-	await scene.block({ mined: [tx] });
-	scene.builders.take();
-	await scene.reorganise(1, { mined: [tx], fork: "b" });
-	assert.equal(scene.stage(tx), "INCLUDED");
-	assert.deepEqual(scene.ledger.get(tx.tx.hash)?.record.events.at(-1)?.type, "included");
-	assert.deepEqual(scene.builders.take(), []);
+	await fixture.take(tx);
+	await fixture.block({ mined: [tx] });
+	fixture.builders.take();
+	await fixture.reorganise(1, { mined: [tx], fork: "b" });
+	assert.equal(fixture.stage(tx), "INCLUDED");
+	assert.deepEqual(fixture.ledger.get(tx.tx.hash)?.record.events.at(-1)?.type, "included");
+	assert.deepEqual(fixture.builders.take(), []);
 });
 
-story("a nonce that others used in a block that goes is free again", async (scene) => {
+scenario("a nonce that others used in a block that goes is free again", async (fixture) => {
 	const tx = at(0);
-	await scene.take(tx);
-	await scene.block({ used: { [SENDER]: 1n } });
-	assert.equal(scene.stage(tx), "DROPPED");
-	scene.builders.take();
-	scene.node.nonces.set(SENDER, 0n);
-	await scene.reorganise(1, { fork: "b" });
-	assert.deepEqual([scene.stage(tx), scene.builders.take()], ["BROADCAST", ["send 0 for 102 to a,b"]]);
+	await fixture.take(tx);
+	await fixture.block({ used: { [SENDER]: 1n } });
+	assert.equal(fixture.stage(tx), "DROPPED");
+	fixture.builders.take();
+	fixture.node.nonces.set(SENDER, 0n);
+	await fixture.reorganise(1, { fork: "b" });
+	assert.deepEqual([fixture.stage(tx), fixture.builders.take()], ["BROADCAST", ["send 0 for 102 to a,b"]]);
 });
 
-story("a replaced one whose replacement's block goes stays replaced", async (scene) => {
+scenario("a replaced one whose replacement's block goes stays replaced", async (fixture) => {
 	const old = at(0);
 	const fresh = privateTransaction({ nonce: 0, maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 12n });
-	await scene.take(old, fresh);
-	await scene.block({ mined: [old] });
-	assert.deepEqual([scene.stage(old), scene.stage(fresh)], ["INCLUDED", "DROPPED"]);
-	scene.node.nonces.set(SENDER, 0n);
-	await scene.reorganise(1, { fork: "b" });
-	assert.deepEqual([scene.stage(old), scene.stage(fresh)], ["REPLACED", "BROADCAST"]);
+	await fixture.take(old, fresh);
+	await fixture.block({ mined: [old] });
+	assert.deepEqual([fixture.stage(old), fixture.stage(fresh)], ["INCLUDED", "DROPPED"]);
+	fixture.node.nonces.set(SENDER, 0n);
+	await fixture.reorganise(1, { fork: "b" });
+	assert.deepEqual([fixture.stage(old), fixture.stage(fresh)], ["REPLACED", "BROADCAST"]);
 });
 
-story("it lives 25 blocks, then it is expired; a private one is withdrawn", async (scene) => {
+scenario("it lives 25 blocks, then it is expired; a private one is withdrawn", async (fixture) => {
 	const [bundle, secret] = [at(0), at(1, "nochecks")];
-	await scene.take(bundle, secret);
-	await blocks(scene, 24);
-	const last = scene.builders.take().slice(-2);
+	await fixture.take(bundle, secret);
+	await blocks(fixture, 24);
+	const last = fixture.builders.take().slice(-2);
 	assert.deepEqual(last, ["send 0 for 125 to a,b", "send 1 for 125 until 125 to a,b"]);
-	await scene.block();
-	assert.deepEqual([scene.stage(bundle), scene.stage(secret)], ["EXPIRED", "EXPIRED"]);
-	assert.deepEqual(scene.builders.take(), ["cancel 1 for 126 at a,b"]);
-	assert.equal(scene.pool.size, 0);
+	await fixture.block();
+	assert.deepEqual([fixture.stage(bundle), fixture.stage(secret)], ["EXPIRED", "EXPIRED"]);
+	assert.deepEqual(fixture.builders.take(), ["cancel 1 for 126 at a,b"]);
+	assert.equal(fixture.pool.size, 0);
 });
 
-story(
+scenario(
 	"what a builder mines after its end is included, and its block's going takes it back to its end",
-	async (scene) => {
+	async (fixture) => {
 		const tx = at(0);
-		await scene.take(tx);
-		await blocks(scene, 30);
-		await scene.block({ mined: [tx] });
-		assert.equal(scene.stage(tx), "INCLUDED");
-		scene.node.nonces.set(SENDER, 0n);
-		await scene.reorganise(1, { fork: "b" });
-		assert.equal(scene.stage(tx), "EXPIRED");
+		await fixture.take(tx);
+		await blocks(fixture, 30);
+		await fixture.block({ mined: [tx] });
+		assert.equal(fixture.stage(tx), "INCLUDED");
+		fixture.node.nonces.set(SENDER, 0n);
+		await fixture.reorganise(1, { fork: "b" });
+		assert.equal(fixture.stage(tx), "EXPIRED");
 	},
 );
 
-story("what waits behind a gap is given up after three hours", async (scene) => {
+scenario("what waits behind a gap is given up after three hours", async (fixture) => {
 	const tx = at(5);
-	await scene.take(tx);
-	await blocks(scene, GAP_LIFE_S / 12 - 1);
-	assert.equal(scene.stage(tx), "QUEUED");
-	await scene.block();
-	assert.equal(scene.stage(tx), "EXPIRED");
+	await fixture.take(tx);
+	await blocks(fixture, GAP_LIFE_S / 12 - 1);
+	assert.equal(fixture.stage(tx), "QUEUED");
+	await fixture.block();
+	assert.equal(fixture.stage(tx), "EXPIRED");
 });
 
 for (const [name, end] of [
-	["mined", (scene: StagesScene, tx: PrivateTransaction) => scene.block({ mined: [tx] })],
-	["dropped", (scene: StagesScene) => scene.block({ used: { [SENDER]: 1n } })],
-	["expired", (scene: StagesScene) => blocks(scene, 25)],
+	["mined", (fixture: StagesFixture, tx: PrivateTransaction) => fixture.block({ mined: [tx] })],
+	["dropped", (fixture: StagesFixture) => fixture.block({ used: { [SENDER]: 1n } })],
+	["expired", (fixture: StagesFixture) => blocks(fixture, 25)],
 ] as const) {
-	story(`what is ${name} is watched for ${WATCH_BLOCKS} blocks, then settled for good`, async (scene) => {
+	scenario(`what is ${name} is watched for ${WATCH_BLOCKS} blocks, then settled for good`, async (fixture) => {
 		const tx = at(0);
-		await scene.take(tx);
-		await end(scene, tx);
-		const stage = scene.stage(tx);
-		await blocks(scene, WATCH_BLOCKS - 1);
-		assert.equal(scene.stage(tx), stage);
-		await scene.block();
-		assert.equal(scene.ledger.size, 0);
-		assert.equal((await scene.store.settled(tx.tx.hash))?.stage, stage);
+		await fixture.take(tx);
+		await end(fixture, tx);
+		const stage = fixture.stage(tx);
+		await blocks(fixture, WATCH_BLOCKS - 1);
+		assert.equal(fixture.stage(tx), stage);
+		await fixture.block();
+		assert.equal(fixture.ledger.size, 0);
+		assert.equal((await fixture.store.settled(tx.tx.hash))?.stage, stage);
 		assert.deepEqual(
-			[...scene.disk.map.keys()].filter((key) => key.startsWith("p/") || key.startsWith("s/")),
+			[...fixture.disk.map.keys()].filter((key) => key.startsWith("p/") || key.startsWith("s/")),
 			[],
 		);
 	});
 }
 
-story("after blocks that could not be seen one by one, all is asked anew", async (scene) => {
+scenario("after blocks that could not be seen one by one, all is asked anew", async (fixture) => {
 	const [mined, moved, gone, pending] = [at(0), at(1), at(2), privateTransaction({ by: OTHER })];
-	await scene.take(mined, moved, gone, pending);
-	await scene.block({ mined: [moved, gone] });
-	const hash = scene.head.hash;
-	scene.node.mined.delete(gone.tx.hash);
-	scene.node.mined.set(moved.tx.hash, { ...at101(moved), block: 103, blockHash: "0x67" });
-	scene.node.mined.set(mined.tx.hash, { ...at101(mined), blockHash: hash });
-	scene.node.nonces.set(SENDER, 2n);
-	await scene.block();
-	await scene.block();
-	scene.builders.take();
-	await scene.work([], [], true);
+	await fixture.take(mined, moved, gone, pending);
+	await fixture.block({ mined: [moved, gone] });
+	const hash = fixture.head.hash;
+	fixture.node.mined.delete(gone.tx.hash);
+	fixture.node.mined.set(moved.tx.hash, { ...at101(moved), block: 103, blockHash: "0x67" });
+	fixture.node.mined.set(mined.tx.hash, { ...at101(mined), blockHash: hash });
+	fixture.node.nonces.set(SENDER, 2n);
+	await fixture.block();
+	await fixture.block();
+	fixture.builders.take();
+	await fixture.work([], [], true);
 	assert.deepEqual(
-		[mined, moved, gone, pending].map((tx) => scene.stage(tx)),
+		[mined, moved, gone, pending].map((tx) => fixture.stage(tx)),
 		["INCLUDED", "INCLUDED", "BROADCAST", "BROADCAST"],
 	);
-	assert.equal(scene.ledger.get(moved.tx.hash)?.record.block, 103);
-	assert.deepEqual(scene.life(moved).slice(-3), ["included", "reorged", "included"]);
+	assert.equal(fixture.ledger.get(moved.tx.hash)?.record.block, 103);
+	assert.deepEqual(fixture.life(moved).slice(-3), ["included", "reorged", "included"]);
 });
 
 const at101 = ({ tx }: PrivateTransaction) => ({
 	...{ hash: tx.hash, block: 101, blockHash: "0x65", index: 0, reverted: false },
 });
 
-story("what is where it was is not taken back, however long its life was", async (scene) => {
+scenario("what is where it was is not taken back, however long its life was", async (fixture) => {
 	const tx = at(0);
-	await scene.take(tx);
+	await fixture.take(tx);
 	for (let i = 0; i < 300; i += 1) {
-		scene.ledger.emit(tx.tx.hash, { type: "broadcast", at: 1, block: 101 });
+		fixture.ledger.emit(tx.tx.hash, { type: "broadcast", at: 1, block: 101 });
 	}
-	await scene.block({ mined: [tx] });
-	const omitted = scene.ledger.get(tx.tx.hash)?.record.omitted;
-	const life = scene.life(tx).length;
-	await scene.work([], [], true);
-	assert.equal(scene.stage(tx), "INCLUDED");
+	await fixture.block({ mined: [tx] });
+	const omitted = fixture.ledger.get(tx.tx.hash)?.record.omitted;
+	const life = fixture.life(tx).length;
+	await fixture.work([], [], true);
+	assert.equal(fixture.stage(tx), "INCLUDED");
 	assert.deepEqual(
-		[scene.ledger.get(tx.tx.hash)?.record.omitted, scene.life(tx).length],
+		[fixture.ledger.get(tx.tx.hash)?.record.omitted, fixture.life(tx).length],
 		[omitted, life],
 		"it was told as taken back and included again",
 	);
 });
 
-story("while the node is silent no block is passed over", async (scene) => {
+scenario("while the node is silent no block is passed over", async (fixture) => {
 	const tx = at(0);
-	await scene.take(tx);
-	scene.node.down = true;
-	const working = scene.block({ mined: [tx] });
-	await scene.clock.advance(2_000);
-	assert.deepEqual([scene.stage(tx), scene.tip.head()?.number], ["BROADCAST", 100]);
-	scene.node.down = false;
-	await scene.clock.advance(500);
+	await fixture.take(tx);
+	fixture.node.down = true;
+	const working = fixture.block({ mined: [tx] });
+	await fixture.clock.advance(2_000);
+	assert.deepEqual([fixture.stage(tx), fixture.tip.head()?.number], ["BROADCAST", 100]);
+	fixture.node.down = false;
+	await fixture.clock.advance(500);
 	await working;
-	assert.deepEqual([scene.stage(tx), scene.tip.head()?.number], ["INCLUDED", 101]);
+	assert.deepEqual([fixture.stage(tx), fixture.tip.head()?.number], ["INCLUDED", 101]);
 });
 
-story(
+scenario(
 	"a disk that fails does not stop the blocks; what changed is written when it is well again",
-	async (scene) => {
+	async (fixture) => {
 		const [one, two] = [at(0), at(1)];
-		await scene.take(one, two);
-		scene.builders.take();
-		scene.disk.broken = true;
-		await scene.block({ mined: [one] });
-		assert.deepEqual(scene.builders.take(), ["send 1 for 102 to a,b"]);
-		const told = scene.faults.splice(0).map((line) => line.slice(0, line.indexOf(" {")));
+		await fixture.take(one, two);
+		fixture.builders.take();
+		fixture.disk.broken = true;
+		await fixture.block({ mined: [one] });
+		assert.deepEqual(fixture.builders.take(), ["send 1 for 102 to a,b"]);
+		const told = fixture.faults.splice(0).map((line) => line.slice(0, line.indexOf(" {")));
 		assert.deepEqual(told, ["records could not be written"]);
-		scene.disk.broken = false;
-		await scene.block();
-		const next = await scene.restart();
+		fixture.disk.broken = false;
+		await fixture.block();
+		const next = await fixture.restart();
 		assert.deepEqual([next.stage(one), next.stage(two)], ["INCLUDED", "BROADCAST"]);
 	},
 );
 
-story("stopping ends the tries", async (scene) => {
+scenario("stopping ends the tries", async (fixture) => {
 	const tx = at(0);
-	await scene.take(tx);
-	scene.node.down = true;
-	const working = scene.block({ mined: [tx] });
-	await scene.clock.advance(1_000);
-	scene.loop.stop();
+	await fixture.take(tx);
+	fixture.node.down = true;
+	const working = fixture.block({ mined: [tx] });
+	await fixture.clock.advance(1_000);
+	fixture.loop.stop();
 	await working;
-	assert.equal(scene.clock.timers, 0);
+	assert.equal(fixture.clock.timers, 0);
 });
 
-story("after a restart all that was pending is pending and goes out again", async (scene) => {
+scenario("after a restart all that was pending is pending and goes out again", async (fixture) => {
 	const [fast, waiting, checked] = [at(0), at(2), privateTransaction({ by: OTHER, path: "noreverts" })];
-	await scene.take(fast, waiting, checked);
-	await scene.block();
-	const next = await scene.restart();
+	await fixture.take(fast, waiting, checked);
+	await fixture.block();
+	const next = await fixture.restart();
 	assert.deepEqual(
 		[fast, waiting, checked].map((tx) => next.stage(tx)),
 		["BROADCAST", "QUEUED", "BROADCAST"],
@@ -251,29 +251,29 @@ for (const [when, watched] of [
 	["a block comes", 10],
 	["its former end is settled", WATCH_BLOCKS - 1],
 ] as const) {
-	story(`what is admitted anew while ${when} is kept, here and on disk`, async (scene) => {
+	scenario(`what is admitted anew while ${when} is kept, here and on disk`, async (fixture) => {
 		const tx = at(0);
-		await scene.take(tx);
-		await blocks(scene, 25 + watched);
-		assert.equal(scene.stage(tx), "EXPIRED");
-		scene.disk.hold = true;
-		const submitting = scene.submit(tx);
-		await scene.clock.advance(0);
-		const working = scene.block();
+		await fixture.take(tx);
+		await blocks(fixture, 25 + watched);
+		assert.equal(fixture.stage(tx), "EXPIRED");
+		fixture.disk.hold = true;
+		const submitting = fixture.submit(tx);
+		await fixture.clock.advance(0);
+		const working = fixture.block();
 		for (let i = 0; i < 20; i += 1) {
-			scene.disk.finish(true, 1);
-			await scene.clock.advance(0);
+			fixture.disk.finish(true, 1);
+			await fixture.clock.advance(0);
 		}
-		scene.disk.hold = false;
+		fixture.disk.hold = false;
 		await Promise.all([submitting, working]);
-		await scene.quiet();
-		assert.notEqual(scene.pool.get(tx.tx.hash), undefined, "it is not in the pool");
-		assert.equal(scene.stage(tx), "BROADCAST");
-		assert.notEqual((await scene.restart()).stage(tx), undefined, "it is not on disk");
+		await fixture.quiet();
+		assert.notEqual(fixture.pool.get(tx.tx.hash), undefined, "it is not in the pool");
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		assert.notEqual((await fixture.restart()).stage(tx), undefined, "it is not on disk");
 	});
 }
 
 test("a store that is empty is a start with nothing", async () => {
-	const next = await new StagesScene(new HandDisk()).restart();
+	const next = await new StagesFixture(new FakeDisk()).restart();
 	assert.deepEqual([next.ledger.size, next.pool.size], [0, 0]);
 });

@@ -4,32 +4,32 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction } from "../../support/txFactory.ts";
-import { StagesScene } from "./stagesScene.ts";
+import { StagesFixture } from "./stagesFixture.ts";
 
-/** A scene with one transaction out, of which all is written. */
+/** A fixture with one transaction out, of which all is written. */
 async function start() {
-	const scene = new StagesScene();
+	const fixture = new StagesFixture();
 	const transaction = privateTransaction();
-	await scene.take(transaction);
-	await scene.transactions.flush(true);
+	await fixture.take(transaction);
+	await fixture.transactions.flush(true);
 	let writes = 0;
-	const { write } = scene.disk;
-	scene.disk.write = (changes) => {
+	const { write } = fixture.disk;
+	fixture.disk.write = (changes) => {
 		writes += 1;
-		return write.call(scene.disk, changes);
+		return write.call(fixture.disk, changes);
 	};
-	return { scene, transaction, writes: () => writes };
+	return { fixture, transaction, writes: () => writes };
 }
 
-function bundle(scene: StagesScene, { tx }: PrivateTransaction, backrun: string): void {
+function bundle(fixture: StagesFixture, { tx }: PrivateTransaction, backrun: string): void {
 	const what = { bundle: "0xb", backrun, bid: "1", builders: ["a"] };
-	scene.ledger.emit(tx.hash, { type: "bundled", at: 1, block: 101, ...what });
-	scene.loop.flushSoon();
+	fixture.ledger.emit(tx.hash, { type: "bundled", at: 1, block: 101, ...what });
+	fixture.loop.flushSoon();
 }
 
 /** Which backruns are on disk behind the transaction. */
-async function written(scene: StagesScene, { tx }: PrivateTransaction): Promise<string[]> {
-	for await (const { record } of scene.store.load()) {
+async function written(fixture: StagesFixture, { tx }: PrivateTransaction): Promise<string[]> {
+	for await (const { record } of fixture.store.load()) {
 		if (record.hash !== tx.hash) continue;
 		return record.events.flatMap((event) => (event.type === "bundled" ? [event.backrun] : []));
 	}
@@ -37,50 +37,50 @@ async function written(scene: StagesScene, { tx }: PrivateTransaction): Promise<
 }
 
 test("it is written within 50 ms, what came meanwhile with it, and that once", async () => {
-	const { scene, transaction, writes } = await start();
-	bundle(scene, transaction, "0x1");
-	await scene.clock.advance(30);
-	bundle(scene, transaction, "0x2");
-	await scene.clock.advance(19);
-	assert.deepEqual([await written(scene, transaction), writes()], [[], 0]);
-	await scene.clock.advance(1);
-	await scene.quiet();
-	assert.deepEqual([await written(scene, transaction), writes()], [["0x1", "0x2"], 1]);
-	assert.equal(scene.clock.timers, 0);
-	bundle(scene, transaction, "0x3");
-	await scene.clock.advance(50);
-	await scene.quiet();
-	assert.deepEqual(await written(scene, transaction), ["0x1", "0x2", "0x3"]);
-	assert.deepEqual(scene.faults, []);
+	const { fixture, transaction, writes } = await start();
+	bundle(fixture, transaction, "0x1");
+	await fixture.clock.advance(30);
+	bundle(fixture, transaction, "0x2");
+	await fixture.clock.advance(19);
+	assert.deepEqual([await written(fixture, transaction), writes()], [[], 0]);
+	await fixture.clock.advance(1);
+	await fixture.quiet();
+	assert.deepEqual([await written(fixture, transaction), writes()], [["0x1", "0x2"], 1]);
+	assert.equal(fixture.clock.timers, 0);
+	bundle(fixture, transaction, "0x3");
+	await fixture.clock.advance(50);
+	await fixture.quiet();
+	assert.deepEqual(await written(fixture, transaction), ["0x1", "0x2", "0x3"]);
+	assert.deepEqual(fixture.faults, []);
 });
 
 test("another process on the same disk knows of it", async () => {
-	const { scene, transaction } = await start();
-	bundle(scene, transaction, "0x1");
-	await scene.clock.advance(50);
-	await scene.quiet();
-	const next = await scene.restart();
+	const { fixture, transaction } = await start();
+	bundle(fixture, transaction, "0x1");
+	await fixture.clock.advance(50);
+	await fixture.quiet();
+	const next = await fixture.restart();
 	assert.deepEqual(await written(next, transaction), ["0x1"]);
 });
 
 test("a disk that fails is told of, and it is written with the next block", async () => {
-	const { scene, transaction } = await start();
-	scene.disk.broken = true;
-	bundle(scene, transaction, "0x1");
-	await scene.clock.advance(50);
-	await scene.quiet();
-	assert.deepEqual([await written(scene, transaction), scene.faults.length], [[], 1]);
-	scene.disk.broken = false;
-	await scene.block();
-	assert.deepEqual(await written(scene, transaction), ["0x1"]);
+	const { fixture, transaction } = await start();
+	fixture.disk.broken = true;
+	bundle(fixture, transaction, "0x1");
+	await fixture.clock.advance(50);
+	await fixture.quiet();
+	assert.deepEqual([await written(fixture, transaction), fixture.faults.length], [[], 1]);
+	fixture.disk.broken = false;
+	await fixture.block();
+	assert.deepEqual(await written(fixture, transaction), ["0x1"]);
 });
 
 test("stopped: nothing is written behind it", async () => {
-	const { scene, transaction, writes } = await start();
-	bundle(scene, transaction, "0x1");
-	scene.loop.stop();
-	bundle(scene, transaction, "0x2");
-	assert.equal(scene.clock.timers, 0);
-	await scene.clock.advance(1_000);
+	const { fixture, transaction, writes } = await start();
+	bundle(fixture, transaction, "0x1");
+	fixture.loop.stop();
+	bundle(fixture, transaction, "0x2");
+	assert.equal(fixture.clock.timers, 0);
+	await fixture.clock.advance(1_000);
 	assert.equal(writes(), 0);
 });

@@ -4,98 +4,98 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import type { StagesScene } from "./stagesScene.ts";
-import { blocks, story } from "./stories.ts";
+import type { StagesFixture } from "./stagesFixture.ts";
+import { blocks, scenario } from "./scenarios.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const UNTIL_SETTLED = 65;
 
-const cancel = (scene: StagesScene, { tx }: PrivateTransaction) =>
-	scene.cancellations.cancel({ hash: tx.hash, address: "127.0.0.1", signer: null });
+const cancel = (fixture: StagesFixture, { tx }: PrivateTransaction) =>
+	fixture.cancellations.cancel({ hash: tx.hash, address: "127.0.0.1", signer: null });
 
 for (const days of [8, -8, 400]) {
 	for (const sent of [true, false]) {
-		story(
+		scenario(
 			`${sent ? "sent" : "never sent"} and cancelled: a clock ${days} days off for one block does not bring it back`,
-			async (scene) => {
+			async (fixture) => {
 				const tx = privateTransaction({ nonce: sent ? 0 : 5 });
-				await scene.take(tx);
-				assert.equal(await cancel(scene, tx), true);
-				await blocks(scene, UNTIL_SETTLED);
-				scene.builders.take();
-				scene.clock.set(days * DAY_MS);
-				await scene.block();
-				assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
-				scene.clock.set(-days * DAY_MS);
-				await scene.block();
-				assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
-				assert.deepEqual([scene.builders.take(), scene.pool.size], [[], 0]);
+				await fixture.take(tx);
+				assert.equal(await cancel(fixture, tx), true);
+				await blocks(fixture, UNTIL_SETTLED);
+				fixture.builders.take();
+				fixture.clock.set(days * DAY_MS);
+				await fixture.block();
+				assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+				fixture.clock.set(-days * DAY_MS);
+				await fixture.block();
+				assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+				assert.deepEqual([fixture.builders.take(), fixture.pool.size], [[], 0]);
 			},
 		);
 
-		story(
+		scenario(
 			`${sent ? "sent" : "never sent"} and cancelled under a clock ${days} days off: it stays so when that is right again`,
-			async (scene) => {
+			async (fixture) => {
 				const tx = privateTransaction({ nonce: sent ? 0 : 5 });
-				await scene.take(tx);
-				scene.clock.set(days * DAY_MS);
-				assert.equal(await cancel(scene, tx), true);
-				await blocks(scene, UNTIL_SETTLED);
-				scene.clock.set(-days * DAY_MS);
-				await scene.pass(6 * DAY_MS);
-				assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+				await fixture.take(tx);
+				fixture.clock.set(days * DAY_MS);
+				assert.equal(await cancel(fixture, tx), true);
+				await blocks(fixture, UNTIL_SETTLED);
+				fixture.clock.set(-days * DAY_MS);
+				await fixture.pass(6 * DAY_MS);
+				assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
 			},
 		);
 	}
 
-	story(
+	scenario(
 		`what waits behind a gap neither ends nor lives longer for a clock ${days} days off`,
-		async (scene) => {
+		async (fixture) => {
 			const [tx, held] = [privateTransaction({ nonce: 5 }), privateTransaction({ by: testAccount(1) })];
-			scene.failing.add(held.tx.hash);
-			await scene.take(tx, held);
-			scene.clock.set(days * DAY_MS);
-			await blocks(scene, 20);
-			assert.deepEqual([scene.stage(tx), scene.stage(held)], ["QUEUED", "SIMULATION_FAILED"]);
-			await blocks(scene, 5);
-			assert.equal(scene.stage(held), "EXPIRED");
-			await blocks(scene, 875);
-			assert.equal(await scene.stageOrKept(tx), "EXPIRED");
+			fixture.failing.add(held.tx.hash);
+			await fixture.take(tx, held);
+			fixture.clock.set(days * DAY_MS);
+			await blocks(fixture, 20);
+			assert.deepEqual([fixture.stage(tx), fixture.stage(held)], ["QUEUED", "SIMULATION_FAILED"]);
+			await blocks(fixture, 5);
+			assert.equal(fixture.stage(held), "EXPIRED");
+			await blocks(fixture, 875);
+			assert.equal(await fixture.stageOrKept(tx), "EXPIRED");
 		},
 	);
 
-	story(`builders are not told again and again of a cancel for a clock ${days} days off`, async (scene) => {
+	scenario(`builders are not told again and again of a cancel for a clock ${days} days off`, async (fixture) => {
 		const tx = privateTransaction({ path: "nochecks" });
-		await scene.take(tx);
-		assert.equal(await cancel(scene, tx), true);
-		scene.clock.set(days * DAY_MS);
+		await fixture.take(tx);
+		assert.equal(await cancel(fixture, tx), true);
+		fixture.clock.set(days * DAY_MS);
 		for (const builder of ["a", "b"]) {
-			scene.ledger.emit(tx.tx.hash, {
-				...{ type: "delivered", at: scene.clock.now(), block: 101, builder },
+			fixture.ledger.emit(tx.tx.hash, {
+				...{ type: "delivered", at: fixture.clock.now(), block: 101, builder },
 				...{ kind: "cancel", answer: "accepted", ms: 1 },
 			});
 		}
-		scene.builders.take();
-		await blocks(scene, 3);
-		assert.deepEqual(scene.builders.take(), []);
+		fixture.builders.take();
+		await blocks(fixture, 3);
+		assert.deepEqual(fixture.builders.take(), []);
 	});
 }
 
-story("a head that is days ahead of the machine's clock makes nothing old either", async (scene) => {
+scenario("a head that is days ahead of the machine's clock makes nothing old either", async (fixture) => {
 	const tx = privateTransaction();
-	await scene.take(tx);
-	assert.equal(await cancel(scene, tx), true);
-	await blocks(scene, UNTIL_SETTLED);
-	await scene.block({ after: 8 * 24 * 3_600 });
-	assert.deepEqual(await scene.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+	await fixture.take(tx);
+	assert.equal(await cancel(fixture, tx), true);
+	await blocks(fixture, UNTIL_SETTLED);
+	await fixture.block({ after: 8 * 24 * 3_600 });
+	assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
 });
 
-story("what is old by both is forgotten", async (scene) => {
+scenario("what is old by both is forgotten", async (fixture) => {
 	const tx = privateTransaction({ nonce: 5 });
-	await scene.take(tx);
-	assert.equal(await cancel(scene, tx), true);
-	await blocks(scene, UNTIL_SETTLED);
-	await scene.pass(8 * DAY_MS);
-	assert.deepEqual([...scene.disk.map.keys()], []);
-	assert.deepEqual(await scene.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
+	await fixture.take(tx);
+	assert.equal(await cancel(fixture, tx), true);
+	await blocks(fixture, UNTIL_SETTLED);
+	await fixture.pass(8 * DAY_MS);
+	assert.deepEqual([...fixture.disk.map.keys()], []);
+	assert.deepEqual(await fixture.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
 });

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
-import { blocks, story } from "./stories.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
+import { blocks, scenario } from "./scenarios.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -19,182 +19,182 @@ const soft = (more: Partial<TxOptions> & { path?: PrivateTransaction["path"] } =
 const toSelf = () =>
 	privateTransaction({ to: SENDER, gasLimit: 21_000, maxFeePerGas: 2n * GWEI, maxPriorityFeePerGas: 1n });
 
-const cancel = (scene: StagesScene, { tx, origin }: PrivateTransaction) =>
-	scene.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
-const outcome = async (scene: StagesScene, tx: PrivateTransaction) => (await scene.take(tx))[0]?.outcome;
+const cancel = (fixture: StagesFixture, { tx, origin }: PrivateTransaction) =>
+	fixture.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
+const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) => (await fixture.take(tx))[0]?.outcome;
 
 for (const [when, wait] of [
 	["is watched", 0],
 	["was settled", 65],
 ] as const) {
-	story(`one that expired, ${when} and came again is taken back at its builders`, async (scene) => {
+	scenario(`one that expired, ${when} and came again is taken back at its builders`, async (fixture) => {
 		const tx = soft();
-		await scene.take(tx);
-		await blocks(scene, LIFE_BLOCKS + wait);
-		assert.equal(await outcome(scene, tx), "accepted");
-		scene.builders.take();
-		assert.equal(await outcome(scene, toSelf()), "cancels");
-		assert.equal(scene.stage(tx), "CANCELLED");
-		assert.match(scene.builders.take().join(), /^cancel 0 for \d+ at a,b$/);
+		await fixture.take(tx);
+		await blocks(fixture, LIFE_BLOCKS + wait);
+		assert.equal(await outcome(fixture, tx), "accepted");
+		fixture.builders.take();
+		assert.equal(await outcome(fixture, toSelf()), "cancels");
+		assert.equal(fixture.stage(tx), "CANCELLED");
+		assert.match(fixture.builders.take().join(), /^cancel 0 for \d+ at a,b$/);
 	});
 
-	story(`one that expired, ${when} and came again is replaced at its builders`, async (scene) => {
+	scenario(`one that expired, ${when} and came again is replaced at its builders`, async (fixture) => {
 		const tx = soft();
-		await scene.take(tx);
-		await blocks(scene, LIFE_BLOCKS + wait);
-		assert.equal(await outcome(scene, tx), "accepted");
-		scene.builders.take();
-		assert.equal(await outcome(scene, soft(DEAR)), "accepted");
-		assert.equal(scene.stage(tx), "REPLACED");
-		assert.match(scene.builders.take()[0] ?? "", /^cancel 0 for \d+ at a,b$/);
+		await fixture.take(tx);
+		await blocks(fixture, LIFE_BLOCKS + wait);
+		assert.equal(await outcome(fixture, tx), "accepted");
+		fixture.builders.take();
+		assert.equal(await outcome(fixture, soft(DEAR)), "accepted");
+		assert.equal(fixture.stage(tx), "REPLACED");
+		assert.match(fixture.builders.take()[0] ?? "", /^cancel 0 for \d+ at a,b$/);
 	});
 
-	story(
+	scenario(
 		`one that expired, ${when}, came again and was cancelled is left alone by the next`,
-		async (scene) => {
+		async (fixture) => {
 			const tx = soft();
-			await scene.take(tx);
-			await blocks(scene, LIFE_BLOCKS + wait);
-			await scene.take(tx);
-			assert.equal(await cancel(scene, tx), true);
-			assert.equal(await outcome(scene, soft({ value: 1 })), "accepted");
-			assert.equal(scene.stage(tx), "CANCELLED");
+			await fixture.take(tx);
+			await blocks(fixture, LIFE_BLOCKS + wait);
+			await fixture.take(tx);
+			assert.equal(await cancel(fixture, tx), true);
+			assert.equal(await outcome(fixture, soft({ value: 1 })), "accepted");
+			assert.equal(fixture.stage(tx), "CANCELLED");
 		},
 	);
 
-	story(`an expired one, ${when}, that comes while a self-transfer ends it stays ended`, async (scene) => {
+	scenario(`an expired one, ${when}, that comes while a self-transfer ends it stays ended`, async (fixture) => {
 		const tx = soft();
-		await scene.take(tx);
-		await blocks(scene, LIFE_BLOCKS + wait);
-		scene.builders.take();
-		scene.disk.hold = true;
-		const ending = scene.submit(toSelf());
-		await scene.quiet();
-		const coming = scene.submit(tx);
-		await scene.quiet();
-		scene.disk.hold = false;
-		scene.disk.finish(true);
+		await fixture.take(tx);
+		await blocks(fixture, LIFE_BLOCKS + wait);
+		fixture.builders.take();
+		fixture.disk.hold = true;
+		const ending = fixture.submit(toSelf());
+		await fixture.quiet();
+		const coming = fixture.submit(tx);
+		await fixture.quiet();
+		fixture.disk.hold = false;
+		fixture.disk.finish(true);
 		assert.deepEqual([(await ending).outcome, (await coming).outcome], ["cancels", "known"]);
-		await scene.quiet();
-		assert.deepEqual([scene.pool.size, scene.builders.take()], [0, []]);
-		const next = await scene.restart();
+		await fixture.quiet();
+		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
+		const next = await fixture.restart();
 		assert.equal(await outcome(next, tx), "known");
 	});
 }
 
-story("the same bytes twice at once are one transaction, which a cancel behind them ends", async (scene) => {
+scenario("the same bytes twice at once are one transaction, which a cancel behind them ends", async (fixture) => {
 	const tx = soft();
-	const [first, second, cancelled] = [scene.submit(tx), scene.submit(tx), cancel(scene, tx)];
+	const [first, second, cancelled] = [fixture.submit(tx), fixture.submit(tx), cancel(fixture, tx)];
 	assert.deepEqual([(await first).outcome, (await second).outcome], ["accepted", "known"]);
 	// It came before there was anything to cancel.
 	assert.equal(await cancelled, false);
-	assert.equal(await cancel(scene, tx), true);
-	await scene.quiet();
-	assert.deepEqual([scene.stage(tx), await outcome(scene, tx)], ["CANCELLED", "known"]);
+	assert.equal(await cancel(fixture, tx), true);
+	await fixture.quiet();
+	assert.deepEqual([fixture.stage(tx), await outcome(fixture, tx)], ["CANCELLED", "known"]);
 });
 
-story("what an expired one was is not written behind its coming again", async (scene) => {
+scenario("what an expired one was is not written behind its coming again", async (fixture) => {
 	const tx = privateTransaction({ path: "nochecks" });
-	await scene.take(tx);
-	await blocks(scene, LIFE_BLOCKS);
-	const told = { at: scene.clock.now(), block: 126, kind: "cancel", answer: "accepted", ms: 1 } as const;
-	scene.ledger.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
-	scene.disk.hold = true;
-	const coming = scene.submit(tx);
-	await scene.quiet();
-	const flushing = scene.transactions.flush(false);
-	await scene.quiet();
-	scene.disk.hold = false;
-	scene.disk.finish(true);
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS);
+	const told = { at: fixture.clock.now(), block: 126, kind: "cancel", answer: "accepted", ms: 1 } as const;
+	fixture.ledger.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
+	fixture.disk.hold = true;
+	const coming = fixture.submit(tx);
+	await fixture.quiet();
+	const flushing = fixture.transactions.flush(false);
+	await fixture.quiet();
+	fixture.disk.hold = false;
+	fixture.disk.finish(true);
 	assert.equal((await coming).outcome, "accepted");
 	await flushing;
-	await scene.quiet();
-	const next = await scene.restart();
+	await fixture.quiet();
+	const next = await fixture.restart();
 	assert.equal(next.pool.size, 1);
 });
 
-story("two cancels at once are both true, and so is one beside a soft one", async (scene) => {
+scenario("two cancels at once are both true, and so is one beside a soft one", async (fixture) => {
 	const [one, two] = [soft(), soft({ nonce: 1 })];
-	await scene.take(one, two);
-	assert.deepEqual(await Promise.all([cancel(scene, two), cancel(scene, two)]), [true, true]);
-	const [hash, self] = await Promise.all([cancel(scene, one), scene.submit(toSelf())]);
+	await fixture.take(one, two);
+	assert.deepEqual(await Promise.all([cancel(fixture, two), cancel(fixture, two)]), [true, true]);
+	const [hash, self] = await Promise.all([cancel(fixture, one), fixture.submit(toSelf())]);
 	assert.deepEqual([hash, self.outcome], [true, "cancels"]);
-	await scene.quiet();
-	assert.deepEqual([scene.stage(one), scene.pool.size], ["CANCELLED", 0]);
+	await fixture.quiet();
+	assert.deepEqual([fixture.stage(one), fixture.pool.size], ["CANCELLED", 0]);
 });
 
-story(
+scenario(
 	"builders that could not be told of an expiry are told again behind the next of its nonce",
-	async (scene) => {
+	async (fixture) => {
 		const tx = privateTransaction({ path: "nochecks" });
-		await scene.take(tx);
-		await blocks(scene, LIFE_BLOCKS);
+		await fixture.take(tx);
+		await blocks(fixture, LIFE_BLOCKS);
 		for (const builder of ["a", "b"]) {
-			const failed = { at: scene.clock.now(), block: 126, kind: "cancel", answer: "failed", ms: 1 } as const;
-			scene.ledger.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
+			const failed = { at: fixture.clock.now(), block: 126, kind: "cancel", answer: "failed", ms: 1 } as const;
+			fixture.ledger.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
 		}
-		await scene.take(privateTransaction({ value: 1 }));
-		assert.equal(scene.stage(tx), "REPLACED");
-		scene.builders.take();
-		await scene.block();
-		assert.equal(scene.builders.take()[0], "cancel 0 for 127 at a,b");
+		await fixture.take(privateTransaction({ value: 1 }));
+		assert.equal(fixture.stage(tx), "REPLACED");
+		fixture.builders.take();
+		await fixture.block();
+		assert.equal(fixture.builders.take()[0], "cancel 0 for 127 at a,b");
 	},
 );
 
-story(
+scenario(
 	"a cancel that fails while another wants the nonce: it is pending as before, and the other must outbid it",
-	async (scene) => {
+	async (fixture) => {
 		const tx = soft({ path: "nochecks" });
-		await scene.take(tx);
-		scene.disk.hold = true;
-		const cancelling = cancel(scene, tx).catch((thrown: Error) => thrown.message);
-		await scene.quiet();
+		await fixture.take(tx);
+		fixture.disk.hold = true;
+		const cancelling = cancel(fixture, tx).catch((thrown: Error) => thrown.message);
+		await fixture.quiet();
 		const [alike, dearer] = [soft({ value: 1 }), soft(DEAR)];
-		const submitting = [scene.submit(alike), scene.submit(dearer)];
-		await scene.quiet();
-		scene.disk.finish(false, 1);
-		scene.disk.hold = false;
+		const submitting = [fixture.submit(alike), fixture.submit(dearer)];
+		await fixture.quiet();
+		fixture.disk.finish(false, 1);
+		fixture.disk.hold = false;
 		assert.equal(await cancelling, STORE_OUT.message);
 		const outcomes = await Promise.all(submitting);
 		assert.deepEqual(
 			outcomes.map((one) => (one.outcome === "refused" ? one.rejection.code : one.outcome)),
 			["UNDERPRICED", "accepted"],
 		);
-		await scene.quiet();
-		assert.deepEqual([scene.stage(tx), scene.stage(dearer)], ["REPLACED", "BROADCAST"]);
+		await fixture.quiet();
+		assert.deepEqual([fixture.stage(tx), fixture.stage(dearer)], ["REPLACED", "BROADCAST"]);
 	},
 );
 
-story("what is found by its nonce is not forgotten while it is pending again", async (scene) => {
+scenario("what is found by its nonce is not forgotten while it is pending again", async (fixture) => {
 	const tx = soft();
-	await scene.take(tx);
-	await blocks(scene, LIFE_BLOCKS + 65);
-	await scene.pass(WEEK_MS - HOUR_MS);
-	assert.equal(await outcome(scene, tx), "accepted");
-	await scene.pass(2 * HOUR_MS);
-	assert.equal(await cancel(scene, tx), true);
-	assert.equal(await outcome(scene, toSelf()), "cancels");
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS + 65);
+	await fixture.pass(WEEK_MS - HOUR_MS);
+	assert.equal(await outcome(fixture, tx), "accepted");
+	await fixture.pass(2 * HOUR_MS);
+	assert.equal(await cancel(fixture, tx), true);
+	assert.equal(await outcome(fixture, toSelf()), "cancels");
 });
 
-story(
+scenario(
 	"a self-transfer in the very write that settles the expired one is kept, whatever is killed then",
-	async (scene) => {
+	async (fixture) => {
 		const tx = soft();
-		await scene.take(tx);
-		await blocks(scene, LIFE_BLOCKS + 63);
-		scene.disk.hold = true;
-		const working = scene.block();
-		await scene.quiet();
-		const ending = scene.submit(toSelf());
-		await scene.quiet();
-		scene.disk.hold = false;
-		while (scene.disk.waiting > 0) {
-			scene.disk.finish(true);
-			await scene.quiet();
+		await fixture.take(tx);
+		await blocks(fixture, LIFE_BLOCKS + 63);
+		fixture.disk.hold = true;
+		const working = fixture.block();
+		await fixture.quiet();
+		const ending = fixture.submit(toSelf());
+		await fixture.quiet();
+		fixture.disk.hold = false;
+		while (fixture.disk.waiting > 0) {
+			fixture.disk.finish(true);
+			await fixture.quiet();
 		}
 		assert.equal((await ending).outcome, "cancels");
 		await working;
-		const next = await scene.restart();
+		const next = await fixture.restart();
 		await next.work([], [], true);
 		assert.equal(await outcome(next, tx), "known");
 	},

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { privateTransaction, rawTransaction, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesScene } from "./stagesScene.ts";
-import { story } from "./stories.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
+import { scenario } from "./scenarios.ts";
 
 const SENDER = testAccount(0).address;
 const accepted = ({ tx }: PrivateTransaction) => ({ outcome: "accepted", hash: tx.hash });
@@ -19,30 +19,30 @@ function bid(step: number, nonce = 0): PrivateTransaction {
 }
 
 /** What a restart finds on the disk: stages by nonce and step. */
-async function stagesAfterRestart(scene: StagesScene, ...transactions: readonly PrivateTransaction[]) {
-	const next = await scene.restart();
+async function stagesAfterRestart(fixture: StagesFixture, ...transactions: readonly PrivateTransaction[]) {
+	const next = await fixture.restart();
 	return transactions.map((transaction) => next.stage(transaction));
 }
 
-story("it is answered when it is on disk, and not before; nor is anything sent before", async (scene) => {
+scenario("it is answered when it is on disk, and not before; nor is anything sent before", async (fixture) => {
 	const tx = bid(0);
-	scene.disk.hold = true;
+	fixture.disk.hold = true;
 	let answer: unknown = null;
-	const submitting = scene.submit(tx).then((outcome) => {
+	const submitting = fixture.submit(tx).then((outcome) => {
 		answer = outcome;
 	});
-	await scene.quiet();
-	assert.deepEqual([answer, scene.disk.waiting, scene.builders.take()], [null, 1, []]);
-	assert.equal(scene.pool.pending(tx.tx.hash), null);
-	scene.disk.finish(true);
+	await fixture.quiet();
+	assert.deepEqual([answer, fixture.disk.waiting, fixture.builders.take()], [null, 1, []]);
+	assert.equal(fixture.pool.pending(tx.tx.hash), null);
+	fixture.disk.finish(true);
 	await submitting;
 	assert.deepEqual(answer, accepted(tx));
-	await scene.quiet();
-	assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"]);
-	assert.deepEqual(await stagesAfterRestart(scene, tx), ["PENDING"]);
+	await fixture.quiet();
+	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
+	assert.deepEqual(await stagesAfterRestart(fixture, tx), ["PENDING"]);
 });
 
-story("bytes that are no transaction are refused in the decoder's words", async (scene) => {
+scenario("bytes that are no transaction are refused in the decoder's words", async (fixture) => {
 	const origin = "127.0.0.1";
 	const options = { path: "fast", softCancellations: false, refundRecipient: null, referrer: null } as const;
 	for (const [raw, message] of [
@@ -50,98 +50,98 @@ story("bytes that are no transaction are refused in the decoder's words", async 
 		[Buffer.from("05c0", "hex"), /^transaction type not supported/],
 		[rawTransaction().subarray(0, -1), /^rlp: /],
 	] as const) {
-		const outcome = await scene.pipeline.submit({ ...options, origin, raw });
+		const outcome = await fixture.pipeline.submit({ ...options, origin, raw });
 		assert.ok(outcome.outcome === "refused");
 		assert.equal(outcome.rejection.code, "UNDECODABLE");
 		assert.match(outcome.rejection.message, message);
 	}
-	assert.deepEqual([scene.pool.size, scene.disk.map.size], [0, 0]);
+	assert.deepEqual([fixture.pool.size, fixture.disk.map.size], [0, 0]);
 });
 
-story("what the chain does not allow is refused, and nothing is kept", async (scene) => {
-	scene.node.nonces.set(SENDER, 5n);
-	const outcome = await scene.submit(bid(0, 4));
+scenario("what the chain does not allow is refused, and nothing is kept", async (fixture) => {
+	fixture.node.nonces.set(SENDER, 5n);
+	const outcome = await fixture.submit(bid(0, 4));
 	assert.deepEqual(outcome, {
 		outcome: "refused",
 		rejection: { code: "NONCE_TOO_LOW", message: "nonce too low: next nonce 5, tx nonce 4" },
 	});
-	assert.deepEqual([scene.pool.size, scene.disk.map.size], [0, 0]);
+	assert.deepEqual([fixture.pool.size, fixture.disk.map.size], [0, 0]);
 });
 
-story("where the node does not tell the account, that is said, and nothing is kept", async (scene) => {
-	scene.node.down = true;
-	await assert.rejects(scene.submit(bid(0)), (thrown: unknown) => {
+scenario("where the node does not tell the account, that is said, and nothing is kept", async (fixture) => {
+	fixture.node.down = true;
+	await assert.rejects(fixture.submit(bid(0)), (thrown: unknown) => {
 		assert.ok(thrown instanceof RpcError);
 		assert.deepEqual([thrown.code, thrown.data], [-32603, { reason: "node unavailable" }]);
 		return true;
 	});
-	assert.deepEqual([scene.pool.size, scene.disk.map.size], [0, 0]);
+	assert.deepEqual([fixture.pool.size, fixture.disk.map.size], [0, 0]);
 });
 
-story(
+scenario(
 	"sent again while it is written, held or mined, it answers its hash and nothing happens",
-	async (scene) => {
+	async (fixture) => {
 		const tx = bid(0);
-		scene.disk.hold = true;
-		const both = [scene.submit(tx), scene.submit(tx)];
-		await scene.quiet();
-		assert.equal(scene.disk.waiting, 1);
-		scene.disk.finish(true);
+		fixture.disk.hold = true;
+		const both = [fixture.submit(tx), fixture.submit(tx)];
+		await fixture.quiet();
+		assert.equal(fixture.disk.waiting, 1);
+		fixture.disk.finish(true);
 		assert.deepEqual(await Promise.all(both), [accepted(tx), known(tx)]);
-		scene.disk.hold = false;
-		await scene.quiet();
-		scene.builders.take();
-		assert.deepEqual(await scene.take(tx), [known(tx)]);
-		await scene.block({ mined: [tx] });
-		assert.deepEqual(await scene.take(tx), [known(tx)]);
-		for (let i = 0; i < 70; i += 1) await scene.block();
-		assert.equal(scene.ledger.get(tx.tx.hash), undefined);
-		assert.deepEqual(await scene.take(tx), [known(tx)]);
-		assert.deepEqual(scene.builders.take(), []);
+		fixture.disk.hold = false;
+		await fixture.quiet();
+		fixture.builders.take();
+		assert.deepEqual(await fixture.take(tx), [known(tx)]);
+		await fixture.block({ mined: [tx] });
+		assert.deepEqual(await fixture.take(tx), [known(tx)]);
+		for (let i = 0; i < 70; i += 1) await fixture.block();
+		assert.equal(fixture.ledger.get(tx.tx.hash), undefined);
+		assert.deepEqual(await fixture.take(tx), [known(tx)]);
+		assert.deepEqual(fixture.builders.take(), []);
 	},
 );
 
-story("the same bytes twice while the node is asked are one submission", async (scene) => {
+scenario("the same bytes twice while the node is asked are one submission", async (fixture) => {
 	const tx = bid(0);
 	let open = () => {};
-	scene.node.gate = new Promise((resolve) => {
+	fixture.node.gate = new Promise((resolve) => {
 		open = resolve;
 	});
-	const both = [scene.submit(tx), scene.submit(tx)];
+	const both = [fixture.submit(tx), fixture.submit(tx)];
 	open();
 	const outcomes = await Promise.all(both);
 	assert.deepEqual(
 		outcomes.map((outcome) => ("hash" in outcome ? outcome.hash : "")),
 		[tx.tx.hash, tx.tx.hash],
 	);
-	await scene.quiet();
-	assert.deepEqual([scene.pool.size, scene.builders.take()], [1, ["send 0 for 101 to a,b"]]);
+	await fixture.quiet();
+	assert.deepEqual([fixture.pool.size, fixture.builders.take()], [1, ["send 0 for 101 to a,b"]]);
 });
 
-story("a dearer one replaces it: builders are told, the old one ends, on disk too", async (scene) => {
+scenario("a dearer one replaces it: builders are told, the old one ends, on disk too", async (fixture) => {
 	const [old, fresh] = [bid(0), bid(1)];
-	await scene.take(old, fresh);
-	assert.deepEqual([scene.stage(old), scene.stage(fresh)], ["REPLACED", "BROADCAST"]);
-	assert.deepEqual(scene.builders.take(), [
+	await fixture.take(old, fresh);
+	assert.deepEqual([fixture.stage(old), fixture.stage(fresh)], ["REPLACED", "BROADCAST"]);
+	assert.deepEqual(fixture.builders.take(), [
 		"send 0 for 101 to a,b",
 		"cancel 0 for 101 at a,b",
 		"send 0 for 101 to a,b",
 	]);
-	assert.deepEqual(await stagesAfterRestart(scene, old, fresh), ["REPLACED", "PENDING"]);
+	assert.deepEqual(await stagesAfterRestart(fixture, old, fresh), ["REPLACED", "PENDING"]);
 });
 
-story(
+scenario(
 	"what its user replaced is not revived by its bytes, across restarts, until its nonce is used",
-	async (scene) => {
+	async (fixture) => {
 		const [old, fresh] = [bid(0), bid(1)];
-		await scene.take(old, fresh);
-		for (const each of [scene, await scene.restart()]) {
+		await fixture.take(old, fresh);
+		for (const each of [fixture, await fixture.restart()]) {
 			each.builders.take();
 			assert.deepEqual(await each.take(old), [known(old)]);
 			assert.deepEqual([each.stage(old), each.pool.get(old.tx.hash)], ["REPLACED", undefined]);
 		}
-		await scene.block({ mined: [fresh] });
-		assert.deepEqual(await scene.take(old), [
+		await fixture.block({ mined: [fresh] });
+		assert.deepEqual(await fixture.take(old), [
 			{
 				outcome: "refused",
 				rejection: { code: "NONCE_TOO_LOW", message: "nonce too low: next nonce 1, tx nonce 0" },
@@ -154,121 +154,121 @@ for (const [end, stage] of [
 	["expired", "EXPIRED"],
 	["dropped", "DROPPED"],
 ] as const) {
-	story(`what ${end} is admitted anew, and its life begins again`, async (scene) => {
+	scenario(`what ${end} is admitted anew, and its life begins again`, async (fixture) => {
 		const tx = bid(0);
-		await scene.take(tx);
+		await fixture.take(tx);
 		if (end === "dropped") {
-			await scene.block({ used: { [SENDER]: 1n } });
-			scene.node.nonces.set(SENDER, 0n);
-			scene.pool.rewind(0);
+			await fixture.block({ used: { [SENDER]: 1n } });
+			fixture.node.nonces.set(SENDER, 0n);
+			fixture.pool.rewind(0);
 		}
-		for (let i = 0; i < 25; i += 1) await scene.block();
-		assert.equal(scene.stage(tx), stage);
-		scene.builders.take();
-		assert.deepEqual(await scene.take(tx), [accepted(tx)]);
-		const next = scene.head.number + 1;
-		assert.deepEqual(scene.builders.take(), [`send 0 for ${next} to a,b`]);
-		assert.equal(scene.stage(tx), "BROADCAST");
-		assert.equal(scene.ledger.get(tx.tx.hash)?.record.firstBlock, next);
-		assert.deepEqual(scene.life(tx).slice(-4), ["received", "ready", "simulated", "broadcast"]);
-		await scene.transactions.flush(true);
-		assert.deepEqual(await stagesAfterRestart(scene, tx), ["BROADCAST"]);
+		for (let i = 0; i < 25; i += 1) await fixture.block();
+		assert.equal(fixture.stage(tx), stage);
+		fixture.builders.take();
+		assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
+		const next = fixture.head.number + 1;
+		assert.deepEqual(fixture.builders.take(), [`send 0 for ${next} to a,b`]);
+		assert.equal(fixture.stage(tx), "BROADCAST");
+		assert.equal(fixture.ledger.get(tx.tx.hash)?.record.firstBlock, next);
+		assert.deepEqual(fixture.life(tx).slice(-4), ["received", "ready", "simulated", "broadcast"]);
+		await fixture.transactions.flush(true);
+		assert.deepEqual(await stagesAfterRestart(fixture, tx), ["BROADCAST"]);
 	});
 }
 
-story("a write that fails is told, and nothing is kept; the same bytes may come again", async (scene) => {
+scenario("a write that fails is told, and nothing is kept; the same bytes may come again", async (fixture) => {
 	const tx = bid(0);
-	scene.disk.broken = true;
-	await assert.rejects(scene.submit(tx), STORE_OUT);
-	await scene.quiet();
-	assert.deepEqual([scene.pool.size, scene.ledger.size, scene.builders.take()], [0, 0, []]);
-	scene.disk.broken = false;
-	assert.deepEqual(await scene.take(tx), [accepted(tx)]);
+	fixture.disk.broken = true;
+	await assert.rejects(fixture.submit(tx), STORE_OUT);
+	await fixture.quiet();
+	assert.deepEqual([fixture.pool.size, fixture.ledger.size, fixture.builders.take()], [0, 0, []]);
+	fixture.disk.broken = false;
+	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
 });
 
-story("a replacement whose write fails leaves the old one where it was", async (scene) => {
+scenario("a replacement whose write fails leaves the old one where it was", async (fixture) => {
 	const [old, fresh] = [bid(0), bid(1)];
-	await scene.take(old);
-	scene.disk.broken = true;
-	await assert.rejects(scene.submit(fresh), STORE_OUT);
-	scene.disk.broken = false;
-	await scene.quiet();
-	assert.equal(scene.stage(old), "BROADCAST");
-	await scene.block();
-	assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b", "send 0 for 102 to a,b"]);
-	assert.deepEqual(await scene.take(fresh), [accepted(fresh)]);
+	await fixture.take(old);
+	fixture.disk.broken = true;
+	await assert.rejects(fixture.submit(fresh), STORE_OUT);
+	fixture.disk.broken = false;
+	await fixture.quiet();
+	assert.equal(fixture.stage(old), "BROADCAST");
+	await fixture.block();
+	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b", "send 0 for 102 to a,b"]);
+	assert.deepEqual(await fixture.take(fresh), [accepted(fresh)]);
 });
 
-story(
+scenario(
 	"what was refused because its write failed is not in the pool, though another came behind it",
-	async (scene) => {
+	async (fixture) => {
 		const [first, second] = [bid(0), bid(1)];
-		scene.disk.hold = true;
-		const answers = Promise.allSettled([scene.submit(first), scene.submit(second)]);
-		await scene.quiet();
-		scene.disk.finish(false);
-		await scene.quiet();
-		scene.disk.finish(false);
+		fixture.disk.hold = true;
+		const answers = Promise.allSettled([fixture.submit(first), fixture.submit(second)]);
+		await fixture.quiet();
+		fixture.disk.finish(false);
+		await fixture.quiet();
+		fixture.disk.finish(false);
 		await answers;
-		assert.deepEqual([scene.pool.size, scene.pool.get(first.tx.hash)], [0, undefined]);
+		assert.deepEqual([fixture.pool.size, fixture.pool.get(first.tx.hash)], [0, undefined]);
 		// Were it still there, its hash would be answered as if it was held.
-		scene.disk.hold = false;
-		assert.deepEqual(await scene.take(first), [accepted(first)]);
-		assert.deepEqual(scene.builders.take(), ["send 0 for 101 to a,b"]);
+		fixture.disk.hold = false;
+		assert.deepEqual(await fixture.take(first), [accepted(first)]);
+		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
 	},
 );
 
-story(
+scenario(
 	"what is on disk stays in the pool where the writes of two that would replace it fail",
-	async (scene) => {
+	async (fixture) => {
 		const [held, second, third] = [bid(0), bid(1), bid(2)];
-		await scene.take(held);
-		scene.disk.hold = true;
-		const answers = Promise.allSettled([scene.submit(second), scene.submit(third)]);
-		await scene.quiet();
-		scene.disk.finish(false);
-		await scene.quiet();
-		scene.disk.finish(false);
+		await fixture.take(held);
+		fixture.disk.hold = true;
+		const answers = Promise.allSettled([fixture.submit(second), fixture.submit(third)]);
+		await fixture.quiet();
+		fixture.disk.finish(false);
+		await fixture.quiet();
+		fixture.disk.finish(false);
 		await answers;
-		scene.disk.hold = false;
-		await scene.quiet();
-		assert.notEqual(scene.pool.get(held.tx.hash), undefined);
-		scene.builders.take();
-		await scene.block();
-		assert.deepEqual(scene.builders.take(), ["send 0 for 102 to a,b"]);
+		fixture.disk.hold = false;
+		await fixture.quiet();
+		assert.notEqual(fixture.pool.get(held.tx.hash), undefined);
+		fixture.builders.take();
+		await fixture.block();
+		assert.deepEqual(fixture.builders.take(), ["send 0 for 102 to a,b"]);
 	},
 );
 
-story("what was replaced while it was written is replaced on disk as well", async (scene) => {
+scenario("what was replaced while it was written is replaced on disk as well", async (fixture) => {
 	const [first, second] = [bid(0), bid(1)];
-	scene.disk.hold = true;
-	const answers = Promise.all([scene.submit(first), scene.submit(second)]);
-	await scene.quiet();
-	while (scene.disk.waiting > 0) {
-		scene.disk.finish(true, 1);
-		await scene.quiet();
+	fixture.disk.hold = true;
+	const answers = Promise.all([fixture.submit(first), fixture.submit(second)]);
+	await fixture.quiet();
+	while (fixture.disk.waiting > 0) {
+		fixture.disk.finish(true, 1);
+		await fixture.quiet();
 	}
 	assert.deepEqual(await answers, [accepted(first), accepted(second)]);
-	assert.deepEqual([scene.stage(first), scene.stage(second)], ["REPLACED", "BROADCAST"]);
+	assert.deepEqual([fixture.stage(first), fixture.stage(second)], ["REPLACED", "BROADCAST"]);
 	// No block came in between: a process that dies now has nothing but these writes.
-	const next = await scene.restart();
+	const next = await fixture.restart();
 	assert.deepEqual([await next.stageOrKept(first), next.stage(second)], ["REPLACED", "PENDING"]);
 });
 
-story("one whose nonce is used while it is written is dropped, not pending for ever", async (scene) => {
+scenario("one whose nonce is used while it is written is dropped, not pending for ever", async (fixture) => {
 	const tx = bid(0);
-	await scene.take(bid(0, 1));
-	scene.disk.hold = true;
-	const submitting = scene.submit(tx);
-	await scene.quiet();
-	const working = scene.block({ used: { [SENDER]: 1n } });
-	await scene.quiet();
-	scene.disk.hold = false;
-	scene.disk.finish(true);
+	await fixture.take(bid(0, 1));
+	fixture.disk.hold = true;
+	const submitting = fixture.submit(tx);
+	await fixture.quiet();
+	const working = fixture.block({ used: { [SENDER]: 1n } });
+	await fixture.quiet();
+	fixture.disk.hold = false;
+	fixture.disk.finish(true);
 	await submitting;
 	await working;
-	await scene.quiet();
-	await scene.block();
-	assert.equal(scene.stage(tx), "DROPPED");
-	assert.equal(scene.pool.get(tx.tx.hash), undefined);
+	await fixture.quiet();
+	await fixture.block();
+	assert.equal(fixture.stage(tx), "DROPPED");
+	assert.equal(fixture.pool.get(tx.tx.hash), undefined);
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Background } from "../../../shared/background.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 
-function scene() {
+function fixture() {
 	const logged: string[] = [];
 	const faults: string[] = [];
 	const log: Logger = {
@@ -17,7 +17,7 @@ function scene() {
 }
 
 test("a task begins at once, is counted while it runs, and is joined", async () => {
-	const { background } = scene();
+	const { background } = fixture();
 	let finish = () => {};
 	let begun = false;
 	background.run("task", () => {
@@ -39,11 +39,11 @@ test("a task begins at once, is counted while it runs, and is joined", async () 
 });
 
 test("joining an idle one returns", async () => {
-	await scene().background.join();
+	await fixture().background.join();
 });
 
 test("what a task starts is joined too", async () => {
-	const { background } = scene();
+	const { background } = fixture();
 	const ran: string[] = [];
 	background.run("first", async () => {
 		await Promise.resolve();
@@ -67,7 +67,7 @@ for (const [how, task] of [
 	],
 ] as const) {
 	test(`a task that ${how} is logged without its message, counted, and stops nobody`, async () => {
-		const { background, logged, faults } = scene();
+		const { background, logged, faults } = fixture();
 		background.run("broken", task);
 		background.run("well", () => Promise.resolve());
 		await background.join();

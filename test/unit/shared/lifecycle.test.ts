@@ -15,7 +15,7 @@ import { ManualClock } from "../../support/manualClock.ts";
 
 const never = () => new Promise<never>(() => {});
 
-function scene() {
+function fixture() {
 	const calls: string[] = [];
 	const logged: string[] = [];
 	const clock = new ManualClock();
@@ -39,7 +39,7 @@ function scene() {
 }
 
 test("parts start in order, one after another, and stop in reverse", async () => {
-	const { calls, clock, log, part } = scene();
+	const { calls, clock, log, part } = fixture();
 	let finish = () => {};
 	const slow = part("store", {
 		start: () =>
@@ -63,7 +63,7 @@ test("parts start in order, one after another, and stop in reverse", async () =>
 });
 
 test("when a start fails, what was started is stopped, and the failure is told", async () => {
-	const { calls, clock, log, part } = scene();
+	const { calls, clock, log, part } = fixture();
 	const broken = part("broken", { start: () => Promise.reject(new Error("no port")) });
 	const all = sequence("all", [part("a"), part("b"), broken, part("c")], { log, clock });
 	await assert.rejects(all.start(), { message: "no port" });
@@ -73,7 +73,7 @@ test("when a start fails, what was started is stopped, and the failure is told",
 });
 
 test("a part that fails or hangs at its stop holds up nobody", async () => {
-	const { calls, logged, clock, log, part } = scene();
+	const { calls, logged, clock, log, part } = fixture();
 	const parts = [
 		part("a"),
 		part("hangs", { stop: never }),
@@ -96,7 +96,7 @@ test("a part that fails or hangs at its stop holds up nobody", async () => {
 });
 
 test("stopped while it starts: nothing more is started, and all that was is stopped", async () => {
-	const { calls, clock, log, part } = scene();
+	const { calls, clock, log, part } = fixture();
 	let finish = () => {};
 	const slow = part("slow", {
 		start: () =>
@@ -128,10 +128,10 @@ const ENDS = ["SIGTERM", "SIGINT", "disconnect"] as const;
 /** Runs `stopOnSignals` (or another) on this process, and takes its listeners away again. */
 async function withSignals(
 	stop: () => Promise<void>,
-	run: (scene: { exits: number[]; clock: ManualClock; stops: () => number }) => Promise<void>,
+	run: (fixture: { exits: number[]; clock: ManualClock; stops: () => number }) => Promise<void>,
 	listen = stopOnSignals,
 ): Promise<void> {
-	const { clock, log, part } = scene();
+	const { clock, log, part } = fixture();
 	const exits: number[] = [];
 	let stops = 0;
 	const before = ENDS.map((name) => [name, process.listeners(name as "SIGTERM")] as const);
@@ -178,7 +178,7 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 });
 
 test("a server is assembled at its start, anew each time, and has a port while it runs", async () => {
-	const { calls, part } = scene();
+	const { calls, part } = fixture();
 	let port = 7_000;
 	const server = assembled("server", async () => {
 		port += 1;

@@ -2,19 +2,19 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BreakerScene } from "../../../support/breakerScene.ts";
+import { BreakerFixture } from "../../../support/breakerFixture.ts";
 
 test("forced open it takes nothing and asks nothing until auto, and then begins anew", async (t) => {
-	const scene = new BreakerScene(t);
-	const { breaker, clock } = scene;
+	const fixture = new BreakerFixture(t);
+	const { breaker, clock } = fixture;
 	breaker.start();
-	const hanging = scene.send();
+	const hanging = fixture.send();
 	await clock.advance(500);
 	breaker.force("open");
 	assert.equal(hanging.abort?.isAborted, true);
-	assert.equal(await scene.say("answered"), false);
+	assert.equal(await fixture.say("answered"), false);
 	await clock.advance(600_000);
-	assert.deepEqual(scene.probedAt, [0]);
+	assert.deepEqual(fixture.probedAt, [0]);
 	assert.equal(breaker.state, "open");
 	assert.equal(breaker.status().reason, "forced");
 	assert.equal(breaker.status().nextProbeAt, null);
@@ -22,67 +22,67 @@ test("forced open it takes nothing and asks nothing until auto, and then begins 
 	breaker.force(null);
 	assert.equal(breaker.isOut, false);
 	assert.equal(breaker.status().reason, null);
-	assert.deepEqual(scene.probedAt, [0, 600_500], "a probe at once");
+	assert.deepEqual(fixture.probedAt, [0, 600_500], "a probe at once");
 	await clock.advance(1_000);
-	assert.deepEqual(scene.probedAt, [0, 600_500, 601_500]);
-	assert.deepEqual(scene.changes, ["open", "closed"]);
-	assert.deepEqual(scene.trips, ["forced"]);
+	assert.deepEqual(fixture.probedAt, [0, 600_500, 601_500]);
+	assert.deepEqual(fixture.changes, ["open", "closed"]);
+	assert.deepEqual(fixture.trips, ["forced"]);
 });
 
 test("forced closed it takes requests whatever happens", async (t) => {
-	const scene = new BreakerScene(t);
-	scene.found = "refused";
-	await scene.say("refused");
-	scene.breaker.force("closed");
-	assert.equal(scene.breaker.isOut, false);
-	assert.equal(scene.breaker.state, "closed");
+	const fixture = new BreakerFixture(t);
+	fixture.found = "refused";
+	await fixture.say("refused");
+	fixture.breaker.force("closed");
+	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.state, "closed");
 	for (let i = 0; i < 20; i++) {
-		assert.equal(await scene.say("refused"), true);
-		assert.equal(await scene.say("internal", "submission", `0x${i}`), true);
-		scene.breaker.note({ outcome: "refused" });
+		assert.equal(await fixture.say("refused"), true);
+		assert.equal(await fixture.say("internal", "submission", `0x${i}`), true);
+		fixture.breaker.note({ outcome: "refused" });
 	}
-	await scene.clock.advance(100_000);
-	assert.deepEqual(scene.probedAt, []);
-	assert.deepEqual(scene.trips, ["refused"]);
-	scene.breaker.force(null);
-	await scene.clock.advance(0);
-	assert.equal(scene.breaker.state, "open", "its probe finds it out at once");
+	await fixture.clock.advance(100_000);
+	assert.deepEqual(fixture.probedAt, []);
+	assert.deepEqual(fixture.trips, ["refused"]);
+	fixture.breaker.force(null);
+	await fixture.clock.advance(0);
+	assert.equal(fixture.breaker.state, "open", "its probe finds it out at once");
 });
 
 test("a probe that was under way when a state was forced changes nothing, and auto waits for its end", async (t) => {
-	const scene = new BreakerScene(t);
-	const { breaker, clock } = scene;
-	scene.found = "hang";
+	const fixture = new BreakerFixture(t);
+	const { breaker, clock } = fixture;
+	fixture.found = "hang";
 	breaker.start();
 	await clock.advance(100);
 	breaker.force("closed");
 	await clock.advance(100);
 	breaker.force(null);
-	scene.found = "ok";
+	fixture.found = "ok";
 	await clock.advance(299);
-	assert.deepEqual(scene.probedAt, [0]);
+	assert.deepEqual(fixture.probedAt, [0]);
 	await clock.advance(1);
-	assert.deepEqual(scene.probedAt, [0, 500]);
+	assert.deepEqual(fixture.probedAt, [0, 500]);
 	assert.equal(breaker.state, "closed");
-	assert.deepEqual(scene.trips, []);
-	assert.equal(scene.mostProbes, 1);
+	assert.deepEqual(fixture.trips, []);
+	assert.equal(fixture.mostProbes, 1);
 });
 
 test("auto without a forced state changes nothing: only the probe closes", async (t) => {
-	const scene = new BreakerScene(t);
-	await scene.say("refused");
-	scene.breaker.force(null);
-	assert.equal(scene.breaker.state, "open");
-	scene.breaker.force("open");
-	scene.breaker.force("open");
-	assert.deepEqual(scene.changes, ["open", "open"]);
+	const fixture = new BreakerFixture(t);
+	await fixture.say("refused");
+	fixture.breaker.force(null);
+	assert.equal(fixture.breaker.state, "open");
+	fixture.breaker.force("open");
+	fixture.breaker.force("open");
+	assert.deepEqual(fixture.changes, ["open", "open"]);
 });
 
 test("after auto the first fault is no relapse", async (t) => {
-	const scene = new BreakerScene(t);
-	await scene.openAndClose();
-	scene.breaker.force("closed");
-	scene.breaker.force(null);
-	await scene.say("httpStatus");
-	assert.equal(scene.breaker.state, "closed");
+	const fixture = new BreakerFixture(t);
+	await fixture.openAndClose();
+	fixture.breaker.force("closed");
+	fixture.breaker.force(null);
+	await fixture.say("httpStatus");
+	assert.equal(fixture.breaker.state, "closed");
 });

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
 import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
-import { type Attempt, BreakerScene, type Outcome } from "../../../support/breakerScene.ts";
+import { type Attempt, BreakerFixture, type Outcome } from "../../../support/breakerFixture.ts";
 
 const TIMES = {
 	probeIntervalMs: 100,
@@ -59,53 +59,53 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** Does one step; `open` are the attempts under way. */
-async function take(scene: BreakerScene, open: Attempt[], one: Step): Promise<void> {
+async function take(fixture: BreakerFixture, open: Attempt[], one: Step): Promise<void> {
 	switch (one.do) {
 		case "send":
-			for (let i = 0; i < one.count; i++) open.push(scene.send(one.kind, `0x${i}`));
+			for (let i = 0; i < one.count; i++) open.push(fixture.send(one.kind, `0x${i}`));
 			break;
 		case "end":
 			for (const attempt of open.splice(0, one.count)) attempt.end(one.outcome);
 			break;
 		case "say":
-			open.push(scene.send(one.kind, "0xa"));
-			await scene.clock.advance(1);
+			open.push(fixture.send(one.kind, "0xa"));
+			await fixture.clock.advance(1);
 			open.pop()?.end(one.outcome);
 			break;
 		case "note":
-			scene.breaker.note({ outcome: one.outcome });
+			fixture.breaker.note({ outcome: one.outcome });
 			break;
 		case "probe":
-			scene.found = one.found;
-			scene.probeMs = one.ms;
+			fixture.found = one.found;
+			fixture.probeMs = one.ms;
 			break;
 		case "recover":
-			scene.found = "ok";
-			await scene.clock.advance(TIMES.probeSuccesses * TIMES.probeIntervalMs);
+			fixture.found = "ok";
+			await fixture.clock.advance(TIMES.probeSuccesses * TIMES.probeIntervalMs);
 			break;
 		case "force":
-			scene.breaker.force(one.state);
+			fixture.breaker.force(one.state);
 			break;
 		case "wait":
-			await scene.clock.advance(one.ms);
+			await fixture.clock.advance(one.ms);
 			break;
 	}
-	await scene.clock.advance(0);
+	await fixture.clock.advance(0);
 }
 
 /** What must hold after each step, whatever it was. */
-async function check(scene: BreakerScene, what: string): Promise<void> {
-	const { breaker } = scene;
+async function check(fixture: BreakerFixture, what: string): Promise<void> {
+	const { breaker } = fixture;
 	const status = breaker.status();
-	assert.ok(scene.mostProbes <= 1, `${scene.mostProbes} probes at a time ${what}`);
+	assert.ok(fixture.mostProbes <= 1, `${fixture.mostProbes} probes at a time ${what}`);
 	assert.equal(breaker.isOut, status.state !== "closed", what);
 	assert.equal(breaker.retryMs === 0, !breaker.isOut, what);
 	const isForced = status.reason === "forced";
 	// A state in which nothing is due would be one for ever.
 	if (breaker.isOut && !isForced) assert.notEqual(status.nextProbeAt, null, what);
 	if (isForced) assert.equal(status.nextProbeAt, null, what);
-	const attempt = breaker.isOut ? scene.send() : null;
-	await scene.clock.advance(0);
+	const attempt = breaker.isOut ? fixture.send() : null;
+	await fixture.clock.advance(0);
 	if (attempt !== null) assert.equal(attempt.result, null, `let in ${what}`);
 }
 
@@ -116,44 +116,44 @@ test("from whatever it went through, with a healthy upstream it is closed within
 		fc.array(step, { minLength: 1, maxLength: 60, size: "max" }),
 		fc.double({ min: 0, max: 0.999, noNaN: true }),
 		async (steps, random) => {
-			const scene = new BreakerScene(t, TIMES, () => random);
+			const fixture = new BreakerFixture(t, TIMES, () => random);
 			const open: Attempt[] = [];
-			const from = scene.clock.monotonic();
-			scene.breaker.start();
+			const from = fixture.clock.monotonic();
+			fixture.breaker.start();
 			for (const one of steps) {
-				await take(scene, open, one);
-				await check(scene, `after ${JSON.stringify(one)}`);
+				await take(fixture, open, one);
+				await check(fixture, `after ${JSON.stringify(one)}`);
 			}
-			openings += scene.trips.length;
+			openings += fixture.trips.length;
 
 			// Healthy from here on; an operator who has forced a state says auto. What hung is at its end.
-			scene.found = "ok";
-			scene.probeMs = TIMES.probeTimeoutMs / 5;
-			scene.breaker.force(null);
+			fixture.found = "ok";
+			fixture.probeMs = TIMES.probeTimeoutMs / 5;
+			fixture.breaker.force(null);
 			for (const attempt of open) attempt.end("answered");
-			const healedAt = scene.clock.monotonic();
+			const healedAt = fixture.clock.monotonic();
 			let took = 0;
 			// A probe or an attempt of the past may still open it once.
 			for (let ms = 0; ms < BOUND_MS; ms += 50) {
-				await scene.clock.advance(50);
-				if (scene.breaker.isOut) took = scene.clock.monotonic() - healedAt;
+				await fixture.clock.advance(50);
+				if (fixture.breaker.isOut) took = fixture.clock.monotonic() - healedAt;
 			}
 			longest = Math.max(longest, took);
 			const what = `out until ${took} ms after it was healthy (bound ${BOUND_MS}), ${healedAt - from} ms in`;
-			assert.equal(scene.breaker.isOut, false, what);
+			assert.equal(fixture.breaker.isOut, false, what);
 
 			// And it stays so: requests go through, and no straggler of the past opens it again.
 			for (let i = 0; i < 12; i++) {
-				await scene.clock.advance(TIMES.probeIntervalMs);
-				const attempt = scene.send();
-				await scene.clock.advance(0);
+				await fixture.clock.advance(TIMES.probeIntervalMs);
+				const attempt = fixture.send();
+				await fixture.clock.advance(0);
 				assert.equal(attempt.isBegun, true, `not let in ${what}`);
 				attempt.end("answered");
 			}
-			await scene.clock.advance(0);
-			assert.equal(scene.breaker.isOut, false, what);
-			assert.ok(scene.mostProbes <= 1, what);
-			assert.equal(scene.breaker.status().inFlight, 0, what);
+			await fixture.clock.advance(0);
+			assert.equal(fixture.breaker.isOut, false, what);
+			assert.ok(fixture.mostProbes <= 1, what);
+			assert.equal(fixture.breaker.status().inFlight, 0, what);
 		},
 	);
 	await fc.assert(property, { numRuns: 60 });
@@ -175,35 +175,35 @@ test("a probe that never ends, and one that throws, count as bad words and hold 
 });
 
 async function recovers(t: TestContext, broken: () => Promise<ProbeResult>, reason: string): Promise<void> {
-	const scene = new BreakerScene(t, TIMES);
-	scene.instead = broken;
-	scene.breaker.start();
-	await scene.clock.advance(2 * TIMES.probeTimeoutMs);
-	assert.deepEqual(scene.trips, [reason]);
-	await scene.clock.advance(10_000);
-	assert.equal(scene.breaker.isOut, true);
-	scene.instead = null;
-	await scene.clock.advance(BOUND_MS);
-	assert.equal(scene.breaker.state, "closed");
+	const fixture = new BreakerFixture(t, TIMES);
+	fixture.instead = broken;
+	fixture.breaker.start();
+	await fixture.clock.advance(2 * TIMES.probeTimeoutMs);
+	assert.deepEqual(fixture.trips, [reason]);
+	await fixture.clock.advance(10_000);
+	assert.equal(fixture.breaker.isOut, true);
+	fixture.instead = null;
+	await fixture.clock.advance(BOUND_MS);
+	assert.equal(fixture.breaker.state, "closed");
 }
 
 test("an upstream that flaps under load for two minutes is closed soon after it stops", async (t) => {
-	const scene = new BreakerScene(t, TIMES);
-	const { clock, breaker } = scene;
+	const fixture = new BreakerFixture(t, TIMES);
+	const { clock, breaker } = fixture;
 	breaker.start();
 	let passed = 0;
 	for (let second = 0; second < 120; second++) {
-		scene.found = second % 2 === 0 ? "refused" : "ok";
+		fixture.found = second % 2 === 0 ? "refused" : "ok";
 		for (let i = 0; i < 4; i++) {
 			await clock.advance(250);
-			if (await scene.say(second % 2 === 0 ? "refused" : "answered")) passed++;
+			if (await fixture.say(second % 2 === 0 ? "refused" : "answered")) passed++;
 		}
 	}
-	scene.found = "ok";
+	fixture.found = "ok";
 	const stoppedAt = clock.monotonic();
 	while (breaker.isOut) await clock.advance(10);
 	assert.ok(clock.monotonic() - stoppedAt <= BOUND_MS, `${clock.monotonic() - stoppedAt} ms`);
-	assert.equal(scene.mostProbes, 1);
-	assert.ok(scene.trips.length <= 60, `${scene.trips.length} openings by 60 outages`);
+	assert.equal(fixture.mostProbes, 1);
+	assert.ok(fixture.trips.length <= 60, `${fixture.trips.length} openings by 60 outages`);
 	assert.ok(passed > 0, "some were let in meanwhile");
 });

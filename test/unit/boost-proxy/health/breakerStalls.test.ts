@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Attempt, BREAKER_OPTIONS, BreakerScene } from "../../../support/breakerScene.ts";
+import { type Attempt, BREAKER_OPTIONS, BreakerFixture } from "../../../support/breakerFixture.ts";
 
-const many = (scene: BreakerScene, count: number): Attempt[] =>
-	Array.from({ length: count }, (_, i) => scene.send(i % 2 === 0 ? "submission" : "read"));
+const many = (fixture: BreakerFixture, count: number): Attempt[] =>
+	Array.from({ length: count }, (_, i) => fixture.send(i % 2 === 0 ? "submission" : "read"));
 const begun = (attempts: readonly Attempt[]) => attempts.filter(({ isBegun }) => isBegun).length;
 
 test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do not", async (t) => {
@@ -14,26 +14,26 @@ test("sixteen in flight and nothing heard for 250 ms start a probe; fifteen do n
 		[15, []],
 		[16, [250]],
 	] as const) {
-		const scene = new BreakerScene(t);
-		many(scene, count);
-		await scene.clock.advance(249);
-		assert.deepEqual(scene.probedAt, []);
-		await scene.clock.advance(1);
-		assert.deepEqual(scene.probedAt, probed, `${count}`);
+		const fixture = new BreakerFixture(t);
+		many(fixture, count);
+		await fixture.clock.advance(249);
+		assert.deepEqual(fixture.probedAt, []);
+		await fixture.clock.advance(1);
+		assert.deepEqual(fixture.probedAt, probed, `${count}`);
 	}
 });
 
 test("newcomers wait for the probe's word; when it fails they are not sent, and what hangs is aborted", async (t) => {
-	const scene = new BreakerScene(t);
-	const hanging = many(scene, 16);
-	await scene.clock.advance(240);
-	scene.found = "hang";
-	await scene.clock.advance(10);
-	const newcomers = many(scene, 40);
-	await scene.clock.advance(499);
+	const fixture = new BreakerFixture(t);
+	const hanging = many(fixture, 16);
+	await fixture.clock.advance(240);
+	fixture.found = "hang";
+	await fixture.clock.advance(10);
+	const newcomers = many(fixture, 40);
+	await fixture.clock.advance(499);
 	assert.equal(begun(newcomers), 0);
-	await scene.clock.advance(1);
-	assert.deepEqual(scene.trips, ["silence"]);
+	await fixture.clock.advance(1);
+	assert.deepEqual(fixture.trips, ["silence"]);
 	assert.ok(
 		newcomers.every(({ result }) => result === null),
 		"they are told that nothing was sent",
@@ -45,105 +45,105 @@ test("newcomers wait for the probe's word; when it fails they are not sent, and 
 });
 
 test("when the probe's word is good they go on, and the silence begins anew", async (t) => {
-	const scene = new BreakerScene(t);
-	scene.probeMs = 20;
-	many(scene, 16);
-	await scene.clock.advance(250);
-	const newcomers = many(scene, 4);
-	await scene.clock.advance(20);
+	const fixture = new BreakerFixture(t);
+	fixture.probeMs = 20;
+	many(fixture, 16);
+	await fixture.clock.advance(250);
+	const newcomers = many(fixture, 4);
+	await fixture.clock.advance(20);
 	assert.equal(begun(newcomers), 4);
-	const later = scene.send();
-	await scene.clock.advance(0);
+	const later = fixture.send();
+	await fixture.clock.advance(0);
 	assert.equal(later.isBegun, true);
-	assert.deepEqual(scene.trips, []);
-	scene.found = "httpStatus";
-	await scene.clock.advance(300);
-	assert.deepEqual(scene.trips, ["httpStatus"], "the next silence has a probe of its own");
+	assert.deepEqual(fixture.trips, []);
+	fixture.found = "httpStatus";
+	await fixture.clock.advance(300);
+	assert.deepEqual(fixture.trips, ["httpStatus"], "the next silence has a probe of its own");
 });
 
 test("an answer ends the silence before the probe's word, and lets newcomers go on", async (t) => {
 	for (const outcome of ["answered", "internal"] as const) {
-		const scene = new BreakerScene(t);
-		scene.found = "hang";
-		const [first] = many(scene, 16);
-		await scene.clock.advance(250);
-		const newcomer = scene.send();
-		await scene.clock.advance(50);
+		const fixture = new BreakerFixture(t);
+		fixture.found = "hang";
+		const [first] = many(fixture, 16);
+		await fixture.clock.advance(250);
+		const newcomer = fixture.send();
+		await fixture.clock.advance(50);
 		assert.equal(newcomer.isBegun, false);
 		first?.end(outcome);
-		await scene.clock.advance(0);
+		await fixture.clock.advance(0);
 		assert.equal(newcomer.isBegun, true, outcome);
 	}
 });
 
 test("a burst is not held back, however large; a fault without words is no answer", async (t) => {
-	const scene = new BreakerScene(t);
-	const burst = many(scene, 200);
+	const fixture = new BreakerFixture(t);
+	const burst = many(fixture, 200);
 	assert.equal(begun(burst), 200);
-	await scene.clock.advance(30);
-	assert.equal(begun(many(scene, 50)), 50);
+	await fixture.clock.advance(30);
+	assert.equal(begun(many(fixture, 50)), 50);
 	burst[0]?.end("reset");
-	await scene.clock.advance(230);
-	assert.equal(begun(many(scene, 1)), 0);
+	await fixture.clock.advance(230);
+	assert.equal(begun(many(fixture, 1)), 0);
 });
 
 test("a single read that hangs longer than a submission's share starts a probe, and opens it where that fails", async (t) => {
 	for (const found of ["ok", "hang"] as const) {
-		const scene = new BreakerScene(t);
-		await scene.say("answered");
-		const slow = scene.send("read");
-		scene.found = found;
-		await scene.clock.advance(3_999);
-		assert.deepEqual(scene.probedAt, []);
-		await scene.clock.advance(501);
-		assert.deepEqual(scene.probedAt, [4_000]);
+		const fixture = new BreakerFixture(t);
+		await fixture.say("answered");
+		const slow = fixture.send("read");
+		fixture.found = found;
+		await fixture.clock.advance(3_999);
+		assert.deepEqual(fixture.probedAt, []);
+		await fixture.clock.advance(501);
+		assert.deepEqual(fixture.probedAt, [4_000]);
 		// A read may take its time.
 		assert.equal(slow.abort?.isAborted, found === "hang");
-		assert.deepEqual(scene.trips, found === "hang" ? ["silence"] : []);
+		assert.deepEqual(fixture.trips, found === "hang" ? ["silence"] : []);
 	}
 });
 
 test("a probe's time-out while newcomers wait is asked again at once where an answer came before, and they wait on", async (t) => {
-	const scene = new BreakerScene(t);
-	scene.breaker.start();
-	scene.found = "hang";
-	await scene.clock.advance(1_000);
-	await scene.say("answered");
-	many(scene, 16);
-	await scene.clock.advance(300);
-	const newcomer = scene.send();
-	await scene.clock.advance(699);
+	const fixture = new BreakerFixture(t);
+	fixture.breaker.start();
+	fixture.found = "hang";
+	await fixture.clock.advance(1_000);
+	await fixture.say("answered");
+	many(fixture, 16);
+	await fixture.clock.advance(300);
+	const newcomer = fixture.send();
+	await fixture.clock.advance(699);
 	assert.equal(newcomer.isBegun, false);
-	await scene.clock.advance(1);
-	assert.deepEqual(scene.probedAt, [0, 1_000, 1_500]);
-	assert.deepEqual(scene.trips, ["silence"]);
+	await fixture.clock.advance(1);
+	assert.deepEqual(fixture.probedAt, [0, 1_000, 1_500]);
+	assert.deepEqual(fixture.trips, ["silence"]);
 	assert.equal(newcomer.result, null);
 });
 
 test("nobody waits where a state is forced, and who waited goes on when one is", async (t) => {
-	const scene = new BreakerScene(t);
-	scene.found = "hang";
-	many(scene, 16);
-	await scene.clock.advance(250);
-	const waiting = scene.send();
-	scene.breaker.force("closed");
-	await scene.clock.advance(0);
+	const fixture = new BreakerFixture(t);
+	fixture.found = "hang";
+	many(fixture, 16);
+	await fixture.clock.advance(250);
+	const waiting = fixture.send();
+	fixture.breaker.force("closed");
+	await fixture.clock.advance(0);
 	assert.equal(waiting.isBegun, true);
-	await scene.clock.advance(5_000);
-	assert.equal(begun(many(scene, 3)), 3);
-	assert.deepEqual(scene.trips, []);
+	await fixture.clock.advance(5_000);
+	assert.equal(begun(many(fixture, 3)), 3);
+	assert.deepEqual(fixture.trips, []);
 });
 
 test("at a hundred requests a second no more than sixteen fall into a hole, and it opens within a share", async (t) => {
 	const found: string[] = [];
 	for (const offset of [0, 130, 370, 510, 740, 990]) {
 		for (const latency of [2, 40, 110]) {
-			const scene = new BreakerScene(t);
-			const { clock, breaker } = scene;
+			const fixture = new BreakerFixture(t);
+			const { clock, breaker } = fixture;
 			breaker.start();
 			const open: { attempt: Attempt; at: number }[] = [];
 			const step = async (hangs: boolean) => {
-				if (clock.monotonic() % 10 === 0) open.push({ attempt: scene.send(), at: clock.monotonic() });
+				if (clock.monotonic() % 10 === 0) open.push({ attempt: fixture.send(), at: clock.monotonic() });
 				await clock.advance(1);
 				if (hangs) return;
 				while (open[0] !== undefined && clock.monotonic() - open[0].at >= latency) {
@@ -151,7 +151,7 @@ test("at a hundred requests a second no more than sixteen fall into a hole, and 
 				}
 			};
 			for (let ms = 0; ms < 1_000 + offset; ms++) await step(false);
-			scene.found = "hang";
+			fixture.found = "hang";
 			const hungAt = clock.monotonic();
 			while (!breaker.isOut && clock.monotonic() - hungAt < 10_000) await step(true);
 			const inHole = begun(open.map(({ attempt }) => attempt));

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Attempted } from "../../../../boost-proxy/domain/ports.ts";
 import { Figures } from "../../../../boost-proxy/health/figures.ts";
 import { STORM_MS } from "../../../../boost-proxy/health/rules.ts";
-import { BREAKER_OPTIONS } from "../../../support/breakerScene.ts";
+import { BREAKER_OPTIONS } from "../../../support/breakerFixture.ts";
 
 /** Figures on a time that is set by hand. */
 function counting() {

@@ -8,7 +8,7 @@ import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 /** A loop whose probes take `tookMs`, and what was heard. */
-function scene(t: TestContext, tookMs: number) {
+function fixture(t: TestContext, tookMs: number) {
 	const clock = new ManualClock();
 	const begun: number[] = [];
 	const heard: { word: string; context: number; tookMs: number }[] = [];
@@ -43,7 +43,7 @@ function scene(t: TestContext, tookMs: number) {
 }
 
 test("one begins an interval after the begin of the last, and tells what it heard and when it began", async (t) => {
-	const { clock, loop, begun, heard } = scene(t, 30);
+	const { clock, loop, begun, heard } = fixture(t, 30);
 	assert.equal(loop.nextMs, null);
 	loop.atOnce();
 	assert.equal(loop.nextMs, 100, "while one runs, the next is an interval away");
@@ -54,7 +54,7 @@ test("one begins an interval after the begin of the last, and tells what it hear
 });
 
 test("never two at a time: what is wanted while one runs gives way to what its word plans", async (t) => {
-	const { clock, loop, begun } = scene(t, 40);
+	const { clock, loop, begun } = fixture(t, 40);
 	loop.atOnce();
 	await clock.advance(10);
 	loop.atOnce();
@@ -68,7 +68,7 @@ test("never two at a time: what is wanted while one runs gives way to what its w
 });
 
 test("a plan replaces the one before, also where it falls due while one runs", async (t) => {
-	const { clock, loop, begun, set } = scene(t, 40);
+	const { clock, loop, begun, set } = fixture(t, 40);
 	set.onWord = () => {};
 	loop.plan(500);
 	loop.plan(20);
@@ -86,7 +86,7 @@ test("a plan replaces the one before, also where it falls due while one runs", a
 });
 
 test("soon is now, or a moment after the last began, but never later than what is due already", async (t) => {
-	const { clock, loop, begun, set } = scene(t, 1);
+	const { clock, loop, begun, set } = fixture(t, 1);
 	set.onWord = () => {};
 	loop.soon();
 	await clock.advance(4);
@@ -104,7 +104,7 @@ test("soon is now, or a moment after the last began, but never later than what i
 });
 
 test("a probe that never ends has timed out a little after its own deadline", async (t) => {
-	const { clock, loop, heard } = scene(t, 1_000_000);
+	const { clock, loop, heard } = fixture(t, 1_000_000);
 	loop.atOnce();
 	await clock.advance(59);
 	assert.deepEqual(heard, []);
@@ -113,7 +113,7 @@ test("a probe that never ends has timed out a little after its own deadline", as
 });
 
 test("where nobody can take its word the next one is due all the same", async (t) => {
-	const { clock, loop, begun, set, logged } = scene(t, 1);
+	const { clock, loop, begun, set, logged } = fixture(t, 1);
 	set.onWord = () => {
 		throw new Error("a bug");
 	};
@@ -124,7 +124,7 @@ test("where nobody can take its word the next one is due all the same", async (t
 });
 
 test("after its stop nothing begins, and the word of the one under way is not told", async (t) => {
-	const { clock, loop, begun, heard } = scene(t, 30);
+	const { clock, loop, begun, heard } = fixture(t, 30);
 	loop.atOnce();
 	await clock.advance(10);
 	const stopping = loop.stop();

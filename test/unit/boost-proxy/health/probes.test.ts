@@ -63,7 +63,7 @@ class FakeTransport implements Transport {
 }
 
 /** A relay's probe with a reference at `head`. */
-function relayScene(head: bigint | null = null, chainId = 1n) {
+function relayFixture(head: bigint | null = null, chainId = 1n) {
 	const clock = new ManualClock();
 	const transport = new FakeTransport(clock);
 	const set = { head };
@@ -78,7 +78,7 @@ function relayScene(head: bigint | null = null, chainId = 1n) {
 }
 
 test("the relay is asked whether it is ready, then for its head, all within the probe's deadline", async () => {
-	const { clock, transport, probe } = relayScene();
+	const { clock, transport, probe } = relayFixture();
 	transport.tookMs = 100;
 	const word = probe(false);
 	await clock.advance(200);
@@ -99,7 +99,7 @@ test("a thorough probe submits what is no transaction: any verdict will do, and 
 		[CUT, "reset"],
 		...LIMITED.map((limited) => [limited, "ok"] as const),
 	] as const) {
-		const { transport, probe } = relayScene();
+		const { transport, probe } = relayFixture();
 		transport.answers.eth_sendRawTransaction = answer;
 		assert.equal(await probe(true), word);
 		assert.deepEqual(transport.asked, ["/readyz", "eth_blockNumber", "eth_sendRawTransaction"]);
@@ -116,7 +116,7 @@ test("what the relay answers to /readyz makes the word", async () => {
 		[CUT, "reset"],
 		...FAULTS.map((fault) => [{ kind: "failed", fault, sent: true } as ExchangeResult, fault] as const),
 	] as const) {
-		const { transport, probe } = relayScene();
+		const { transport, probe } = relayFixture();
 		transport.answers.readyz = answer;
 		assert.equal(await probe(false), word);
 		assert.equal(transport.asked.length, 1);
@@ -143,14 +143,14 @@ const LIMITED = [answered(429, ""), error(-32005), error(-32005, 429)];
 
 test("what the relay answers for its head makes the word; a limit is about boost's own address", async () => {
 	for (const [answer, word] of [...WORDS, ...LIMITED.map((limited) => [limited, "ok"] as const)]) {
-		const { transport, probe } = relayScene();
+		const { transport, probe } = relayFixture();
 		transport.answers.eth_blockNumber = answer;
 		assert.equal(await probe(false), word, JSON.stringify(answer));
 	}
 });
 
 test("a head further behind the reference than allowed is stale; none is where there is no reference", async () => {
-	const { transport, set, probe } = relayScene(103n);
+	const { transport, set, probe } = relayFixture(103n);
 	assert.equal(await probe(false), "ok");
 	set.head = 104n;
 	assert.equal(await probe(false), "staleHead");
@@ -165,7 +165,7 @@ test("a head further behind the reference than allowed is stale; none is where t
 });
 
 test("the relay's chain id is asked once, and again after it was away", async () => {
-	const { transport, probe } = relayScene(100n);
+	const { transport, probe } = relayFixture(100n);
 	for (const _ of [1, 2, 3]) await probe(false);
 	const ids = () => transport.asked.filter((one) => one === "eth_chainId").length;
 	assert.equal(ids(), 1);
@@ -200,7 +200,7 @@ test("a third party must tell its chain id, the expected one where one is known"
 });
 
 /** A reference that asks a node that is set, or a fallback. */
-async function referenceScene(t: TestContext, of: "node" | "fallback") {
+async function referenceFixture(t: TestContext, of: "node" | "fallback") {
 	const clock = new ManualClock();
 	const transport = new FakeTransport(clock);
 	const warned: string[] = [];
@@ -226,7 +226,7 @@ async function referenceScene(t: TestContext, of: "node" | "fallback") {
 }
 
 test("the reference is the independent node's head, read once a slot, and nothing once it is old", async (t) => {
-	const { clock, transport, set, reference, calls } = await referenceScene(t, "node");
+	const { clock, transport, set, reference, calls } = await referenceFixture(t, "node");
 	assert.equal(reference.head, 100n);
 	assert.equal(reference.headOf(1n), 100n);
 	set.head = "0x65";
@@ -250,7 +250,7 @@ test("the reference is the independent node's head, read once a slot, and nothin
 });
 
 test("without a node the fallback is asked", async (t) => {
-	const { clock, transport, reference } = await referenceScene(t, "fallback");
+	const { clock, transport, reference } = await referenceFixture(t, "fallback");
 	assert.equal(reference.headOf(1n), 100n);
 	transport.answers.eth_blockNumber = answered(502, "");
 	await clock.advance(36_001);
@@ -258,7 +258,7 @@ test("without a node the fallback is asked", async (t) => {
 });
 
 test("a reference of another chain is compared with nothing, and said so once", async (t) => {
-	const { clock, set, reference, warned } = await referenceScene(t, "node");
+	const { clock, set, reference, warned } = await referenceFixture(t, "node");
 	for (const _ of [1, 2, 3]) {
 		assert.equal(reference.headOf(5n), null);
 		await clock.advance(12_000);

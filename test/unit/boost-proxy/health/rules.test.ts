@@ -18,7 +18,7 @@ import {
 	reasonOfProbe,
 	wantsProbe,
 } from "../../../../boost-proxy/health/rules.ts";
-import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerScene.ts";
+import { BREAKER_OPTIONS as SETTINGS } from "../../../support/breakerFixture.ts";
 
 const WELL = { isProbation: false, canYield: true };
 const PROBATION = { isProbation: true, canYield: true };

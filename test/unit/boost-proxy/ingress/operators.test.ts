@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
-import { PlayedBreaker, startPassScene } from "./passScene.ts";
+import { PlayedBreaker, startPassFixture } from "./passFixture.ts";
 
 /** Only what is asked of it. */
 function rowsOf(
@@ -22,12 +22,12 @@ function rowsOf(
 
 const WELL = { isDurable: true, isFull: false };
 
-async function scene(adminToken: string | undefined, withFallback = true, state = WELL) {
+async function fixture(adminToken: string | undefined, withFallback = true, state = WELL) {
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
 	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows });
-	const server = await startPassScene({ routes });
+	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };
 		const answer = await fetch(`${server.url}${path}`, { method: "POST", headers, body: "ignored" });
@@ -37,7 +37,7 @@ async function scene(adminToken: string | undefined, withFallback = true, state 
 }
 
 test("/status shows both breakers and what the journal holds", async () => {
-	const { relay, fallback, server } = await scene(undefined);
+	const { relay, fallback, server } = await fixture(undefined);
 	relay.state = "open";
 	const answer = await fetch(`${server.url}/status`);
 	assert.deepEqual(await answer.json(), {
@@ -47,7 +47,7 @@ test("/status shows both breakers and what the journal holds", async () => {
 	});
 	assert.equal(answer.headers.get("x-boost-breaker"), "closed", "it is the server's own");
 	await server.stop();
-	const alone = await scene(undefined, false);
+	const alone = await fixture(undefined, false);
 	const body = (await (await fetch(`${alone.server.url}/status`)).json()) as { fallback: unknown };
 	assert.equal(body.fallback, null);
 	await alone.server.stop();
@@ -58,7 +58,7 @@ for (const [what, state] of [
 	["is full", { isDurable: true, isFull: true }],
 ] as const) {
 	test(`/status says where the journal ${what}`, async () => {
-		const { server } = await scene(undefined, true, state);
+		const { server } = await fixture(undefined, true, state);
 		const body = (await (await fetch(`${server.url}/status`)).json()) as { journal: { durable: unknown } };
 		assert.equal(body.journal.durable, false);
 		await server.stop();
@@ -66,7 +66,7 @@ for (const [what, state] of [
 }
 
 test("only the token opens, closes and frees a breaker", async () => {
-	const { relay, fallback, server, post } = await scene("s3cret");
+	const { relay, fallback, server, post } = await fixture("s3cret");
 	for (const authorization of [
 		undefined,
 		"",
@@ -101,12 +101,12 @@ test("only the token opens, closes and frees a breaker", async () => {
 });
 
 test("without a fallback there is none to force, without a token nothing at all", async () => {
-	const alone = await scene("s3cret", false);
+	const alone = await fixture("s3cret", false);
 	const { status, body } = await alone.post("/admin/open?upstream=fallback", "Bearer s3cret");
 	assert.deepEqual([status, body], [400, { error: "there is no fallback" }]);
 	await alone.server.stop();
 	for (const token of [undefined, ""]) {
-		const { relay, server, post } = await scene(token);
+		const { relay, server, post } = await fixture(token);
 		for (const authorization of [undefined, "Bearer ", "Bearer undefined"]) {
 			assert.equal((await post("/admin/open", authorization)).status, 404);
 		}
@@ -116,7 +116,7 @@ test("without a fallback there is none to force, without a token nothing at all"
 });
 
 test("a wrong verb is refused here: no token goes to the relay", async () => {
-	const { server } = await scene("s3cret");
+	const { server } = await fixture("s3cret");
 	const headers = { authorization: "Bearer s3cret" };
 	const get = await fetch(`${server.url}/admin/open`, { headers });
 	assert.deepEqual([get.status, get.headers.get("allow")], [405, "POST, OPTIONS"]);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { RawConnection, requestText } from "../../../support/rawHttp.ts";
-import { startPassScene } from "./passScene.ts";
+import { startPassFixture } from "./passFixture.ts";
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
 	let body = "";
@@ -15,7 +15,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 test("a request arrives as it was sent, but for who the client is", async () => {
 	const seen: { url: string; headers: IncomingMessage["headers"]; body: string; verb: string }[] = [];
-	const scene = await startPassScene({
+	const fixture = await startPassFixture({
 		boostSecret: "sesame",
 		relay: async (request, answer) => {
 			const { url = "", headers, method: verb = "" } = request;
@@ -32,7 +32,7 @@ test("a request arrives as it was sent, but for who the client is", async () => 
 			answer.end("done");
 		},
 	});
-	const connection = await RawConnection.open(scene.port);
+	const connection = await RawConnection.open(fixture.port);
 	const headers = {
 		"Content-Type": "application/json",
 		"X-Flashbots-Signature": "0xab:0xcd",
@@ -54,7 +54,7 @@ test("a request arrives as it was sent, but for who the client is", async () => 
 	assert.deepEqual([got.verb, got.url, got.body], ["POST", "/fullprivacy//x/../y%2F?a=1&b=%20#c", '{"a":1}']);
 	const { connection: _, ...rest } = got.headers;
 	assert.deepEqual(rest, {
-		host: `127.0.0.1:${scene.relayPort}`,
+		host: `127.0.0.1:${fixture.relayPort}`,
 		"content-type": "application/json",
 		"content-length": "7",
 		"x-flashbots-signature": "0xab:0xcd",
@@ -72,14 +72,14 @@ test("a request arrives as it was sent, but for who the client is", async () => 
 		answer.headers["access-control-expose-headers"],
 		"X-Own, X-Boost-Upstream, X-Boost-Breaker, X-Boost-Attempts, X-Boost-Dropped-Params, Retry-After",
 	);
-	assert.deepEqual(scene.passed, [["http", "answered"]]);
+	assert.deepEqual(fixture.passed, [["http", "answered"]]);
 	connection.destroy();
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("without a secret nobody vouches, and a proxy in front is believed as far as it may be", async () => {
 	const seen: IncomingMessage["headers"][] = [];
-	const scene = await startPassScene({
+	const fixture = await startPassFixture({
 		trustProxy: 1,
 		relay: ({ headers }, answer) => {
 			seen.push(headers);
@@ -91,8 +91,8 @@ test("without a secret nobody vouches, and a proxy in front is believed as far a
 		"X-Forwarded-For": "6.6.6.6, 2001:DB8::1",
 		Expect: "100-continue",
 	};
-	assert.equal((await fetch(`${scene.url}/info`, { headers: { "x-boost-auth": "guess" } })).status, 200);
-	const connection = await RawConnection.open(scene.port);
+	assert.equal((await fetch(`${fixture.url}/info`, { headers: { "x-boost-auth": "guess" } })).status, 200);
+	const connection = await RawConnection.open(fixture.port);
 	connection.write(requestText("POST", "/maxbackruns", headers, "{}"));
 	assert.equal((await connection.answer(true)).status, 100);
 	assert.equal((await connection.answer(true)).status, 200);
@@ -104,19 +104,19 @@ test("without a secret nobody vouches, and a proxy in front is believed as far a
 		],
 	);
 	connection.destroy();
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a relay with credentials and a path, and targets in absolute form", async () => {
 	const seen: (string | undefined)[][] = [];
-	const scene = await startPassScene({
+	const fixture = await startPassFixture({
 		relay: ({ url, headers }, answer) => {
 			seen.push([url, headers.authorization]);
 			answer.end("{}");
 		},
 	});
-	const relayUrl = `http://me:s%40me@127.0.0.1:${scene.relayPort}/base`;
-	const other = await startPassScene({ relayUrl });
+	const relayUrl = `http://me:s%40me@127.0.0.1:${fixture.relayPort}/base`;
+	const other = await startPassFixture({ relayUrl });
 	for (const target of ["/tx/0x1/events?x=1", `http://elsewhere.test/info/?y`, "//evil.test/x"]) {
 		const connection = await RawConnection.open(other.port);
 		connection.write(requestText("GET", target, { Authorization: "Bearer mine" }));
@@ -130,12 +130,12 @@ test("a relay with credentials and a path, and targets in absolute form", async 
 		["/base//evil.test/x", basic],
 	]);
 	await other.stop();
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("no body can become a request of its own", async () => {
 	const seen: (string | undefined)[][] = [];
-	const scene = await startPassScene({
+	const fixture = await startPassFixture({
 		relay: async (request, answer) => {
 			seen.push([request.method, request.url, await bodyOf(request)]);
 			answer.end("{}");
@@ -151,7 +151,7 @@ test("no body can become a request of its own", async () => {
 		["PUT", { Connection: "close, content-length" }, inner, 200],
 	];
 	for (const [verb, headers, body, status] of rows) {
-		const connection = await RawConnection.open(scene.port);
+		const connection = await RawConnection.open(fixture.port);
 		connection.write(requestText(verb, "/x", headers, body));
 		assert.equal((await connection.answer(true)).status, status, `${verb} ${JSON.stringify(headers)}`);
 		connection.destroy();
@@ -160,5 +160,5 @@ test("no body can become a request of its own", async () => {
 		seen,
 		["DELETE", "GET", "GET", "PUT"].map((verb) => [verb, "/x", inner]),
 	);
-	await scene.stop();
+	await fixture.stop();
 });

@@ -7,14 +7,14 @@ import { test } from "node:test";
 import { RawConnection, requestText } from "../../../support/rawHttp.ts";
 import { until } from "../../../support/until.ts";
 import { WsClient } from "../../../support/wsClient.ts";
-import { startPassScene } from "./passScene.ts";
-import { echo, SWITCH, UPGRADE } from "./tunnelScene.ts";
+import { startPassFixture } from "./passFixture.ts";
+import { echo, SWITCH, UPGRADE } from "./tunnelFixture.ts";
 
 test("messages go both ways, on behalf of the client", async () => {
 	const seen: IncomingMessage[] = [];
-	const scene = await startPassScene({ ...echo(seen), boostSecret: "sesame", base: "/base" });
+	const fixture = await startPassFixture({ ...echo(seen), boostSecret: "sesame", base: "/base" });
 	const headers = { "x-boost-auth": "stolen", "x-forwarded-for": "6.6.6.6", origin: "https://app.test" };
-	const client = await WsClient.open(`ws://127.0.0.1:${scene.port}/noreverts?a=1`, { headers });
+	const client = await WsClient.open(`ws://127.0.0.1:${fixture.port}/noreverts?a=1`, { headers });
 	client.send({ id: 1, result: "hello" });
 	assert.deepEqual(await client.next(), { id: 1, result: "hello" });
 	client.send({ id: 2, result: "x".repeat(1_000_000) });
@@ -25,25 +25,25 @@ test("messages go both ways, on behalf of the client", async () => {
 		["host", "x-boost-auth", "x-forwarded-for", "origin", "connection", "upgrade"].map(
 			(name) => request?.headers[name],
 		),
-		[`127.0.0.1:${scene.relayPort}`, "sesame", "127.0.0.1", "https://app.test", "Upgrade", "websocket"],
+		[`127.0.0.1:${fixture.relayPort}`, "sesame", "127.0.0.1", "https://app.test", "Upgrade", "websocket"],
 	);
-	assert.equal(scene.pass.websockets, 1);
+	assert.equal(fixture.pass.websockets, 1);
 	client.socket.close(1000, "bye");
 	assert.deepEqual(await client.closed(), { code: 1000, reason: "bye" });
-	await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
-	assert.deepEqual(scene.passed, [["websocket", "answered"]]);
-	await scene.stop();
+	await until("nothing is left", () => fixture.relaySockets.size === 0 && fixture.pass.websockets === 0);
+	assert.deepEqual(fixture.passed, [["websocket", "answered"]]);
+	await fixture.stop();
 });
 
 test("the answer to an upgrade says who gave it, and bytes sent along are not lost", async () => {
-	const scene = await startPassScene({
+	const fixture = await startPassFixture({
 		upgrade: (_, socket, head) => {
 			socket.write(SWITCH);
 			socket.write(`early:${head}`);
 			socket.on("data", (data) => socket.end(`got:${data}`));
 		},
 	});
-	const client = await RawConnection.open(scene.port);
+	const client = await RawConnection.open(fixture.port);
 	client.write(Buffer.concat([requestText("GET", "/ws", UPGRADE), Buffer.from("first")]));
 	const answer = await client.answer(true);
 	assert.equal(answer.status, 101);
@@ -53,22 +53,22 @@ test("the answer to an upgrade says who gave it, and bytes sent along are not lo
 		),
 		["websocket", "Upgrade", "relay", "closed", "1"],
 	);
-	await until("the relay is done", () => scene.relaySockets.size === 0);
+	await until("the relay is done", () => fixture.relaySockets.size === 0);
 	assert.match(await client.closed(), /^early:.*first$/);
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("what the relay says instead of an upgrade comes as it is", async () => {
 	for (const status of [400, 401, 429, 503]) {
 		const body = JSON.stringify({ error: `no, ${status}` });
-		const scene = await startPassScene({
+		const fixture = await startPassFixture({
 			upgrade: (_, socket) => {
 				socket.end(
 					`HTTP/1.1 ${status} No\r\nContent-Length: ${body.length}\r\nRetry-After: 7\r\n\r\n${body}`,
 				);
 			},
 		});
-		const client = await RawConnection.open(scene.port);
+		const client = await RawConnection.open(fixture.port);
 		client.write(requestText("GET", "/ws", UPGRADE));
 		const answer = await client.answer();
 		assert.deepEqual(
@@ -77,32 +77,32 @@ test("what the relay says instead of an upgrade comes as it is", async () => {
 		);
 		assert.equal(answer.headers.connection, "close");
 		await client.closed();
-		await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
-		await scene.stop();
+		await until("nothing is left", () => fixture.relaySockets.size === 0 && fixture.pass.websockets === 0);
+		await fixture.stop();
 	}
 });
 
 test("a refusal that breaks off, and one of unknown length, end too", async () => {
 	for (const rest of ["Content-Length: 100\r\n\r\n{", "\r\n{}"]) {
-		const scene = await startPassScene({
+		const fixture = await startPassFixture({
 			upgrade: (_, socket) => {
 				socket.end(`HTTP/1.1 500 No\r\n${rest}`);
 			},
 		});
-		const client = await RawConnection.open(scene.port);
+		const client = await RawConnection.open(fixture.port);
 		client.write(requestText("GET", "/ws", UPGRADE));
 		assert.match(await client.closed(), /^HTTP\/1\.1 500 /);
-		await until("nothing is left", () => scene.relaySockets.size === 0 && scene.pass.websockets === 0);
-		await scene.stop();
+		await until("nothing is left", () => fixture.relaySockets.size === 0 && fixture.pass.websockets === 0);
+		await fixture.stop();
 	}
 });
 
 test("while the relay is out, and where it can't be reached, upgrades get 503", async () => {
-	const scene = await startPassScene(echo());
-	const url = `ws://127.0.0.1:${scene.port}/`;
-	scene.breaker.state = "half-open";
-	scene.breaker.retryMs = 1_500;
-	const client = await RawConnection.open(scene.port);
+	const fixture = await startPassFixture(echo());
+	const url = `ws://127.0.0.1:${fixture.port}/`;
+	fixture.breaker.state = "half-open";
+	fixture.breaker.retryMs = 1_500;
+	const client = await RawConnection.open(fixture.port);
 	client.write(requestText("GET", "/", UPGRADE));
 	const answer = await client.answer();
 	assert.deepEqual(JSON.parse(answer.body), {
@@ -120,29 +120,29 @@ test("while the relay is out, and where it can't be reached, upgrades get 503", 
 		[503, "2", "boost", "half-open", "0"],
 	);
 	await client.closed();
-	assert.deepEqual(scene.breaker.notes, []);
-	scene.breaker.state = "closed";
-	await scene.killRelay();
+	assert.deepEqual(fixture.breaker.notes, []);
+	fixture.breaker.state = "closed";
+	await fixture.killRelay();
 	const refused = await WsClient.refused(url);
 	assert.equal(refused.status, 503);
 	assert.match(refused.body, /no relay available: the relay cannot be reached/);
-	assert.deepEqual(scene.breaker.notes, [{ outcome: "refused" }]);
-	await until("nothing is left", () => scene.pass.websockets === 0);
-	assert.deepEqual(scene.passed, [
+	assert.deepEqual(fixture.breaker.notes, [{ outcome: "refused" }]);
+	await until("nothing is left", () => fixture.pass.websockets === 0);
+	assert.deepEqual(fixture.passed, [
 		["websocket", "unavailable"],
 		["websocket", "unavailable"],
 	]);
-	await scene.server.stop();
+	await fixture.server.stop();
 });
 
 test("no more than so many at a time", async () => {
-	const scene = await startPassScene({ ...echo(), maxWebsockets: 1 });
-	const url = `ws://127.0.0.1:${scene.port}/`;
+	const fixture = await startPassFixture({ ...echo(), maxWebsockets: 1 });
+	const url = `ws://127.0.0.1:${fixture.port}/`;
 	const client = await WsClient.open(url);
 	const refused = await WsClient.refused(url);
 	assert.deepEqual([refused.status, /too many connections/.test(refused.body)], [503, true]);
 	client.terminate();
-	await until("there is room", () => scene.pass.websockets === 0);
+	await until("there is room", () => fixture.pass.websockets === 0);
 	(await WsClient.open(url)).terminate();
-	await scene.stop();
+	await fixture.stop();
 });

@@ -11,7 +11,7 @@ import { ManualClock } from "../../../support/manualClock.ts";
 
 const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
 
-function scene(answers: (readonly CallResult[] | null)[], binds: (Error | null)[] = []) {
+function fixture(answers: (readonly CallResult[] | null)[], binds: (Error | null)[] = []) {
 	const clock = new ManualClock();
 	const bound: bigint[] = [];
 	const errors: string[] = [];
@@ -32,14 +32,14 @@ function scene(answers: (readonly CallResult[] | null)[], binds: (Error | null)[
 const otherChain = () => new OtherChainError("1", "31337");
 
 test("it is bound at the start where somebody tells the chain", async () => {
-	const { binding, bound } = scene([TOLD]);
+	const { binding, bound } = fixture([TOLD]);
 	await binding.start();
 	assert.deepEqual(bound, [31_337n]);
 	assert.equal(binding.chainId(), 31_337n);
 });
 
 test("where nobody does, the start goes on and it is asked again", async () => {
-	const { binding, bound, clock } = scene([null, [{ ok: true, result: "x" }], TOLD]);
+	const { binding, bound, clock } = fixture([null, [{ ok: true, result: "x" }], TOLD]);
 	await binding.start();
 	assert.equal(binding.chainId(), null);
 	await clock.advance(1_000);
@@ -50,8 +50,8 @@ test("where nobody does, the start goes on and it is asked again", async () => {
 });
 
 test("a journal of another chain stops the start, and is told of where it shows later", async () => {
-	await assert.rejects(scene([TOLD], [otherChain()]).binding.start(), /another chain/);
-	const later = scene([null, TOLD], [otherChain()]);
+	await assert.rejects(fixture([TOLD], [otherChain()]).binding.start(), /another chain/);
+	const later = fixture([null, TOLD], [otherChain()]);
 	await later.binding.start();
 	await later.clock.advance(1_000);
 	assert.deepEqual(later.errors, ["the journal is of another chain"]);
@@ -59,7 +59,7 @@ test("a journal of another chain stops the start, and is told of where it shows 
 });
 
 test("a disk that fails is no other chain: it is asked again", async () => {
-	const { binding, bound, clock, errors } = scene([TOLD, TOLD], [new Error("disk")]);
+	const { binding, bound, clock, errors } = fixture([TOLD, TOLD], [new Error("disk")]);
 	await binding.start();
 	assert.equal(binding.chainId(), 31_337n, "the chain itself is known");
 	await clock.advance(1_000);
@@ -67,7 +67,7 @@ test("a disk that fails is no other chain: it is asked again", async () => {
 });
 
 test("a stop ends the asking", async () => {
-	const { binding, clock } = scene([]);
+	const { binding, clock } = fixture([]);
 	await binding.start();
 	binding.stop();
 	await clock.advance(5_000);

@@ -5,14 +5,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { HandDisk } from "../../relay/handDisk.ts";
-import { contents, hashOf, newEntry, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
+import { contents, hashOf, newEntry, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 const DISK = { message: "disk" };
 
 test("what the disk refuses is kept in memory, its bytes too, and written when it can be", async () => {
-	const { journal, disk, clock, faults } = await scene({ rawCacheBytes: 1 });
+	const { journal, disk, clock, faults } = await fixture({ rawCacheBytes: 1 });
 	await journal.add(newEntry(1), "relay");
 	assert.equal(journal.isDurable, true);
 	disk.broken = true;
@@ -38,7 +38,7 @@ test("what the disk refuses is kept in memory, its bytes too, and written when i
 });
 
 test("the next write that comes through brings what failed before along", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	disk.broken = true;
 	for (let n = 0; n < 250; n += 1) await assert.rejects(journal.add(newEntry(n), "relay"), DISK);
 	disk.broken = false;
@@ -49,7 +49,7 @@ test("the next write that comes through brings what failed before along", async 
 });
 
 test("a good write behind a failed one of the same entry leaves the newest state", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	disk.hold = true;
 	const writes = [
 		journal.add(newEntry(1), "relay"),
@@ -78,7 +78,7 @@ test("a good write behind a failed one of the same entry leaves the newest state
 });
 
 test("a failed write behind a good one of the same entry is done again", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	disk.hold = true;
 	const settled = Promise.allSettled([
 		journal.add(newEntry(1), "relay"),
@@ -101,7 +101,7 @@ test("a failed write behind a good one of the same entry is done again", async (
 });
 
 test("what is forgotten while the disk fails does not come back", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	await journal.notHeld(hashOf(1), "relay");
 	disk.broken = true;
@@ -123,7 +123,7 @@ test("what is forgotten while the disk fails does not come back", async () => {
 });
 
 test("bytes wait for the disk within a bound, whether it fails or hangs", async () => {
-	const { journal, disk, clock } = await scene({ maxBytes: 16 * (500 + 512) });
+	const { journal, disk, clock } = await fixture({ maxBytes: 16 * (500 + 512) });
 	const add = (n: number) => journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay");
 	const first = Array.from({ length: 16 }, (_, n) => n);
 	disk.broken = true;
@@ -145,7 +145,7 @@ test("bytes wait for the disk within a bound, whether it fails or hangs", async 
 });
 
 test("a flood of what is forgotten at once does not pile up on a failing disk, and does no harm later", async () => {
-	const { journal, disk, clock } = await scene({ maxLive: 4, maxEnded: 4 });
+	const { journal, disk, clock } = await fixture({ maxLive: 4, maxEnded: 4 });
 	// Left behind by the time when the removal of it failed and was given up.
 	await journal.add(newEntry(0), "relay");
 	await journal.end(hashOf(0), "dropped");
@@ -179,7 +179,7 @@ test("a flood of what is forgotten at once does not pile up on a failing disk, a
 });
 
 test("closing tries once more what failed, and waits for that", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	disk.broken = true;
 	await assert.rejects(journal.add(newEntry(1), "relay"), DISK);
 	disk.broken = false;
@@ -197,7 +197,7 @@ test("closing tries once more what failed, and waits for that", async () => {
 });
 
 test("closing ends on a disk that fails for good", async () => {
-	const { journal, disk, clock, faults } = await scene();
+	const { journal, disk, clock, faults } = await fixture();
 	disk.broken = true;
 	await assert.rejects(journal.add(newEntry(1), "relay"), DISK);
 	await journal.close();
@@ -212,7 +212,7 @@ test("an alarm is raised once per outage, and its end is told; nothing of a tran
 		lines.push(`${message} ${JSON.stringify(fields ?? {})}`);
 	};
 	const log = { ...silentLogger, error: say, info: say };
-	const [disk, clock] = [new HandDisk(), new ManualClock()];
+	const [disk, clock] = [new FakeDisk(), new ManualClock()];
 	const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv: disk, clock, log });
 	for (let outage = 0; outage < 2; outage += 1) {
 		disk.broken = true;

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf, newEntry, REORG_MS, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
+import { hashOf, newEntry, REORG_MS, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const MARK = { from: senderOf(1), nonce: 1n, path: "fast", address: "192.0.2.1" } as const;
 
 test("every end is remembered, without the bytes; the user's over a restart", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	const endings = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;
 	for (const [i, ending] of endings.entries()) {
 		await journal.add(newEntry(i, { path: "noreverts", address: "2001:db8::1" }), "relay");
@@ -46,7 +46,7 @@ test("every end is remembered, without the bytes; the user's over a restart", as
 });
 
 test("who is to be told is told one by one", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	await journal.end(hashOf(1), "cancelled", ["relay", "fallback"]);
 	await journal.told(hashOf(1), "relay");
@@ -64,7 +64,7 @@ test("who is to be told is told one by one", async () => {
 });
 
 test("a first word stays, but for what was given up", async () => {
-	const { journal, clock } = await scene();
+	const { journal, clock } = await fixture();
 	for (const [n, first, second, last] of [
 		[1, "cancelled", "mined", "cancelled"],
 		[2, "mined", "replaced", "mined"],
@@ -82,7 +82,7 @@ test("a first word stays, but for what was given up", async () => {
 });
 
 test("a mark for what was never an entry, for one that is open, and for one that has ended", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	await journal.markEnded({ ...MARK, hash: hashOf(1), ending: "cancelled", untold: [] });
 	await journal.add(newEntry(2), "relay");
 	await journal.markEnded({ ...MARK, hash: hashOf(2), ending: "replaced", untold: ["relay"] });
@@ -101,7 +101,7 @@ test("a mark for what was never an entry, for one that is open, and for one that
 });
 
 test("one that has ended may come again", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	await journal.end(hashOf(1), "expired");
 	assert.equal(await journal.add(newEntry(1, { search: "again" }), "fallback"), true);
@@ -117,7 +117,7 @@ test("one that has ended may come again", async () => {
 });
 
 test("a mined one can be opened again for some slots, over a restart too, and then not any more", async () => {
-	const { journal, disk, clock } = await scene({ rawCacheBytes: 1 });
+	const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
 	for (const n of [1, 2, 3]) {
 		await journal.add(newEntry(n, { search: "s", softCancellations: true }), "relay");
 		await journal.settle(hashOf(n), true);
@@ -146,14 +146,14 @@ test("a mined one can be opened again for some slots, over a restart too, and th
 	assert.equal(journal.get(hashOf(3)), null);
 	assert.equal(journal.ended(hashOf(3))?.ending, "mined");
 	// A journal that is opened later than that drops the bytes too.
-	const late = await scene({}, disk);
+	const late = await fixture({}, disk);
 	await late.clock.advance(REORG_MS + 1_000);
 	assert.equal(disk.map.has(`b/${hashOf(3)}`), false);
 	for (const one of [journal, again, late.journal]) await one.close();
 });
 
 test("ended ones are forgotten after a week, on disk too, a bounded number at a time", async () => {
-	const { journal, disk, clock } = await scene({ maxEnded: 5_000 });
+	const { journal, disk, clock } = await fixture({ maxEnded: 5_000 });
 	for (let n = 0; n < 2_500; n += 1) {
 		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", untold: [] });
 	}
@@ -174,7 +174,7 @@ test("ended ones are forgotten after a week, on disk too, a bounded number at a 
 });
 
 test("more ended ones than are remembered: the oldest go first, those that their users ended last", async () => {
-	const { journal, disk } = await scene({ maxEnded: 3 });
+	const { journal, disk } = await fixture({ maxEnded: 3 });
 	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
 	for (const [n, ending] of [
 		[0, "cancelled"],
@@ -203,7 +203,7 @@ test("more ended ones than are remembered: the oldest go first, those that their
 });
 
 test("what ended again is as new, and the order of the ends holds over a restart", async () => {
-	const { journal, disk, clock } = await scene({ maxEnded: 3 });
+	const { journal, disk, clock } = await fixture({ maxEnded: 3 });
 	const left = (one: typeof journal) => [1, 2, 3, 4, 5].filter((n) => one.ended(hashOf(n)) !== null);
 	const end = async (n: number, ending: "dropped" | "expired" | "cancelled") => {
 		await clock.advance(1);

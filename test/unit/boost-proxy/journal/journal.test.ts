@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { HandDisk } from "../../relay/handDisk.ts";
-import { countingReads, hashOf, newEntry, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
+import { countingReads, hashOf, newEntry, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 test("an entry is there at once, under way; its promise waits for the disk", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	disk.hold = true;
 	let added: boolean | null = null;
 	const adding = journal.add(newEntry(1, { search: "a=1", softCancellations: true }), "relay").then((is) => {
@@ -32,7 +32,7 @@ test("an entry is there at once, under way; its promise waits for the disk", asy
 });
 
 test("an acknowledged entry costs one write, of one record", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	const before = disk.map.size;
 	await journal.add(newEntry(1), "relay");
 	disk.hold = true;
@@ -44,7 +44,7 @@ test("an acknowledged entry costs one write, of one record", async () => {
 });
 
 test("an entry that is open already is not added again", async () => {
-	const { journal } = await scene();
+	const { journal } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	assert.equal(await journal.add(newEntry(1, { search: "other" }), "fallback"), false);
 	assert.deepEqual(journal.get(hashOf(1))?.holders, ["relay"]);
@@ -53,7 +53,7 @@ test("an entry that is open already is not added again", async () => {
 });
 
 test("not acknowledged: forgotten where nobody holds it, else followed, over a restart too", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	await journal.notHeld(hashOf(1), "relay");
 	assert.equal(journal.depth, 1, "its request is under way");
@@ -75,7 +75,7 @@ test("not acknowledged: forgotten where nobody holds it, else followed, over a r
 });
 
 test("what was acknowledged stays so, whatever a later request came to; what was not may be later", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	for (const [n, first] of [
 		[1, true],
 		[2, false],
@@ -97,7 +97,7 @@ test("what was acknowledged stays so, whatever a later request came to; what was
 });
 
 test("one whose request was cut off by a SIGKILL counts as acknowledged, and nobody sees to it", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	const again = (await reopened(disk)).journal;
 	assert.equal(again.get(hashOf(1))?.underWay, false);
@@ -109,7 +109,7 @@ test("one whose request was cut off by a SIGKILL counts as acknowledged, and nob
 });
 
 test("holders, what is owed and who sees to it", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
 	await journal.settle(hashOf(1), true);
 	const before = journal.get(hashOf(1))?.holders;
@@ -136,7 +136,7 @@ test("holders, what is owed and who sees to it", async () => {
 });
 
 test("words about hashes that it does not know change nothing", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	disk.hold = true;
 	const [hash] = [hashOf(9)];
 	await Promise.all([
@@ -152,7 +152,7 @@ test("words about hashes that it does not know change nothing", async () => {
 });
 
 test("a sender's entries are in the order of nonces, then of arrival; lists that were handed out stay", async () => {
-	const { journal } = await scene();
+	const { journal } = await fixture();
 	const at = newEntry(0).receivedAt;
 	assert.equal(journal.rows.of(senderOf(1)), journal.rows.of(senderOf(2)), "one empty list for all");
 	for (const [n, nonce, later] of [
@@ -191,7 +191,7 @@ test("a sender's entries are in the order of nonces, then of arrival; lists that
 });
 
 test("one that lives on is given up later, and after a restart has at least half a life left", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	let writes = 0;
 	const write = disk.write.bind(disk);
@@ -214,7 +214,7 @@ test("one that lives on is given up later, and after a restart has at least half
 });
 
 test("where there is no room, nothing is kept", async () => {
-	const { journal } = await scene({ maxLive: 2 });
+	const { journal } = await fixture({ maxLive: 2 });
 	await Promise.all([journal.add(newEntry(1), "relay"), journal.add(newEntry(2), "relay")]);
 	assert.equal(journal.refusal(newEntry(3)), "total");
 	assert.equal(await journal.add(newEntry(3), "relay"), false);
@@ -230,7 +230,7 @@ test("where there is no room, nothing is kept", async () => {
 });
 
 test("it is full where a large transaction finds no room", async () => {
-	const { journal } = await scene({ maxBytes: 16 * (128 * 1024 + 512) });
+	const { journal } = await fixture({ maxBytes: 16 * (128 * 1024 + 512) });
 	const raw = rawOf(0, 128 * 1024);
 	for (let n = 1; n <= 15; n += 1) await journal.add(newEntry(n, { raw }), "relay");
 	assert.equal(journal.isFull, false);
@@ -242,7 +242,7 @@ test("it is full where a large transaction finds no room", async () => {
 
 test("one client has a sixteenth of the entries and of the bytes, by its network; others notice nothing", async () => {
 	const options = { maxLive: 32, maxBytes: 16 * 10_000 };
-	const { journal, disk } = await scene(options);
+	const { journal, disk } = await fixture(options);
 	const of = (n: number, length = 120) =>
 		newEntry(n, { address: `2001:db8:1:2${n}::${n}`, raw: rawOf(n, length) });
 	assert.equal(await journal.add(of(1), "relay"), true);
@@ -274,7 +274,7 @@ test("one client has a sixteenth of the entries and of the bytes, by its network
 });
 
 test("bytes that are not in memory come from disk", async () => {
-	const disk = new HandDisk();
+	const disk = new FakeDisk();
 	const { kv, reads } = countingReads(disk);
 	const options = { ttlMs: TTL_MS, rawCacheBytes: 3 * (1_000 + 300) };
 	const dependencies = { kv, clock: new ManualClock(), log: silentLogger };

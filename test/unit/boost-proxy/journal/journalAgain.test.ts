@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
-import { hashOf, newEntry, REORG_MS, rawOf, reopened, scene, senderOf, TTL_MS } from "./journalScene.ts";
+import { hashOf, newEntry, REORG_MS, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
 
 const [HASH, AT] = [hashOf(1), newEntry(1).receivedAt];
 const SECOND: Partial<NewRow> = {
@@ -13,7 +13,7 @@ const SECOND: Partial<NewRow> = {
 
 test("one that was not acknowledged becomes what its client asks for the second time; who may have it stays", async () => {
 	for (const acknowledged of [true, false]) {
-		const { journal, disk } = await scene();
+		const { journal, disk } = await fixture();
 		await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
 		await journal.settle(HASH, false);
 		await journal.add(newEntry(2, { nonce: 1n, receivedAt: AT + 1 }), "relay");
@@ -45,7 +45,7 @@ test("one that was not acknowledged becomes what its client asks for the second 
 });
 
 test("the second request of one that was not acknowledged is on disk before its answer, even where there is no room", async () => {
-	const { journal, disk } = await scene({ maxLive: 1 });
+	const { journal, disk } = await fixture({ maxLive: 1 });
 	await journal.add(newEntry(1), "relay");
 	await journal.settle(HASH, false);
 	disk.hold = true;
@@ -63,7 +63,7 @@ test("the second request of one that was not acknowledged is on disk before its 
 });
 
 test("one that was acknowledged, or whose request is under way, stays what it is", async () => {
-	const { journal } = await scene();
+	const { journal } = await fixture();
 	await journal.add(newEntry(1), "relay");
 	assert.equal(await journal.add(newEntry(1, SECOND), "fallback"), false, "under way");
 	await journal.settle(HASH, true);
@@ -73,7 +73,7 @@ test("one that was acknowledged, or whose request is under way, stays what it is
 });
 
 test("it is under way as long as any request is, and as long as the one that brought it", async () => {
-	const { journal } = await scene();
+	const { journal } = await fixture();
 	const isUnderWay = () => journal.get(HASH)?.underWay;
 	await journal.add(newEntry(1), "relay");
 	journal.setUnderWay(HASH, true);
@@ -101,7 +101,7 @@ test("it is under way as long as any request is, and as long as the one that bro
 });
 
 test("what was mined a moment ago is told with its end, over a restart too, until it can't come back", async () => {
-	const { journal, disk, clock } = await scene();
+	const { journal, disk, clock } = await fixture();
 	for (const n of [1, 2, 3]) {
 		await journal.add(newEntry(n), n === 2 ? "fallback" : "relay");
 		await journal.settle(hashOf(n), true);

@@ -8,9 +8,9 @@ import { UPSTREAMS } from "../../../../boost-proxy/domain/delivery.ts";
 import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { HandDisk } from "../../relay/handDisk.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
 import { JournalModel } from "./journalModel.ts";
-import { hashOf, newEntry, rawOf, senderOf } from "./journalScene.ts";
+import { hashOf, newEntry, rawOf, senderOf } from "./journalFixture.ts";
 import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = 6;
@@ -41,7 +41,7 @@ class Pair {
 	model = new JournalModel(LIMITS);
 	/** What is on disk. */
 	#durable = this.model.copy();
-	#disk = new HandDisk();
+	#disk = new FakeDisk();
 	#startedAt = 0;
 	#journal: RowVerbs | null = null;
 
@@ -66,7 +66,7 @@ class Pair {
 	}
 
 	async #kill(): Promise<void> {
-		const left = new HandDisk();
+		const left = new FakeDisk();
 		for (const [key, value] of this.#disk.map) left.map.set(key, value);
 		this.#disk = left;
 		this.model = new JournalModel(LIMITS, structuredClone(this.#durable));

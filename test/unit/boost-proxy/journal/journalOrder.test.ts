@@ -8,8 +8,8 @@ import { UPSTREAMS } from "../../../../boost-proxy/domain/delivery.ts";
 import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { HandDisk } from "../../relay/handDisk.ts";
-import { contents, hashOf, newEntry, scene, TTL_MS } from "./journalScene.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
+import { contents, hashOf, newEntry, fixture, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = [0, 1, 2].map(hashOf);
@@ -51,8 +51,8 @@ const step = fc.oneof(
 );
 
 /** What a start on what lies there now would bring; nothing of it may be unreadable or half. */
-async function leftOn(disk: HandDisk) {
-	const left = new HandDisk();
+async function leftOn(disk: FakeDisk) {
+	const left = new FakeDisk();
 	for (const [key, value] of disk.map) left.map.set(key, value);
 	const errors: string[] = [];
 	const log = { ...silentLogger, error: (message: string) => errors.push(message) };
@@ -66,7 +66,7 @@ async function leftOn(disk: HandDisk) {
 test("what lies on disk is whole at every moment, and the newest in the end", async () => {
 	await fc.assert(
 		fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
-			const { journal, disk, clock } = await scene({ rawCacheBytes: 1 });
+			const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
 			disk.hold = true;
 			const said: Promise<unknown>[] = [];
 			for (const one of steps) {

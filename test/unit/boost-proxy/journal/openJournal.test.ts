@@ -13,8 +13,8 @@ import {
 } from "../../../../boost-proxy/journal/records.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { HandDisk } from "../../relay/handDisk.ts";
-import { hashOf, newEntry, rawOf, reopened, scene, TTL_MS } from "./journalScene.ts";
+import { FakeDisk } from "../../relay/fakeDisk.ts";
+import { hashOf, newEntry, rawOf, reopened, fixture, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 const HASH = hashOf(1);
@@ -110,7 +110,7 @@ test("refuses a birth that is cut, wherever it is", () => {
 });
 
 test("damaged records are left out and told of; the others are there", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	for (const n of [1, 2, 3, 4, 5]) await journal.add(newEntry(n), "relay");
 	await journal.held(hashOf(4), "fallback");
 	await journal.held(hashOf(5), "fallback");
@@ -141,10 +141,10 @@ test("damaged records are left out and told of; the others are there", async () 
 });
 
 test("a journal of another version is refused, and left as it is", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	await journal.close();
 	disk.map.set("m/format", Buffer.from("2"));
-	await assert.rejects(scene({}, disk), {
+	await assert.rejects(fixture({}, disk), {
 		code: "JOURNAL_FORMAT",
 		message:
 			"the journal was written by another version (expected format 1): set DATA_DIR or DATABASE_URL to another one",
@@ -153,13 +153,13 @@ test("a journal of another version is refused, and left as it is", async () => {
 });
 
 test("a store that can't be written is told of at the start", async () => {
-	const disk = new HandDisk();
+	const disk = new FakeDisk();
 	disk.broken = true;
-	await assert.rejects(scene({}, disk), { message: "disk" });
+	await assert.rejects(fixture({}, disk), { message: "disk" });
 });
 
 test("a journal belongs to the chain that it was first bound to", async () => {
-	const { journal, disk } = await scene();
+	const { journal, disk } = await fixture();
 	disk.broken = true;
 	await assert.rejects(journal.bindTo(1n), { message: "disk" });
 	disk.broken = false;

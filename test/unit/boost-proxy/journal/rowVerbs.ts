@@ -1,5 +1,5 @@
-// The table of rows spoken to by verbs, for stories that say what happens to a transaction one word after another; and a row
-// as a story looks at it: live or ended, with names in place of standings.
+// The table of rows spoken to by verbs, for scenarios that say what happens to a transaction one word after another; and a row
+// as a scenario looks at it: live or ended, with names in place of standings.
 
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";

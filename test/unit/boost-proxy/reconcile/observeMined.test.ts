@@ -5,85 +5,85 @@ import { test } from "node:test";
 import {
 	endingOf,
 	INTERVAL_MS,
-	type ReconcileScene,
-	reconcileScene,
+	type ReconcileFixture,
+	reconcileFixture,
 	SLOT_MS,
 	senderOf,
-} from "./reconcileScene.ts";
+} from "./reconcileFixture.ts";
 
-async function followed(): Promise<ReconcileScene> {
-	const scene = await reconcileScene();
-	await scene.observer.start();
-	return scene;
+async function followed(): Promise<ReconcileFixture> {
+	const fixture = await reconcileFixture();
+	await fixture.observer.start();
+	return fixture;
 }
 
 test("where the relay has no record of what is mined, the chain says whether it is taken back", async () => {
-	const scene = await followed();
-	const { relay, chain, clock } = scene;
-	const hash = await scene.opened(1);
+	const fixture = await followed();
+	const { relay, chain, clock } = fixture;
+	const hash = await fixture.opened(1);
 	relay.stages.set(hash, "INCLUDED");
 	await clock.advance(INTERVAL_MS);
 	relay.stages.delete(hash);
 	chain.receipts.add(hash);
 	await clock.advance(2 * SLOT_MS);
-	assert.equal(endingOf(scene, hash), "mined");
+	assert.equal(endingOf(fixture, hash), "mined");
 	chain.receipts.delete(hash);
 	await clock.advance(2 * SLOT_MS);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
-	await scene.stop();
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+	await fixture.stop();
 });
 
 test("mined by the relay's word is taken back by it", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1);
+	const fixture = await followed();
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1);
 	relay.stages.set(hash, "INCLUDED");
 	await clock.advance(INTERVAL_MS);
-	assert.equal(endingOf(scene, hash), "mined");
+	assert.equal(endingOf(fixture, hash), "mined");
 	relay.stages.set(hash, "BROADCAST");
 	await clock.advance(SLOT_MS);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
 	relay.stages.set(hash, "INCLUDED");
 	await clock.advance(INTERVAL_MS);
 	await clock.advance(12 * SLOT_MS);
 	const before = relay.called.length;
 	await clock.advance(SLOT_MS);
 	assert.equal(relay.called.length, before, "after twelve slots nobody asks");
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a receipt that is gone in two looks running opens it again, within twelve slots", async () => {
 	for (const holder of ["relay", "fallback"] as const) {
-		const scene = await followed();
-		const { chain, clock } = scene;
-		if (holder === "relay") scene.relay.breaker.set(true);
-		const hash = await scene.opened(1, [holder]);
+		const fixture = await followed();
+		const { chain, clock } = fixture;
+		if (holder === "relay") fixture.relay.breaker.set(true);
+		const hash = await fixture.opened(1, [holder]);
 		chain.nonces.set(senderOf(1), 2n);
 		chain.receipts.add(hash);
 		await clock.advance(SLOT_MS / 2);
-		assert.equal(endingOf(scene, hash), "mined");
+		assert.equal(endingOf(fixture, hash), "mined");
 		chain.receipts.delete(hash);
 		await clock.advance(SLOT_MS * 0.4);
-		assert.equal(endingOf(scene, hash), "mined", "once");
+		assert.equal(endingOf(fixture, hash), "mined", "once");
 		chain.receipts.add(hash);
 		await clock.advance(SLOT_MS * 0.5);
 		chain.receipts.delete(hash);
 		chain.nonces.set(senderOf(1), 1n);
 		await clock.advance(SLOT_MS * 0.4);
-		assert.equal(endingOf(scene, hash), "mined", "once more, but not in a row");
+		assert.equal(endingOf(fixture, hash), "mined", "once more, but not in a row");
 		await clock.advance(SLOT_MS * 0.6);
-		assert.equal(scene.holders(hash)?.[0], holder, "twice");
-		await scene.stop();
+		assert.equal(fixture.holders(hash)?.[0], holder, "twice");
+		await fixture.stop();
 	}
 });
 
 test("what was mined before the start is watched for the rest of its time", async () => {
 	for (const holder of ["relay", "fallback"] as const) {
-		const scene = await reconcileScene();
-		const { relay, chain, clock, journal } = scene;
+		const fixture = await reconcileFixture();
+		const { relay, chain, clock, journal } = fixture;
 		const [early, late] = [
-			await scene.opened(1, [holder]),
-			await scene.opened(2, [holder], { from: senderOf(2) }),
+			await fixture.opened(1, [holder]),
+			await fixture.opened(2, [holder], { from: senderOf(2) }),
 		];
 		for (const hash of [early, late]) {
 			relay.stages.set(hash, "INCLUDED");
@@ -92,7 +92,7 @@ test("what was mined before the start is watched for the rest of its time", asyn
 		await journal.end(early, "mined");
 		await clock.advance(9 * SLOT_MS);
 		await journal.end(late, "mined");
-		await scene.observer.start();
+		await fixture.observer.start();
 		await clock.advance(4 * SLOT_MS);
 		relay.called.length = 0;
 		for (const hash of [early, late]) {
@@ -101,7 +101,7 @@ test("what was mined before the start is watched for the rest of its time", asyn
 		}
 		await clock.advance(2 * SLOT_MS);
 		assert.deepEqual(
-			[scene.holders(early), scene.holders(late)],
+			[fixture.holders(early), fixture.holders(late)],
 			[null, [holder]],
 			"a reorganisation is seen",
 		);
@@ -110,6 +110,6 @@ test("what was mined before the start is watched for the rest of its time", asyn
 			false,
 			"twelve slots from its end, not from the start",
 		);
-		await scene.stop();
+		await fixture.stop();
 	}
 });

@@ -5,43 +5,43 @@ import { test } from "node:test";
 import {
 	endingOf,
 	hashOf,
-	type ReconcileScene,
-	reconcileScene,
+	type ReconcileFixture,
+	reconcileFixture,
 	SLOT_MS,
 	senderOf,
-} from "./reconcileScene.ts";
+} from "./reconcileFixture.ts";
 
 const BY_HASH = "eth_getTransactionByHash";
 const BLANK = { status: "UNKNOWN" };
 
-async function followed(options: Parameters<typeof reconcileScene>[0] = {}): Promise<ReconcileScene> {
-	const scene = await reconcileScene(options);
-	await scene.observer.start();
-	scene.handover.wake();
-	await scene.clock.advance(100);
-	return scene;
+async function followed(options: Parameters<typeof reconcileFixture>[0] = {}): Promise<ReconcileFixture> {
+	const fixture = await reconcileFixture(options);
+	await fixture.observer.start();
+	fixture.handover.wake();
+	await fixture.clock.advance(100);
+	return fixture;
 }
 
 for (const stage of ["EXPIRED", "DROPPED"]) {
 	test(`what the fallback has ${stage} goes to the relay and not to the fallback again`, async () => {
-		const scene = await followed();
-		const { relay, fallback, clock } = scene;
-		const hash = await scene.opened(1, ["fallback"]);
+		const fixture = await followed();
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
 		fallback.pages.set(hash, { status: "FAILED", stage });
 		await clock.advance(2_000);
 		assert.deepEqual(relay.hashes, [hash]);
-		assert.deepEqual(scene.holders(hash), ["relay"]);
+		assert.deepEqual(fixture.holders(hash), ["relay"]);
 		relay.breaker.set(true);
 		await clock.advance(SLOT_MS);
 		assert.deepEqual(fallback.hashes, []);
-		await scene.stop();
+		await fixture.stop();
 	});
 }
 
 test("what the fallback has no record of, twice in a row and by hash neither, goes to the relay", async () => {
-	const scene = await followed();
-	const { relay, fallback, clock } = scene;
-	const hash = await scene.opened(1, ["fallback"]);
+	const fixture = await followed();
+	const { relay, fallback, clock } = fixture;
+	const hash = await fixture.opened(1, ["fallback"]);
 	fallback.stages.delete(hash);
 	fallback.pages.set(hash, BLANK);
 	await clock.advance(2_000);
@@ -54,29 +54,29 @@ test("what the fallback has no record of, twice in a row and by hash neither, go
 	await clock.advance(SLOT_MS);
 	assert.deepEqual([relay.hashes, fallback.asked(BY_HASH)], [[hash], [hash]]);
 	assert.deepEqual(fallback.hashes, [], "nobody else needs it where the relay has it");
-	assert.deepEqual(scene.holders(hash), ["relay", "fallback"], "a cancel reaches both, in case it was wrong");
+	assert.deepEqual(fixture.holders(hash), ["relay", "fallback"], "a cancel reaches both, in case it was wrong");
 	await clock.advance(5 * SLOT_MS);
 	assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
-	assert.equal(endingOf(scene, hash), null);
+	assert.equal(endingOf(fixture, hash), null);
 	relay.breaker.set(true);
 	await clock.advance(2_000);
 	assert.deepEqual(fallback.hashes, [hash], "it is not there");
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("while the relay is out the fallback gets what it has lost again, more and more rarely", async () => {
-	const scene = await followed();
-	const { relay, fallback, clock } = scene;
+	const fixture = await followed();
+	const { relay, fallback, clock } = fixture;
 	relay.breaker.set(true);
-	const hash = await scene.opened(1, ["fallback"]);
+	const hash = await fixture.opened(1, ["fallback"]);
 	fallback.pages.set(hash, BLANK);
 	fallback.answerCall = ({ method }) => (method === BY_HASH ? { ok: true, result: null } : undefined);
 	await clock.advance(3 * SLOT_MS);
 	assert.deepEqual(fallback.hashes, [hash]);
 	await clock.advance(20 * SLOT_MS);
 	assert.ok(fallback.hashes.length <= 4, `${fallback.hashes.length} deliveries`);
-	assert.deepEqual(scene.holders(hash), ["fallback"]);
-	await scene.stop();
+	assert.deepEqual(fixture.holders(hash), ["fallback"]);
+	await fixture.stop();
 });
 
 test("a page without an answer, a hash that it knows or an error say nothing of a loss", async () => {
@@ -87,14 +87,14 @@ test("a page without an answer, a hash that it knows or an error say nothing of 
 		[BLANK, { ok: false, error: { code: -32601, message: "no such method" } }],
 		[BLANK, null],
 	] as const) {
-		const scene = await followed();
-		const { relay, fallback, clock } = scene;
-		const hash = await scene.opened(1, ["fallback"]);
+		const fixture = await followed();
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
 		if (page !== null) fallback.pages.set(hash, page);
 		fallback.answerCall = ({ method }) => (method === BY_HASH ? answer : undefined);
 		await clock.advance(6 * SLOT_MS);
-		assert.deepEqual([relay.hashes, scene.holders(hash)], [[], ["fallback"]], JSON.stringify([page, answer]));
-		await scene.stop();
+		assert.deepEqual([relay.hashes, fixture.holders(hash)], [[], ["fallback"]], JSON.stringify([page, answer]));
+		await fixture.stop();
 	}
 });
 
@@ -103,9 +103,9 @@ test("a word that comes when the relay has it too: a cancel reaches the relay, a
 		{ status: "FAILED", stage: "CANCELLED" },
 		{ status: "FAILED", stage: "EXPIRED" },
 	]) {
-		const scene = await followed();
-		const { journal, relay, fallback, clock } = scene;
-		const hash = await scene.opened(1, ["fallback"]);
+		const fixture = await followed();
+		const { journal, relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
 		fallback.statusPage = async () => {
 			await journal.held(hash, "relay");
 			relay.stages.set(hash, "BROADCAST");
@@ -114,30 +114,30 @@ test("a word that comes when the relay has it too: a cancel reaches the relay, a
 		await clock.advance(2_000);
 		const isCancel = page.stage === "CANCELLED";
 		assert.deepEqual(relay.asked("eth_cancelTransaction"), isCancel ? [hash] : []);
-		assert.deepEqual(scene.holders(hash), isCancel ? null : ["relay", "fallback"]);
-		await scene.stop();
+		assert.deepEqual(fixture.holders(hash), isCancel ? null : ["relay", "fallback"]);
+		await fixture.stop();
 	}
 });
 
 test("one that was not acknowledged is forgotten where the fallback does not have it, and goes nowhere", async () => {
 	for (const page of [BLANK, { status: "FAILED", stage: "EXPIRED" }]) {
-		const scene = await followed();
-		const { relay, fallback, clock } = scene;
-		const hash = await scene.opened(1, ["fallback"], { acknowledged: false });
+		const fixture = await followed();
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"], { acknowledged: false });
 		fallback.pages.set(hash, page);
 		await clock.advance(4 * SLOT_MS);
-		assert.deepEqual([scene.holders(hash), endingOf(scene, hash)], [null, null]);
+		assert.deepEqual([fixture.holders(hash), endingOf(fixture, hash)], [null, null]);
 		assert.deepEqual([relay.hashes, fallback.hashes], [[], []]);
-		await scene.stop();
+		await fixture.stop();
 	}
 });
 
 test("at most ten questions a look, pages and hashes together; nobody starves", async () => {
-	const scene = await followed();
-	const { relay, fallback, clock } = scene;
+	const fixture = await followed();
+	const { relay, fallback, clock } = fixture;
 	const hashes: string[] = [];
 	for (let n = 1; n <= 30; n += 1) {
-		hashes.push(await scene.opened(n, ["fallback"], { from: senderOf(n) }));
+		hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
 		fallback.stages.delete(hashOf(n));
 		fallback.pages.set(hashOf(n), BLANK);
 	}
@@ -148,5 +148,5 @@ test("at most ten questions a look, pages and hashes together; nobody starves", 
 		before = questions();
 	}
 	assert.deepEqual([...relay.hashes].sort(), hashes.sort());
-	await scene.stop();
+	await fixture.stop();
 });

@@ -8,28 +8,28 @@ import {
 	failure,
 	hashOf,
 	INTERVAL_MS,
-	type ReconcileScene,
-	reconcileScene,
+	type ReconcileFixture,
+	reconcileFixture,
 	SLOT_MS,
 	senderOf,
-} from "./reconcileScene.ts";
+} from "./reconcileFixture.ts";
 
 const METHOD = "service_transactionStatuses";
 
-async function followed(options: Parameters<typeof reconcileScene>[0] = {}): Promise<ReconcileScene> {
-	const scene = await reconcileScene(options);
-	await scene.observer.start();
-	return scene;
+async function followed(options: Parameters<typeof reconcileFixture>[0] = {}): Promise<ReconcileFixture> {
+	const fixture = await reconcileFixture(options);
+	await fixture.observer.start();
+	return fixture;
 }
 
 test("the relay is asked for all that it holds in one question, as often as said, while there is anything", async () => {
-	const scene = await followed();
-	const { relay, journal, clock } = scene;
+	const fixture = await followed();
+	const { relay, journal, clock } = fixture;
 	await clock.advance(5_000);
 	assert.equal(relay.called.length, 0, "nothing is open");
-	const hashes = [await scene.opened(1), await scene.opened(2, ["relay", "fallback"])];
-	await scene.opened(3, ["fallback"]);
-	const busy = await scene.opened(4);
+	const hashes = [await fixture.opened(1), await fixture.opened(2, ["relay", "fallback"])];
+	await fixture.opened(3, ["fallback"]);
+	const busy = await fixture.opened(4);
 	journal.setUnderWay(busy, true);
 	await clock.advance(INTERVAL_MS * 3);
 	assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
@@ -40,12 +40,12 @@ test("the relay is asked for all that it holds in one question, as often as said
 	relay.breaker.set(false);
 	await clock.advance(1);
 	assert.equal(relay.called.length, 4, "at once when it is back");
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("each word of the relay's", async () => {
-	const scene = await followed();
-	const { relay, fallback, clock, journal } = scene;
+	const fixture = await followed();
+	const { relay, fallback, clock, journal } = fixture;
 	const ends = {
 		CANCELLED: "cancelled",
 		REPLACED: "replaced",
@@ -57,17 +57,17 @@ test("each word of the relay's", async () => {
 	const alone = new Map<string, string>();
 	const both = new Map<string, string>();
 	for (const [i, stage] of Object.keys(ends).entries()) {
-		alone.set(stage, await scene.opened(2 * i, ["relay"]));
-		both.set(stage, await scene.opened(2 * i + 1, ["relay", "fallback"]));
+		alone.set(stage, await fixture.opened(2 * i, ["relay"]));
+		both.set(stage, await fixture.opened(2 * i + 1, ["relay", "fallback"]));
 		for (const hashes of [alone, both]) relay.stages.set(hashes.get(stage) ?? "", stage);
 	}
 	await clock.advance(INTERVAL_MS);
 	for (const [stage, ending] of Object.entries(ends)) {
-		assert.equal(endingOf(scene, alone.get(stage) ?? ""), ending, `${stage} at the relay alone`);
+		assert.equal(endingOf(fixture, alone.get(stage) ?? ""), ending, `${stage} at the relay alone`);
 		const hash = both.get(stage) ?? "";
 		const givenUp = stage === "EXPIRED" || stage === "DROPPED";
-		assert.equal(endingOf(scene, hash), givenUp ? null : ending, `${stage} at both`);
-		if (givenUp) assert.deepEqual(scene.holders(hash), ["fallback"]);
+		assert.equal(endingOf(fixture, hash), givenUp ? null : ending, `${stage} at both`);
+		if (givenUp) assert.deepEqual(fixture.holders(hash), ["fallback"]);
 	}
 	const taken = ["CANCELLED", "REPLACED"].map((stage) => both.get(stage));
 	await clock.advance(100);
@@ -76,29 +76,29 @@ test("each word of the relay's", async () => {
 	fallback.breaker.set(true);
 	await clock.advance(2_000);
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("what is on its way lives on, what is past its time without a word does not", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1);
-	const until = entryOf(scene, hash).aliveUntil;
+	const fixture = await followed();
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1);
+	const until = entryOf(fixture, hash).aliveUntil;
 	relay.stages.set(hash, "QUEUED");
 	await clock.advance(600_000);
-	assert.ok(entryOf(scene, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
+	assert.ok(entryOf(fixture, hash).aliveUntil > until + 500_000, "it waits as long as the relay does");
 	relay.breaker.set(true);
 	await clock.advance(280_000);
-	assert.equal(endingOf(scene, hash), null);
+	assert.equal(endingOf(fixture, hash), null);
 	await clock.advance(40_000);
-	assert.equal(endingOf(scene, hash), "expired");
-	await scene.stop();
+	assert.equal(endingOf(fixture, hash), "expired");
+	await fixture.stop();
 });
 
 test("no record twice in a row, from a relay that was well all the time, is a loss: it gets it again", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1);
+	const fixture = await followed();
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1);
 	relay.stages.delete(hash);
 	await clock.advance(INTERVAL_MS);
 	assert.deepEqual(relay.hashes, [], "once may be a question that overtook the answer");
@@ -111,28 +111,28 @@ test("no record twice in a row, from a relay that was well all the time, is a lo
 	assert.deepEqual(relay.hashes, [hash]);
 	await clock.advance(10_000);
 	assert.deepEqual(relay.hashes, [hash]);
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a relay that acknowledges and never has a record is asked more and more rarely to take it", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1);
+	const fixture = await followed();
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1);
 	relay.answerCall = ({ method, params: [hashes] }) =>
 		method === METHOD && Array.isArray(hashes)
 			? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
 			: undefined;
 	await clock.advance(250_000);
 	assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
-	assert.notEqual(scene.holders(hash), null);
-	await scene.stop();
+	assert.notEqual(fixture.holders(hash), null);
+	await fixture.stop();
 });
 
 test("no record while the relay changed counts for nothing", async () => {
-	const scene = await followed();
-	const { relay, fallback, clock } = scene;
+	const fixture = await followed();
+	const { relay, fallback, clock } = fixture;
 	fallback.breaker.set(true);
-	await scene.opened(1);
+	await fixture.opened(1);
 	relay.answerCall = ({ method, params: [hashes] }) => {
 		if (method !== METHOD || !Array.isArray(hashes)) return undefined;
 		relay.breaker.set(true);
@@ -142,31 +142,31 @@ test("no record while the relay changed counts for nothing", async () => {
 	await clock.advance(2_000);
 	assert.ok(relay.called.length > 3, "it is asked at once each time");
 	assert.deepEqual(relay.hashes, []);
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("one that was not acknowledged is followed until the relay has had time to get it", async () => {
-	const scene = await followed();
-	const { relay, clock } = scene;
-	const hash = await scene.opened(1, ["relay"], { acknowledged: false });
+	const fixture = await followed();
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
 	await clock.advance(14_000);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
 	await clock.advance(3_000);
-	assert.equal(scene.holders(hash), null, "forgotten");
-	assert.equal(endingOf(scene, hash), null);
-	const late = await scene.opened(2, ["relay"], { acknowledged: false });
+	assert.equal(fixture.holders(hash), null, "forgotten");
+	assert.equal(endingOf(fixture, hash), null);
+	const late = await fixture.opened(2, ["relay"], { acknowledged: false });
 	await clock.advance(10_000);
 	relay.stages.set(late, "BROADCAST");
 	await clock.advance(10_000);
-	assert.deepEqual(scene.holders(late), ["relay"]);
+	assert.deepEqual(fixture.holders(late), ["relay"]);
 	assert.deepEqual(relay.hashes, [], "never sent again");
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back", async () => {
-	const scene = await followed({ batch: 10 });
-	const { relay, clock } = scene;
-	for (let n = 1; n <= 35; n += 1) await scene.opened(n);
+	const fixture = await followed({ batch: 10 });
+	const { relay, clock } = fixture;
+	for (let n = 1; n <= 35; n += 1) await fixture.opened(n);
 	await clock.advance(INTERVAL_MS * 4);
 	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
 	assert.deepEqual(
@@ -180,33 +180,33 @@ test("a large journal is asked for in turns, what was not asked for the longest 
 	await clock.advance(1);
 	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(4);
 	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 35]);
-	await scene.stop();
+	await fixture.stop();
 });
 
 test("a relay without the method is believed once; then the chain alone counts until it is back", async () => {
-	const scene = await followed();
-	const { relay, chain, clock } = scene;
+	const fixture = await followed();
+	const { relay, chain, clock } = fixture;
 	relay.answerCall = () => failure("the method does not exist", -32601);
-	const hash = await scene.opened(1);
+	const hash = await fixture.opened(1);
 	await clock.advance(INTERVAL_MS * 5);
 	assert.equal(relay.called.length, 1);
 	chain.nonces.set(senderOf(1), 2n);
 	chain.receipts.add(hash);
 	await clock.advance(SLOT_MS);
-	assert.equal(endingOf(scene, hash), "mined");
+	assert.equal(endingOf(fixture, hash), "mined");
 	relay.answerCall = () => undefined;
-	const next = await scene.opened(2);
+	const next = await fixture.opened(2);
 	relay.stages.set(next, "CANCELLED");
 	relay.breaker.set(true);
 	relay.breaker.set(false);
 	await clock.advance(50);
-	assert.equal(endingOf(scene, next), "cancelled");
-	await scene.stop();
+	assert.equal(endingOf(fixture, next), "cancelled");
+	await fixture.stop();
 });
 
 test("odd answers say nothing", async () => {
-	const scene = await followed();
-	const hash = await scene.opened(1);
+	const fixture = await followed();
+	const hash = await fixture.opened(1);
 	const words = [
 		...[
 			null,
@@ -222,47 +222,47 @@ test("odd answers say nothing", async () => {
 		[{ hash: hashOf(9), stage: "CANCELLED" }],
 	];
 	const count = words.length;
-	scene.relay.answerCall = () => ({ ok: true, result: words.shift() });
-	await scene.clock.advance(INTERVAL_MS * count);
+	fixture.relay.answerCall = () => ({ ok: true, result: words.shift() });
+	await fixture.clock.advance(INTERVAL_MS * count);
 	assert.deepEqual(words, []);
-	assert.deepEqual(scene.holders(hash), ["relay"]);
-	assert.equal(scene.background.size, 0, "no look is under way");
-	await scene.stop();
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+	assert.equal(fixture.background.size, 0, "no look is under way");
+	await fixture.stop();
 });
 
 test("a word about an earlier life of the hash, or one that a request sees to now, is not heard", async () => {
-	const scene = await followed();
-	const { relay, journal, clock } = scene;
-	const [again, busy] = [await scene.opened(1), await scene.opened(2)];
+	const fixture = await followed();
+	const { relay, journal, clock } = fixture;
+	const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
 	let once = true;
 	relay.answerCall = async ({ method }) => {
 		if (method !== METHOD || !once) return undefined;
 		once = false;
 		const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
 		await journal.end(again, "expired");
-		await scene.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
+		await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
 		journal.setUnderWay(busy, true);
 		return { ok: true, result };
 	};
 	await clock.advance(INTERVAL_MS);
 	assert.equal(once, false);
-	assert.deepEqual([scene.holders(again), scene.holders(busy)], [["relay"], ["relay"]]);
-	await scene.stop();
+	assert.deepEqual([fixture.holders(again), fixture.holders(busy)], [["relay"], ["relay"]]);
+	await fixture.stop();
 });
 
 test("what a view has read counts as well", async () => {
-	const scene = await reconcileScene();
-	const { observer } = scene;
+	const fixture = await reconcileFixture();
+	const { observer } = fixture;
 	const [gone, known, elsewhere] = [
-		await scene.opened(1),
-		await scene.opened(2),
-		await scene.opened(3, ["fallback"]),
+		await fixture.opened(1),
+		await fixture.opened(2),
+		await fixture.opened(3, ["fallback"]),
 	];
 	observer.learn(gone, "CANCELLED");
 	observer.learn(known, "BROADCAST");
 	observer.learn(elsewhere, "EXPIRED");
 	observer.learn(hashOf(9), "CANCELLED");
-	assert.equal(endingOf(scene, gone), "cancelled");
-	assert.deepEqual([scene.holders(known), scene.holders(elsewhere)], [["relay"], ["fallback"]]);
-	await scene.stop();
+	assert.equal(endingOf(fixture, gone), "cancelled");
+	assert.deepEqual([fixture.holders(known), fixture.holders(elsewhere)], [["relay"], ["fallback"]]);
+	await fixture.stop();
 });

@@ -12,7 +12,7 @@ import {
 	type Standing,
 } from "../../../../boost-proxy/domain/row.ts";
 import { type Action, type Health, plan } from "../../../../boost-proxy/reconcile/plan.ts";
-import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planScene.ts";
+import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
 function actionsOf(rows: readonly Row[], health: Health, latest?: bigint | null): readonly string[] {
 	return [...plan(rows, health, NOW, latest)].map(said);

@@ -25,7 +25,7 @@ import {
 	plan,
 	wants,
 } from "../../../../boost-proxy/reconcile/plan.ts";
-import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planScene.ts";
+import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
 
 const NAMES = Object.keys(STANDINGS) as StandingName[];
 const OUTCOMES = ["acknowledged", "rejected", "unanswered", "refused"] as const;
@@ -43,15 +43,15 @@ const row = fc.record({
 	ending: fc.constantFrom("live", "live", "live", "cancelled", "mined"),
 	path: fc.constantFrom("fast", "noreverts"),
 });
-const scene = fc.record({
+const fixture = fc.record({
 	rows: fc.array(row, { minLength: 1, maxLength: 5 }),
 	out: fc.subarray([...UPSTREAMS]),
 	takesGaps: fc.boolean(),
 	outcomes: fc.array(fc.constantFrom(...OUTCOMES), { maxLength: 12 }),
 });
-type Scene = typeof scene extends fc.Arbitrary<infer T> ? T : never;
+type Fixture = typeof fixture extends fc.Arbitrary<infer T> ? T : never;
 
-function rowsOf({ rows }: Scene): Row[] {
+function rowsOf({ rows }: Fixture): Row[] {
 	const all = rows.map((one, n): Row => {
 		const at = (by: UpstreamName) => {
 			const { name, replacementPending, cancelPending } = one[by];
@@ -78,7 +78,7 @@ function rowsOf({ rows }: Scene): Row[] {
 	return [...live, ...all.filter((one) => !isLive(one))];
 }
 
-function healthOf({ out, takesGaps }: Pick<Scene, "out" | "takesGaps">): Health {
+function healthOf({ out, takesGaps }: Pick<Fixture, "out" | "takesGaps">): Health {
 	const mayHave = (path: string) => path !== "noreverts";
 	return {
 		relay: { ...HEALTHY.relay, isOut: out.includes("relay") },
@@ -93,7 +93,7 @@ class Played {
 	time: PlanTime = NOW;
 	health: Health;
 
-	constructor(played: Scene) {
+	constructor(played: Fixture) {
 		this.rows = rowsOf(played);
 		this.health = healthOf(played);
 	}
@@ -162,7 +162,7 @@ class Played {
 
 test("however deliveries go, the plan keeps its rules and comes to rest", () => {
 	fc.assert(
-		fc.property(scene, (one) => {
+		fc.property(fixture, (one) => {
 			const played = new Played(one);
 			played.rest(one.outcomes);
 		}),
@@ -172,7 +172,7 @@ test("however deliveries go, the plan keeps its rules and comes to rest", () => 
 
 test("in the end everything live has a holder, and whoever was to be told was", () => {
 	fc.assert(
-		fc.property(scene, (one) => {
+		fc.property(fixture, (one) => {
 			const played = new Played({ ...one, takesGaps: true });
 			played.rest(one.outcomes);
 			// Both come back, which begins an epoch; requests end, and time goes by.

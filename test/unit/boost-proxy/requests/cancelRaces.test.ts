@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallResult, Delivery } from "../../../../boost-proxy/domain/delivery.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, rejected, requestScene, TIMED_OUT } from "./requestScene.ts";
+import { ACKNOWLEDGED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
 
 const YES: CallResult = { ok: true, result: true };
 const tx = (value = 0n) => signedTransaction({ nonce: 0n, value, by: testAccount(0) });
 
 test("a stranger whose cancel gets no verdict ends nothing, whoever judges", async () => {
-	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const { submissions, cancels, journal, relay, request } = await requestFixture();
 	const one = tx();
 	await submissions.submit(one.raw, request());
 	relay.answers = [null];
@@ -23,7 +23,7 @@ test("a stranger whose cancel gets no verdict ends nothing, whoever judges", asy
 });
 
 test("what is cancelled while its submission hangs goes to nobody else", async () => {
-	const { submissions, cancels, journal, relay, fallback, request } = await requestScene();
+	const { submissions, cancels, journal, relay, fallback, request } = await requestFixture();
 	const one = tx();
 	let answer = (_: Delivery): void => {};
 	relay.deliveries = [() => new Promise((resolve) => (answer = resolve))];
@@ -38,7 +38,7 @@ test("what is cancelled while its submission hangs goes to nobody else", async (
 });
 
 test("a holder that could not be told is told soon, not when a breaker changes", async () => {
-	const { submissions, cancels, journal, relay, fallback, request, wakes } = await requestScene();
+	const { submissions, cancels, journal, relay, fallback, request, wakes } = await requestFixture();
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	const one = tx();
 	await submissions.submit(one.raw, request());
@@ -51,7 +51,7 @@ test("a holder that could not be told is told soon, not when a breaker changes",
 });
 
 test("one that was cancelled while it was acknowledged elsewhere is taken back there", async () => {
-	const { submissions, cancels, journal, relay, fallback, request, wakes } = await requestScene();
+	const { submissions, cancels, journal, relay, fallback, request, wakes } = await requestFixture();
 	const one = tx();
 	relay.deliveries = [TIMED_OUT];
 	let answer = (_: Delivery): void => {};
@@ -68,7 +68,7 @@ test("one that was cancelled while it was acknowledged elsewhere is taken back t
 });
 
 test("a cancel that fails leaves a submission that is still under way to its own request", async () => {
-	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const { submissions, cancels, journal, relay, request } = await requestFixture();
 	const one = tx();
 	let answer = (_: Delivery): void => {};
 	relay.deliveries = [() => new Promise((resolve) => (answer = resolve))];
@@ -85,7 +85,7 @@ test("a cancel that fails leaves a submission that is still under way to its own
 });
 
 test("a relay that has lost it says that it is not pending: it is taken back all the same, and not sent again", async () => {
-	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const { submissions, cancels, journal, relay, request } = await requestFixture();
 	const one = tx();
 	await submissions.submit(one.raw, request());
 	const notFound = { code: -32000, message: "transaction not found or no longer pending" };
@@ -106,7 +106,7 @@ test("a relay that has lost it says that it is not pending: it is taken back all
 });
 
 test("a holder behind an open breaker hears of a cancel at once where it can", async () => {
-	const { submissions, cancels, journal, relay, request } = await requestScene();
+	const { submissions, cancels, journal, relay, request } = await requestFixture();
 	const one = tx();
 	await submissions.submit(one.raw, request());
 	relay.isOut = true;
@@ -117,7 +117,7 @@ test("a holder behind an open breaker hears of a cancel at once where it can", a
 });
 
 test("what was refused is not on disk any more when its client hears of that", async () => {
-	const { submissions, relay, request, disk } = await requestScene();
+	const { submissions, relay, request, disk } = await requestFixture();
 	const one = tx();
 	relay.deliveries = [rejected("insufficient funds")];
 	await assert.rejects(submissions.submit(one.raw, request()), /insufficient funds/);
@@ -128,7 +128,7 @@ test("what was refused is not on disk any more when its client hears of that", a
 });
 
 test("two cancels at once: the entry is left alone until both are over", async () => {
-	const { submissions, journal, relay, request } = await requestScene();
+	const { submissions, journal, relay, request } = await requestFixture();
 	const one = tx();
 	await submissions.submit(one.raw, request({ path: "noreverts", search: "softCancellations=true" }));
 	const soft = (value: bigint) =>
@@ -142,7 +142,7 @@ test("two cancels at once: the entry is left alone until both are over", async (
 });
 
 test("one that becomes a holder while another is told is told as well", async () => {
-	const { submissions, cancels, journal, relay, fallback, request } = await requestScene();
+	const { submissions, cancels, journal, relay, fallback, request } = await requestFixture();
 	relay.isOut = true;
 	const one = tx();
 	await submissions.submit(one.raw, request());
@@ -156,7 +156,7 @@ test("one that becomes a holder while another is told is told as well", async ()
 });
 
 test("a relay that takes all our clients for one judges no stranger, in or out", async () => {
-	const { cancels, relay, request } = await requestScene({ relayKnowsClient: false });
+	const { cancels, relay, request } = await requestFixture({ relayKnowsClient: false });
 	relay.isReachable = true;
 	for (const isOut of [false, true]) {
 		relay.isOut = isOut;
@@ -167,7 +167,7 @@ test("a relay that takes all our clients for one judges no stranger, in or out",
 });
 
 test("who had no time to be asked holds nothing", async () => {
-	const { submissions, journal, request } = await requestScene();
+	const { submissions, journal, request } = await requestFixture();
 	const one = tx();
 	await assert.rejects(submissions.submit(one.raw, request({ until: 0 })), /no relay available/);
 	assert.equal(journal.get(one.hash), null);

@@ -6,14 +6,14 @@ import { test } from "node:test";
 import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
 import { ForeignRpcError, type RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, INTERNAL, REFUSED, rejected, requestScene, TIMED_OUT } from "./requestScene.ts";
+import { ACKNOWLEDGED, INTERNAL, REFUSED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
 
 const tx = (nonce: number, value = 0n, index = 0) =>
 	signedTransaction({ nonce: BigInt(nonce), value, by: testAccount(index) });
 const HOLDERS = (entry: { readonly holders: readonly string[] } | null) => entry?.holders;
 
 test("a well relay acknowledges: the journal holds it there, and nobody else was asked", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	const one = tx(0);
 	const state = request({ search: "referrer=a" });
 	const { cancels } = await submissions.submit(one.raw, state);
@@ -26,7 +26,7 @@ test("a well relay acknowledges: the journal holds it there, and nobody else was
 });
 
 test("the relay gets 40 % of the time, the fallback all that is left", async () => {
-	const { submissions, relay, fallback, clock, request } = await requestScene();
+	const { submissions, relay, fallback, clock, request } = await requestFixture();
 	relay.deliveries = [
 		async () => {
 			await clock.advance(4_000);
@@ -51,7 +51,7 @@ const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[]
 ];
 for (const [name, delivery, holders] of AFTER) {
 	test(`the relay ${name}: the fallback acknowledges, and ${holders.join(" and ")} may have it`, async () => {
-		const { submissions, journal, relay, fallback, request } = await requestScene();
+		const { submissions, journal, relay, fallback, request } = await requestFixture();
 		if (delivery === "out") relay.isOut = true;
 		else relay.deliveries = [delivery];
 		const one = tx(0);
@@ -65,7 +65,7 @@ for (const [name, delivery, holders] of AFTER) {
 }
 
 test("a verdict is returned with its code and words, nobody else is asked, nothing is kept", async () => {
-	const { submissions, journal, relay, fallback, request, disk } = await requestScene();
+	const { submissions, journal, relay, fallback, request, disk } = await requestFixture();
 	relay.deliveries = [rejected("nonce too low: next nonce 5, tx nonce 0")];
 	const one = tx(0);
 	await assert.rejects(submissions.submit(one.raw, request()), (thrown: ForeignRpcError) => {
@@ -84,7 +84,7 @@ test("a verdict is returned with its code and words, nobody else is asked, nothi
 });
 
 test("a verdict of the fallback's after doubt at the relay is returned; the relay's copy is followed, not handed on", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	relay.deliveries = [TIMED_OUT];
 	fallback.deliveries = [rejected("insufficient funds")];
 	const one = tx(0);
@@ -94,7 +94,7 @@ test("a verdict of the fallback's after doubt at the relay is returned; the rela
 });
 
 test("both out: -32603 with 503, and nothing is kept", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	relay.isOut = true;
 	fallback.isOut = true;
 	const one = tx(0);
@@ -107,7 +107,7 @@ test("both out: -32603 with 503, and nothing is kept", async () => {
 });
 
 test("an internal error of the relay's is passed on where the fallback is out", async () => {
-	const { submissions, relay, fallback, request } = await requestScene();
+	const { submissions, relay, fallback, request } = await requestFixture();
 	relay.deliveries = [INTERNAL];
 	fallback.isOut = true;
 	await assert.rejects(submissions.submit(tx(0).raw, request()), (thrown: ForeignRpcError) => {
@@ -117,7 +117,7 @@ test("an internal error of the relay's is passed on where the fallback is out", 
 });
 
 test("what may not go to the fallback never does, and the reason is told", async () => {
-	const { submissions, relay, fallback, request } = await requestScene();
+	const { submissions, relay, fallback, request } = await requestFixture();
 	fallback.refusals = { noreverts: "the fallback does not protect from reverts" };
 	relay.isOut = true;
 	await assert.rejects(
@@ -130,7 +130,7 @@ test("what may not go to the fallback never does, and the reason is told", async
 });
 
 test("what is no transaction is refused in the relay's words, and a bad query too", async () => {
-	const { submissions, relay, request } = await requestScene();
+	const { submissions, relay, request } = await requestFixture();
 	await assert.rejects(
 		submissions.submit(Buffer.from("00", "hex"), request()),
 		/transaction type not supported/,
@@ -143,7 +143,7 @@ test("what is no transaction is refused in the relay's words, and a bad query to
 });
 
 test("the same bytes at the same time are one submission", async () => {
-	const { submissions, relay, request } = await requestScene();
+	const { submissions, relay, request } = await requestFixture();
 	let answer = (_: Delivery): void => {};
 	relay.deliveries = [() => new Promise((resolve) => (answer = resolve))];
 	const one = tx(0);
@@ -156,7 +156,7 @@ test("the same bytes at the same time are one submission", async () => {
 });
 
 test("bytes that are held are sent on again, and stay held once", async () => {
-	const { submissions, journal, relay, request } = await requestScene();
+	const { submissions, journal, relay, request } = await requestFixture();
 	const one = tx(0);
 	await submissions.submit(one.raw, request());
 	await submissions.submit(one.raw, request());
@@ -173,7 +173,7 @@ test("bytes that are held are sent on again, and stay held once", async () => {
 });
 
 test("one that was in doubt is acknowledged when it is sent again", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	fallback.isOut = true;
 	const one = tx(0);
@@ -184,7 +184,7 @@ test("one that was in doubt is acknowledged when it is sent again", async () => 
 
 for (const ending of ["cancelled", "replaced", "mined"] as const) {
 	test(`bytes of one that is ${ending} are answered with their hash, and nothing is sent`, async () => {
-		const { submissions, journal, relay, request } = await requestScene();
+		const { submissions, journal, relay, request } = await requestFixture();
 		const one = tx(0);
 		await submissions.submit(one.raw, request());
 		await journal.end(one.hash, ending);
@@ -198,7 +198,7 @@ for (const ending of ["cancelled", "replaced", "mined"] as const) {
 
 for (const ending of ["expired", "dropped"] as const) {
 	test(`bytes of one that is ${ending} are admitted anew`, async () => {
-		const { submissions, journal, relay, request } = await requestScene();
+		const { submissions, journal, relay, request } = await requestFixture();
 		const one = tx(0);
 		await submissions.submit(one.raw, request());
 		await journal.end(one.hash, ending);
@@ -209,7 +209,7 @@ for (const ending of ["expired", "dropped"] as const) {
 }
 
 test("where the journal is full nothing is sent, and whoever sends is told so; what it holds is answered as ever", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene({ maxEntries: 2 });
+	const { submissions, journal, relay, fallback, request } = await requestFixture({ maxEntries: 2 });
 	await submissions.submit(tx(0).raw, request({ address: "192.0.2.1" }));
 	await submissions.submit(tx(1).raw, request({ address: "192.0.2.2" }));
 	await assert.rejects(submissions.submit(tx(2).raw, request({ address: "192.0.2.3" })), {
@@ -225,7 +225,7 @@ test("where the journal is full nothing is sent, and whoever sends is told so; w
 });
 
 test("a client with its share of the journal is refused as by the relay's pool; others are taken", async () => {
-	const { submissions, relay, fallback, request } = await requestScene({ maxEntries: 32 });
+	const { submissions, relay, fallback, request } = await requestFixture({ maxEntries: 32 });
 	for (const nonce of [0, 1]) await submissions.submit(tx(nonce).raw, request());
 	await assert.rejects(submissions.submit(tx(2).raw, request()), {
 		kind: "limit",
@@ -238,7 +238,7 @@ test("a client with its share of the journal is refused as by the relay's pool; 
 });
 
 test("a client with its share of the relay's pool is told so, and the fallback is not asked", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	const error = {
 		...{ code: -32005, message: "too many pending transactions from this client" },
 		data: { reason: "CLIENT_FULL", scope: "client" },
@@ -255,7 +255,7 @@ test("a client with its share of the relay's pool is told so, and the fallback i
 });
 
 test("the relay's word is enough where the disk fails", async () => {
-	const broken = await requestScene();
+	const broken = await requestFixture();
 	broken.disk.broken = true;
 	assert.equal((await broken.submissions.submit(tx(0).raw, broken.request())).tx.hash, tx(0).hash);
 	assert.equal(broken.journal.isDurable, false);
@@ -263,7 +263,7 @@ test("the relay's word is enough where the disk fails", async () => {
 });
 
 test("the client hears of it only when it is on disk", async () => {
-	const { submissions, disk, clock, request } = await requestScene();
+	const { submissions, disk, clock, request } = await requestFixture();
 	disk.hold = true;
 	let answered = false;
 	const submitted = submissions.submit(tx(0).raw, request()).then(() => {

@@ -4,14 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, rejected, requestScene, TIMED_OUT } from "./requestScene.ts";
+import { ACKNOWLEDGED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
 
 const tx = (nonce: number, value = 0n, index = 0) =>
 	signedTransaction({ nonce: BigInt(nonce), value, by: testAccount(index) });
 const HOLDERS = (entry: { readonly holders: readonly string[] } | null) => entry?.holders;
 
 test("a replacement ends what it replaces, and whoever else had that is owed it", async () => {
-	const { submissions, journal, relay, fallback, request, wakes } = await requestScene();
+	const { submissions, journal, relay, fallback, request, wakes } = await requestFixture();
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
 	const [old, next] = [tx(0), tx(0, 1n)];
 	await submissions.submit(old.raw, request());
@@ -30,7 +30,7 @@ test("a replacement ends what it replaces, and whoever else had that is owed it"
 });
 
 test("a replacement that is refused leaves what it would have replaced", async () => {
-	const { submissions, journal, relay, request } = await requestScene();
+	const { submissions, journal, relay, request } = await requestFixture();
 	const [old, next] = [tx(0), tx(0, 1n)];
 	await submissions.submit(old.raw, request());
 	relay.deliveries = [rejected("replacement transaction underpriced")];
@@ -40,7 +40,7 @@ test("a replacement that is refused leaves what it would have replaced", async (
 });
 
 test("an account stays with the fallback while that alone has its unmined ones, the nonce's holder first", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	relay.isOut = true;
 	await submissions.submit(tx(0).raw, request());
 	relay.isOut = false;
@@ -56,7 +56,7 @@ test("an account stays with the fallback while that alone has its unmined ones, 
 });
 
 test("an account that stays with the fallback goes to the relay when the fallback is out", async () => {
-	const { submissions, relay, fallback, request } = await requestScene();
+	const { submissions, relay, fallback, request } = await requestFixture();
 	relay.isOut = true;
 	await submissions.submit(tx(0).raw, request());
 	relay.isOut = false;
@@ -66,7 +66,7 @@ test("an account that stays with the fallback goes to the relay when the fallbac
 });
 
 test("while the relay is out, what stands before it at the relay is brought first", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestScene();
+	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	const [first, second] = [tx(0), tx(1)];
 	await submissions.submit(first.raw, request());
 	relay.isOut = true;
@@ -76,7 +76,7 @@ test("while the relay is out, what stands before it at the relay is brought firs
 });
 
 test("two of one nonce at the same time go one after the other", async () => {
-	const { submissions, journal, relay, request } = await requestScene();
+	const { submissions, journal, relay, request } = await requestFixture();
 	let answer = (_: Delivery): void => {};
 	relay.deliveries = [() => new Promise((resolve) => (answer = resolve)), ACKNOWLEDGED];
 	const [old, next] = [tx(0), tx(0, 1n)];

@@ -33,7 +33,7 @@ const TOO_LOW = {
 	),
 };
 
-class HandTransport implements Transport {
+class FakeTransport implements Transport {
 	readonly posts: Post[] = [];
 	answers: Awaited<ReturnType<Transport["post"]>>[] = [];
 	onPost: () => Promise<void> = async () => {};
@@ -48,9 +48,9 @@ class HandTransport implements Transport {
 	async close() {}
 }
 
-function scene(dialect: DialectName | null) {
-	const transport = new HandTransport();
-	const readTransport = new HandTransport();
+function fixture(dialect: DialectName | null) {
+	const transport = new FakeTransport();
+	const readTransport = new FakeTransport();
 	const clock = new ManualClock();
 	const outcomes: Attempted["outcome"][] = [];
 	const breaker = {
@@ -86,7 +86,7 @@ function scene(dialect: DialectName | null) {
 }
 
 test("our relay is told who asks, beside the secret", async () => {
-	const { upstream, transport } = scene(null);
+	const { upstream, transport } = fixture(null);
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole: null });
 	const [post] = transport.posts;
 	assert.equal(post?.target, "/noreverts?a=b");
@@ -99,7 +99,7 @@ test("our relay is told who asks, beside the secret", async () => {
 });
 
 test("a body that is sent on as it came carries its own signature", async () => {
-	const { upstream, transport } = scene(null);
+	const { upstream, transport } = fixture(null);
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	transport.answers = [RESULT(TX.hash, "x")];
 	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
@@ -110,7 +110,7 @@ test("a body that is sent on as it came carries its own signature", async () => 
 });
 
 test("a third party is told nothing, and never gets the body as it came", async () => {
-	const { upstream, transport } = scene("mevblocker");
+	const { upstream, transport } = fixture("mevblocker");
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
 	assert.deepEqual(transport.posts[0]?.headers, {});
@@ -122,7 +122,7 @@ test("a third party is told nothing, and never gets the body as it came", async 
 
 for (const known of [true, false]) {
 	test(`"nonce too low" of one that is ${known ? "" : "not "}there: it is asked for by its hash, once, in the time that is left`, async () => {
-		const { upstream, transport, clock } = scene(null);
+		const { upstream, transport, clock } = fixture(null);
 		const whole = { body: Buffer.from("as it came"), id: 1 };
 		transport.answers = [TOO_LOW, RESULT(known ? { hash: TX.hash.toUpperCase().replace("0X", "0x") } : null)];
 		transport.onPost = () => clock.advance(300);
@@ -135,7 +135,7 @@ for (const known of [true, false]) {
 }
 
 test("clients' reads take a transport of their own", async () => {
-	const { upstream, transport, readTransport } = scene(null);
+	const { upstream, transport, readTransport } = fixture(null);
 	const options = {
 		deadlineMs: 1_000,
 		asker: ASKER,
@@ -150,7 +150,7 @@ test("clients' reads take a transport of their own", async () => {
 });
 
 test("who found no connection free is charged to nobody", async () => {
-	const { upstream, transport, outcomes } = scene(null);
+	const { upstream, transport, outcomes } = fixture(null);
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: false }];
 	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
 	assert.deepEqual(delivery, { kind: "failed", fault: "timeout", sent: false });
@@ -160,7 +160,7 @@ test("who found no connection free is charged to nobody", async () => {
 });
 
 test("what was dropped for a dialect is named", async () => {
-	const { upstream } = scene("plain");
+	const { upstream } = fixture("plain");
 	const trail = { answeredBy: new Set<never>(), attempts: 0, dropped: new Set<string>() };
 	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null, trail });
 	assert.deepEqual([...trail.dropped], ["a"]);

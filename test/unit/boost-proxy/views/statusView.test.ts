@@ -7,19 +7,19 @@ import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
-import { minedObject, refusal, ViewScene } from "./viewScene.ts";
+import { minedObject, refusal, ViewFixture } from "./viewFixture.ts";
 
 /** As it would be sent, and who is named for it. */
-async function ask(scene: ViewScene, hash: string): Promise<[unknown, string, number]> {
-	const { body, by, status } = await new Views(scene.dependencies).status(hash);
+async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string, number]> {
+	const { body, by, status } = await new Views(fixture.dependencies).status(hash);
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
 const held = (hash: string, fastMode = true) => ({ ...unknownStatus(hash), fastMode, stage: "HELD" });
 
 test("the relay's record is shown as it came, and the observer hears of its stage", async () => {
-	const scene = new ViewScene();
-	const tx = scene.holds(5, ["relay"]);
+	const fixture = new ViewFixture();
+	const tx = fixture.holds(5, ["relay"]);
 	for (const [status, stage] of [
 		["UNKNOWN", "BROADCAST"],
 		["FAILED", "SIMULATION_FAILED"],
@@ -27,42 +27,42 @@ test("the relay's record is shown as it came, and the observer hears of its stag
 		["INCLUDED", "INCLUDED"],
 	]) {
 		const page = { ...unknownStatus(tx.hash), status, stage, backruns: 3, more: "to come" };
-		scene.relay.pages.set(tx.hash, page);
-		assert.deepEqual(await ask(scene, tx.hash), [page, "relay", 200]);
-		assert.deepEqual(scene.learned.pop(), [tx.hash, stage]);
+		fixture.relay.pages.set(tx.hash, page);
+		assert.deepEqual(await ask(fixture, tx.hash), [page, "relay", 200]);
+		assert.deepEqual(fixture.learned.pop(), [tx.hash, stage]);
 	}
-	assert.deepEqual([scene.chainAsked, scene.fallback.asked], [[], []]);
+	assert.deepEqual([fixture.chainAsked, fixture.fallback.asked], [[], []]);
 });
 
 test("what the relay knows nothing of, and the journal neither, is asked of the relay alone", async () => {
-	const scene = new ViewScene();
+	const fixture = new ViewFixture();
 	const { hash } = signedTransaction();
-	scene.relay.pages.set(hash, unknownStatus(hash));
-	assert.deepEqual(await ask(scene, hash), [unknownStatus(hash), "relay", 200]);
-	assert.deepEqual([scene.learned, scene.fallback.asked, scene.chainAsked], [[], [], []]);
+	fixture.relay.pages.set(hash, unknownStatus(hash));
+	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "relay", 200]);
+	assert.deepEqual([fixture.learned, fixture.fallback.asked, fixture.chainAsked], [[], [], []]);
 });
 
 test("an entry is HELD while the relay has no record, is out or tells nonsense, until the chain has it", async () => {
-	const rows: ((scene: ViewScene, hash: string) => void)[] = [
-		(scene, hash) => scene.relay.pages.set(hash, unknownStatus(hash)),
-		(scene) => {
-			scene.relay.isOut = true;
+	const rows: ((fixture: ViewFixture, hash: string) => void)[] = [
+		(fixture, hash) => fixture.relay.pages.set(hash, unknownStatus(hash)),
+		(fixture) => {
+			fixture.relay.isOut = true;
 		},
 		() => {},
-		(scene, hash) =>
-			scene.relay.pages.set(hash, { ...unknownStatus(`0x${"00".repeat(32)}`), stage: "PENDING" }),
-		(scene, hash) => scene.relay.pages.set(hash, [hash]),
+		(fixture, hash) =>
+			fixture.relay.pages.set(hash, { ...unknownStatus(`0x${"00".repeat(32)}`), stage: "PENDING" }),
+		(fixture, hash) => fixture.relay.pages.set(hash, [hash]),
 	];
 	for (const prepare of rows) {
-		const scene = new ViewScene();
-		const tx = scene.holds(5, ["relay"], { search: "refundRecipient=0x12&referrer=x" });
-		prepare(scene, tx.hash);
-		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
-		scene.isChainUp = false;
-		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
-		scene.isChainUp = true;
-		scene.mines(tx);
-		assert.equal(((await ask(scene, tx.hash))[0] as { status: string }).status, "INCLUDED");
+		const fixture = new ViewFixture();
+		const tx = fixture.holds(5, ["relay"], { search: "refundRecipient=0x12&referrer=x" });
+		prepare(fixture, tx.hash);
+		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
+		fixture.isChainUp = false;
+		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
+		fixture.isChainUp = true;
+		fixture.mines(tx);
+		assert.equal(((await ask(fixture, tx.hash))[0] as { status: string }).status, "INCLUDED");
 	}
 });
 
@@ -72,33 +72,33 @@ test("a mined one has the fields of the chain and what its client asked for", as
 		["0x1", "INCLUDED"],
 		["0x0", "REVERTED"],
 	] as const) {
-		const scene = new ViewScene();
-		scene.relay.isOut = true;
+		const fixture = new ViewFixture();
+		fixture.relay.isOut = true;
 		const search = `refundRecipient=${recipient}&referrer=a%20wallet`;
-		const tx = scene.holds(
+		const tx = fixture.holds(
 			5,
 			["relay"],
 			{ path: "noreverts", search },
 			{ value: 10n ** 30n, gasLimit: 50_000 },
 		);
-		scene.mines(tx, status);
+		fixture.mines(tx, status);
 		const expected = {
 			...unknownStatus(tx.hash),
 			...{ status: "INCLUDED", rpc_timestamp: "2026-01-01T00:00:00.000Z", stage },
 			transaction: { from: tx.from, to: tx.to, gas: "50000", nonce: "5", value: (10n ** 30n).toString() },
 			...{ refundRecipient: recipient.toLowerCase(), referrer: "a wallet" },
 		};
-		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
-		scene.chainRows.set("eth_getTransactionByHash", () => refusal(-32000, "pruned"));
-		const { transaction } = (await ask(scene, tx.hash))[0] as { transaction: object };
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
+		fixture.chainRows.set("eth_getTransactionByHash", () => refusal(-32000, "pruned"));
+		const { transaction } = (await ask(fixture, tx.hash))[0] as { transaction: object };
 		assert.deepEqual(transaction, { from: tx.from, to: "", gas: "", nonce: "5", value: "" });
 	}
 });
 
 test("a receipt of another transaction, or of none, is not believed", async () => {
-	const scene = new ViewScene();
-	scene.relay.isOut = true;
-	const tx = scene.holds(5, ["relay"]);
+	const fixture = new ViewFixture();
+	fixture.relay.isOut = true;
+	const tx = fixture.holds(5, ["relay"]);
 	const other = signedTransaction({ nonce: 6 });
 	for (const receipt of [
 		{ transactionHash: other.hash, blockHash: "0x1", status: "0x1" },
@@ -106,8 +106,8 @@ test("a receipt of another transaction, or of none, is not believed", async () =
 		"0x1",
 		[],
 	]) {
-		scene.chainRows.set("eth_getTransactionReceipt", () => ({ ok: true, result: receipt }));
-		assert.deepEqual(await ask(scene, tx.hash), [held(tx.hash), "journal", 200]);
+		fixture.chainRows.set("eth_getTransactionReceipt", () => ({ ok: true, result: receipt }));
+		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
 	}
 });
 
@@ -119,12 +119,12 @@ test("what the relay has given up is HELD where another one holds it", async () 
 		["CANCELLED", ["relay", "fallback"], false],
 		["INCLUDED", ["fallback"], false],
 	] as const) {
-		const scene = new ViewScene();
-		const tx = scene.holds(5, holders as readonly UpstreamName[]);
+		const fixture = new ViewFixture();
+		const tx = fixture.holds(5, holders as readonly UpstreamName[]);
 		const status = stage === "INCLUDED" ? stage : "FAILED";
 		const page = { ...unknownStatus(tx.hash), status, stage };
-		scene.relay.pages.set(tx.hash, page);
-		assert.deepEqual((await ask(scene, tx.hash))[0], isHeld ? held(tx.hash) : page, `${stage} ${holders}`);
+		fixture.relay.pages.set(tx.hash, page);
+		assert.deepEqual((await ask(fixture, tx.hash))[0], isHeld ? held(tx.hash) : page, `${stage} ${holders}`);
 	}
 });
 
@@ -138,18 +138,18 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 
 for (const [ending, status, stage] of ENDED) {
 	test(`one that is ${ending}: ${status} ${stage}, with the relay out and the chain too, unless it was mined`, async () => {
-		const scene = new ViewScene();
-		scene.relay.isOut = true;
-		const tx = scene.ended(5, ending);
+		const fixture = new ViewFixture();
+		fixture.relay.isOut = true;
+		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
 		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
 		const expected = { ...blank, status, stage, transaction };
-		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
-		scene.isChainUp = false;
-		assert.deepEqual(await ask(scene, tx.hash), [expected, "journal", 200]);
-		scene.isChainUp = true;
-		scene.mines(tx);
-		const [mined] = (await ask(scene, tx.hash)) as [
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
+		fixture.isChainUp = false;
+		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
+		fixture.isChainUp = true;
+		fixture.mines(tx);
+		const [mined] = (await ask(fixture, tx.hash)) as [
 			{ status: string; stage: string; transaction: object },
 			string,
 			number,
@@ -168,44 +168,44 @@ test("what its user ended while the relay was out stays ended, though the relay 
 		["cancelled", "CANCELLED"],
 		["replaced", "REPLACED"],
 	] as const) {
-		const scene = new ViewScene();
-		const tx = scene.ended(5, ending);
+		const fixture = new ViewFixture();
+		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
-		scene.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
+		fixture.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
 		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
-		assert.deepEqual(await ask(scene, tx.hash), [
+		assert.deepEqual(await ask(fixture, tx.hash), [
 			{ ...blank, status: "FAILED", stage, transaction },
 			"journal",
 			200,
 		]);
 		const failing = { ...blank, status: "FAILED", stage: "SIMULATION_FAILED", backruns: 2 };
-		scene.relay.pages.set(tx.hash, failing);
-		assert.deepEqual(await ask(scene, tx.hash), [{ ...failing, stage }, "journal", 200]);
+		fixture.relay.pages.set(tx.hash, failing);
+		assert.deepEqual(await ask(fixture, tx.hash), [{ ...failing, stage }, "journal", 200]);
 		const included = { ...blank, status: "INCLUDED", stage: "INCLUDED" };
-		scene.relay.pages.set(tx.hash, included);
-		assert.deepEqual(await ask(scene, tx.hash), [included, "relay", 200], "a builder was faster");
+		fixture.relay.pages.set(tx.hash, included);
+		assert.deepEqual(await ask(fixture, tx.hash), [included, "relay", 200], "a builder was faster");
 		const knows = { ...blank, status: "FAILED", stage: "CANCELLED" };
-		scene.relay.pages.set(tx.hash, knows);
-		assert.deepEqual(await ask(scene, tx.hash), [knows, "relay", 200]);
+		fixture.relay.pages.set(tx.hash, knows);
+		assert.deepEqual(await ask(fixture, tx.hash), [knows, "relay", 200]);
 	}
 });
 
 test("while the relay is out the fallback's page tells of what nobody of ours knows", async () => {
 	const { hash } = signedTransaction();
-	const scene = new ViewScene();
-	scene.relay.isOut = true;
-	scene.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
-	assert.deepEqual(await ask(scene, hash), [
+	const fixture = new ViewFixture();
+	fixture.relay.isOut = true;
+	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
+	assert.deepEqual(await ask(fixture, hash), [
 		{ ...unknownStatus(hash), shared: true, stage: "HELD" },
 		"fallback",
 		200,
 	]);
-	scene.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED" });
-	assert.deepEqual(await ask(scene, hash), [{ ...unknownStatus(hash), status: "FAILED" }, "fallback", 200]);
-	assert.deepEqual(scene.chainAsked, []);
-	scene.fallback.pages.set(hash, unknownStatus(hash));
-	assert.deepEqual(await ask(scene, hash), [unknownStatus(hash), "fallback", 200]);
-	const protect = new ViewScene("flashbots");
+	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), status: "FAILED" });
+	assert.deepEqual(await ask(fixture, hash), [{ ...unknownStatus(hash), status: "FAILED" }, "fallback", 200]);
+	assert.deepEqual(fixture.chainAsked, []);
+	fixture.fallback.pages.set(hash, unknownStatus(hash));
+	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "fallback", 200]);
+	const protect = new ViewFixture("flashbots");
 	protect.relay.isOut = true;
 	protect.fallback.pages.set(hash, { status: "PENDING", hash });
 	assert.deepEqual(await ask(protect, hash), [{ ...unknownStatus(hash), stage: "HELD" }, "fallback", 200]);
@@ -213,25 +213,25 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 
 test("without such a page the chain tells; where nobody tells anything it is 503", async () => {
 	const tx = signedTransaction();
-	const scene = new ViewScene("plain");
-	scene.relay.isOut = true;
-	assert.deepEqual(await ask(scene, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
-	scene.mines(tx);
-	const [mined, by, status] = await ask(scene, tx.hash);
+	const fixture = new ViewFixture("plain");
+	fixture.relay.isOut = true;
+	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
+	fixture.mines(tx);
+	const [mined, by, status] = await ask(fixture, tx.hash);
 	assert.deepEqual([(mined as { stage: string }).stage, by, status], ["INCLUDED", "boost", 200]);
-	scene.isChainUp = false;
+	fixture.isChainUp = false;
 	const nobody = { error: "no relay available: nobody who could know the transaction answers" };
-	assert.deepEqual(await ask(scene, tx.hash), [nobody, "boost", 503]);
-	const views = new Views({ ...scene.dependencies, upstreams: { relay: scene.relay, fallback: null } });
+	assert.deepEqual(await ask(fixture, tx.hash), [nobody, "boost", 503]);
+	const views = new Views({ ...fixture.dependencies, upstreams: { relay: fixture.relay, fallback: null } });
 	assert.equal((await views.status(tx.hash)).status, 503);
-	scene.relay.isOut = false;
-	scene.relay.pages.set(tx.hash, unknownStatus(tx.hash));
+	fixture.relay.isOut = false;
+	fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
 	assert.equal((await views.status(tx.hash)).status, 200);
 });
 
 test("one whose client was told of an error is told of by the upstreams alone", async () => {
-	const scene = new ViewScene();
-	scene.relay.isOut = true;
-	const tx = scene.holds(5, ["relay"], { acknowledged: false });
-	assert.deepEqual(await ask(scene, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
+	const fixture = new ViewFixture();
+	fixture.relay.isOut = true;
+	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
+	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
 });

@@ -4,41 +4,41 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSyncReads } from "../../../../boost-proxy/views/syncWait.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
-import { refusal, result, ViewScene } from "./viewScene.ts";
+import { refusal, result, ViewFixture } from "./viewFixture.ts";
 
 const RECEIPT = "eth_getTransactionReceipt";
 const MS = 1_000;
 
-const why = (scene: ViewScene, hash: string) => createSyncReads(scene.dependencies).whyNotSoon(hash, MS);
+const why = (fixture: ViewFixture, hash: string) => createSyncReads(fixture.dependencies).whyNotSoon(hash, MS);
 
 test("the receipt is the relay's while that is well, else the chain's", async () => {
-	const scene = new ViewScene();
-	const { hash } = scene.holds(5, ["relay"]);
-	const read = () => createSyncReads(scene.dependencies).readReceipt(hash, scene.state(), MS);
-	scene.chainRows.set(RECEIPT, () => result({ of: "the chain" }));
-	scene.relay.answers(RECEIPT, null);
+	const fixture = new ViewFixture();
+	const { hash } = fixture.holds(5, ["relay"]);
+	const read = () => createSyncReads(fixture.dependencies).readReceipt(hash, fixture.state(), MS);
+	fixture.chainRows.set(RECEIPT, () => result({ of: "the chain" }));
+	fixture.relay.answers(RECEIPT, null);
 	assert.equal(await read(), null);
-	assert.deepEqual(scene.chainAsked, []);
-	scene.relay.answers(RECEIPT, { of: "the relay" });
+	assert.deepEqual(fixture.chainAsked, []);
+	fixture.relay.answers(RECEIPT, { of: "the relay" });
 	assert.deepEqual(await read(), { of: "the relay" });
-	scene.relay.rows.set(RECEIPT, () => refusal(-32005, "limit exceeded"));
+	fixture.relay.rows.set(RECEIPT, () => refusal(-32005, "limit exceeded"));
 	assert.deepEqual(await read(), { of: "the chain" });
-	scene.relay.rows.clear();
+	fixture.relay.rows.clear();
 	assert.deepEqual(await read(), { of: "the chain" });
-	scene.relay.isOut = true;
+	fixture.relay.isOut = true;
 	assert.deepEqual(await read(), { of: "the chain" });
-	scene.isChainUp = false;
+	fixture.isChainUp = false;
 	assert.equal(await read(), null);
 });
 
 test("what has ended is told in the relay's words, and what was mined is not", async () => {
-	const scene = new ViewScene();
+	const fixture = new ViewFixture();
 	const words = {
 		...{ replaced: "its replacement", cancelled: "its cancellation", expired: "its expiry" },
 		...{ dropped: "another one that used its nonce", mined: null },
 	} as const;
 	for (const ending of ["replaced", "cancelled", "expired", "dropped", "mined"] as const) {
-		assert.equal(await why(scene, scene.ended(5, ending).hash), words[ending], ending);
+		assert.equal(await why(fixture, fixture.ended(5, ending).hash), words[ending], ending);
 	}
 });
 
@@ -55,15 +55,15 @@ test("the relay's stage counts where it alone holds it", async () => {
 		[{}, null],
 	];
 	for (const [page, expected] of rows) {
-		const scene = new ViewScene();
-		const { hash } = scene.holds(5, ["relay"]);
-		scene.relay.pages.set(hash, { ...unknownStatus(hash), ...page });
-		assert.equal(await why(scene, hash), expected, JSON.stringify(page));
-		scene.relay.isOut = true;
-		assert.equal(await why(scene, hash), null, "out");
-		scene.relay.isOut = false;
-		scene.holds(5, ["relay", "fallback"]);
-		assert.equal(await why(scene, hash), null, "another one holds it too");
+		const fixture = new ViewFixture();
+		const { hash } = fixture.holds(5, ["relay"]);
+		fixture.relay.pages.set(hash, { ...unknownStatus(hash), ...page });
+		assert.equal(await why(fixture, hash), expected, JSON.stringify(page));
+		fixture.relay.isOut = true;
+		assert.equal(await why(fixture, hash), null, "out");
+		fixture.relay.isOut = false;
+		fixture.holds(5, ["relay", "fallback"]);
+		assert.equal(await why(fixture, hash), null, "another one holds it too");
 	}
 });
 
@@ -75,20 +75,20 @@ test("queued: for a nonce that is missing, or behind one that is held", async ()
 		["0x6", null, null],
 	];
 	for (const [count, stage, expected] of rows) {
-		const scene = new ViewScene();
-		const { hash } = scene.holds(5, ["relay"]);
-		scene.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
-		scene.relay.answers("eth_getTransactionCount", count);
+		const fixture = new ViewFixture();
+		const { hash } = fixture.holds(5, ["relay"]);
+		fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
+		fixture.relay.answers("eth_getTransactionCount", count);
 		if (stage !== null) {
-			scene.holds(4, ["relay"]);
-			scene.relay.answers("service_transactionStatuses", [{ hash, status: "FAILED", stage }]);
+			fixture.holds(4, ["relay"]);
+			fixture.relay.answers("service_transactionStatuses", [{ hash, status: "FAILED", stage }]);
 		}
-		assert.equal(await why(scene, hash), expected, `${count} ${stage}`);
-		scene.holds(3, ["fallback"]);
-		assert.equal(await why(scene, hash), null, "what stands before it is mined elsewhere");
+		assert.equal(await why(fixture, hash), expected, `${count} ${stage}`);
+		fixture.holds(3, ["fallback"]);
+		assert.equal(await why(fixture, hash), null, "what stands before it is mined elsewhere");
 	}
-	const scene = new ViewScene();
-	const { hash } = scene.holds(5, ["relay"]);
-	scene.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
-	assert.equal(await why(scene, hash), null, "nobody tells");
+	const fixture = new ViewFixture();
+	const { hash } = fixture.holds(5, ["relay"]);
+	fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
+	assert.equal(await why(fixture, hash), null, "nobody tells");
 });

@@ -21,7 +21,7 @@ const STATE: AccountState = {
 };
 
 /** Dependencies, and the addresses that were asked for. */
-function scene(
+function fixture(
 	options: { next?: NextBlock | null; get?: Accounts["get"]; latest?: Partial<AccountState> } = {},
 ) {
 	const asked: string[] = [];
@@ -49,13 +49,13 @@ function scene(
 }
 
 test("what is admitted comes with its sender's account", async () => {
-	const { asked, ask } = scene();
+	const { asked, ask } = fixture();
 	assert.deepEqual(await ask(), { ok: true, account: STATE });
 	assert.deepEqual(asked, [testAccount(0).address]);
 });
 
 test("what is wrong in itself is refused without asking the node", async () => {
-	const { asked, ask } = scene();
+	const { asked, ask } = fixture();
 	const verdict = await ask({ chainId: 1n, nonce: 0 });
 	assert.deepEqual(verdict, {
 		ok: false,
@@ -65,7 +65,7 @@ test("what is wrong in itself is refused without asking the node", async () => {
 });
 
 test("what its account does not allow is refused, once the node was asked for its latest state", async () => {
-	const { ask, asked } = scene();
+	const { ask, asked } = fixture();
 	assert.deepEqual(await ask({ nonce: 9 }), {
 		ok: false,
 		rejection: { code: "NONCE_TOO_LOW", message: "nonce too low: next nonce 10, tx nonce 9" },
@@ -88,7 +88,7 @@ const FRESH: readonly (readonly [string, AccountState, Partial<AccountState>, nu
 
 for (const [name, tracked, latest, nonce, expected] of FRESH) {
 	test(`nothing is refused for a state that is old: ${name}`, async () => {
-		const { ask, seen } = scene({ get: () => Promise.resolve(tracked), latest });
+		const { ask, seen } = fixture({ get: () => Promise.resolve(tracked), latest });
 		const verdict = await ask({ nonce });
 		assert.equal(verdict.ok ? verdict.account.nonce : verdict.rejection.code, expected);
 		assert.equal(seen.laterHeads, latest.block === undefined ? 0 : 1);
@@ -96,7 +96,7 @@ for (const [name, tracked, latest, nonce, expected] of FRESH) {
 }
 
 test("a fee cap that can't be mined within its life is refused, behind what is wrong with its account", async () => {
-	const { ask } = scene({ next: { ...NEXT, baseFee: 1_000_000_000n } });
+	const { ask } = fixture({ next: { ...NEXT, baseFee: 1_000_000_000n } });
 	const fees = { maxFeePerGas: 35_000_000, maxPriorityFeePerGas: 1 };
 	const verdict = await ask(fees);
 	assert.equal(verdict.ok || verdict.rejection.code, "FEE_CAP_TOO_LOW");
@@ -110,7 +110,7 @@ for (const [name, options] of [
 	["where the node can't be reached", { get: () => Promise.reject(new UpstreamError("unreachable")) }],
 ] as const) {
 	test(`${name} it says so, and nothing of why`, async () => {
-		const { ask } = scene(options);
+		const { ask } = fixture(options);
 		await assert.rejects(ask(), (thrown: unknown) => {
 			assert.ok(thrown instanceof RpcError);
 			assert.equal(thrown.code, -32603);

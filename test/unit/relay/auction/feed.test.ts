@@ -7,7 +7,7 @@ import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
-function scene() {
+function fixture() {
 	const order: unknown[] = [];
 	const shared = new Set<string>();
 	const clock = new ManualClock(5_000);
@@ -26,7 +26,7 @@ function scene() {
 }
 
 test("it is taken down first and shown then: whoever hears of it may bid at once", () => {
-	const { order, feed } = scene();
+	const { order, feed } = fixture();
 	const transaction = privateTransaction();
 	feed(transaction);
 	const [event, notice] = order as [[string, TxEvent], [string, () => unknown]];
@@ -36,14 +36,14 @@ test("it is taken down first and shown then: whoever hears of it may bid at once
 });
 
 test("what was shown is not shown again; others are", () => {
-	const { order, feed } = scene();
+	const { order, feed } = fixture();
 	const [one, two] = [privateTransaction({ nonce: 1 }), privateTransaction({ nonce: 2 })];
 	for (const transaction of [one, two, one, two]) feed(transaction);
 	assert.equal(order.length, 4);
 });
 
 test("what is shown holds no signature", () => {
-	const { order, feed } = scene();
+	const { order, feed } = fixture();
 	const transaction = privateTransaction({ type: 4 });
 	feed(transaction);
 	const make = (order.at(-1) as [string, () => unknown])[1];

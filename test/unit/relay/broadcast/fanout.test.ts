@@ -7,14 +7,14 @@ import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.t
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { startFakeBuilder } from "./fakeBuilder.ts";
-import { dispatch, fanoutScenes, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutScene.ts";
+import { dispatch, fanoutFixtures, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutFixture.ts";
 
-const { startBuilder, scene } = fanoutScenes();
+const { startBuilder, fixture } = fanoutFixtures();
 
 test("every request is signed over the very bytes that arrive, as ethers verifies it", async () => {
 	const [one, two, three] = [await startBuilder(), await startBuilder(), await startBuilder()];
 	const rows = [one.row("one"), two.row("two", { dialect: "mev-share" }), three.row("three")];
-	const { fanout } = scene(rows);
+	const { fanout } = fixture(rows);
 	const transaction = privateTransaction();
 	fanout.send(dispatch(transaction), ["one", "two", "three"]);
 	fanout.cancel(transaction, ["one", "two", "three"], 101);
@@ -36,7 +36,7 @@ test("how each builder took it becomes an event, and is noted", async () => {
 	const [good, bad, gone] = [await startBuilder(), await startBuilder(), await startFakeBuilder()];
 	bad.answerWith({ status: 200, text: '{"error":"a builder\'s own words"}' });
 	await gone.close();
-	const { fanout, events, noted } = scene([good.row("good"), bad.row("bad"), gone.row("gone")]);
+	const { fanout, events, noted } = fixture([good.row("good"), bad.row("bad"), gone.row("gone")]);
 	const transaction = privateTransaction();
 	fanout.send(dispatch(transaction, 107), ["good", "bad", "gone"]);
 	await until("three answers", () => events.length === 3);
@@ -58,7 +58,7 @@ test("how each builder took it becomes an event, and is noted", async () => {
 
 test("private transactions and cancels are told as what they are", async () => {
 	const builder = await startBuilder();
-	const { fanout, noted } = scene([builder.row("b")]);
+	const { fanout, noted } = fixture([builder.row("b")]);
 	const transaction = privateTransaction({ path: "nochecks" });
 	fanout.send(dispatch(transaction), ["b"]);
 	await until("its answer", () => noted.length === 1);
@@ -70,7 +70,7 @@ test("private transactions and cancels are told as what they are", async () => {
 
 test("only the builders that are named get it; names of nobody are nobody", async () => {
 	const [one, two] = [await startBuilder(), await startBuilder()];
-	const { fanout, noted } = scene([one.row("one"), two.row("two")]);
+	const { fanout, noted } = fixture([one.row("one"), two.row("two")]);
 	fanout.send(dispatch(), ["two", "nobody"]);
 	fanout.send(dispatch(), []);
 	await until("the answer", () => noted.length === 1);
@@ -84,21 +84,21 @@ test("a bundle's identifier is a UUIDv4 of the transaction and the key, the same
 	const builder = await startBuilder();
 	const one = privateTransaction();
 	const two = privateTransaction({ nonce: 1 });
-	const first = scene([builder.row("b")]).fanout;
+	const first = fixture([builder.row("b")]).fanout;
 	first.send(dispatch(one), ["b"]);
 	await seen(builder, 1);
 	first.send(dispatch(one, 102), ["b"]);
 	await seen(builder, 2);
 	first.cancel(one, ["b"], 102);
 	await seen(builder, 4);
-	scene([builder.row("b")]).fanout.send(dispatch(one), ["b"]);
+	fixture([builder.row("b")]).fanout.send(dispatch(one), ["b"]);
 	await seen(builder, 5);
 	const uuid = String(uuidIn(builder, 0));
 	assert.match(uuid, UUID_V4);
 	for (const i of [1, 2, 3, 4]) assert.equal(uuidIn(builder, i), uuid, `request ${i}`);
 	first.send(dispatch(two), ["b"]);
 	await seen(builder, 6);
-	scene([builder.row("b")], { key: testAccount(43).keyHex }).fanout.send(dispatch(one), ["b"]);
+	fixture([builder.row("b")], { key: testAccount(43).keyHex }).fanout.send(dispatch(one), ["b"]);
 	await seen(builder, 7);
 	const others = [String(uuidIn(builder, 5)), String(uuidIn(builder, 6))];
 	for (const other of others) assert.match(other, UUID_V4);
@@ -115,17 +115,17 @@ test("who may have a transaction by its path", async () => {
 		builder.row("c", { fullPrivacy: true }),
 	];
 	for (const path of ["fast", "noreverts", "maxbackruns", "nochecks"] as const) {
-		assert.deepEqual(scene(marked).fanout.eligible(privateTransaction({ path })), ["a", "b", "c"], path);
+		assert.deepEqual(fixture(marked).fanout.eligible(privateTransaction({ path })), ["a", "b", "c"], path);
 	}
 	const secret = privateTransaction({ path: "fullprivacy" });
-	assert.deepEqual(scene(marked).fanout.eligible(secret), ["b", "c"]);
-	assert.deepEqual(scene(rows).fanout.eligible(secret), ["a"], "none marked: the first row alone");
+	assert.deepEqual(fixture(marked).fanout.eligible(secret), ["b", "c"]);
+	assert.deepEqual(fixture(rows).fanout.eligible(secret), ["a"], "none marked: the first row alone");
 });
 
 test("a builder that hangs holds up nobody, and its lane is bounded", async () => {
 	const [slow, quick] = [await startBuilder(), await startBuilder()];
 	slow.answerWith(null);
-	const { fanout, noted } = scene([slow.row("slow"), quick.row("quick")], { capacity: 10 });
+	const { fanout, noted } = fixture([slow.row("slow"), quick.row("quick")], { capacity: 10 });
 	const count = BUILDER_CONNECTIONS + 20;
 	for (let i = 0; i < count; i += 1) {
 		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), [
@@ -149,7 +149,7 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 async function busy() {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { fanout, noted } = scene([builder.row("b")]);
+	const { fanout, noted } = fixture([builder.row("b")]);
 	for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
 		fanout.send(dispatch(privateTransaction({ by: testAccount(1 + i), origin: `10.0.0.${i}` })), ["b"]);
 	}
@@ -192,7 +192,7 @@ for (const path of ["fast", "nochecks"] as const) {
 
 test("a chain of nonces arrives in order, and its cancel behind what it cancels", async () => {
 	const builder = await startBuilder();
-	const { fanout, noted } = scene([builder.row("b")]);
+	const { fanout, noted } = fixture([builder.row("b")]);
 	const chain = Array.from({ length: 12 }, (_, nonce) => privateTransaction({ nonce }));
 	for (const transaction of chain) fanout.send(dispatch(transaction), ["b"]);
 	await until("the first", () => builder.seen.length > 0);
@@ -212,7 +212,7 @@ test("a chain of nonces arrives in order, and its cancel behind what it cancels"
 test("closing finishes what is under way and drops what waits", async () => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { fanout, noted } = scene([builder.row("b")]);
+	const { fanout, noted } = fixture([builder.row("b")]);
 	for (let i = 0; i < BUILDER_CONNECTIONS + 3; i += 1) {
 		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), ["b"]);
 	}

@@ -9,14 +9,14 @@ import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
 import { bid, bidRaw, listener, nonces, quiet, REFUND, TARGET } from "./fanoutBids.ts";
-import { dispatch, fanoutScenes, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutScene.ts";
+import { dispatch, fanoutFixtures, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutFixture.ts";
 
-const { startBuilder, scene, busy } = fanoutScenes();
+const { startBuilder, fixture, busy } = fanoutFixtures();
 
 test("a bundle with a refund goes to builders that pay refunds alone, each as its row takes it", async () => {
 	const fakes = [await startBuilder(), await startBuilder(), await startBuilder(), await startBuilder()];
 	const [pays, little, never, nothing] = fakes as [FakeBuilder, FakeBuilder, FakeBuilder, FakeBuilder];
-	const { fanout } = scene([
+	const { fanout } = fixture([
 		pays.row("pays", { dropping: true }),
 		little.row("little", { dialect: "mev-share", maxRefundPercent: 40 }),
 		never.row("never", { refund: false }),
@@ -42,7 +42,7 @@ test("a bundle with a refund goes to builders that pay refunds alone, each as it
 
 test("every request is signed over the very bytes that arrive", async () => {
 	const [one, two] = [await startBuilder(), await startBuilder()];
-	const { fanout } = scene([one.row("one"), two.row("two", { maxRefundPercent: 80 })]);
+	const { fanout } = fixture([one.row("one"), two.row("two", { maxRefundPercent: 80 })]);
 	fanout.sendBundle(bid("a"), ["one", "two"], quiet);
 	fanout.cancelBundle("a", 101, ["one", "two"], quiet);
 	for (const builder of [one, two]) {
@@ -58,7 +58,7 @@ test("the caller and the listener are told of every answer, and no transaction g
 	const [good, bad, gone] = [await startBuilder(), await startBuilder(), await startFakeBuilder()];
 	bad.answerWith({ status: 200, text: '{"error":"a builder\'s own words"}' });
 	await gone.close();
-	const { fanout, events, noted } = scene([good.row("good"), bad.row("bad"), gone.row("gone")]);
+	const { fanout, events, noted } = fixture([good.row("good"), bad.row("bad"), gone.row("gone")]);
 	const sent = listener();
 	fanout.sendBundle(bid("a"), fanout.names(), sent.answered);
 	await until("three answers", () => sent.told.length === 3);
@@ -78,7 +78,7 @@ test("the caller and the listener are told of every answer, and no transaction g
 
 test("a name has one identifier: of its own, the same after a restart, and never a target's", async () => {
 	const builder = await startBuilder();
-	const { fanout } = scene([builder.row("b")]);
+	const { fanout } = fixture([builder.row("b")]);
 	// One at a time, so that none takes another's place before it is out.
 	let count = 0;
 	const arrived = () => seen(builder, ++count);
@@ -89,7 +89,7 @@ test("a name has one identifier: of its own, the same after a restart, and never
 	fanout.cancelBundle("a", 102, ["b"], quiet);
 	await arrived();
 	await arrived();
-	scene([builder.row("b")]).fanout.sendBundle(bid("a"), ["b"], quiet);
+	fixture([builder.row("b")]).fanout.sendBundle(bid("a"), ["b"], quiet);
 	await arrived();
 	const uuid = String(uuidIn(builder, 0));
 	assert.match(uuid, UUID_V4);
@@ -101,7 +101,7 @@ test("a name has one identifier: of its own, the same after a restart, and never
 	// Not even a bundle that is named like a target's own takes its place.
 	fanout.sendBundle(bid(`target ${TARGET.tx.hash}`), ["b"], quiet);
 	await arrived();
-	const other = scene([builder.row("b")], { key: testAccount(43).keyHex });
+	const other = fixture([builder.row("b")], { key: testAccount(43).keyHex });
 	other.fanout.sendBundle(bid("a"), ["b"], quiet);
 	await arrived();
 	const others = [5, 6, 7, 8].map((i) => String(uuidIn(builder, i)));
@@ -111,7 +111,7 @@ test("a name has one identifier: of its own, the same after a restart, and never
 
 test("a searcher's words never leave", async () => {
 	const builder = await startBuilder();
-	const { fanout } = scene([builder.row("b"), builder.row("c", { dialect: "mev-share" })]);
+	const { fanout } = fixture([builder.row("b"), builder.row("c", { dialect: "mev-share" })]);
 	fanout.sendBundle(bid("s3cret-uuid"), ["b", "c"], quiet);
 	fanout.cancelBundle("s3cret-uuid", 101, ["b", "c"], quiet);
 	for (const { body } of await seen(builder, 6)) assert.ok(!body.toString().includes("s3cret"));
@@ -133,7 +133,7 @@ test("of what waits under one name only the newest goes out; what it replaced is
 test("a newer one waits until the one under way is answered, so that they arrive in order", async () => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { fanout } = scene([builder.row("b")]);
+	const { fanout } = fixture([builder.row("b")]);
 	const { told, answered } = listener();
 	fanout.sendBundle(bid("a", { nonce: 0 }), ["b"], answered);
 	await until("the first", () => builder.held === 1);
@@ -163,7 +163,7 @@ test("a full or closed lane answers at once, and a newer bid takes its elder's p
 
 test("the terms of the builders", async () => {
 	const builder = await startBuilder();
-	const { fanout } = scene([
+	const { fanout } = fixture([
 		builder.row("a", { maxRefundPercent: 80, refundGas: 21_000 }),
 		builder.row("b", { refund: false }),
 	]);

@@ -8,9 +8,9 @@ import type { BuilderRow } from "../../../../relay/domain/builder.ts";
 import { until } from "../../../support/until.ts";
 import type { FakeBuilder } from "./fakeBuilder.ts";
 import { bid, listener, nonces, quiet } from "./fanoutBids.ts";
-import { fanoutScenes, seen, uuidIn } from "./fanoutScene.ts";
+import { fanoutFixtures, seen, uuidIn } from "./fanoutFixture.ts";
 
-const { startBuilder, scene, busy } = fanoutScenes();
+const { startBuilder, fixture, busy } = fanoutFixtures();
 
 const WAYS = {
 	endpoint: ["eth_cancelBundle"],
@@ -22,7 +22,7 @@ const WAYS = {
 for (const [cancel, methods] of Object.entries(WAYS)) {
 	test(`a bundle is cancelled where the row says cancel ${cancel}`, async () => {
 		const builder = await startBuilder();
-		const { fanout, noted } = scene([builder.row("b", { cancel: cancel as BuilderRow["cancel"] })]);
+		const { fanout, noted } = fixture([builder.row("b", { cancel: cancel as BuilderRow["cancel"] })]);
 		const { told, answered } = listener();
 		const bundle = bid("a", { block: 257 });
 		fanout.sendBundle(bundle, ["b"], quiet);
@@ -64,7 +64,7 @@ test("what waits when it is cancelled is never sent, nor a cancel of it; what co
 test("a cancel of what is under way goes before what came under the name afterwards, and before what others wait for", async () => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { fanout, noted } = scene([builder.row("b", { cancel: "endpoint" })]);
+	const { fanout, noted } = fixture([builder.row("b", { cancel: "endpoint" })]);
 	fanout.sendBundle(bid("a", { nonce: 0 }), ["b"], quiet);
 	await until("the first", () => builder.held === 1);
 	fanout.sendBundle(bid("a", { nonce: 1 }), ["b"], quiet);
@@ -82,7 +82,7 @@ test("a cancel of what is under way goes before what came under the name afterwa
 test("what waits for a block that is there is not sent; the cancel of what left before is", async () => {
 	const builder = await startBuilder();
 	builder.answerWith(null);
-	const { fanout, noted } = scene([builder.row("b", { cancel: "endpoint" })]);
+	const { fanout, noted } = fixture([builder.row("b", { cancel: "endpoint" })]);
 	const { told, answered } = listener();
 	fanout.sendBundle(bid("a", { nonce: 0, block: 102 }), ["b"], quiet);
 	await until("the first", () => builder.held === 1);
@@ -100,7 +100,7 @@ test("what waits for a block that is there is not sent; the cancel of what left 
 
 test("a builder is told to forget only what has left for it, once; it may leave and be cancelled again", async () => {
 	const [one, two] = [await startBuilder(), await startBuilder()];
-	const { fanout, noted } = scene([one.row("one"), two.row("two")]);
+	const { fanout, noted } = fixture([one.row("one"), two.row("two")]);
 	const both = ["one", "two"];
 	fanout.sendBundle(bid("a"), ["one"], quiet);
 	fanout.cancelBundle("a", 101, both, quiet);
@@ -130,7 +130,7 @@ test("what has left is told of before it does, to each builder by itself, and ne
 	await finish();
 	assert.deepEqual([left, nonces(builder, 4)], [["newest"], [1]]);
 	const other = await startBuilder();
-	const two = scene([builder.row("b"), other.row("c"), other.row("d", { refund: false })]).fanout;
+	const two = fixture([builder.row("b"), other.row("c"), other.row("d", { refund: false })]).fanout;
 	two.sendBundle(bid("a"), two.names(), quiet, leaves("each"));
 	assert.deepEqual(left, ["newest", "each", "each"]);
 	await seen(other, 1);
@@ -138,7 +138,7 @@ test("what has left is told of before it does, to each builder by itself, and ne
 
 test("what has left stays to be cancelled until its block is there, also when other heads come for the one before", async () => {
 	const builder = await startBuilder();
-	const { fanout, noted } = scene([builder.row("b", { cancel: "endpoint" })]);
+	const { fanout, noted } = fixture([builder.row("b", { cancel: "endpoint" })]);
 	fanout.sendBundle(bid("a", { nonce: 0, block: 102 }), ["b"], quiet);
 	fanout.sendBundle(bid("c", { nonce: 1, block: 102 }), ["b"], quiet);
 	await until("both answers", () => noted.length === 2);

@@ -5,13 +5,13 @@ import { test } from "node:test";
 import { DeliveryHealth } from "../../../../relay/broadcast/health.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-function scene() {
+function fixture() {
 	const clock = new ManualClock();
 	return { clock, health: new DeliveryHealth({ windowMs: 24_000 }, { clock }) };
 }
 
 test("nothing tried is nothing wrong", async () => {
-	const { clock, health } = scene();
+	const { clock, health } = fixture();
 	assert.ok(health.healthy);
 	await clock.advance(1_000_000);
 	assert.ok(health.healthy);
@@ -19,7 +19,7 @@ test("nothing tried is nothing wrong", async () => {
 
 test("an answer is an answer, a rejection too", async () => {
 	for (const answer of ["accepted", "rejected"] as const) {
-		const { clock, health } = scene();
+		const { clock, health } = fixture();
 		health.note(answer);
 		assert.ok(health.healthy, answer);
 		await clock.advance(24_001);
@@ -29,7 +29,7 @@ test("an answer is an answer, a rejection too", async () => {
 
 for (const answer of ["failed", "timeout"] as const) {
 	test(`two slots of nothing but ${answer}: not healthy, until one answers`, async () => {
-		const { clock, health } = scene();
+		const { clock, health } = fixture();
 		health.note("accepted");
 		for (let second = 0; second < 24; second += 1) {
 			await clock.advance(1_000);
@@ -45,7 +45,7 @@ for (const answer of ["failed", "timeout"] as const) {
 	});
 
 	test(`one answer among many of ${answer} is enough`, async () => {
-		const { clock, health } = scene();
+		const { clock, health } = fixture();
 		for (let i = 0; i < 10; i += 1) {
 			health.note(answer);
 			health.note(i % 5 === 0 ? "rejected" : answer);
@@ -55,7 +55,7 @@ for (const answer of ["failed", "timeout"] as const) {
 	});
 
 	test(`${answer} is forgotten when nothing was tried for two slots`, async () => {
-		const { clock, health } = scene();
+		const { clock, health } = fixture();
 		health.note("accepted");
 		await clock.advance(30_000);
 		health.note(answer);
@@ -66,7 +66,7 @@ for (const answer of ["failed", "timeout"] as const) {
 }
 
 test("what never left says nothing of the builders", async () => {
-	const { clock, health } = scene();
+	const { clock, health } = fixture();
 	for (let i = 0; i < 10; i += 1) {
 		health.note("unsent");
 		await clock.advance(10_000);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { computeAddress, keccak256, toUtf8Bytes, verifyMessage } from "ethers";
 import { createIdentity } from "../../../../relay/broadcast/identity.ts";
 import { testAccount } from "../../../support/txFactory.ts";
-import { UUID_V4 } from "./fanoutScene.ts";
+import { UUID_V4 } from "./fanoutFixture.ts";
 
 const KEY = testAccount(42).keyHex;
 const CALL = { method: "eth_cancelBundle", params: [{ replacementUuid: "u" }] };

@@ -8,7 +8,7 @@ import { ManualClock } from "../../../support/manualClock.ts";
 import { until } from "../../../support/until.ts";
 
 /** A lane whose sends wait until they are answered by name. A name begins with its key and client: `a1` is of `a`. */
-function scene(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
+function fixture(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 	const clock = new ManualClock();
 	const sent: string[] = [];
 	const answers: [string, DeliveryAnswer, number][] = [];
@@ -58,7 +58,7 @@ function scene(options: LaneOptions = { capacity: 100, concurrency: 1 }) {
 }
 
 test("while another relay may have the store nothing is sent or repeated but cancels; what waits for a later turn goes", async () => {
-	const { push, answer, sent, unsent, repeats, held, clock } = scene();
+	const { push, answer, sent, unsent, repeats, held, clock } = fixture();
 	push("a1");
 	push("b1");
 	push("a2", 101, true);
@@ -80,7 +80,7 @@ test("while another relay may have the store nothing is sent or repeated but can
 });
 
 test("items go out in their order, and are answered with the time it took", async () => {
-	const { push, answer, sent, answers, clock, lane } = scene();
+	const { push, answer, sent, answers, clock, lane } = fixture();
 	for (const name of ["a", "b", "c"]) push(name);
 	assert.deepEqual(sent, ["a"]);
 	await clock.advance(12);
@@ -98,7 +98,7 @@ test("items go out in their order, and are answered with the time it took", asyn
 });
 
 test("no more are under way than may be, and a body is made when its turn comes", async () => {
-	const { push, answer, sent, made, lane } = scene({ capacity: 100, concurrency: 3 });
+	const { push, answer, sent, made, lane } = fixture({ capacity: 100, concurrency: 3 });
 	for (const name of ["a", "b", "c", "d", "e"]) push(name);
 	assert.deepEqual(sent, ["a", "b", "c"]);
 	assert.deepEqual([made(), lane.depth], [3, 5]);
@@ -108,7 +108,7 @@ test("no more are under way than may be, and a body is made when its turn comes"
 });
 
 test("of one client's what was sent least recently goes first, so that none is left out for ever", async () => {
-	const { lane, push, answer, drain, sent } = scene();
+	const { lane, push, answer, drain, sent } = fixture();
 	const one = (name: string, block: number) => push(name, block, false, { client: "one" });
 	for (const name of ["a1", "b1", "c1"]) one(name, 101);
 	await answer("a1");
@@ -126,7 +126,7 @@ test("of one client's what was sent least recently goes first, so that none is l
 });
 
 test("a sender's items go one behind another, whatever they are answered; senders take turns", async () => {
-	const { push, answer, sent, lane } = scene({ capacity: 100, concurrency: 2 });
+	const { push, answer, sent, lane } = fixture({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);
 	assert.deepEqual(sent, ["a1", "b1"]);
 	await answer("a1", "failed");
@@ -141,7 +141,7 @@ test("a sender's items go one behind another, whatever they are answered; sender
 });
 
 test("one more than fits is answered unsent at once, and is never sent", async () => {
-	const { push, answer, sent, answers } = scene({ capacity: 2, concurrency: 1 });
+	const { push, answer, sent, answers } = fixture({ capacity: 2, concurrency: 1 });
 	for (const name of ["a", "b", "c", "d"]) push(name);
 	assert.deepEqual(answers, [["d", "unsent", 0]]);
 	for (const name of ["a", "b", "c"]) await answer(name);
@@ -151,7 +151,7 @@ test("one more than fits is answered unsent at once, and is never sent", async (
 });
 
 test("cancels go before all that waits, and are the last to find no place", async () => {
-	const { push, answer, sent, unsent } = scene({ capacity: 2, concurrency: 1 });
+	const { push, answer, sent, unsent } = fixture({ capacity: 2, concurrency: 1 });
 	for (const name of ["a", "b", "c"]) push(name);
 	for (const name of ["x", "y", "z"]) push(name, 101, true);
 	assert.deepEqual(unsent(), ["z"]);
@@ -160,7 +160,7 @@ test("cancels go before all that waits, and are the last to find no place", asyn
 });
 
 test("a cancel goes behind what is under way of its sender, and before what waits", async () => {
-	const { push, answer, sent } = scene({ capacity: 100, concurrency: 4 });
+	const { push, answer, sent } = fixture({ capacity: 100, concurrency: 4 });
 	for (const name of ["a1", "a2", "b1", "c1", "d1", "e1"]) push(name);
 	push("aX", 101, true);
 	push("eX", 101, true);
@@ -173,7 +173,7 @@ test("a cancel goes behind what is under way of its sender, and before what wait
 });
 
 test("what is withdrawn is not sent, is answered unsent, and makes room", async () => {
-	const { push, answer, sent, unsent, lane } = scene({ capacity: 16, concurrency: 1 });
+	const { push, answer, sent, unsent, lane } = fixture({ capacity: 16, concurrency: 1 });
 	for (const name of ["a1", "a2", "a3", "b1"]) push(name);
 	push("a2", 101, true);
 	lane.withdraw("a", "a2");
@@ -188,7 +188,7 @@ test("what is withdrawn is not sent, is answered unsent, and makes room", async 
 });
 
 test("what was withdrawn can be sent again", async () => {
-	const { push, answer, sent, lane } = scene();
+	const { push, answer, sent, lane } = fixture();
 	push("b1");
 	push("a1");
 	lane.withdraw("a", "a1");
@@ -199,7 +199,7 @@ test("what was withdrawn can be sent again", async () => {
 });
 
 test("what waits for the head or a block before it is answered unsent; cancels are sent", async () => {
-	const { push, answer, sent, unsent, lane } = scene();
+	const { push, answer, sent, unsent, lane } = fixture();
 	push("out", 101);
 	push("stale", 101);
 	push("late", 100);
@@ -212,7 +212,7 @@ test("what waits for the head or a block before it is answered unsent; cancels a
 });
 
 test("what is stale takes nobody's place", () => {
-	const { push, unsent, lane } = scene({ capacity: 2, concurrency: 1 });
+	const { push, unsent, lane } = fixture({ capacity: 2, concurrency: 1 });
 	for (const name of ["a", "b", "c"]) push(name, 101);
 	lane.setHead(101);
 	for (const name of ["d", "e"]) push(name, 102);
@@ -224,7 +224,7 @@ test("what is stale takes nobody's place", () => {
 });
 
 test("a head that goes back makes fresh again what comes after it", async () => {
-	const { push, answer, sent, lane, clock } = scene();
+	const { push, answer, sent, lane, clock } = fixture();
 	lane.setHead(105);
 	push("stale", 105);
 	await clock.advance(0);
@@ -237,7 +237,7 @@ test("a head that goes back makes fresh again what comes after it", async () => 
 });
 
 test("thousands of senders, and thousands of one, keep their order", async () => {
-	const { push, answer, sent, answers } = scene({ capacity: 16_000, concurrency: 1 });
+	const { push, answer, sent, answers } = fixture({ capacity: 16_000, concurrency: 1 });
 	const names = Array.from(
 		{ length: 2_000 },
 		(_, i) => `${i % 2 === 0 ? "a" : String.fromCodePoint(0x4e00 + i)}${i}`,
@@ -251,7 +251,7 @@ test("thousands of senders, and thousands of one, keep their order", async () =>
 });
 
 test("closing answers what waits, sends the cancels, waits for what is under way, and takes no more", async () => {
-	const { push, answer, sent, answers, unsent, lane, clock } = scene();
+	const { push, answer, sent, answers, unsent, lane, clock } = fixture();
 	for (const name of ["a1", "a2", "b1"]) push(name);
 	push("c1", 101, true);
 	let closed = false;
@@ -272,7 +272,7 @@ test("closing answers what waits, sends the cancels, waits for what is under way
 });
 
 test("what is withdrawn while it is under way is not sent a second time; its cancel is", async () => {
-	const { lane, push, answer, repeats } = scene();
+	const { lane, push, answer, repeats } = fixture();
 	push("a1");
 	assert.equal(repeats("a1"), true);
 	lane.withdraw("a", "a2");
@@ -287,7 +287,7 @@ test("what is withdrawn while it is under way is not sent a second time; its can
 });
 
 test("a user's transaction among thousands of plain bundles is sent next, and so is its cancel", async () => {
-	const { push, bundle, answer, sent, lane } = scene({ capacity: 100_000, concurrency: 1 });
+	const { push, bundle, answer, sent, lane } = fixture({ capacity: 100_000, concurrency: 1 });
 	bundle("first");
 	for (let i = 0; i < 4_000; i += 1) bundle(`b${i}`);
 	push("user", 101, false, { client: "b" });
@@ -301,7 +301,7 @@ test("a user's transaction among thousands of plain bundles is sent next, and so
 });
 
 test("a builder that hangs on plain bundles has connections left for a user's transaction, which is sent at once", () => {
-	const { push, bundle, sent } = scene({ capacity: 100_000, concurrency: 8 });
+	const { push, bundle, sent } = fixture({ capacity: 100_000, concurrency: 8 });
 	for (let i = 0; i < 1_000; i += 1) bundle(`${"abcdefghij"[i % 10]}${i}`);
 	assert.equal(sent.length, 4);
 	push("user");
@@ -309,7 +309,7 @@ test("a builder that hangs on plain bundles has connections left for a user's tr
 });
 
 test("the cancel of a plain bundle goes behind users' transactions, and before its client's other bundles", async () => {
-	const { push, bundle, answer, drain } = scene();
+	const { push, bundle, answer, drain } = fixture();
 	for (const name of ["a1", "a2", "b1", "a3"]) bundle(name);
 	push("a1", 101, true, { key: "bundle a1", isPlain: true });
 	for (const name of ["u1", "u2"]) push(name);
@@ -318,7 +318,7 @@ test("the cancel of a plain bundle goes behind users' transactions, and before i
 });
 
 test("clients take turns, however many keys and items one of them has", async () => {
-	const { push, drain } = scene();
+	const { push, drain } = fixture();
 	for (let i = 0; i < 12; i += 1) push(`x${i}`, 101, false, { key: `key ${i}`, client: "crowd" });
 	for (const name of ["a1", "a2", "b1"]) push(name);
 	const sent = await drain();
@@ -327,7 +327,7 @@ test("clients take turns, however many keys and items one of them has", async ()
 });
 
 test("clients take turns with their plain bundles and their cancels too", async () => {
-	const { push, bundle, drain } = scene();
+	const { push, bundle, drain } = fixture();
 	push("running");
 	for (const name of ["a1", "a2", "a3", "b1"]) bundle(name);
 	for (const name of ["c1", "c2", "c3"]) push(name, 101, true, { key: name });
@@ -336,7 +336,7 @@ test("clients take turns with their plain bundles and their cancels too", async 
 });
 
 test("a client has an eighth of what may wait; others, its cancels and its other kind find room", async () => {
-	const { push, bundle, drain, unsent, lane } = scene({ capacity: 24, concurrency: 1 });
+	const { push, bundle, drain, unsent, lane } = fixture({ capacity: 24, concurrency: 1 });
 	push("running", 101, false, { client: "other" });
 	for (let i = 1; i <= 4; i += 1) push(`a${i}`, 101, false, { key: `key ${i}` });
 	assert.deepEqual(unsent(), ["a4"]);
@@ -351,7 +351,7 @@ test("a client has an eighth of what may wait; others, its cancels and its other
 });
 
 test("plain bundles of many clients take no user's room", () => {
-	const { push, bundle, unsent } = scene({ capacity: 8, concurrency: 1 });
+	const { push, bundle, unsent } = fixture({ capacity: 8, concurrency: 1 });
 	push("running");
 	for (const client of "abcdefghij") bundle(`${client} bundle`);
 	assert.deepEqual(unsent(), ["i bundle", "j bundle"]);
@@ -360,7 +360,7 @@ test("plain bundles of many clients take no user's room", () => {
 });
 
 test("what is pushed for a subject takes the place of what waits for it, and keeps its turn", async () => {
-	const { push, drain, answers, repeats } = scene();
+	const { push, drain, answers, repeats } = fixture();
 	push("a1", 101, false, { key: "a" });
 	push("a1", 102, false, { key: "a", answered: (how) => answers.push(["a1 again", how, 0]) });
 	assert.equal(repeats("a1"), false);
@@ -375,7 +375,7 @@ test("what is pushed for a subject takes the place of what waits for it, and kee
 });
 
 test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {
-	const { push, lane, unsent, drain } = scene({ capacity: 100_000, concurrency: 1 });
+	const { push, lane, unsent, drain } = fixture({ capacity: 100_000, concurrency: 1 });
 	push("running", 999);
 	const fill = () => {
 		for (let i = 0; i < 30_000; i += 1) push(`${i}`, 101, false, { key: `key ${i}`, client: `c${i % 8}` });

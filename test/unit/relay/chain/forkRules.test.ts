@@ -33,52 +33,52 @@ describe("a fork's rules", () => {
 	];
 	for (const [title, config, chainId, allows] of rows) {
 		it(title, async () => {
-			const scene = rulesOf(() => config, chainId);
-			await scene.rules.read();
-			assert.deepEqual(scene.allows(), allows);
+			const fixture = rulesOf(() => config, chainId);
+			await fixture.rules.read();
+			assert.deepEqual(fixture.allows(), allows);
 		});
 	}
 
 	it("change with the first block of an announced fork, and not before", async () => {
 		let config: object = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 1_012 } };
-		const scene = rulesOf(() => config);
-		await scene.rules.read();
-		scene.rules.setNext({ number: 1, timestamp: 1_000 });
-		assert.deepEqual(scene.allows(), CAPPED);
-		scene.rules.setNext({ number: 2, timestamp: 1_012 });
-		assert.deepEqual(scene.allows(), LIFTED);
+		const fixture = rulesOf(() => config);
+		await fixture.rules.read();
+		fixture.rules.setNext({ number: 1, timestamp: 1_000 });
+		assert.deepEqual(fixture.allows(), CAPPED);
+		fixture.rules.setNext({ number: 2, timestamp: 1_012 });
+		assert.deepEqual(fixture.allows(), LIFTED);
 		config = { current: AMSTERDAM, next: null };
-		scene.rules.setNext({ number: 3, timestamp: 1_024 });
-		await scene.settled();
-		assert.deepEqual(scene.allows(), LIFTED);
-		const asked = scene.node.calls.length;
-		scene.rules.setNext({ number: 4, timestamp: 1_036 });
-		assert.equal(scene.node.calls.length, asked);
+		fixture.rules.setNext({ number: 3, timestamp: 1_024 });
+		await fixture.settled();
+		assert.deepEqual(fixture.allows(), LIFTED);
+		const asked = fixture.node.calls.length;
+		fixture.rules.setNext({ number: 4, timestamp: 1_036 });
+		assert.equal(fixture.node.calls.length, asked);
 	});
 
 	it("are asked for again now and then: the node may have been updated", async () => {
 		let config: object = { current: OSAKA, next: null };
-		const scene = rulesOf(() => config);
-		scene.rules.setNext({ number: 500, timestamp: 1_000 });
-		await scene.settled();
+		const fixture = rulesOf(() => config);
+		fixture.rules.setNext({ number: 500, timestamp: 1_000 });
+		await fixture.settled();
 		config = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 9_000 } };
-		scene.rules.setNext({ number: 599, timestamp: 9_000 });
-		await scene.settled();
-		assert.deepEqual(scene.allows(), CAPPED);
-		scene.rules.setNext({ number: 600, timestamp: 9_012 });
-		await scene.settled();
-		assert.deepEqual(scene.allows(), LIFTED);
+		fixture.rules.setNext({ number: 599, timestamp: 9_000 });
+		await fixture.settled();
+		assert.deepEqual(fixture.allows(), CAPPED);
+		fixture.rules.setNext({ number: 600, timestamp: 9_012 });
+		await fixture.settled();
+		assert.deepEqual(fixture.allows(), LIFTED);
 	});
 
 	it("stay as they are while the node does not answer", async () => {
 		let answers = true;
-		const scene = rulesOf(() => {
+		const fixture = rulesOf(() => {
 			if (!answers) throw new UpstreamError("timeout");
 			return { current: AMSTERDAM, next: null };
 		});
-		await scene.rules.read();
+		await fixture.rules.read();
 		answers = false;
-		await scene.rules.read();
-		assert.deepEqual(scene.allows(), LIFTED);
+		await fixture.rules.read();
+		assert.deepEqual(fixture.allows(), LIFTED);
 	});
 });

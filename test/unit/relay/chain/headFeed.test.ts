@@ -48,7 +48,7 @@ after(async () => {
 	await chain.stop();
 });
 
-function scene() {
+function fixture() {
 	const failed: string[] = [];
 	const background = new Background({ onFault: (task) => failed.push(task) }, { log: silentLogger });
 	const hub = new SubscriptionHub({ log: silentLogger });
@@ -64,7 +64,7 @@ const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(n
 
 describe("heads for subscribers", () => {
 	test("are the node's headers, without what is no part of one", async () => {
-		const { feed, background, listen, heads } = scene();
+		const { feed, background, listen, heads } = fixture();
 		listen();
 		feed.onHeads(blocks.slice(4, 5));
 		await background.join();
@@ -85,7 +85,7 @@ describe("heads for subscribers", () => {
 	});
 
 	test("come in order, each once, also those that came while others were being asked for", async () => {
-		const { feed, background, listen, heads } = scene();
+		const { feed, background, listen, heads } = fixture();
 		listen();
 		const release = proxy.hold();
 		feed.onHeads(blocks.slice(0, 2));
@@ -104,7 +104,7 @@ describe("heads for subscribers", () => {
 	});
 
 	test("cost nothing where nobody listens, and begin with the first that does", async () => {
-		const { feed, background, listen, heads } = scene();
+		const { feed, background, listen, heads } = fixture();
 		feed.onHeads(blocks.slice(0, 3));
 		await background.join();
 		assert.equal(proxy.requests, 0);
@@ -115,7 +115,7 @@ describe("heads for subscribers", () => {
 	});
 
 	test("no more than 64 wait: of more, the newest are told", async () => {
-		const { feed, background, listen, heads } = scene();
+		const { feed, background, listen, heads } = fixture();
 		listen();
 		const release = proxy.hold();
 		feed.onHeads(blocks.slice(0, 1));
@@ -137,7 +137,7 @@ describe("heads for subscribers", () => {
 	};
 	for (const [name, fault] of Object.entries(FAULTS)) {
 		test(`are told as far as the relay knows them where the node ${name}`, async () => {
-			const { feed, background, listen, heads, failed } = scene();
+			const { feed, background, listen, heads, failed } = fixture();
 			listen();
 			proxy.setFault(fault);
 			feed.onHeads(blocks.slice(7, 9));

@@ -1,4 +1,4 @@
-// The record of one transaction, folded from stories of events: what its stage, its life and its limits become.
+// The record of one transaction, folded from scenarios of events: what its stage, its life and its limits become.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

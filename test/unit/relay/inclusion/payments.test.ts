@@ -15,7 +15,7 @@ const RECEIPT = { effectiveGasPrice: "0xc", gasUsed: "0x64", status: "0x1" };
 const FRAME = { type: "CALL", from: address("11"), to: address("22"), value: "0x0" };
 
 /** A node with one answer for each method: a result, an error where it is an Error, a fault where it is an UpstreamError. */
-function scene(answers: Readonly<Record<string, unknown>>) {
+function fixture(answers: Readonly<Record<string, unknown>>) {
 	const asked: unknown[] = [];
 	const received: unknown[] = [];
 	const reader = paymentReader({
@@ -57,7 +57,7 @@ test("a block is its coinbase, base fee and transfers, in lower case; a creation
 			row({ to: null, value: "0x0" }),
 		],
 	});
-	const { reader, asked } = scene({ eth_getBlockByHash: answer });
+	const { reader, asked } = fixture({ eth_getBlockByHash: answer });
 	assert.deepEqual(await reader.block(hash("bb")), {
 		...{ number: 16, timestamp: 9, coinbase: COINBASE, baseFee: 10n },
 		transactions: [
@@ -69,7 +69,7 @@ test("a block is its coinbase, base fee and transfers, in lower case; a creation
 });
 
 test("a block that the node does not have is null", async () => {
-	assert.equal(await scene({ eth_getBlockByHash: null }).reader.block(hash("bb")), null);
+	assert.equal(await fixture({ eth_getBlockByHash: null }).reader.block(hash("bb")), null);
 });
 
 for (const [name, answer] of [
@@ -85,12 +85,12 @@ for (const [name, answer] of [
 	["a node that is out", new UpstreamError("timeout")],
 ] as const) {
 	test(`a block with ${name} is a fault, never a block without payments`, async () => {
-		await assert.rejects(scene({ eth_getBlockByHash: answer }).reader.block(hash("bb")), UpstreamError);
+		await assert.rejects(fixture({ eth_getBlockByHash: answer }).reader.block(hash("bb")), UpstreamError);
 	});
 }
 
 test("what a backrun brought: its transfers by the trace, and its priority fees", async () => {
-	const { reader, asked, received } = scene({
+	const { reader, asked, received } = fixture({
 		eth_getTransactionReceipt: RECEIPT,
 		debug_traceTransaction: FRAME,
 	});
@@ -109,7 +109,7 @@ for (const [name, answer] of [
 	["answers a trace with a text", "0x"],
 ] as const) {
 	test(`a node that ${name}: its transfers are not known`, async () => {
-		const { reader, received } = scene({
+		const { reader, received } = fixture({
 			eth_getTransactionReceipt: RECEIPT,
 			debug_traceTransaction: answer,
 		});
@@ -120,7 +120,7 @@ for (const [name, answer] of [
 
 test("a backrun that reverted in its block transferred nothing, whatever was simulated", async () => {
 	const receipt = { ...RECEIPT, status: "0x0" };
-	const { reader } = scene({
+	const { reader } = fixture({
 		eth_getTransactionReceipt: receipt,
 		debug_traceTransaction: new Error("no traces"),
 	});
@@ -136,18 +136,18 @@ for (const [name, receipt, trace] of [
 	["a node that goes out before the trace", RECEIPT, new UpstreamError("timeout")],
 ] as const) {
 	test(`${name}: a fault, never an amount`, async () => {
-		const { reader } = scene({ eth_getTransactionReceipt: receipt, debug_traceTransaction: trace });
+		const { reader } = fixture({ eth_getTransactionReceipt: receipt, debug_traceTransaction: trace });
 		await assert.rejects(reader.brought(hash("aa"), BLOCK), UpstreamError);
 	});
 }
 
 test("the canonical block of a number is asked by its number; where there is none it is null", async () => {
-	const { reader, asked } = scene({ eth_getBlockByNumber: block({ hash: hash("AB") }) });
+	const { reader, asked } = fixture({ eth_getBlockByNumber: block({ hash: hash("AB") }) });
 	assert.equal(await reader.canonicalHash(16), hash("ab"));
 	assert.deepEqual(asked, [["eth_getBlockByNumber", ["0x10", false]]]);
-	assert.equal(await scene({ eth_getBlockByNumber: null }).reader.canonicalHash(16), null);
+	assert.equal(await fixture({ eth_getBlockByNumber: null }).reader.canonicalHash(16), null);
 	await assert.rejects(
-		scene({ eth_getBlockByNumber: new Error("busy") }).reader.canonicalHash(16),
+		fixture({ eth_getBlockByNumber: new Error("busy") }).reader.canonicalHash(16),
 		UpstreamError,
 	);
 });

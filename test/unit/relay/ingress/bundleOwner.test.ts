@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bundleOwner, mayCancel } from "../../../../relay/ingress/bundleRequests.ts";
-import { ADDRESS, type Caller, context, SIGNER } from "./bundleScene.ts";
+import { ADDRESS, type Caller, context, SIGNER } from "./bundleFixture.ts";
 
 const PAGE = "https://app.example";
 const EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn";

@@ -6,7 +6,7 @@ import type { BundleRecord } from "../../../../relay/domain/bundleStatus.ts";
 import { bundleRoute, bundleView } from "../../../../relay/ingress/bundleViews.ts";
 import { createBodySigner, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
-import { ADDRESS } from "./bundleScene.ts";
+import { ADDRESS } from "./bundleFixture.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const OTHER = `0x${"0b".repeat(32)}`;

@@ -13,41 +13,41 @@ import {
 	NOT_PROCESSED,
 	queued,
 	RECEIPT,
-	ReceiptScene,
+	ReceiptFixture,
 	transaction,
-} from "./receiptScene.ts";
+} from "./receiptFixture.ts";
 
 const SENT: readonly Happening[] = [{ type: "ready" }, { type: "broadcast" }];
 const GAP = "a missing nonce: it goes out when the gap before it closes";
 const timedOut = (seconds: string) => [4, `${NOT_PROCESSED} in ${seconds}`, HASH];
 const notSoon = (why: string) => [5, `${NOT_PROCESSED} due to ${why}`, HASH];
 
-let scene = new ReceiptScene();
-function start(...past: readonly Happening[]): ReceiptScene {
-	scene = new ReceiptScene().take(...past);
-	return scene;
+let fixture = new ReceiptFixture();
+function start(...past: readonly Happening[]): ReceiptFixture {
+	fixture = new ReceiptFixture().take(...past);
+	return fixture;
 }
 /** Whatever a test has done, nothing is left of what has ended. */
 afterEach(async () => {
-	await scene.clock.advance(30_000);
-	assert.equal(scene.waits.size, 0, "waits");
-	assert.equal(scene.clock.timers, 0, "timers");
-	assert.equal(scene.follows, 0, "followers");
+	await fixture.clock.advance(30_000);
+	assert.equal(fixture.waits.size, 0, "waits");
+	assert.equal(fixture.clock.timers, 0, "timers");
+	assert.equal(fixture.follows, 0, "followers");
 });
 
 describe("mined", () => {
 	for (const reverted of [false, true]) {
 		test(`what is ${reverted ? "mined and reverted" : "mined"} while somebody waits is its receipt`, async () => {
 			const { clock } = start(...SENT);
-			const outcome = scene.wait(20_000);
+			const outcome = fixture.wait(20_000);
 			await clock.advance(12_000);
 			assert.equal(outcome.ended, undefined);
-			assert.deepEqual(scene.asked, [], "the node is not asked before");
-			scene.answer = RECEIPT;
-			scene.happens(included(reverted));
+			assert.deepEqual(fixture.asked, [], "the node is not asked before");
+			fixture.answer = RECEIPT;
+			fixture.happens(included(reverted));
 			await clock.advance(0);
 			assert.equal(outcome.ended, RECEIPT);
-			assert.deepEqual(scene.asked, [HASH]);
+			assert.deepEqual(fixture.asked, [HASH]);
 		});
 	}
 
@@ -55,20 +55,20 @@ describe("mined", () => {
 		for (const settled of [false, true]) {
 			start(...(settled ? [] : [included()]));
 			if (settled) {
-				scene.ledger.close(scene.ledger.get(HASH)?.record ?? newRecord(transaction));
-				scene.settled.set(HASH, { ...newRecord(transaction), stage: "INCLUDED" });
+				fixture.ledger.close(fixture.ledger.get(HASH)?.record ?? newRecord(transaction));
+				fixture.settled.set(HASH, { ...newRecord(transaction), stage: "INCLUDED" });
 			}
-			scene.answer = RECEIPT;
-			const outcome = scene.wait(1);
-			await scene.clock.advance(0);
+			fixture.answer = RECEIPT;
+			const outcome = fixture.wait(1);
+			await fixture.clock.advance(0);
 			assert.equal(outcome.ended, RECEIPT, `settled: ${settled}`);
 		}
 	});
 
 	test("a node that has no receipt yet, or does not answer, is asked again every 250 ms", async () => {
 		const { clock } = start();
-		const outcome = scene.wait(20_000);
-		scene.happens(included());
+		const outcome = fixture.wait(20_000);
+		fixture.happens(included());
 		const answers = [
 			null,
 			undefined,
@@ -76,20 +76,20 @@ describe("mined", () => {
 			new ForeignRpcError(-32000, "x"),
 		];
 		for (const [i, answer] of answers.entries()) {
-			scene.answer = answer;
+			fixture.answer = answer;
 			await clock.advance(i === 0 ? 0 : 250);
-			assert.deepEqual([scene.asked.length, outcome.ended], [i + 1, undefined]);
+			assert.deepEqual([fixture.asked.length, outcome.ended], [i + 1, undefined]);
 		}
 		await clock.advance(249);
-		assert.equal(scene.asked.length, 4);
-		scene.answer = RECEIPT;
+		assert.equal(fixture.asked.length, 4);
+		fixture.answer = RECEIPT;
 		await clock.advance(1);
 		assert.equal(outcome.ended, RECEIPT);
 	});
 
 	test("a node that has no receipt until the end: the time is up all the same", async () => {
 		const { clock } = start(included());
-		const outcome = scene.wait(1_000);
+		const outcome = fixture.wait(1_000);
 		await clock.advance(999);
 		assert.equal(outcome.ended, undefined);
 		await clock.advance(1);
@@ -98,11 +98,11 @@ describe("mined", () => {
 
 	test("a node that hangs holds nobody longer than asked for, and its late answer changes nothing", async () => {
 		const { clock } = start(included());
-		const release = scene.hold();
-		const outcome = scene.wait(2_500);
+		const release = fixture.hold();
+		const outcome = fixture.wait(2_500);
 		await clock.advance(2_500);
 		assert.deepEqual(outcome.ended, timedOut("2.5s."));
-		scene.answer = RECEIPT;
+		fixture.answer = RECEIPT;
 		release();
 		await clock.advance(1);
 		assert.deepEqual(outcome.ended, timedOut("2.5s."));
@@ -110,46 +110,46 @@ describe("mined", () => {
 
 	test("a receipt of a block that went meanwhile is none; that of the next block counts", async () => {
 		const { clock } = start(...SENT);
-		const outcome = scene.wait(20_000);
-		scene.answer = RECEIPT;
-		const release = scene.hold();
-		scene.happens(included());
+		const outcome = fixture.wait(20_000);
+		fixture.answer = RECEIPT;
+		const release = fixture.hold();
+		fixture.happens(included());
 		await clock.advance(10);
-		scene.happens({ type: "reorged" });
+		fixture.happens({ type: "reorged" });
 		release();
 		await clock.advance(5_000);
-		assert.deepEqual([outcome.ended, scene.asked.length], [undefined, 1], "it waits, and asks for nothing");
+		assert.deepEqual([outcome.ended, fixture.asked.length], [undefined, 1], "it waits, and asks for nothing");
 		const next = { ...RECEIPT, blockNumber: "0x8" };
-		scene.answer = next;
-		scene.happens(included());
+		fixture.answer = next;
+		fixture.happens(included());
 		await clock.advance(0);
 		assert.equal(outcome.ended, next);
 	});
 
 	test("a block that went while the node had no receipt yet is not asked for again", async () => {
 		const { clock } = start();
-		const outcome = scene.wait(10_000);
-		scene.happens(included());
+		const outcome = fixture.wait(10_000);
+		fixture.happens(included());
 		await clock.advance(100);
-		scene.happens({ type: "reorged" });
+		fixture.happens({ type: "reorged" });
 		await clock.advance(5_000);
-		assert.deepEqual([scene.asked.length, outcome.ended], [1, undefined]);
+		assert.deepEqual([fixture.asked.length, outcome.ended], [1, undefined]);
 	});
 
 	test("what a builder mined although it was cancelled is its receipt", async () => {
 		const { clock } = start(...SENT, { type: "cancelled" }, included());
-		scene.answer = RECEIPT;
-		const outcome = scene.wait(1_000);
+		fixture.answer = RECEIPT;
+		const outcome = fixture.wait(1_000);
 		await clock.advance(0);
 		assert.equal(outcome.ended, RECEIPT);
 	});
 
 	test("what was cancelled, mined all the same, and whose block went, is not mined soon", async () => {
 		const { clock } = start(...SENT, { type: "cancelled" });
-		scene.happens(included());
-		const outcome = scene.wait(10_000);
+		fixture.happens(included());
+		const outcome = fixture.wait(10_000);
 		await clock.advance(1);
-		scene.happens({ type: "reorged" });
+		fixture.happens({ type: "reorged" });
 		await clock.advance(1);
 		assert.deepEqual(outcome.ended, notSoon("its cancellation"));
 	});
@@ -157,8 +157,8 @@ describe("mined", () => {
 	test("a fault of ours is thrown as it is", async () => {
 		const { clock } = start(included());
 		const fault = new TypeError("ours");
-		scene.answer = fault;
-		const outcome = scene.wait(1_000);
+		fixture.answer = fault;
+		const outcome = fixture.wait(1_000);
 		await clock.advance(1);
 		assert.equal(outcome.ended, fault);
 	});
@@ -191,16 +191,16 @@ describe("not soon", () => {
 	for (const { name, past = [], now, why } of ROWS) {
 		test(`${name}: at once while somebody waits, and to whoever asks then`, async () => {
 			const { clock } = start(...past);
-			const outcome = scene.wait(20_000);
+			const outcome = fixture.wait(20_000);
 			await clock.advance(3_000);
 			assert.equal(outcome.ended, undefined);
-			scene.happens(now);
+			fixture.happens(now);
 			await clock.advance(0);
 			assert.deepEqual(outcome.ended, notSoon(why));
-			const second = scene.wait(20_000);
+			const second = fixture.wait(20_000);
 			await clock.advance(0);
 			assert.deepEqual(second.ended, notSoon(why));
-			assert.deepEqual(scene.asked, []);
+			assert.deepEqual(fixture.asked, []);
 		});
 	}
 
@@ -213,9 +213,9 @@ describe("not soon", () => {
 			{ type: "delivered", builder: "dev", kind: "bundle", answer: "rejected", ms: 1 },
 		] as const) {
 			const { clock } = start();
-			const outcomes = [scene.wait(5_000)];
-			scene.happens(now);
-			outcomes.push(scene.wait(5_000));
+			const outcomes = [fixture.wait(5_000)];
+			fixture.happens(now);
+			outcomes.push(fixture.wait(5_000));
 			await clock.advance(4_999);
 			assert.deepEqual(
 				outcomes.map(({ ended }) => ended),
@@ -232,10 +232,10 @@ describe("not soon", () => {
 
 	test("it is the last reason that counts", async () => {
 		const { clock } = start(queued("nonceGap"), queued("behindUnchecked"));
-		const outcome = scene.wait(5_000);
+		const outcome = fixture.wait(5_000);
 		await clock.advance(1_000);
 		assert.equal(outcome.ended, undefined);
-		scene.happens({ type: "ready" }, queued("nonceGap"));
+		fixture.happens({ type: "ready" }, queued("nonceGap"));
 		await clock.advance(0);
 		assert.deepEqual(outcome.ended, notSoon(GAP));
 	});

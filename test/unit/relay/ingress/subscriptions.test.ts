@@ -7,7 +7,7 @@ import { MAX_SUBSCRIPTIONS, SubscriptionHub } from "../../../../relay/ingress/su
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
 import { Listener, OpenExchange } from "../../../support/listeners.ts";
 
-function scene() {
+function fixture() {
 	const lines: (readonly [string, LogFields | undefined])[] = [];
 	const keep = (message: string, fields?: LogFields) => void lines.push([message, fields]);
 	const log: Logger = { ...silentLogger, warn: keep, error: keep };
@@ -16,7 +16,7 @@ function scene() {
 
 describe("publishing", () => {
 	test("each listener of the topic is told once, in the shape of the interface, and nobody else", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const [one, two, other] = [new Listener(), new Listener(), new Listener()];
 		const id = hub.subscribe(one, "a");
 		hub.subscribe(two, "a");
@@ -31,7 +31,7 @@ describe("publishing", () => {
 	});
 
 	test("the result is made and serialised once for two hundred listeners, and not at all for none", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		let made = 0;
 		let serialised = 0;
 		const make = () => {
@@ -53,14 +53,14 @@ describe("publishing", () => {
 	});
 
 	test("ids are 16 random bytes, and never the same", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const ids = Array.from({ length: 500 }, () => hub.subscribe(new Listener(), "a"));
 		assert.ok(ids.every((id) => /^0x[0-9a-f]{32}$/.test(id)));
 		assert.equal(new Set(ids).size, 500);
 	});
 
 	test("one connection that is broken stops nobody, and its fault is told without its words", () => {
-		const { hub, lines } = scene();
+		const { hub, lines } = fixture();
 		const [before, broken, behind] = [new Listener(), new Listener(), new Listener()];
 		for (const one of [before, broken, behind]) hub.subscribe(one, "a");
 		broken.fault = new Error("0xdeadbeefcafe");
@@ -71,7 +71,7 @@ describe("publishing", () => {
 	});
 
 	test("a result that can't be made fails nobody who publishes, and is logged", () => {
-		const { hub, lines } = scene();
+		const { hub, lines } = fixture();
 		const one = new Listener();
 		hub.subscribe(one, "a");
 		hub.publish("a", () => ({ value: 1n }));
@@ -88,7 +88,7 @@ describe("publishing", () => {
 	});
 
 	test("one subscription can be told alone, by its own connection only", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const [one, two] = [new Listener(), new Listener()];
 		const id = hub.subscribe(one, "a");
 		hub.subscribe(two, "a");
@@ -101,7 +101,7 @@ describe("publishing", () => {
 
 describe("before the id was told", () => {
 	test("nothing is sent; then all of it, in order", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		const exchange = new OpenExchange();
 		const id = hub.subscribe(one, "a", exchange);
@@ -118,7 +118,7 @@ describe("before the id was told", () => {
 	});
 
 	test("others of the same connection, whose ids are known, don't wait", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		const known = hub.subscribe(one, "a");
 		const exchange = new OpenExchange();
@@ -128,7 +128,7 @@ describe("before the id was told", () => {
 	});
 
 	test("what ends before its id was told is never heard of", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		const exchange = new OpenExchange();
 		const id = hub.subscribe(one, "a", exchange);
@@ -139,7 +139,7 @@ describe("before the id was told", () => {
 	});
 
 	test("a connection that ends meanwhile is sent nothing", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		const exchange = new OpenExchange();
 		hub.subscribe(one, "a", exchange);
@@ -150,7 +150,7 @@ describe("before the id was told", () => {
 	});
 
 	test("who leaves its message open while megabytes come is closed as too slow", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		hub.subscribe(one, "a", new OpenExchange());
 		const mebibyte = "x".repeat(1024 * 1024 - 2);
@@ -164,7 +164,7 @@ describe("before the id was told", () => {
 
 describe("a connection's own", () => {
 	test(`${MAX_SUBSCRIPTIONS} are taken, one more is refused in words, and one that ended makes room`, () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const [one, other] = [new Listener(), new Listener()];
 		const ids = Array.from({ length: 16 }, (_, i) => hub.subscribe(one, `topic ${i % 3}`));
 		const refused = {
@@ -182,7 +182,7 @@ describe("a connection's own", () => {
 	});
 
 	test("only one's own subscription can be ended, and only once", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const [one, two] = [new Listener(), new Listener()];
 		const id = hub.subscribe(one, "a");
 		hub.subscribe(two, "a");
@@ -196,7 +196,7 @@ describe("a connection's own", () => {
 	});
 
 	test("at its end all of it is forgotten", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const [one, two] = [new Listener(), new Listener()];
 		for (const topic of ["a", "a", "b"]) hub.subscribe(one, topic);
 		hub.subscribe(two, "a");
@@ -210,7 +210,7 @@ describe("a connection's own", () => {
 	});
 
 	test("one that has ended before it subscribed leaves nothing behind", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const gone = new Listener();
 		gone.end();
 		hub.subscribe(gone, "a");
@@ -218,7 +218,7 @@ describe("a connection's own", () => {
 	});
 
 	test("it is watched once, however often it subscribes and leaves", () => {
-		const { hub } = scene();
+		const { hub } = fixture();
 		const one = new Listener();
 		for (let i = 0; i < 100; i++) hub.unsubscribe(one, hub.subscribe(one, "a"));
 		assert.deepEqual([one.watchers, hub.size], [1, 0]);

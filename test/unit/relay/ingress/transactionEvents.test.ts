@@ -37,7 +37,7 @@ class Written {
 }
 
 /** A record with events at 0, 5, 5 and 9 ms, which is live or settled. */
-function scene(isOpen: boolean) {
+function fixture(isOpen: boolean) {
 	const record = newRecord(privateTransaction());
 	const happen = (type: "received" | "ready" | "broadcast", ms: number): TxEvent => {
 		const event = { type, at: AT + ms, block: 100 };
@@ -75,7 +75,7 @@ const idsOf = (answer: HttpAnswer) =>
 	[...bodyOf(answer).matchAll(/^id: (.*)$/gm)].map(([, id]) => Number(id) - AT);
 
 test("JSON unless a stream is asked for, and caches are told of it", async () => {
-	const { ask } = scene(true);
+	const { ask } = fixture(true);
 	for (const headers of [{}, { accept: "*/*" }, { accept: "text/html, */*" }] as Record<string, string>[]) {
 		const answer = await ask(headers);
 		assert.deepEqual([answer.status, answer.open, bodyOf(answer)], [200, undefined, '{"stage":"BROADCAST"}']);
@@ -87,7 +87,7 @@ test("JSON unless a stream is asked for, and caches are told of it", async () =>
 });
 
 test("what is no hash, or was never seen, is told as JSON whatever was asked for", async () => {
-	const { ask, streams } = scene(true);
+	const { ask, streams } = fixture(true);
 	for (const accept of [STREAM, "*/*"]) {
 		for (const hash of ["", "0x12", "x", `0x${"zz".repeat(32)}`]) {
 			const answer = await ask({ accept }, hash);
@@ -106,7 +106,7 @@ test("what is no hash, or was never seen, is told as JSON whatever was asked for
 });
 
 test("what happened comes first, then what happens; what is not told is left out, and the end ends it", async () => {
-	const { ask, followers, record, streams } = scene(true);
+	const { ask, followers, record, streams } = fixture(true);
 	const stream = new Written();
 	(await ask({ accept: STREAM })).open?.(stream);
 	assert.ok(stream.text.startsWith(`retry: 3000\n\nid: ${AT}\ndata: {"type":"received"}\n\n`), stream.text);
@@ -138,7 +138,7 @@ const SINCE: readonly (readonly [string, readonly number[]])[] = [
 
 test("a client that comes back gets what happened at that time or after; what is no time is ignored", async () => {
 	for (const [id, expected] of SINCE) {
-		const { ask } = scene(true);
+		const { ask } = fixture(true);
 		const stream = new Written();
 		(await ask({ accept: STREAM, "last-event-id": id })).open?.(stream);
 		assert.deepEqual(
@@ -150,7 +150,7 @@ test("a client that comes back gets what happened at that time or after; what is
 });
 
 test("settled: everything at once, and the end; who comes back with nothing new to hear is told to stop", async () => {
-	const { ask, streams } = scene(false);
+	const { ask, streams } = fixture(false);
 	for (const [id, expected] of SINCE) {
 		const answer = await ask({ accept: STREAM, "last-event-id": id });
 		assert.equal(answer.open, undefined);

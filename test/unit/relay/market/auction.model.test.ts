@@ -11,7 +11,7 @@ import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { type Command, command, OWNERS, TARGETS } from "./auctionCommands.ts";
 import type { Pays } from "./auctionHands.ts";
-import { AuctionScene } from "./auctionScene.ts";
+import { AuctionFixture } from "./auctionFixture.ts";
 
 const RUNS = Number(process.env.AUCTION_RUNS ?? 100);
 const BUILDERS = ["a", "b"];
@@ -39,9 +39,9 @@ interface ModelBid {
 	over: boolean;
 }
 
-/** Scene and model side by side. */
+/** Fixture and model side by side. */
 class Run {
-	readonly scene = new AuctionScene({ places: 3, refunding: BUILDERS });
+	readonly fixture = new AuctionFixture({ places: 3, refunding: BUILDERS });
 	readonly seen = new Set<string>();
 	#targets: (PrivateTransaction | null)[] = [];
 	readonly #entries: PrivateTransaction[] = [];
@@ -58,11 +58,11 @@ class Run {
 
 	constructor() {
 		for (let i = 0; i < TARGETS; i += 1) {
-			const target = this.scene.target(`T${i}`);
+			const target = this.fixture.target(`T${i}`);
 			this.#targets.push(target);
 			this.#entries.push(target);
 		}
-		const { builders } = this.scene;
+		const { builders } = this.fixture;
 		builders.sendBundle = (bundle, names, _answered, leaves) => {
 			leaves?.();
 			const [target, backrun] = bundle.transactions.map(({ tx }) => builders.labelOf(tx.hash));
@@ -89,12 +89,12 @@ class Run {
 		if (one.do === "short" || one.do === "loses")
 			await this.#judge(one.bid, one.do === "short" ? "short" : "lost");
 		if (one.do === "ends") await this.#end(one.target);
-		await this.scene.turn();
+		await this.fixture.turn();
 		this.#compare(JSON.stringify(one));
 	}
 
 	async #bid(one: Extract<Command, { do: "bid" }>): Promise<void> {
-		const { scene } = this;
+		const { fixture } = this;
 		const target = this.#targets[one.target];
 		if (!target) return;
 		const label = `B${this.#seq}`;
@@ -106,10 +106,10 @@ class Run {
 			value: BigInt(this.#seq),
 		};
 		const { hash, from } = signedTransaction(tx);
-		scene.label(hash, label);
+		fixture.label(hash, label);
 		const owner = OWNERS[one.owner] ?? "";
 		const uuid = one.uuid === null ? null : `u${one.uuid}`;
-		const first = scene.next + one.ahead;
+		const first = fixture.next + one.ahead;
 		const modelBid: ModelBid = {
 			...{
 				label,
@@ -126,8 +126,8 @@ class Run {
 			...{ value: BigInt(one.value), landed: null, over: false },
 		};
 		this.#seq += 1;
-		scene.simulations.pays.set(label, this.#pays(modelBid));
-		const outcome = await scene
+		fixture.simulations.pays.set(label, this.#pays(modelBid));
+		const outcome = await fixture
 			.send({
 				...{ owner, network: owner, uuid, builders: one.builders, target: target.tx.hash },
 				blocks: { first: BigInt(first), last: BigInt(first + one.span) },
@@ -150,18 +150,18 @@ class Run {
 
 	async #cancel(owner: string, uuid: string): Promise<void> {
 		for (const old of this.#bids) if (old.owner === owner && old.uuid === uuid) this.#over(old, "cancelled");
-		this.scene.table.cancel(owner, uuid);
+		this.fixture.table.cancel(owner, uuid);
 	}
 
 	async #head(mines: number | null): Promise<void> {
 		this.#advance();
-		await this.scene.block(this.#mined(mines));
+		await this.fixture.block(this.#mined(mines));
 		await this.#worked();
 	}
 
 	async #reorganise(keeps: boolean): Promise<void> {
-		const { scene } = this;
-		const [gone] = this.#chain.length === 0 ? [] : scene.chain.unmake(1);
+		const { fixture } = this;
+		const [gone] = this.#chain.length === 0 ? [] : fixture.chain.unmake(1);
 		if (gone === undefined) return;
 		this.#chain.pop();
 		this.seen.add("reorganised");
@@ -169,8 +169,8 @@ class Run {
 		this.#advance();
 		for (const [i, entry] of this.#entries.entries()) {
 			if (!gone.transactions.some(({ hash }) => hash === entry.tx.hash)) continue;
-			scene.emit(entry, { type: "reorged", at: 3, block: gone.number });
-			scene.pool.insert(
+			fixture.emit(entry, { type: "reorged", at: 3, block: gone.number });
+			fixture.pool.insert(
 				{ transaction: entry, durable: true, outFor: null, outTo: new Set(), sentTo: new Set() },
 				...([0n, 0] as const),
 			);
@@ -182,8 +182,8 @@ class Run {
 				this.seen.add("came back");
 			}
 		}
-		const block = scene.chain.make(keeps ? mined : [], `r${this.#seq++}`);
-		await scene.came({ applied: [block], reverted: [gone] });
+		const block = fixture.chain.make(keeps ? mined : [], `r${this.#seq++}`);
+		await fixture.came({ applied: [block], reverted: [gone] });
 		this.#land(block);
 		// It passes over its number and comes back: the same facts count again with the same block only.
 		await this.#worked();
@@ -202,14 +202,14 @@ class Run {
 
 	/** What one has bid is found short, or lost three times, in the head. */
 	async #judge(index: number, kind: "short" | "lost"): Promise<void> {
-		const { scene } = this;
+		const { fixture } = this;
 		const one = this.#bids[index];
 		const head = this.#chain.at(-1);
 		if (one === undefined || head === undefined) return;
 		const bidder = { owner: one.owner, client: one.owner, sender: one.sender, contract: one.contract };
 		const accepted = [{ at: 0, builder: "a", kind: "bundle" as const, answer: "accepted" as const }];
 		const times = kind === "short" ? ["x"] : ["x", "y", "z"];
-		await scene.conduct.judge(head, {
+		await fixture.conduct.judge(head, {
 			...{ time: 10_000, makers: ["a"] },
 			bids: times.map((n) => ({
 				...{ bundle: `${one.label} ${kind} ${n}`, backrun: one.hash + kind, bidder, value: 100n },
@@ -219,7 +219,7 @@ class Run {
 		});
 		this.#facts.push({ block: head.hash, kind, bid: one });
 		this.seen.add(kind);
-		scene.auctioneer.conductChanged();
+		fixture.auctioneer.conductChanged();
 		for (const other of this.#bids)
 			if (this.#isLive(other) && this.#isParty(other, "short")) this.#over(other, "left");
 	}
@@ -230,8 +230,8 @@ class Run {
 		for (const one of this.#bids)
 			if (one.target === target && one.landed === null) this.#over(one, "target ended");
 		this.#targets[target] = null;
-		this.scene.pool.remove(this.scene.entry(entry));
-		this.scene.emit(entry, { type: "expired", at: 4, block: this.scene.head.number });
+		this.fixture.pool.remove(this.fixture.entry(entry));
+		this.fixture.emit(entry, { type: "expired", at: 4, block: this.fixture.head.number });
 	}
 
 	#over(one: ModelBid, how: string): void {
@@ -246,7 +246,7 @@ class Run {
 		this.#failing.now = new Set(this.#failing.coming);
 		for (const one of this.#bids) {
 			if (one.value !== null) one.value = one.coming === 0n ? null : one.coming;
-			this.scene.simulations.pays.set(one.label, this.#pays(one));
+			this.fixture.simulations.pays.set(one.label, this.#pays(one));
 		}
 	}
 
@@ -260,7 +260,7 @@ class Run {
 	#mined(mines: number | null) {
 		const target = mines === null ? null : this.#targets[mines];
 		if (!target) return [];
-		const next = this.scene.next;
+		const next = this.fixture.next;
 		const held = [...this.#held].find(
 			([name, one]) => name.startsWith("a ") && one.block === next && one.target === `T${mines}`,
 		);
@@ -285,11 +285,11 @@ class Run {
 	}
 
 	async #worked(): Promise<void> {
-		const { scene } = this;
-		if (this.#chain.at(-1) !== scene.head && !this.#chain.includes(scene.head)) this.#land(scene.head);
-		for (const target of this.#targets) if (target) await scene.look(target);
+		const { fixture } = this;
+		if (this.#chain.at(-1) !== fixture.head && !this.#chain.includes(fixture.head)) this.#land(fixture.head);
+		for (const target of this.#targets) if (target) await fixture.look(target);
 		// What the node gave no verdict on is tried again, in vain.
-		await scene.clock.advance(RETRY_MS);
+		await fixture.clock.advance(RETRY_MS);
 	}
 
 	#isLive(one: ModelBid): boolean {
@@ -310,7 +310,7 @@ class Run {
 
 	#isValid(one: ModelBid): boolean {
 		const isKnown = !this.#out.now.has(one.owner) && !this.#failing.now.has(one.target) && one.value !== null;
-		const { next } = this.scene;
+		const { next } = this.fixture;
 		return this.#isLive(one) && isKnown && one.first <= next && next <= one.last;
 	}
 
@@ -339,8 +339,8 @@ class Run {
 	}
 
 	#compare(where: string): void {
-		const { next } = this.scene;
-		assert.deepEqual(this.scene.faults, [], where);
+		const { next } = this.fixture;
+		assert.deepEqual(this.fixture.faults, [], where);
 		for (const builder of BUILDERS) {
 			const expected = this.#best(builder);
 			const out = [...this.#held]
@@ -350,10 +350,10 @@ class Run {
 			assert.deepEqual(out.sort(), wanted.sort(), `${where}: at ${builder}, for ${next}`);
 			for (const [i, { owner, target, label, seq }] of expected.entries()) {
 				const isFirst = expected.findIndex((one) => one.target === target) === i;
-				const outcome = this.scene.bids
+				const outcome = this.fixture.bids
 					.of(this.#entries[target]?.tx.hash ?? "")
 					.find((one) => one.backrun.hash === this.#bids.find((each) => each.seq === seq)?.hash);
-				const stage = outcome && this.scene.status(outcome.record.hash, next, owner);
+				const stage = outcome && this.fixture.status(outcome.record.hash, next, owner);
 				if (isFirst) assert.equal(stage, "BEST", `${where}: ${label}`);
 				else assert.match(String(stage), /^(BEST|RUNNER_UP)$/, `${where}: ${label}`);
 			}

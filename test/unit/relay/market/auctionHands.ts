@@ -22,7 +22,7 @@ interface Held {
 }
 
 /** Simulations by the backruns' labels. */
-export class HandSimulations implements Simulations {
+export class FakeSimulations implements Simulations {
 	names: (hash: string) => string = () => "?";
 	/** How backruns fare that are asked for from now on. */
 	readonly pays = new Map<string, Pays>();
@@ -124,7 +124,7 @@ function messageOf(code: SimulationErrorCode): string {
 }
 
 /** The node's accounts. */
-export class HandAccounts {
+export class FakeAccounts {
 	readonly nonces = new Map<string, bigint>();
 	readonly contracts = new Set<string>();
 	/** 1,000 ether unless said. */
@@ -156,7 +156,7 @@ export class HandAccounts {
 }
 
 /** Builders that write down what they are told: `send T A for 101 to a,b`, `cancel backrun T for 101 at a,b`. */
-export class HandBundleSender implements BundleSender {
+export class FakeBundleSender implements BundleSender {
 	labelOf: (hash: string) => string = () => "?";
 	all: readonly string[] = ["a", "b"];
 	/** Those that take a bundle with a refund. */
@@ -218,7 +218,7 @@ export function nextOf({ number, timestamp, baseFee, gasLimit }: Block): NextBlo
 }
 
 /** The chain, block by block from 100 on. */
-export class HandChain {
+export class FakeChain {
 	#blocks: Block[] = [blockOf(100, "0x99", "0x100")];
 
 	get head(): Block {
@@ -246,7 +246,7 @@ export class HandChain {
 }
 
 /** Facts about bidders, in memory. */
-export class HandFacts implements FactStore {
+export class FakeFacts implements FactStore {
 	readonly blocks = new Map<string, BlockFacts>();
 
 	async *load(): AsyncIterable<BlockFacts> {

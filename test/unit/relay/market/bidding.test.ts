@@ -10,35 +10,35 @@ import {
 	signedTransaction,
 	testAccount,
 } from "../../../support/txFactory.ts";
-import { AuctionScene, type SceneOptions } from "./auctionScene.ts";
+import { AuctionFixture, type FixtureOptions } from "./auctionFixture.ts";
 
 const TO = `0x${"70".repeat(20)}`;
 
 /** The answer to a bid: `accepted`, or code, message and whether a simulation was spent. */
-async function answer(scene: AuctionScene, ...bid: Parameters<AuctionScene["bid"]>): Promise<unknown> {
-	const outcome = await scene.bid(...bid);
+async function answer(fixture: AuctionFixture, ...bid: Parameters<AuctionFixture["bid"]>): Promise<unknown> {
+	const outcome = await fixture.bid(...bid);
 	return outcome.outcome === "accepted" ? "accepted" : [outcome.code, outcome.message, outcome.simulated];
 }
 
 test("the bundle's hash is the keccak256 of both hashes in a row", async () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
-	const hash = await scene.accepted("A", target, 5n, { by: 40, nonce: 2, to: TO });
+	const fixture = new AuctionFixture();
+	const target = fixture.target("T");
+	const hash = await fixture.accepted("A", target, 5n, { by: 40, nonce: 2, to: TO });
 	const backrun = signedTransaction({ by: testAccount(40), nonce: 2, to: TO }).hash;
 	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.slice(2), "hex");
 	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
-	assert.deepEqual(scene.outcomes, ["accepted"]);
+	assert.deepEqual(fixture.outcomes, ["accepted"]);
 });
 
 test("a backrun is simulated right behind its target and the links before it, with the accounts as they are", async () => {
-	const scene = new AuctionScene();
+	const fixture = new AuctionFixture();
 	const by = testAccount(7);
-	scene.target("first", { by, nonce: 0 });
-	const target = scene.target("T", { by, nonce: 1 });
-	scene.target("behind", { by, nonce: 2 });
-	scene.accounts.nonces.set(testAccount(40).address, 6n);
-	await scene.accepted("A", target, 5n, { by: 40, nonce: 6 });
-	const [request] = scene.simulations.requests;
+	fixture.target("first", { by, nonce: 0 });
+	const target = fixture.target("T", { by, nonce: 1 });
+	fixture.target("behind", { by, nonce: 2 });
+	fixture.accounts.nonces.set(testAccount(40).address, 6n);
+	await fixture.accepted("A", target, 5n, { by: 40, nonce: 6 });
+	const [request] = fixture.simulations.requests;
 	assert.deepEqual(
 		request?.transactions.map(({ nonce }) => nonce),
 		[0n, 1n, 6n],
@@ -51,9 +51,9 @@ test("a backrun is simulated right behind its target and the links before it, wi
 });
 
 test("a bid ahead of time is simulated on today's state with its own block's number and time", async () => {
-	const scene = new AuctionScene();
-	await scene.accepted("A", scene.target("T"), 5n, { first: 110 });
-	const { stateBlock, number, timestamp } = scene.simulations.requests[0]?.block ?? {};
+	const fixture = new AuctionFixture();
+	await fixture.accepted("A", fixture.target("T"), 5n, { first: 110 });
+	const { stateBlock, number, timestamp } = fixture.simulations.requests[0]?.block ?? {};
 	assert.deepEqual([stateBlock, number, timestamp], [100, 110, 110 * 12]);
 });
 
@@ -66,10 +66,10 @@ for (const [name, first, last, expected] of [
 	["a range ahead", 104, 120, [104, 120]],
 ] as const) {
 	test(`${name}: the bid is for ${expected.join(" to ")}`, async () => {
-		const scene = new AuctionScene();
-		const target = scene.target("T");
-		await scene.accepted("A", target, 5n, { ...(first && { first }), ...(last && { last }) });
-		const [bid] = scene.bids.of(target.tx.hash);
+		const fixture = new AuctionFixture();
+		const target = fixture.target("T");
+		await fixture.accepted("A", target, 5n, { ...(first && { first }), ...(last && { last }) });
+		const [bid] = fixture.bids.of(target.tx.hash);
 		assert.deepEqual([bid?.firstBlock, bid?.lastBlock], expected);
 	});
 }
@@ -84,10 +84,10 @@ for (const [name, options, expected] of [
 	["31 above the head", { first: 131 }, ["BLOCK_TOO_FAR", "bundle block 131 is too far ahead", false]],
 ] as const) {
 	test(`${name}: refused, nothing simulated`, async () => {
-		const scene = new AuctionScene();
-		assert.deepEqual(await answer(scene, "A", scene.target("T"), 5n, options), expected);
-		assert.deepEqual([scene.simulations.take(), scene.bids.size], [[], 0]);
-		assert.deepEqual(scene.outcomes, [expected[0]]);
+		const fixture = new AuctionFixture();
+		assert.deepEqual(await answer(fixture, "A", fixture.target("T"), 5n, options), expected);
+		assert.deepEqual([fixture.simulations.take(), fixture.bids.size], [[], 0]);
+		assert.deepEqual(fixture.outcomes, [expected[0]]);
 	});
 }
 
@@ -101,41 +101,41 @@ for (const [pays, expected] of [
 	["targetFails", ["TARGET_NOT_FOUND", "target transaction not found", true]],
 ] as const) {
 	test(`simulated as ${pays}: ${expected[0]}, nothing is kept`, async () => {
-		const scene = new AuctionScene();
-		const target = scene.target("T");
-		assert.deepEqual(await answer(scene, "A", target, pays, { uuid: "u" }), expected);
-		assert.deepEqual([scene.bids.size, scene.builders.take(), scene.told], [0, [], []]);
-		assert.equal(scene.ledger.get(target.tx.hash)?.record.backruns, 0);
+		const fixture = new AuctionFixture();
+		const target = fixture.target("T");
+		assert.deepEqual(await answer(fixture, "A", target, pays, { uuid: "u" }), expected);
+		assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.told], [0, [], []]);
+		assert.equal(fixture.ledger.get(target.tx.hash)?.record.backruns, 0);
 	});
 }
 
 for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 	test(`the node gives no verdict (${pays}): thrown as such, nothing is kept`, async () => {
-		const scene = new AuctionScene();
+		const fixture = new AuctionFixture();
 		await assert.rejects(
-			scene.bid("A", scene.target("T"), pays),
+			fixture.bid("A", fixture.target("T"), pays),
 			(thrown: { code?: number; data?: unknown }) => {
 				assert.deepEqual([thrown.code, thrown.data], [-32603, { reason: "node unavailable" }]);
 				return true;
 			},
 		);
-		assert.deepEqual([scene.bids.size, scene.outcomes], [0, ["failed"]]);
+		assert.deepEqual([fixture.bids.size, fixture.outcomes], [0, ["failed"]]);
 	});
 }
 
 test("accounts that can't be had are no verdict either", async () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
-	scene.accounts.down = true;
-	await assert.rejects(scene.bid("A", target, 5n), { data: { reason: "node unavailable" } });
+	const fixture = new AuctionFixture();
+	const target = fixture.target("T");
+	fixture.accounts.down = true;
+	await assert.rejects(fixture.bid("A", target, 5n), { data: { reason: "node unavailable" } });
 });
 
 test("a contract's address can't bid", async () => {
-	const scene = new AuctionScene();
-	scene.accounts.contracts.add(testAccount(40).address);
-	const outcome = await scene.bid("A", scene.target("T"), 5n, { by: 40 });
+	const fixture = new AuctionFixture();
+	fixture.accounts.contracts.add(testAccount(40).address);
+	const outcome = await fixture.bid("A", fixture.target("T"), 5n, { by: 40 });
 	assert.match(outcome.outcome === "refused" ? outcome.message : "", /sender not an eoa/);
-	assert.deepEqual(scene.simulations.take(), []);
+	assert.deepEqual(fixture.simulations.take(), []);
 });
 
 for (const [name, options, message] of [
@@ -145,27 +145,27 @@ for (const [name, options, message] of [
 		{ refunding: [] },
 		"bidding is not available with these builders: none pays refunds",
 	],
-] as const satisfies readonly (readonly [string, SceneOptions, string])[]) {
+] as const satisfies readonly (readonly [string, FixtureOptions, string])[]) {
 	test(`${name}: there is no bidding, whatever the target`, async () => {
-		const scene = new AuctionScene(options);
-		const known = await answer(scene, "A", scene.target("T"), 5n);
+		const fixture = new AuctionFixture(options);
+		const known = await answer(fixture, "A", fixture.target("T"), 5n);
 		assert.deepEqual(known, ["NO_BIDDING", message, false]);
-		assert.deepEqual(await answer(scene, "B", privateTransaction({ nonce: 50 }), 5n), known);
+		assert.deepEqual(await answer(fixture, "B", privateTransaction({ nonce: 50 }), 5n), known);
 	});
 }
 
 test("builders named that all pay no refund: refused; one that does is enough", async () => {
-	const scene = new AuctionScene({ refunding: ["b"] });
-	const target = scene.target("T");
-	const [code] = (await answer(scene, "A", target, 5n, { builders: ["a"] })) as string[];
+	const fixture = new AuctionFixture({ refunding: ["b"] });
+	const target = fixture.target("T");
+	const [code] = (await answer(fixture, "A", target, 5n, { builders: ["a"] })) as string[];
 	assert.equal(code, "NO_BIDDING");
-	assert.equal(await answer(scene, "B", target, 5n, { builders: ["a", "b"] }), "accepted");
-	assert.deepEqual(scene.builders.take(), ["send T B for 101 to b"]);
+	assert.equal(await answer(fixture, "B", target, 5n, { builders: ["a", "b"] }), "accepted");
+	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to b"]);
 });
 
 test("bytes that are no transaction, or not one for this chain, are refused in the words of a submission", async () => {
-	const scene = new AuctionScene({ maxTxGas: 50_000n });
-	const target = scene.target("T");
+	const fixture = new AuctionFixture({ maxTxGas: 50_000n });
+	const target = fixture.target("T");
 	const envelope = {
 		owner: "me",
 		network: "me",
@@ -179,32 +179,32 @@ test("bytes that are no transaction, or not one for this chain, are refused in t
 		[rawTransaction({ gasLimit: 20_000 }), /^intrinsic gas too low/],
 		[rawTransaction({ gasLimit: 60_000 }), /^transaction gas limit too high/],
 	] as const) {
-		const outcome = await scene.send({ ...envelope, target: target.tx.hash, backrun });
+		const outcome = await fixture.send({ ...envelope, target: target.tx.hash, backrun });
 		assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
 		assert.match(outcome.message, words);
 	}
-	assert.deepEqual(scene.simulations.take(), []);
+	assert.deepEqual(fixture.simulations.take(), []);
 });
 
 test("targets that can't be bid on are all alike, and cost no simulation", async () => {
-	const scene = new AuctionScene();
+	const fixture = new AuctionFixture();
 	const chain = testAccount(7);
-	const hidden = scene.target("H", { by: chain, nonce: 0, path: "fullprivacy", shared: false });
-	const behind = scene.target("B", { by: chain, nonce: 1 });
+	const hidden = fixture.target("H", { by: chain, nonce: 0, path: "fullprivacy", shared: false });
+	const behind = fixture.target("B", { by: chain, nonce: 1 });
 	const quiet = testAccount(8);
-	scene.target("Q", { by: quiet, nonce: 0, shared: false });
-	const behindQuiet = scene.target("R", { by: quiet, nonce: 1 });
-	const unshared = scene.target("S", { shared: false });
-	const unchecked = scene.target("N", { path: "nochecks", shared: false });
-	const gap = scene.target("G", { nonce: 5, path: "maxbackruns", out: false });
-	const writing = scene.target("W");
-	scene.entry(writing).durable = false;
-	const gone = scene.target("X");
-	scene.pool.remove(scene.entry(gone));
+	fixture.target("Q", { by: quiet, nonce: 0, shared: false });
+	const behindQuiet = fixture.target("R", { by: quiet, nonce: 1 });
+	const unshared = fixture.target("S", { shared: false });
+	const unchecked = fixture.target("N", { path: "nochecks", shared: false });
+	const gap = fixture.target("G", { nonce: 5, path: "maxbackruns", out: false });
+	const writing = fixture.target("W");
+	fixture.entry(writing).durable = false;
+	const gone = fixture.target("X");
+	fixture.pool.remove(fixture.entry(gone));
 	const never = privateTransaction({ nonce: 60 });
 	const answers: unknown[] = [];
 	for (const target of [hidden, behind, behindQuiet, unshared, unchecked, gap, writing, gone, never]) {
-		answers.push(await scene.bid("A", target, 5n, { by: 40 }));
+		answers.push(await fixture.bid("A", target, 5n, { by: 40 }));
 	}
 	const [first] = answers;
 	assert.deepEqual(first, {
@@ -212,19 +212,19 @@ test("targets that can't be bid on are all alike, and cost no simulation", async
 		...{ message: "target transaction not found", simulated: false },
 	});
 	for (const other of answers) assert.deepEqual(other, first);
-	assert.deepEqual(scene.simulations.take(), []);
+	assert.deepEqual(fixture.simulations.take(), []);
 	// The same for every fault that comes behind the target: a hidden one answers before them.
 	const bad = { owner: "me", network: "me", blocks: { first: null, last: null }, uuid: null, builders: null };
 	const backrun = rawTransaction({ chainId: 1n });
 	for (const target of [hidden, behind, never]) {
-		const outcome = await scene.send({ ...bad, target: target.tx.hash, backrun });
+		const outcome = await fixture.send({ ...bad, target: target.tx.hash, backrun });
 		assert.deepEqual(outcome, first);
 	}
 });
 
 test("a transaction can't be its own backrun", async () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
+	const fixture = new AuctionFixture();
+	const target = fixture.target("T");
 	const envelope = {
 		owner: "me",
 		network: "me",
@@ -232,24 +232,24 @@ test("a transaction can't be its own backrun", async () => {
 		uuid: null,
 		builders: null,
 	};
-	const outcome = await scene.send({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
+	const outcome = await fixture.send({ ...envelope, target: target.tx.hash, backrun: target.tx.raw });
 	assert.ok(outcome.outcome === "refused" && outcome.code === "TARGET_NOT_FOUND");
 });
 
 test("what may be shared is told by hash, signature included only for our own use; all else is null", () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
-	const hidden = scene.target("H", { path: "fullprivacy", shared: false });
-	const unshared = scene.target("S", { shared: false });
-	assert.equal(scene.simulation.shared(target.tx.hash), target.tx);
+	const fixture = new AuctionFixture();
+	const target = fixture.target("T");
+	const hidden = fixture.target("H", { path: "fullprivacy", shared: false });
+	const unshared = fixture.target("S", { shared: false });
+	assert.equal(fixture.simulation.shared(target.tx.hash), target.tx);
 	for (const { tx } of [hidden, unshared, privateTransaction({ nonce: 60 })]) {
-		assert.equal(scene.simulation.shared(tx.hash), null);
+		assert.equal(fixture.simulation.shared(tx.hash), null);
 	}
 });
 
 test("before the first head nothing can be bid on", async () => {
-	const scene = new AuctionScene();
-	const target = scene.target("T");
-	scene.tip.set(scene.head, null);
-	await assert.rejects(scene.bid("A", target, 5n), { data: { reason: "node unavailable" } });
+	const fixture = new AuctionFixture();
+	const target = fixture.target("T");
+	fixture.tip.set(fixture.head, null);
+	await assert.rejects(fixture.bid("A", target, 5n), { data: { reason: "node unavailable" } });
 });

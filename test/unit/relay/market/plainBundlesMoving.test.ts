@@ -5,19 +5,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { AuctionScene } from "./auctionScene.ts";
+import { AuctionFixture } from "./auctionFixture.ts";
 
 const TX = { by: testAccount(300), nonce: 0 };
 
 /** The same transaction each time, for the blocks from `first` to `last`. */
 async function submit(
-	scene: AuctionScene,
+	fixture: AuctionFixture,
 	first: number,
 	last: number,
 	more: Partial<PlainBundleRequest> = {},
 ): Promise<BundleOutcome> {
-	scene.label(signedTransaction(TX).hash, "t");
-	return scene.submit({
+	fixture.label(signedTransaction(TX).hash, "t");
+	return fixture.submit({
 		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null },
 		blocks: { first: BigInt(first), last: BigInt(last) },
 		body: [{ raw: rawTransaction(TX), canRevert: false }],
@@ -31,27 +31,27 @@ async function accepted(...args: Parameters<typeof submit>): Promise<string> {
 	return outcome.hash;
 }
 
-const names = (scene: AuctionScene) => new Set(scene.builders.sent.map(({ name }) => name)).size;
+const names = (fixture: AuctionFixture) => new Set(fixture.builders.sent.map(({ name }) => name)).size;
 
 test("a range that moves on block by block: sent once for each block under one name, told for each, never cancelled", async () => {
-	const scene = new AuctionScene();
-	const hash = await accepted(scene, 101, 103);
+	const fixture = new AuctionFixture();
+	const hash = await accepted(fixture, 101, 103);
 	for (const first of [102, 103, 104]) {
-		await scene.block();
-		assert.equal(await accepted(scene, first, first + 2), hash);
+		await fixture.block();
+		assert.equal(await accepted(fixture, first, first + 2), hash);
 	}
 	assert.deepEqual(
-		scene.builders.take(),
+		fixture.builders.take(),
 		[101, 102, 103, 104].map((block) => `send t for ${block} to a,b`),
 	);
-	assert.equal(names(scene), 1);
+	assert.equal(names(fixture), 1);
 	assert.deepEqual(
-		[101, 102, 103, 104].map((block) => scene.status(hash, block)),
+		[101, 102, 103, 104].map((block) => fixture.status(hash, block)),
 		["NOT_INCLUDED notChosen", "NOT_INCLUDED notChosen", "NOT_INCLUDED notChosen", "SENT"],
 	);
 	// To the end of the last range.
-	for (let i = 0; i < 3; i += 1) await scene.block();
-	assert.deepEqual(scene.builders.take(), ["send t for 105 to a,b", "send t for 106 to a,b"]);
+	for (let i = 0; i < 3; i += 1) await fixture.block();
+	assert.deepEqual(fixture.builders.take(), ["send t for 105 to a,b", "send t for 106 to a,b"]);
 });
 
 for (const [name, first, last] of [
@@ -62,17 +62,17 @@ for (const [name, first, last] of [
 	["fewer blocks", 103, 103],
 ] as const) {
 	test(`again for ${name}: one bundle, for all of them`, async () => {
-		const scene = new AuctionScene();
-		await accepted(scene, 102, 103);
-		await accepted(scene, first, last);
-		for (let i = 0; i < 6; i += 1) await scene.block();
+		const fixture = new AuctionFixture();
+		await accepted(fixture, 102, 103);
+		await accepted(fixture, first, last);
+		for (let i = 0; i < 6; i += 1) await fixture.block();
 		const blocks = [];
 		for (let block = Math.min(102, first); block <= Math.max(103, last); block += 1) blocks.push(block);
 		assert.deepEqual(
-			scene.builders.take(),
+			fixture.builders.take(),
 			blocks.map((block) => `send t for ${block} to a,b`),
 		);
-		assert.equal(names(scene), 1);
+		assert.equal(names(fixture), 1);
 	});
 }
 
@@ -82,31 +82,31 @@ test("blocks between the ranges, another owner or a uuid: bundles of their own",
 		[104, {}],
 		[102, { uuid: "u" }],
 	] as const) {
-		const scene = new AuctionScene();
-		await accepted(scene, 102, 102);
-		await accepted(scene, block, block, more);
-		for (let i = 0; i < 4; i += 1) await scene.block();
-		assert.equal(names(scene), 2);
+		const fixture = new AuctionFixture();
+		await accepted(fixture, 102, 102);
+		await accepted(fixture, block, block, more);
+		for (let i = 0; i < 4; i += 1) await fixture.block();
+		assert.equal(names(fixture), 2);
 	}
 });
 
 test("again for fewer builders: the range is wider, and the other builder is told to forget it", async () => {
-	const scene = new AuctionScene();
-	await accepted(scene, 101, 101);
-	await accepted(scene, 102, 102, { builders: ["a"] });
-	const lines = scene.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
+	const fixture = new AuctionFixture();
+	await accepted(fixture, 101, 101);
+	await accepted(fixture, 102, 102, { builders: ["a"] });
+	const lines = fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 	assert.deepEqual(lines, ["send t for 101 to a,b", "send t for 101 to a", "cancel it for 101 at b"]);
-	await scene.block();
-	assert.deepEqual(scene.builders.take(), ["send t for 102 to a"]);
+	await fixture.block();
+	assert.deepEqual(fixture.builders.take(), ["send t for 102 to a"]);
 });
 
 test("what is in a block is over: the same transactions again are another bundle", async () => {
-	const scene = new AuctionScene();
-	await accepted(scene, 101, 105);
-	await scene.block([{ tx: signedTransaction(TX) }]);
-	scene.builders.take();
-	await accepted(scene, 102, 102);
-	assert.deepEqual([scene.builders.take(), names(scene)], [["send t for 102 to a,b"], 2]);
+	const fixture = new AuctionFixture();
+	await accepted(fixture, 101, 105);
+	await fixture.block([{ tx: signedTransaction(TX) }]);
+	fixture.builders.take();
+	await accepted(fixture, 102, 102);
+	assert.deepEqual([fixture.builders.take(), names(fixture)], [["send t for 102 to a,b"], 2]);
 });
 
 const REFUND = { percent: 50, recipient: null, bodyIdx: 0 };
@@ -117,13 +117,13 @@ for (const [name, refunding, builders, isTaken] of [
 	["of all, of which one pays", ["b"], null, true],
 ] as const) {
 	test(`a refund ${name}: ${isTaken ? "taken" : "refused"}; without one the bundle is taken`, async () => {
-		const scene = new AuctionScene({ refunding });
-		const outcome = await submit(scene, 101, 101, { refund: REFUND, builders });
+		const fixture = new AuctionFixture({ refunding });
+		const outcome = await submit(fixture, 101, 101, { refund: REFUND, builders });
 		assert.equal(
 			outcome.outcome === "refused" ? outcome.code : "accepted",
 			isTaken ? "accepted" : "NO_BIDDING",
 		);
-		if (!isTaken) assert.deepEqual([scene.builders.take(), scene.told], [[], []]);
-		await accepted(scene, 101, 101, { builders });
+		if (!isTaken) assert.deepEqual([fixture.builders.take(), fixture.told], [[], []]);
+		await accepted(fixture, 101, 101, { builders });
 	});
 }

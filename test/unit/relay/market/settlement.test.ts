@@ -3,16 +3,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { A, COINBASE, type Row, SettlementScene as Scene, told, USER } from "./settlementScene.ts";
+import { A, COINBASE, type Row, SettlementFixture as Fixture, told, USER } from "./settlementFixture.ts";
 
 test("target, backrun, refund: everything that was bid, brought, owed and paid is told, by whom and to whom", async () => {
-	const scene = new Scene();
-	const record = scene.mined(1, [A]);
-	scene.proceeds.set("0xa", 1_100n);
-	scene.lay([record.hash, "0xa", { value: 990n }]);
-	await scene.run();
+	const fixture = new Fixture();
+	const record = fixture.mined(1, [A]);
+	fixture.proceeds.set("0xa", 1_100n);
+	fixture.lay([record.hash, "0xa", { value: 990n }]);
+	await fixture.run();
 	assert.deepEqual(record.events.at(-1), {
-		...{ type: "refunded", at: scene.clock.now(), block: 101, bundle: "bundle of 0xa", backrun: "0xa" },
+		...{ type: "refunded", at: fixture.clock.now(), block: 101, bundle: "bundle of 0xa", backrun: "0xa" },
 		...{
 			bid: "1000",
 			brought: "1100",
@@ -24,8 +24,8 @@ test("target, backrun, refund: everything that was bid, brought, owed and paid i
 		},
 	});
 	assert.equal(record.refund, "990");
-	await scene.run();
-	assert.deepEqual(scene.asked, ["0x101"]);
+	await fixture.run();
+	assert.deepEqual(fixture.asked, ["0x101"]);
 });
 
 const ROWS: readonly (readonly [string, readonly Partial<Row>[], bigint])[] = [
@@ -39,60 +39,60 @@ const ROWS: readonly (readonly [string, readonly Partial<Row>[], bigint])[] = [
 ];
 for (const [name, payments, paid] of ROWS) {
 	test(`${name}: ${paid} wei were paid`, async () => {
-		const scene = new Scene();
-		const record = scene.mined(1, [A]);
-		scene.lay([record.hash, "0xa", ...payments]);
-		await scene.run();
+		const fixture = new Fixture();
+		const record = fixture.mined(1, [A]);
+		fixture.lay([record.hash, "0xa", ...payments]);
+		await fixture.run();
 		assert.equal(told(record), `0xa 1000 1000 0 900 ${paid}`);
 		assert.equal(record.refund, paid.toString());
 	});
 }
 
 test("a payment before the backrun is not for it", async () => {
-	const scene = new Scene();
-	const record = scene.mined(1, [A]);
-	scene.lay([{ value: 900n }, record.hash, { value: 900n }, "0xa"]);
-	await scene.run();
+	const fixture = new Fixture();
+	const record = fixture.mined(1, [A]);
+	fixture.lay([{ value: 900n }, record.hash, { value: 900n }, "0xa"]);
+	await fixture.run();
 	assert.equal(told(record), "0xa 1000 1000 0 900 0");
 });
 
 test("without a refund recipient the sender is the one", async () => {
-	const scene = new Scene();
-	const record = scene.mined(1, [A]);
+	const fixture = new Fixture();
+	const record = fixture.mined(1, [A]);
 	Object.assign(record, { refundRecipient: null });
-	scene.lay([record.hash, "0xa", { value: 900n }, { value: 900n, to: record.from }]);
-	await scene.run();
+	fixture.lay([record.hash, "0xa", { value: 900n }, { value: 900n, to: record.from }]);
+	await fixture.run();
 	const event = record.events.at(-1);
 	assert.deepEqual(event?.type === "refunded" && [event.recipient, event.paid], [record.from, "900"]);
 });
 
 test("several targets of one recipient: each gets the payment of exactly its amount, whatever the order", async () => {
-	const scene = new Scene();
-	const one = scene.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
-	const two = scene.mined(2, [{ backrun: "0xb", bid: 500n }]);
-	scene.lay([one.hash, "0xa", two.hash, "0xb", { value: 450n }, { value: 900n }]);
-	await scene.run();
+	const fixture = new Fixture();
+	const one = fixture.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
+	const two = fixture.mined(2, [{ backrun: "0xb", bid: 500n }]);
+	fixture.lay([one.hash, "0xa", two.hash, "0xb", { value: 450n }, { value: 900n }]);
+	await fixture.run();
 	assert.deepEqual([told(one), told(two)], ["0xa 1000 1000 0 900 900", "0xb 500 500 0 450 450"]);
 });
 
 test("two of the same amount are two payments; one payment is only one of them, the first", async () => {
 	for (const count of [2, 1]) {
-		const scene = new Scene();
-		const one = scene.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
-		const two = scene.mined(2, [{ backrun: "0xb", bid: 1_000n }]);
+		const fixture = new Fixture();
+		const one = fixture.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
+		const two = fixture.mined(2, [{ backrun: "0xb", bid: 1_000n }]);
 		const payments = Array.from({ length: count }, () => ({ value: 900n }));
-		scene.lay([two.hash, "0xb", one.hash, "0xa", ...payments]);
-		await scene.run();
+		fixture.lay([two.hash, "0xb", one.hash, "0xa", ...payments]);
+		await fixture.run();
 		assert.deepEqual([two.refund, one.refund], ["900", count === 2 ? "900" : "0"]);
 	}
 });
 
 test("an exact payment of a later one is not given to an earlier one that was paid less", async () => {
-	const scene = new Scene();
-	const one = scene.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
-	const two = scene.mined(2, [{ backrun: "0xb", bid: 500n }]);
-	scene.lay([one.hash, "0xa", two.hash, "0xb", { value: 450n }, { value: 890n }]);
-	await scene.run();
+	const fixture = new Fixture();
+	const one = fixture.mined(1, [{ backrun: "0xa", bid: 1_000n }]);
+	const two = fixture.mined(2, [{ backrun: "0xb", bid: 500n }]);
+	fixture.lay([one.hash, "0xa", two.hash, "0xb", { value: 450n }, { value: 890n }]);
+	await fixture.run();
 	assert.deepEqual([one.refund, two.refund], ["890", "450"]);
 });
 
@@ -103,52 +103,52 @@ test("of builders with other terms it is the one whose terms fit what was paid, 
 		[7n, "0xa 1000 1000 0 900 7"],
 		[0n, "0xa 1000 1000 0 900 0"],
 	] as const) {
-		const scene = new Scene();
-		scene.terms.set("b", { percent: 50, refundGas: 3 });
-		const record = scene.mined(1, [{ ...A, builders: ["b", "a"] }]);
-		scene.lay([record.hash, "0xa", { value: paid }]);
-		await scene.run();
+		const fixture = new Fixture();
+		fixture.terms.set("b", { percent: 50, refundGas: 3 });
+		const record = fixture.mined(1, [{ ...A, builders: ["b", "a"] }]);
+		fixture.lay([record.hash, "0xa", { value: paid }]);
+		await fixture.run();
 		assert.equal(told(record), expected);
 	}
 });
 
 test("a builder that is no longer in the list owes nothing that is known; what was paid is told", async () => {
-	const scene = new Scene();
-	const record = scene.mined(1, [{ ...A, builders: ["gone"] }]);
-	scene.lay([record.hash, "0xa", { value: 42n }]);
-	await scene.run();
+	const fixture = new Fixture();
+	const record = fixture.mined(1, [{ ...A, builders: ["gone"] }]);
+	fixture.lay([record.hash, "0xa", { value: 42n }]);
+	await fixture.run();
 	assert.equal(told(record), "0xa 1000 1000 0 0 42");
 });
 
 test("of several that were sent for the block it is the one that is in it; none of another block counts", async () => {
-	const scene = new Scene();
-	const record = scene.mined(1, [
+	const fixture = new Fixture();
+	const record = fixture.mined(1, [
 		{ backrun: "0xa", bid: 1_000n },
 		{ backrun: "0xb", bid: 2_000n },
 		{ backrun: "0xc", bid: 3_000n, block: 102 },
 	]);
-	scene.lay([record.hash, "0xc", "0xa", { value: 900n }]);
-	await scene.run();
+	fixture.lay([record.hash, "0xc", "0xa", { value: 900n }]);
+	await fixture.run();
 	assert.equal(told(record), "0xa 1000 1000 0 900 900");
 });
 
 test("no backrun of ours is in the block, or only before its target: nothing is told, and not asked twice", async () => {
 	for (const rows of [["target"], ["0xa", "target"]]) {
-		const scene = new Scene();
-		const record = scene.mined(1, [A]);
-		scene.lay([...rows.map((row) => (row === "target" ? record.hash : row)), { value: 900n }]);
-		await scene.run();
-		await scene.run();
-		assert.deepEqual([told(record), record.refund, scene.asked], [undefined, "0", ["0x101"]]);
+		const fixture = new Fixture();
+		const record = fixture.mined(1, [A]);
+		fixture.lay([...rows.map((row) => (row === "target" ? record.hash : row)), { value: 900n }]);
+		await fixture.run();
+		await fixture.run();
+		assert.deepEqual([told(record), record.refund, fixture.asked], [undefined, "0", ["0x101"]]);
 	}
 });
 
 test("what had no backrun, or is not mined, is never asked about", async () => {
-	const scene = new Scene();
-	scene.mined(1, []);
-	scene.mined(2, [{ ...A, block: 100 }]);
-	const pending = scene.mined(3, [A]);
-	scene.ledger.emit(pending.hash, { type: "reorged", at: 3, block: 101 });
-	await scene.run();
-	assert.deepEqual(scene.asked, []);
+	const fixture = new Fixture();
+	fixture.mined(1, []);
+	fixture.mined(2, [{ ...A, block: 100 }]);
+	const pending = fixture.mined(3, [A]);
+	fixture.ledger.emit(pending.hash, { type: "reorged", at: 3, block: 101 });
+	await fixture.run();
+	assert.deepEqual(fixture.asked, []);
 });

@@ -9,7 +9,7 @@ import {
 	BLOCK,
 	fakeRequest,
 	fakeTransaction,
-	HandClock,
+	FakeClock,
 	HeldSimulator,
 	PASSED,
 } from "../../../support/simulationFakes.ts";
@@ -31,7 +31,7 @@ interface Asked {
 }
 
 function setUp(options: SimulationQueueOptions = {}) {
-	const clock = new HandClock();
+	const clock = new FakeClock();
 	const simulator = new HeldSimulator();
 	const counts: Record<string, number> = {};
 	const seconds: string[] = [];

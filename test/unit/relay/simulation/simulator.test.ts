@@ -7,7 +7,7 @@ import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type Answer, NodeError, ScriptedNode } from "../../../support/scriptedNode.ts";
-import { BLOCK, fakeRequest, fakeTransaction, HandClock } from "../../../support/simulationFakes.ts";
+import { BLOCK, fakeRequest, fakeTransaction, FakeClock } from "../../../support/simulationFakes.ts";
 
 const ABLE = { simulates: true, gasCap: 50_000_000n };
 const three = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce, hash: `0x0${nonce}` }));
@@ -42,7 +42,7 @@ async function run(
 	options: Partial<SimulatorOptions> = {},
 ) {
 	const node = new ScriptedNode(answers);
-	const clock = new HandClock();
+	const clock = new FakeClock();
 	const runs: string[] = [];
 	const simulator = createSimulator(
 		{ ...ABLE, ...options },

@@ -28,7 +28,7 @@ class Published implements Publisher {
 }
 
 /** A transaction that has just come, on a ledger with the announcer. */
-function scene() {
+function fixture() {
 	const published = new Published();
 	const ledger = new Ledger({ log: silentLogger });
 	ledger.subscribe(createAnnouncer({ publisher: published, view: statusReport }));
@@ -90,7 +90,7 @@ test("any life: what is published are the changes of the status, no more and no 
 	const seen = new Set<string>();
 	fc.assert(
 		fc.property(fc.array(event, { maxLength: 40 }), (events) => {
-			const { published, ledger, record } = scene();
+			const { published, ledger, record } = fixture();
 			const expected = [JSON.stringify(statusReport(record))];
 			for (const one of events) {
 				const before = record.stage;
@@ -120,7 +120,7 @@ test("any life: what is published are the changes of the status, no more and no 
 });
 
 test("one that comes back after its end is told anew, and that it is shared again too", () => {
-	const { published, ledger, record } = scene();
+	const { published, ledger, record } = fixture();
 	for (const event of [
 		{ type: "broadcast", ...BLOCK } as const,
 		{ type: "shared", at } as const,

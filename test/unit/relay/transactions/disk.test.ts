@@ -20,23 +20,23 @@ const folder = mkdtempSync(join(tmpdir(), "leeward-transactions-"));
 let places = 0;
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Scene {
+interface Fixture {
 	readonly kv: KeyValueStore;
 	readonly store: TransactionDisk;
 	/** Closes it and opens it anew, as after a restart. */
-	restart(): Promise<Scene>;
+	restart(): Promise<Fixture>;
 }
 
-async function scene(place = join(folder, String(places++))): Promise<Scene> {
+async function fixture(place = join(folder, String(places++))): Promise<Fixture> {
 	const kv = await openLmdb(place);
 	const restart = async () => {
 		await kv.close();
-		return scene(place);
+		return fixture(place);
 	};
 	return { kv, store: new TransactionDisk({ kv, log: silentLogger }), restart };
 }
 
-async function loaded({ store }: Scene): Promise<StoredTransaction[]> {
+async function loaded({ store }: Fixture): Promise<StoredTransaction[]> {
 	const all: StoredTransaction[] = [];
 	for await (const one of store.load()) all.push(one);
 	return all;
@@ -59,7 +59,7 @@ async function keys(kv: KeyValueStore): Promise<string[]> {
 }
 
 test("submissions of every type come back as they were, in a fresh record", async () => {
-	let { store, ...rest } = await scene();
+	let { store, ...rest } = await fixture();
 	const options = [
 		{ type: 0 as const, path: "fast" as const },
 		{ type: 1 as const, path: "noreverts" as const, softCancellations: true },
@@ -83,7 +83,7 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 });
 
 test("a changed record comes back changed", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction);
 	await first.store.insert(transaction, record, [], 1);
@@ -102,7 +102,7 @@ test("a changed record comes back changed", async () => {
 });
 
 test("a replacement and the end of what it replaced are one commit", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const old = privateTransaction();
 	const fresh = privateTransaction({ maxFeePerGas: 2n ** 40n, maxPriorityFeePerGas: 2n ** 40n });
 	const oldRecord = recordOf(old);
@@ -123,7 +123,7 @@ test("a replacement and the end of what it replaced are one commit", async () =>
 });
 
 test("what is settled leaves no raw bytes behind, and its record for a week", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
 	await first.store.insert(transaction, record, [], 1);
@@ -145,7 +145,7 @@ test("what is settled leaves no raw bytes behind, and its record for a week", as
 });
 
 test("one that comes back after its end is live again with its past, and settles anew", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
 	await first.store.insert(transaction, record, [], 1);
@@ -166,7 +166,7 @@ test("one that comes back after its end is live again with its past, and settles
 });
 
 test("one that is live again is not forgotten with its former end", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
 	await first.store.settle([record], 10_000);
@@ -178,7 +178,7 @@ test("one that is live again is not forgotten with its former end", async () => 
 });
 
 test("what is old is forgotten a bounded number at a time, the oldest first", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
 	const records = Array.from({ length: 1_200 }, (_, i) => ({
 		...template,
@@ -197,7 +197,7 @@ test("what is old is forgotten a bounded number at a time, the oldest first", as
 });
 
 test("as many are forgotten as have come since, and a thousand more", async () => {
-	const { store, kv } = await scene();
+	const { store, kv } = await fixture();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
 	const settle = async (from: number, count: number, at: number) => {
 		const records = Array.from({ length: count }, (_, i) => ({
@@ -236,7 +236,7 @@ const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 
 for (const [name, events, wasSent] of ENDS) {
 	test(`what is ${name} ${wasSent ? "is kept whole until it is settled" : "leaves a short record at once"}`, async () => {
-		const first = await scene();
+		const first = await fixture();
 		const transaction = privateTransaction({ data: Buffer.alloc(100_000, 1) });
 		await first.store.insert(transaction, recordOf(transaction), [], 1);
 		const record = recordOf(transaction, ...events);
@@ -261,7 +261,7 @@ for (const [name, events, wasSent] of ENDS) {
 }
 
 test("what was never sent and is mined all the same is told so behind a restart", async () => {
-	const first = await scene();
+	const first = await fixture();
 	const transaction = privateTransaction();
 	const place = { block: 103, blockHash: "0xb", index: 0, reverted: false };
 	const record = recordOf(transaction, CANCELLED);
@@ -275,7 +275,7 @@ test("what was never sent and is mined all the same is told so behind a restart"
 });
 
 test("a failed write is thrown, and the store is not healthy until one succeeds", async () => {
-	const { kv } = await scene();
+	const { kv } = await fixture();
 	let broken = true;
 	const writes: number[] = [];
 	const logged: string[] = [];

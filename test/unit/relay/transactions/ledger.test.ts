@@ -23,7 +23,7 @@ function entry(nonce = 0): LedgerEntry {
 	return { transaction, record };
 }
 
-function scene() {
+function fixture() {
 	const logged: string[] = [];
 	const log: Logger = {
 		...silentLogger,
@@ -36,7 +36,7 @@ function scene() {
 }
 
 test("an event changes its record and is told to every listener, after it was folded", () => {
-	const { ledger, told } = scene();
+	const { ledger, told } = fixture();
 	const second: string[] = [];
 	ledger.subscribe((record) => second.push(record.hash));
 	const one = entry();
@@ -53,7 +53,7 @@ test("an event changes its record and is told to every listener, after it was fo
 });
 
 test("events of nobody and illegal ones change nothing and are told to nobody; the latter is our fault", () => {
-	const { ledger, told, logged } = scene();
+	const { ledger, told, logged } = fixture();
 	const one = entry();
 	ledger.emit(one.record.hash, ready);
 	ledger.open(one);
@@ -67,7 +67,7 @@ test("events of nobody and illegal ones change nothing and are told to nobody; t
 });
 
 test("what changed is taken once; deliveries alone wait for more", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const [one, two] = [entry(1), entry(2)];
 	ledger.open(one);
 	ledger.open(two);
@@ -98,7 +98,7 @@ test("every change of stage, the start of a life and being shared must be writte
 		{ type: "reorged", at: 2, block: 101 },
 		expired,
 	];
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const one = entry();
 	ledger.open(one);
 	for (const event of chain) {
@@ -108,7 +108,7 @@ test("every change of stage, the start of a life and being shared must be writte
 });
 
 test("what went out behind it and what was paid must be written; that one more bid came is written with it", () => {
-	const { ledger, told } = scene();
+	const { ledger, told } = fixture();
 	const one = entry();
 	ledger.open(one);
 	const { hash } = one.record;
@@ -132,7 +132,7 @@ test("what went out behind it and what was paid must be written; that one more b
 });
 
 test("what could not be written comes again", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const one = entry();
 	ledger.open(one);
 	ledger.emit(one.record.hash, broadcast);
@@ -142,7 +142,7 @@ test("what could not be written comes again", () => {
 });
 
 test("what was forgotten is not written any more", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const [one, two] = [entry(1), entry(2)];
 	for (const each of [one, two]) ledger.open(each);
 	ledger.emit(one.record.hash, broadcast);
@@ -161,7 +161,7 @@ function anew(old: LedgerEntry): LedgerEntry {
 }
 
 test("one that is admitted anew is not written over by its former record", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const old = entry();
 	ledger.open(old);
 	ledger.emit(old.record.hash, expired);
@@ -173,7 +173,7 @@ test("one that is admitted anew is not written over by its former record", () =>
 });
 
 test("nor by its former record whose write failed in between", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const old = entry();
 	ledger.open(old);
 	ledger.emit(old.record.hash, expired);
@@ -185,7 +185,7 @@ test("nor by its former record whose write failed in between", () => {
 });
 
 test("a preview is the record as it would be, and changes nothing", () => {
-	const { ledger, told } = scene();
+	const { ledger, told } = fixture();
 	const one = entry();
 	ledger.open(one);
 	const before = structuredClone(one.record);
@@ -204,7 +204,7 @@ test("a preview is the record as it would be, and changes nothing", () => {
 });
 
 test("what comes is told with the stage that it had before; what a start takes up is not", () => {
-	const { ledger } = scene();
+	const { ledger } = fixture();
 	const told: string[] = [];
 	ledger.subscribe((record, before, event) => told.push(`${event.type} ${before} ${record.stage}`));
 	const [one, restored] = [entry(0), entry(1)];

@@ -13,7 +13,7 @@ import { startTransport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 
 /** A server whose `/feed` tells what `send` is given; `/over` says that all is told. */
-async function scene(options: { maxPerClient?: number; maxStreams?: number } = {}) {
+async function fixture(options: { maxPerClient?: number; maxStreams?: number } = {}) {
 	const clock = new ManualClock();
 	const streams = new EventStreams(options, { clock });
 	const senders = new Set<(messages: readonly EventMessage[]) => void>();
@@ -55,7 +55,7 @@ async function scene(options: { maxPerClient?: number; maxStreams?: number } = {
 }
 
 test("the head, the first word, and each message as it comes", async () => {
-	const { open, send, streams, stop } = await scene();
+	const { open, send, streams, stop } = await fixture();
 	const reader = await open();
 	assert.equal(reader.status, 200);
 	const { date, connection, ...headers } = reader.headers;
@@ -81,7 +81,7 @@ test("the head, the first word, and each message as it comes", async () => {
 });
 
 test("a word every 15 s keeps it, and after half an hour it ends", async () => {
-	const { clock, open, streams, state, stop } = await scene();
+	const { clock, open, streams, state, stop } = await fixture();
 	const reader = await open();
 	await reader.come(1);
 	await clock.advance(14_999);
@@ -100,7 +100,7 @@ test("a word every 15 s keeps it, and after half an hour it ends", async () => {
 });
 
 test("where nothing can happen any more it ends with the next word", async () => {
-	const { clock, open, state, streams, stop } = await scene();
+	const { clock, open, state, streams, stop } = await fixture();
 	const reader = await open();
 	await clock.advance(15_000);
 	state.isOver = true;
@@ -112,7 +112,7 @@ test("where nothing can happen any more it ends with the next word", async () =>
 });
 
 test("a client that goes leaves nothing behind", async () => {
-	const { clock, open, send, streams, state, stop } = await scene();
+	const { clock, open, send, streams, state, stop } = await fixture();
 	const readers = await Promise.all(Array.from({ length: 10 }, () => open()));
 	assert.equal(streams.size, 10);
 	for (const reader of readers) reader.leave();
@@ -123,7 +123,7 @@ test("a client that goes leaves nothing behind", async () => {
 });
 
 test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; one that goes makes room", async () => {
-	const { open, streams, stop } = await scene({ maxStreams: 20 });
+	const { open, streams, stop } = await fixture({ maxStreams: 20 });
 	const readers = await Promise.all(Array.from({ length: 16 }, (_, i) => open(`2001:db8::${i + 1}`)));
 	assert.ok(
 		readers.every(({ status }) => status === 200),
@@ -145,7 +145,7 @@ test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; on
 });
 
 test("HEAD gets the head and no stream; 204 has nothing behind it", async () => {
-	const { transport, streams, state, stop } = await scene();
+	const { transport, streams, state, stop } = await fixture();
 	const connection = await RawConnection.open(transport.port);
 	connection.write(requestText("HEAD", "/feed"));
 	const head = await connection.answer(true);
@@ -159,7 +159,7 @@ test("HEAD gets the head and no stream; 204 has nothing behind it", async () => 
 });
 
 test("a reader that hangs is cut once more than a MiB waits for it, and nobody else is", async () => {
-	const { open, send, streams, state, transport, stop } = await scene();
+	const { open, send, streams, state, transport, stop } = await fixture();
 	const good = await open();
 	const socket = connect(transport.port, "127.0.0.1");
 	socket.pause();
@@ -182,7 +182,7 @@ test("a reader that hangs is cut once more than a MiB waits for it, and nobody e
 });
 
 test("a drain ends them all, and who comes meanwhile is told what there is and comes back elsewhere", async () => {
-	const { open, streams, transport, stop } = await scene();
+	const { open, streams, transport, stop } = await fixture();
 	const readers = await Promise.all([open(), open(), open()]);
 	transport.server.drain();
 	for (const reader of readers) assert.equal(await reader.over(), "end");
@@ -195,7 +195,7 @@ test("a drain ends them all, and who comes meanwhile is told what there is and c
 });
 
 test("streams hold up no stop, also those that nobody reads", async () => {
-	const { clock, open, streams, transport } = await scene();
+	const { clock, open, streams, transport } = await fixture();
 	const readers = await Promise.all([open(), open()]);
 	const socket = connect(transport.port, "127.0.0.1");
 	socket.on("error", () => {});
@@ -216,7 +216,7 @@ test("streams hold up no stop, also those that nobody reads", async () => {
 });
 
 test("behind a stream nothing else is answered on its connection, and an upgrade there is cut", async () => {
-	const { transport, streams, stop } = await scene();
+	const { transport, streams, stop } = await fixture();
 	const connection = await RawConnection.open(transport.port);
 	connection.write(requestText("GET", "/feed"));
 	await until("it is open", () => streams.size === 1);
@@ -230,7 +230,7 @@ test("behind a stream nothing else is answered on its connection, and an upgrade
 });
 
 test("a feed that fails ends its stream, and costs the server nothing", async () => {
-	const { open, state, streams, stop } = await scene();
+	const { open, state, streams, stop } = await fixture();
 	state.fault = true;
 	const reader = await open();
 	assert.deepEqual([reader.status, await reader.over(), reader.text], [200, "end", "retry: 3000\n\n"]);

@@ -23,7 +23,7 @@ after(async () => {
 	for (const transport of transports) await transport.stop();
 });
 
-async function scene(options: Partial<StandbyOptions> = {}) {
+async function fixture(options: Partial<StandbyOptions> = {}) {
 	const clock = new ManualClock();
 	const standby = new Standby(
 		{ host: "127.0.0.1", port: 0, holdMs: HOLD_MS, ...options },
@@ -55,7 +55,7 @@ async function scene(options: Partial<StandbyOptions> = {}) {
 }
 
 test("while it stands by the process lives and is not ready, and says why", async () => {
-	const { open, standby } = await scene();
+	const { open, standby } = await fixture();
 	await standby.start();
 	const connection = await open();
 	connection.write(requestText("GET", "/livez"));
@@ -70,7 +70,7 @@ test("while it stands by the process lives and is not ready, and says why", asyn
 });
 
 test("what came is answered by who starts in its place, on the same port and connections", async () => {
-	const { held, takeOver, port, open } = await scene();
+	const { held, takeOver, port, open } = await fixture();
 	const waiting = [await held(), await held(), await held()];
 	const silent = await open();
 	const transport = await takeOver();
@@ -88,7 +88,7 @@ test("what came is answered by who starts in its place, on the same port and con
 });
 
 test("a body that its sender holds back until he is told to send it is asked for by who takes over", async () => {
-	const { held, takeOver } = await scene();
+	const { held, takeOver } = await fixture();
 	const [head] = String(postText("/fast", ECHO)).split("\r\n\r\n");
 	const connection = await held(Buffer.from(`${head}\r\nexpect: 100-continue\r\n\r\n`));
 	await takeOver();
@@ -98,7 +98,7 @@ test("a body that its sender holds back until he is told to send it is asked for
 });
 
 test("what is held too long is refused, each in its own words, and its connection may be used again", async () => {
-	const { clock, held } = await scene();
+	const { clock, held } = await fixture();
 	const post = await held();
 	await clock.advance(HOLD_MS - 1);
 	const page = await held(requestText("GET", "/tx/0x12"));
@@ -115,7 +115,7 @@ test("what is held too long is refused, each in its own words, and its connectio
 });
 
 test("no more are held than may be, and who goes leaves his place", async () => {
-	const { clock, held, open, takeOver } = await scene({ maxHeld: 2 });
+	const { clock, held, open, takeOver } = await fixture({ maxHeld: 2 });
 	const [first, second] = [await held(), await held()];
 	const third = await open();
 	third.write(postText("/fast", ECHO));
@@ -128,7 +128,7 @@ test("no more are held than may be, and who goes leaves his place", async () => 
 });
 
 test("a websocket is refused at once", async () => {
-	const { open } = await scene();
+	const { open } = await fixture();
 	const connection = await open();
 	connection.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
 	assert.equal((await connection.answer()).status, 503);
@@ -136,7 +136,7 @@ test("a websocket is refused at once", async () => {
 });
 
 test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
-	const { held, open, standby, port } = await scene();
+	const { held, open, standby, port } = await fixture();
 	const idle = await open();
 	const waiting = await held();
 	await standby.stop();
@@ -148,8 +148,8 @@ test("a stop refuses what is held and frees the port; it may be called where not
 });
 
 test("a port that is taken is told by its setting", async () => {
-	const { port } = await scene();
-	await assert.rejects(scene({ port }), {
+	const { port } = await fixture();
+	await assert.rejects(fixture({ port }), {
 		code: "LISTEN",
 		message: /^PORT \d+ is taken: expected a free port/,
 	});

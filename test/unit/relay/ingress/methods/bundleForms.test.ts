@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BUNDLE_ROWS } from "../../../../integration/badInput/bundleRows.ts";
-import { startBundleMethods } from "../bundleScene.ts";
+import { startBundleMethods } from "../bundleFixture.ts";
 
 const methods = startBundleMethods();
 

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../../relay/domain/callMany.ts";
 import { eth_callMany } from "../../../../../relay/ingress/methods/eth_callMany.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
-import { askMethod } from "../../../../support/callManyScene.ts";
+import { askMethod } from "../../../../support/callManyFixture.ts";
 import { CONTEXT } from "../../../../support/dispatching.ts";
 import { rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ADDRESS, SIGNER, startBundleMethods } from "../bundleScene.ts";
+import { ADDRESS, SIGNER, startBundleMethods } from "../bundleFixture.ts";
 
 const PAGE = "https://app.example";
 

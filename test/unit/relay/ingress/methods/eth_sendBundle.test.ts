@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BUNDLE_REFUSALS } from "../../../../../relay/domain/bundle.ts";
 import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
-import { ADDRESS, HASH, SIGNER, startBundleMethods } from "../bundleScene.ts";
+import { ADDRESS, HASH, SIGNER, startBundleMethods } from "../bundleFixture.ts";
 
 const TARGET = `0x${"Ab".repeat(32)}`;
 const RAW = `0x02${"Cd".repeat(99)}`;

@@ -21,7 +21,7 @@ function start(submitMs = 0) {
 	const clock = new ManualClock();
 	const submissions: Submission[] = [];
 	const waits: SyncCall[] = [];
-	const scene = {
+	const fixture = {
 		clock,
 		submissions,
 		waits,
@@ -40,7 +40,7 @@ function start(submitMs = 0) {
 				submissions.push(submission);
 				const hash = `0x${Buffer.from(submission.raw).toString("hex")}`;
 				if (submitMs > 0) await later(submitMs);
-				return scene.outcome(hash);
+				return fixture.outcome(hash);
 			},
 		},
 		receipts: {
@@ -61,7 +61,7 @@ function start(submitMs = 0) {
 			clock,
 		},
 	);
-	return scene;
+	return fixture;
 }
 
 function call(id: number | undefined, ...params: unknown[]) {
@@ -69,11 +69,11 @@ function call(id: number | undefined, ...params: unknown[]) {
 }
 
 test("it submits like eth_sendRawTransaction, and answers the receipt", async () => {
-	const scene = start();
-	const answer = scene.send(call(1, "0x0a"), "/noreverts", "?softcancel=1&referrer=me");
-	await scene.clock.advance(1_000);
+	const fixture = start();
+	const answer = fixture.send(call(1, "0x0a"), "/noreverts", "?softcancel=1&referrer=me");
+	await fixture.clock.advance(1_000);
 	assert.deepEqual(await answer, { jsonrpc: "2.0", id: 1, result: { transactionHash: "0x0a" } });
-	const [{ raw, ...options } = {} as Submission] = scene.submissions;
+	const [{ raw, ...options } = {} as Submission] = fixture.submissions;
 	assert.deepEqual(Buffer.from(raw).toString("hex"), "0a");
 	assert.deepEqual(options, {
 		path: "noreverts",
@@ -82,7 +82,7 @@ test("it submits like eth_sendRawTransaction, and answers the receipt", async ()
 		referrer: "me",
 		origin: ADDRESS,
 	});
-	const [{ life, ...wait } = {} as SyncCall] = scene.waits;
+	const [{ life, ...wait } = {} as SyncCall] = fixture.waits;
 	assert.deepEqual(wait, { hash: "0x0a", client: "2001:db8:0:0::/56", begun: 0, until: 20_000 });
 	assert.equal(life.bytes, 0);
 });
@@ -102,13 +102,13 @@ test("how long it waits is counted from the call, whatever the submission took",
 		[["0X1"], 1],
 		[[1e3], 1_000],
 	] as const) {
-		const scene = start(700);
-		await scene.clock.advance(50);
-		const answer = scene.send(call(1, "0x0a", ...timeout));
-		await scene.clock.advance(1_700);
+		const fixture = start(700);
+		await fixture.clock.advance(50);
+		const answer = fixture.send(call(1, "0x0a", ...timeout));
+		await fixture.clock.advance(1_700);
 		await answer;
 		assert.deepEqual(
-			scene.waits.map(({ begun, until }) => [begun, until]),
+			fixture.waits.map(({ begun, until }) => [begun, until]),
 			[[50, 50 + ms]],
 		);
 	}
@@ -117,46 +117,46 @@ test("how long it waits is counted from the call, whatever the submission took",
 test("a bad time is refused before anything is submitted", async () => {
 	const expected = "expected milliseconds, 1 or more, as a number or as 0x hex";
 	for (const timeout of [0, -1, 1.5, "1", "", "0x0", "0x01", "0x", true, [], {}, 1e300]) {
-		const scene = start();
-		const { error } = await scene.send(call(1, "0x0a", timeout));
+		const fixture = start();
+		const { error } = await fixture.send(call(1, "0x0a", timeout));
 		assert.deepEqual(
 			error,
 			{ code: -32602, message: `invalid params: timeoutMs: ${expected}` },
 			`${timeout}`,
 		);
-		assert.deepEqual(scene.submissions, []);
+		assert.deepEqual(fixture.submissions, []);
 	}
 });
 
 test("a refusal is that of eth_sendRawTransaction; a soft cancel is never waited for", async () => {
-	const scene = start();
+	const fixture = start();
 	const rejection = { code: "NONCE_TOO_LOW", message: "nonce too low: x", data: { next: "5" } } as const;
-	scene.outcome = () => ({ outcome: "refused", rejection });
-	assert.deepEqual((await scene.send(call(1, "0x0a"))).error, {
+	fixture.outcome = () => ({ outcome: "refused", rejection });
+	assert.deepEqual((await fixture.send(call(1, "0x0a"))).error, {
 		code: -32000,
 		message: "nonce too low: x",
 		data: { reason: "NONCE_TOO_LOW", next: "5" },
 	});
-	scene.outcome = (hash) => ({ outcome: "cancels", hash });
-	const { error } = await scene.send(call(1, "0x0a"));
+	fixture.outcome = (hash) => ({ outcome: "cancels", hash });
+	const { error } = await fixture.send(call(1, "0x0a"));
 	assert.deepEqual([error.code, error.data], [5, "0x0a"]);
 	assert.match(error.message, /^The transaction was added to the mempool but wasn't processed due to .*soft/);
-	assert.deepEqual(scene.waits, []);
+	assert.deepEqual(fixture.waits, []);
 });
 
 test("in a batch each is submitted when the one before it was, and all wait at the same time", async () => {
-	const scene = start(100);
-	const answer = scene.send([
+	const fixture = start(100);
+	const answer = fixture.send([
 		call(1, "0x01"),
 		call(2, "0x02", 25_000),
 		call(undefined, "0x03"),
 		call(4, "0x04"),
 	]);
-	await scene.clock.advance(150);
-	assert.equal(scene.submissions.length, 2);
-	await scene.clock.advance(250);
+	await fixture.clock.advance(150);
+	assert.equal(fixture.submissions.length, 2);
+	await fixture.clock.advance(250);
 	assert.deepEqual(
-		scene.waits.map(({ hash, begun, until }) => [hash, begun, until]),
+		fixture.waits.map(({ hash, begun, until }) => [hash, begun, until]),
 		[
 			["0x01", 0, 20_000],
 			["0x02", 100, 25_100],
@@ -164,20 +164,20 @@ test("in a batch each is submitted when the one before it was, and all wait at t
 		],
 		"a notification is submitted, and nobody waits for it",
 	);
-	await scene.clock.advance(1_000);
+	await fixture.clock.advance(1_000);
 	assert.deepEqual(
 		(await answer).map(({ id }: { id: number }) => id),
 		[1, 2, 4],
 	);
-	assert.equal(scene.clock.monotonic(), 1_400, "a second after the last submission");
+	assert.equal(fixture.clock.monotonic(), 1_400, "a second after the last submission");
 });
 
 test("no wait of a batch goes beyond the time of the whole batch", async () => {
-	const scene = start(9_000);
-	const answer = scene.send([call(1, "0x01"), call(2, "0x02"), call(3, "0x03", 5_000)]);
-	await scene.clock.advance(29_000);
+	const fixture = start(9_000);
+	const answer = fixture.send([call(1, "0x01"), call(2, "0x02"), call(3, "0x03", 5_000)]);
+	await fixture.clock.advance(29_000);
 	assert.deepEqual(
-		scene.waits.map(({ begun, until }) => [begun, until]),
+		fixture.waits.map(({ begun, until }) => [begun, until]),
 		[
 			[0, 20_000],
 			[9_000, 28_000],

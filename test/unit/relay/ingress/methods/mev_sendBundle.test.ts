@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ADDRESS, HASH, SIGNER, startBundleMethods } from "../bundleScene.ts";
+import { ADDRESS, HASH, SIGNER, startBundleMethods } from "../bundleFixture.ts";
 
 const TARGET = `0x${"Ab".repeat(32)}`;
 const SOMEBODY = `0x${"5A".repeat(20)}`;

@@ -1,0 +1,178 @@
+// A relay as a process with everything around it that an attack needs: a real anvil behind a proxy that counts, a builder,
+// an attacker at 127.0.0.2 in a process of its own, and an honest user at 127.0.0.1 who is measured all the time.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { type NodeProxy, startNodeProxy } from "../nodeProxy.ts";
+import { type RelayProcess, startRelayProcess } from "../relayProcess.ts";
+import { until } from "../until.ts";
+import { Attacker } from "./attacker.ts";
+import { HonestUser } from "./honestUser.ts";
+import { type Figures, Measuring } from "./measuring.ts";
+import { type QuickBuilder, startQuickBuilder } from "./quickBuilder.ts";
+import { HONEST, send } from "./wire.ts";
+
+export interface AttackFixtureOptions {
+	/** Of the relay, beside what joins it to the others: all else is as it is by itself. */
+	readonly env?: Readonly<Record<string, string>>;
+	/** Takes what is measured, line by line. */
+	readonly say?: (line: string) => void;
+}
+
+/** What lets an operator, and these tests, read the metrics. */
+const METRICS_TOKEN = "a token of the operator's";
+/** How long the honest user waits for anything, in ms. */
+const PATIENCE_MS = Number(process.env.ATTACK_PATIENCE_MS ?? 6_000);
+const HEAD_EVERY_MS = 1_000;
+
+/** A relay under attack. */
+export class AttackFixture {
+	readonly chain: DevChain;
+	readonly node: NodeProxy;
+	readonly builder: QuickBuilder;
+	readonly relay: RelayProcess;
+	readonly attacker: Attacker;
+	readonly measuring: Measuring;
+	/** What whoever may read the metrics says. */
+	readonly operator = { authorization: `Bearer ${METRICS_TOKEN}` };
+	readonly #endings: readonly (() => unknown)[];
+	readonly #say: (line: string) => void;
+
+	constructor(
+		parts: Pick<AttackFixture, "chain" | "node" | "builder" | "relay" | "attacker" | "measuring">,
+		{ endings, say }: { readonly endings: readonly (() => unknown)[]; readonly say: (line: string) => void },
+	) {
+		({
+			chain: this.chain,
+			node: this.node,
+			builder: this.builder,
+			relay: this.relay,
+			attacker: this.attacker,
+			measuring: this.measuring,
+		} = parts);
+		this.#endings = endings;
+		this.#say = say;
+	}
+
+	/** As Measuring.during, with a new head every second. */
+	async during(name: string, work?: Promise<unknown>): Promise<Figures> {
+		let measured = false;
+		let fault: { readonly thrown: unknown } | null = null;
+		const passing = async (): Promise<void> => {
+			while (!measured) {
+				await this.passBlock();
+				const end = performance.now() + HEAD_EVERY_MS;
+				await until("the next head", () => measured || performance.now() > end);
+			}
+		};
+		const heads = passing().catch((thrown: unknown) => {
+			fault = { thrown };
+		});
+		const figures = await this.measuring.during(name, work).finally(() => {
+			measured = true;
+			return heads;
+		});
+		if (fault !== null) throw (fault as { readonly thrown: unknown }).thrown;
+		return figures;
+	}
+
+	/** Mines a block of nothing; its number. */
+	async passBlock(): Promise<number> {
+		const head = (await this.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+		await this.chain.rpc("evm_mine", [{ timestamp: Number(head.timestamp) + this.chain.slotSeconds }]);
+		return Number(head.number) + 1;
+	}
+
+	/** As {@link passBlock}, once the relay has worked it off. */
+	async workedOff(): Promise<number> {
+		const number = await this.passBlock();
+		await this.seesHead(number);
+		return number;
+	}
+
+	/** Waits until the relay has worked off a block of this number, or a later one. */
+	async seesHead(number: number, ms = 30_000): Promise<void> {
+		await until(`head ${number}`, async () => ((await this.metric("relay_head_number")) ?? -1) >= number, ms);
+	}
+
+	/** Takes a line about what is going on. */
+	say(...parts: readonly unknown[]): void {
+		this.#say(parts.map((part) => (typeof part === "string" ? part : JSON.stringify(part))).join(" "));
+	}
+
+	/** Open connections of `address` to the relay, as the system tells. */
+	async connectionsFrom(address: string): Promise<number> {
+		const port = this.relay.port.toString(16).toUpperCase().padStart(4, "0");
+		const remote = Buffer.from(address.split(".").map(Number)).reverse().toString("hex").toUpperCase();
+		const table = await readFile("/proc/net/tcp", "utf8");
+		return table
+			.split("\n")
+			.filter((line) => new RegExp(`^\\s*\\d+: 0100007F:${port} ${remote}:\\w{4} 01 `).test(line)).length;
+	}
+
+	/** The number of the block to come. */
+	async nextBlock(): Promise<number> {
+		return Number(await this.chain.rpc("eth_blockNumber")) + 1;
+	}
+
+	/** The value of a metric without labels. */
+	async metric(name: string): Promise<number | undefined> {
+		const url = `${this.relay.url}/metrics`;
+		const { body } = await send({ url, from: HONEST, headers: this.operator, deadlineMs: 30_000 });
+		const value = new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1];
+		return value === undefined ? undefined : Number(value);
+	}
+
+	/** Gives `address` so many wei. */
+	async fund(address: string, wei: bigint): Promise<void> {
+		await this.chain.rpc("anvil_setBalance", [address, `0x${wei.toString(16)}`]);
+	}
+
+	async stop(): Promise<void> {
+		for (const end of this.#endings) await end();
+	}
+}
+
+/** Starts everything; where a part does not start, the others are ended. */
+export async function startAttackFixture(options: AttackFixtureOptions = {}): Promise<AttackFixture> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	const endings: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })];
+	try {
+		const chain = await startDevChain();
+		endings.unshift(() => chain.stop());
+		const node = await startNodeProxy(chain.url);
+		endings.unshift(() => node.stop());
+		const builder = await startQuickBuilder();
+		endings.unshift(() => builder.stop());
+		const relay = await startRelayProcess({
+			env: {
+				PORT: "0",
+				HOST: "127.0.0.1",
+				ETH_RPC_URL: node.url,
+				HEAD_POLL_MS: "100",
+				BUILDERS: JSON.stringify([{ name: "quick", url: builder.url }]),
+				DATA_DIR: folder,
+				MAX_HEAD_AGE_S: "86400",
+				METRICS_TOKEN,
+				...options.env,
+			},
+		});
+		endings.unshift(() => relay.kill());
+		const attacker = new Attacker(relay.url);
+		endings.unshift(() => attacker.stop());
+		const user = await HonestUser.arrive({ relay, chain, builder, patienceMs: PATIENCE_MS });
+		const say = options.say ?? (process.env.ATTACK_LOG === undefined ? () => {} : sayAloud);
+		const measuring = new Measuring({ user, pid: relay.pid, say });
+		return new AttackFixture({ chain, node, builder, relay, attacker, measuring }, { endings, say });
+	} catch (thrown) {
+		for (const end of endings) await end();
+		throw thrown;
+	}
+}
+
+function sayAloud(line: string): void {
+	process.stderr.write(`${line}\n`);
+}

@@ -1,0 +1,282 @@
+// Auctions with cheats: a relay as a process, a chain whose last 64 blocks are the dev builder's, users, honest searchers
+// at 127.0.0.1 and cheats at 127.0.0.2, each of whom has a key, an account and a contract of its own.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createKey } from "../../../shared/ethereum/signatures.ts";
+import { type Contract, compileFolder } from "../../devnet/compileContracts.ts";
+import { type DevBuilder, startDevBuilder } from "../../devnet/devBuilder.ts";
+import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
+import { PAYS_COINBASE } from "../auctionContracts.ts";
+import { type RelayProcess, startRelayProcess } from "../relayProcess.ts";
+import { EMITS } from "../simulationContracts.ts";
+import {
+	rawTransaction,
+	signedTransaction,
+	type TestAccount,
+	type TxOptions,
+	testAccount,
+} from "../txFactory.ts";
+import { until } from "../until.ts";
+import { ask, attackerAddress, HONEST, type Outcome, resultOf, send } from "./wire.ts";
+
+export const ETHER: bigint = 10n ** 18n;
+/** Of every transaction here, in wei. */
+export const TIP: bigint = 1_000_000_000n;
+export const FEE_CAP: bigint = 20_000_000_000n;
+/** Of every backrun. */
+export const BACKRUN_GAS = 200_000n;
+/** What the builder's coinbase holds at the start. */
+export const COINBASE_WEI: bigint = 1_000n * ETHER;
+const FUNDS = 100n * ETHER;
+const EMITTER = `0x${"e1".repeat(20)}`;
+const METRICS_TOKEN = "a token of the operator's";
+const DEADLINE_MS = 10_000;
+/** Blocks whose coinbases a relay may look at, and some more. */
+const HISCENARIO = 70;
+const SLOT_SECONDS = 12;
+
+export interface Signed {
+	readonly raw: string;
+	readonly hash: string;
+}
+
+/** A transaction that may be bid on, and where its refund goes. */
+export interface Target extends Signed {
+	readonly recipient: string;
+}
+
+/** Whoever bids: an account, and for cheats a key and a contract. */
+export interface Searcher {
+	readonly account: TestAccount;
+	readonly from: string;
+	readonly key: string | undefined;
+	/** What its backruns call. */
+	readonly contract: string;
+	nonce: number;
+}
+
+/** A bundle as its owner is told. */
+export interface ToldBundle {
+	readonly blocks: readonly {
+		readonly blockNumber: number;
+		readonly status: string;
+		readonly bid: string | null;
+	}[];
+	/** Absent of whoever stands as anybody. */
+	readonly barred?: unknown;
+	readonly rankedBehindUntil?: number | null;
+}
+
+export interface CheatAuctionOptions {
+	readonly env?: Readonly<Record<string, string>>;
+}
+
+/** All of it. */
+export class CheatAuction {
+	readonly chain: DevChain;
+	readonly builder: DevBuilder;
+	readonly relay: RelayProcess;
+	readonly cheat: Contract;
+	readonly tellsRandomness: Contract;
+	readonly #folder: string;
+	#accounts = 700_000;
+
+	constructor(
+		{ chain, builder, relay }: Pick<CheatAuction, "chain" | "builder" | "relay">,
+		contracts: (name: string) => Contract,
+		folder: string,
+	) {
+		this.chain = chain;
+		this.builder = builder;
+		this.relay = relay;
+		this.cheat = contracts("Cheat");
+		this.tellsRandomness = contracts("TellsRandomness");
+		this.#folder = folder;
+	}
+
+	/** A user's transaction on /fast, with the builder and shown to searchers. */
+	async target(): Promise<Target> {
+		const by = await this.#account();
+		const recipient = testAccount(this.#accounts++).address;
+		const tx = signed({ by, to: EMITTER });
+		const call = {
+			url: `${this.relay.url}/fast?refundRecipient=${recipient}`,
+			from: HONEST,
+			deadlineMs: DEADLINE_MS,
+		};
+		await resultOf("eth_sendRawTransaction", [tx.raw], call);
+		await until(`${tx.hash} shown`, async () => (await this.relay.client.status(tx.hash)).shared);
+		return { ...tx, recipient };
+	}
+
+	/** An honest searcher: whatever his backruns are given goes to the coinbase. */
+	async honest(): Promise<Searcher> {
+		return {
+			account: await this.#account(),
+			from: HONEST,
+			key: undefined,
+			contract: await this.place(PAYS_COINBASE),
+			nonce: 0,
+		};
+	}
+
+	/** A cheat with a contract, an account and a key that nobody has seen before. */
+	async cheater(code = this.cheat.runtime): Promise<Searcher> {
+		return {
+			...{ account: await this.#account(), from: attackerAddress(), key: createKey() },
+			...{ contract: await this.place(code), nonce: 0 },
+		};
+	}
+
+	/** A backrun that hands on `value` wei to the searcher's contract. */
+	backrun({ account, contract, nonce }: Searcher, value: bigint, data = "0x"): Signed {
+		return signed({ by: account, nonce, to: contract, value, data, gasLimit: BACKRUN_GAS });
+	}
+
+	/** Bids for the next block; what came of it: the bundle's hash. */
+	bid({ from, key }: Searcher, target: Target, backrun: Signed): Promise<Outcome> {
+		const call = {
+			url: this.relay.url,
+			from,
+			deadlineMs: DEADLINE_MS,
+			...(key === undefined ? {} : { key }),
+		};
+		return ask("eth_sendBundle", [{ txs: [target.hash, backrun.raw] }], call);
+	}
+
+	/** Has the next block built, and waits until the relay has worked it off. */
+	async nextBlock(): Promise<{ readonly number: number; readonly transactions: readonly string[] }> {
+		const { number, transactions } = await this.builder.buildBlock();
+		await until(`the relay sees block ${number}`, async () => (await this.#head()) >= number);
+		return { number, transactions };
+	}
+
+	/** Waits until the builder has `tx` for the next block. */
+	async delivered(tx: Signed): Promise<void> {
+		const next = (await this.head()).number + 1;
+		await until(`${tx.hash} with the builder`, () =>
+			this.builder
+				.bundles()
+				.some(
+					({ transactions, firstBlock }) =>
+						firstBlock === next && transactions.some(({ hash }) => hash === tx.hash),
+				),
+		);
+	}
+
+	/** What the owner is told of a bundle. */
+	async told({ from, key }: Searcher, bundle: string): Promise<ToldBundle> {
+		const call = { url: `${this.relay.url}/bundle/${bundle}`, from, deadlineMs: DEADLINE_MS };
+		const { body } = await send({ ...call, ...(key === undefined ? {} : { key }) });
+		return JSON.parse(body) as ToldBundle;
+	}
+
+	/** Sends the builder raw transactions for the next block, past the relay. */
+	async sendToBuilder(txs: readonly string[]): Promise<void> {
+		const blockNumber = `0x${((await this.head()).number + 1).toString(16)}`;
+		const body = JSON.stringify({
+			...{ jsonrpc: "2.0", id: 1, method: "eth_sendBundle" },
+			params: [{ txs, blockNumber }],
+		});
+		const call = {
+			url: this.builder.url,
+			from: attackerAddress(),
+			key: createKey(),
+			deadlineMs: DEADLINE_MS,
+		};
+		const { body: answer } = await send({ ...call, body });
+		if (!answer.includes('"result"')) throw new Error(`the builder says ${answer}`);
+	}
+
+	/** A transaction with a tip that puts it first in its block. */
+	first(by: TestAccount, tx: Omit<TxOptions, "by">): Signed {
+		return signed({ by, maxFeePerGas: 10n ** 14n, maxPriorityFeePerGas: 10n ** 14n, ...tx });
+	}
+
+	/** The head as the chain has it. */
+	async head(): Promise<{
+		readonly number: number;
+		readonly hash: string;
+		readonly gasLimit: bigint;
+		readonly nextBaseFee: bigint;
+	}> {
+		const block = (await this.chain.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
+		const { baseFeePerGas } = (await this.chain.rpc("eth_feeHistory", ["0x1", "latest", []])) as {
+			baseFeePerGas: readonly string[];
+		};
+		return {
+			number: Number(block.number),
+			hash: String(block.hash),
+			gasLimit: BigInt(block.gasLimit ?? 0),
+			nextBaseFee: BigInt(baseFeePerGas.at(-1) ?? 0),
+		};
+	}
+
+	async balance(address: string): Promise<bigint> {
+		return BigInt(String(await this.chain.rpc("eth_getBalance", [address, "latest"])));
+	}
+
+	/** Puts code at a new address, which it answers. */
+	async place(code: string): Promise<string> {
+		const { address } = testAccount(this.#accounts++);
+		await this.chain.rpc("anvil_setCode", [address, code]);
+		return address;
+	}
+
+	async stop(): Promise<void> {
+		await this.relay.kill();
+		await this.builder.stop();
+		await this.chain.stop();
+		rmSync(this.#folder, { recursive: true, force: true });
+	}
+
+	async #head(): Promise<number> {
+		const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+		const url = `${this.relay.url}/metrics`;
+		const { body } = await send({ url, from: HONEST, headers, deadlineMs: DEADLINE_MS });
+		return Number(/^relay_head_number (\d+)$/m.exec(body)?.[1] ?? -1);
+	}
+
+	async #account(): Promise<TestAccount> {
+		const account = testAccount(this.#accounts++);
+		await this.chain.rpc("anvil_setBalance", [account.address, `0x${FUNDS.toString(16)}`]);
+		return account;
+	}
+}
+
+/** Starts it. */
+export async function startCheatAuction({ env }: CheatAuctionOptions = {}): Promise<CheatAuction> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	const contracts = compileFolder(join(dirname(fileURLToPath(import.meta.url)), "contracts"));
+	const genesisTimestamp = Math.floor(Date.now() / 1000) - (HISCENARIO + 1) * SLOT_SECONDS;
+	const chain = await startDevChain({ genesisTimestamp, slotSeconds: SLOT_SECONDS });
+	const builder = await startDevBuilder({ chain, name: "dev", manual: true });
+	await chain.rpc("anvil_setBalance", [builder.coinbase, `0x${COINBASE_WEI.toString(16)}`]);
+	// A contract wallet that takes what it is sent, as an account may have it (EIP-7702).
+	await chain.rpc("anvil_setCode", [EMITTER, EMITS]);
+	await chain.rpc("anvil_setCode", [builder.coinbase, `0xef0100${EMITTER.slice(2)}`]);
+	await chain.rpc("anvil_setCoinbase", [builder.coinbase]);
+	await chain.rpc("anvil_mine", [`0x${HISCENARIO.toString(16)}`, `0x${SLOT_SECONDS.toString(16)}`]);
+	const relay = await startRelayProcess({
+		env: {
+			PORT: "0",
+			HOST: "127.0.0.1",
+			ETH_RPC_URL: chain.url,
+			HEAD_POLL_MS: "20",
+			BUILDERS: JSON.stringify([{ name: "dev", url: builder.url }]),
+			DATA_DIR: folder,
+			MAX_HEAD_AGE_S: "86400",
+			METRICS_TOKEN,
+			...env,
+		},
+	});
+	return new CheatAuction({ chain, builder, relay }, contracts, folder);
+}
+
+function signed(options: TxOptions): Signed {
+	const whole = { maxFeePerGas: FEE_CAP, maxPriorityFeePerGas: TIP, ...options };
+	return { raw: `0x${rawTransaction(whole).toString("hex")}`, hash: signedTransaction(whole).hash };
+}

@@ -1,0 +1,159 @@
+// A running relay that takes bids, and what bids are made of: contracts that pay the coinbase or do not, accounts with
+// funds, targets and backruns. Who bids what, and what must come of it, is the test's business.
+
+import { createBodySigner } from "../../shared/ethereum/signatures.ts";
+import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
+import type { WireAnswer } from "./relayClient.ts";
+import { EMITS, REVERTS, revertingWith } from "./simulationContracts.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "./startSystem.ts";
+import {
+	rawTransaction,
+	signedTransaction,
+	type TestAccount,
+	type TxOptions,
+	testAccount,
+} from "./txFactory.ts";
+import { until } from "./until.ts";
+
+const contract = (byte: string): string => `0x${byte.repeat(20)}`;
+/** Sends what it is given to the block's coinbase. */
+export const PAYER = contract("a1");
+/** Keeps it. */
+export const MISER = contract("a2");
+export const REVERTER = contract("a3");
+/** Reverts with the reason {@link REASON}. */
+export const REASONER = contract("a4");
+export const EMITTER = contract("a5");
+export const REASON = "no luck";
+
+const ERROR_STRING = `0x08c379a0${"20".padStart(64, "0")}${REASON.length.toString(16).padStart(64, "0")}${Buffer.from(REASON).toString("hex").padEnd(64, "0")}`;
+const CODE: Readonly<Record<string, string>> = {
+	[PAYER]: PAYS_COINBASE,
+	[MISER]: PAYS_NOBODY,
+	[REVERTER]: REVERTS,
+	[REASONER]: revertingWith(ERROR_STRING),
+	[EMITTER]: EMITS,
+};
+/** What each account of the fixture has, in wei. */
+export const FUNDS = 10n ** 20n;
+/** How many accounts have them. */
+export const BIDDERS = 60;
+const FEES = { maxFeePerGas: 20_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n };
+
+/** An account of the fixture, with ether and no transaction. */
+export function bidder(index: number): TestAccount {
+	return testAccount(9_000 + index);
+}
+
+/** A signed transaction as 0x hex, with its hash. */
+export interface Signed {
+	readonly raw: string;
+	readonly hash: string;
+}
+
+/** Of {@link bidder} `index`: fees that pass, 100,000 gas, nonce 0 unless said. */
+export function signedBy(index: number, options: TxOptions = {}): Signed {
+	const whole = { by: bidder(index), nonce: 0, ...FEES, ...options };
+	return { raw: `0x${rawTransaction(whole).toString("hex")}`, hash: signedTransaction(whole).hash };
+}
+
+/** Pays `value` wei to the coinbase. */
+export function backrunBy(index: number, value: bigint, options: TxOptions = {}): Signed {
+	return signedBy(index, { to: PAYER, value, ...options });
+}
+
+/** How a call is made; over HTTP to "/" unless said. */
+export interface CallOptions {
+	readonly path?: string;
+	/** A key that signs the body. */
+	readonly key?: string;
+	/** `X-Forwarded-For`, for a relay behind one proxy. */
+	readonly from?: string;
+	readonly origin?: string;
+}
+
+/** Starts a relay whose blocks come when the test says so. */
+export async function startBidding(options: SystemOptions = {}): Promise<BiddingFixture> {
+	const system = await startSystem(options);
+	await prepareBidding(system);
+	return new BiddingFixture(system);
+}
+
+/** Gives a chain the contracts and the accounts. */
+export async function prepareBidding({ chain }: Pick<TestSystem, "chain">): Promise<void> {
+	for (const [address, code] of Object.entries(CODE)) await chain.rpc("anvil_setCode", [address, code]);
+	for (let i = 0; i < BIDDERS; i++) {
+		await chain.rpc("anvil_setBalance", [bidder(i).address, `0x${FUNDS.toString(16)}`]);
+	}
+}
+
+/** Talks to the relay as anybody. */
+export class BiddingFixture {
+	readonly system: TestSystem;
+
+	constructor(system: TestSystem) {
+		this.system = system;
+	}
+
+	/** The whole answer, and its HTTP status. */
+	async ask(
+		method: string,
+		params: readonly unknown[],
+		{ path = "/", key, ...about }: CallOptions = {},
+	): Promise<WireAnswer & { readonly status: number }> {
+		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+		const headers: Record<string, string> = { "content-type": "application/json", ...headersOf(about) };
+		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(body);
+		const response = await fetch(`${this.system.client.url}${path}`, { method: "POST", headers, body });
+		return { status: response.status, ...((await response.json()) as WireAnswer) };
+	}
+
+	/** The result alone; throws with the code and message of an error. */
+	async call(method: string, params: readonly unknown[], options: CallOptions = {}): Promise<unknown> {
+		const { result, error } = await this.ask(method, params, options);
+		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+		return result;
+	}
+
+	/** `GET /bundle/{hash}`; signed over the hash with a key. */
+	async bundle(
+		hash: string,
+		{ key, ...about }: CallOptions = {},
+	): Promise<{ status: number; body: unknown }> {
+		const headers: Record<string, string> = headersOf(about);
+		if (key !== undefined) headers["x-flashbots-signature"] = createBodySigner(key).sign(hash);
+		const response = await fetch(`${this.system.client.url}/bundle/${hash}`, { headers });
+		return { status: response.status, body: await response.json() };
+	}
+
+	/** Submits a plain transfer on `/maxbackruns` and waits until searchers have it; its hash. */
+	async target(index: number, options: TxOptions = {}): Promise<string> {
+		const { raw, hash } = signedBy(index, { value: 1n, ...options });
+		await this.system.client.send(raw, "/maxbackruns");
+		await until("the target shared", async () => (await this.system.client.status(hash)).shared);
+		return hash;
+	}
+
+	/** Stages of the bundle's blocks, as its owner is told. */
+	async stages(hash: string, options: CallOptions = {}): Promise<readonly string[]> {
+		const { status, body } = await this.bundle(hash, options);
+		if (status !== 200) throw new Error(`HTTP ${status}: ${JSON.stringify(body)}`);
+		return (body as { blocks: { status: string }[] }).blocks.map((block) => block.status);
+	}
+
+	/** The number of the chain's head. */
+	async head(): Promise<number> {
+		return Number(await this.system.chain.rpc("eth_blockNumber"));
+	}
+
+	stop(): Promise<void> {
+		return this.system.stop();
+	}
+}
+
+function headersOf({ from, origin }: Pick<CallOptions, "from" | "origin">): Record<string, string> {
+	return {
+		...(from === undefined ? {} : { "x-forwarded-for": from }),
+		...(origin === undefined ? {} : { origin }),
+	};
+}

@@ -1,0 +1,249 @@
+// Starts a relay, a second relay as the fallback, and boosts in front of both, on one chain and one builder, all in
+// this process. Relay and fallback are behind wires that can fail.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readBoostConfig } from "../../boost-proxy/config.ts";
+import type { BoostStatus } from "../../boost-proxy/ingress/operators.ts";
+import { createProxy } from "../../boost-proxy/proxy.ts";
+import { type Logger, silentLogger } from "../../shared/log.ts";
+import { boostEnv } from "../faults/boostHere.ts";
+import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
+import type { WireFault } from "../faults/wireFaults.ts";
+import { startRelayHere } from "../faults/world.ts";
+import { Wire, type WireRequest, type WireResponse } from "../integration/badInput/wire.ts";
+import { openBoth } from "./bothEngines.ts";
+import { METRICS_TOKEN } from "./metricsPage.ts";
+import type { WireAnswer } from "./relayClient.ts";
+import { RelayFixture } from "./relayFixture.ts";
+import { type SystemOptions, startSystem } from "./startSystem.ts";
+import { until } from "./until.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+export interface BoostFixtureOptions {
+	/** Of the relay; its `env` over the usual one. */
+	readonly system?: SystemOptions;
+	/** Of the fallback, over the relay's. */
+	readonly fallback?: Env;
+	/** Of all boosts, over the usual ones. */
+	readonly boost?: Env;
+	/** Boosts reach the relay itself, past its wire, which changes heads a little. */
+	readonly unwired?: boolean;
+}
+
+export interface BoostOptions {
+	/** Over those of the fixture; undefined takes one away. */
+	readonly env?: Readonly<Record<string, string | undefined>>;
+	readonly log?: Logger;
+}
+
+/** An answer with its body read as JSON; undefined where there is none. */
+export interface Reply extends WireResponse {
+	readonly json: unknown;
+}
+
+/** What is beside the call; `/fast` unless said. */
+export interface CallOptions {
+	readonly path?: string;
+	readonly headers?: Env;
+}
+
+export const BOOST_SECRET = "what boost and its relay share";
+export const ADMIN_TOKEN = "what opens a breaker";
+
+/** All of it. */
+export class BoostFixture {
+	/** The relay and its chain, seen by users. */
+	readonly users: RelayFixture;
+	/** Between boost and the relay, and between boost and the fallback. */
+	readonly wires: { readonly relay: FaultyWire; readonly fallback: FaultyWire };
+	/** The second relay, past its wire. */
+	readonly fallbackUrl: string;
+	/** The one that most tests look at. */
+	readonly boost: BoostClient;
+	readonly #parts: Parts;
+
+	constructor(parts: Parts, boost: BoostClient) {
+		this.users = parts.users;
+		this.wires = parts.wires;
+		this.fallbackUrl = parts.fallbackUrl;
+		this.boost = boost;
+		this.#parts = parts;
+	}
+
+	get system() {
+		return this.users.system;
+	}
+
+	/** For what a test keeps; removed at the end. */
+	get folder(): string {
+		return this.#parts.folder;
+	}
+
+	/** One more boost between the same upstreams; it ends with the fixture. */
+	startBoost(options: BoostOptions = {}): Promise<BoostClient> {
+		return startBoost(this.#parts, options);
+	}
+
+	/** The relay is out: boost has seen it. */
+	async fails(fault: WireFault = { kind: "refuse" }, boost = this.boost): Promise<void> {
+		await this.wires.relay.set(fault);
+		await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+	}
+
+	/** Both wires are well: boost has seen it. */
+	async recovers(boost = this.boost): Promise<void> {
+		await this.wires.relay.set(null);
+		await this.wires.fallback.set(null);
+		await boost.isWell();
+	}
+
+	stop(): Promise<void> {
+		return stopAll(this.#parts.stops);
+	}
+}
+
+/** One boost and how to talk to it. */
+export class BoostClient {
+	readonly port: number;
+	/** http://127.0.0.1:port */
+	readonly url: string;
+	readonly #wire: Wire;
+
+	constructor(port: number) {
+		this.port = port;
+		this.url = `http://127.0.0.1:${port}`;
+		this.#wire = new Wire(port);
+	}
+
+	/** One request; its body as it came. */
+	raw(request: WireRequest): Promise<WireResponse> {
+		return this.#wire.send(request);
+	}
+
+	async send(request: WireRequest): Promise<Reply> {
+		const response = await this.raw(request);
+		return { ...response, json: response.body === "" ? undefined : JSON.parse(response.body) };
+	}
+
+	/** A POST of `body` as JSON. */
+	post(body: unknown, { path = "/fast", headers = {} }: CallOptions = {}): Promise<Reply> {
+		return this.send({ path, headers, body: JSON.stringify(body) });
+	}
+
+	/** One call with the id 1. */
+	call(method: string, params: readonly unknown[] = [], options: CallOptions = {}): Promise<Reply> {
+		return this.post({ jsonrpc: "2.0", id: 1, method, params }, options);
+	}
+
+	/** One call's result; throws with all of the answer where it has none. */
+	async result(method: string, params: readonly unknown[] = [], options: CallOptions = {}): Promise<unknown> {
+		const reply = await this.call(method, params, options);
+		const { result, error } = reply.json as WireAnswer;
+		if (error !== undefined || result === undefined)
+			throw new Error(`${method}: ${reply.status} ${reply.body}`);
+		return result;
+	}
+
+	get(path: string): Promise<Reply> {
+		return this.send({ verb: "GET", path });
+	}
+
+	async status(): Promise<BoostStatus> {
+		return (await this.get("/status")).json as BoostStatus;
+	}
+
+	/** Waits for what `/status` says. */
+	reaches(what: string, is: (status: BoostStatus) => boolean): Promise<true> {
+		return until(what, async () => is(await this.status()));
+	}
+
+	/** Waits until both breakers let requests through. */
+	async isWell(): Promise<void> {
+		await this.reaches("both are well", ({ relay, fallback }) => {
+			return relay.state === "closed" && (fallback === null || fallback.state === "closed");
+		});
+	}
+
+	/** As an operator does: `open`, `close` or `auto`, of the relay unless said. */
+	async force(state: "open" | "close" | "auto", upstream = "relay"): Promise<void> {
+		const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+		const { status, body } = await this.send({ path: `/admin/${state}?upstream=${upstream}`, headers });
+		if (status !== 200) throw new Error(`${state}: ${status} ${body}`);
+	}
+
+	close(): void {
+		this.#wire.close();
+	}
+}
+
+interface Parts {
+	readonly users: RelayFixture;
+	readonly wires: BoostFixture["wires"];
+	readonly fallbackUrl: string;
+	readonly env: Env;
+	readonly folder: string;
+	/** In the order of the starts. */
+	readonly stops: (() => Promise<void>)[];
+}
+
+/** Starts it all; the caller stops it. */
+export async function startBoostFixture(options: BoostFixtureOptions = {}): Promise<BoostFixture> {
+	const stops: Parts["stops"] = [];
+	const kept = <T extends { stop(): Promise<void> }>(part: T): T => {
+		stops.push(() => part.stop());
+		return part;
+	};
+	try {
+		return await start();
+	} catch (thrown) {
+		await stopAll(stops);
+		throw thrown;
+	}
+
+	async function start(): Promise<BoostFixture> {
+		const folder = mkdtempSync(join(tmpdir(), "leeward-boost-"));
+		stops.push(async () => rmSync(folder, { recursive: true, force: true }));
+		const { system: wanted, fallback } = options;
+		// What is asked once a slot shall not be waited for.
+		const chain = { slotSeconds: 1 };
+		const system = kept(await startSystem({ chain, ...wanted, env: { BOOST_SECRET, ...wanted?.env } }));
+		const { BOOST_SECRET: _, ...second } = system.env;
+		const relay = kept(await startRelayHere({ ...second, DATA_DIR: join(folder, "fallback"), ...fallback }));
+		const fallbackUrl = `http://127.0.0.1:${relay.port}`;
+		const wires = {
+			relay: kept(await startFaultyWire(system.client.url)),
+			fallback: kept(await startFaultyWire(fallbackUrl)),
+		};
+		const relayUrl = options.unwired === true ? system.client.url : wires.relay.url;
+		const env = {
+			...boostEnv({ relayUrl, fallbackUrl: wires.fallback.url, folder }),
+			...{ BOOST_SECRET, ADMIN_TOKEN, METRICS_TOKEN, SLOT_SECONDS: String(system.chain.slotSeconds) },
+			// A few boosts and hardly any traffic: they may look more often than in the matrix.
+			...{ PROBE_INTERVAL_MS: "50", BREAKER_HOLD_MS: "50", BREAKER_HOLD_MAX_MS: "200" },
+			...options.boost,
+		};
+		const parts = { users: new RelayFixture(system), wires, fallbackUrl, env, folder, stops };
+		return new BoostFixture(parts, await startBoost(parts, {}));
+	}
+}
+
+async function stopAll(stops: (() => Promise<void>)[]): Promise<void> {
+	for (const one of stops.splice(0).reverse()) await one();
+}
+
+async function startBoost(parts: Parts, { env, log = silentLogger }: BoostOptions): Promise<BoostClient> {
+	const DATA_DIR = mkdtempSync(join(parts.folder, "boost-"));
+	const config = readBoostConfig({ ...parts.env, DATA_DIR, ...env });
+	const proxy = createProxy(config, { log, version: "0.0.0", drainMs: 0, openStore: openBoth });
+	await proxy.start();
+	const client = new BoostClient(proxy.port);
+	parts.stops.push(async () => {
+		client.close();
+		await proxy.stop();
+	});
+	await client.isWell();
+	return client;
+}

@@ -1,0 +1,173 @@
+// A breaker on a manual clock, with a fake probe and fake attempts. Nothing here waits for real time.
+
+import type { TestContext } from "node:test";
+import type { Abort, Attempted, ProbeResult, TripReason } from "../../boost-proxy/domain/ports.ts";
+import { type BreakerOptions, UpstreamBreaker } from "../../boost-proxy/health/breaker.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { ManualClock } from "./manualClock.ts";
+
+export type Outcome = Attempted["outcome"];
+
+/** As operators have them unless they say otherwise. */
+export const BREAKER_OPTIONS: BreakerOptions = {
+	upstream: "relay",
+	faults: 3,
+	storm: 5,
+	probeIntervalMs: 1_000,
+	probeTimeoutMs: 500,
+	probeSuccesses: 3,
+	holdMs: 2_000,
+	holdMaxMs: 60_000,
+	shareMs: 4_000,
+};
+
+/** One attempt that a test ends when it likes. */
+export class Attempt {
+	/** Undefined until it ended. */
+	result: Attempted | null | undefined;
+	thrown: unknown;
+	/** Undefined until it was begun: while it waits, and where it was not let in. */
+	abort: Abort | undefined;
+	readonly #ending: Promise<Attempted>;
+	#settle: (attempted: Attempted) => void = () => {};
+	#fail: (thrown: unknown) => void = () => {};
+	readonly #sender: string | undefined;
+
+	constructor(breaker: UpstreamBreaker, kind: "read" | "submission", sender: string | undefined) {
+		this.#sender = sender;
+		this.#ending = new Promise((resolve, reject) => {
+			this.#settle = resolve;
+			this.#fail = reject;
+		});
+		breaker
+			.run(kind, (abort) => {
+				this.abort = abort;
+				return this.#ending;
+			})
+			.then(
+				(result) => {
+					this.result = result;
+				},
+				(thrown: unknown) => {
+					this.thrown = thrown;
+				},
+			);
+	}
+
+	get isBegun(): boolean {
+		return this.abort !== undefined;
+	}
+
+	/** Of one that is not begun yet: it ends as soon as it is. */
+	end(outcome: Outcome): void {
+		this.#settle(this.#sender === undefined ? { outcome } : { outcome, sender: this.#sender });
+	}
+
+	fail(thrown: unknown): void {
+		this.#fail(thrown);
+	}
+}
+
+/** A breaker, its probe and its clock. What a test leaves under way is ended with it. */
+export class BreakerFixture {
+	readonly clock = new ManualClock();
+	readonly options: BreakerOptions;
+	readonly breaker: UpstreamBreaker;
+	readonly trips: TripReason[] = [];
+	readonly words: string[] = [];
+	/** State after each change that listeners heard of. */
+	readonly changes: string[] = [];
+	/** Monotonic ms at which each probe began. */
+	readonly probedAt: number[] = [];
+	/** Whether each probe was asked as a submission would be. */
+	readonly thorough: boolean[] = [];
+	/** What the probe finds: a word, or nothing until its deadline. */
+	found: ProbeResult | "hang" = "ok";
+	/** Whether another upstream takes what this one does not answer. */
+	canYield = true;
+	/** How long it takes to find it, in ms. */
+	probeMs = 0;
+	/** A probe in place of the fixture's own. */
+	instead: (() => Promise<ProbeResult>) | null = null;
+	/** The most probes that ran at a time. */
+	mostProbes = 0;
+	#probes = 0;
+	readonly #attempts: Attempt[] = [];
+
+	/** With `isNew` its upstream has never answered; it has once unless said. */
+	constructor(
+		t: TestContext,
+		options: Partial<BreakerOptions> & { readonly isNew?: boolean } = {},
+		random: () => number = () => 0.5,
+	) {
+		t.after(() => this.#endAll());
+		const { isNew = false, ...given } = options;
+		this.options = { ...BREAKER_OPTIONS, ...given };
+		this.breaker = new UpstreamBreaker(this.options, {
+			...{ clock: this.clock, log: silentLogger, random },
+			canYield: () => this.canYield,
+			probe: (thorough) => this.#probe(thorough),
+			onTrip: (reason) => this.trips.push(reason),
+			onProbe: (word) => this.words.push(word),
+		});
+		this.breaker.onChange(() => this.changes.push(this.breaker.state));
+		if (!isNew) this.breaker.note({ outcome: "answered" });
+	}
+
+	send(kind: "read" | "submission" = "submission", sender?: string): Attempt {
+		const attempt = new Attempt(this.breaker, kind, sender);
+		this.#attempts.push(attempt);
+		return attempt;
+	}
+
+	/** One attempt that comes to `outcome` at once, or `afterMs` later. Answers whether it was let in. */
+	async say(
+		outcome: Outcome,
+		kind: "read" | "submission" = "submission",
+		sender?: string,
+		afterMs = 0,
+	): Promise<boolean> {
+		const attempt = this.send(kind, sender);
+		await this.clock.advance(afterMs);
+		attempt.end(outcome);
+		await this.clock.advance(0);
+		return attempt.isBegun;
+	}
+
+	/** Opens it by a refusal, and lets its probe close it again. */
+	async openAndClose(): Promise<void> {
+		await this.say("refused");
+		this.found = "ok";
+		const { holdMaxMs, probeIntervalMs, probeSuccesses } = this.options;
+		for (let ms = 0; this.breaker.isOut && ms < holdMaxMs + probeSuccesses * probeIntervalMs; ms += 50) {
+			await this.clock.advance(50);
+		}
+	}
+
+	/** Whoever waits is let go first, so that all have begun that will; opossum's timers keep a process up. */
+	async #endAll(): Promise<void> {
+		this.breaker.force("open");
+		await this.clock.advance(0);
+		for (const attempt of this.#attempts) attempt.end("cut");
+		await this.clock.advance(0);
+		const stopping = this.breaker.stop();
+		await this.clock.advance(this.options.probeTimeoutMs);
+		await stopping;
+	}
+
+	#probe(thorough: boolean): Promise<ProbeResult> {
+		this.thorough.push(thorough);
+		return this.instead === null ? this.#find() : this.instead();
+	}
+
+	async #find(): Promise<ProbeResult> {
+		this.probedAt.push(this.clock.monotonic());
+		this.#probes++;
+		this.mostProbes = Math.max(this.mostProbes, this.#probes);
+		const found = this.found;
+		const ms = found === "hang" ? this.options.probeTimeoutMs : this.probeMs;
+		if (ms > 0) await new Promise<void>((resolve) => this.clock.after(ms, resolve));
+		this.#probes--;
+		return found === "hang" ? "timeout" : found;
+	}
+}

@@ -1,0 +1,163 @@
+// A server that passes everything but its own paths on to a relay that a test plays: what the relay shall do comes in, both
+// ports and what the relay saw go out. The breaker is played too.
+
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import type { Attempted, Breaker, BreakerState } from "../../../../boost-proxy/domain/ports.ts";
+import { createPassThrough, type RelayPassThrough } from "../../../../boost-proxy/ingress/passthrough.ts";
+import {
+	BOOST_HEADERS,
+	ownHeaders,
+	type PassKind,
+	type PassOutcome,
+} from "../../../../boost-proxy/ingress/routingHeaders.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
+import { addressReader } from "../../../../shared/http/callContext.ts";
+import type { Route } from "../../../../shared/http/routes.ts";
+import { createHttpServer, type HttpServer } from "../../../../shared/http/server.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+
+/** A breaker whose state a test sets. */
+export class PlayedBreaker implements Breaker {
+	readonly upstream;
+	state: BreakerState = "closed";
+	retryMs = 0;
+	readonly notes: Attempted[] = [];
+	readonly forced: ("open" | "closed" | null)[] = [];
+
+	constructor(upstream: Breaker["upstream"] = "relay") {
+		this.upstream = upstream;
+	}
+
+	get isOut(): boolean {
+		return this.state !== "closed";
+	}
+
+	run(): Promise<never> {
+		throw new Error("nothing is run here");
+	}
+
+	note(attempted: Attempted): void {
+		this.notes.push(attempted);
+	}
+
+	onChange(): void {}
+
+	status() {
+		const { state } = this;
+		const reason = state === "closed" ? null : ("refused" as const);
+		const since = "2026-01-01T00:00:00.000Z";
+		return { state, reason, since, nextProbeAt: null, inFlight: 3, oldestInFlightMs: 20 };
+	}
+
+	force(state: "open" | "closed" | null): void {
+		this.forced.push(state);
+	}
+}
+
+export interface PassFixtureOptions {
+	/** What the relay does with a request; with an upgrade it does what `upgrade` says. */
+	readonly relay?: RequestListener;
+	readonly upgrade?: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
+	/** Instead of the played one. */
+	readonly relayUrl?: string;
+	/** Behind the relay's address. */
+	readonly base?: string;
+	readonly boostSecret?: string;
+	readonly trustProxy?: number;
+	readonly clock?: Clock;
+	readonly stopMs?: number;
+	readonly maxWebsockets?: number;
+	/** 4096 unless said. */
+	readonly maxBodyBytes?: number;
+	readonly routes?: readonly Route[];
+}
+
+export interface PassFixture {
+	/** Boost's. */
+	readonly port: number;
+	readonly url: string;
+	readonly relayPort: number;
+	readonly server: HttpServer;
+	readonly pass: RelayPassThrough;
+	readonly breaker: PlayedBreaker;
+	/** Connections that the relay has now. */
+	readonly relaySockets: ReadonlySet<Socket>;
+	readonly passed: (readonly [PassKind, PassOutcome])[];
+	/** Ends the relay at once. */
+	killRelay(): Promise<void>;
+	stop(): Promise<void>;
+}
+
+/** Starts both; the caller stops them. */
+export async function startPassFixture(options: PassFixtureOptions = {}): Promise<PassFixture> {
+	const relaySockets = new Set<Socket>();
+	const relay = createServer(
+		{ keepAliveTimeout: 95_000 },
+		options.relay ?? ((_, answer) => answer.end("{}")),
+	);
+	relay.on("connection", (socket) => {
+		relaySockets.add(socket);
+		socket.on("close", () => relaySockets.delete(socket));
+	});
+	if (options.upgrade !== undefined) {
+		const { upgrade } = options;
+		relay.on("upgrade", (request, socket, head) => upgrade(request, socket as Socket, head));
+	}
+	const relayPort = await listen(relay);
+	const breaker = new PlayedBreaker();
+	const passed: (readonly [PassKind, PassOutcome])[] = [];
+	const { clock = systemClock, boostSecret, trustProxy = 0, maxWebsockets } = options;
+	const readAddress = addressReader({ trustProxy });
+	const pass = createPassThrough(
+		{
+			relayUrl: options.relayUrl ?? `http://127.0.0.1:${relayPort}${options.base ?? ""}`,
+			boostSecret,
+			...(maxWebsockets === undefined ? {} : { maxWebsockets }),
+		},
+		{
+			breaker,
+			readAddress,
+			clock,
+			log: silentLogger,
+			onPassed: (kind, outcome) => passed.push([kind, outcome]),
+		},
+	);
+	const server = createHttpServer(
+		{
+			name: "test",
+			host: "127.0.0.1",
+			port: 0,
+			rpcPaths: ["/fast"],
+			routes: [{ path: "/own", handle: () => ({ status: 200, body: "{}" }) }, ...(options.routes ?? [])],
+			maxBodyBytes: options.maxBodyBytes ?? 4096,
+			exposedHeaders: BOOST_HEADERS,
+			headersFor: () => ownHeaders(breaker.state),
+			...(options.stopMs === undefined ? {} : { stopMs: options.stopMs }),
+		},
+		{
+			post: async ({ body }) => ({ status: 200, body: `{"bytes":${body.length}}` }),
+			...{ pass, websocket: pass, readAddress, clock, log: silentLogger },
+		},
+	);
+	await server.start();
+	const killRelay = async (): Promise<void> => {
+		const closed = new Promise<void>((resolve) => relay.close(() => resolve()));
+		for (const socket of relaySockets) socket.destroy();
+		await closed;
+	};
+	return {
+		port: server.port,
+		url: `http://127.0.0.1:${server.port}`,
+		...{ relayPort, server, pass, breaker, relaySockets, passed, killRelay },
+		async stop() {
+			await server.stop();
+			await killRelay();
+		},
+	};
+}
+
+async function listen(server: Server): Promise<number> {
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,89 @@
+// A pair whose processes are moved by hand, and its time too: what is asked of them is kept in order.
+
+import { type Child, type ChildExit, runPair } from "../../../boost-proxy/supervisor.ts";
+import { silentLogger } from "../../../shared/log.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+
+/** A process that starts and ends when the test says so. */
+export class FakeChild implements Child {
+	readonly started: Promise<void>;
+	readonly exited: Promise<ChildExit>;
+	readonly #name: string;
+	readonly #told: string[];
+	start = (): void => {};
+	exit = (_code: number | null, _signal: string | null = null): void => {};
+
+	constructor(name: string, told: string[]) {
+		this.#name = name;
+		this.#told = told;
+		told.push(`${name} begins`);
+		this.started = new Promise((resolve) => {
+			this.start = resolve;
+		});
+		this.exited = new Promise((resolve) => {
+			this.exit = (code, signal = null) => {
+				told.push(`${name} ends`);
+				resolve({ code, signal });
+			};
+		});
+	}
+
+	stop(): void {
+		this.#told.push(`${this.#name} is asked to stop`);
+	}
+
+	kill(): void {
+		this.#told.push(`${this.#name} is killed`);
+		this.exit(null, "SIGKILL");
+	}
+}
+
+/** Both, begun. */
+export function pairFixture() {
+	const told: string[] = [];
+	const warned: unknown[] = [];
+	const relays: FakeChild[] = [];
+	const boosts: FakeChild[] = [];
+	const clock = new ManualClock();
+	const stop = new AbortController();
+	let code: number | undefined;
+	const log = { ...silentLogger, error: (_message: string, fields?: object) => void warned.push(fields) };
+	const ending = runPair(
+		{
+			relay() {
+				const relay = new FakeChild(`relay ${relays.length + 1}`, told);
+				relays.push(relay);
+				return relay;
+			},
+			boost() {
+				const boost = new FakeChild("boost", told);
+				boosts.push(boost);
+				return boost;
+			},
+		},
+		{ clock, log, stop: stop.signal },
+	).then((ended) => {
+		code = ended;
+	});
+	const last = (children: readonly FakeChild[]): FakeChild => {
+		const child = children.at(-1);
+		if (child === undefined) throw new Error("it was not started");
+		return child;
+	};
+	const relay = (): FakeChild => last(relays);
+	const boost = (): FakeChild => last(boosts);
+	return {
+		...{ told, warned, relays, relay, boosts, boost, clock, ending },
+		/** Both serve. */
+		async up() {
+			relay().start();
+			await clock.advance(0);
+			boost().start();
+			await clock.advance(0);
+		},
+		ask: () => stop.abort(),
+		code: () => code,
+		/** What is told from now on. */
+		fresh: () => void told.splice(0),
+	};
+}

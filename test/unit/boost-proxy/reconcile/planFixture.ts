@@ -1,0 +1,45 @@
+// What the tests of the plan share: rows by number, every kind of standing, and two upstreams that are well.
+
+import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import { ABSENT, NEVER, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
+import type { PlanTime, UpstreamHealth } from "../../../../boost-proxy/reconcile/plan.ts";
+import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
+
+export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
+
+const WELL: UpstreamHealth = {
+	...{ isOut: false, pausedUntil: 0, takesGaps: true, cancels: true },
+	...{ isOurs: true, mayHave: () => true },
+};
+/** Both are well, and take all. */
+export const HEALTHY: Readonly<Record<UpstreamName, UpstreamHealth>> = {
+	relay: WELL,
+	fallback: { ...WELL, isOurs: false },
+};
+
+const LATER = { retryAt: NOW.monotonic + 1, epoch: NOW.epoch };
+/**
+ * Every kind of standing. `given`: by a request, without a verdict; `due` and `later`: without a verdict too, but it is given
+ * again until it says so. `spent`: it is never given again.
+ */
+export const STANDINGS = {
+	absent: ABSENT,
+	given: { ...ABSENT, presence: "maybe", retryAt: NEVER },
+	due: { ...ABSENT, presence: "maybe", retryAt: NOW.monotonic, epoch: NOW.epoch },
+	later: { ...ABSENT, presence: "maybe", ...LATER },
+	has: { ...ABSENT, presence: "has" },
+	lost: { ...ABSENT, presence: "lost" },
+	refused: { ...ABSENT, presence: "refused", ...LATER },
+	spent: { ...ABSENT, presence: "refused", retryAt: NEVER },
+} as const satisfies Readonly<Record<string, Standing>>;
+export type StandingName = keyof typeof STANDINGS;
+
+/** Row `n`, of nonce `n`, live and acknowledged. */
+export function rowOf(n: number, at: Readonly<Record<UpstreamName, Standing>>): Row {
+	return {
+		...{ hash: hashOf(n), from: senderOf(1), nonce: BigInt(n), path: "fast", search: "" },
+		...{ softCancellations: false, address: addressOf(n), receivedAt: n, bytes: 120 },
+		...{ aliveUntil: NOW.now + 1, acknowledged: true, requests: 0, desired: "live", endedAt: 0 },
+		...{ at, notes: newNotes(0) },
+	};
+}

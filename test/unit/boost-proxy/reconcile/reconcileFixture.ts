@@ -1,0 +1,315 @@
+// What the tests of handover and observer share: a real journal in memory, two upstreams and a chain that do as they are
+// told, and the two parts between them, on a clock that is moved by hand.
+
+import assert from "node:assert/strict";
+import type {
+	Call,
+	CallResult,
+	Delivery,
+	UpstreamName,
+	WireVerdict,
+} from "../../../../boost-proxy/domain/delivery.ts";
+import type {
+	Breaker,
+	ChainReads,
+	Dialect,
+	Sendable,
+	SendOptions,
+	Upstream,
+} from "../../../../boost-proxy/domain/ports.ts";
+import { abandonedBy, lost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
+import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
+import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
+import { Background } from "../../../../shared/background.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import type { FakeDisk } from "../../relay/fakeDisk.ts";
+import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
+import type { LiveRow } from "../journal/rowVerbs.ts";
+
+/** Account `n`. */
+export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "0")}`;
+
+export const SLOT_MS = 12_000;
+export const INTERVAL_MS = 1_000;
+export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
+
+export function refused(message = "insufficient funds", code = -32000): Delivery {
+	return { kind: "rejected", error: { code, message } };
+}
+
+export function fault(sent: boolean): Delivery {
+	return { kind: "failed", fault: sent ? "timeout" : "refused", sent };
+}
+
+/** In or out, as it is told. */
+export class FakeBreaker implements Breaker {
+	readonly upstream: UpstreamName;
+	#isOut = false;
+	readonly #listeners: (() => void)[] = [];
+
+	constructor(upstream: UpstreamName) {
+		this.upstream = upstream;
+	}
+
+	get isOut(): boolean {
+		return this.#isOut;
+	}
+
+	get state() {
+		return this.#isOut ? "open" : "closed";
+	}
+
+	get retryMs(): number {
+		return this.#isOut ? 1 : 0;
+	}
+
+	set(isOut: boolean): void {
+		this.#isOut = isOut;
+		for (const listener of this.#listeners) listener();
+	}
+
+	onChange(listener: () => void): void {
+		this.#listeners.push(listener);
+	}
+
+	run(): never {
+		throw new Error("not asked for here");
+	}
+
+	note(): void {}
+	force(): void {}
+
+	status(): never {
+		throw new Error("not asked for here");
+	}
+}
+
+/** An upstream that keeps what it is given, unless `answer` says otherwise. */
+export class FakeUpstream implements Upstream {
+	readonly name: UpstreamName;
+	readonly breaker: FakeBreaker;
+	dialect: Dialect | null = null;
+	/** What it says of each hash; what is not here it has no record of. */
+	readonly stages = new Map<string, string>();
+	/** All that came, in order, refused and lost ones too. */
+	readonly delivered: { readonly tx: Sendable; readonly options: SendOptions }[] = [];
+	readonly called: { readonly call: Call; readonly options: SendOptions }[] = [];
+	/** Its verdict on a delivery, before it keeps it. */
+	answer: (tx: Sendable) => Delivery | null | Promise<Delivery | null> = () => ACKNOWLEDGED;
+	/** Another answer to a call than its own. */
+	answerCall: (call: Call) => CallResult | null | undefined | Promise<CallResult | null | undefined> = () =>
+		undefined;
+	/** Status pages by hash. */
+	readonly pages = new Map<string, unknown>();
+	readonly pagesAsked: string[] = [];
+	refuses: (path: string) => string | null = () => null;
+
+	constructor(name: UpstreamName) {
+		this.name = name;
+		this.breaker = new FakeBreaker(name);
+	}
+
+	get hashes(): readonly string[] {
+		return this.delivered.map(({ tx }) => tx.hash);
+	}
+
+	refusal(path: string): string | null {
+		return this.refuses(path);
+	}
+
+	async deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null> {
+		if (this.breaker.isOut) return null;
+		this.delivered.push({ tx, options });
+		const answer = await this.answer(tx);
+		if (answer?.kind === "acknowledged" && this.isOver(tx.hash)) this.stages.set(tx.hash, "BROADCAST");
+		return answer;
+	}
+
+	/** Whether it would take it anew. */
+	isOver(hash: string): boolean {
+		const stage = this.stages.get(hash);
+		return stage === undefined || stage === "EXPIRED" || stage === "DROPPED";
+	}
+
+	async call(call: Call, options: SendOptions): Promise<CallResult | null> {
+		if (this.breaker.isOut) return null;
+		this.called.push({ call, options });
+		const answer = await this.answerCall(call);
+		if (answer !== undefined) return answer;
+		const [param] = call.params;
+		if (call.method === "service_transactionStatuses") {
+			assert.ok(Array.isArray(param), "hashes are asked for");
+			const result = param.map((hash: string) => ({
+				hash,
+				status: "UNKNOWN",
+				stage: this.stages.get(hash) ?? null,
+			}));
+			return { ok: true, result };
+		}
+		const hash = String(param);
+		if (call.method === "eth_getTransactionByHash") {
+			return { ok: true, result: this.stages.has(hash) ? { hash } : null };
+		}
+		assert.equal(call.method, "eth_cancelTransaction");
+		if (this.stages.get(hash) !== "BROADCAST") return failure("transaction not found or no longer pending");
+		this.stages.set(hash, "CANCELLED");
+		return { ok: true, result: true };
+	}
+
+	/** How often it was asked for `method`, and the first parameter each time. */
+	asked(method: string): readonly unknown[] {
+		return this.called.flatMap(({ call }) => (call.method === method ? [call.params[0]] : []));
+	}
+
+	async statusPage(hash: string): Promise<unknown> {
+		if (this.breaker.isOut) return null;
+		this.pagesAsked.push(hash);
+		return this.pages.get(hash) ?? null;
+	}
+
+	read(): never {
+		throw new Error("not asked for here");
+	}
+
+	batch(): never {
+		throw new Error("not asked for here");
+	}
+}
+
+export function failure(message: string, code = -32000): CallResult {
+	const error: WireVerdict = { code, message };
+	return { ok: false, error };
+}
+
+/** A chain by its latest nonces and receipts. */
+export class FakeChain implements ChainReads {
+	readonly nonces = new Map<string, bigint>();
+	readonly receipts = new Set<string>();
+	readonly batches: (readonly Call[])[] = [];
+	isDown = false;
+
+	async batch(calls: readonly Call[]): Promise<readonly CallResult[] | null> {
+		this.batches.push(calls);
+		if (this.isDown) return null;
+		return calls.map(({ method, params }) => {
+			const of = String(params[0]);
+			if (method === "eth_getTransactionCount") {
+				return { ok: true, result: `0x${(this.nonces.get(of) ?? 0n).toString(16)}` };
+			}
+			assert.equal(method, "eth_getTransactionReceipt");
+			return { ok: true, result: this.receipts.has(of) ? { transactionHash: of } : null };
+		});
+	}
+}
+
+const MEVBLOCKER: Dialect = {
+	name: "mevblocker",
+	batches: true,
+	knowsPrivate: true,
+	takesGaps: true,
+	cancelMethod: "eth_cancelTransaction",
+	softCancels: true,
+	target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
+	statusPath: (hash) => `/tx/${hash}`,
+	isVerdict: () => false,
+};
+/** Takes nothing behind a gap, and knows no cancel by hash. */
+const FLASHBOTS: Dialect = {
+	...MEVBLOCKER,
+	name: "flashbots",
+	batches: false,
+	knowsPrivate: false,
+	takesGaps: false,
+	cancelMethod: null,
+};
+export const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
+
+export interface FixtureOptions {
+	readonly dialect?: keyof typeof HAND_DIALECTS;
+	/** No fallback at all. */
+	readonly alone?: boolean;
+	readonly batch?: number;
+	readonly maxLive?: number;
+	/** What an earlier process left; a new one unless said. */
+	readonly disk?: FakeDisk;
+}
+
+/** Handover and observer; neither has begun. */
+export async function reconcileFixture(options: FixtureOptions = {}) {
+	const { dialect = "mevblocker", alone = false, batch } = options;
+	const { journal, clock, disk } = await journalFixture(
+		options.maxLive === undefined ? {} : { maxLive: options.maxLive },
+		options.disk,
+	);
+	const relay = new FakeUpstream("relay");
+	const fallback = new FakeUpstream("fallback");
+	fallback.dialect = HAND_DIALECTS[dialect];
+	const upstreams = { relay, fallback: alone ? null : fallback };
+	const chain = new FakeChain();
+	const background = new Background({}, { log: silentLogger });
+	const outcomes: string[] = [];
+	const { rows } = journal;
+	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
+	const reconciler = new Reconciler(
+		{ deadlineMs: 1_000 },
+		{ ...shared, onHandover: (to, outcome) => outcomes.push(`${to} ${outcome}`) },
+	);
+	const handover = {
+		wake: () => reconciler.trigger(),
+		stop: () => reconciler.stop(),
+		lost: (hash: string, by: UpstreamName) => {
+			rows.change(hash, (row) => lost(row, by));
+		},
+		spent: (hash: string, by: UpstreamName) => {
+			rows.change(hash, (row) => abandonedBy(row, by));
+		},
+	};
+	const observer = createObserver(
+		{ intervalMs: INTERVAL_MS, slotMs: SLOT_MS, ...(batch === undefined ? {} : { batch }) },
+		shared,
+	);
+
+	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
+	const opened = async (
+		n: number,
+		holders: readonly UpstreamName[] = ["relay"],
+		changed: Partial<NewRow> & { readonly acknowledged?: boolean } = {},
+	): Promise<string> => {
+		const { acknowledged = true, ...rest } = changed;
+		const hash = hashOf(n);
+		const [first = "relay", ...others] = holders;
+		const entry = newEntry(n, { from: senderOf(1), receivedAt: clock.now(), ...rest });
+		assert.equal(await journal.add(entry, first), true, "it is added");
+		for (const by of others) await journal.held(hash, by);
+		await journal.settle(hash, acknowledged);
+		if (acknowledged)
+			for (const by of holders) (by === "relay" ? relay : fallback).stages.set(hash, "BROADCAST");
+		return hash;
+	};
+	const holders = (hash: string): readonly UpstreamName[] | null => journal.get(hash)?.holders ?? null;
+	const stop = async (): Promise<void> => {
+		const stopping = Promise.all([handover.stop(), observer.stop()]);
+		await clock.advance(5_000);
+		await stopping;
+		await background.join();
+	};
+	return {
+		...{ journal, clock, disk, relay, fallback, chain, handover, observer, background, outcomes },
+		...{ opened, holders, stop },
+	};
+}
+
+export type ReconcileFixture = Awaited<ReturnType<typeof reconcileFixture>>;
+
+/** How an ended hash ended, or null. */
+export function endingOf({ journal }: ReconcileFixture, hash: string): string | null {
+	return journal.get(hash) === null ? (journal.ended(hash)?.ending ?? null) : null;
+}
+
+export function entryOf({ journal }: ReconcileFixture, hash: string): LiveRow {
+	const entry = journal.get(hash);
+	assert.ok(entry !== null, "it is open");
+	return entry;
+}
+
+export { hashOf };

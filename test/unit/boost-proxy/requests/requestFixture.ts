@@ -1,0 +1,167 @@
+// What the tests of boost's own decisions share: a real journal on a disk in memory, upstreams that say what the test
+// tells them to, and requests. Nothing is sent anywhere.
+
+import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
+import type {
+	BoostPath,
+	Call,
+	CallResult,
+	Delivery,
+	Reading,
+	UpstreamName,
+} from "../../../../boost-proxy/domain/delivery.ts";
+import type {
+	Breaker,
+	Dialect,
+	DialectName,
+	Sendable,
+	SendOptions,
+	Upstream,
+} from "../../../../boost-proxy/domain/ports.ts";
+import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
+import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
+import { Failover } from "../../../../boost-proxy/requests/failover.ts";
+import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { fixture as journalFixture } from "../journal/journalFixture.ts";
+
+export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
+export const TIMED_OUT: Delivery = { kind: "failed", fault: "timeout", sent: true };
+export const REFUSED: Delivery = { kind: "failed", fault: "refused", sent: false };
+export const INTERNAL: Delivery = {
+	...{ kind: "failed", fault: "internal", sent: true },
+	error: { code: -32603, message: "internal error" },
+};
+export const rejected = (message: string): Delivery => ({
+	kind: "rejected",
+	error: { code: -32000, message },
+});
+
+/** An upstream by hand: what it says next is put into `deliveries` and `answers`. */
+export class FakeUpstream implements Upstream {
+	readonly name: UpstreamName;
+	readonly dialect: Dialect | null;
+	readonly breaker: Breaker;
+	/** Said one after another; the last one again and again. */
+	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
+	answers: (CallResult | null)[] = [];
+	refusals: Partial<Record<BoostPath, string>> = {};
+	isOut = false;
+	/** Happens while it is called. */
+	onCall: () => Promise<void> = async () => {};
+	/** Whether it answers although its breaker is open. */
+	isReachable = false;
+	readonly sent: {
+		readonly tx: Sendable;
+		readonly deadlineMs: number;
+		readonly asker: SendOptions["asker"];
+	}[] = [];
+	readonly called: Call[] = [];
+
+	constructor(name: UpstreamName, dialect: DialectName | null) {
+		this.name = name;
+		this.dialect = dialect === null ? null : dialectOf(dialect);
+		const isOut = () => this.isOut;
+		this.breaker = {
+			upstream: name,
+			get state() {
+				return isOut() ? ("open" as const) : ("closed" as const);
+			},
+			get isOut() {
+				return isOut();
+			},
+			retryMs: 0,
+			run: (_kind, attempt) => attempt({ isAborted: false, onAbort: () => () => {} }),
+			note() {},
+			onChange() {},
+			status: () => {
+				throw new Error("not asked here");
+			},
+			force() {},
+		};
+	}
+
+	/** Hashes that were sent to it. */
+	get hashes(): readonly string[] {
+		return this.sent.map(({ tx }) => tx.hash);
+	}
+
+	refusal(path: BoostPath): string | null {
+		return this.refusals[path] ?? null;
+	}
+
+	async deliver(
+		tx: Sendable,
+		{ deadlineMs, asker, trail }: Parameters<Upstream["deliver"]>[1],
+	): Promise<Delivery | null> {
+		if (this.isOut) return null;
+		this.sent.push({ tx, deadlineMs, asker });
+		if (trail !== undefined) trail.attempts += 1;
+		const [next] = this.deliveries;
+		if (this.deliveries.length > 1) this.deliveries.shift();
+		if (next === undefined) throw new Error("nothing to say");
+		return typeof next === "function" ? next() : next;
+	}
+
+	async read(): Promise<Reading | null> {
+		throw new Error("not read here");
+	}
+
+	async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
+		if (this.isOut && !(options?.anyway === true && this.isReachable)) return null;
+		this.called.push(call);
+		await this.onCall();
+		return this.answers.shift() ?? null;
+	}
+
+	async batch(): Promise<null> {
+		return null;
+	}
+
+	async statusPage(): Promise<null> {
+		return null;
+	}
+}
+
+export interface RequestFixtureOptions {
+	readonly dialect?: DialectName;
+	readonly budgetMs?: number;
+	readonly relayKnowsClient?: boolean;
+	readonly maxEntries?: number;
+}
+
+/** Boost's decisions over two upstreams by hand. */
+export async function requestFixture(options: RequestFixtureOptions = {}) {
+	const { budgetMs = 10_000, dialect = "mevblocker", maxEntries, relayKnowsClient = true } = options;
+	let wakes = 0;
+	const { journal, clock, disk } = await journalFixture(
+		maxEntries === undefined ? {} : { maxLive: maxEntries },
+	);
+	const { rows } = journal;
+	rows.onWork(() => {
+		wakes += 1;
+	});
+	const relay = new FakeUpstream("relay", null);
+	const fallback = new FakeUpstream("fallback", dialect);
+	const upstreams = { relay, fallback };
+	const failover = new Failover({ budgetMs }, { upstreams, clock });
+	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => relayKnowsClient });
+	const submissions = new Submissions({
+		...{ rows, upstreams, failover, cancels, clock, log: silentLogger },
+	});
+	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
+		asker: {
+			address: changed.address ?? "192.0.2.1",
+			...{ signer: null, origin: null, signature: null },
+			life: { bytes: 0, onGone: () => {} },
+		},
+		...{ path: "fast", search: "", whole: null },
+		until: clock.monotonic() + budgetMs,
+		trail: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
+		...changed,
+	});
+	return {
+		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
+		wakes: () => wakes,
+	};
+}

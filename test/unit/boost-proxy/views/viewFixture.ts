@@ -1,0 +1,255 @@
+// What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
+// method, and a chain. Every question is remembered.
+
+import type { Call, CallResult, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type {
+	BreakerStatus,
+	Dialect,
+	DialectName,
+	RowReads,
+	Upstream,
+} from "../../../../boost-proxy/domain/ports.ts";
+import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
+import {
+	ABSENT,
+	type Ending,
+	ended,
+	has,
+	isLive,
+	openedRow,
+	type Row,
+} from "../../../../boost-proxy/domain/row.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
+
+/** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
+export type Reply = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
+
+/** A good answer. */
+export function result(value: unknown): CallResult {
+	return { ok: true, result: value };
+}
+
+/** A verdict. */
+export function refusal(code: number, message: string): CallResult {
+	return { ok: false, error: { code, message } };
+}
+
+/** One upstream: rows by method, status pages by hash. */
+export class FakeUpstream implements Upstream {
+	readonly name: UpstreamName;
+	readonly dialect: Dialect | null;
+	readonly rows = new Map<string, Reply>();
+	readonly pages = new Map<string, unknown>();
+	/** Calls and pages that were asked for. */
+	readonly asked: string[] = [];
+	isOut = false;
+	readonly breaker: Upstream["breaker"];
+
+	constructor(name: UpstreamName, dialect: Dialect | null) {
+		this.name = name;
+		this.dialect = dialect;
+		const isOut = () => this.isOut;
+		this.breaker = {
+			upstream: name,
+			state: "closed",
+			get isOut() {
+				return isOut();
+			},
+			retryMs: 0,
+			run: () => Promise.reject(new Error("not asked for")),
+			note: () => {},
+			onChange: () => {},
+			status: () => ({}) as BreakerStatus,
+			force: () => {},
+		};
+	}
+
+	/** It answers `method` with this result. */
+	answers(method: string, value: unknown): this {
+		this.rows.set(method, () => result(value));
+		return this;
+	}
+
+	refusal(): null {
+		return null;
+	}
+
+	deliver(): Promise<never> {
+		return Promise.reject(new Error("views deliver nothing"));
+	}
+
+	read(): Promise<never> {
+		return Promise.reject(new Error("views read by calls"));
+	}
+
+	async call({ method, params }: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
+		if (this.isOut) return null;
+		this.asked.push(method);
+		if (options.trail !== undefined) options.trail.attempts += 1;
+		if (!(options.deadlineMs > 0)) throw new Error(`${method} without a deadline`);
+		return (await this.rows.get(method)?.(params)) ?? null;
+	}
+
+	async batch(calls: readonly Call[], options: Parameters<Upstream["batch"]>[1]) {
+		const answers = await Promise.all(calls.map((call) => this.call(call, options)));
+		return answers.every((answer) => answer !== null) ? answers : null;
+	}
+
+	async statusPage(hash: string, { deadlineMs }: Parameters<Upstream["statusPage"]>[1]): Promise<unknown> {
+		if (this.isOut || this.dialect?.statusPath(hash) === null) return null;
+		if (!(deadlineMs > 0)) throw new Error("a page without a deadline");
+		this.asked.push("page");
+		return this.pages.get(hash) ?? null;
+	}
+}
+
+/** A fallback's dialect, as far as views look at it. */
+function dialect(name: DialectName): Dialect {
+	return {
+		name,
+		batches: true,
+		knowsPrivate: name === "mevblocker",
+		takesGaps: true,
+		cancelMethod: null,
+		softCancels: false,
+		target: (path, search) => ({ target: `/${path}?${search}`, dropped: [] }),
+		statusPath: (hash) => (name === "plain" ? null : `/tx/${hash}`),
+		isVerdict: () => false,
+	};
+}
+
+export class ViewFixture {
+	readonly clock = new ManualClock();
+	readonly relay = new FakeUpstream("relay", null);
+	readonly fallback: FakeUpstream;
+	/** The chain's rows by method; a missing one is answered with null results. */
+	readonly chainRows = new Map<string, Reply>();
+	/** False: nobody can be asked. */
+	isChainUp = true;
+	readonly chainAsked: string[] = [];
+	readonly learned: [string, string][] = [];
+	readonly #rows = new Map<string, { readonly row: Row; readonly raw: Buffer }>();
+
+	constructor(name: DialectName = "mevblocker") {
+		this.fallback = new FakeUpstream("fallback", dialect(name));
+	}
+
+	readonly rows: RowReads = {
+		get: (hash) => this.#rows.get(hash)?.row ?? null,
+		live: (hash) => {
+			const row = this.#rows.get(hash)?.row;
+			return row !== undefined && isLive(row) ? row : null;
+		},
+		raw: async (hash) => this.#rows.get(hash)?.raw ?? null,
+		of: (from) =>
+			[...this.#rows.values()]
+				.map(({ row }) => row)
+				.filter((row) => row.from === from && isLive(row))
+				.sort((a, b) => Number(a.nonce - b.nonce)),
+	};
+
+	readonly chain = {
+		batch: async (calls: readonly Call[], deadlineMs: number): Promise<readonly CallResult[] | null> => {
+			if (!(deadlineMs > 0)) throw new Error("the chain without a deadline");
+			this.chainAsked.push(...calls.map(({ method }) => method));
+			if (!this.isChainUp) return null;
+			const answers = await Promise.all(
+				calls.map(({ method, params }) => this.chainRows.get(method)?.(params) ?? result(null)),
+			);
+			return answers.every((answer) => answer !== null) ? answers : null;
+		},
+	};
+
+	/** What views are made of. */
+	get dependencies() {
+		const { rows, chain, clock, relay, fallback } = this;
+		return {
+			...{ rows, chain, clock },
+			upstreams: { relay, fallback },
+			observer: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
+			chainId: () => 31_337n,
+		};
+	}
+
+	/** It is live. */
+	holds(
+		nonce: number,
+		holders: readonly UpstreamName[],
+		more: Partial<Row> = {},
+		options: TxOptions = {},
+	): DecodedTransaction {
+		const tx = signedTransaction({ nonce, ...options });
+		this.#rows.set(tx.hash, { row: { ...this.#row(tx, holders), ...more }, raw: tx.raw });
+		return tx;
+	}
+
+	/** It has ended. */
+	ended(nonce: number, ending: Ending, more: Partial<Row> = {}): DecodedTransaction {
+		const tx = signedTransaction({ nonce });
+		const row = ended({ ...this.#row(tx, []), path: "noreverts", ...more }, ending, this.clock.now());
+		this.#rows.set(tx.hash, { row, raw: tx.raw });
+		return tx;
+	}
+
+	#row(tx: DecodedTransaction, holders: readonly UpstreamName[]): Row {
+		const entry = {
+			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, search: "" },
+			...{
+				path: "fast" as const,
+				softCancellations: false,
+				address: "192.0.2.1",
+				receivedAt: this.clock.now(),
+				replacesAt: [],
+			},
+		};
+		const [first = "relay"] = holders;
+		const row = openedRow(entry, first, null, { ttlMs: 1, monotonic: this.clock.monotonic() });
+		const known = holders.reduce<Row>((one, by) => has(one, by), row);
+		return { ...known, requests: 0, at: holders.length === 0 ? NOWHERE : known.at };
+	}
+
+	/** The chain has it in a block. */
+	mines(tx: DecodedTransaction, status = "0x1"): void {
+		const of =
+			(row: unknown): Reply =>
+			([hash]) =>
+				result(hash === tx.hash ? row : null);
+		const receipt = { transactionHash: tx.hash, blockHash: BLOCK, status };
+		this.chainRows.set("eth_getTransactionReceipt", of(receipt));
+		this.chainRows.set("eth_getTransactionByHash", of(minedObject(tx)));
+	}
+
+	/** The state of a request with the whole budget before it. */
+	state(budgetMs = 10_000): RequestState {
+		const life = new ClientLife(0);
+		return {
+			asker: { address: "192.0.2.1", signer: null, origin: null, signature: null, life },
+			...{ path: "fast", search: "", whole: null, until: this.clock.monotonic() + budgetMs },
+			trail: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
+		};
+	}
+}
+
+const NOWHERE = { relay: ABSENT, fallback: ABSENT };
+export const BLOCK = `0x${"b1".repeat(32)}`;
+
+/** A node's object of a mined transaction, signature and all. */
+export function minedObject(tx: DecodedTransaction): Readonly<Record<string, unknown>> {
+	const quantity = (value: bigint) => `0x${value.toString(16)}`;
+	return {
+		...{
+			hash: tx.hash,
+			from: tx.from,
+			to: tx.to,
+			blockHash: BLOCK,
+			blockNumber: "0x9",
+			transactionIndex: "0x0",
+		},
+		...{ gas: quantity(tx.gasLimit), nonce: quantity(tx.nonce), value: quantity(tx.value) },
+		...{ gasPrice: "0x7", maxFeePerGas: "0x8", maxPriorityFeePerGas: "0x1", accessList: [], type: "0x2" },
+		...{ v: "0x1", r: "0x5ec1e7", s: "0x5ec1e7", yParity: "0x1", input: "0x", chainId: "0x7a69" },
+	};
+}

@@ -1,0 +1,89 @@
+// Fan-outs in front of real local servers, with what they reported. All of a file's are stopped after its tests.
+
+import { after } from "node:test";
+import { computeAddress } from "ethers";
+import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
+import { Fanout } from "../../../../relay/broadcast/fanout.ts";
+import type { BuilderRow } from "../../../../relay/domain/builder.ts";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { systemClock } from "../../../../shared/clock.ts";
+import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
+import { until } from "../../../support/until.ts";
+import { type FakeBuilder, type SeenRequest, startFakeBuilder } from "./fakeBuilder.ts";
+
+const KEY = testAccount(42).keyHex;
+/** Who signs. */
+export const SIGNER = computeAddress(KEY).toLowerCase();
+export const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** A fan-out, the events it emitted, and a line for each delivery: builder, kind, answer. */
+export interface FanoutFixture {
+	readonly fanout: Fanout;
+	readonly events: readonly (readonly [string, TxEvent])[];
+	readonly noted: readonly string[];
+}
+
+/** Starts what a test file needs; to be called once, where the file begins. */
+export function fanoutFixtures() {
+	const builders: FakeBuilder[] = [];
+	const fanouts: Fanout[] = [];
+	after(async () => {
+		for (const builder of builders) builder.release();
+		await Promise.all(fanouts.map((fanout) => fanout.close()));
+		await Promise.all(builders.map((builder) => builder.close()));
+	});
+	const startBuilder = async (): Promise<FakeBuilder> => {
+		const builder = await startFakeBuilder();
+		builders.push(builder);
+		return builder;
+	};
+	const fixture = (
+		rows: readonly BuilderRow[],
+		options: { key?: string; capacity?: number } = {},
+	): FanoutFixture => {
+		const events: [string, TxEvent][] = [];
+		const noted: string[] = [];
+		const fanout = new Fanout(
+			{ builders: rows, signingKey: options.key ?? KEY, laneCapacity: options.capacity ?? 100 },
+			{
+				events: { emit: (hash, event) => events.push([hash, event]) },
+				...{ clock: systemClock, maySend: () => true },
+				onDelivery: (builder, kind, answer) => noted.push(`${builder} ${kind} ${answer}`),
+			},
+		);
+		fanouts.push(fanout);
+		return { fanout, events, noted };
+	};
+	/** The builder "b", whose connections are all taken by other clients' transactions until `finish`. */
+	const busy = async (capacity = 100) => {
+		const builder = await startBuilder();
+		builder.answerWith(null);
+		const { fanout } = fixture([builder.row("b")], { capacity });
+		for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
+			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i), origin: `10.0.0.${i}` })), ["b"]);
+		}
+		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
+		const finish = async (): Promise<void> => {
+			builder.release();
+			await until("an empty lane", () => fanout.depth === 0);
+		};
+		return { fanout, builder, finish };
+	};
+	return { startBuilder, fixture, busy };
+}
+
+/** A transaction for a block. */
+export function dispatch(transaction = privateTransaction(), block = 101) {
+	return { transaction, block, lastBlock: 125 };
+}
+
+/** What the builder has seen, once that is `count` requests. */
+export function seen(builder: FakeBuilder, count: number): Promise<readonly SeenRequest[]> {
+	return until(`${count} requests`, () => builder.seen.length >= count && builder.seen);
+}
+
+/** The identifier of a bundle or of its cancel. */
+export function uuidIn(builder: FakeBuilder, index: number): unknown {
+	const params = builder.seen[index]?.call.params ?? [];
+	return (params[0] as { replacementUuid?: unknown } | undefined)?.replacementUuid;
+}

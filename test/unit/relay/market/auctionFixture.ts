@@ -1,0 +1,334 @@
+// The market with a real pool, ledger, bids and table, around fake simulations, accounts and builders that the test
+// controls. Time stands still.
+
+import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bids.ts";
+import { BundleTable, statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
+import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
+import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
+import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import { fold, isLive, isMined, newRecord } from "../../../../relay/domain/record.ts";
+import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
+import { Auctioneer } from "../../../../relay/market/auctioneer.ts";
+import { BidderConduct } from "../../../../relay/market/bidderConduct.ts";
+import { Bidding } from "../../../../relay/market/bidding.ts";
+import { BidSimulation } from "../../../../relay/market/bidSimulation.ts";
+import { enterBundle } from "../../../../relay/market/bundleEntrance.ts";
+import { PlainBundles, type PlainLimits } from "../../../../relay/market/plainBundles.ts";
+import { PlainSimulation } from "../../../../relay/market/plainSimulation.ts";
+import { Ledger } from "../../../../relay/transactions/ledger.ts";
+import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
+import { Background } from "../../../../shared/background.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import {
+	privateTransaction,
+	rawTransaction,
+	signedTransaction,
+	testAccount,
+} from "../../../support/txFactory.ts";
+import {
+	FakeAccounts,
+	FakeBundleSender,
+	FakeChain,
+	FakeFacts,
+	FakeSimulations,
+	nextOf,
+	type Pays,
+} from "./auctionHands.ts";
+
+export interface FixtureOptions {
+	readonly bids?: Partial<BidsOptions>;
+	/** 1 unless said. */
+	readonly places?: number;
+	readonly enabled?: boolean;
+	readonly plain?: PlainLimits;
+	readonly refunding?: readonly string[];
+	readonly maxTxGas?: bigint;
+}
+
+export interface BidOptions {
+	/** 1 for the signer, unless said the bid's own. */
+	readonly by?: number;
+	readonly nonce?: number;
+	readonly owner?: string;
+	/** The owner unless said. */
+	readonly client?: string;
+	/** The contract that it calls; unless said one for each signer. */
+	readonly to?: string;
+	readonly uuid?: string;
+	readonly first?: number;
+	readonly last?: number;
+	readonly builders?: readonly string[];
+}
+
+/** All of it, at head 100. */
+export class AuctionFixture {
+	readonly clock = new ManualClock();
+	readonly simulations = new FakeSimulations();
+	readonly accounts = new FakeAccounts();
+	readonly builders = new FakeBundleSender();
+	readonly chain = new FakeChain();
+	readonly tip = new ChainTip();
+	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
+	/** Faults of ours that were logged. */
+	readonly faults: string[] = [];
+	/** What subscribers of bundles were told: `label block STAGE reason`. */
+	readonly told: string[] = [];
+	readonly outcomes: string[] = [];
+	/** How often a look at a later head was asked for. */
+	laterHeads = 0;
+	readonly ledger: Ledger;
+	readonly background: Background;
+	readonly bids: Bids;
+	readonly table: BundleTable;
+	readonly facts = new FakeFacts();
+	readonly conduct: BidderConduct;
+	readonly simulation: BidSimulation;
+	readonly auctioneer: Auctioneer;
+	readonly bidding: Bidding;
+	readonly plain: PlainBundles;
+	/** Names of transactions and bundles, by hash. */
+	readonly #labels = new Map<string, string>();
+	readonly #signers = new Map<string, number>();
+
+	constructor(options: FixtureOptions = {}) {
+		const { clock, accounts, tip, pool, simulations } = this;
+		const error: Logger["error"] = (message, fields) =>
+			this.faults.push(`${message} ${JSON.stringify(fields)}`);
+		const log: Logger = { ...silentLogger, error };
+		this.ledger = new Ledger({ log });
+		this.background = new Background({}, { log });
+		this.bids = new Bids({ ...BID_LIMITS, ...options.bids });
+		this.table = new BundleTable(TABLE_LIMITS, {
+			clock,
+			publisher: { publish: (_topic, make) => void make() },
+			view: ({ hash }, { block, stage, reason }) => {
+				this.told.push(
+					[this.#labels.get(hash) ?? "?", block, stage, ...(reason === null ? [] : [reason])].join(" "),
+				);
+			},
+		});
+		this.conduct = new BidderConduct({
+			...{ tip, log, store: this.facts, background: this.background, onFact: () => {} },
+			payments: { canonicalHash: async (number) => this.chain.hashAt(number) },
+		});
+		const { ledger, background, bids, table, conduct, builders } = this;
+		const names = (hash: string) => this.#labels.get(hash) ?? "?";
+		simulations.names = names;
+		builders.labelOf = names;
+		this.simulation = new BidSimulation(
+			{ slotSeconds: 12, feeRecipientOf: () => `0xfee${this.head.number + 1}` },
+			{ pool, records: ledger, accounts, tip, simulations, onLaterHead: () => void this.laterHeads++ },
+		);
+		const { simulation } = this;
+		const refunding = options.refunding ?? ["a", "b"];
+		builders.refunding = refunding;
+		this.auctioneer = new Auctioneer(
+			{ refundPercent: 90, refunding, bidsPerTarget: options.places ?? 1 },
+			{
+				...{
+					pool,
+					records: ledger,
+					events: ledger,
+					tip,
+					bids,
+					table,
+					conduct,
+					simulation,
+					background,
+					clock,
+				},
+				sender: builders,
+			},
+		);
+		const { auctioneer } = this;
+		const rules = { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 };
+		this.bidding = new Bidding(
+			{ rules, enabled: options.enabled ?? true, refunding, feeRecipient: undefined },
+			{ clock, tip, bids, table, conduct, simulation, auctioneer },
+		);
+		const trials = new PlainSimulation(
+			{ slotSeconds: 12, feeRecipientOf: () => "0xfee" },
+			{ accounts, simulations, onLaterHead: () => void this.laterHeads++ },
+		);
+		this.plain = new PlainBundles(
+			{ rules, refunding, ...(options.plain === undefined ? {} : { limits: options.plain }) },
+			{ ...{ tip, table, background, clock }, simulation: trials, sender: builders },
+		);
+		ledger.subscribe((record, before) => {
+			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage)) auctioneer.gone(record.hash);
+		});
+		tip.set(this.head, nextOf(this.head));
+	}
+
+	get head(): Block {
+		return this.chain.head;
+	}
+
+	get next(): number {
+		return this.head.number + 1;
+	}
+
+	/** The signer that belongs to a label: the same for the same one. */
+	signer(label: string): number {
+		const known = this.#signers.get(label) ?? 100 + this.#signers.size;
+		this.#signers.set(label, known);
+		return known;
+	}
+
+	label(hash: string, label: string): void {
+		this.#labels.set(hash, label);
+	}
+
+	/** A transaction that is shared and out for the next block, unless said otherwise. */
+	target(
+		label: string,
+		options: Parameters<typeof privateTransaction>[0] & { shared?: boolean; out?: boolean } = {},
+	): PrivateTransaction {
+		const transaction = privateTransaction({ by: testAccount(this.signer(label)), ...options });
+		const { hash, from } = transaction.tx;
+		this.label(hash, label);
+		const account = { address: from, block: this.head.number, nonce: 0n, balance: 10n ** 21n };
+		const added = this.pool.add(transaction, { ...account, code: "none" });
+		if (added.outcome === "refused") throw new Error(added.rejection.message);
+		added.entry.durable = true;
+		const record = newRecord(transaction);
+		fold(record, { type: "received", at: 1, block: this.head.number });
+		this.ledger.open({ transaction, record });
+		if (options.shared !== false) this.emit(transaction, { type: "shared", at: 1 });
+		if (options.out !== false) this.sendTarget(transaction);
+		return transaction;
+	}
+
+	entry({ tx }: PrivateTransaction): PoolEntry {
+		const entry = this.pool.get(tx.hash);
+		if (entry === undefined) throw new Error("not in the pool");
+		return entry;
+	}
+
+	/** The target is out for the next block; the auctioneer is not told. */
+	sendTarget(transaction: PrivateTransaction): void {
+		const entry = this.entry(transaction);
+		entry.outFor = this.next;
+		entry.outTo = new Set(this.builders.all);
+		this.emit(transaction, { type: "broadcast", at: 1, block: this.next });
+	}
+
+	emit({ tx }: PrivateTransaction, event: TxEvent): void {
+		this.ledger.emit(tx.hash, event);
+	}
+
+	/** The sender's chain was checked, and what is ready is sent for the next block. */
+	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
+		for (const transaction of transactions)
+			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);
+		for (const { tx } of transactions) this.auctioneer.looked(this.pool.chain(tx.from));
+		await this.turn();
+	}
+
+	/** A bid that pays as said when it is simulated; named `label`, also as a bundle. */
+	bid(
+		label: string,
+		target: PrivateTransaction,
+		pays: Pays | null,
+		options: BidOptions = {},
+	): Promise<BundleOutcome> {
+		const by = testAccount(options.by ?? this.signer(label));
+		const to = options.to ?? `0x${by.address.slice(2).split("").reverse().join("")}`;
+		const tx = { by, nonce: options.nonce ?? 0, to };
+		const { hash } = signedTransaction(tx);
+		this.label(hash, label);
+		if (pays !== null) this.simulations.pays.set(label, pays);
+		const owner = options.owner ?? "me";
+		const request = {
+			...{ owner, network: options.client ?? owner },
+			blocks: {
+				first: options.first === undefined ? null : BigInt(options.first),
+				last: options.last === undefined ? null : BigInt(options.last),
+			},
+			uuid: options.uuid ?? null,
+			builders: options.builders ?? null,
+			target: target.tx.hash,
+			backrun: rawTransaction(tx),
+		};
+		return this.send(request).then((one) => {
+			if (one.outcome === "accepted") this.label(one.hash, label);
+			return one;
+		});
+	}
+
+	/** A bid as it is sent. */
+	send(request: BidRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#entrance, (one, submission) => this.bidding.bid(one, submission));
+	}
+
+	/** A plain bundle as it is sent. */
+	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		return enterBundle(request, this.#entrance, (one, submission) => this.plain.submit(one, submission));
+	}
+
+	get #entrance() {
+		return { table: this.table, onOutcome: (outcome: string) => void this.outcomes.push(outcome) };
+	}
+
+	/** Bids, and fails where it is refused; answers the bundle's hash. */
+	async accepted(
+		label: string,
+		target: PrivateTransaction,
+		pays: Pays | null,
+		options: BidOptions = {},
+	): Promise<string> {
+		const outcome = await this.bid(label, target, pays, options);
+		if (outcome.outcome !== "accepted") throw new Error(`${label}: ${outcome.message}`);
+		return outcome.hash;
+	}
+
+	/** The next block with these of ours in it, worked off; targets that were mined leave the pool. */
+	async block(mined: readonly { tx: { hash: string; from: string } }[] = [], fork = ""): Promise<Block> {
+		const block = this.chain.make(mined, fork);
+		await this.came({ applied: [block], reverted: [] });
+		return block;
+	}
+
+	async came(change: Pick<ChainUpdate, "applied" | "reverted">, gap = false): Promise<void> {
+		const { applied, reverted } = change;
+		for (const { transactions } of applied) {
+			for (const { hash } of transactions) {
+				const entry = this.pool.get(hash);
+				if (entry === undefined) continue;
+				this.pool.remove(entry);
+				const place = { block: this.head.number, blockHash: this.head.hash, index: 0, reverted: false };
+				this.emit(entry.transaction, { type: "included", at: 2, ...place });
+			}
+		}
+		this.tip.set(this.head, nextOf(this.head));
+		const update = { head: this.head, applied, reverted, gap };
+		this.conduct.blocksCame(update);
+		this.auctioneer.blocksCame(update);
+		this.plain.blocksCame(update);
+		await this.turn();
+	}
+
+	/** What is known of a bundle in a block: `STAGE reason`. */
+	status(hash: string, block: number, owner = "me"): string | undefined {
+		const status = this.detail(hash, block, owner);
+		return status && [status.stage, ...(status.reason === null ? [] : [status.reason])].join(" ");
+	}
+
+	detail(hash: string, block: number, owner = "me"): BundleBlockStatus | undefined {
+		const record = this.table.bundle(owner, hash);
+		return record === null ? undefined : statusIn(record, block);
+	}
+
+	/** The events of one type of a target. */
+	events<T extends TxEvent["type"]>({ tx }: PrivateTransaction, type: T) {
+		const events = this.ledger.get(tx.hash)?.record.events ?? [];
+		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
+	}
+
+	/** Whatever can go on without the node does. */
+	turn(): Promise<void> {
+		return this.clock.advance(0);
+	}
+}

@@ -1,0 +1,340 @@
+// The pipeline, the chain runner and the block loop with a real pool, ledger and store, around a fake node, builders
+// and disk that the test controls. Time stands still.
+
+import { createFeed } from "../../../relay/auction/feed.ts";
+import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
+import { ChainRunner } from "../../../relay/chainRunner.ts";
+import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
+import type { TxEventType } from "../../../relay/domain/events.ts";
+import type { Broadcaster } from "../../../relay/domain/ports.ts";
+import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
+import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
+import { Cancellations, Pipeline } from "../../../relay/pipeline.ts";
+import { TransactionDisk } from "../../../relay/transactions/disk.ts";
+import { Ledger, type LedgerEntry } from "../../../relay/transactions/ledger.ts";
+import { Pool, type PoolEntry } from "../../../relay/transactions/pool.ts";
+import { Transactions } from "../../../relay/transactions/transactions.ts";
+import { Background } from "../../../shared/background.ts";
+import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
+import { type Logger, silentLogger } from "../../../shared/log.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+import { FakeDisk } from "./fakeDisk.ts";
+
+const LIFE_BLOCKS = 25;
+const GWEI = 1_000_000_000n;
+
+/** What builders were told, as one line each: `send 0:1 101 a,b` is sender 0's nonce 1 for block 101. */
+class FakeBuilders implements Broadcaster {
+	readonly lines: string[] = [];
+	names: readonly string[] = ["a", "b"];
+	privateNames: readonly string[] = ["b"];
+
+	eligible(transaction: PrivateTransaction): readonly string[] {
+		return transaction.path === "fullprivacy" ? this.privateNames : this.names;
+	}
+	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
+		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";
+		this.lines.push(`send ${transaction.tx.nonce} for ${block}${life} to ${builders.join()}`);
+	};
+	cancel: Broadcaster["cancel"] = ({ tx }, builders, block) => {
+		if (builders.length > 0) this.lines.push(`cancel ${tx.nonce} for ${block} at ${builders.join()}`);
+	};
+	/** The lines since the last time. */
+	take(): string[] {
+		return this.lines.splice(0);
+	}
+}
+
+/** The node's accounts: nonces by address, plenty of money, and whether it answers. */
+class FakeNode {
+	readonly nonces = new Map<string, bigint>();
+	readonly mined = new Map<string, Inclusion>();
+	down = false;
+	/** Waited for before each answer about an account. */
+	gate: Promise<void> = Promise.resolve();
+	/** How often it was asked about an account. */
+	asked = 0;
+	#block = 0;
+
+	setHead(block: number): void {
+		this.#block = block;
+	}
+	async get(address: string) {
+		const block = this.#block;
+		this.asked += 1;
+		await this.gate;
+		if (this.down) throw new UpstreamError("timeout");
+		const nonce = this.nonces.get(address) ?? 0n;
+		return { address, block, nonce, balance: 10n ** 21n, code: "none" as const };
+	}
+	fresh(address: string) {
+		return this.get(address);
+	}
+	async inclusions(hashes: readonly string[], maxBlock: number): Promise<(Inclusion | null)[]> {
+		if (this.down) throw new UpstreamError("timeout");
+		return hashes.map((hash) => {
+			const found = this.mined.get(hash);
+			return found !== undefined && found.block <= maxBlock ? found : null;
+		});
+	}
+}
+
+/** What a client is told where the store fails. */
+export const STORE_OUT = {
+	kind: "internal",
+	message: "internal error: nothing can be stored now, try again",
+	data: { reason: "store unavailable" },
+};
+
+export interface BlockOptions {
+	/** Of ours, what is in it. */
+	readonly mined?: readonly PrivateTransaction[];
+	/** Accounts that others' transactions in it raised to a nonce. */
+	readonly used?: Readonly<Record<string, bigint>>;
+	readonly reverted?: boolean;
+	readonly fork?: string;
+	/** Wei; 1 gwei unless said. */
+	readonly baseFee?: bigint;
+	/** Seconds after the block before; 12 unless said. */
+	readonly after?: number;
+}
+
+/** All of it, at head 100. */
+export class StagesFixture {
+	readonly clock = new ManualClock();
+	readonly disk: FakeDisk;
+	readonly builders = new FakeBuilders();
+	readonly node = new FakeNode();
+	readonly tip = new ChainTip();
+	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
+	/** Faults of ours that were logged. */
+	readonly faults: string[] = [];
+	readonly ledger: Ledger;
+	readonly store: TransactionDisk;
+	readonly transactions: Transactions;
+	readonly background: Background;
+	readonly runner: ChainRunner;
+	readonly pipeline: Pipeline;
+	readonly cancellations: Cancellations;
+	readonly loop: BlockLoop;
+	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
+	readonly failing = new Set<string>();
+	readonly simulated: string[] = [];
+	nodeSimulates = true;
+	/** How often the node was seen to have a later head, and a simulation was wanted no more. */
+	laterHeads = 0;
+	withdrawn = 0;
+	blobBaseFee = 1n;
+	/** Waited for before each simulation is answered. */
+	simulationGate: Promise<void> = Promise.resolve();
+	#chain: Block[] = [];
+
+	constructor(disk = new FakeDisk()) {
+		const { clock, node, tip, pool, builders } = this;
+		this.disk = disk;
+		const log: Logger = {
+			...silentLogger,
+			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
+		};
+		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
+		this.ledger = new Ledger({ log });
+		const { ledger, store } = this;
+		this.background = new Background({}, { log });
+		const shared = { pool, ledger, accounts: node, tip, broadcaster: builders, clock };
+		const share = createFeed({
+			publisher: { publish: () => {} },
+			events: ledger,
+			isNew: (hash) => ledger.get(hash)?.record.shared === false,
+			clock,
+		});
+		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), looked: () => {} };
+		const transactions = new Transactions({
+			...{ ...shared, store, onWritten: () => {} },
+			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),
+		});
+		this.transactions = transactions;
+		this.runner = new ChainRunner(
+			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
+			{
+				...{
+					...shared,
+					transactions,
+					records: ledger,
+					events: ledger,
+					background: this.background,
+					searchers,
+				},
+				...{ inclusions: node, onStep: () => {} },
+				simulations: {
+					simulate: ({ transactions, signal }) => {
+						return new Promise((resolve, reject) => {
+							signal?.addEventListener("abort", () => {
+								this.withdrawn += 1;
+								resolve([{ ok: false, error: { code: "NODE_UNAVAILABLE", message: "withdrawn" } }]);
+							});
+							this.#simulate(transactions).then(resolve, reject);
+						});
+					},
+				},
+			},
+		);
+		const { runner } = this;
+		const chain = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
+		const cancelling = { ...shared, transactions, store };
+		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
+		const { cancellations } = this;
+		this.pipeline = new Pipeline(
+			{ rules: chain, txTtlBlocks: LIFE_BLOCKS },
+			{
+				...shared,
+				onLaterHead: () => {
+					this.laterHeads += 1;
+				},
+				...{ share, transactions, store, runner, cancellations },
+				onStep: () => {},
+				onOutcome: () => {},
+			},
+		);
+		const loopDependencies: BlockLoopDependencies = {
+			...{ ...shared, transactions, store, runner, inclusions: node, background: this.background, log },
+			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
+			onHead: () => {},
+		};
+		this.loop = new BlockLoop({ txTtlBlocks: LIFE_BLOCKS, slotSeconds: 12 }, loopDependencies);
+		const timestamp = clock.now() / 1000;
+		this.#chain.push(blockOf({ number: 100, parentHash: "", hash: "0x64", timestamp, baseFee: GWEI }));
+		tip.set(this.head, nextOf(this.head));
+		node.setHead(100);
+	}
+
+	get head(): Block {
+		const head = this.#chain.at(-1);
+		if (head === undefined) throw new Error("no block is left");
+		return head;
+	}
+
+	/** Sends bytes as a client does; resolves with its answer. */
+	submit(transaction: PrivateTransaction): Promise<SubmitOutcome> {
+		const { tx, receivedAt: _, ...options } = transaction;
+		return this.pipeline.submit({ ...options, raw: tx.raw });
+	}
+
+	/** Submits, and waits for all that follows. */
+	async take(...transactions: readonly PrivateTransaction[]): Promise<SubmitOutcome[]> {
+		const outcomes: SubmitOutcome[] = [];
+		for (const transaction of transactions) outcomes.push(await this.submit(transaction));
+		await this.quiet();
+		return outcomes;
+	}
+
+	/** The next block, worked off with all that follows. */
+	async block(options: BlockOptions = {}): Promise<void> {
+		await this.work([this.#next(options)], []);
+	}
+
+	/** So long nothing happens, by the chain's time and the machine's; then a block comes. */
+	async pass(ms: number): Promise<void> {
+		await this.clock.advance(ms);
+		await this.block({ after: ms / 1000 });
+	}
+
+	/** Where it stands; of what is settled, as it was kept. */
+	async stageOrKept(transaction: PrivateTransaction): Promise<string | undefined> {
+		return this.stage(transaction) ?? (await this.store.settled(transaction.tx.hash))?.stage;
+	}
+
+	/** Takes back `count` blocks and puts others in their place. */
+	async reorganise(count: number, ...blocks: readonly BlockOptions[]): Promise<void> {
+		const reverted = this.#chain.splice(-count).reverse();
+		for (const block of reverted) {
+			for (const [hash, at] of this.node.mined) if (at.blockHash === block.hash) this.node.mined.delete(hash);
+		}
+		await this.work(
+			blocks.map((block) => this.#next(block)),
+			reverted,
+		);
+	}
+
+	async work(applied: readonly Block[], reverted: readonly Block[], gap = false): Promise<void> {
+		await this.loop.onUpdate({ head: this.head, applied, reverted, gap });
+		await this.quiet();
+	}
+
+	/** Resolves when nothing runs in the background. */
+	async quiet(): Promise<void> {
+		await this.clock.advance(0);
+		await this.background.join();
+	}
+
+	stage(transaction: PrivateTransaction): string | undefined {
+		return this.ledger.get(transaction.tx.hash)?.record.stage;
+	}
+
+	/** What happened to it, without deliveries. */
+	life(transaction: PrivateTransaction): TxEventType[] {
+		return this.ledger.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
+	}
+
+	/** Another process on the same disk, before its first block; `hashes` are taken up. */
+	async restart(): Promise<StagesFixture> {
+		const next = new StagesFixture(this.disk);
+		const entries: LedgerEntry[] = [];
+		for await (const stored of next.store.load()) entries.push(stored);
+		next.loop.restore(entries);
+		for (const [address, nonce] of this.node.nonces) next.node.nonces.set(address, nonce);
+		return next;
+	}
+
+	#next({
+		mined = [],
+		used = {},
+		reverted = false,
+		fork = "",
+		baseFee = GWEI,
+		after = 12,
+	}: BlockOptions): Block {
+		const number = this.head.number + 1;
+		const hash = `0x${number.toString(16)}${fork}`;
+		mined.forEach(({ tx }, index) => {
+			this.node.mined.set(tx.hash, { hash: tx.hash, block: number, blockHash: hash, index, reverted });
+			this.node.nonces.set(tx.from, tx.nonce + 1n);
+		});
+		for (const [address, nonce] of Object.entries(used)) this.node.nonces.set(address, nonce);
+		const touched = [...mined.map(({ tx }) => tx.from), ...Object.keys(used)];
+		const transactions = mined.map(({ tx }) => ({ hash: tx.hash, from: tx.from }));
+		const { hash: parentHash, timestamp } = this.head;
+		const block = blockOf({
+			...{ number, parentHash, hash, timestamp: timestamp + after, baseFee, transactions, touched },
+		});
+		this.#chain.push(block);
+		return block;
+	}
+
+	async #simulate(chain: readonly { hash: string; nonce: bigint }[]): Promise<SimulationOutcome[]> {
+		this.simulated.push(chain.map(({ nonce }) => nonce).join());
+		const failing = new Set(this.failing);
+		await this.simulationGate;
+		const outcomes: SimulationOutcome[] = [];
+		for (const { hash } of chain) {
+			const code = failing.has(hash) ? "EXECUTION_REVERTED" : this.nodeSimulates ? null : "NODE_UNAVAILABLE";
+			if (code === null) outcomes.push({ ok: true, gasUsed: 21_000n, emitsEvents: false, paid: 0n });
+			else return [...outcomes, { ok: false, error: { code, message: code.toLowerCase() } }];
+		}
+		return outcomes;
+	}
+}
+
+function blockOf(
+	block: Pick<Block, "number" | "parentHash" | "hash" | "timestamp" | "baseFee"> & Partial<Block>,
+): Block {
+	return {
+		...{ gasLimit: 30_000_000n, gasUsed: 0n, excessBlobGas: 0n, blobGasUsed: 0n, miner: "0xminer" },
+		...{ transactions: [], touched: [] },
+		...block,
+	};
+}
+
+function nextOf(head: Block): NextBlock {
+	const { number, timestamp, baseFee, gasLimit } = head;
+	return { number: number + 1, timestamp: timestamp + 12, baseFee, blobBaseFee: 1n, gasLimit };
+}
