@@ -15,13 +15,13 @@ import { report } from "./support/report.ts";
 const SHARED = { integration: 12, unit: 24 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
-	"test/integration/demo.test.ts",
-	"test/integration/crash.test.ts",
-	"test/integration/crashDatabase.test.ts",
-	"test/integration/auctionCrowd.test.ts",
-	"test/integration/chainCrowd.test.ts",
-	"test/integration/shutdown.test.ts",
-	"test/integration/transportThroughput.test.ts",
+	"test/integration/deploy/demo.test.ts",
+	"test/integration/deploy/crash.test.ts",
+	"test/integration/deploy/crashDatabase.test.ts",
+	"test/integration/auction/auctionCrowd.test.ts",
+	"test/integration/chain/chainCrowd.test.ts",
+	"test/integration/deploy/shutdown.test.ts",
+	"test/integration/transport/transportThroughput.test.ts",
 ];
 /**
  * They judge how long things take, and need what else runs on the machine to be theirs: one process at a time, when all
@@ -30,8 +30,8 @@ const ALONE = [
  */
 const ONE_BY_ONE = [
 	"test/faults/matrix.test.ts",
-	"test/integration/eventLoop.test.ts",
-	"test/integration/rolling.test.ts",
+	"test/integration/transport/eventLoop.test.ts",
+	"test/integration/deploy/rolling.test.ts",
 	"test/attacks",
 ];
 /** Attacks that are over at once, and measure nothing. */

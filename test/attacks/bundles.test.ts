@@ -30,7 +30,11 @@ it("700 bids that burn 16 million gas each under one uuid do not delay an honest
 	await until("the target is shown", async () => (await fixture.relay.client.status(target)).shared);
 	const earlier = await fixture.during("before");
 	const order = { count: 700, connections: 256, size: 16_000_000, accounts, target, to: BURNER };
-	const attack = fixture.attacker.attack("heavyBids", { ...order, lastingMs: 4_000, from: attackerAddress(1) });
+	const attack = fixture.attacker.attack("heavyBids", {
+		...order,
+		lastingMs: 4_000,
+		from: attackerAddress(1),
+	});
 	const meanwhile = await fixture.during("700 heavy bids", attack);
 	fixture.say("they came to", await attack);
 	assertServed(earlier, meanwhile, await fixture.during("after"));

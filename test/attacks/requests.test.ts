@@ -35,7 +35,11 @@ for (const [i, { name, size, what }] of LARGE.entries()) {
 
 it("a request of a MiB weighs more than a small one", async () => {
 	const small = await fixture.attacker.attack("largeCalls", { count: 60, size: 0, from: attackerAddress(5) });
-	const large = await fixture.attacker.attack("largeCalls", { count: 60, size: MIB, from: attackerAddress(6) });
+	const large = await fixture.attacker.attack("largeCalls", {
+		count: 60,
+		size: MIB,
+		from: attackerAddress(6),
+	});
 	fixture.say("they came to", small.outcomes, large.outcomes);
 	assert.deepEqual(small.outcomes, { accepted: 60 });
 	// Ten seconds' worth of a hundred a second is 1,000; one of a MiB is 65.

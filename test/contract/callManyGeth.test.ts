@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { drawDeed, drawSignedBundle } from "../support/callManyCases.ts";
-import { COINBASE, type GethHead, type GethFixture, startGethFixture } from "../support/callManyGeth.ts";
+import { COINBASE, type GethFixture, type GethHead, startGethFixture } from "../support/callManyGeth.ts";
 import { checkEntry, kindOf } from "../support/callManyReal.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { rawTransaction, type TxOptions } from "../support/txFactory.ts";
@@ -46,7 +46,13 @@ test(`signed transactions fare as geth mines them (seed ${SEED})`, async () => {
 		const label = `seed ${SEED + index}`;
 		// The base fee of the block behind the funding one: what it will be is not known before, so the bundle is drawn twice.
 		const first = await fixture.head();
-		const draft = drawSignedBundle(random, fixture.rich, await noncesOf(), first.nextBaseFee, first.number + 1);
+		const draft = drawSignedBundle(
+			random,
+			fixture.rich,
+			await noncesOf(),
+			first.nextBaseFee,
+			first.number + 1,
+		);
 		await fund(draft.poor);
 		const head: GethHead = await fixture.head();
 		const bundle = drawSignedBundle(

@@ -8,7 +8,6 @@ import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulat
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import * as contracts from "../support/simulationContracts.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	ETHER,
@@ -20,6 +19,7 @@ import {
 	signed,
 	simulatorOn,
 } from "../support/simulationFixture.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const CUSTOM = "0xdeadbeef0000000000000000000000000000000000000000000000000000000000000007";
 const LONG = `0xdeadbeef${"ab".repeat(10_000)}`;

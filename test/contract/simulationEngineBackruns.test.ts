@@ -9,7 +9,6 @@ import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import * as contracts from "../support/simulationContracts.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	backrunRequest,
@@ -22,6 +21,7 @@ import {
 	signed,
 	simulatorOn,
 } from "../support/simulationFixture.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const SINK = addressOf(99);
 const COINBASE = "0x00000000000000000000000000000000facade01";

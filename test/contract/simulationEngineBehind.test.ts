@@ -8,7 +8,6 @@ import type { BlockContext, SimulatedAccount, SimulationOutcome } from "../../re
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import * as contracts from "../support/simulationContracts.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	backrunRequest,
@@ -21,6 +20,7 @@ import {
 	signed,
 	simulatorOn,
 } from "../support/simulationFixture.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const SINK = addressOf(99);
 const GATE = addressOf(1);

@@ -8,7 +8,6 @@ import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulat
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import * as contracts from "../support/simulationContracts.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 import {
 	addressOf,
 	ETHER,
@@ -20,6 +19,7 @@ import {
 	signed,
 	simulatorOn,
 } from "../support/simulationFixture.ts";
+import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const SINK = addressOf(99);
 const COUNTS = addressOf(1);

@@ -247,7 +247,9 @@ describe("simulation on go-ethereum", () => {
 		] as const) {
 			const backrun = await signed(fixture.wallet(1), fields);
 			const block = await fixture.block(1, 12, own);
-			const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
+			const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(
+				-1,
+			);
 			assert.equal(last?.ok === true && last.paid, paid);
 		}
 	});

@@ -9,16 +9,16 @@ import { proveNeverMined, takeOneBack } from "./demo/changedMind.ts";
 import { Heard } from "./demo/heard.ts";
 import { surviveTheRelay } from "./demo/outage.ts";
 import {
+	type Fixture,
 	proveAccount,
 	proveMoney,
 	proveOnlyBehind,
 	proveOrder,
-	type Fixture,
 	type WonBid,
 } from "./demo/proof.ts";
 import { refunded, submit } from "./demo/relayAccess.ts";
-import { Stops } from "./demo/stops.ts";
 import { amount, Scenario, ScenarioBroken } from "./demo/scenario.ts";
+import { Stops } from "./demo/stops.ts";
 import { STEP_MS, until } from "./demo/until.ts";
 import { type DemoServers, startServers } from "./demoServers.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
@@ -114,7 +114,10 @@ async function setTheStage(scenario: Scenario, stops: Stops): Promise<Stage> {
 	const [poolA, poolB] = market.pairs;
 	scenario.tell(`pool A      ${poolA}, ${formatEther(POOL.weth)} WETH and ${formatEther(POOL.token)} TOKEN`);
 	scenario.tell(`pool B      ${poolB}, the same`);
-	scenario.claim("no round trip through both gains anything now", bestRoundTrip(POOL, POOL, POOL.weth) === null);
+	scenario.claim(
+		"no round trip through both gains anything now",
+		bestRoundTrip(POOL, POOL, POOL.weth) === null,
+	);
 	const node = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true });
 	stops.add(async () => node.destroy());
 	return { system, ...servers, node, market, user, searcherKey: searcher.privateKey };

@@ -2,8 +2,8 @@
 // it was killed.
 
 import { hexlify, randomBytes } from "ethers";
-import { AlreadyStopping, type Stops } from "./demo/stops.ts";
 import type { Scenario } from "./demo/scenario.ts";
+import { AlreadyStopping, type Stops } from "./demo/stops.ts";
 import { boostSettings, type DevSystem, fallbackSettings, relaySettings } from "./devSystem.ts";
 import { freePort } from "./freePort.ts";
 import { launchQuiet, type QuietServer } from "./quietServer.ts";

@@ -98,7 +98,11 @@ export class Sequence {
 	}
 
 	/** Begins one behind a block of its own: no reorganisation takes its accounts' balances back. */
-	static async begin(stage: Stage, fixture: RelayFixture, tally = new Map<string, number>()): Promise<Sequence> {
+	static async begin(
+		stage: Stage,
+		fixture: RelayFixture,
+		tally = new Map<string, number>(),
+	): Promise<Sequence> {
 		const actors: Actor[] = [];
 		while (actors.length < ACCOUNTS) actors.push(await fixture.actor());
 		const gate = await fixture.place(OPEN);

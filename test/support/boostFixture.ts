@@ -12,7 +12,7 @@ import { boostEnv } from "../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
-import { Wire, type WireRequest, type WireResponse } from "../integration/badInput/wire.ts";
+import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
 import { openBoth } from "./bothEngines.ts";
 import { METRICS_TOKEN } from "./metricsPage.ts";
 import type { WireAnswer } from "./relayClient.ts";

@@ -2,8 +2,8 @@
 // does not know the right answers.
 
 import { DELEGATING, drawDeed } from "./callManyCases.ts";
-import type { RealBlock } from "./callManyReal.ts";
 import { BLOCK_GAS, SLOT_SECONDS } from "./callManyFixture.ts";
+import type { RealBlock } from "./callManyReal.ts";
 import type { SeededRandom } from "./seededRandom.ts";
 import { ETHER, GWEI } from "./simulationFixture.ts";
 import { type TestAccount, testAccount } from "./txFactory.ts";

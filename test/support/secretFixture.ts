@@ -118,6 +118,10 @@ export async function inBatches(
 }
 
 /** The probes about `hash` as things stand now. */
-export async function probesNow(fixture: BiddingFixture, hash: string, index: number): Promise<readonly Probe[]> {
+export async function probesNow(
+	fixture: BiddingFixture,
+	hash: string,
+	index: number,
+): Promise<readonly Probe[]> {
 	return probesOf(hash, index, await fixture.head());
 }

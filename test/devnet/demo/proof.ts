@@ -42,7 +42,9 @@ export async function proveOrder({ scenario, node, coinbase, user }: Fixture, wo
 	if (target === null) throw new Error("the target is not mined");
 	const block = await blockAt(node, target.block);
 	const behind = block.transactions.slice(target.index, target.index + 3);
-	scenario.tell(`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`);
+	scenario.tell(
+		`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`,
+	);
 	const names = ["target ", "backrun", "refund "];
 	for (const [i, hash] of behind.entries()) scenario.tell(`  [${target.index + i}] ${names[i]} ${hash}`);
 	const [, second, third] = behind;

@@ -8,8 +8,8 @@ import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
 import { FakeDisk } from "./fakeDisk.ts";
-import { StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import { StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const OTHER = testAccount(1);
@@ -22,7 +22,14 @@ scenario("what is in a block is included, is sent no more, and is told with its 
 	await fixture.block({ mined: [one] });
 	const record = fixture.ledger.get(one.tx.hash)?.record;
 	assert.deepEqual(record?.events.at(-1), {
-		...{ type: "included", at: fixture.clock.now(), block: 101, blockHash: "0x65", index: 0, reverted: false },
+		...{
+			type: "included",
+			at: fixture.clock.now(),
+			block: 101,
+			blockHash: "0x65",
+			index: 0,
+			reverted: false,
+		},
 	});
 	assert.deepEqual([fixture.stage(one), fixture.stage(two)], ["INCLUDED", "BROADCAST"]);
 	assert.deepEqual(fixture.builders.take(), ["send 1 for 102 to a,b"]);
@@ -126,21 +133,24 @@ for (const [name, end] of [
 	["dropped", (fixture: StagesFixture) => fixture.block({ used: { [SENDER]: 1n } })],
 	["expired", (fixture: StagesFixture) => blocks(fixture, 25)],
 ] as const) {
-	scenario(`what is ${name} is watched for ${WATCH_BLOCKS} blocks, then settled for good`, async (fixture) => {
-		const tx = at(0);
-		await fixture.take(tx);
-		await end(fixture, tx);
-		const stage = fixture.stage(tx);
-		await blocks(fixture, WATCH_BLOCKS - 1);
-		assert.equal(fixture.stage(tx), stage);
-		await fixture.block();
-		assert.equal(fixture.ledger.size, 0);
-		assert.equal((await fixture.store.settled(tx.tx.hash))?.stage, stage);
-		assert.deepEqual(
-			[...fixture.disk.map.keys()].filter((key) => key.startsWith("p/") || key.startsWith("s/")),
-			[],
-		);
-	});
+	scenario(
+		`what is ${name} is watched for ${WATCH_BLOCKS} blocks, then settled for good`,
+		async (fixture) => {
+			const tx = at(0);
+			await fixture.take(tx);
+			await end(fixture, tx);
+			const stage = fixture.stage(tx);
+			await blocks(fixture, WATCH_BLOCKS - 1);
+			assert.equal(fixture.stage(tx), stage);
+			await fixture.block();
+			assert.equal(fixture.ledger.size, 0);
+			assert.equal((await fixture.store.settled(tx.tx.hash))?.stage, stage);
+			assert.deepEqual(
+				[...fixture.disk.map.keys()].filter((key) => key.startsWith("p/") || key.startsWith("s/")),
+				[],
+			);
+		},
+	);
 }
 
 scenario("after blocks that could not be seen one by one, all is asked anew", async (fixture) => {

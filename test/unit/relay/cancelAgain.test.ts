@@ -25,13 +25,20 @@ async function cancelled(
 }
 
 /** The same, in a process that has seen heads. */
-async function cancelledLater(path: PrivateTransaction["path"]): Promise<[StagesFixture, PrivateTransaction]> {
+async function cancelledLater(
+	path: PrivateTransaction["path"],
+): Promise<[StagesFixture, PrivateTransaction]> {
 	const fixture = new StagesFixture();
 	await fixture.block();
 	return cancelled(path, fixture);
 }
 
-function answer(fixture: StagesFixture, { tx }: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
+function answer(
+	fixture: StagesFixture,
+	{ tx }: PrivateTransaction,
+	builder: string,
+	how: DeliveryAnswer,
+): void {
 	const told = { at: fixture.clock.now(), block: 102, builder, kind: "cancel", answer: how, ms: 1 } as const;
 	fixture.ledger.emit(tx.hash, { type: "delivered", ...told });
 }

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const HERE = "127.0.0.1";
@@ -135,24 +135,27 @@ for (const ok of [true, false]) {
 		},
 	);
 
-	scenario(`while its replacement is written it waits for that${ok ? "" : ", which fails"}`, async (fixture) => {
-		const [old, fresh] = [bid(0), bid(1)];
-		await fixture.take(old);
-		fixture.disk.hold = true;
-		const submitting = watch(fixture.submit(fresh));
-		await fixture.quiet();
-		const answer = watch(cancel(fixture, old));
-		await fixture.quiet();
-		assert.equal(answer.now, "waits");
-		fixture.disk.hold = false;
-		fixture.disk.finish(ok);
-		await fixture.quiet();
-		assert.equal(answer.now, !ok);
-		assert.equal(fixture.stage(old), ok ? "REPLACED" : "CANCELLED");
-		assert.equal(fixture.stage(fresh), ok ? "BROADCAST" : undefined);
-		assert.equal(submitting.now === "failed", !ok);
-		assert.equal(fixture.pool.size, ok ? 1 : 0);
-	});
+	scenario(
+		`while its replacement is written it waits for that${ok ? "" : ", which fails"}`,
+		async (fixture) => {
+			const [old, fresh] = [bid(0), bid(1)];
+			await fixture.take(old);
+			fixture.disk.hold = true;
+			const submitting = watch(fixture.submit(fresh));
+			await fixture.quiet();
+			const answer = watch(cancel(fixture, old));
+			await fixture.quiet();
+			assert.equal(answer.now, "waits");
+			fixture.disk.hold = false;
+			fixture.disk.finish(ok);
+			await fixture.quiet();
+			assert.equal(answer.now, !ok);
+			assert.equal(fixture.stage(old), ok ? "REPLACED" : "CANCELLED");
+			assert.equal(fixture.stage(fresh), ok ? "BROADCAST" : undefined);
+			assert.equal(submitting.now === "failed", !ok);
+			assert.equal(fixture.pool.size, ok ? 1 : 0);
+		},
+	);
 }
 
 scenario("while it replaces another one, it ends behind that, which does not come back", async (fixture) => {
@@ -167,49 +170,61 @@ scenario("while it replaces another one, it ends behind that, which does not com
 	fixture.disk.finish(true);
 	await fixture.quiet();
 	assert.deepEqual([answer.now, typeof submitting.now], [true, "object"]);
-	assert.deepEqual([fixture.stage(old), fixture.stage(fresh), fixture.pool.size], ["REPLACED", "CANCELLED", 0]);
+	assert.deepEqual(
+		[fixture.stage(old), fixture.stage(fresh), fixture.pool.size],
+		["REPLACED", "CANCELLED", 0],
+	);
 	fixture.builders.take();
 	await blocks(fixture, 2);
 	assert.deepEqual(fixture.builders.take(), []);
 });
 
-scenario("while it is simulated: what comes of that changes nothing, and nothing is sent", async (fixture) => {
-	const tx = bid(0);
-	let open = () => {};
-	fixture.simulationGate = new Promise((resolve) => {
-		open = resolve;
-	});
-	await fixture.submit(tx);
-	await fixture.clock.advance(0);
-	assert.deepEqual([fixture.simulated, fixture.stage(tx)], [["0"], "PENDING"]);
-	assert.equal(await cancel(fixture, tx), true);
-	open();
-	await fixture.quiet();
-	await blocks(fixture, 2);
-	assert.deepEqual([fixture.stage(tx), fixture.builders.take()], ["CANCELLED", []]);
-	assert.deepEqual(fixture.life(tx), ["received", "cancelled"]);
-});
+scenario(
+	"while it is simulated: what comes of that changes nothing, and nothing is sent",
+	async (fixture) => {
+		const tx = bid(0);
+		let open = () => {};
+		fixture.simulationGate = new Promise((resolve) => {
+			open = resolve;
+		});
+		await fixture.submit(tx);
+		await fixture.clock.advance(0);
+		assert.deepEqual([fixture.simulated, fixture.stage(tx)], [["0"], "PENDING"]);
+		assert.equal(await cancel(fixture, tx), true);
+		open();
+		await fixture.quiet();
+		await blocks(fixture, 2);
+		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], ["CANCELLED", []]);
+		assert.deepEqual(fixture.life(tx), ["received", "cancelled"]);
+	},
+);
 
-scenario("a stranger is refused without a word of the node's or a write, whatever there is", async (fixture) => {
-	const [tx, ended] = [bid(0), bid(0, { nonce: 1 })];
-	await fixture.take(tx, ended);
-	assert.equal(await cancel(fixture, ended), true);
-	fixture.builders.take();
-	fixture.disk.hold = true;
-	for (const one of [tx, ended, bid(5)]) {
-		for (const who of [
-			{ address: "127.0.0.2" },
-			{ address: null },
-			{ address: null, signer: testAccount(1).address },
-		]) {
-			assert.equal(await cancel(fixture, one, who), false);
+scenario(
+	"a stranger is refused without a word of the node's or a write, whatever there is",
+	async (fixture) => {
+		const [tx, ended] = [bid(0), bid(0, { nonce: 1 })];
+		await fixture.take(tx, ended);
+		assert.equal(await cancel(fixture, ended), true);
+		fixture.builders.take();
+		fixture.disk.hold = true;
+		for (const one of [tx, ended, bid(5)]) {
+			for (const who of [
+				{ address: "127.0.0.2" },
+				{ address: null },
+				{ address: null, signer: testAccount(1).address },
+			]) {
+				assert.equal(await cancel(fixture, one, who), false);
+			}
 		}
-	}
-	await fixture.quiet();
-	assert.deepEqual([fixture.disk.waiting, fixture.builders.take(), fixture.stage(tx)], [0, [], "BROADCAST"]);
-	fixture.disk.hold = false;
-	assert.equal(await cancel(fixture, tx, { address: null, signer: SENDER }), true);
-});
+		await fixture.quiet();
+		assert.deepEqual(
+			[fixture.disk.waiting, fixture.builders.take(), fixture.stage(tx)],
+			[0, [], "BROADCAST"],
+		);
+		fixture.disk.hold = false;
+		assert.equal(await cancel(fixture, tx, { address: null, signer: SENDER }), true);
+	},
+);
 
 scenario("each final stage but its own is refused, and stays", async (fixture) => {
 	const finals = [bid(0), bid(0, { nonce: 1, path: "nochecks" }), bid(0, { nonce: 2 }), bid(0, { nonce: 3 })];
@@ -235,19 +250,22 @@ scenario("each final stage but its own is refused, and stays", async (fixture) =
 	}
 });
 
-scenario("settled, it is true for the sender's key alone; its bytes are dead for seven days", async (fixture) => {
-	const tx = bid(0);
-	await fixture.take(tx);
-	assert.equal(await cancel(fixture, tx), true);
-	await blocks(fixture, WATCH_BLOCKS + 1);
-	assert.equal(fixture.ledger.get(tx.tx.hash), undefined);
-	assert.equal(await cancel(fixture, tx), false);
-	assert.equal(await cancel(fixture, tx, { signer: SENDER }), true);
-	fixture.builders.take();
-	await fixture.pass(WEEK_MS - HOUR_MS);
-	assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
-	assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-	await fixture.pass(2 * HOUR_MS);
-	assert.equal(await cancel(fixture, tx, { signer: SENDER }), false);
-	assert.deepEqual(await fixture.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
-});
+scenario(
+	"settled, it is true for the sender's key alone; its bytes are dead for seven days",
+	async (fixture) => {
+		const tx = bid(0);
+		await fixture.take(tx);
+		assert.equal(await cancel(fixture, tx), true);
+		await blocks(fixture, WATCH_BLOCKS + 1);
+		assert.equal(fixture.ledger.get(tx.tx.hash), undefined);
+		assert.equal(await cancel(fixture, tx), false);
+		assert.equal(await cancel(fixture, tx, { signer: SENDER }), true);
+		fixture.builders.take();
+		await fixture.pass(WEEK_MS - HOUR_MS);
+		assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
+		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
+		await fixture.pass(2 * HOUR_MS);
+		assert.equal(await cancel(fixture, tx, { signer: SENDER }), false);
+		assert.deepEqual(await fixture.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
+	},
+);

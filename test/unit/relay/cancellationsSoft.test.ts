@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const HOUR_MS = 3600 * 1000;

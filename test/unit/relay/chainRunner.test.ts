@@ -51,17 +51,20 @@ for (const [path, names, first, again] of PATHS) {
 		assert.equal(fixture.stage(tx), "BROADCAST");
 	});
 
-	scenario(`/${path}: once it has passed, failing ${again ? "stops it" : "changes nothing"}`, async (fixture) => {
-		const tx = on(path);
-		await fixture.take(tx);
-		fixture.failing.add(tx.tx.hash);
-		fixture.builders.take();
-		await fixture.block();
-		assert.deepEqual(fixture.builders.take(), again ? [] : [`send 0 for 102 to ${names}`]);
-		fixture.failing.clear();
-		await fixture.block();
-		assert.deepEqual(fixture.builders.take(), [`send 0 for 103 to ${names}`]);
-	});
+	scenario(
+		`/${path}: once it has passed, failing ${again ? "stops it" : "changes nothing"}`,
+		async (fixture) => {
+			const tx = on(path);
+			await fixture.take(tx);
+			fixture.failing.add(tx.tx.hash);
+			fixture.builders.take();
+			await fixture.block();
+			assert.deepEqual(fixture.builders.take(), again ? [] : [`send 0 for 102 to ${names}`]);
+			fixture.failing.clear();
+			await fixture.block();
+			assert.deepEqual(fixture.builders.take(), [`send 0 for 103 to ${names}`]);
+		},
+	);
 }
 
 scenario("/nochecks: never simulated, sent at once with the end of its life", async (fixture) => {
@@ -142,19 +145,22 @@ scenario("what is behind a held one that expires waits for its nonce", async (fi
 	assert.deepEqual(fixture.builders.take(), []);
 });
 
-scenario("/nochecks links go out at once, a simulated one behind them when they are mined", async (fixture) => {
-	const [first, second, third] = [on("nochecks", 0), on("nochecks", 1), on("fast", 2)];
-	await fixture.take(first, second, third);
-	assert.deepEqual(fixture.builders.take(), [
-		"send 0 for 101 until 125 to a,b",
-		"send 1 for 101 until 125 to a,b",
-	]);
-	assert.deepEqual([fixture.stage(third), fixture.simulated], ["QUEUED", []]);
-	await fixture.block({ mined: [first] });
-	assert.deepEqual(fixture.builders.take(), ["send 1 for 102 until 125 to a,b"]);
-	await fixture.block({ mined: [second] });
-	assert.deepEqual(fixture.builders.take(), ["send 2 for 103 to a,b"]);
-});
+scenario(
+	"/nochecks links go out at once, a simulated one behind them when they are mined",
+	async (fixture) => {
+		const [first, second, third] = [on("nochecks", 0), on("nochecks", 1), on("fast", 2)];
+		await fixture.take(first, second, third);
+		assert.deepEqual(fixture.builders.take(), [
+			"send 0 for 101 until 125 to a,b",
+			"send 1 for 101 until 125 to a,b",
+		]);
+		assert.deepEqual([fixture.stage(third), fixture.simulated], ["QUEUED", []]);
+		await fixture.block({ mined: [first] });
+		assert.deepEqual(fixture.builders.take(), ["send 1 for 102 until 125 to a,b"]);
+		await fixture.block({ mined: [second] });
+		assert.deepEqual(fixture.builders.take(), ["send 2 for 103 to a,b"]);
+	},
+);
 
 scenario("a builder that may not have one link gets none behind it until that is mined", async (fixture) => {
 	const [secret, open] = [on("fullprivacy", 0), on("fast", 1)];
@@ -164,40 +170,46 @@ scenario("a builder that may not have one link gets none behind it until that is
 	assert.deepEqual(fixture.builders.take(), ["send 1 for 102 to a,b"]);
 });
 
-scenario("a node that can't simulate holds it up, says so, and is asked again a second later", async (fixture) => {
-	const tx = on("fast");
-	fixture.nodeSimulates = false;
-	await fixture.take(tx);
-	assert.equal(fixture.stage(tx), "SIMULATION_FAILED");
-	assert.equal(fixture.ledger.get(tx.tx.hash)?.record.simulationError?.code, "NODE_UNAVAILABLE");
-	fixture.nodeSimulates = true;
-	await fixture.clock.advance(999);
-	assert.deepEqual(fixture.builders.take(), []);
-	await fixture.clock.advance(1);
-	await fixture.quiet();
-	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
-});
+scenario(
+	"a node that can't simulate holds it up, says so, and is asked again a second later",
+	async (fixture) => {
+		const tx = on("fast");
+		fixture.nodeSimulates = false;
+		await fixture.take(tx);
+		assert.equal(fixture.stage(tx), "SIMULATION_FAILED");
+		assert.equal(fixture.ledger.get(tx.tx.hash)?.record.simulationError?.code, "NODE_UNAVAILABLE");
+		fixture.nodeSimulates = true;
+		await fixture.clock.advance(999);
+		assert.deepEqual(fixture.builders.take(), []);
+		await fixture.clock.advance(1);
+		await fixture.quiet();
+		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
+	},
+);
 
-scenario("a node that is silent about the account is asked again, and stopping ends that", async (fixture) => {
-	const tx = on("fast");
-	await fixture.take(tx);
-	fixture.builders.take();
-	fixture.node.down = true;
-	fixture.runner.run(SENDER, "new", true);
-	await fixture.quiet();
-	assert.equal(fixture.clock.timers, 1);
-	fixture.node.down = false;
-	await fixture.clock.advance(1_000);
-	await fixture.quiet();
-	assert.equal(fixture.clock.timers, 0);
-	fixture.node.down = true;
-	fixture.runner.run(SENDER, "new", true);
-	await fixture.quiet();
-	fixture.runner.stop();
-	assert.equal(fixture.clock.timers, 0);
-	fixture.runner.run(SENDER, "new", true);
-	assert.equal(fixture.background.size, 0);
-});
+scenario(
+	"a node that is silent about the account is asked again, and stopping ends that",
+	async (fixture) => {
+		const tx = on("fast");
+		await fixture.take(tx);
+		fixture.builders.take();
+		fixture.node.down = true;
+		fixture.runner.run(SENDER, "new", true);
+		await fixture.quiet();
+		assert.equal(fixture.clock.timers, 1);
+		fixture.node.down = false;
+		await fixture.clock.advance(1_000);
+		await fixture.quiet();
+		assert.equal(fixture.clock.timers, 0);
+		fixture.node.down = true;
+		fixture.runner.run(SENDER, "new", true);
+		await fixture.quiet();
+		fixture.runner.stop();
+		assert.equal(fixture.clock.timers, 0);
+		fixture.runner.run(SENDER, "new", true);
+		assert.equal(fixture.background.size, 0);
+	},
+);
 
 scenario("what a simulation found out for a head that is past does not count", async (fixture) => {
 	const tx = on("fast");

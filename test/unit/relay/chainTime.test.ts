@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import type { StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import type { StagesFixture } from "./stagesFixture.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const UNTIL_SETTLED = 65;
@@ -64,21 +64,24 @@ for (const days of [8, -8, 400]) {
 		},
 	);
 
-	scenario(`builders are not told again and again of a cancel for a clock ${days} days off`, async (fixture) => {
-		const tx = privateTransaction({ path: "nochecks" });
-		await fixture.take(tx);
-		assert.equal(await cancel(fixture, tx), true);
-		fixture.clock.set(days * DAY_MS);
-		for (const builder of ["a", "b"]) {
-			fixture.ledger.emit(tx.tx.hash, {
-				...{ type: "delivered", at: fixture.clock.now(), block: 101, builder },
-				...{ kind: "cancel", answer: "accepted", ms: 1 },
-			});
-		}
-		fixture.builders.take();
-		await blocks(fixture, 3);
-		assert.deepEqual(fixture.builders.take(), []);
-	});
+	scenario(
+		`builders are not told again and again of a cancel for a clock ${days} days off`,
+		async (fixture) => {
+			const tx = privateTransaction({ path: "nochecks" });
+			await fixture.take(tx);
+			assert.equal(await cancel(fixture, tx), true);
+			fixture.clock.set(days * DAY_MS);
+			for (const builder of ["a", "b"]) {
+				fixture.ledger.emit(tx.tx.hash, {
+					...{ type: "delivered", at: fixture.clock.now(), block: 101, builder },
+					...{ kind: "cancel", answer: "accepted", ms: 1 },
+				});
+			}
+			fixture.builders.take();
+			await blocks(fixture, 3);
+			assert.deepEqual(fixture.builders.take(), []);
+		},
+	);
 }
 
 scenario("a head that is days ahead of the machine's clock makes nothing old either", async (fixture) => {

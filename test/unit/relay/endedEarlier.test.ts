@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import type { StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import type { StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -24,22 +24,26 @@ for (const [when, wait] of [
 	["still watched", 0],
 	["settled", 65],
 ] as const) {
-	scenario(`an expired one, ${when}, ends with the next one of its nonce, and stays ended`, async (fixture) => {
-		const first = soft();
-		await fixture.take(first);
-		await blocks(fixture, LIFE_BLOCKS + wait);
-		const second = soft({ value: 1 });
-		assert.deepEqual(await outcomes(fixture, second), ["accepted"]);
-		const record = fixture.ledger.get(first.tx.hash)?.record ?? (await fixture.store.settled(first.tx.hash));
-		assert.equal(record?.stage, "REPLACED");
-		const cancel = toSelf();
-		assert.deepEqual(await outcomes(fixture, cancel), ["cancels"]);
-		assert.deepEqual(await outcomes(fixture, first, second, cancel), ["known", "known", "known"]);
-		const next = await fixture.restart();
-		await next.work([], [], true);
-		assert.deepEqual(await outcomes(next, first, second, cancel), ["known", "known", "known"]);
-		assert.equal(next.pool.size, 0);
-	});
+	scenario(
+		`an expired one, ${when}, ends with the next one of its nonce, and stays ended`,
+		async (fixture) => {
+			const first = soft();
+			await fixture.take(first);
+			await blocks(fixture, LIFE_BLOCKS + wait);
+			const second = soft({ value: 1 });
+			assert.deepEqual(await outcomes(fixture, second), ["accepted"]);
+			const record =
+				fixture.ledger.get(first.tx.hash)?.record ?? (await fixture.store.settled(first.tx.hash));
+			assert.equal(record?.stage, "REPLACED");
+			const cancel = toSelf();
+			assert.deepEqual(await outcomes(fixture, cancel), ["cancels"]);
+			assert.deepEqual(await outcomes(fixture, first, second, cancel), ["known", "known", "known"]);
+			const next = await fixture.restart();
+			await next.work([], [], true);
+			assert.deepEqual(await outcomes(next, first, second, cancel), ["known", "known", "known"]);
+			assert.equal(next.pool.size, 0);
+		},
+	);
 
 	scenario(`an expired one, ${when}, ends with a soft cancel of an earlier one`, async (fixture) => {
 		const [first, fast] = [soft(), privateTransaction({ value: 1 })];

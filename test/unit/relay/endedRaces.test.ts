@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -21,7 +21,8 @@ const toSelf = () =>
 
 const cancel = (fixture: StagesFixture, { tx, origin }: PrivateTransaction) =>
 	fixture.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
-const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) => (await fixture.take(tx))[0]?.outcome;
+const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) =>
+	(await fixture.take(tx))[0]?.outcome;
 
 for (const [when, wait] of [
 	["is watched", 0],
@@ -62,36 +63,42 @@ for (const [when, wait] of [
 		},
 	);
 
-	scenario(`an expired one, ${when}, that comes while a self-transfer ends it stays ended`, async (fixture) => {
-		const tx = soft();
-		await fixture.take(tx);
-		await blocks(fixture, LIFE_BLOCKS + wait);
-		fixture.builders.take();
-		fixture.disk.hold = true;
-		const ending = fixture.submit(toSelf());
-		await fixture.quiet();
-		const coming = fixture.submit(tx);
-		await fixture.quiet();
-		fixture.disk.hold = false;
-		fixture.disk.finish(true);
-		assert.deepEqual([(await ending).outcome, (await coming).outcome], ["cancels", "known"]);
-		await fixture.quiet();
-		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-		const next = await fixture.restart();
-		assert.equal(await outcome(next, tx), "known");
-	});
+	scenario(
+		`an expired one, ${when}, that comes while a self-transfer ends it stays ended`,
+		async (fixture) => {
+			const tx = soft();
+			await fixture.take(tx);
+			await blocks(fixture, LIFE_BLOCKS + wait);
+			fixture.builders.take();
+			fixture.disk.hold = true;
+			const ending = fixture.submit(toSelf());
+			await fixture.quiet();
+			const coming = fixture.submit(tx);
+			await fixture.quiet();
+			fixture.disk.hold = false;
+			fixture.disk.finish(true);
+			assert.deepEqual([(await ending).outcome, (await coming).outcome], ["cancels", "known"]);
+			await fixture.quiet();
+			assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
+			const next = await fixture.restart();
+			assert.equal(await outcome(next, tx), "known");
+		},
+	);
 }
 
-scenario("the same bytes twice at once are one transaction, which a cancel behind them ends", async (fixture) => {
-	const tx = soft();
-	const [first, second, cancelled] = [fixture.submit(tx), fixture.submit(tx), cancel(fixture, tx)];
-	assert.deepEqual([(await first).outcome, (await second).outcome], ["accepted", "known"]);
-	// It came before there was anything to cancel.
-	assert.equal(await cancelled, false);
-	assert.equal(await cancel(fixture, tx), true);
-	await fixture.quiet();
-	assert.deepEqual([fixture.stage(tx), await outcome(fixture, tx)], ["CANCELLED", "known"]);
-});
+scenario(
+	"the same bytes twice at once are one transaction, which a cancel behind them ends",
+	async (fixture) => {
+		const tx = soft();
+		const [first, second, cancelled] = [fixture.submit(tx), fixture.submit(tx), cancel(fixture, tx)];
+		assert.deepEqual([(await first).outcome, (await second).outcome], ["accepted", "known"]);
+		// It came before there was anything to cancel.
+		assert.equal(await cancelled, false);
+		assert.equal(await cancel(fixture, tx), true);
+		await fixture.quiet();
+		assert.deepEqual([fixture.stage(tx), await outcome(fixture, tx)], ["CANCELLED", "known"]);
+	},
+);
 
 scenario("what an expired one was is not written behind its coming again", async (fixture) => {
 	const tx = privateTransaction({ path: "nochecks" });
@@ -130,7 +137,13 @@ scenario(
 		await fixture.take(tx);
 		await blocks(fixture, LIFE_BLOCKS);
 		for (const builder of ["a", "b"]) {
-			const failed = { at: fixture.clock.now(), block: 126, kind: "cancel", answer: "failed", ms: 1 } as const;
+			const failed = {
+				at: fixture.clock.now(),
+				block: 126,
+				kind: "cancel",
+				answer: "failed",
+				ms: 1,
+			} as const;
 			fixture.ledger.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
 		}
 		await fixture.take(privateTransaction({ value: 1 }));

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { MAX_TAKEN_BACK } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import { STORE_OUT } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 10n ** 9n;
@@ -18,27 +18,30 @@ const soft = () => privateTransaction({ path: "noreverts", softCancellations: tr
 const toSelf = (value = 0, more: Partial<TxOptions> = {}) =>
 	privateTransaction({ to: SENDER, gasLimit: 21_000, value, maxFeePerGas: 2n * GWEI, ...more });
 
-scenario("a disk that can't be read when an expired one comes again leaves nothing behind", async (fixture) => {
-	const tx = soft();
-	await fixture.take(tx);
-	await blocks(fixture, UNTIL_SETTLED);
-	const { disk } = fixture;
-	const read = disk.get.bind(disk);
-	let reads = 0;
-	disk.get = (key) => {
-		reads += 1;
-		// The first one says that it had expired; the second one is for its record.
-		return reads === 2 ? Promise.reject(new Error("read")) : read(key);
-	};
-	await assert.rejects(fixture.submit(tx), STORE_OUT);
-	await fixture.quiet();
-	disk.get = read;
-	assert.deepEqual([fixture.pool.size, fixture.pool.pendingNonce(SENDER, 0n)], [0, 0n]);
-	// A cancel now waits for nobody.
-	const [cancel] = await fixture.take(toSelf());
-	assert.equal(cancel?.outcome, "cancels");
-	assert.equal((await fixture.take(tx))[0]?.outcome, "known");
-});
+scenario(
+	"a disk that can't be read when an expired one comes again leaves nothing behind",
+	async (fixture) => {
+		const tx = soft();
+		await fixture.take(tx);
+		await blocks(fixture, UNTIL_SETTLED);
+		const { disk } = fixture;
+		const read = disk.get.bind(disk);
+		let reads = 0;
+		disk.get = (key) => {
+			reads += 1;
+			// The first one says that it had expired; the second one is for its record.
+			return reads === 2 ? Promise.reject(new Error("read")) : read(key);
+		};
+		await assert.rejects(fixture.submit(tx), STORE_OUT);
+		await fixture.quiet();
+		disk.get = read;
+		assert.deepEqual([fixture.pool.size, fixture.pool.pendingNonce(SENDER, 0n)], [0, 0n]);
+		// A cancel now waits for nobody.
+		const [cancel] = await fixture.take(toSelf());
+		assert.equal(cancel?.outcome, "cancels");
+		assert.equal((await fixture.take(tx))[0]?.outcome, "known");
+	},
+);
 
 scenario("a soft cancel late in the week counts from itself", async (fixture) => {
 	const tx = soft();
@@ -116,18 +119,21 @@ scenario("what has ended keeps no bytes in memory, also after a restart", async 
 	assert.equal(await next.cancellations.cancel(request), true);
 });
 
-scenario("one sender takes back so many in so many blocks; then they are remembered no more", async (fixture) => {
-	for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
-		const tx = privateTransaction({ value: i + 1 });
-		assert.equal((await fixture.submit(tx)).outcome, "accepted");
-		await fixture.cancellations.cancel({ hash: tx.tx.hash, address: tx.origin, signer: null });
-	}
-	const more = await fixture.submit(soft());
-	assert.ok(more.outcome === "refused" && more.rejection.code === "SENDER_FULL", more.outcome);
-	const other = privateTransaction({ by: testAccount(1) });
-	assert.equal((await fixture.submit(other)).outcome, "accepted");
-	await fixture.quiet();
-	await blocks(fixture, 65);
-	assert.equal((await fixture.submit(soft())).outcome, "accepted");
-	await fixture.quiet();
-});
+scenario(
+	"one sender takes back so many in so many blocks; then they are remembered no more",
+	async (fixture) => {
+		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
+			const tx = privateTransaction({ value: i + 1 });
+			assert.equal((await fixture.submit(tx)).outcome, "accepted");
+			await fixture.cancellations.cancel({ hash: tx.tx.hash, address: tx.origin, signer: null });
+		}
+		const more = await fixture.submit(soft());
+		assert.ok(more.outcome === "refused" && more.rejection.code === "SENDER_FULL", more.outcome);
+		const other = privateTransaction({ by: testAccount(1) });
+		assert.equal((await fixture.submit(other)).outcome, "accepted");
+		await fixture.quiet();
+		await blocks(fixture, 65);
+		assert.equal((await fixture.submit(soft())).outcome, "accepted");
+		await fixture.quiet();
+	},
+);

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
-import type { StagesFixture } from "./stagesFixture.ts";
 import { blocks, scenario } from "./scenarios.ts";
+import type { StagesFixture } from "./stagesFixture.ts";
 
 const GWEI = 10n ** 9n;
 const CROWD = 40;

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { privateTransaction, rawTransaction, testAccount } from "../../support/txFactory.ts";
-import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 import { scenario } from "./scenarios.ts";
+import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
 
 const SENDER = testAccount(0).address;
 const accepted = ({ tx }: PrivateTransaction) => ({ outcome: "accepted", hash: tx.hash });
@@ -24,23 +24,26 @@ async function stagesAfterRestart(fixture: StagesFixture, ...transactions: reado
 	return transactions.map((transaction) => next.stage(transaction));
 }
 
-scenario("it is answered when it is on disk, and not before; nor is anything sent before", async (fixture) => {
-	const tx = bid(0);
-	fixture.disk.hold = true;
-	let answer: unknown = null;
-	const submitting = fixture.submit(tx).then((outcome) => {
-		answer = outcome;
-	});
-	await fixture.quiet();
-	assert.deepEqual([answer, fixture.disk.waiting, fixture.builders.take()], [null, 1, []]);
-	assert.equal(fixture.pool.pending(tx.tx.hash), null);
-	fixture.disk.finish(true);
-	await submitting;
-	assert.deepEqual(answer, accepted(tx));
-	await fixture.quiet();
-	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
-	assert.deepEqual(await stagesAfterRestart(fixture, tx), ["PENDING"]);
-});
+scenario(
+	"it is answered when it is on disk, and not before; nor is anything sent before",
+	async (fixture) => {
+		const tx = bid(0);
+		fixture.disk.hold = true;
+		let answer: unknown = null;
+		const submitting = fixture.submit(tx).then((outcome) => {
+			answer = outcome;
+		});
+		await fixture.quiet();
+		assert.deepEqual([answer, fixture.disk.waiting, fixture.builders.take()], [null, 1, []]);
+		assert.equal(fixture.pool.pending(tx.tx.hash), null);
+		fixture.disk.finish(true);
+		await submitting;
+		assert.deepEqual(answer, accepted(tx));
+		await fixture.quiet();
+		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
+		assert.deepEqual(await stagesAfterRestart(fixture, tx), ["PENDING"]);
+	},
+);
 
 scenario("bytes that are no transaction are refused in the decoder's words", async (fixture) => {
 	const origin = "127.0.0.1";
@@ -176,15 +179,18 @@ for (const [end, stage] of [
 	});
 }
 
-scenario("a write that fails is told, and nothing is kept; the same bytes may come again", async (fixture) => {
-	const tx = bid(0);
-	fixture.disk.broken = true;
-	await assert.rejects(fixture.submit(tx), STORE_OUT);
-	await fixture.quiet();
-	assert.deepEqual([fixture.pool.size, fixture.ledger.size, fixture.builders.take()], [0, 0, []]);
-	fixture.disk.broken = false;
-	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
-});
+scenario(
+	"a write that fails is told, and nothing is kept; the same bytes may come again",
+	async (fixture) => {
+		const tx = bid(0);
+		fixture.disk.broken = true;
+		await assert.rejects(fixture.submit(tx), STORE_OUT);
+		await fixture.quiet();
+		assert.deepEqual([fixture.pool.size, fixture.ledger.size, fixture.builders.take()], [0, 0, []]);
+		fixture.disk.broken = false;
+		assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
+	},
+);
 
 scenario("a replacement whose write fails leaves the old one where it was", async (fixture) => {
 	const [old, fresh] = [bid(0), bid(1)];

@@ -178,7 +178,8 @@ test("where a single submission gets no answer the probe asks as one would, and 
 	const hanging = fixture.send();
 	await read(fixture, 800);
 	fixture.instead = async () => {
-		if (fixture.thorough.at(-1) === true) await new Promise<void>((resolve) => fixture.clock.after(500, resolve));
+		if (fixture.thorough.at(-1) === true)
+			await new Promise<void>((resolve) => fixture.clock.after(500, resolve));
 		return fixture.thorough.at(-1) === true ? "timeout" : "ok";
 	};
 	await read(fixture, 1_200);

@@ -74,7 +74,9 @@ test("a hundred aborted clients leave nothing", async () => {
 
 test("events come one by one as they are sent", async () => {
 	const answers: ServerResponse[] = [];
-	const fixture = await startPassFixture({ relay: (_, answer) => answers.push(answer.writeHead(200, EVENTS)) });
+	const fixture = await startPassFixture({
+		relay: (_, answer) => answers.push(answer.writeHead(200, EVENTS)),
+	});
 	const opening = EventStreamReader.open(`${fixture.url}/tx/0x1/events`);
 	await until("it is asked", () => answers.length === 1);
 	answers[0]?.flushHeaders();
@@ -151,7 +153,11 @@ test("a stream behind another request is refused, and what comes behind a stream
 test("a stop waits for what is under way, refuses what is new, and cuts what is slow", async () => {
 	const clock = new ManualClock();
 	const answers: ServerResponse[] = [];
-	const fixture = await startPassFixture({ clock, stopMs: 5_000, relay: (_, answer) => answers.push(answer) });
+	const fixture = await startPassFixture({
+		clock,
+		stopMs: 5_000,
+		relay: (_, answer) => answers.push(answer),
+	});
 	const quick = await RawConnection.open(fixture.port);
 	quick.write(requestText("POST", "/fullprivacy", {}, "{}"));
 	const slow = await RawConnection.open(fixture.port);

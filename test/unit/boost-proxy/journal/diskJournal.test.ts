@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { contents, hashOf, newEntry, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
+import { contents, fixture, hashOf, newEntry, rawOf, reopened, senderOf, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 const DISK = { message: "disk" };

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf, newEntry, REORG_MS, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
+import { fixture, hashOf, newEntry, REORG_MS, rawOf, reopened, senderOf, TTL_MS } from "./journalFixture.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const MARK = { from: senderOf(1), nonce: 1n, path: "fast", address: "192.0.2.1" } as const;

@@ -5,7 +5,16 @@ import { test } from "node:test";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { countingReads, hashOf, newEntry, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
+import {
+	countingReads,
+	fixture,
+	hashOf,
+	newEntry,
+	rawOf,
+	reopened,
+	senderOf,
+	TTL_MS,
+} from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 test("an entry is there at once, under way; its promise waits for the disk", async () => {

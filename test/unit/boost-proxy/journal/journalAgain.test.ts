@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
-import { hashOf, newEntry, REORG_MS, rawOf, reopened, fixture, senderOf, TTL_MS } from "./journalFixture.ts";
+import { fixture, hashOf, newEntry, REORG_MS, rawOf, reopened, senderOf, TTL_MS } from "./journalFixture.ts";
 
 const [HASH, AT] = [hashOf(1), newEntry(1).receivedAt];
 const SECOND: Partial<NewRow> = {

@@ -9,8 +9,8 @@ import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { JournalModel } from "./journalModel.ts";
 import { hashOf, newEntry, rawOf, senderOf } from "./journalFixture.ts";
+import { JournalModel } from "./journalModel.ts";
 import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = 6;

@@ -9,7 +9,7 @@ import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { contents, hashOf, newEntry, fixture, TTL_MS } from "./journalFixture.ts";
+import { contents, fixture, hashOf, newEntry, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 const HASHES = [0, 1, 2].map(hashOf);

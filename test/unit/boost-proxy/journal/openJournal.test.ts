@@ -14,7 +14,7 @@ import {
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { hashOf, newEntry, rawOf, reopened, fixture, TTL_MS } from "./journalFixture.ts";
+import { fixture, hashOf, newEntry, rawOf, reopened, TTL_MS } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
 const HASH = hashOf(1);

@@ -168,7 +168,10 @@ test("a cancel at the relay that was known before it went out is not handed over
 	const fixture = await reconcileFixture();
 	const { relay, fallback, clock, observer } = fixture;
 	await observer.start();
-	const [cancelled, kept] = [await fixture.opened(1), await fixture.opened(2, ["relay"], { from: senderOf(2) })];
+	const [cancelled, kept] = [
+		await fixture.opened(1),
+		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
+	];
 	await clock.advance(500);
 	relay.stages.set(cancelled, "CANCELLED");
 	await clock.advance(1_000);

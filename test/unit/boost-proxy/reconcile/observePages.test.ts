@@ -54,7 +54,11 @@ test("what the fallback has no record of, twice in a row and by hash neither, go
 	await clock.advance(SLOT_MS);
 	assert.deepEqual([relay.hashes, fallback.asked(BY_HASH)], [[hash], [hash]]);
 	assert.deepEqual(fallback.hashes, [], "nobody else needs it where the relay has it");
-	assert.deepEqual(fixture.holders(hash), ["relay", "fallback"], "a cancel reaches both, in case it was wrong");
+	assert.deepEqual(
+		fixture.holders(hash),
+		["relay", "fallback"],
+		"a cancel reaches both, in case it was wrong",
+	);
 	await clock.advance(5 * SLOT_MS);
 	assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
 	assert.equal(endingOf(fixture, hash), null);
@@ -93,7 +97,11 @@ test("a page without an answer, a hash that it knows or an error say nothing of 
 		if (page !== null) fallback.pages.set(hash, page);
 		fallback.answerCall = ({ method }) => (method === BY_HASH ? answer : undefined);
 		await clock.advance(6 * SLOT_MS);
-		assert.deepEqual([relay.hashes, fixture.holders(hash)], [[], ["fallback"]], JSON.stringify([page, answer]));
+		assert.deepEqual(
+			[relay.hashes, fixture.holders(hash)],
+			[[], ["fallback"]],
+			JSON.stringify([page, answer]),
+		);
 		await fixture.stop();
 	}
 });

@@ -8,8 +8,8 @@ import { newEntry } from "../journal/journalFixture.ts";
 import type { LiveRow } from "../journal/rowVerbs.ts";
 import {
 	ACKNOWLEDGED,
-	fault,
 	type FakeUpstream,
+	fault,
 	hashOf,
 	type ReconcileFixture,
 	refused,

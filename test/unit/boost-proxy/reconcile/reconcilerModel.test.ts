@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { reconcileFixture } from "./reconcileFixture.ts";
-import { STEPS, type Step, Scenario } from "./reconcileScenario.ts";
+import { Scenario, STEPS, type Step } from "./reconcileScenario.ts";
 
 const SCENARIO = fc.array(
 	fc.record<Step>({

@@ -84,7 +84,10 @@ test("what everybody refuses because its nonce is used ends as the chain says", 
 	const { relay, fallback, chain, clock, handover } = fixture;
 	relay.answer = () => refused("nonce too low");
 	fallback.answer = () => refused("nonce too low");
-	const [dropped, mined] = [await fixture.opened(1), await fixture.opened(2, ["relay"], { from: senderOf(2) })];
+	const [dropped, mined] = [
+		await fixture.opened(1),
+		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
+	];
 	for (const hash of [dropped, mined]) relay.stages.delete(hash);
 	chain.nonces.set(senderOf(1), 2n);
 	chain.nonces.set(senderOf(2), 3n);

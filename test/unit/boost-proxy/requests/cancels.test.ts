@@ -95,7 +95,10 @@ test("one that nobody holds is taken back at once; one that is mined is not pend
 	await fixture.submissions.submit(other.raw, fixture.request());
 	await fixture.journal.end(other.hash, "mined");
 	fixture.relay.isOut = true;
-	await assert.rejects(fixture.cancels.cancel(other.hash, fixture.request()), /not found or no longer pending/);
+	await assert.rejects(
+		fixture.cancels.cancel(other.hash, fixture.request()),
+		/not found or no longer pending/,
+	);
 });
 
 test("no verdict from who holds it: it may be taken back there, so it is ended and handed to no other", async () => {
@@ -166,7 +169,10 @@ test("flashbots holds it too: the relay takes it back for good, and the self-tra
 	const fixture = await requestFixture({ dialect: "flashbots" });
 	const one = await heldByBoth(fixture);
 	fixture.relay.answers = [YES];
-	await assert.rejects(fixture.cancels.cancel(one.hash, fixture.request()), /send a self-transfer with nonce 0/);
+	await assert.rejects(
+		fixture.cancels.cancel(one.hash, fixture.request()),
+		/send a self-transfer with nonce 0/,
+	);
 	assert.deepEqual(fixture.journal.get(one.hash)?.holders, ["fallback"]);
 	const { presence, epoch } = fixture.journal.rows.live(one.hash)?.at.relay ?? {};
 	assert.deepEqual([presence, epoch], ["refused", null], "it may not be handed back to the relay");
@@ -181,7 +187,10 @@ test("a hash that the journal does not hold is the relay's to judge; while that 
 	fixture.relay.answers = [YES];
 	assert.equal(await fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()), true);
 	fixture.relay.isOut = true;
-	await assert.rejects(fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()), /no relay available/);
+	await assert.rejects(
+		fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()),
+		/no relay available/,
+	);
 });
 
 test("a soft cancel at a well relay ends the earlier one, is never journalled, and is known by its bytes", async () => {
@@ -239,7 +248,10 @@ test("a soft cancel without a verdict: the earlier one goes nowhere else, and th
 	const fixture = await requestFixture();
 	const one = await heldByRelay(fixture, SOFT);
 	fixture.relay.deliveries = [TIMED_OUT];
-	await assert.rejects(fixture.submissions.submit(selfTransfer().raw, fixture.request()), /no relay available/);
+	await assert.rejects(
+		fixture.submissions.submit(selfTransfer().raw, fixture.request()),
+		/no relay available/,
+	);
 	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
 	assert.deepEqual(fixture.journal.ended(one.hash)?.untold, ["relay"]);
 	assert.equal(fixture.fallback.sent.length, 0);

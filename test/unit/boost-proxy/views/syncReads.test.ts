@@ -9,7 +9,8 @@ import { refusal, result, ViewFixture } from "./viewFixture.ts";
 const RECEIPT = "eth_getTransactionReceipt";
 const MS = 1_000;
 
-const why = (fixture: ViewFixture, hash: string) => createSyncReads(fixture.dependencies).whyNotSoon(hash, MS);
+const why = (fixture: ViewFixture, hash: string) =>
+	createSyncReads(fixture.dependencies).whyNotSoon(hash, MS);
 
 test("the receipt is the relay's while that is well, else the chain's", async () => {
 	const fixture = new ViewFixture();

@@ -10,8 +10,8 @@ import type { Block } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { type Command, command, OWNERS, TARGETS } from "./auctionCommands.ts";
-import type { Pays } from "./auctionHands.ts";
 import { AuctionFixture } from "./auctionFixture.ts";
+import type { Pays } from "./auctionHands.ts";
 
 const RUNS = Number(process.env.AUCTION_RUNS ?? 100);
 const BUILDERS = ["a", "b"];

@@ -178,7 +178,10 @@ test("cancelled while it is simulated again: the verdict comes too late to bring
 	fixture.builders.take();
 	fixture.simulations.finish("A");
 	await fixture.turn();
-	assert.deepEqual([fixture.builders.take(), fixture.status(a, 102), fixture.bids.size], [[], "CANCELLED", 0]);
+	assert.deepEqual(
+		[fixture.builders.take(), fixture.status(a, 102), fixture.bids.size],
+		[[], "CANCELLED", 0],
+	);
 });
 
 test("the block holds target and backrun: the winner is included, the others were outbid", async () => {

@@ -16,7 +16,12 @@ test("the cheapest of the network with the most bids gives way, is told, and giv
 	const e = await fixture.accepted("E", two, 1n, { owner: "her" });
 	assert.equal(fixture.status(b, 101), "DROPPED outbid");
 	assert.deepEqual(
-		[fixture.status(a, 101), fixture.status(c, 101), fixture.status(d, 101, "you"), fixture.status(e, 101, "her")],
+		[
+			fixture.status(a, 101),
+			fixture.status(c, 101),
+			fixture.status(d, 101, "you"),
+			fixture.status(e, 101, "her"),
+		],
 		["BEST", "BEST", "OUTBID", "OUTBID"],
 	);
 	assert.deepEqual([fixture.bids.size, fixture.builders.take()], [4, []]);

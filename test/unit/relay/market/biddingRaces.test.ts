@@ -101,7 +101,10 @@ test("a cancel ends a bid that was sent before it and is still being simulated, 
 	await fixture.turn();
 	fixture.simulations.finish("A");
 	const a = await before;
-	assert.deepEqual([fixture.status(a, 101), fixture.builders.take(), fixture.bids.size], ["CANCELLED", [], 0]);
+	assert.deepEqual(
+		[fixture.status(a, 101), fixture.builders.take(), fixture.bids.size],
+		["CANCELLED", [], 0],
+	);
 	fixture.simulations.finish("B");
 	assert.deepEqual(
 		[fixture.status(await after, 101), fixture.builders.take()],

@@ -157,5 +157,8 @@ test("another searcher's same backrun is another bundle: neither sees or ends th
 	assert.equal(await fixture.accepted("A", target, 9n, { owner: "you", uuid: "u" }), hash);
 	assert.deepEqual([fixture.status(hash, 101, "me"), fixture.status(hash, 101, "you")], ["BEST", "OUTBID"]);
 	fixture.table.cancel("you", "u");
-	assert.deepEqual([fixture.status(hash, 101, "me"), fixture.status(hash, 101, "you")], ["BEST", "CANCELLED"]);
+	assert.deepEqual(
+		[fixture.status(hash, 101, "me"), fixture.status(hash, 101, "you")],
+		["BEST", "CANCELLED"],
+	);
 });

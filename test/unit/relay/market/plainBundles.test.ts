@@ -171,7 +171,10 @@ test("a block holds it: it is included and goes out no more", async () => {
 	const hash = await accepted(fixture, [1, 2], { first: 101, last: 105 });
 	fixture.builders.take();
 	const block = await fixture.block(MINED(1, 2));
-	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash], ["INCLUDED", block.hash]);
+	assert.deepEqual(
+		[fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash],
+		["INCLUDED", block.hash],
+	);
 	await fixture.block();
 	assert.deepEqual(fixture.builders.take(), []);
 });

@@ -45,7 +45,8 @@ function holdAccounts(fixture: AuctionFixture): () => void {
 	};
 }
 
-const lines = (fixture: AuctionFixture) => fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
+const lines = (fixture: AuctionFixture) =>
+	fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 
 test("its block comes while its accounts are asked for: it is in the past, not accepted for nothing", async () => {
 	const fixture = new AuctionFixture();
@@ -236,6 +237,9 @@ test("in a block of the other branch too: it is included there, and goes out no 
 	const gone = fixture.chain.unmake(1);
 	const other = fixture.chain.make([MINED(1)], "b");
 	await fixture.came({ applied: [other], reverted: gone });
-	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash], ["INCLUDED", other.hash]);
+	assert.deepEqual(
+		[fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash],
+		["INCLUDED", other.hash],
+	);
 	assert.deepEqual(lines(fixture), []);
 });

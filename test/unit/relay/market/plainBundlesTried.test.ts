@@ -51,7 +51,8 @@ async function refused(...args: Parameters<typeof submit>): Promise<string> {
 	return `${outcome.code} ${outcome.message}`;
 }
 
-const sent = (fixture: AuctionFixture) => fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
+const sent = (fixture: AuctionFixture) =>
+	fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it"));
 const tried = (fixture: AuctionFixture) =>
 	fixture.simulations.plain.splice(0).map(({ labels, block }) => `${labels} in ${block.number}`);
 

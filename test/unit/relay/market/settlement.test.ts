@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { A, COINBASE, type Row, SettlementFixture as Fixture, told, USER } from "./settlementFixture.ts";
+import { A, COINBASE, SettlementFixture as Fixture, type Row, told, USER } from "./settlementFixture.ts";
 
 test("target, backrun, refund: everything that was bid, brought, owed and paid is told, by whom and to whom", async () => {
 	const fixture = new Fixture();

@@ -7,9 +7,9 @@ import type { SimulationOutcome, SimulationPriority } from "../../../../relay/do
 import { SimulationQueue, type SimulationQueueOptions } from "../../../../relay/simulation/queue.ts";
 import {
 	BLOCK,
+	FakeClock,
 	fakeRequest,
 	fakeTransaction,
-	FakeClock,
 	HeldSimulator,
 	PASSED,
 } from "../../../support/simulationFakes.ts";

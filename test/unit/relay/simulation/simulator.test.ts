@@ -7,7 +7,7 @@ import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type Answer, NodeError, ScriptedNode } from "../../../support/scriptedNode.ts";
-import { BLOCK, fakeRequest, fakeTransaction, FakeClock } from "../../../support/simulationFakes.ts";
+import { BLOCK, FakeClock, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
 const ABLE = { simulates: true, gasCap: 50_000_000n };
 const three = [0n, 1n, 2n].map((nonce) => fakeTransaction({ nonce, hash: `0x0${nonce}` }));

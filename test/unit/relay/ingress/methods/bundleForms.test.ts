@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BUNDLE_ROWS } from "../../../../integration/badInput/bundleRows.ts";
+import { BUNDLE_ROWS } from "../../../../integration/transport/badInput/bundleRows.ts";
 import { startBundleMethods } from "../bundleFixture.ts";
 
 const methods = startBundleMethods();

@@ -1,0 +1,303 @@
+// Tests the user's refund, to the wei: blocks, balances, events and status, for builders that keep the cost of paying
+// or pay nothing, over reorganisations and restarts.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { formatEther } from "ethers";
+import {
+	type AuctionFixture,
+	type Bidder,
+	bundleOf,
+	startAuction,
+	type Target,
+} from "../../support/bidder.ts";
+import type { WireEvent } from "../../support/relayClient.ts";
+import { ETHER, type Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+
+const PERCENT = 50n;
+const REFUND_GAS = 21_000;
+const BID = 12_345_678_901_234_567n;
+/** Priority fees of nearly nothing: what a backrun brings is then its bid. */
+const NO_TIP = { maxPriorityFeePerGas: 1n };
+
+let fixture: AuctionFixture;
+let recipients = 0;
+before(async () => {
+	fixture = await startAuction({
+		proxied: true,
+		builders: [{ name: "dev", refundGas: REFUND_GAS }],
+		builder: { refundGas: BigInt(REFUND_GAS) },
+		env: { REFUND_PERCENT: String(PERCENT) },
+	});
+});
+after(() => fixture.system.stop());
+
+/** A made-up address without ether. */
+function newRecipient(): string {
+	recipients += 1;
+	return `0x${(0xfee0_0000 + recipients).toString(16).padStart(40, "0")}`;
+}
+
+/** A bid that is out. */
+async function bidOn(
+	target: Target,
+	value = BID,
+): Promise<{ bidder: Bidder; backrun: Signed; hash: string }> {
+	const bidder = await fixture.bidder();
+	const backrun = bidder.backrun(value);
+	const hash = await bidder.bid(target, backrun);
+	await fixture.out(target, backrun);
+	return { bidder, backrun, hash };
+}
+
+/** What the events tell of the refund in `block`, once they do; times aside. */
+async function refunded(target: Target, block: number): Promise<Record<string, unknown>> {
+	// Of a block that came again in another shape the last word counts.
+	const isLast = (events: readonly WireEvent[]) =>
+		events.findLastIndex(({ type }) => type === "refunded") >
+		events.findLastIndex(({ type }) => type === "included");
+	const events = await until(`the refund of ${target.hash}`, async () => {
+		const all = await fixture.events(target);
+		return isLast(all) && all;
+	});
+	const { at: _, ...told } = events.findLast(({ type }) => type === "refunded") ?? { at: "" };
+	assert.equal((told as Record<string, unknown>).block, block);
+	return told;
+}
+
+/** What the events must tell where `paid` of what was owed (all unless said) was paid. */
+async function expected(
+	target: Target,
+	backrun: Signed,
+	about: { block: number; recipient: string; bid?: bigint; paid?: bigint },
+): Promise<Record<string, unknown>> {
+	const { block, recipient, bid = BID } = about;
+	const { coinbase, baseFee } = await fixture.block(block);
+	const brought = await fixture.brought(backrun, bid);
+	const cost = BigInt(REFUND_GAS) * baseFee;
+	const owed = (brought * PERCENT) / 100n - cost;
+	return {
+		type: "refunded",
+		block,
+		bundle: bundleOf(target, backrun),
+		backrun: backrun.hash,
+		bid: String(bid),
+		brought: String(brought),
+		cost: String(cost),
+		owed: String(owed > 0n ? owed : 0n),
+		paid: String(about.paid ?? owed),
+		payer: coinbase,
+		recipient,
+	};
+}
+
+async function statusRefund(target: Target): Promise<number> {
+	return (await fixture.status(target)).refund;
+}
+
+describe("a refund", () => {
+	it("reaches the recipient that was asked for, and is told to the wei", async () => {
+		const recipient = newRecipient();
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const { backrun, bidder, hash } = await bidOn(target);
+		assert.equal(await statusRefund(target), 0);
+		const block = await fixture.system.nextBlock();
+		const told = await refunded(target, block);
+		assert.deepEqual(told, await expected(target, backrun, { block, recipient }));
+		const paid = BigInt(String(told.paid));
+		assert.ok(paid > 0n && told.paid === told.owed);
+		assert.equal(await fixture.balance(recipient), paid);
+		const status = await fixture.status(target);
+		assert.deepEqual(
+			[status.refund, status.refundRecipient, status.backruns, status.status],
+			[Number(formatEther(paid)), recipient, 1, "INCLUDED"],
+		);
+		const { transactions } = await fixture.block(block);
+		assert.deepEqual(transactions.map(({ hash: one, value }) => [one, value]).slice(0, 2), [
+			[target.hash, 0n],
+			[backrun.hash, BID],
+		]);
+		assert.deepEqual([transactions[2]?.to, transactions[2]?.value], [recipient, paid]);
+		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
+	});
+
+	it("reaches the sender where nobody else was named: he has it and his change", async () => {
+		const target = await fixture.target();
+		const { backrun } = await bidOn(target);
+		const block = await fixture.system.nextBlock();
+		const recipient = target.user.address;
+		const told = await refunded(target, block);
+		assert.deepEqual(told, await expected(target, backrun, { block, recipient }));
+		const receipt = (await fixture.system.chain.rpc("eth_getTransactionReceipt", [target.hash])) as {
+			gasUsed: string;
+			effectiveGasPrice: string;
+		};
+		const fee = BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice);
+		assert.equal(await fixture.balance(recipient), ETHER - fee + BigInt(String(told.paid)));
+		assert.equal((await fixture.status(target)).refundRecipient, null);
+	});
+
+	it("of each of two targets in one block is told of its own, though both go to one recipient", async () => {
+		const recipient = newRecipient();
+		const [one, two] = [
+			await fixture.target(`/fast?refundRecipient=${recipient}`),
+			await fixture.target(`/noreverts?refundRecipient=${recipient}`),
+		];
+		const [oneBid, twoBid] = [3n * BID, BID];
+		const { backrun: behindOne } = await bidOn(one, oneBid);
+		const { backrun: behindTwo } = await bidOn(two, twoBid);
+		const block = await fixture.system.nextBlock();
+		const [told, other] = [await refunded(one, block), await refunded(two, block)];
+		assert.deepEqual(told, await expected(one, behindOne, { block, recipient, bid: oneBid }));
+		assert.deepEqual(other, await expected(two, behindTwo, { block, recipient, bid: twoBid }));
+		const sum = BigInt(String(told.paid)) + BigInt(String(other.paid));
+		assert.equal(await fixture.balance(recipient), sum);
+	});
+
+	it("of equal bids of two targets to one recipient is paid and told twice", async () => {
+		const recipient = newRecipient();
+		const [one, two] = [
+			await fixture.target(`/fast?refundRecipient=${recipient}`),
+			await fixture.target(`/fast?refundRecipient=${recipient}`),
+		];
+		for (const target of [one, two]) await bidOn(target);
+		const block = await fixture.system.nextBlock();
+		const [told, other] = [await refunded(one, block), await refunded(two, block)];
+		assert.equal(told.paid, other.paid);
+		assert.equal(await fixture.balance(recipient), 2n * BigInt(String(told.paid)));
+	});
+
+	it("that would not cover its cost is none: nothing is owed and nothing paid", async () => {
+		const recipient = newRecipient();
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`, NO_TIP);
+		const bidder = await fixture.bidder();
+		const bid = 1_000n;
+		const backrun = bidder.backrun(bid, NO_TIP);
+		await bidder.bid(target, backrun);
+		await fixture.out(target, backrun);
+		const block = await fixture.system.nextBlock();
+		assert.equal((await fixture.receipt(backrun))?.block, block);
+		assert.deepEqual(
+			await refunded(target, block),
+			await expected(target, backrun, { block, recipient, bid, paid: 0n }),
+		);
+		assert.equal((await refunded(target, block)).owed, "0");
+		assert.equal(await statusRefund(target), 0);
+	});
+
+	it("that the maker of the block keeps is told as owed and not paid", async () => {
+		const recipient = newRecipient();
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const { backrun, bidder, hash } = await bidOn(target);
+		await fixture.publish(target);
+		await fixture.publish(backrun);
+		const block = await fixture.passBlock();
+		const told = await refunded(target, block);
+		assert.deepEqual(told, await expected(target, backrun, { block, recipient, paid: 0n }));
+		assert.ok(BigInt(String(told.owed)) > 0n);
+		assert.deepEqual([await statusRefund(target), await fixture.balance(recipient)], [0, 0n]);
+		assert.deepEqual(await bidder.stages(hash), ["INCLUDED"]);
+	});
+
+	it("is none for a target without a bid, and no word of it is told", async () => {
+		const target = await fixture.target();
+		await fixture.system.nextBlock();
+		const behind = await fixture.passBlock();
+		assert.ok(behind > 0);
+		assert.ok(!(await fixture.events(target)).some(({ type }) => type === "refunded"));
+		assert.equal(await statusRefund(target), 0);
+	});
+});
+
+describe("a block that goes away", () => {
+	/** The head goes and another block comes in its place, with `mined` in it. */
+	async function reorganise(...mined: readonly Signed[]): Promise<void> {
+		const pairs = mined.map(({ raw }) => [raw, 0]);
+		const release = fixture.system.node?.hold();
+		await fixture.system.chain.rpc("anvil_reorg", [1, pairs]).finally(release);
+	}
+
+	it("takes the refund along; the target may be bid on again, and what is paid then is told", async () => {
+		const recipient = newRecipient();
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const { backrun, bidder, hash } = await bidOn(target);
+		const first = await fixture.system.nextBlock();
+		await refunded(target, first);
+		assert.ok((await statusRefund(target)) > 0);
+		await reorganise();
+		await fixture.reaches(target, "BROADCAST");
+		assert.equal(await statusRefund(target), 0);
+		const gone = await bidder.reaches(hash, "NOT_INCLUDED reorganised");
+		assert.deepEqual([gone.blockNumber, gone.blockHash], [first, null]);
+		await fixture.open(target);
+		assert.equal(await bidder.bid(target, backrun), hash);
+		await fixture.out(target, backrun);
+		const second = await fixture.system.nextBlock();
+		assert.deepEqual(
+			await refunded(target, second),
+			await expected(target, backrun, { block: second, recipient }),
+		);
+		assert.equal((await bidder.stages(hash)).at(-1), "INCLUDED");
+		assert.ok((await statusRefund(target)) > 0);
+	});
+
+	it("and comes with both but without the refund leaves the user nothing, and says so", async () => {
+		const recipient = newRecipient();
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const { backrun, bidder, hash } = await bidOn(target);
+		const block = await fixture.system.nextBlock();
+		await refunded(target, block);
+		await reorganise(target, backrun);
+		await fixture.event(target, "reorged");
+		await fixture.reaches(target, "INCLUDED");
+		assert.deepEqual(
+			await refunded(target, block),
+			await expected(target, backrun, { block, recipient, paid: 0n }),
+		);
+		assert.equal(await statusRefund(target), 0);
+		const told = await bidder.reaches(hash, "INCLUDED");
+		assert.equal(told.blockHash, (await fixture.block(block)).hash);
+	});
+});
+
+describe("a refund that can't be read back at once", () => {
+	for (const restarts of [false, true]) {
+		it(`is told with a later block${restarts ? ", by another process too" : ""}`, async () => {
+			const recipient = newRecipient();
+			const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+			const { backrun } = await bidOn(target);
+			const { node } = fixture.system;
+			assert.ok(node !== null);
+			node.reset();
+			node.setFault({ kind: "destroy" }, { methods: ["debug_traceTransaction"] });
+			const block = await fixture.system.nextBlock();
+			await fixture.reaches(target, "INCLUDED");
+			await until("the relay has asked", () => node.calls("debug_traceTransaction").length > 0);
+			if (restarts) await fixture.system.restart();
+			assert.ok(!(await fixture.events(target)).some(({ type }) => type === "refunded"));
+			assert.equal(await statusRefund(target), 0);
+			node.setFault(null);
+			await until("a block with which it is told", async () => {
+				await fixture.passBlock();
+				return (await fixture.events(target)).some(({ type }) => type === "refunded");
+			});
+			assert.deepEqual(await refunded(target, block), await expected(target, backrun, { block, recipient }));
+			assert.equal(await statusRefund(target), Number(formatEther(await fixture.balance(recipient))));
+		});
+	}
+
+	it("was told before a restart is told the same behind it", async () => {
+		const target = await fixture.target();
+		await bidOn(target);
+		const block = await fixture.system.nextBlock();
+		const told = await refunded(target, block);
+		const refund = await statusRefund(target);
+		await fixture.system.restart();
+		await fixture.passBlock();
+		assert.deepEqual(await refunded(target, block), told);
+		assert.equal((await fixture.events(target)).filter(({ type }) => type === "refunded").length, 1);
+		assert.ok(refund > 0);
+		assert.equal(await statusRefund(target), refund);
+	});
+});

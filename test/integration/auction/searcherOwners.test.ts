@@ -1,0 +1,289 @@
+// Tests attacks on a bundle's ownership, on a running relay: signatures of another body or key, names written
+// otherwise or made to collide, headers that lie. A bundle stays its owner's.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import {
+	type BiddingFixture,
+	backrunBy,
+	type CallOptions,
+	signedBy,
+	startBidding,
+} from "../../support/biddingFixture.ts";
+import { FeedClient } from "../../support/feedClient.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+const KEY_A = `0x${"a1".repeat(32)}`;
+const KEY_B = `0x${"b2".repeat(32)}`;
+const A: CallOptions = { from: "198.51.100.1", key: KEY_A };
+const HERE: CallOptions = { from: "198.51.100.1" };
+const THERE: CallOptions = { from: "203.0.113.9" };
+const NO_BUNDLE = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470";
+
+let fixture: BiddingFixture;
+let accounts = 0;
+before(async () => {
+	fixture = await startBidding({ env: { TRUST_PROXY: "1" } });
+});
+after(() => fixture.stop());
+
+/** An account that no other test has used; each has one transaction. */
+function fresh(): number {
+	accounts += 1;
+	return accounts;
+}
+
+interface Sent {
+	readonly target: string;
+	readonly raw: string;
+	readonly hash: string;
+	/** Of the bundle. */
+	readonly bundle: string;
+}
+
+/** A bid by `who` on a target of its own, or on `target`. */
+async function bid(uuid: string, who: CallOptions, target?: string): Promise<Sent> {
+	const on = target ?? (await fixture.target(fresh()));
+	const backrun = backrunBy(fresh(), 1_000n);
+	const params = [{ txs: [on, backrun.raw], replacementUuid: uuid }];
+	return { target: on, ...backrun, bundle: (await fixture.call("eth_sendBundle", params, who)) as string };
+}
+
+/** Posts `body` as it is. */
+async function post(body: string, headers: Readonly<Record<string, string>>): Promise<WireAnswer> {
+	const response = await fetch(`${fixture.system.client.url}/`, {
+		method: "POST",
+		headers: { "content-type": "application/json", ...headers },
+		body,
+	});
+	const answer = (await response.json()) as WireAnswer | readonly [WireAnswer];
+	return "id" in answer ? answer : answer[0];
+}
+
+const cancelBody = (uuid: string, id = 1) =>
+	JSON.stringify({ jsonrpc: "2.0", id, method: "eth_cancelBundle", params: [{ replacementUuid: uuid }] });
+
+test("a signature over another body cancels nothing, and is refused", async () => {
+	const { bundle } = await bid("replayed", A);
+	const seen = createBodySigner(KEY_A).sign(cancelBody("another"));
+	for (const body of [
+		cancelBody("replayed"),
+		cancelBody("another", 2),
+		`${cancelBody("another")} `,
+		`[${cancelBody("replayed")}]`,
+	]) {
+		const answer = await post(body, { "x-flashbots-signature": seen });
+		assert.equal(answer.error?.code, -32_600, body);
+		assert.equal(answer.result, undefined);
+	}
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
+});
+
+test("an address that is claimed before another's signature, or none, is refused", async () => {
+	const { bundle } = await bid("claimed", A);
+	const body = cancelBody("claimed");
+	const [a, b] = [createBodySigner(KEY_A), createBodySigner(KEY_B)];
+	const [, signature = ""] = b.sign(body).split(":");
+	const own = a.sign(body);
+	const headers = [
+		`${a.address}:${signature}`,
+		`${a.address}:0x${"00".repeat(65)}`,
+		`${a.address}:0x`,
+		`${a.address}:`,
+		a.address,
+		`${own}00`,
+		`${own},${own}`,
+		` ${own} x`,
+		highTwin(own),
+		"",
+	];
+	for (const header of headers) {
+		const { error } = await post(body, { "x-flashbots-signature": header });
+		assert.equal(error?.code, -32_600, header);
+	}
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
+	assert.equal((await post(body, { "x-flashbots-signature": own })).result, 200);
+	assert.deepEqual(await fixture.stages(bundle, A), ["CANCELLED"]);
+});
+
+test("a signer is the same one in whatever case, behind whatever address", async () => {
+	const { bundle } = await bid("cased", A);
+	const body = cancelBody("cased");
+	const [address = "", signature = ""] = createBodySigner(KEY_A).sign(body).split(":");
+	const shouted = `0x${address.slice(2).toUpperCase()}:0x${signature.slice(2).toUpperCase()}`;
+	assert.equal(
+		(await post(body, { "x-flashbots-signature": shouted, "x-forwarded-for": "203.0.113.5" })).result,
+		200,
+	);
+	assert.deepEqual(await fixture.stages(bundle, A), ["CANCELLED"]);
+});
+
+test("one IP address is one client however it is written, and nothing else is an address", async () => {
+	const { bundle } = await bid("mapped", HERE);
+	const stage = (from: string) => fixture.bundle(bundle, { from }).then(({ status }) => status);
+	for (const same of [
+		"::ffff:198.51.100.1",
+		"::FFFF:198.51.100.1",
+		"::ffff:c633:6401",
+		"[::ffff:c633:6401]:443",
+		"198.51.100.1:80",
+		" 198.51.100.1 ",
+	]) {
+		assert.equal(await stage(same), 200, same);
+	}
+	const others = [
+		"198.51.100.10",
+		"::198.51.100.1",
+		"64:ff9b::198.51.100.1",
+		"198.51.100.1, 203.0.113.9",
+		"198.051.100.001",
+		"web 198.51.100.1",
+		"198.51.100.1\t198.51.100.1",
+		"unknown",
+		"",
+	];
+	for (const other of others) {
+		assert.equal(await stage(other), 404, other);
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: other });
+	}
+	// What is no address counts as absent: the connection's own is taken, whoever else claims that he is.
+	assert.deepEqual(await fixture.stages(bundle, HERE), ["BEST"]);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "mapped" }], { from: "::FFFF:198.51.100.1" });
+	assert.deepEqual(await fixture.stages(bundle, HERE), ["CANCELLED"]);
+});
+
+test("an IPv6 address is a client, not its network", async () => {
+	const [one, other] = [{ from: "2001:db8::1" }, { from: "2001:db8::2" }];
+	const { bundle } = await bid("six", one);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "six" }], other);
+	assert.equal((await fixture.bundle(bundle, other)).status, 404);
+	assert.deepEqual(await fixture.stages(bundle, { from: "2001:0DB8:0:0::0001" }), ["BEST"]);
+});
+
+test("an address that is named like a signer, or a web page's visitor, is neither", async () => {
+	const { bundle } = await bid("impostor", A);
+	const { address } = createBodySigner(KEY_A);
+	const visited = await bid("impostor", { ...HERE, origin: "https://app.example" });
+	for (const from of [address, address.toUpperCase(), `web ${HERE.from}`, `[${address}]`]) {
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: "impostor" }], { from });
+		assert.equal((await fixture.bundle(bundle, { from })).status, 404);
+		assert.equal((await fixture.bundle(visited.bundle, { from })).status, 404);
+	}
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
+});
+
+test("a websocket is its address's: an upgrade with a signature is refused, never taken without it", async () => {
+	const { bundle } = await bid("socket", A);
+	const url = `ws://127.0.0.1:${fixture.system.relay.port}/`;
+	for (const text of [cancelBody("socket"), bundle, ""]) {
+		const headers = { "x-flashbots-signature": createBodySigner(KEY_A).sign(text) };
+		assert.equal((await WsClient.refused(url, { headers })).status, 400);
+	}
+	const socket = await FeedClient.open(url, { headers: { "x-forwarded-for": HERE.from ?? "" } });
+	assert.equal(await socket.call("eth_cancelBundle", [{ replacementUuid: "socket" }]), 200);
+	assert.equal(await socket.call("eth_sendBundle", [{ txs: [], replacementUuid: "socket" }]), NO_BUNDLE);
+	const id = await socket.subscribe("service_bundleStatus", bundle);
+	assert.equal(await socket.call("eth_unsubscribe", [id]), true);
+	assert.deepEqual(socket.told(id), []);
+	socket.close();
+	assert.deepEqual(await fixture.stages(bundle, A), ["BEST"]);
+});
+
+test("uuids that look alike, or like keys of ours, are different ones", async () => {
+	const target = await fixture.target(fresh());
+	const words = `x|x |X|ｘ|é|e\u0301|\u0000|\u0000\u0000|\ufffd|\\ud800|\u200b|__proto__|constructor|toString|","x|x"]|null`;
+	const keys = ['["198.51.100.1","x"]', "198.51.100.1 x"];
+	const long = ["😀".repeat(256), `${"😀".repeat(255)}😁`, "a".repeat(256)];
+	const uuids = [...words.split("|"), ...keys, ...long];
+	const sent: Sent[] = [];
+	for (const uuid of uuids) sent.push(await bid(uuid, HERE, target));
+	for (const { bundle } of sent) assert.match((await fixture.stages(bundle, HERE)).join(), /^(BEST|OUTBID)$/);
+	// Two of them could become one on their way through UTF-8.
+	for (const half of ["\ud800", "x\udfff"]) await assert.rejects(bid(half, HERE, target), /-32602/);
+	for (const [i, uuid] of uuids.entries()) {
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: uuid }], THERE);
+		await fixture.call("eth_cancelBundle", [{ replacementUuid: uuid }], HERE);
+		const stages = await Promise.all(sent.map(({ bundle }) => fixture.stages(bundle, HERE)));
+		const ended = stages.map(([stage]) => stage === "CANCELLED");
+		assert.deepEqual(
+			ended,
+			sent.map((_, at) => at <= i),
+			JSON.stringify(uuid.slice(0, 20)),
+		);
+	}
+});
+
+test("the same backrun from another client is a bundle of its own: neither ends the other's", async () => {
+	const mine = await bid("twin", HERE);
+	const params = [{ txs: [mine.target, mine.raw], replacementUuid: "twin" }];
+	assert.equal(await fixture.call("eth_sendBundle", params, THERE), mine.bundle);
+	assert.deepEqual(
+		[await fixture.stages(mine.bundle, HERE), await fixture.stages(mine.bundle, THERE)],
+		[["BEST"], ["OUTBID"]],
+	);
+	const { backruns } = await fixture.system.client.status(mine.target);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "twin" }], THERE);
+	assert.deepEqual(
+		[await fixture.stages(mine.bundle, HERE), await fixture.stages(mine.bundle, THERE)],
+		[["BEST"], ["CANCELLED"]],
+	);
+	assert.equal((await fixture.system.client.status(mine.target)).backruns, backruns);
+});
+
+test("plain bundles under one uuid are each client's own, here and at the builder", async () => {
+	const block = `0x${((await fixture.head()) + 1).toString(16)}`;
+	const send = async (who: CallOptions) => {
+		const tx = signedBy(fresh(), { value: 9n });
+		const bundle = {
+			version: "v0.1",
+			inclusion: { block },
+			body: [{ tx: tx.raw, canRevert: false }],
+			replacementUuid: "plain",
+		};
+		const { bundleHash } = (await fixture.call("mev_sendBundle", [bundle], who)) as { bundleHash: string };
+		return { ...tx, bundleHash };
+	};
+	const all = [await send(A), await send(HERE), await send(THERE), await send({ ...HERE, key: KEY_B })];
+	const [a, here, there] = all;
+	assert.ok(a !== undefined && here !== undefined && there !== undefined);
+	const uuidOf = (raw: string) =>
+		until("the builder has it", () =>
+			fixture.system.builder
+				.requests("eth_sendBundle")
+				.map(({ params }) => params[0] as { txs: string[]; replacementUuid: string })
+				.find(({ txs }) => txs.includes(raw)),
+		).then(({ replacementUuid }) => replacementUuid);
+	assert.equal(new Set(await Promise.all(all.map(({ raw }) => uuidOf(raw)))).size, 4);
+	await fixture.call("eth_cancelBundle", [{ replacementUuid: "plain" }], THERE);
+	assert.deepEqual(await fixture.stages(there.bundleHash, THERE), ["CANCELLED"]);
+	assert.deepEqual(await fixture.stages(here.bundleHash, HERE), ["SENT"]);
+	assert.deepEqual(await fixture.stages(a.bundleHash, A), ["SENT"]);
+	assert.equal((await fixture.bundle(a.bundleHash, THERE)).status, 404);
+	assert.equal((await fixture.bundle(a.bundleHash, { ...HERE, key: KEY_B })).status, 404);
+	await until("the cancel is with the builder", () =>
+		fixture.system.builder
+			.orders()
+			.some(
+				({ state, transactions }) => state !== "live" && transactions.some(({ hash }) => hash === there.hash),
+			),
+	);
+	await fixture.system.nextBlock();
+	const found = await Promise.all(
+		all.map(({ hash }) => fixture.system.chain.rpc("eth_getTransactionReceipt", [hash])),
+	);
+	assert.deepEqual(
+		found.map((receipt) => receipt !== null),
+		[true, true, false, true],
+	);
+});
+
+/** The same signature with s in the other half of the curve's order, and the other parity: it verifies elsewhere. */
+function highTwin(header: string): string {
+	const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+	const s = order - BigInt(`0x${header.slice(109, 173)}`);
+	const v = header.endsWith("1b") ? "1c" : "1b";
+	return `${header.slice(0, 109)}${s.toString(16).padStart(64, "0")}${v}`;
+}

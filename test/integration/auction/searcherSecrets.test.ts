@@ -1,0 +1,178 @@
+// What searchers must not learn: that a private transaction exists. Every way to ask after a hash is tried on hashes of
+// private transactions and on one that nobody has seen; no answer, cost or duration may tell them apart.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type BiddingFixture, backrunBy, signedBy, startBidding } from "../../support/biddingFixture.ts";
+import { FeedClient } from "../../support/feedClient.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import {
+	holdSecrets,
+	inBatches,
+	overHttp,
+	probesNow,
+	SECRET_BUILDERS,
+	SECRET_ENV,
+	type Secrets,
+	UNKNOWN,
+} from "../../support/secretFixture.ts";
+import { bundleHashOf, type Probe, simulationsOf } from "../../support/secretProbes.ts";
+import { until } from "../../support/until.ts";
+
+/** What he is answered who cancels what is not his, whatever that is. */
+const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
+/** The bidder of all probes, who has sent nothing else. */
+const PROBER = 40;
+const NOT_FOUND = {
+	code: -32_000,
+	message: "target transaction not found",
+	data: { reason: "TARGET_NOT_FOUND" },
+};
+
+let fixture: BiddingFixture;
+let searcher: FeedClient;
+let secrets: Secrets;
+const guesses: string[] = [];
+
+before(async () => {
+	fixture = await startBidding({ builders: SECRET_BUILDERS, proxied: true, env: SECRET_ENV });
+	await fixture.system.nextBlock();
+	searcher = await FeedClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`);
+	await searcher.subscribe("service_partialPendingTransactions");
+	await searcher.subscribe("newHeads");
+	secrets = await holdSecrets(fixture, 0);
+	const { hash } = backrunBy(PROBER, 5_000n);
+	for (const target of Object.values(secrets.hashes)) {
+		guesses.push(await searcher.subscribe("service_bundleStatus", bundleHashOf(target, hash)));
+	}
+});
+after(async () => {
+	searcher.close();
+	await fixture.stop();
+});
+
+test("a bid of any form on any of them is answered as one on an unknown hash, to the byte", async () => {
+	const unknown = await probesNow(fixture, UNKNOWN, PROBER);
+	const expected = await overHttp(fixture, UNKNOWN, unknown);
+	unknown.forEach(({ asksForTarget, name }, i) => {
+		const [status, , body] = JSON.parse(expected[i] ?? "[]") as [number, unknown, string];
+		assert.equal(status, 200);
+		const { error } = JSON.parse(body) as WireAnswer;
+		if (asksForTarget) assert.deepEqual(error, NOT_FOUND, name);
+		else if (name === "eth_cancelTransaction") assert.deepEqual(error, NOT_PENDING);
+		else assert.notDeepEqual(error, NOT_FOUND, name);
+	});
+	assert.ok(unknown.filter(({ asksForTarget }) => asksForTarget).length > 20);
+	await eachIsLike(expected, (hash, probes) => overHttp(fixture, hash, probes));
+});
+
+test("the same in batches, over HTTP and a websocket", async () => {
+	const expected = await inBatches(fixture, UNKNOWN, await probesNow(fixture, UNKNOWN, PROBER));
+	assert.equal(expected.length, 2);
+	for (const text of expected) assert.ok(text.split(NOT_FOUND.message).length > 20);
+	await eachIsLike(expected, (hash, probes) => inBatches(fixture, hash, probes));
+});
+
+test("eth_callMany of any of them that is not shared is answered as of an unknown hash", async () => {
+	const ask = async (hash: string) =>
+		overHttp(fixture, hash, simulationsOf(hash, PROBER, await fixture.head()));
+	const expected = await ask(UNKNOWN);
+	for (const answer of expected) assert.ok(answer.includes(NOT_FOUND.message), answer);
+	for (const { hash } of secrets.unheard) assert.deepEqual(await ask(hash), expected);
+});
+
+test("the status of a guessed bundle is that of none", async () => {
+	const { hash } = backrunBy(PROBER, 5_000n);
+	const expected = await fixture.bundle(bundleHashOf(UNKNOWN, hash));
+	assert.equal(expected.status, 404);
+	for (const target of Object.values(secrets.hashes)) {
+		assert.deepEqual(await fixture.bundle(bundleHashOf(target, hash)), expected);
+	}
+	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+});
+
+test("no bid on any of them asks the node for anything", async () => {
+	const { node } = fixture.system;
+	assert.ok(node !== null);
+	const target = await fixture.target(20);
+	const about = (method: string) => node.calls(method).length;
+	const asked = () => ["eth_simulateV1", "debug_traceCall", "eth_getProof", "eth_getCode"].map(about);
+	await fixture.ask("eth_sendBundle", [{ txs: [target, backrunBy(41, 0n).raw] }]);
+	const before = asked();
+	assert.ok((before[0] ?? 0) > 0, "a bid on a shared one is simulated");
+	for (const hash of Object.values(secrets.hashes)) {
+		const bids = (await probesNow(fixture, hash, 42)).filter(({ asksForTarget }) => asksForTarget);
+		await overHttp(fixture, hash, bids);
+		await inBatches(fixture, hash, bids);
+	}
+	assert.deepEqual(asked(), before);
+});
+
+test("a shared one behind a private one takes bids once that is mined, and not before", async () => {
+	const { hidden, shared } = secrets.link;
+	const backrun = backrunBy(43, 9_000n);
+	const bid = () => fixture.ask("eth_sendBundle", [{ txs: [shared.hash, backrun.raw] }]);
+	assert.deepEqual((await bid()).error, NOT_FOUND);
+	await fixture.system.chain.rpc("eth_sendRawTransaction", [hidden.raw]);
+	const head = (await fixture.system.chain.rpc("eth_getBlockByNumber", ["latest", false])) as {
+		timestamp: string;
+	};
+	await fixture.system.chain.rpc("evm_mine", [
+		{ timestamp: Number(head.timestamp) + fixture.system.chain.slotSeconds },
+	]);
+	await until("it is mined", async () => (await fixture.system.client.stage(hidden.hash)) === "INCLUDED");
+	const { result, error } = await bid();
+	assert.equal(error, undefined);
+	assert.equal(result, bundleHashOf(shared.hash, backrun.hash));
+	await until("it is out", async () => (await fixture.stages(String(result))).join() === "BEST");
+});
+
+test("no page of a shared one names the private one that took its place, nor one that came between", async () => {
+	const { client } = fixture.system;
+	const fees = (gwei: bigint) => ({ maxFeePerGas: gwei * 10n ** 9n, maxPriorityFeePerGas: gwei * 10n ** 8n });
+	const [between, last] = [
+		signedBy(23, { value: 2n, ...fees(30n) }),
+		signedBy(23, { value: 3n, ...fees(50n) }),
+	];
+	const first = await fixture.target(23);
+	await client.send(between.raw, "/fast");
+	await client.send(last.raw, "/fullprivacy");
+	const replaced = secrets.hashes["replaced by a private one"] ?? "";
+	const successor = secrets.hashes["private, in place of a shared one"] ?? "";
+	for (const [shared, hidden] of [
+		[replaced, successor],
+		[first, last.hash],
+		[between.hash, last.hash],
+	] as const) {
+		for (const path of [`/tx/${shared}`, `/tx/${shared}/events`]) {
+			const text = await (await fetch(`${client.url}${path}`)).text();
+			assert.match(text, /REPLACED/);
+			assert.ok(!text.includes(hidden), text);
+		}
+	}
+});
+
+test("nothing that searchers were told names any of them", async () => {
+	await fixture.target(21);
+	await fixture.system.nextBlock();
+	const last = await fixture.target(22);
+	await until("the feed has come so far", () => searcher.texts.some((text) => text.includes(last)));
+	for (const { hash } of secrets.unheard) {
+		for (const text of searcher.texts) assert.ok(!text.includes(hash.slice(2)), text);
+	}
+	for (const id of guesses) assert.deepEqual(searcher.told(id), []);
+});
+
+/** Asks after every secret, and expects what an unknown hash was answered. */
+async function eachIsLike(
+	expected: readonly string[],
+	ask: (hash: string, probes: readonly Probe[]) => Promise<string[]>,
+): Promise<void> {
+	for (const [what, hash] of Object.entries(secrets.hashes)) {
+		const probes = await probesNow(fixture, hash, PROBER);
+		const answers = await ask(hash, probes);
+		for (const [i, answer] of answers.entries()) {
+			assert.equal(answer, expected[i], `${what}: ${probes[i]?.name}`);
+		}
+	}
+}

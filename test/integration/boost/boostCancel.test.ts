@@ -1,0 +1,287 @@
+// Who is who behind boost: the relay judges cancels and uuids by boost's clients, not by boost, whatever they claim of
+// themselves, and boost keeps the same policy while the relay is out.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import {
+	BOOST_SECRET,
+	type BoostClient,
+	type BoostFixture,
+	type Reply,
+	startBoostFixture,
+} from "../../support/boostFixture.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
+
+type Env = Readonly<Record<string, string>>;
+
+const HERE: Env = { "x-forwarded-for": "198.51.100.1" };
+const THERE: Env = { "x-forwarded-for": "198.51.100.2" };
+const PAGE: Env = { origin: "https://app.example" };
+const STRANGER = `0x${"b2".repeat(32)}`;
+const NOT_PENDING = { code: -32000, message: "transaction not found or no longer pending" };
+
+let fixture: BoostFixture;
+/** Behind one proxy, which names the client. */
+let boost: BoostClient;
+before(async () => {
+	fixture = await startBoostFixture({ boost: { TRUST_PROXY: "1" } });
+	boost = fixture.boost;
+});
+after(() => fixture?.stop());
+
+/** Submitted from `HERE`. */
+async function held(
+	path = "/fast",
+	by = boost,
+): Promise<{ readonly actor: Actor; readonly tx: Signed; readonly key: string }> {
+	const actor = await fixture.users.actor();
+	const tx = actor.sign();
+	await by.result("eth_sendRawTransaction", [tx.raw], { path, headers: HERE });
+	return { actor, tx, key: actor.account.keyHex };
+}
+
+const cancelCall = ({ hash }: Signed) => ({
+	jsonrpc: "2.0",
+	id: 1,
+	method: "eth_cancelTransaction",
+	params: [hash],
+});
+
+/** Signs `body` by `key` in its header. */
+function signature(body: unknown, key: string): Env {
+	return { "x-flashbots-signature": createBodySigner(key).sign(JSON.stringify(body)) };
+}
+
+function cancel(tx: Signed, headers: Env, path = "/fast", by = boost): Promise<Reply> {
+	return by.post(cancelCall(tx), { path, headers });
+}
+
+function outcome({ json }: Reply): unknown {
+	const { result, error } = json as WireAnswer;
+	return error ?? result;
+}
+
+/** Ways of asking, and whether they may. */
+const WAYS: readonly (readonly [who: string, ask: (tx: Signed, key: string) => Env, may: boolean])[] = [
+	["the address that submitted it", () => HERE, true],
+	["that address written otherwise", () => ({ "x-forwarded-for": "::ffff:198.51.100.1" }), true],
+	["an extension at that address", () => ({ ...HERE, origin: "chrome-extension://nkbihfbeogaeaoehl" }), true],
+	[
+		"the sender's signature from elsewhere",
+		(tx, key) => ({ ...THERE, ...signature(cancelCall(tx), key) }),
+		true,
+	],
+	[
+		"the sender's signature from a web page",
+		(tx, key) => ({ ...THERE, ...PAGE, ...signature(cancelCall(tx), key) }),
+		true,
+	],
+	["another address", () => THERE, false],
+	["nobody in particular", () => ({}), false],
+	["a web page at that address", () => ({ ...HERE, ...PAGE }), false],
+	["a sandboxed page there", () => ({ ...HERE, origin: "null" }), false],
+	["a stranger's signature", (tx) => ({ ...THERE, ...signature(cancelCall(tx), STRANGER) }), false],
+	["an address behind another one", () => ({ "x-forwarded-for": "198.51.100.1, 198.51.100.2" }), false],
+	["a claim to be boost", () => ({ ...THERE, "x-boost-auth": "guessed" }), false],
+	["the right secret", () => ({ ...THERE, "x-boost-auth": BOOST_SECRET }), false],
+	[
+		"who names himself the signer",
+		() => ({ ...THERE, "x-boost-auth": BOOST_SECRET, "x-boost-signer": "FROM" }),
+		false,
+	],
+	[
+		"other names for a client",
+		() => ({ ...THERE, forwarded: "for=198.51.100.1", "x-real-ip": "198.51.100.1" }),
+		false,
+	],
+];
+
+function asked(ask: (typeof WAYS)[number][1], tx: Signed, key: string): Env {
+	return Object.fromEntries(
+		Object.entries(ask(tx, key)).map(([name, value]) => [name, value.replace("FROM", tx.from)]),
+	);
+}
+
+describe("while the relay is well", () => {
+	for (const [who, ask, may] of WAYS) {
+		it(`${who} ${may ? "may" : "may not"} cancel`, async () => {
+			for (const path of ["/fast", "/fullprivacy"]) {
+				const { tx, key } = await held(path);
+				assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : NOT_PENDING, path);
+				const stage = await fixture.system.client.stage(tx.hash);
+				assert.equal(stage === "CANCELLED", may, `${path}: ${stage}`);
+			}
+		});
+	}
+
+	it("what came past boost is not its clients', and what came through it is nobody's past it", async () => {
+		const actor = await fixture.users.actor();
+		const [own, other] = [actor.sign(), actor.sign({ nonce: 1 })];
+		await fixture.users.submit("/fast", own);
+		assert.deepEqual(outcome(await cancel(own, HERE)), NOT_PENDING);
+		await boost.result("eth_sendRawTransaction", [other.raw], { headers: HERE });
+		const { error } = await fixture.system.client.ask("eth_cancelTransaction", [other.hash]);
+		assert.deepEqual(error, NOT_PENDING);
+		assert.equal(await fixture.system.client.call("eth_cancelTransaction", [own.hash]), true);
+		assert.deepEqual(outcome(await cancel(other, HERE)), true);
+	});
+
+	it("a signed batch is its signer's, call by call, though each is written anew", async () => {
+		const { actor, tx, key } = await held();
+		const next = actor.sign({ nonce: 1 });
+		const other = await held();
+		const batch = [
+			{ jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [next.raw] },
+			{ ...cancelCall(next), id: 2 },
+			{ ...cancelCall(tx), id: 3 },
+			{ ...cancelCall(other.tx), id: 4 },
+		];
+		const forged = await boost.post(batch.slice(2), { headers: { ...THERE, ...signature(batch, STRANGER) } });
+		assert.deepEqual(
+			(forged.json as WireAnswer[]).map(({ error }) => error?.code),
+			[-32600, -32600],
+			"a signature of another body",
+		);
+		const reply = await boost.post(batch, { headers: { ...THERE, ...signature(batch, key) } });
+		assert.deepEqual(
+			(reply.json as WireAnswer[]).map(({ result, error }) => error ?? result),
+			[next.hash, true, true, NOT_PENDING],
+		);
+		assert.equal(await fixture.system.client.stage(other.tx.hash), "BROADCAST");
+	});
+
+	it("a signature that does not verify is refused as by the relay, before anything is done", async () => {
+		const { tx } = await held();
+		const { error } = (await cancel(tx, { ...HERE, "x-flashbots-signature": "0x" })).json as WireAnswer;
+		assert.equal(error?.code, -32600);
+		assert.equal(error?.message, "invalid request: X-Flashbots-Signature does not verify: malformed");
+		assert.notEqual(await fixture.system.client.stage(tx.hash), "CANCELLED");
+	});
+
+	it("the relay is told one address, our secret and nothing that a client says of itself", async () => {
+		const claims = {
+			...{
+				"x-forwarded-for": "203.0.113.9, 198.51.100.1",
+				"x-boost-auth": "mine",
+				"x-boost-signer": STRANGER,
+			},
+			...{ forwarded: "for=203.0.113.9", "x-real-ip": "203.0.113.9", "x-forwarded-host": "evil.example" },
+		};
+		const since = fixture.wires.relay.requests().length;
+		const { tx, key } = await held();
+		const signed = { ...claims, ...signature([cancelCall(tx)], key) };
+		await boost.call("eth_sendRawTransaction", [tx.raw], { headers: claims });
+		await boost.call("eth_chainId", [], { headers: claims });
+		await boost.call("eth_chainId", [], { headers: claims, path: "/fullprivacy" });
+		await boost.send({ verb: "GET", path: "/info", headers: claims });
+		await boost.post([cancelCall(tx)], { headers: signed });
+		// Boost asks questions of its own besides.
+		const asked = ["eth_sendRawTransaction", "eth_chainId", "eth_cancelTransaction"];
+		const sent = fixture.wires.relay
+			.requests()
+			.slice(since)
+			.filter(({ target, headers, calls: [call] }) =>
+				call === undefined
+					? target === "/info"
+					: asked.includes(call.method) && headers["x-forwarded-for"] !== undefined,
+			);
+		assert.equal(sent.length, 6);
+		for (const { target, headers } of sent) {
+			assert.equal(headers["x-forwarded-for"], "198.51.100.1", target);
+			assert.equal(headers["x-boost-auth"], BOOST_SECRET, target);
+			for (const name of ["forwarded", "x-real-ip", "x-forwarded-host"])
+				assert.equal(headers[name], undefined);
+		}
+		const signers = sent.map(({ headers }) => headers["x-boost-signer"]);
+		assert.deepEqual(signers.slice(0, 5), Array(5).fill(undefined));
+		assert.equal(signers[5], tx.from, "of what was signed and is written anew");
+	});
+
+	it("a bundle's uuid belongs to the client", async () => {
+		const target = (await fixture.users.actor()).sign();
+		await boost.result("eth_sendRawTransaction", [target.raw], { path: "/maxbackruns", headers: HERE });
+		const pays = { to: null, data: "0x600034808080414af100", value: 5_000n };
+		const raws = [(await fixture.users.actor()).sign(pays).raw, (await fixture.users.actor()).sign(pays).raw];
+		const bid = (raw: string | undefined, headers: Env) =>
+			boost.call("eth_sendBundle", [{ txs: [target.hash, raw], replacementUuid: "u" }], { headers });
+		const hashes: unknown[] = [];
+		for (const [i, headers] of [HERE, THERE].entries()) hashes.push(outcome(await bid(raws[i], headers)));
+		for (const hash of hashes) assert.match(String(hash), /^0x[0-9a-f]{64}$/);
+		const page = (hash: unknown, headers: Env) =>
+			boost.send({ verb: "GET", path: `/bundle/${hash}`, headers });
+		assert.deepEqual(
+			[(await page(hashes[0], HERE)).status, (await page(hashes[0], THERE)).status],
+			[200, 404],
+		);
+		assert.equal(
+			outcome(await boost.call("eth_cancelBundle", [{ replacementUuid: "u" }], { headers: THERE })),
+			200,
+		);
+		const [mine, theirs] = [await page(hashes[0], HERE), await page(hashes[1], THERE)];
+		assert.match(theirs.body, /CANCELLED/);
+		assert.doesNotMatch(mine.body, /CANCELLED/);
+	});
+});
+
+describe("without a proxy in front", () => {
+	it("what a client says of its address counts for nothing", async () => {
+		const bare = await fixture.startBoost({ env: { TRUST_PROXY: "0" } });
+		const { tx } = await held("/fast", bare);
+		assert.deepEqual(outcome(await cancel(tx, THERE, "/fast", bare)), true, "both come from this machine");
+		const { tx: other } = await held();
+		assert.deepEqual(outcome(await cancel(other, HERE, "/fast", bare)), NOT_PENDING);
+	});
+});
+
+describe("where the relay takes all clients of boost for one", () => {
+	for (const [what, BOOST_SECRET] of [
+		["without a secret", undefined],
+		["with another secret than the relay's", "another one"],
+	] as const) {
+		it(`${what} strangers gain nothing by it, and the journal's address may`, async () => {
+			const unknown = await fixture.startBoost({ env: { BOOST_SECRET } });
+			const [first, second] = [await held("/fast", unknown), await held("/fast", unknown)];
+			assert.deepEqual(outcome(await cancel(first.tx, THERE, "/fast", unknown)), NOT_PENDING);
+			assert.deepEqual(outcome(await cancel(first.tx, HERE, "/fast", unknown)), true);
+			const signed = { ...THERE, ...signature(cancelCall(second.tx), second.key) };
+			assert.deepEqual(outcome(await cancel(second.tx, signed, "/fast", unknown)), true);
+		});
+	}
+});
+
+describe("while the relay is out", () => {
+	let txs: readonly { readonly tx: Signed; readonly key: string }[];
+	let older: { readonly tx: Signed; readonly key: string };
+	before(async () => {
+		older = await held();
+		await fixture.fails();
+		txs = await Promise.all(WAYS.map(() => held()));
+		await boost.reaches("what the relay held was handed over", ({ journal }) => {
+			return journal.held.fallback >= WAYS.length + 1;
+		});
+	});
+	after(() => fixture.recovers());
+
+	for (const [i, [who, ask, may]] of WAYS.entries()) {
+		it(`${who} ${may ? "may" : "may not"} cancel`, async () => {
+			const { tx, key } = txs[i] ?? older;
+			assert.deepEqual(outcome(await cancel(tx, asked(ask, tx, key))), may ? true : NOT_PENDING);
+			const record = (await (await fetch(`${fixture.fallbackUrl}/tx/${tx.hash}`)).json()) as {
+				stage: string;
+			};
+			assert.equal(record.stage === "CANCELLED", may, record.stage);
+		});
+	}
+
+	it("what was handed over is cancelled by its own client alone, and stays so when the relay is back", async () => {
+		const { tx } = older;
+		assert.deepEqual(outcome(await cancel(tx, THERE)), NOT_PENDING);
+		assert.deepEqual(outcome(await cancel(tx, HERE)), true);
+		assert.deepEqual(outcome(await cancel(tx, HERE)), true, "again");
+		assert.notEqual(outcome(await cancel(tx, THERE)), true);
+		await fixture.recovers();
+		await fixture.users.reaches(tx, "CANCELLED");
+	});
+});

@@ -1,0 +1,277 @@
+// Tests boost while its relay is down, as clients see it: what is served by whom, how the rest is refused, and that
+// what they read of accounts and transactions stays continuous through the outage and after it.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, it } from "node:test";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { httpText } from "../../support/rawUpstream.ts";
+import { type RecordingFallback, startRecordingFallback } from "../../support/recordingFallback.ts";
+import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
+const OUT = "no relay available: the relay is out";
+
+let fixture: BoostFixture;
+let boost: BoostClient;
+before(async () => {
+	fixture = await startBoostFixture();
+	boost = fixture.boost;
+});
+after(() => fixture?.stop());
+afterEach(() => fixture.recovers());
+
+const send = ({ raw }: Signed, path = "/fast") => boost.result("eth_sendRawTransaction", [raw], { path });
+const pending = ({ address }: Actor) => boost.result("eth_getTransactionCount", [address, "pending"]);
+const byHash = async ({ hash }: Signed) =>
+	(await boost.result("eth_getTransactionByHash", [hash])) as Record<string, unknown> | null;
+const status = async ({ hash }: Signed) => (await boost.get(`/tx/${hash}`)).json as WireStatus;
+
+function zeros(found: Record<string, unknown> | null): unknown {
+	const { gasPrice, v, r, s, yParity } = found ?? {};
+	return { gasPrice, v, r, s, yParity };
+}
+
+describe("what only the relay serves", () => {
+	it("is 503 in the client's own terms, with when to come again", async () => {
+		await fixture.fails();
+		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws", "/nope"]) {
+			const reply = await boost.call("eth_chainId", [], { path });
+			assert.equal(reply.status, 503, path);
+			assert.deepEqual(reply.json, { jsonrpc: "2.0", id: null, error: { code: -32603, message: OUT } }, path);
+			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
+		}
+		for (const path of ["/info", `/tx/0x${"ab".repeat(32)}/events`, "/bundle/0x", "/"]) {
+			const reply = await boost.get(path);
+			assert.deepEqual([reply.status, reply.json], [503, { error: OUT }], path);
+			assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, path);
+		}
+		const { status: code, headers } = await boost.send({ verb: "OPTIONS", path: "/fullprivacy" });
+		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
+	});
+
+	it("refuses upgrades to a websocket on every path, and takes them again afterwards", async () => {
+		// Wires carry no websockets.
+		const direct = await fixture.startBoost({ env: { RELAY_URL: fixture.system.client.url } });
+		const base = direct.url.replace("http", "ws");
+		await direct.force("open");
+		for (const path of ["/", "/ws", "/fast", "/noreverts", "/fullprivacy"]) {
+			const { status: code, body } = await WsClient.refused(base + path);
+			assert.equal(code, 503, path);
+			assert.deepEqual(JSON.parse(body), { jsonrpc: "2.0", id: null, error: { code: -32603, message: OUT } });
+		}
+		await direct.force("auto");
+		const client = await WsClient.open(`${base}/fast`);
+		client.send({ id: 1, method: "eth_chainId" });
+		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "0x7a69" });
+		client.terminate();
+	});
+
+	it("boost itself is up and ready as long as there is a road", async () => {
+		await fixture.fails();
+		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 200]);
+		await fixture.wires.fallback.set({ kind: "refuse" });
+		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+		assert.deepEqual([(await boost.get("/livez")).status, (await boost.get("/readyz")).status], [200, 503]);
+	});
+});
+
+describe("what clients are told of their transactions", () => {
+	it("goes on through an outage and after it: nonce, transaction, status, receipt", async () => {
+		const actor = await fixture.users.actor();
+		const [first, second, third, fourth] = [0, 1, 2, 3].map((nonce) => actor.sign({ nonce })) as [
+			...[Signed, Signed, Signed, Signed],
+		];
+		await send(first, "/noreverts");
+		await send(second);
+		await fixture.fails();
+		assert.equal(await pending(actor), "0x2", "what the relay held");
+		assert.equal(await send(third), third.hash);
+		assert.equal(await send(fourth, "/noreverts"), fourth.hash);
+		assert.equal(await pending(actor), "0x4");
+		for (const tx of [first, second, third, fourth]) {
+			const found = await byHash(tx);
+			assert.deepEqual([found?.hash, found?.blockHash, zeros(found)], [tx.hash, null, ZEROS]);
+			const { stage, status: word, fastMode } = await status(tx);
+			assert.deepEqual([stage, word, fastMode], ["HELD", "UNKNOWN", tx === second || tx === third]);
+			assert.equal(
+				(await boost.call("eth_getTransactionReceipt", [tx.hash])).body.includes('"result":null'),
+				true,
+			);
+		}
+		await fixture.recovers();
+		assert.equal(await pending(actor), "0x4");
+		for (const tx of [first, second, third, fourth]) {
+			assert.deepEqual(zeros(await byHash(tx)), ZEROS);
+			await fixture.users.sent(tx);
+		}
+		await fixture.system.nextBlock();
+		await boost.reaches("nothing is open any more", ({ journal }) => journal.depth === 0);
+		assert.equal(await pending(actor), "0x4");
+		for (const tx of [first, second, third, fourth]) assert.equal((await status(tx)).status, "INCLUDED");
+	});
+
+	it("what is mined during an outage is told from the chain", async () => {
+		const actor = await fixture.users.actor();
+		const [before, during] = [actor.sign(), actor.sign({ nonce: 1 })];
+		await send(before);
+		await fixture.fails();
+		await send(during);
+		for (const tx of [before, during]) await fixture.users.sent(tx);
+		await fixture.system.nextBlock();
+		for (const tx of [before, during]) {
+			const receipt = (await boost.result("eth_getTransactionReceipt", [tx.hash])) as { status: string };
+			assert.equal(receipt.status, "0x1");
+			const found = await byHash(tx);
+			assert.deepEqual([found?.blockNumber !== null, zeros(found)], [true, ZEROS]);
+			const { status: word, stage } = await status(tx);
+			assert.deepEqual([word, stage], ["INCLUDED", "INCLUDED"]);
+		}
+		assert.equal(await pending(actor), "0x2");
+	});
+
+	it("what only the fallback knows is told from there, without its signature", async () => {
+		const actor = await fixture.users.actor();
+		const tx = actor.sign();
+		const url = `${fixture.fallbackUrl}/fast`;
+		const body = JSON.stringify({
+			jsonrpc: "2.0",
+			id: 1,
+			method: "eth_sendRawTransaction",
+			params: [tx.raw],
+		});
+		await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+		assert.equal(await byHash(tx), null, "the relay is well and knows nothing of it");
+		await fixture.fails();
+		const found = await byHash(tx);
+		assert.deepEqual([found?.hash, zeros(found)], [tx.hash, ZEROS]);
+		assert.equal(await pending(actor), "0x1");
+		assert.equal((await status(tx)).stage, "HELD");
+	});
+
+	it("a fallback without cancels is named, and the user's own self-transfer goes there", async (t) => {
+		const recorder = await startRecordingFallback();
+		t.after(() => recorder.stop());
+		const env = {
+			FALLBACK_URL: recorder.url,
+			FALLBACK_DIALECT: "flashbots",
+			ETH_RPC_URL: fixture.system.chain.url,
+		};
+		const other = await fixture.startBoost({ env });
+		await fixture.fails(undefined, other);
+		const actor = await fixture.users.actor();
+		const [tx, back] = [actor.sign(), actor.sign({ to: actor.address, maxFeePerGas: 60_000_000_000n })];
+		await other.result("eth_sendRawTransaction", [tx.raw]);
+		const { error } = (await other.call("eth_cancelTransaction", [tx.hash])).json as WireAnswer;
+		assert.deepEqual(error, {
+			code: -32000,
+			message: "held by the fallback: send a self-transfer with nonce 0",
+		});
+		assert.equal(await other.result("eth_sendRawTransaction", [back.raw]), back.hash);
+		const sent = recorder.posts.filter(({ body }) => body.includes("eth_sendRawTransaction"));
+		assert.deepEqual(
+			sent.map(({ calls: [call] }) => call?.params),
+			[[tx.raw], [back.raw]],
+		);
+		assert.ok(!recorder.methods.includes("eth_cancelTransaction"), "it is not asked what it cannot do");
+	});
+
+	it("a fallback that shows signatures and prices does not show them through boost", async (t) => {
+		const recorder: RecordingFallback = await startRecordingFallback();
+		t.after(() => recorder.stop());
+		const other = await fixture.startBoost({ env: { FALLBACK_URL: recorder.url } });
+		const hash = `0x${"5e".repeat(32)}`;
+		const shown = {
+			...{ hash, blockHash: null, blockNumber: null, transactionIndex: null, type: "0x2", chainId: "0x7a69" },
+			...{
+				nonce: "0x0",
+				from: `0x${"11".repeat(20)}`,
+				to: `0x${"22".repeat(20)}`,
+				value: "0x1",
+				input: "0x",
+			},
+			...{
+				gas: "0x5208",
+				gasPrice: "0x77",
+				maxFeePerGas: "0x99",
+				maxPriorityFeePerGas: "0x1",
+				accessList: [],
+			},
+			...{ v: "0x1", r: "0x1234", s: "0x5678", yParity: "0x1" },
+		};
+		recorder.answerWith(({ calls: [call] }) => {
+			if (call?.method !== "eth_getTransactionByHash") return undefined;
+			return httpText(JSON.stringify({ jsonrpc: "2.0", id: call.id, result: shown }));
+		});
+		await fixture.fails(undefined, other);
+		const found = (await other.result("eth_getTransactionByHash", [hash])) as Record<string, unknown>;
+		assert.deepEqual([found.hash, found.maxFeePerGas, zeros(found)], [hash, "0x99", ZEROS]);
+	});
+
+	it("a replacement during an outage ends the earlier one everywhere", async () => {
+		const actor = await fixture.users.actor();
+		const bumped = { maxFeePerGas: 60_000_000_000n, maxPriorityFeePerGas: 3_000_000_000n };
+		const [earlier, later] = [actor.sign(), actor.sign({ ...bumped, value: 7n })];
+		await send(earlier);
+		await fixture.fails();
+		assert.equal(await send(later), later.hash);
+		assert.equal(await byHash(earlier), null);
+		assert.deepEqual([(await status(earlier)).stage, (await status(later)).stage], ["REPLACED", "HELD"]);
+		assert.equal(await pending(actor), "0x1");
+		await fixture.recovers();
+		// It was taken back from the relay before its successor came there.
+		await until("the relay has heard of it", async () =>
+			/^(REPLACED|CANCELLED)$/.test((await fixture.users.status(earlier)).stage ?? ""),
+		);
+		assert.equal(await send(earlier), earlier.hash, "never revived");
+		assert.deepEqual([await byHash(earlier), await pending(actor)], [null, "0x1"]);
+	});
+});
+
+describe("eth_sendRawTransactionSync", () => {
+	/** On a connection of its own: it may take its time. */
+	async function wait({ raw }: Signed, ...timeout: number[]): Promise<{ code: number; json: WireAnswer }> {
+		const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransactionSync", params: [raw, ...timeout] };
+		const headers = { "content-type": "application/json" };
+		const answer = await fetch(`${boost.url}/fast`, { method: "POST", headers, body: JSON.stringify(call) });
+		return { code: answer.status, json: (await answer.json()) as WireAnswer };
+	}
+
+	it("answers the receipt while the relay is well, while it is out, and where it fails meanwhile", async () => {
+		for (const when of ["well", "out", "between"]) {
+			const tx = (await fixture.users.actor()).sign();
+			if (when === "out") await fixture.fails();
+			const waiting = wait(tx);
+			await fixture.users.sent(tx);
+			if (when === "between") await fixture.fails();
+			await fixture.system.nextBlock();
+			const { code, json } = await waiting;
+			const { transactionHash, status: word } = json.result as Record<string, string>;
+			assert.deepEqual([code, transactionHash, word], [200, tx.hash, "0x1"], when);
+			await fixture.recovers();
+		}
+	});
+
+	it("tells when the time is up, and while the relay can be asked that it won't be soon", async () => {
+		const actor = await fixture.users.actor();
+		const [first, gapped, far] = [actor.sign(), actor.sign({ nonce: 5 }), actor.sign({ nonce: 7 })];
+		const never = await wait(gapped, 10_000);
+		assert.deepEqual([never.code, never.json.error?.code, never.json.error?.data], [200, 5, gapped.hash]);
+		await fixture.fails();
+		for (const tx of [first, far]) {
+			const { json } = await wait(tx, 300);
+			assert.deepEqual([json.error?.code, json.error?.data], [4, tx.hash]);
+		}
+	});
+
+	it("is no answer where nobody takes it, at once", async () => {
+		const tx = (await fixture.users.actor()).sign();
+		await fixture.wires.fallback.set({ kind: "refuse" });
+		await fixture.fails();
+		await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+		const { code, json } = await wait(tx, 20_000);
+		assert.deepEqual([code, json.error?.code], [503, -32603]);
+	});
+});

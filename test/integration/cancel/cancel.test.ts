@@ -1,0 +1,259 @@
+// Tests cancels by hash on each path and at each stage: the transaction leaves pool and builders and is never mined,
+// its nonce is free, its links wait, and what is final or unknown is refused.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type CancelFixture, NEVER_SEEN, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
+import { FeedClient } from "../../support/feedClient.ts";
+import { GWEI, type Signed } from "../../support/relayFixture.ts";
+import { EMITS, REVERTS } from "../../support/simulationContracts.ts";
+
+const LIFE_BLOCKS = 8;
+const PATHS = ["/", "/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"] as const;
+const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+/** Lower fees than the factory's: no replacement, ever. */
+const CHEAPER = { maxFeePerGas: 15n * GWEI, maxPriorityFeePerGas: GWEI / 2n };
+
+let fixture: CancelFixture;
+before(async () => {
+	fixture = await startCancels({ proxied: true, env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) } });
+	await fixture.passBlock();
+});
+after(() => fixture.system.stop());
+
+/** A fee cap that empty blocks bring the base fee down to right behind the life of a transaction, so that it is held. */
+async function hopefulFees(): Promise<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }> {
+	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
+	const [, next = "0x0"] = (history as { baseFeePerGas: string[] }).baseFeePerGas;
+	return { maxFeePerGas: (BigInt(next) * 36n) / 100n, maxPriorityFeePerGas: 1n };
+}
+
+describe("a cancelled transaction", () => {
+	for (const path of PATHS) {
+		it(`of ${path} is gone at once, its builders are told, and its nonce is free`, async () => {
+			const { actor, tx } = await fixture.out(path);
+			assert.equal(await fixture.pendingNonce(actor), 1);
+			assert.equal(await fixture.cancel(tx, { path }), true);
+			await fixture.assertCancelled(tx);
+			assert.equal(await fixture.pendingNonce(actor), 0);
+			await fixture.withdrawn(tx);
+			const sent = fixture.timesSent(tx);
+			const fresh = actor.sign({ ...CHEAPER, value: 5n });
+			await fixture.submit(path, fresh);
+			await fixture.reaches(fresh, "BROADCAST");
+			assert.equal(await fixture.pendingNonce(actor), 1);
+			await fixture.fence();
+			const block = await fixture.system.nextBlock();
+			await fixture.reaches(fresh, "INCLUDED");
+			assert.deepEqual([await fixture.receipt(tx), (await fixture.receipt(fresh))?.block], [null, block]);
+			await fixture.fence();
+			assert.deepEqual(fixture.timesSent(tx), sent, "it was sent again");
+			assert.equal((await fixture.status(tx)).stage, "CANCELLED");
+			const events = (await fixture.events(tx)).filter(({ type }) => type === "cancelled");
+			assert.equal(events.length, 1);
+			assert.equal(events[0]?.block, block - 1);
+		});
+	}
+
+	it("may be asked for on any path, by a websocket, in any case of hex; again it is true again", async () => {
+		const { port } = fixture.system.relay;
+		for (const path of ["/", "/nochecks", "/fullprivacy?softCancellations=true", "/fast?referrer=x"]) {
+			const { tx } = await fixture.out();
+			assert.equal(await fixture.cancel(tx, { path }), true, path);
+			assert.equal(await fixture.cancel(tx), true);
+		}
+		const { tx } = await fixture.out();
+		const socket = await FeedClient.open(`ws://127.0.0.1:${port}/ws`);
+		assert.equal(await socket.call("eth_cancelTransaction", [`0X${tx.hash.slice(2).toUpperCase()}`]), true);
+		assert.equal(await socket.call("eth_cancelTransaction", [tx.hash]), true);
+		assert.equal((await socket.ask("eth_cancelTransaction", [NEVER_SEEN])).error?.code, -32_000);
+		socket.close();
+		assert.equal(await fixture.cancel(tx), true);
+		assert.equal((await fixture.life(tx)).filter((event) => event.startsWith("cancelled")).length, 1);
+	});
+
+	it("in one batch with its submission is never sent to anybody, or withdrawn at once", async () => {
+		const actor = await fixture.actor();
+		const [tx, next] = [actor.sign(), actor.sign({ ...CHEAPER, value: 3n })];
+		const call = (id: number, method: string, param: string) => ({
+			jsonrpc: "2.0",
+			id,
+			method,
+			params: [param],
+		});
+		const response = await fetch(`${fixture.system.client.url}/fast`, {
+			method: "POST",
+			headers: { "content-type": "application/json" },
+			body: JSON.stringify([
+				call(1, "eth_sendRawTransaction", tx.raw),
+				call(2, "eth_cancelTransaction", tx.hash),
+				call(3, "eth_sendRawTransaction", next.raw),
+				call(4, "eth_cancelTransaction", tx.hash),
+			]),
+		});
+		const answers = (await response.json()) as { id: number; result: unknown }[];
+		assert.deepEqual(
+			answers.map(({ id, result }) => [id, result]),
+			[
+				[1, tx.hash],
+				[2, true],
+				[3, next.hash],
+				[4, true],
+			],
+		);
+		await fixture.sent(next);
+		await fixture.assertCancelled(tx);
+		await fixture.withdrawn(tx);
+		await fixture.system.nextBlock();
+		await fixture.reaches(next, "INCLUDED");
+	});
+});
+
+describe("at each stage of its life", () => {
+	/** Cancels what no builder has had, and shows that none ever hears of it. */
+	async function unheard(tx: Signed, address: string): Promise<void> {
+		assert.equal(await fixture.cancel(tx), true);
+		await fixture.assertCancelled(tx);
+		assert.equal(await fixture.pendingNonce({ address }), 0);
+	}
+
+	for (const [path, stage] of [
+		["/fast", "PENDING"],
+		["/noreverts", "PENDING"],
+		["/maxbackruns", "SHARED"],
+	] as const) {
+		it(`${stage} on ${path}, while it is simulated`, async () => {
+			const actor = await fixture.actor();
+			const tx = actor.sign({ to: await fixture.place(EMITS) });
+			const release = fixture.system.node?.hold(["eth_simulateV1", "debug_traceCall"]) ?? (() => {});
+			try {
+				await fixture.submit(path, tx);
+				await fixture.reaches(tx, stage);
+				await unheard(tx, actor.address);
+			} finally {
+				release();
+			}
+			await fixture.fence();
+			await fixture.passBlock();
+			await fixture.fence();
+			fixture.assertUnheard(tx);
+			assert.equal((await fixture.status(tx)).stage, "CANCELLED");
+		});
+	}
+
+	it("QUEUED behind a gap: when it closes nothing goes out", async () => {
+		const actor = await fixture.actor();
+		const [first, tx] = [actor.sign(), actor.sign({ nonce: 1 })];
+		await fixture.submit("/fast", tx);
+		await fixture.reaches(tx, "QUEUED");
+		await unheard(tx, actor.address);
+		await fixture.submit("/fast", first);
+		await fixture.sent(first);
+		await fixture.fence();
+		fixture.assertUnheard(tx);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+	});
+
+	it("SIMULATION_FAILED: it never passes", async () => {
+		const place = await fixture.place(REVERTS);
+		const actor = await fixture.actor();
+		const tx = actor.sign({ to: place });
+		await fixture.submit("/noreverts", tx);
+		await fixture.reaches(tx, "SIMULATION_FAILED");
+		await unheard(tx, actor.address);
+		await fixture.system.chain.rpc("anvil_setCode", [place, "0x"]);
+		await fixture.passBlock();
+		await fixture.fence();
+		fixture.assertUnheard(tx);
+		await fixture.assertCancelled(tx);
+	});
+
+	it("held for its fee cap, which nothing is said of any more", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign(await hopefulFees());
+		await fixture.submit("/fast", tx);
+		await fixture.reaches(tx, "SIMULATION_FAILED");
+		await unheard(tx, actor.address);
+		const { simulationError } = await fixture.status(tx);
+		assert.equal(simulationError?.code, "FEE_CAP_TOO_LOW");
+	});
+
+	it("each final one is refused in the words for an unknown hash, and stays what it is", async () => {
+		const finals: [Signed, string][] = [];
+		const add = async (path: string, options: object, stage: string) => {
+			const { actor, tx } = await fixture.out(path, options);
+			finals.push([tx, stage]);
+			return { actor, tx };
+		};
+		const expiring = (await fixture.actor()).sign(await hopefulFees());
+		await fixture.submit("/fast", expiring);
+		await fixture.reaches(expiring, "SIMULATION_FAILED");
+		finals.push([expiring, "EXPIRED"]);
+		for (let i = 0; i < LIFE_BLOCKS; i += 1) await fixture.passBlock();
+		await fixture.reaches(expiring, "EXPIRED");
+		await add("/fast", {}, "INCLUDED");
+		await add("/nochecks", { to: await fixture.place(REVERTS) }, "REVERTED");
+		const { actor: bumper } = await add("/fast", {}, "REPLACED");
+		const successor = bumper.sign(BUMPED);
+		await fixture.submit("/fast", successor);
+		await fixture.sent(successor);
+		const { actor: elsewhere } = await add("/fast", { ...CHEAPER }, "DROPPED");
+		await fixture.publish(elsewhere.sign({ ...BUMPED, value: 9n }));
+		await fixture.system.nextBlock();
+		for (const [tx, stage] of finals) {
+			await fixture.reaches(tx, stage);
+			const life = await fixture.life(tx);
+			assert.equal(await fixture.cancel(tx), NOT_PENDING, stage);
+			assert.deepEqual([(await fixture.status(tx)).stage, await fixture.life(tx)], [stage, life]);
+		}
+		assert.equal(await fixture.cancel({ hash: NEVER_SEEN }), NOT_PENDING);
+	});
+});
+
+describe("in a chain of nonces", () => {
+	it("what is behind it waits as QUEUED, and goes on when the gap is closed", async () => {
+		const actor = await fixture.actor();
+		const links = [0, 1, 2, 3].map((nonce) => actor.sign({ nonce }));
+		const [first, second, third, fourth] = links as [Signed, Signed, Signed, Signed];
+		await fixture.submit("/fast", ...links);
+		for (const link of links) await fixture.sent(link);
+		assert.equal(await fixture.pendingNonce(actor), 4);
+		assert.equal(await fixture.cancel(second), true);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+		for (const link of [third, fourth]) await fixture.reaches(link, "QUEUED");
+		await fixture.withdrawn(second);
+		await fixture.system.nextBlock();
+		await fixture.reaches(first, "INCLUDED");
+		assert.deepEqual([await fixture.receipt(second), await fixture.receipt(third)], [null, null]);
+		const fresh = actor.sign({ ...CHEAPER, nonce: 1, value: 8n });
+		await fixture.submit("/fast", fresh);
+		for (const link of [fresh, third, fourth]) await fixture.sent(link);
+		assert.equal(await fixture.pendingNonce(actor), 4);
+		const block = await fixture.system.nextBlock();
+		for (const link of [fresh, third, fourth]) await fixture.reaches(link, "INCLUDED");
+		const mined = await Promise.all([fresh, third, fourth].map((link) => fixture.receipt(link)));
+		assert.deepEqual(
+			mined.map((receipt) => receipt?.block),
+			[block, block, block],
+		);
+		await fixture.assertCancelled(second);
+	});
+
+	it("the last one leaves those before it alone, and the first one stops all", async () => {
+		const actor = await fixture.actor();
+		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
+		const [first, second, third] = links as [Signed, Signed, Signed];
+		await fixture.submit("/noreverts", ...links);
+		for (const link of links) await fixture.sent(link);
+		assert.equal(await fixture.cancel(third), true);
+		assert.deepEqual(
+			[(await fixture.status(second)).stage, await fixture.pendingNonce(actor)],
+			["BROADCAST", 2],
+		);
+		assert.equal(await fixture.cancel(first), true);
+		await fixture.reaches(second, "QUEUED");
+		assert.equal(await fixture.pendingNonce(actor), 0);
+		await fixture.system.nextBlock();
+		for (const link of links) assert.equal(await fixture.receipt(link), null);
+	});
+});

@@ -1,0 +1,229 @@
+// What builders are told of a cancel, on a whole relay with seven of every kind: each that has had the transaction, in
+// the form it understands; how each took it is shown; and what a builder mined all the same is told as it is.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { RecordedRequest } from "../../devnet/builderRecord.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
+import { GWEI, type Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+
+/** The ways in which each builder takes a cancel of a bundle. */
+const WAYS: Readonly<Record<string, readonly string[]>> = {
+	dev: ["endpoint", "empty"],
+	endpoint: ["endpoint"],
+	empty: ["empty"],
+	share: ["endpoint", "empty"],
+	shareEmpty: ["empty"],
+	none: [],
+	troubled: ["endpoint"],
+};
+const NAMES = Object.keys(WAYS);
+/** Those that confirm, as long as there is no trouble. */
+const CONFIRMING = NAMES.filter((name) => name !== "none");
+
+let fixture: CancelFixture;
+before(async () => {
+	fixture = await startCancels({
+		proxied: true,
+		builders: [
+			{ name: "dev", fullPrivacy: true },
+			{ name: "endpoint", cancel: "endpoint" },
+			{ name: "empty", cancel: "empty" },
+			{ name: "share", dialect: "mev-share" },
+			{ name: "shareEmpty", dialect: "mev-share", cancel: "empty" },
+			{ name: "none", cancel: "none" },
+			{ name: "troubled", cancel: "endpoint" },
+		],
+	});
+});
+after(() => fixture.system.stop());
+
+/** `builder answer` of each cancel that was answered so far, in order of names. */
+async function acks(tx: Signed): Promise<readonly string[]> {
+	const events = (await fixture.events(tx)).filter(
+		({ type, kind }) => type === "delivered" && kind === "cancel",
+	);
+	return events.map(({ builder, answer }) => `${builder} ${answer}`).sort();
+}
+
+/** Waits until so many cancels have been answered. */
+function answered(tx: Signed, count: number): Promise<readonly string[]> {
+	return until(`${count} answers to cancels of ${tx.hash}`, async () => {
+		const list = await acks(tx);
+		return list.length >= count && list;
+	});
+}
+
+/** What the events page says about how many builders confirmed. */
+async function summary(tx: Signed): Promise<unknown> {
+	const page = (await (await fetch(`${fixture.system.client.url}/tx/${tx.hash}/events`)).json()) as {
+		cancels?: unknown;
+	};
+	return page.cancels;
+}
+
+function calls(requests: readonly RecordedRequest[]): readonly string[] {
+	return requests.map(({ method, params }) => JSON.stringify([method, params])).sort();
+}
+
+describe("builders that have had it", () => {
+	it("are told in their own form, and their acknowledgements are shown: 6 of 7", async () => {
+		const { tx } = await fixture.out();
+		const block = `0x${((await fixture.head()) + 1).toString(16)}`;
+		assert.equal(await fixture.cancel(tx), true);
+		const expected = NAMES.flatMap((name) => (WAYS[name] ?? []).map(() => `${name} accepted`)).sort();
+		assert.deepEqual(await answered(tx, expected.length), expected);
+		for (const [name, ways] of Object.entries(WAYS)) {
+			const builder = fixture.builder(name);
+			const replacementUuid = fixture.deliveries(builder, tx)[0]?.uuid;
+			assert.match(replacementUuid ?? "", /^[0-9a-f-]{36}$/);
+			const forms: Readonly<Record<string, unknown>> = {
+				endpoint: ["eth_cancelBundle", [{ replacementUuid }]],
+				empty: ["eth_sendBundle", [{ txs: [], blockNumber: block, replacementUuid }]],
+			};
+			const wanted = ways.map((way) => JSON.stringify(forms[way])).sort();
+			assert.deepEqual(calls(fixture.cancels(builder, tx)), wanted, name);
+			if (name !== "none") assert.equal(fixture.live(builder, tx), 0, name);
+		}
+		const [event] = (await fixture.events(tx)).filter(({ type }) => type === "cancelled");
+		assert.deepEqual([...((event?.builders as string[]) ?? [])].sort(), [...NAMES].sort());
+		const { length } = CONFIRMING;
+		const text = `${length} of 7 builders confirmed`;
+		assert.deepEqual(await summary(tx), { builders: 7, confirmed: length, summary: text });
+	});
+
+	it("of a private transaction are told its hash", async () => {
+		const { tx } = await fixture.out("/nochecks");
+		assert.equal(await fixture.cancel(tx), true);
+		await answered(tx, CONFIRMING.length);
+		const call = JSON.stringify(["eth_cancelPrivateTransaction", [{ txHash: tx.hash }]]);
+		for (const name of NAMES) {
+			const expected = name === "none" ? [] : [call];
+			assert.deepEqual(calls(fixture.cancels(fixture.builder(name), tx)), expected, name);
+		}
+		assert.deepEqual(await acks(tx), CONFIRMING.map((name) => `${name} accepted`).sort());
+	});
+
+	it("are the only ones: what one alone was trusted with, the others never hear of", async () => {
+		const { tx } = await fixture.out("/fullprivacy");
+		const actor = await fixture.actor();
+		const [hidden, behind] = [actor.sign(), actor.sign({ nonce: 1 })];
+		await fixture.submit("/fullprivacy", hidden);
+		await fixture.submit("/nochecks", behind);
+		await fixture.sent(behind, { builders: ["dev"] });
+		for (const one of [behind, hidden, tx]) assert.equal(await fixture.cancel(one), true);
+		for (const one of [behind, hidden, tx]) await answered(one, 1);
+		await fixture.fence();
+		for (const name of NAMES.filter((one) => one !== "dev")) {
+			const text = JSON.stringify(fixture.builder(name).requests());
+			for (const one of [tx, hidden, behind]) assert.ok(!text.includes(one.hash.slice(2)), name);
+			for (const one of [tx, hidden]) assert.ok(!text.includes(one.raw), name);
+		}
+		assert.deepEqual(await summary(tx), { builders: 1, confirmed: 1, summary: "1 of 1 builders confirmed" });
+	});
+
+	it("are sent nothing of it behind the answer, in this block and the next ones", async () => {
+		const { actor, tx } = await fixture.out("/noreverts");
+		assert.equal(await fixture.cancel(tx), true);
+		await fixture.withdrawn(tx, CONFIRMING);
+		const sent = fixture.timesSent(tx);
+		for (let i = 0; i < 2; i += 1) {
+			await fixture.passBlock();
+			await fixture.fence();
+		}
+		assert.deepEqual(fixture.timesSent(tx), sent);
+		assert.equal(await fixture.pendingNonce(actor), 0);
+	});
+});
+
+describe("a builder in trouble", () => {
+	for (const [fault, answer] of [
+		[{ reject: true }, "rejected"],
+		[{ down: true }, "failed"],
+		[{ httpError: true }, "failed"],
+	] as const) {
+		it(`that ${JSON.stringify(fault)} holds up nobody: 5 of 7 builders confirmed`, async () => {
+			const { tx } = await fixture.out();
+			const troubled = fixture.builder("troubled");
+			troubled.setFaults(fault);
+			try {
+				assert.equal(await fixture.cancel(tx), true);
+				await fixture.assertCancelled(tx);
+				const all = await answered(tx, Object.values(WAYS).flat().length);
+				assert.deepEqual(
+					all.filter((one) => !one.endsWith(" accepted")),
+					[`troubled ${answer}`],
+				);
+				const text = "5 of 7 builders confirmed";
+				assert.deepEqual(await summary(tx), { builders: 7, confirmed: 5, summary: text });
+			} finally {
+				troubled.setFaults({});
+			}
+		});
+	}
+
+	it("that never answers is waited for by nobody", async () => {
+		const { tx } = await fixture.out("/nochecks");
+		const troubled = fixture.builder("troubled");
+		troubled.setFaults({ hang: true });
+		try {
+			const begun = performance.now();
+			assert.equal(await fixture.cancel(tx), true);
+			assert.ok(performance.now() - begun < 2_000, "the answer waited for the builder");
+			await answered(tx, CONFIRMING.length - 1);
+			const text = "5 of 7 builders confirmed";
+			assert.deepEqual(await summary(tx), { builders: 7, confirmed: 5, summary: text });
+			const all = await answered(tx, CONFIRMING.length);
+			assert.deepEqual(
+				all.filter((one) => !one.endsWith(" accepted")),
+				["troubled timeout"],
+			);
+		} finally {
+			troubled.setFaults({});
+		}
+	});
+});
+
+describe("one that is mined all the same", () => {
+	it("is INCLUDED, its nonce used; behind a reorganisation it is CANCELLED again, and never sent again", async () => {
+		const { actor, tx } = await fixture.out();
+		fixture.builder("dev").setFaults({ reject: true });
+		assert.equal(await fixture.cancel(tx), true);
+		await answered(tx, Object.values(WAYS).flat().length);
+		fixture.builder("dev").setFaults({});
+		const behind = actor.sign({ nonce: 1 });
+		await fixture.submit("/fast", behind);
+		await fixture.reaches(behind, "QUEUED");
+		const block = await fixture.system.nextBlock();
+		const { status } = await fixture.reaches(tx, "INCLUDED");
+		assert.equal(status, "INCLUDED");
+		assert.equal((await fixture.receipt(tx))?.block, block);
+		assert.equal((await fixture.byHash(tx))?.blockNumber, `0x${block.toString(16)}`);
+		assert.equal(await fixture.cancel(tx), NOT_PENDING);
+		await fixture.sent(behind);
+		assert.equal(await fixture.pendingNonce(actor), 2);
+		const sent = fixture.timesSent(tx);
+
+		const release = fixture.system.node?.hold();
+		await fixture.system.chain.rpc("anvil_reorg", [1, []]).finally(release);
+		await fixture.reaches(tx, "CANCELLED");
+		await fixture.assertCancelled(tx);
+		await fixture.reaches(behind, "QUEUED");
+		assert.equal(await fixture.pendingNonce(actor), 0);
+		assert.equal(await fixture.cancel(tx), true);
+		assert.equal(await fixture.system.client.send(tx.raw), tx.hash);
+		await fixture.fence();
+		assert.deepEqual(fixture.timesSent(tx), sent);
+		const fresh = actor.sign({ value: 4n, maxFeePerGas: 15n * GWEI });
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		await fixture.reaches(behind, "BROADCAST");
+		await fixture.fence();
+		await fixture.system.nextBlock();
+		for (const one of [fresh, behind]) await fixture.reaches(one, "INCLUDED");
+		await fixture.assertCancelled(tx);
+		const types = (await fixture.life(tx)).map((event) => event.split(" ")[0]);
+		assert.deepEqual(types.slice(-3), ["cancelled", "included", "reorged"]);
+	});
+});

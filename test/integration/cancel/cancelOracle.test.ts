@@ -1,0 +1,290 @@
+// The cancel as an oracle: a stranger asks to cancel hashes of every kind, in every way that there is. What he is
+// answered, and how long that takes, must tell nothing, and nothing may come of it.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
+import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
+import { EMITTER, REVERTER } from "../../support/biddingFixture.ts";
+import { NEVER_SEEN } from "../../support/cancelFixture.ts";
+import { metricsOf } from "../../support/metricsPage.ts";
+import { postText, RawConnection } from "../../support/rawHttp.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+const BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }];
+const LIFE_BLOCKS = 2;
+const WATCH_BLOCKS = 64;
+const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+const USER = "198.51.100.1";
+const STRANGER = "198.51.100.2";
+const STRANGER_KEY = `0x${"b2".repeat(32)}`;
+const METHOD = "eth_cancelTransaction";
+const NOT_PENDING = { code: -32_000, message: "transaction not found or no longer pending" };
+const PAIRS = 300;
+const NODE_DELAY_MS = 100;
+/** Far below one answer of the node, far above what a busy machine does to a median of 300. */
+const MEDIAN_APART_MS = 40;
+/** Seven deviations of the share of pairs that one of two equal distributions wins, of 300 each. */
+const RANK_APART = 0.17;
+
+let fixture: AuctionFixture;
+/** Of every kind; all were submitted by {@link USER}. */
+const held = new Map<string, Signed>();
+/** Those that may still be mined, and what their lives were before any stranger asked. */
+const alive: { readonly what: string; readonly tx: Signed; readonly actor: Actor }[] = [];
+
+before(async () => {
+	const env = { TX_TTL_BLOCKS: String(LIFE_BLOCKS) };
+	fixture = await startAuction({ builders: BUILDERS, proxied: true, env });
+	await fixture.passBlock();
+	await settle();
+	await endAll();
+	await beginAll();
+});
+after(() => fixture.system.stop());
+
+/** The text of an answer to a call by HTTP, with its status and headers; hash and date are left out. */
+async function ask(
+	hash: string,
+	headers: Readonly<Record<string, string>> = {},
+	path = "/",
+): Promise<string> {
+	const connection = await RawConnection.open(fixture.system.relay.port);
+	connection.write(postText(path, callOf(hash), { "X-Forwarded-For": STRANGER, ...headers }));
+	const { status, headers: answered, body } = await connection.answer();
+	connection.destroy();
+	const { date: _, ...rest } = answered;
+	return JSON.stringify([status, rest, body]).replaceAll(hash.slice(2), "HASH");
+}
+
+const callOf = (hash: string, id = 1) => ({ jsonrpc: "2.0", id, method: METHOD, params: [hash] });
+
+async function submit(path: string, tx: Signed): Promise<void> {
+	const connection = await RawConnection.open(fixture.system.relay.port);
+	const call = { jsonrpc: "2.0", id: 1, method: "eth_sendRawTransaction", params: [tx.raw] };
+	connection.write(postText(path, call, { "X-Forwarded-For": USER }));
+	const { result } = JSON.parse((await connection.answer()).body) as WireAnswer;
+	connection.destroy();
+	assert.equal(result, tx.hash);
+}
+
+async function cancelOwn(tx: Signed): Promise<void> {
+	const answer = await ask(tx.hash, { "X-Forwarded-For": USER });
+	assert.match(answer, /result\\":true/);
+}
+
+/** Mined, and cancelled, so long ago that it is settled. */
+async function settle(): Promise<void> {
+	const [mined, cancelled] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
+	await submit("/fast", mined);
+	await submit("/fast", cancelled);
+	await cancelOwn(cancelled);
+	await fixture.sent(mined);
+	await fixture.system.nextBlock();
+	await fixture.reaches(mined, "INCLUDED");
+	held.set("settled, mined", mined).set("settled, cancelled", cancelled);
+	const { chain } = fixture.system;
+	await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
+	await fixture.passBlock();
+	await until("they are settled", async () => {
+		const text = await metricsOf(fixture.system.client.url);
+		return /^relay_ledger_transactions 0$/m.test(text);
+	});
+}
+
+/** One of each that has ended. */
+async function endAll(): Promise<void> {
+	const expired = (await fixture.actor()).sign();
+	await submit("/nochecks", expired);
+	for (let i = 0; i < LIFE_BLOCKS; i++) await fixture.passBlock();
+	await fixture.reaches(expired, "EXPIRED");
+	const [dropping, soft, replacing] = [await fixture.actor(), await fixture.actor(), await fixture.actor()];
+	const [dropped, taken, replaced] = [dropping.sign(), soft.sign(), replacing.sign({ to: EMITTER })];
+	await submit("/fullprivacy", dropped);
+	const mined = (await fixture.actor()).sign();
+	await submit("/fullprivacy", mined);
+	await fixture.publish(mined);
+	await fixture.publish(dropping.sign({ value: 1n }));
+	await fixture.passBlock();
+	await fixture.reaches(mined, "INCLUDED");
+	await fixture.reaches(dropped, "DROPPED");
+	await submit("/fullprivacy?softCancellations=true", taken);
+	const taking = soft.sign({ to: soft.address });
+	await submit("/fast", taking);
+	await submit("/maxbackruns", replaced);
+	await submit("/nochecks", replacing.sign({ ...BUMPED, nonce: 0 }));
+	const cancelled = (await fixture.actor()).sign();
+	await submit("/fast", cancelled);
+	await cancelOwn(cancelled);
+	held.set("expired", expired).set("dropped", dropped).set("mined", mined).set("cancelled", cancelled);
+	held.set("cancelled softly", taken).set("a soft cancel", taking).set("replaced", replaced);
+}
+
+/** One of each that is pending. */
+async function beginAll(): Promise<void> {
+	const kinds: readonly (readonly [string, string, object, string])[] = [
+		["shared", "/maxbackruns", { to: EMITTER }, "BROADCAST"],
+		["on /fast", "/fast", {}, "BROADCAST"],
+		["on /noreverts", "/noreverts", { to: EMITTER }, "BROADCAST"],
+		["on /fullprivacy", "/fullprivacy", {}, "BROADCAST"],
+		["on /nochecks", "/nochecks", {}, "BROADCAST"],
+		["queued", "/fullprivacy", { nonce: 2 }, "QUEUED"],
+		["failing", "/fullprivacy", { to: REVERTER }, "SIMULATION_FAILED"],
+	];
+	for (const [what, path, options, stage] of kinds) {
+		const actor = await fixture.actor();
+		const tx = actor.sign(options);
+		await submit(path, tx);
+		await fixture.reaches(tx, stage);
+		held.set(what, tx);
+		alive.push({ what, tx, actor });
+	}
+}
+
+/** Every way to ask for `hash` over HTTP that must come to nothing. */
+const WAYS: Readonly<Record<string, (hash: string) => Promise<string>>> = {
+	plainly: (hash) => ask(hash),
+	"on another path": (hash) => ask(hash, {}, "/fullprivacy"),
+	"in upper case": (hash) => ask(`0x${hash.slice(2).toUpperCase()}`),
+	"signed by another key": (hash) => {
+		const signature = createBodySigner(STRANGER_KEY).sign(JSON.stringify(callOf(hash)));
+		return ask(hash, { "X-Flashbots-Signature": signature });
+	},
+	"from a page": (hash) => ask(hash, { "X-Forwarded-For": USER, Origin: "https://app.example" }),
+	"from a page without encryption": (hash) =>
+		ask(hash, { "X-Forwarded-For": USER, Origin: "http://10.0.0.1" }),
+	"from a page that hides where it is from": (hash) => ask(hash, { "X-Forwarded-For": USER, Origin: "null" }),
+	"from an extension elsewhere": (hash) =>
+		ask(hash, { Origin: "chrome-extension://nkbihfbeogaeaoehlefnkodb" }),
+	"behind an address of his own making": (hash) =>
+		ask(hash, { "X-Forwarded-For": `${USER}, ${STRANGER}`, Forwarded: `for=${USER}`, "X-Real-IP": USER }),
+	"with a secret that he guesses": (hash) => ask(hash, { "X-Boost-Auth": "guess" }),
+	"with a signature that is none": (hash) => ask(hash, { "X-Flashbots-Signature": "0x12:0x34" }),
+};
+
+describe("what a stranger is answered", () => {
+	for (const [way, of] of Object.entries(WAYS)) {
+		it(`${way}: the same bytes for every hash`, async () => {
+			const expected = await of(NEVER_SEEN);
+			const bad = way === "with a signature that is none";
+			assert.match(expected, bad ? /-32600.*X-Flashbots-Signature/ : /-32000.*no longer pending/);
+			for (const [what, { hash }] of held) assert.equal(await of(hash), expected, what);
+		});
+	}
+
+	it("in batches and over a websocket, from his address and from a page at the user's", async () => {
+		const hashes = [NEVER_SEEN, ...[...held.values()].map(({ hash }) => hash)];
+		const batch = hashes.map((hash, id) => callOf(hash, id));
+		const connection = await RawConnection.open(fixture.system.relay.port);
+		connection.write(postText("/", batch, { "X-Forwarded-For": STRANGER }));
+		const lists = [JSON.parse((await connection.answer()).body) as WireAnswer[]];
+		connection.destroy();
+		const page = { headers: { "X-Forwarded-For": USER }, origin: "https://app.example" };
+		for (const options of [{ headers: { "X-Forwarded-For": STRANGER } }, page]) {
+			const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, options);
+			ws.send(batch);
+			lists.push((await ws.next()) as unknown as WireAnswer[]);
+			ws.terminate();
+		}
+		for (const list of lists) {
+			assert.deepEqual(
+				list,
+				hashes.map((_, id) => ({ jsonrpc: "2.0", id, error: NOT_PENDING })),
+			);
+		}
+	});
+
+	it("while its write is under way", async () => {
+		// Asked for from the moment on that it is sent until it is answered.
+		const tx = (await fixture.actor()).sign();
+		const expected = await ask(NEVER_SEEN);
+		let written = false;
+		const sending = submit("/fullprivacy", tx).finally(() => {
+			written = true;
+		});
+		let asked = 0;
+		while (!written) {
+			assert.equal(await ask(tx.hash), expected);
+			asked += 1;
+		}
+		await sending;
+		assert.ok(asked > 0, "nobody asked meanwhile");
+		assert.notEqual((await fixture.status(tx)).stage, "CANCELLED");
+		await cancelOwn(tx);
+	});
+});
+
+describe("how long it takes", () => {
+	it("tells nothing, and asks the node for nothing, while the node takes 100 ms", async () => {
+		const { node } = fixture.system;
+		assert.ok(node !== null, "the node is behind a proxy");
+		const ws = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}/`, {
+			headers: { "X-Forwarded-For": STRANGER },
+		});
+		const time = async (hash: string): Promise<number> => {
+			const begun = performance.now();
+			ws.send(callOf(hash));
+			const { error } = await ws.next();
+			const took = performance.now() - begun;
+			assert.deepEqual(error, NOT_PENDING);
+			return took;
+		};
+		node.setDelay(NODE_DELAY_MS);
+		for (let i = 0; i < 100; i++) await time(NEVER_SEEN);
+		const asked = ["eth_getTransactionCount", "eth_getTransactionReceipt", "eth_getProof", "eth_simulateV1"];
+		const calls = () => asked.map((method) => node.calls(method).length);
+		const before = calls();
+		// Settled ones are read from the disk, which takes longer; what became of them is told to anybody.
+		for (const what of ["on /fullprivacy", "on /nochecks", "queued"]) {
+			const [known, unknown]: [number[], number[]] = [[], []];
+			for (let i = 0; i < PAIRS; i++) {
+				// Each goes first in turn.
+				const order = i % 2 === 0 ? [known, unknown] : [unknown, known];
+				for (const list of order)
+					list.push(await time(list === known ? (held.get(what)?.hash ?? "") : NEVER_SEEN));
+			}
+			const [a = 0, b = 0] = [known, unknown].map(median);
+			assert.ok(Math.abs(a - b) < MEDIAN_APART_MS, `${what}: medians ${a} and ${b} ms`);
+			const share = wins(known, unknown);
+			assert.ok(
+				Math.abs(share - 0.5) < RANK_APART,
+				`${what}: longer than an unknown one in ${share} of all pairs`,
+			);
+		}
+		assert.deepEqual(calls(), before, "the node was asked");
+		node.setDelay(0);
+		ws.terminate();
+	});
+});
+
+describe("what comes of it", () => {
+	it("nothing: all that was pending is as it was, and is mined or cancelled by its user", async () => {
+		for (const { what, tx, actor } of alive) {
+			assert.notEqual((await fixture.status(tx)).stage, "CANCELLED", what);
+			for (const builder of fixture.system.builders) assert.deepEqual(fixture.cancels(builder, tx), [], what);
+			const key = actor.account.keyHex;
+			if (what === "queued" || what === "failing") {
+				const signature = createBodySigner(key).sign(JSON.stringify(callOf(tx.hash)));
+				assert.match(await ask(tx.hash, { "X-Flashbots-Signature": signature }), /result\\":true/, what);
+			}
+		}
+		await fixture.system.nextBlock();
+		for (const { what, tx } of alive) {
+			if (what !== "queued" && what !== "failing") await fixture.reaches(tx, "INCLUDED");
+		}
+	});
+});
+
+function median(values: readonly number[]): number {
+	return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+/** The share of all pairs of one of each in which the first one is greater. */
+function wins(first: readonly number[], second: readonly number[]): number {
+	let won = 0;
+	for (const a of first) for (const b of second) won += a > b ? 1 : a === b ? 0.5 : 0;
+	return won / (first.length * second.length);
+}

@@ -1,0 +1,253 @@
+// Tests cancels that race with the submission's own write, a replacement, a block, other cancels or a slow builder.
+// Who wins is chance; answers, the relay's pages and the chain must agree.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
+
+const SOFT = "/noreverts?softCancellations=true";
+const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+const ROUNDS = 12;
+
+let fixture: CancelFixture;
+before(async () => {
+	fixture = await startCancels({ proxied: true });
+	await fixture.passBlock();
+});
+after(() => fixture.system.stop());
+
+/** So many new accounts, with funds that the relay knows of. */
+async function actors(count = ROUNDS): Promise<readonly Actor[]> {
+	const all = await Promise.all(Array.from({ length: count }, () => fixture.actor()));
+	await fixture.passBlock();
+	return all;
+}
+
+/** Awaits `turns` turns of the event loop, so that rounds hit different moments. */
+async function turns(count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** What ended it, as its events tell: at most one end. */
+async function ends(tx: Signed): Promise<readonly string[]> {
+	return (await fixture.life(tx))
+		.map((event) => event.split(" ")[0] ?? "")
+		.filter((type) => /ced$|led$/.test(type));
+}
+
+describe("a cancel at the same time as", () => {
+	it("its submission: either is first, and it is out or cancelled accordingly", async () => {
+		const path = (i: number) => ["/fast", "/noreverts", "/nochecks"][i % 3] ?? "/";
+		const rounds = await Promise.all(
+			(await actors()).map(async (actor, i) => {
+				const tx = actor.sign();
+				const sending = fixture.tried(tx, path(i));
+				await turns(i);
+				const answer = await fixture.cancel(tx);
+				assert.equal(await sending, tx.hash);
+				return { tx, answer };
+			}),
+		);
+		for (const { tx, answer } of rounds) {
+			if (answer === true) await fixture.assertCancelled(tx);
+			else {
+				assert.equal(answer, NOT_PENDING);
+				await fixture.sent(tx);
+			}
+		}
+		await fixture.fence();
+		for (const { tx, answer } of rounds) if (answer === true) await fixture.withdrawn(tx);
+		const block = await fixture.system.nextBlock();
+		for (const { tx, answer } of rounds) {
+			if (answer !== true) await fixture.reaches(tx, "INCLUDED");
+			assert.equal((await fixture.receipt(tx))?.block, answer === true ? undefined : block);
+		}
+	});
+
+	it("a replacement: one of them ends it, and the new one goes out either way", async () => {
+		const rounds = await Promise.all(
+			(await actors()).map(async (actor, i) => {
+				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+				await fixture.submit("/fast", old);
+				const replacing = fixture.tried(fresh);
+				await turns(i);
+				const answer = await fixture.cancel(old);
+				assert.equal(await replacing, fresh.hash);
+				return { actor, old, fresh, answer };
+			}),
+		);
+		for (const { actor, old, fresh, answer } of rounds) {
+			assert.ok(answer === true || answer === NOT_PENDING, String(answer));
+			const stage = answer === true ? "CANCELLED" : "REPLACED";
+			assert.deepEqual([(await fixture.status(old)).stage, await ends(old)], [stage, [stage.toLowerCase()]]);
+			await fixture.sent(fresh);
+			await fixture.withdrawn(old);
+			assert.equal(await fixture.pendingNonce(actor), 1);
+		}
+		await fixture.system.nextBlock();
+		for (const { old, fresh } of rounds) {
+			await fixture.reaches(fresh, "INCLUDED");
+			assert.equal(await fixture.receipt(old), null);
+		}
+	});
+
+	it("a replacement, of both: nothing of either is left", async () => {
+		const rounds = await Promise.all(
+			(await actors()).map(async (actor, i) => {
+				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+				await fixture.submit("/noreverts", old);
+				const replacing = fixture.tried(fresh, "/noreverts");
+				await turns(i % 4);
+				const first = fixture.cancel(fresh);
+				const second = fixture.cancel(old);
+				assert.equal(await replacing, fresh.hash);
+				await Promise.all([first, second]);
+				// Whatever came first: it is there now.
+				assert.equal(await fixture.cancel(fresh), true);
+				return { actor, old, fresh };
+			}),
+		);
+		for (const { actor, old, fresh } of rounds) {
+			await fixture.assertCancelled(fresh);
+			assert.ok(["CANCELLED", "REPLACED"].includes(String((await fixture.status(old)).stage)));
+			assert.equal(await fixture.pendingNonce(actor), 0);
+			for (const tx of [old, fresh]) await fixture.withdrawn(tx);
+		}
+		await fixture.system.nextBlock();
+		for (const { old, fresh } of rounds) {
+			assert.deepEqual([await fixture.receipt(old), await fixture.receipt(fresh)], [null, null]);
+		}
+	});
+
+	it("the block: it ends as the chain has it", async () => {
+		for (let round = 0; round < 4; round += 1) {
+			const all = await actors(6);
+			const sent = all.map((actor) => actor.sign());
+			await fixture.submit("/fast", ...sent);
+			for (const tx of sent) await fixture.sent(tx);
+			const building = fixture.system.builder.buildBlock();
+			await turns(40 * round);
+			const answers = await Promise.all(sent.map((tx) => fixture.cancel(tx)));
+			const { number } = await building;
+			await fixture.seesHead(number);
+			await fixture.fence();
+			for (const [i, tx] of sent.entries()) {
+				const mined = (await fixture.receipt(tx)) !== null;
+				const answer = answers[i];
+				assert.ok(answer === true || (answer === NOT_PENDING && mined), `${answer} ${mined}`);
+				assert.equal((await fixture.status(tx)).stage, mined ? "INCLUDED" : "CANCELLED");
+				assert.equal(await fixture.pendingNonce(all[i] ?? { address: "" }), mined ? 1 : 0);
+			}
+		}
+	});
+
+	it("the same bytes again and other cancels of it: behind the last answer it is gone for good", async () => {
+		const rounds = await Promise.all(
+			(await actors()).map(async (actor) => {
+				const tx = actor.sign();
+				await fixture.submit("/nochecks", tx);
+				const many = await Promise.all(
+					Array.from({ length: 8 }, (_, i) =>
+						i % 2 === 0 ? fixture.cancel(tx) : fixture.tried(tx, "/fast"),
+					),
+				);
+				return { actor, tx, many };
+			}),
+		);
+		for (const { actor, tx, many } of rounds) {
+			assert.deepEqual(new Set(many), new Set([true, tx.hash]));
+			await fixture.assertCancelled(tx);
+			assert.deepEqual(await ends(tx), ["cancelled"]);
+			await fixture.withdrawn(tx);
+			assert.equal(await fixture.pendingNonce(actor), 0);
+			for (const builder of fixture.system.builders) {
+				assert.ok(fixture.cancels(builder, tx).length <= 1, "it is told once");
+			}
+		}
+	});
+});
+
+describe("a soft cancel at the same time as", () => {
+	it("what it takes back: it counts, or is refused as the cheaper replacement; or is the first itself", async () => {
+		const rounds = await Promise.all(
+			(await actors()).map(async (actor, i) => {
+				const tx = actor.sign();
+				const cancel = actor.sign({ to: actor.address, gasLimit: 21_000, maxFeePerGas: 19n * GWEI });
+				const sending = fixture.tried(tx, SOFT);
+				await turns(i);
+				const answer = await fixture.tried(cancel, SOFT);
+				return { actor, tx, cancel, answer, sent: await sending };
+			}),
+		);
+		await fixture.fence();
+		for (const { actor, tx, cancel, answer, sent } of rounds) {
+			const stages = [(await fixture.status(tx)).stage, (await fixture.status(cancel)).stage];
+			if (stages[0] === "CANCELLED") {
+				assert.deepEqual([answer, sent, stages[1]], [cancel.hash, tx.hash, "CANCELLED"]);
+				await fixture.withdrawn(tx);
+				fixture.assertUnheard(cancel);
+				assert.equal(await fixture.pendingNonce(actor), 0);
+			} else {
+				// The self-transfer was there first, and an ordinary one then.
+				assert.deepEqual([answer, stages[1]], [cancel.hash, "BROADCAST"]);
+				assert.match(sent, /^-32000 replacement transaction underpriced/);
+			}
+		}
+	});
+
+	it("nine others and a cancel by hash: each is answered, one end is told, none is heard of", async () => {
+		const [actor] = await actors(1);
+		assert.ok(actor !== undefined);
+		const tx = actor.sign();
+		await fixture.submit(SOFT, tx);
+		await fixture.sent(tx);
+		const cancels = Array.from({ length: 10 }, (_, value) =>
+			actor.sign({ to: actor.address, gasLimit: 21_000, value }),
+		);
+		const answers = await Promise.all([
+			...cancels.map((cancel) => fixture.tried(cancel, SOFT)),
+			fixture.cancel(tx),
+			...cancels.map((cancel) => fixture.tried(cancel, "/fast")),
+		]);
+		const hashes = cancels.map(({ hash }) => hash);
+		assert.deepEqual(answers, [...hashes, true, ...hashes]);
+		assert.deepEqual(await ends(tx), ["cancelled"]);
+		await fixture.withdrawn(tx);
+		await fixture.fence();
+		for (const cancel of cancels) {
+			await fixture.assertCancelled(cancel);
+			fixture.assertUnheard(cancel);
+		}
+		assert.equal(await fixture.pendingNonce(actor), 0);
+	});
+});
+
+describe("a builder that is slow", () => {
+	it("is sent nothing behind the cancel of what waited for it", async () => {
+		const slow = fixture.builder("other");
+		slow.setFaults({ slow: 300 });
+		try {
+			const crowd = (await actors(8)).map((actor) => actor.sign());
+			await fixture.submit("/fast", ...crowd);
+			for (const tx of crowd) await fixture.sent(tx, { builders: ["other"] });
+			const waiting = (await actors(4)).map((actor) => actor.sign());
+			await fixture.submit("/fast", ...waiting);
+			for (const tx of waiting) await fixture.sent(tx, { builders: ["dev"] });
+			for (const tx of waiting) assert.equal(await fixture.cancel(tx), true);
+			slow.setFaults({});
+			await fixture.fence();
+			for (const tx of waiting) {
+				await until("the cancel, where it is needed", () => {
+					return fixture.live(slow, tx) === 0;
+				});
+				const cancelled = fixture.cancels(slow, tx)[0]?.seq ?? 0;
+				for (const { seq } of fixture.deliveries(slow, tx))
+					assert.ok(seq < cancelled, "sent behind its cancel");
+			}
+		} finally {
+			slow.setFaults({});
+		}
+	});
+});

@@ -1,0 +1,252 @@
+// Clients that abuse what tells them of their transactions: streams and waits without number, hang-ups, and headers of
+// garbage. What must hold: the limits, nothing left behind, and nobody else harmed.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, before, describe, it } from "node:test";
+import type { Logger } from "../../../shared/log.ts";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import { EventStreamReader } from "../../support/eventStream.ts";
+import { metricsOf } from "../../support/metricsPage.ts";
+import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
+import { resetSocket } from "../../support/resetSocket.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+const SYNC = "eth_sendRawTransactionSync";
+/** Of one client at a time. */
+const MAX_STREAMS = 16;
+const MAX_WAITS = 256;
+const LONGEST_MS = 25_000;
+
+const faults: string[] = [];
+const log: Logger = {
+	trace() {},
+	debug() {},
+	info() {},
+	warn() {},
+	error: (message, fields) => void faults.push(`${message} ${JSON.stringify(fields)}`),
+	child: () => log,
+};
+
+let system: TestSystem;
+let fixture: CancelFixture;
+before(async () => {
+	system = await startSystem({ env: { TRUST_PROXY: "1", MAX_CONNECTIONS_PER_CLIENT: "1000" }, log });
+	fixture = new CancelFixture(system);
+	await fixture.passBlock();
+});
+after(async () => {
+	await system.stop();
+	assert.deepEqual(faults, [], "nothing of ours failed");
+});
+
+const from = (last: number) => ({ "x-forwarded-for": `203.0.113.${last}` });
+const pathOf = (tx: Signed) => `/tx/${tx.hash}/events`;
+const syncCall = (tx: Signed, ms = LONGEST_MS, id: unknown = 1) => ({
+	...{ jsonrpc: "2.0", id, method: SYNC, params: [tx.raw, ms] },
+});
+
+async function gauge(name: string): Promise<number> {
+	const text = await metricsOf(system.client.url);
+	return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
+}
+
+async function held(): Promise<Signed> {
+	const tx = (await fixture.actor()).sign();
+	await fixture.submit("/fast", tx);
+	return tx;
+}
+
+/** One wait on a connection of its own, which is still open then. */
+async function waitOver(tx: Signed, client: number, ms = LONGEST_MS): Promise<RawConnection> {
+	const connection = await RawConnection.open(system.relay.port);
+	connection.write(postText("/fast", syncCall(tx, ms), from(client)));
+	return connection;
+}
+
+const errorOf = (body: string) => (JSON.parse(body) as WireAnswer).error;
+
+describe("streams", () => {
+	it("16 of one network, however they are asked for; those of clients that vanish are freed", async () => {
+		const tx = await held();
+		const clients = [1, 1, 2].map((net, i) => ({ "x-forwarded-for": `2001:db8:0:${net}00::${i + 1}` }));
+		const url = `${system.client.url}${pathOf(tx)}`;
+		const opened = await Promise.all(
+			Array.from({ length: 3 * MAX_STREAMS }, (_, i) => EventStreamReader.open(url, clients[i % 3])),
+		);
+		const taken = opened.filter(({ status }) => status === 200);
+		const refused = opened.filter(({ status }) => status === 429);
+		// Two thirds of them came from two addresses of one /56. Those that were asked for at the same time may have been
+		// told 200 and then nothing.
+		assert.equal(taken.length + refused.length, opened.length);
+		await until("as many as may be", async () => (await gauge("relay_event_streams")) === 2 * MAX_STREAMS);
+		const late = await EventStreamReader.open(url, clients[0]);
+		assert.deepEqual([late.status, late.headers["retry-after"]], [429, "3"]);
+		assert.deepEqual(await late.json(), { error: "limit exceeded: 16 event streams for each client" });
+		for (const reader of opened) reader.leave();
+		await until("all are forgotten", async () => (await gauge("relay_event_streams")) === 0);
+		// Behind a request that is cut before its answer is there, too.
+		for (let i = 0; i < 3 * MAX_STREAMS; i++) {
+			const socket = connect(system.relay.port, "127.0.0.1");
+			const request = requestText("GET", pathOf(tx), { accept: "text/event-stream", ...clients[0] });
+			socket.on("error", () => {});
+			socket.write(request, () => resetSocket(socket));
+			await new Promise((resolve) => socket.once("close", resolve));
+		}
+		await until("these too", async () => (await gauge("relay_event_streams")) === 0);
+		const again = await EventStreamReader.open(url, clients[0]);
+		assert.equal(again.status, 200);
+		again.leave();
+	});
+
+	it("a client that pauses keeps nothing back from those that read", async () => {
+		const tx = await held();
+		const url = `${system.client.url}${pathOf(tx)}`;
+		const lazy = await Promise.all(
+			Array.from({ length: MAX_STREAMS }, () => EventStreamReader.open(url, from(3))),
+		);
+		for (const reader of lazy) reader.hang();
+		const reader = await EventStreamReader.open(url, from(4));
+		await fixture.sent(tx);
+		await system.nextBlock();
+		await reader.message("it is mined", ({ type }) => type === "included");
+		for (const one of [reader, ...lazy]) one.leave();
+		await until("all are forgotten", async () => (await gauge("relay_event_streams")) === 0);
+	});
+});
+
+describe("headers of garbage", () => {
+	const LONG = "x".repeat(10_000);
+	const GARBAGE: readonly (readonly [string, Record<string, string>])[] = [
+		...["", "-1", "1e9", "NaN", "9".repeat(40), "0x10", "1, 2", "\u00ff\u00fe", LONG, "1'; drop"].map(
+			(id) => [`Last-Event-ID ${id.slice(0, 12)}`, { "last-event-id": id }] as const,
+		),
+		["ids without end", { "last-event-id": `${"1,".repeat(4_000)}1` }],
+		["an address without end", { "x-forwarded-for": "1.2.3.4,".repeat(1_000) }],
+		["another header without end", { "x-anything": LONG }],
+	];
+
+	it("an event stream tells all there is to a client whose Last-Event-ID is none of ours", async () => {
+		const tx = await held();
+		await fixture.sent(tx);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const { length } = await system.client.events(tx.hash);
+		for (const [what, headers] of GARBAGE) {
+			const reader = await EventStreamReader.open(`${system.client.url}${pathOf(tx)}`, headers);
+			assert.equal(reader.status, 200, what);
+			await until(what, () => reader.messages.length === length);
+			reader.leave();
+		}
+	});
+
+	it("any Accept is answered by the page or by the stream; what no server takes is 431", async () => {
+		const tx = await held();
+		const accepts = ["", ",,,;q=;", "text/event-stream;q=0", "text/event-stream;q=nonsense", "*", "/", LONG];
+		const lists = ["text/event-stream,".repeat(500), `${"a/b;c=d,".repeat(1_000)}text/event-stream`];
+		for (const accept of [...accepts, ...lists]) {
+			const reader = await EventStreamReader.open(`${system.client.url}${pathOf(tx)}`, { accept });
+			const type = reader.headers["content-type"] ?? "";
+			assert.equal(reader.status, 200, accept.slice(0, 40));
+			assert.match(type, /^(?:application\/json|text\/event-stream; charset=utf-8)$/, accept.slice(0, 40));
+			reader.leave();
+		}
+		for (const name of ["last-event-id", "accept", "x-anything"]) {
+			const connection = await RawConnection.open(system.relay.port);
+			connection.write(requestText("GET", pathOf(tx), { [name]: "y".repeat(20_000) }));
+			assert.equal((await connection.answer()).status, 431, name);
+			connection.destroy();
+		}
+		await until("all are forgotten", async () => (await gauge("relay_event_streams")) === 0);
+	});
+});
+
+describe("waits", () => {
+	it("300 of one client: 256 wait and are answered, the others are told at once; a neighbour waits too", async () => {
+		const tx = await held();
+		await fixture.sent(tx);
+		const connections = await Promise.all(Array.from({ length: 300 }, () => waitOver(tx, 5)));
+		const answers: string[] = [];
+		for (const one of connections) void one.answer().then(({ body }) => answers.push(body));
+		await until("those too many are answered", () => answers.length === 300 - MAX_WAITS);
+		for (const body of answers) {
+			const error = errorOf(body);
+			assert.deepEqual([error?.code, error?.data], [4, tx.hash]);
+			assert.match(error?.message ?? "", /wasn't processed in .*too many calls wait already/);
+		}
+		const batch = await RawConnection.open(system.relay.port);
+		const calls = Array.from({ length: 40 }, (_, id) => syncCall(tx, LONGEST_MS, id));
+		batch.write(postText("/fast", calls, from(5)));
+		const refused = JSON.parse((await batch.answer()).body) as WireAnswer[];
+		assert.deepEqual(
+			[...new Set(refused.map(({ error }) => error?.code))],
+			[4],
+			"a batch is no way round it",
+		);
+		const neighbour = await waitOver(tx, 6);
+		await system.nextBlock();
+		const { result } = JSON.parse((await neighbour.answer()).body) as WireAnswer;
+		assert.equal((result as { transactionHash: string }).transactionHash, tx.hash);
+		await until("all are answered", () => answers.length === 300);
+		const receipts = answers.filter((body) => body.includes('"result":{'));
+		assert.equal(receipts.length, MAX_WAITS);
+		for (const one of [...connections, batch, neighbour]) one.destroy();
+	});
+
+	it("clients that hang up wait for nothing: their places are free again, over HTTP and a websocket", async () => {
+		const tx = await held();
+		const connections = await Promise.all(Array.from({ length: 128 }, () => waitOver(tx, 7)));
+		// More than there are places for: a look whether there is one may take it from the last that come.
+		const sockets = await Promise.all(
+			Array.from({ length: 5 }, () =>
+				WsClient.open(`ws://127.0.0.1:${system.relay.port}/fast`, { headers: from(7) }),
+			),
+		);
+		for (const ws of sockets) for (let i = 0; i < 32; i++) ws.send(syncCall(tx, LONGEST_MS, i));
+		await until("there is no place left", () => isRefused(tx, 7));
+		for (const one of connections) one.destroy();
+		for (const ws of sockets) ws.terminate();
+		await until("there are places again", async () => !(await isRefused(tx, 7)), 5_000);
+	});
+
+	it("large requests that wait: a few of one client's, the others are told at once; nobody else is kept out", async () => {
+		const tx = await held();
+		await fixture.sent(tx);
+		const padded = { ...{ jsonrpc: "2.0", id: 2, method: "eth_chainId" }, pad: "x".repeat(2_000_000) };
+		const large = JSON.stringify([syncCall(tx), padded]);
+		const connections = await Promise.all(
+			Array.from({ length: 6 }, async () => {
+				const connection = await RawConnection.open(system.relay.port);
+				connection.write(postText("/fast", large, from(8)));
+				return connection;
+			}),
+		);
+		const refused: string[] = [];
+		for (const one of connections)
+			void one.answer().then(
+				({ body }) => refused.push(body),
+				() => {},
+			);
+		await until("those too many are answered", () => refused.length === 2);
+		for (const body of refused) assert.match(body, /"code":4,.*too many calls wait already/);
+		const ws = await WsClient.open(`ws://127.0.0.1:${system.relay.port}/fast`, { headers: from(9) });
+		ws.send(large);
+		ws.send({ id: 3, method: "eth_chainId", params: [] });
+		assert.equal((await ws.next()).id, 3, "its large one waits");
+		for (const one of connections) one.destroy();
+		ws.terminate();
+		await until("there is room again", async () => !(await isRefused(tx, 8)), 5_000);
+	});
+
+	/** Whether one more wait of the client, for a millisecond, finds no place. */
+	async function isRefused(tx: Signed, client: number): Promise<boolean> {
+		const one = await waitOver(tx, client, 1);
+		const { body } = await one.answer();
+		one.destroy();
+		return errorOf(body)?.message.includes("too many calls") === true;
+	}
+});

@@ -1,0 +1,231 @@
+// Tests soft cancels: a self-transfer with the nonce of what was sent with soft cancellations cancels it, costs
+// nothing and is sent nowhere. Each rule has its counter-example.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
+import { type Actor, ETHER, GWEI, type Signed } from "../../support/relayFixture.ts";
+import { REVERTS } from "../../support/simulationContracts.ts";
+import type { TxOptions } from "../../support/txFactory.ts";
+
+const SOFT = "/noreverts?softCancellations=true";
+/** Fees under those of what is cancelled. */
+const CHEAP = { maxFeePerGas: GWEI, maxPriorityFeePerGas: 1n };
+const UNDERPRICED = /^-32000 replacement transaction underpriced/;
+
+let fixture: CancelFixture;
+before(async () => {
+	fixture = await startCancels({ proxied: true });
+	await fixture.passBlock();
+});
+after(() => fixture.system.stop());
+
+/** A transfer of `actor` to himself. */
+function toSelf(actor: Actor, options: Omit<TxOptions, "by"> = {}): Signed {
+	return actor.sign({ ...CHEAP, to: actor.address, gasLimit: 21_000, ...options });
+}
+
+/** The earlier one has been taken back by `cancel`, which has never been anywhere. */
+async function assertTakenBack(actor: Actor, earlier: Signed, cancel: Signed): Promise<void> {
+	await fixture.assertCancelled(earlier);
+	await fixture.assertCancelled(cancel);
+	assert.equal(await fixture.pendingNonce(actor), 0);
+	await fixture.withdrawn(earlier);
+	await fixture.fence();
+	fixture.assertUnheard(cancel);
+}
+
+describe("a self-transfer with the nonce of what was sent with soft cancellations", () => {
+	for (const path of [SOFT, "/noreverts?softcancel=1", "/fullprivacy?softCancellations=true"]) {
+		it(`on ${path} takes it back, and the nonce is free`, async () => {
+			const { actor, tx } = await fixture.out(path);
+			const cancel = toSelf(actor);
+			assert.equal(await fixture.tried(cancel, path), cancel.hash);
+			await assertTakenBack(actor, tx, cancel);
+			const { status, transaction, rpc_timestamp } = await fixture.status(cancel);
+			assert.deepEqual([status, transaction.to, transaction.nonce], ["FAILED", actor.address, "0"]);
+			assert.notEqual(rpc_timestamp, null);
+			const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, value: 1n });
+			await fixture.submit("/fast", fresh);
+			await fixture.sent(fresh);
+			const block = await fixture.system.nextBlock();
+			await fixture.reaches(fresh, "INCLUDED");
+			assert.equal((await fixture.receipt(fresh))?.block, block);
+			for (const one of [tx, cancel]) assert.equal(await fixture.receipt(one), null);
+			fixture.assertUnheard(cancel);
+		});
+	}
+
+	for (const path of ["/", "/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]) {
+		it(`may come on ${path}`, async () => {
+			const { actor, tx } = await fixture.out(SOFT);
+			const cancel = toSelf(actor);
+			await fixture.submit(path, cancel);
+			await assertTakenBack(actor, tx, cancel);
+		});
+	}
+
+	const FORMS: Readonly<Record<string, Omit<TxOptions, "by">>> = {
+		"is legacy": { type: 0, gasPrice: 1n },
+		"has an access list": { type: 1, gasPrice: 1n, gasLimit: 30_000, accessList: [] },
+		"has a value, which it moves nowhere": { value: 5n * ETHER },
+		"has fees that pay for no block": { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
+		"has much higher fees": { maxFeePerGas: 900n * GWEI, maxPriorityFeePerGas: 90n * GWEI },
+		"wants more than its sender has": { value: 1_000_000n * ETHER },
+	};
+	for (const [name, form] of Object.entries(FORMS)) {
+		it(`counts where it ${name}`, async () => {
+			const { actor, tx } = await fixture.out(SOFT);
+			const cancel = toSelf(actor, form);
+			await fixture.submit("/fast", cancel);
+			await assertTakenBack(actor, tx, cancel);
+		});
+	}
+
+	it("needs no ether, of an account that has none any more", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		await fixture.setBalance(actor.address, 0n);
+		await fixture.passBlock();
+		await fixture.reaches(tx, "SIMULATION_FAILED");
+		const cancel = toSelf(actor);
+		await fixture.submit(SOFT, cancel);
+		await assertTakenBack(actor, tx, cancel);
+	});
+
+	it("takes back what waits behind a gap, and what fails", async () => {
+		const actor = await fixture.actor();
+		const queued = actor.sign({ nonce: 2 });
+		await fixture.submit(SOFT, queued);
+		await fixture.reaches(queued, "QUEUED");
+		const first = toSelf(actor, { nonce: 2 });
+		await fixture.submit(SOFT, first);
+		await assertTakenBack(actor, queued, first);
+		fixture.assertUnheard(queued);
+
+		const failing = actor.sign({ to: await fixture.place(REVERTS) });
+		await fixture.submit(SOFT, failing);
+		await fixture.reaches(failing, "SIMULATION_FAILED");
+		const second = toSelf(actor);
+		await fixture.submit(SOFT, second);
+		await assertTakenBack(actor, failing, second);
+		fixture.assertUnheard(failing);
+	});
+
+	it("leaves what is behind it QUEUED, and what is before it alone", async () => {
+		const actor = await fixture.actor();
+		const links = [0, 1, 2].map((nonce) => actor.sign({ nonce }));
+		const [first, second, third] = links as [Signed, Signed, Signed];
+		await fixture.submit(SOFT, ...links);
+		for (const link of links) await fixture.sent(link);
+		await fixture.submit(SOFT, toSelf(actor, { nonce: 1 }));
+		await fixture.reaches(third, "QUEUED");
+		await fixture.assertCancelled(second);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+		await fixture.system.nextBlock();
+		await fixture.reaches(first, "INCLUDED");
+		assert.deepEqual([await fixture.receipt(second), await fixture.receipt(third)], [null, null]);
+	});
+
+	it("in one batch with its submission takes it back", async () => {
+		const actor = await fixture.actor();
+		const [tx, cancel] = [actor.sign(), toSelf(actor)];
+		const body = [tx, cancel].map(({ raw }, id) => {
+			return { jsonrpc: "2.0", id, method: "eth_sendRawTransaction", params: [raw] };
+		});
+		const headers = { "content-type": "application/json" };
+		const url = `${fixture.system.client.url}${SOFT}`;
+		const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+		const answers = (await response.json()) as { result: string }[];
+		assert.deepEqual(
+			answers.map(({ result }) => result),
+			[tx.hash, cancel.hash],
+		);
+		await assertTakenBack(actor, tx, cancel);
+	});
+
+	it("may be cancelled by hash like any other that is cancelled: true", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		const cancel = toSelf(actor);
+		await fixture.submit(SOFT, cancel);
+		for (const one of [tx, cancel]) assert.equal(await fixture.cancel(one), true);
+	});
+});
+
+describe("what is no soft cancel", () => {
+	it("the same on what was sent without soft cancellations, or where they have no effect", async () => {
+		for (const path of [
+			"/fast?softCancellations=true",
+			"/noreverts",
+			"/maxbackruns?softcancel=1",
+			"/nochecks",
+		]) {
+			const { actor, tx } = await fixture.out(path);
+			assert.match(await fixture.tried(toSelf(actor), SOFT), UNDERPRICED, path);
+			assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+			const dear = toSelf(actor, { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI });
+			await fixture.submit("/fast", dear);
+			await fixture.reaches(tx, "REPLACED");
+			await fixture.sent(dear);
+			await fixture.system.nextBlock();
+			await fixture.reaches(dear, "INCLUDED");
+		}
+	});
+
+	it("a transfer with data, to another, of another account or nonce, with blobs or a delegation", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		const stranger = await fixture.actor();
+		const to = actor.address;
+		for (const options of [
+			{ ...CHEAP, to, data: "0x00", gasLimit: 30_000 },
+			{ ...CHEAP, to: stranger.address },
+			{ ...CHEAP, to: null, data: "0x", gasLimit: 60_000 },
+			{ ...CHEAP, to, type: 3 as const, blobs: 1 },
+			{ ...CHEAP, to, type: 4 as const },
+		]) {
+			assert.match(await fixture.tried(actor.sign(options), SOFT), UNDERPRICED, JSON.stringify(options.to));
+		}
+		await fixture.submit(SOFT, stranger.sign({ to: stranger.address }));
+		await fixture.submit(SOFT, actor.sign({ to, nonce: 1 }));
+		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+		assert.equal(await fixture.pendingNonce(actor), 2);
+	});
+
+	it("a self-transfer that could be in no block of this chain: refused, and nothing happens", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		for (const [options, refusal] of [
+			[{ chainId: 1n }, /^-32000 invalid chain id for signer/],
+			[{ gasLimit: 20_999 }, /^-32000 intrinsic gas too low/],
+			[{ maxFeePerGas: 1n, maxPriorityFeePerGas: 2n }, /^-32000 max priority fee per gas higher/],
+		] as const) {
+			assert.match(await fixture.tried(toSelf(actor, options), SOFT), refusal);
+		}
+		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+	});
+
+	it("a self-transfer where nothing was before: it is sent and mined, and may be soft-cancelled itself", async () => {
+		const actor = await fixture.actor();
+		const first = toSelf(actor, { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI });
+		await fixture.submit(SOFT, first);
+		await fixture.sent(first);
+		const second = toSelf(actor, { value: 1n });
+		await fixture.submit(SOFT, second);
+		await assertTakenBack(actor, first, second);
+		const other = await fixture.actor();
+		const lone = other.sign({ to: other.address });
+		await fixture.submit("/fast", lone);
+		await fixture.sent(lone);
+		await fixture.system.nextBlock();
+		await fixture.reaches(lone, "INCLUDED");
+	});
+
+	it("one that comes too late: nonce too low", async () => {
+		const { actor, tx } = await fixture.out(SOFT);
+		await fixture.system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const late = toSelf(actor);
+		assert.match(await fixture.tried(late, SOFT), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
+		assert.equal((await fixture.status(late)).stage, undefined);
+		assert.equal((await fixture.status(tx)).stage, "INCLUDED");
+		assert.equal(await fixture.cancel(late), NOT_PENDING);
+	});
+});

@@ -1,0 +1,193 @@
+// Tests the end of a transaction's life: for how many blocks it is sent, what becomes of it then, and that one which
+// a builder mines all the same is noticed.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { Wallet } from "ethers";
+import { BuilderClient } from "../../devnet/builderClient.ts";
+import { GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { REVERTS } from "../../support/simulationContracts.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { until } from "../../support/until.ts";
+
+const LIFE_BLOCKS = 3;
+/** Blocks that what has ended is watched for. */
+const WATCHED_BLOCKS = 64;
+const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+
+let system: TestSystem;
+let fixture: RelayFixture;
+
+before(async () => {
+	system = await startSystem({
+		builders: [{ name: "dev", privateMethod: "eth_sendPrivateTransaction" }],
+		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
+	});
+	fixture = new RelayFixture(system);
+});
+after(() => system.stop());
+
+async function passBlocks(count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await fixture.passBlock();
+}
+
+async function fence(): Promise<void> {
+	const tx = (await fixture.actor()).sign();
+	await fixture.submit("/fast", tx);
+	await fixture.sent(tx);
+}
+
+/** Gives `tx` to the builder as somebody else would, who has it too. */
+async function push(tx: Signed): Promise<void> {
+	const stranger = new BuilderClient({ url: system.builder.url, wallet: new Wallet(`0x${"57".repeat(32)}`) });
+	assert.equal(await stranger.call("eth_sendPrivateRawTransaction", tx.raw), tx.hash);
+}
+
+/** Lives through its whole life, in which nobody mines it. */
+async function expire(tx: Signed, path = "/fast"): Promise<number> {
+	const begins = (await fixture.head()) + 1;
+	await fixture.submit(path, tx);
+	const before = fixture.deliveries(system.builder, tx).length;
+	for (let i = 1; i <= LIFE_BLOCKS; i += 1) {
+		await until(`sent ${i} times`, () => fixture.deliveries(system.builder, tx).length === before + i);
+		await fixture.passBlock();
+	}
+	await fixture.reaches(tx, "EXPIRED");
+	return begins;
+}
+
+describe("a transaction that nobody mines", () => {
+	it("goes out for each block of its life, then is EXPIRED and goes out no more", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign();
+		const begins = await expire(tx);
+		const last = begins + LIFE_BLOCKS - 1;
+		const { status, transaction, simulationError } = await fixture.status(tx);
+		assert.deepEqual([status, transaction.from, simulationError], ["FAILED", actor.address, null]);
+		assert.deepEqual([await fixture.byHash(tx), await fixture.pendingNonce(actor)], [null, 0]);
+		await fixture.passBlock();
+		await fence();
+		assert.deepEqual(fixture.blocks(system.builder, tx), [begins, begins + 1, last]);
+		assert.equal((await fixture.life(tx)).at(-1), `expired ${last}`);
+		await system.nextBlock();
+		assert.equal(await fixture.receipt(tx), null);
+	});
+
+	it("is admitted anew by the same bytes, for another life, and mined", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign();
+		const begins = await expire(tx);
+		await fixture.passBlock();
+		await fixture.submit("/noreverts", tx);
+		const again = (await fixture.head()) + 1;
+		assert.equal(await fixture.pendingNonce(actor), 1);
+		assert.equal((await fixture.byHash(tx))?.hash, tx.hash);
+		for (let i = 0; i < LIFE_BLOCKS - 1; i += 1) {
+			await fixture.sent(tx, { block: again + i });
+			await fixture.passBlock();
+		}
+		await fixture.sent(tx, { block: again + LIFE_BLOCKS - 1 });
+		const block = await system.nextBlock();
+		const { status, fastMode } = await fixture.reaches(tx, "INCLUDED");
+		assert.deepEqual([status, fastMode, block], ["INCLUDED", false, again + LIFE_BLOCKS - 1]);
+		const life = await fixture.life(tx);
+		const start = life.lastIndexOf(`received ${again - 1}`);
+		assert.equal(life[start - 1], `expired ${begins + LIFE_BLOCKS - 1}`);
+		assert.equal(life.at(-1), `included ${block}`);
+	});
+
+	it("on /nochecks is cancelled at its end, and was named no longer than its life before", async () => {
+		const tx = (await fixture.actor()).sign();
+		const begins = await expire(tx, "/nochecks");
+		const lastBlock = `0x${(begins + LIFE_BLOCKS - 1).toString(16)}`;
+		const deliveries = fixture.deliveries(system.builder, tx);
+		assert.deepEqual(
+			deliveries.map(({ param }) => param),
+			deliveries.map(() => ({ tx: tx.raw, maxBlockNumber: lastBlock })),
+		);
+		assert.equal(deliveries.length, LIFE_BLOCKS);
+		await until("the cancel", () => fixture.cancels(system.builder, tx).length === 1);
+		await system.nextBlock();
+		assert.equal(await fixture.receipt(tx), null);
+	});
+
+	it("that is held expires as well, and says what it failed of", async () => {
+		const tx = (await fixture.actor()).sign({ to: await fixture.place(REVERTS) });
+		await fixture.submit("/fast", tx);
+		await fixture.reaches(tx, "SIMULATION_FAILED");
+		await passBlocks(LIFE_BLOCKS);
+		const { status, simulationError } = await fixture.reaches(tx, "EXPIRED");
+		assert.deepEqual(
+			[status, simulationError],
+			["FAILED", { code: "EXECUTION_REVERTED", message: "execution reverted" }],
+		);
+		assert.deepEqual(fixture.deliveries(system.builder, tx), []);
+	});
+
+	it("is still EXPIRED after a restart, and its bytes are admitted anew", async () => {
+		const tx = (await fixture.actor()).sign();
+		const begins = await expire(tx);
+		await system.restart();
+		assert.equal((await fixture.status(tx)).stage, "EXPIRED");
+		assert.equal((await fixture.life(tx)).at(-1), `expired ${begins + LIFE_BLOCKS - 1}`);
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+	});
+});
+
+describe("what has ended and is mined all the same", () => {
+	it("an expired one is INCLUDED", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign();
+		await expire(tx);
+		await fixture.passBlock();
+		await push(tx);
+		const block = await system.nextBlock();
+		const { status } = await fixture.reaches(tx, "INCLUDED");
+		assert.equal(status, "INCLUDED");
+		assert.equal((await fixture.life(tx)).at(-1), `included ${block}`);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+	});
+
+	it("a replaced one is INCLUDED, and the one in its place is DROPPED", async () => {
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.place(REVERTS) })];
+		await fixture.submit("/fast", old);
+		await fixture.sent(old);
+		await fixture.submit("/fast", fresh);
+		await fixture.reaches(fresh, "SIMULATION_FAILED");
+		await push(old);
+		const block = await system.nextBlock();
+		await fixture.reaches(old, "INCLUDED");
+		const { status } = await fixture.reaches(fresh, "DROPPED");
+		assert.equal(status, "FAILED");
+		assert.deepEqual((await fixture.life(fresh)).at(-1), `dropped ${block}`);
+		assert.equal((await fixture.life(old)).at(-1), `included ${block}`);
+	});
+
+	it("is seen in the last block in which it is watched, and no longer behind that", async () => {
+		const [last, late] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
+		const begins = (await fixture.head()) + 1;
+		await fixture.submit("/fast", last, late);
+		for (let i = 0; i < LIFE_BLOCKS; i += 1) {
+			for (const tx of [last, late]) await fixture.sent(tx, { block: begins + i });
+			await fixture.passBlock();
+		}
+		for (const tx of [last, late]) await fixture.reaches(tx, "EXPIRED");
+		const ended = begins + LIFE_BLOCKS - 1;
+		const blocks = WATCHED_BLOCKS - 1 - ((await fixture.head()) - ended);
+		await system.chain.rpc("anvil_mine", [`0x${blocks.toString(16)}`, "0xc"]);
+		await fixture.seesHead(ended + WATCHED_BLOCKS - 1);
+		await fixture.publish(last);
+		assert.equal(await fixture.passBlock(), ended + WATCHED_BLOCKS);
+		await fixture.reaches(last, "INCLUDED");
+		await fixture.publish(late);
+		await fixture.passBlock();
+		await fence();
+		assert.equal((await fixture.receipt(late))?.ok, true);
+		const { status, stage } = await fixture.status(late);
+		assert.deepEqual([status, stage], ["FAILED", "EXPIRED"]);
+	});
+});

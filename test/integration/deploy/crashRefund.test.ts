@@ -1,0 +1,86 @@
+// SIGKILL between a backrun's way to the builder and its block: what was out behind a transaction is on disk by then, so
+// that the relay that starts behind it reads the refund back and tells its user of it.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { formatEther } from "ethers";
+import { AuctionFixture, bundleOf } from "../../support/bidder.ts";
+import { prepareBidding } from "../../support/biddingFixture.ts";
+import { peek } from "../../support/engine.ts";
+import { headOf, type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import type { RelayProcess } from "../../support/relayProcess.ts";
+import type { TestSystem } from "../../support/startSystem.ts";
+import { until } from "../../support/until.ts";
+
+const PERCENT = 50n;
+const REFUND_GAS = 21_000;
+const BID = 12_345_678_901_234_567n;
+/** Much longer than the relay gathers what must not wait for the next block, which does not come here. */
+const WRITTEN_MS = 5_000;
+
+let system: ProcessSystem;
+before(async () => {
+	system = await startProcessSystem({
+		builders: [{ name: "dev", refundGas: REFUND_GAS }],
+		builder: { refundGas: BigInt(REFUND_GAS) },
+		env: { REFUND_PERCENT: String(PERCENT), TRUST_PROXY: "1" },
+	});
+	await prepareBidding(system);
+});
+after(() => system.stop());
+
+for (const [i, when] of (["while no relay runs", "behind the restart"] as const).entries()) {
+	test(`killed with a backrun out, the block comes ${when}: the refund is told as it was paid`, async () => {
+		const env = { DATA_DIR: join(system.folder, `refund${i}`) };
+		const recipient = `0x${(0xfee1_0000 + i).toString(16).padStart(40, "0")}`;
+		const killed = await system.start(env);
+		const fixture = fixtureOf(killed);
+		// Accounts of its own.
+		for (let used = 0; used < i * 10; used += 1) await fixture.actor(0n);
+		const target = await fixture.target(`/fast?refundRecipient=${recipient}`);
+		const bidder = await fixture.bidder();
+		const backrun = bidder.backrun(BID);
+		await bidder.bid(target, backrun);
+		await fixture.out(target, backrun);
+		await written(env, target.hash, backrun.hash);
+		await killed.kill();
+
+		const built = when === "while no relay runs" ? await system.builder.buildBlock() : null;
+		const relay = await system.start(env);
+		const { number } = built ?? (await system.builder.buildBlock());
+		await until(`block ${number}`, async () => (await headOf(relay.client)) >= number);
+		const block = await fixture.block(number);
+		const [first, second, third] = block.transactions;
+		assert.deepEqual([first?.hash, second?.hash, third?.to], [target.hash, backrun.hash, recipient]);
+		const paid = await fixture.balance(recipient);
+		const brought = await fixture.brought(backrun, BID);
+		const cost = BigInt(REFUND_GAS) * block.baseFee;
+		assert.equal(paid, (brought * PERCENT) / 100n - cost);
+
+		const after = fixtureOf(relay);
+		const { at: _, ...told } = await after.event(target, "refunded");
+		assert.deepEqual(told, {
+			...{ type: "refunded", block: number, bundle: bundleOf(target, backrun), backrun: backrun.hash },
+			...{ bid: String(BID), brought: String(brought), cost: String(cost) },
+			...{ owed: String(paid), paid: String(paid), payer: block.coinbase, recipient },
+		});
+		const status = await after.reaches(target, "INCLUDED");
+		assert.deepEqual(
+			[status.refund, status.refundRecipient, status.backruns],
+			[Number(formatEther(paid)), recipient, 1],
+		);
+		await relay.kill();
+	});
+}
+
+/** Waits until the record of `target` that is on disk tells that `backrun` is out behind it. */
+async function written(env: { DATA_DIR: string }, target: string, backrun: string): Promise<void> {
+	const isTold = async () => (await peek(env, "relay", `s/${target}`))?.toString().includes(backrun) === true;
+	await until("the bundle on disk", isTold, WRITTEN_MS);
+}
+
+function fixtureOf({ client }: RelayProcess): AuctionFixture {
+	// The fixture uses no more of a relay than its client.
+	return new AuctionFixture({ ...system, client } as unknown as TestSystem);
+}

@@ -1,0 +1,138 @@
+// Tests that a relay knows after SIGKILL what it knew before: replacements, parameters, life. Each test has its own
+// data folder and account.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { holds, type Signed, signedOn } from "../../support/chainTransaction.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import type { TxOptions } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+const GWEI = 1_000_000_000;
+
+let system: ProcessSystem;
+before(async () => {
+	system = await startProcessSystem();
+});
+after(() => system.stop());
+
+test("a replaced transaction stays replaced, and its bytes never go out again", async () => {
+	const env = folder("replaced");
+	const killed = await system.start(env);
+	const old = signed(0, { maxFeePerGas: 20 * GWEI, maxPriorityFeePerGas: GWEI });
+	const fresh = signed(0, { maxFeePerGas: 22 * GWEI, maxPriorityFeePerGas: 1.1 * GWEI });
+	await killed.client.send(old.raw);
+	await killed.client.send(fresh.raw);
+	await killed.kill();
+
+	const mark = system.lastRequest();
+	const relay = await system.start(env);
+	assert.equal(await relay.client.stage(old.hash), "REPLACED");
+	assert.equal(await relay.client.call("eth_getTransactionByHash", [old.hash]), null);
+	assert.equal(await relay.client.send(old.raw), old.hash);
+	await system.delivered([fresh.raw], mark);
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(fresh.hash), "INCLUDED");
+	assert.equal(await relay.client.stage(old.hash), "REPLACED");
+	assert.equal(wasSent(old.raw, mark), false);
+	await relay.kill();
+});
+
+test("path and query parameters of a submission outlive SIGKILL", async () => {
+	const env = folder("parameters");
+	const killed = await system.start(env);
+	const tx = signed(1);
+	const query = "referrer=wallet%20x&refundRecipient=0x00000000000000000000000000000000000ABCDE";
+	await killed.client.send(tx.raw, `/noreverts?${query}`);
+	await killed.kill();
+
+	const mark = system.lastRequest();
+	const relay = await system.start(env);
+	const sent = await system.builder.waitForRequest(({ seq, params }) => seq > mark && holds(params, tx.raw));
+	// What may not revert is not listed: the path's own treatment.
+	assert.deepEqual((sent.params[0] as { revertingTxHashes: unknown }).revertingTxHashes, []);
+	await system.nextBlock(relay);
+	const status = await relay.client.status(tx.hash);
+	assert.equal(status.status, "INCLUDED");
+	assert.equal(status.fastMode, false);
+	assert.equal(status.referrer, "wallet x");
+	assert.equal(status.refundRecipient, "0x00000000000000000000000000000000000abcde");
+	await relay.kill();
+});
+
+test("a block that was built while the relay was dead is found at its start", async () => {
+	const env = folder("mined");
+	const killed = await system.start(env);
+	const tx = signed(2);
+	await killed.client.send(tx.raw);
+	await system.delivered([tx.raw]);
+	await killed.kill();
+	const built = await system.builder.buildBlock();
+	assert.deepEqual(built.transactions, [tx.hash]);
+
+	const relay = await system.start(env);
+	await until("it is included", async () => (await relay.client.stage(tx.hash)) === "INCLUDED");
+	assert.equal(await relay.client.send(tx.raw), tx.hash);
+	await relay.kill();
+});
+
+test("a life goes on where it was: SIGKILL does not start it anew", async () => {
+	const env = { ...folder("life"), TX_TTL_BLOCKS: "4" };
+	const killed = await system.start(env);
+	// Never to be mined: it reverts.
+	const to = `0x${"0e".repeat(20)}`;
+	await system.chain.rpc("anvil_setCode", [to, "0x60006000fd"]);
+	const tx = signed(3, { to });
+	await killed.client.send(tx.raw);
+	await until("it is held", async () => (await killed.client.stage(tx.hash)) === "SIMULATION_FAILED");
+	await system.nextBlock(killed);
+	// With the second block what was known at the first one is on disk.
+	await system.nextBlock(killed);
+	await killed.kill();
+
+	const relay = await system.start(env);
+	const status = await relay.client.status(tx.hash);
+	assert.equal(status.stage, "SIMULATION_FAILED");
+	assert.equal(status.simulationError?.code, "EXECUTION_REVERTED");
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(tx.hash), "SIMULATION_FAILED");
+	await system.nextBlock(relay);
+	assert.equal(await relay.client.stage(tx.hash), "EXPIRED");
+	await relay.kill();
+});
+
+test("SIGKILL while it starts, again and again, loses nothing", async () => {
+	const env = folder("starting");
+	const first = await system.start(env);
+	const sent = [0, 1, 2, 3].map((nonce) => signed(4, { nonce }));
+	await Promise.all(sent.map(({ raw }) => first.client.send(raw)));
+	await first.kill();
+	for (const moment of ["node found", "pending transactions restored"]) {
+		const starting = system.launch(env);
+		await starting.logged(moment);
+		await starting.kill();
+	}
+	const mark = system.lastRequest();
+	const relay = await system.start(env);
+	await system.delivered(
+		sent.map(({ raw }) => raw),
+		mark,
+	);
+	await system.nextBlock(relay);
+	for (const { hash } of sent) assert.equal(await relay.client.stage(hash), "INCLUDED");
+	await relay.kill();
+});
+
+/** A transaction of one of the chain's accounts; each test has an account of its own. */
+function signed(account: number, options: TxOptions = {}): Signed {
+	return signedOn(system.chain, account, options);
+}
+
+function folder(name: string): { DATA_DIR: string } {
+	return { DATA_DIR: join(system.folder, name) };
+}
+
+function wasSent(raw: string, mark: number): boolean {
+	return system.builder.requests(({ seq, params }) => seq > mark && holds(params, raw)).length > 0;
+}

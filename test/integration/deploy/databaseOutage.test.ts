@@ -1,0 +1,89 @@
+// A relay, and boost in front of it, while their database is out: what the relay is sent is refused within its second and in
+// words of its own, it says that it is not ready, boost goes on by its fallback, and all comes back by itself.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
+import { until } from "../../support/until.ts";
+
+/** A write waits for a second at most; the rest is for a machine that is busy. */
+const REFUSED_MS = 3_000;
+
+let postgres: PostgresServer;
+/** Between the database and all that use it. */
+let wire: TcpProxy;
+let fixture: BoostFixture;
+before(async () => {
+	postgres = await startPostgres();
+	const url = new URL(await postgres.newDatabase());
+	wire = await startTcpProxy(Number(url.port));
+	url.port = String(wire.port);
+	const DATABASE_URL = url.toString();
+	// The fallback is another's relay.
+	fixture = await startBoostFixture({
+		system: { env: { DATABASE_URL } },
+		fallback: { DATABASE_URL: "" },
+		boost: { DATABASE_URL },
+	});
+});
+after(async () => {
+	await fixture?.stop();
+	await wire.stop();
+	await postgres.stop();
+});
+
+for (const [how, begin] of [
+	["is cut off", () => wire.cut()],
+	["hangs", () => wire.freeze()],
+] as const) {
+	test(`a database that ${how}: refused in time, told by /readyz, carried on by boost, and well again`, async () => {
+		const { users, boost } = fixture;
+		const { client } = users.system;
+		const actor = await users.actor();
+		await users.passBlock();
+		const kept = actor.sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [kept.raw]), kept.hash);
+
+		begin();
+		const refused = actor.sign({ nonce: 1 });
+		const begun = performance.now();
+		const answer = await client.ask("eth_sendRawTransaction", [refused.raw], "/fast");
+		assert.ok(performance.now() - begun < REFUSED_MS, `it took ${performance.now() - begun} ms`);
+		assert.deepEqual(answer.error, {
+			code: -32603,
+			message: "internal error: nothing can be stored now, try again",
+			data: { reason: "store unavailable" },
+		});
+		assert.notEqual((await client.status(kept.hash)).stage, undefined);
+		const readiness = await fetch(`${client.url}/readyz`);
+		const { checks } = (await readiness.json()) as { checks: { store: { ok: boolean } } };
+		assert.deepEqual([readiness.status, checks.store.ok], [503, false]);
+
+		await boost.reaches("the relay is out for boost", ({ relay }) => relay.state !== "closed");
+		const reply = await boost.call("eth_sendRawTransaction", [refused.raw]);
+		assert.equal((reply.json as WireAnswer).result, refused.hash);
+		assert.equal(reply.headers["x-boost-upstream"], "fallback");
+		assert.equal((await boost.status()).journal.durable, false);
+
+		wire.mend();
+		await until(
+			"the relay is ready",
+			async () => (await fetch(`${client.url}/readyz`)).status === 200,
+			20_000,
+		);
+		await boost.isWell();
+		await boost.reaches("the journal is on disk again", ({ journal }) => journal.durable);
+		const later = actor.sign({ nonce: 2 });
+		assert.equal(await boost.result("eth_sendRawTransaction", [later.raw]), later.hash);
+		await until("all are mined", async () => {
+			await users.system.builder.buildBlock();
+			const receipts = [kept, refused, later].map(({ hash }) =>
+				users.system.chain.rpc("eth_getTransactionReceipt", [hash]),
+			);
+			return (await Promise.all(receipts)).every((receipt) => receipt !== null);
+		});
+	});
+}

@@ -1,0 +1,212 @@
+// Tests SIGTERM and SIGINT: not ready first, then calls in flight are answered, everything is written, and the
+// process exits with 0 long before a host's SIGKILL. Whatever was acknowledged survives the restart.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Pool } from "undici";
+import { WebSocket } from "ws";
+import { type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
+import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import { type Exit, type RelayProcess, readyStatus } from "../../support/relayProcess.ts";
+import { rawTransaction, testAccount } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+/** A host's SIGKILL comes after 30 s; so long a stop may take on a busy machine. */
+const STOP_MS = 10_000;
+const LOOPS = 8;
+const ACCOUNTS_A_LOOP = 40;
+const NONCES = 50;
+
+let system: ProcessSystem;
+let builder: PlainBuilder;
+let proxy: NodeProxy;
+before(async () => {
+	builder = await startPlainBuilder();
+	system = await startProcessSystem({ builders: [{ name: "plain", url: builder.url }] });
+	proxy = await startNodeProxy(system.chain.url);
+});
+after(async () => {
+	await system.stop();
+	await proxy.stop();
+	await builder.stop();
+});
+
+test("SIGTERM under load: not ready first, all begun before is answered, all acknowledged is kept", async () => {
+	const accounts = Array.from({ length: LOOPS * ACCOUNTS_A_LOOP }, (_, i) => testAccount(20_000 + i));
+	await system.chain.batch(
+		accounts.map(({ address }) => ({
+			method: "anvil_setBalance",
+			params: [address, "0x8ac7230489e80000"],
+		})),
+	);
+	const env = folder("load");
+	const relay = await system.start(env);
+	const pool = new Pool(relay.url, { connections: LOOPS });
+	const acknowledged: { hash: string; begun: number }[] = [];
+	const refused: { begun: number; why: string }[] = [];
+	const loop = async (first: number): Promise<void> => {
+		for (let i = 0; i < ACCOUNTS_A_LOOP * NONCES && refused.length < LOOPS; i++) {
+			const by = accounts[first + Math.floor(i / NONCES)];
+			const raw = rawTransaction({
+				...(by === undefined ? {} : { by }),
+				nonce: i % NONCES,
+				gasLimit: 21_000,
+			});
+			const begun = performance.now();
+			const answer = await post(pool, { method: "eth_sendRawTransaction", params: [hex(raw)] });
+			if (typeof answer === "string" || answer.result === undefined) {
+				refused.push({ begun, why: typeof answer === "string" ? answer : JSON.stringify(answer) });
+				return;
+			}
+			acknowledged.push({ hash: String(answer.result), begun });
+			if (acknowledged.length === 300) relay.signal("SIGTERM");
+		}
+	};
+	const loops = Promise.all(Array.from({ length: LOOPS }, (_, i) => loop(i * ACCOUNTS_A_LOOP)));
+	await until("300 are acknowledged", () => acknowledged.length >= 300);
+	await until("it is not ready", async () => (await readyStatus(relay.url)) === 503);
+	const notReadyAt = performance.now();
+	await loops;
+	assertStopped(await relay.ended(STOP_MS));
+	await pool.destroy();
+
+	// While balancers look elsewhere, what still comes is served.
+	assert.ok(acknowledged.some(({ begun }) => begun > notReadyAt));
+	assert.deepEqual(
+		refused.filter(({ begun }) => begun <= notReadyAt),
+		[],
+	);
+	for (const { why } of refused)
+		assert.match(why, /^(ECONNREFUSED|ECONNRESET|UND_ERR_SOCKET)$|shutting down/);
+
+	const again = await system.start(env);
+	const statuses = await Promise.all(acknowledged.map(({ hash }) => again.client.status(hash)));
+	const held = new Set(["PENDING", "QUEUED", "SIMULATION_FAILED", "BROADCAST"]);
+	assert.deepEqual(
+		statuses.filter(({ stage }) => !held.has(stage ?? "")),
+		[],
+	);
+	await again.kill();
+});
+
+test("a read that the node is slow with is answered before the end", async () => {
+	const relay = await system.start({ ...folder("slow read"), ETH_RPC_URL: proxy.url });
+	const release = proxy.hold();
+	const slow = relay.client.ask("eth_gasPrice", []);
+	await until("the node was asked", () => proxy.calls("eth_gasPrice").length === 1);
+	relay.signal("SIGTERM");
+	await until("nothing new is taken", async () => (await readyStatus(relay.url)) === 0);
+	release();
+	const answer = await slow;
+	assert.equal(answer.result, await system.chain.rpc("eth_gasPrice"));
+	assertStopped(await relay.ended(STOP_MS));
+});
+
+test("several SIGTERMs and a SIGINT among them are one stop", async () => {
+	const relay = await system.start(folder("signals"));
+	for (const signal of ["SIGTERM", "SIGTERM", "SIGINT", "SIGTERM"] as const) relay.signal(signal);
+	await until("it is not ready", async () => (await readyStatus(relay.url)) === 503);
+	relay.signal("SIGTERM");
+	const exit = await relay.ended(STOP_MS);
+	assertStopped(exit);
+	assert.equal(relay.logs().filter(({ msg }) => msg === "stopping").length, 1);
+});
+
+test("SIGINT stops it like SIGTERM", async () => {
+	const relay = await system.start(folder("sigint"));
+	assertStopped(await relay.kill("SIGINT", STOP_MS));
+	assert.equal(relay.logs().find(({ msg }) => msg === "stopping")?.signal, "SIGINT");
+});
+
+test("SIGTERM while it still waits for its node ends it at once", async () => {
+	const waiting = system.launch({ ...folder("waiting"), ETH_RPC_URL: "http://127.0.0.1:1" });
+	await waiting.logged("the node does not answer yet");
+	assertStopped(await waiting.kill("SIGTERM", STOP_MS));
+});
+
+test("builders that hang, idle connections and half requests hold nothing up", async () => {
+	builder.answerWith(() => "hang");
+	const relay = await system.start(folder("hanging"));
+	builder.reset();
+	const by = testAccount(29_000);
+	await system.chain.rpc("anvil_setBalance", [by.address, "0x8ac7230489e80000"]);
+	await relay.client.send(hex(rawTransaction({ by, nonce: 0 })));
+	await until("the builder has it", () => builder.bodies.length > 0);
+	const idle = connect(relay.port, "127.0.0.1");
+	const half = connect(relay.port, "127.0.0.1");
+	half.write("POST /fast HTTP/1.1\r\nHost: relay\r\nContent-");
+	idle.on("error", () => {});
+	half.on("error", () => {});
+	assertStopped(await relay.kill("SIGTERM", STOP_MS));
+	builder.answerWith(() => ({ status: 200, body: '{"jsonrpc":"2.0","id":1,"result":null}' }));
+	idle.destroy();
+	half.destroy();
+});
+
+test("websockets get the answers that they wait for, then 1001", async () => {
+	const relay = await system.start({ ...folder("sockets"), ETH_RPC_URL: proxy.url });
+	const [idle, busy] = await Promise.all([socketTo(relay), socketTo(relay)]);
+	proxy.reset();
+	const release = proxy.hold();
+	busy.socket.send(JSON.stringify({ jsonrpc: "2.0", id: "slow", method: "eth_gasPrice", params: [] }));
+	await until("the node was asked", () => proxy.calls("eth_gasPrice").length === 1);
+	relay.signal("SIGTERM");
+	assert.equal(await idle.closed, 1001);
+	release();
+	assert.equal(await busy.closed, 1001);
+	const result = await system.chain.rpc("eth_gasPrice");
+	assert.deepEqual(busy.messages, [JSON.stringify({ jsonrpc: "2.0", id: "slow", result })]);
+	assertStopped(await relay.ended(STOP_MS));
+});
+
+function assertStopped(exit: Exit): void {
+	assert.deepEqual([exit.code, exit.signal, exit.stderr], [0, null, ""]);
+	assert.match(exit.stdout, /"msg":"stopped"\}\n$/);
+}
+
+interface Answer {
+	readonly result?: unknown;
+	readonly error?: unknown;
+}
+
+/** The JSON of the answer, or the code of the connection's failure. */
+async function post(pool: Pool, call: object): Promise<Answer | string> {
+	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, ...call });
+	const headers = { "content-type": "application/json" };
+	try {
+		const response = await pool.request({ method: "POST", path: "/fast", headers, body });
+		return (await response.body.json()) as Answer;
+	} catch (thrown) {
+		return (thrown as { code?: string }).code ?? String(thrown);
+	}
+}
+
+interface OpenSocket {
+	readonly socket: WebSocket;
+	readonly messages: string[];
+	/** The code it is closed with. */
+	readonly closed: Promise<number>;
+}
+
+async function socketTo(relay: RelayProcess): Promise<OpenSocket> {
+	const socket = new WebSocket(relay.url.replace("http", "ws"));
+	const messages: string[] = [];
+	socket.on("message", (data) => messages.push(String(data)));
+	const closed = new Promise<number>((resolve) => socket.once("close", resolve));
+	await new Promise<void>((resolve, reject) => {
+		socket.once("open", () => resolve());
+		socket.once("error", reject);
+	});
+	return { socket, messages, closed };
+}
+
+function folder(name: string): { DATA_DIR: string } {
+	return { DATA_DIR: join(system.folder, name) };
+}
+
+function hex(raw: Buffer): string {
+	return `0x${raw.toString("hex")}`;
+}

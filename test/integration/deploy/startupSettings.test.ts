@@ -1,0 +1,215 @@
+// Tests settings at the start: a missing or bad one is refused by name, with what was expected and an example, and no
+// value is ever printed that could be a secret. Also `--help` and `--print-config`.
+
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import { SettingError } from "../../../shared/config.ts";
+import { type Exit, type RelayProcessOptions, runRelay } from "../../support/relayProcess.ts";
+
+const CURVE_ORDER = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+const BUILDER = { name: "a", url: "http://127.0.0.1:1" };
+const GOOD = { ETH_RPC_URL: "http://127.0.0.1:1", BUILDERS: JSON.stringify([BUILDER]) };
+
+/** Values that must be refused, by setting; null: the setting is left out. */
+const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)[]>> = {
+	PORT: ["http", "65536", "-1", "80.5", "0x50", "8080,8081"],
+	// Whether it is an address of this machine only listening tells: see startupSystem.test.ts.
+	HOST: [],
+	SEARCHER_PORT: ["x", "70000"],
+	METRICS_PORT: ["x", "70000"],
+	METRICS_TOKEN: ["sécret", "a\nb"],
+	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", "many"],
+	ETH_RPC_URL: [
+		null,
+		"",
+		" ",
+		"localhost:8545",
+		"ws://127.0.0.1:8545",
+		"file:///node",
+		"http://u:100%@host/",
+	],
+	ETH_WS_URL: ["http://127.0.0.1:8545", "127.0.0.1"],
+	HEAD_POLL_MS: ["9", "60001", "1s"],
+	CHAIN_ID: ["0", "mainnet", "0x1", "-5"],
+	SLOT_SECONDS: ["0", "61", "1.5"],
+	BUILDERS: [
+		null,
+		"",
+		"[]",
+		"{}",
+		"[{",
+		"no-such-file.json",
+		"https://rpc.titanbuilder.xyz",
+		builders({ url: undefined }),
+		builders({ url: "http://builder.example" }),
+		builders({ url: "http://127.0.0.1.builder.example" }),
+		builders({ url: "builder" }),
+		builders({ name: "" }),
+		builders({ name: "a b" }),
+		builders({ fullPrivcy: true }),
+		builders({ fullPrivacy: "yes" }),
+		builders({ dialect: "flashbots" }),
+		builders({ cancel: "maybe" }),
+		builders({ privateMethod: "eth_sendTransaction" }),
+		builders({ maxRefundPercent: 101 }),
+		builders({ refundGas: -1 }),
+		JSON.stringify([BUILDER, BUILDER]),
+	],
+	SIGNING_KEY: ["secretsecret", `0x${"0".repeat(64)}`, CURVE_ORDER, "ab".repeat(32)],
+	FEE_RECIPIENT: ["0x12", "vitalik.eth"],
+	REFUND_PERCENT: ["101", "-1", "90%"],
+	BIDS_PER_TARGET: ["0", "9", "all"],
+	TX_TTL_BLOCKS: ["0", "1001"],
+	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
+	// Whether it is a folder only opening it tells: see startupSystem.test.ts.
+	DATA_DIR: [],
+	DATABASE_URL: [
+		"db.example/relay",
+		"mysql://user:secretsecret@db.example/relay",
+		"postgres://user:secret%secret@db.example/relay",
+	],
+	DATABASE_VERIFY: ["yes", "1", "TRUE"],
+	TRUST_PROXY: ["true", "11"],
+	CANCEL_POLICY: ["anyone", "Origin"],
+	// Any text will do.
+	BOOST_SECRET: [],
+	MAX_BODY_BYTES: ["10", "2MiB"],
+	MAX_BATCH: ["0", "10001"],
+	RATE_LIMIT_RPS: ["-1", "fast"],
+	POOL_MAX_BYTES: ["33554431", "256MiB"],
+	MAX_HEAD_AGE_S: ["0", "86401"],
+	LOG_LEVEL: ["verbose", "INFO"],
+};
+
+for (const [name, values] of Object.entries(BAD)) {
+	if (values.length === 0) continue;
+	test(`${name}: each bad value is refused by name, with what was expected and an example`, () => {
+		for (const value of values) {
+			assert.throws(
+				() => readRelayConfig(environment(name, value)),
+				(thrown) => {
+					assert.ok(thrown instanceof SettingError, `${value}: ${String(thrown)}`);
+					assert.match(thrown.message, refusalOf(name));
+					return true;
+				},
+				`${name}=${value} was taken`,
+			);
+		}
+	});
+}
+
+/** The process's own way from a bad setting to its end: what it prints where. */
+const REFUSED: readonly (readonly [string, string | null])[] = [
+	["ETH_RPC_URL", null],
+	["BUILDERS", null],
+	["PORT", "seventy"],
+	["SIGNING_KEY", "secretsecret"],
+	["DATABASE_URL", "mysql://user:secretsecret@db.example/relay"],
+	["BUILDERS", builders({ url: "http://builder.example/secretsecret" })],
+];
+
+let refused: readonly Exit[];
+let texts: { help: Exit; config: Exit; unknown: Exit };
+
+const MASKED = {
+	ETH_RPC_URL: "HTTPS://user:secretsecret@Node.example/v2/secretsecret",
+	ETH_WS_URL: "wss://u:secretsecret,it's@ws.example:8546/secretsecret?key=secretsecret",
+	BUILDERS: builders({ url: "https://u:secretsecret,it's@builder.example/secretsecret" }),
+	SIGNING_KEY: `0x${"5e".repeat(32)}`,
+	BOOST_SECRET: "secretsecret",
+	DATABASE_URL: "postgres://user:secretsecret@db.example/relay",
+	TX_TTL_BLOCKS: "7",
+};
+
+before(async () => {
+	const runs: RelayProcessOptions[] = [
+		...REFUSED.map(([name, value]) => ({ env: environment(name, value) })),
+		{ env: {}, args: ["--help"] },
+		{ env: MASKED, args: ["--print-config"] },
+		{ env: GOOD, args: ["--halp", "secretsecret"] },
+	];
+	const exits = await twoAtATime(runs);
+	refused = exits.slice(0, REFUSED.length);
+	const [help, config, unknown] = exits.slice(REFUSED.length);
+	if (help === undefined || config === undefined || unknown === undefined)
+		throw new Error("runs are missing");
+	texts = { help, config, unknown };
+});
+
+for (const [i, [name, value]] of REFUSED.entries()) {
+	test(`the process ends with 1 and one line on stderr for ${name}=${value ?? "(missing)"}`, () => {
+		const exit = refused[i];
+		assert.equal(exit?.code, 1);
+		assert.equal(exit?.stdout, "");
+		assert.match(exit?.stderr ?? "", /^relay: [^\n]+\n$/);
+		assert.match(exit?.stderr.slice("relay: ".length).trimEnd() ?? "", refusalOf(name));
+		assert.doesNotMatch(exit?.stderr ?? "", /secretsecret/);
+	});
+}
+
+test("--help needs no setting and tells every one: what for, what is expected, an example", () => {
+	const { code, stdout, stderr } = texts.help;
+	assert.deepEqual([code, stderr], [0, ""]);
+	for (const [name, row] of Object.entries(RELAY_SETTINGS)) {
+		const at = stdout.indexOf(`  ${name}\n`);
+		assert.ok(at > 0, `${name} is missing`);
+		const entry = stdout.slice(at, stdout.indexOf("\n  ", stdout.indexOf("e.g.", at)));
+		for (const part of [row.help, row.expects, row.example])
+			assert.ok(entry.includes(part), `${name}: ${part}`);
+	}
+	assert.match(stdout, /--print-config/);
+});
+
+test("--print-config prints what is in force, and no secret: keys, and user, path and query of URLs", () => {
+	const { code, stdout, stderr } = texts.config;
+	assert.deepEqual([code, stderr], [0, ""]);
+	const printed = new Map(
+		stdout
+			.trimEnd()
+			.split("\n")
+			.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
+	);
+	assert.deepEqual([...printed.keys()], Object.keys(RELAY_SETTINGS));
+	assert.equal(printed.get("TX_TTL_BLOCKS"), "7");
+	assert.equal(printed.get("SLOT_SECONDS"), RELAY_SETTINGS.SLOT_SECONDS.default);
+	assert.doesNotMatch(stdout, /secretsecret|5e5e|it's|user/);
+	for (const [name, host] of [
+		["ETH_RPC_URL", "node.example"],
+		["ETH_WS_URL", "ws.example:8546"],
+		["BUILDERS", "builder.example"],
+	] as const) {
+		assert.ok(printed.get(name)?.toLowerCase().includes(host), `${name} does not tell its host`);
+	}
+});
+
+test("an unknown option is refused", () => {
+	const { code, stdout, stderr } = texts.unknown;
+	assert.deepEqual([code, stdout], [1, ""]);
+	assert.equal(stderr, "relay: unknown option --halp: expected --help or --print-config\n");
+});
+
+function builders(over: Readonly<Record<string, unknown>>): string {
+	return JSON.stringify([{ ...BUILDER, ...over }]);
+}
+
+function environment(name: string, value: string | null): Record<string, string> {
+	const env: Record<string, string> = { ...GOOD };
+	if (value === null) delete env[name];
+	else env[name] = value;
+	return env;
+}
+
+function refusalOf(name: string): RegExp {
+	return new RegExp(`^${name} is (missing|not valid).*: expected .+, for example ${name}=`);
+}
+
+async function twoAtATime(runs: readonly RelayProcessOptions[]): Promise<Exit[]> {
+	const exits: Exit[] = [];
+	const next = runs.entries();
+	const work = async (): Promise<void> => {
+		for (const [i, run] of next) exits[i] = await runRelay(run);
+	};
+	await Promise.all([work(), work()]);
+	return exits;
+}

@@ -1,0 +1,235 @@
+// Tests the whole path for types 0 to 4, creations and blobs with both kinds of sidecar: the bytes that builders get,
+// what is mined, and what clients are shown.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { GWEI, RelayFixture } from "../../support/relayFixture.ts";
+import { deploying, EMITS } from "../../support/simulationContracts.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { type TxOptions, testAccount } from "../../support/txFactory.ts";
+
+const GAS_PER_BLOB = 131_072;
+const TARGET = "0x00000000000000000000000000000000000be11e";
+const ACCESS_LIST = [{ address: TARGET, storageKeys: [`0x${"07".repeat(32)}`] }];
+
+let system: TestSystem;
+let fixture: RelayFixture;
+
+before(async () => {
+	system = await startSystem({ builders: [{ name: "bundle" }, { name: "share", dialect: "mev-share" }] });
+	fixture = new RelayFixture(system);
+});
+after(() => system.stop());
+
+const FEES = { maxFeePerGas: "0x4a817c800", maxPriorityFeePerGas: "0x3b9aca00" };
+const PRICE = { maxFeePerGas: "0x2540be400", maxPriorityFeePerGas: "0x2540be400" };
+const BLOB_FEE = { maxFeePerBlobGas: "0xb2d05e00" };
+
+/** Each with what `eth_getTransactionByHash` must show of its type, beside what is the same for all. */
+const ROWS: readonly {
+	readonly name: string;
+	readonly options: Omit<TxOptions, "by">;
+	readonly shown: Readonly<Record<string, unknown>>;
+}[] = [
+	{
+		name: "type 0",
+		options: { type: 0, gasPrice: 10n * GWEI },
+		shown: { type: "0x0", to: TARGET, accessList: [], ...PRICE },
+	},
+	{
+		name: "type 0 that creates",
+		options: { type: 0, gasPrice: 10n * GWEI, to: null, data: deploying(EMITS) },
+		shown: { type: "0x0", to: null, input: deploying(EMITS), accessList: [], ...PRICE },
+	},
+	{
+		name: "type 1 with an access list",
+		options: { type: 1, gasPrice: 10n * GWEI, accessList: ACCESS_LIST },
+		shown: { type: "0x1", to: TARGET, accessList: ACCESS_LIST, ...PRICE },
+	},
+	{
+		name: "type 2 with data and value",
+		options: { data: "0xc0ffee", value: 77n },
+		shown: { type: "0x2", to: TARGET, input: "0xc0ffee", value: "0x4d", accessList: [], ...FEES },
+	},
+	{
+		name: "type 2 that creates",
+		options: { to: null, data: deploying(EMITS), accessList: ACCESS_LIST },
+		shown: { type: "0x2", to: null, input: deploying(EMITS), accessList: ACCESS_LIST, ...FEES },
+	},
+	{
+		name: "type 3 with a proof a blob",
+		options: { type: 3, sidecarVersion: 0 },
+		shown: { type: "0x3", to: TARGET, accessList: [], ...FEES, ...BLOB_FEE },
+	},
+	{
+		name: "type 3 with cell proofs",
+		options: { type: 3, sidecarVersion: 1, blobs: 2, data: "0x01" },
+		shown: { type: "0x3", to: TARGET, input: "0x01", accessList: [], ...FEES, ...BLOB_FEE },
+	},
+	{
+		name: "type 4",
+		options: { type: 4, authorizations: [{ by: testAccount(77), address: TARGET }] },
+		shown: { type: "0x4", to: TARGET, accessList: [], ...FEES },
+	},
+];
+
+/** Fields that `eth_getTransactionByHash` has for every type, by the interface. */
+const FIELDS =
+	"accessList blockHash blockNumber chainId from gas gasPrice hash input maxFeePerGas maxPriorityFeePerGas nonce r s to transactionIndex type v value yParity";
+const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
+/** Authorizations are signatures, and blobs are nobody's business before they are in a block. */
+const SECRETS = ["authorizationList", "blobs", "commitments", "proofs", "cellProofs", "sidecar"];
+
+function assertShown(
+	found: Record<string, unknown> | null,
+	expected: Readonly<Record<string, unknown>>,
+): void {
+	assert.ok(found);
+	for (const field of FIELDS.split(" ")) assert.ok(Object.hasOwn(found, field), `${field} is missing`);
+	const same = Object.fromEntries(Object.keys(expected).map((key) => [key, found[key]]));
+	assert.deepEqual(same, expected);
+}
+
+describe("each type, from submission to block", () => {
+	for (const { name, options, shown } of ROWS) {
+		it(`${name}: builders get the very bytes, clients are shown it without its signature, it is mined`, async () => {
+			const actor = await fixture.actor();
+			const tx = actor.sign({ gasLimit: 200_000, ...options });
+			const common = {
+				hash: tx.hash,
+				from: actor.address,
+				nonce: "0x0",
+				chainId: "0x7a69",
+				gas: "0x30d40",
+				value: "0x0",
+				input: "0x",
+				...shown,
+				...HIDDEN,
+			};
+			await fixture.submit("/noreverts", tx);
+			await fixture.sent(tx);
+			const pending = await fixture.byHash(tx);
+			const nowhere = { blockHash: null, blockNumber: null, transactionIndex: null };
+			assertShown(pending, { ...common, ...nowhere });
+			for (const field of SECRETS) assert.equal(Object.hasOwn(pending ?? {}, field), false, field);
+			const block = await system.nextBlock();
+			await fixture.reaches(tx, "INCLUDED");
+			assert.equal((await fixture.receipt(tx))?.ok, true);
+			assertShown(await fixture.byHash(tx), { ...common, blockNumber: `0x${block.toString(16)}` });
+			const { transaction } = await fixture.status(tx);
+			assert.deepEqual(transaction, {
+				from: actor.address,
+				to: shown.to ?? "",
+				gas: "200000",
+				nonce: "0",
+				value: BigInt(String(common.value)).toString(),
+			});
+		});
+	}
+});
+
+describe("what only one type has", () => {
+	it("type 2 that creates leaves its code", async () => {
+		const tx = (await fixture.actor()).sign({ to: null, data: deploying(EMITS), gasLimit: 200_000 });
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as {
+			contractAddress: string;
+		};
+		assert.equal(await system.chain.rpc("eth_getCode", [receipt.contractAddress, "latest"]), EMITS);
+	});
+
+	it("type 4 delegates the authority's code, which may then send by itself", async () => {
+		const authority = await fixture.actor();
+		const delegate = await fixture.place(EMITS);
+		const tx = (await fixture.actor()).sign({
+			type: 4,
+			gasLimit: 200_000,
+			authorizations: [{ by: authority.account, address: delegate }],
+		});
+		await fixture.submit("/fast", tx);
+		await fixture.sent(tx);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const code = await system.chain.rpc("eth_getCode", [authority.address, "latest"]);
+		assert.equal(code, `0xef0100${delegate.slice(2)}`);
+		assert.equal(await fixture.pendingNonce(authority), 1, "an authorization uses a nonce");
+		const own = authority.sign({ nonce: 1 });
+		await fixture.submit("/noreverts", own);
+		await fixture.sent(own);
+		await system.nextBlock();
+		await fixture.reaches(own, "INCLUDED");
+	});
+
+	it("type 4 that uses an authority's nonce drops what was pending with it", async () => {
+		const authority = await fixture.actor();
+		const [first, second] = [authority.sign({ nonce: 0 }), authority.sign({ nonce: 1 })];
+		await fixture.submit("/fast", first, second);
+		await fixture.sent(second);
+		const delegating = (await fixture.actor()).sign({
+			type: 4,
+			gasLimit: 200_000,
+			authorizations: [{ by: authority.account, address: TARGET }],
+		});
+		await fixture.publish(delegating);
+		const block = await fixture.passBlock();
+		await fixture.reaches(first, "DROPPED");
+		await fixture.sent(second, { block: block + 1 });
+		await system.nextBlock();
+		await fixture.reaches(second, "INCLUDED");
+	});
+
+	it("six blobs go in over HTTP within the limit of a request, and come out mined", async () => {
+		const tx = (await fixture.actor()).sign({ type: 3, blobs: 6, sidecarVersion: 1 });
+		await fixture.submit("/fullprivacy", tx);
+		await fixture.sent(tx, { builders: ["bundle"] });
+		assert.deepEqual(fixture.deliveries(fixture.builder("share"), tx), []);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as {
+			blobGasUsed: string;
+		};
+		assert.equal(Number(receipt.blobGasUsed), 6 * GAS_PER_BLOB);
+	});
+
+	it("blobs go as a private transaction on /nochecks", async () => {
+		const tx = (await fixture.actor()).sign({ type: 3 });
+		await fixture.submit("/nochecks", tx);
+		await fixture.sent(tx);
+		const methods = system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.method);
+		assert.deepEqual(methods, ["eth_sendPrivateRawTransaction", "eth_sendPrivateRawTransaction"]);
+		await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+	});
+
+	it("blobs are replaced only by 10 % more on the blob fee too, and survive a restart with their sidecar", async () => {
+		const actor = await fixture.actor();
+		const bumped = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
+		const old = actor.sign({ type: 3, maxFeePerBlobGas: 10n * GWEI });
+		await fixture.submit("/fast", old);
+		const short = actor.sign({ type: 3, ...bumped, maxFeePerBlobGas: 11n * GWEI - 1n });
+		const { error } = await system.client.ask("eth_sendRawTransaction", [short.raw]);
+		assert.match(`${error?.code} ${error?.message}`, /^-32000 replacement transaction underpriced/);
+		const fresh = actor.sign({ type: 3, ...bumped, maxFeePerBlobGas: 11n * GWEI });
+		await fixture.submit("/fast", fresh);
+		await fixture.reaches(old, "REPLACED");
+		await system.restart();
+		await fixture.passBlock();
+		await fixture.sent(fresh);
+		await system.nextBlock();
+		await fixture.reaches(fresh, "INCLUDED");
+	});
+
+	it("a blob fee cap under the blob base fee is held as such, and the pending nonce counts it", async () => {
+		const actor = await fixture.actor();
+		const tx = actor.sign({ type: 3, maxFeePerBlobGas: 0n });
+		await fixture.submit("/fast", tx);
+		const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
+		assert.deepEqual([status, simulationError?.code], ["FAILED", "BLOB_FEE_CAP_TOO_LOW"]);
+		const words = /^max fee per blob gas less than block blob base fee: max fee 0, blob base fee \d+$/;
+		assert.match(simulationError?.message ?? "", words);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+	});
+});

@@ -1,0 +1,133 @@
+// The clients that wallets are built on send a transaction by the relay and see it mined, on a chain whose blocks come
+// by real time. Nothing is set in them for us: the relay looks like any node to them.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { JsonRpcProvider, parseEther, Wallet, WebSocketProvider } from "ethers";
+import { createWalletClient, http, publicActions, TransactionReceiptNotFoundError, webSocket } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { foundry } from "viem/chains";
+import { Web3 } from "web3";
+import { cast } from "../../support/castCommand.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import type { RelayProcess } from "../../support/relayProcess.ts";
+import { until } from "../../support/until.ts";
+
+const RECEIVER = "0x000000000000000000000000000000000000dEaD";
+
+let system: ProcessSystem;
+let relay: RelayProcess;
+before(async () => {
+	system = await startProcessSystem({
+		chain: { slotSeconds: 1 },
+		builder: { manual: false },
+		env: { HEAD_POLL_MS: "50", MAX_HEAD_AGE_S: "30" },
+	});
+	relay = await system.start();
+});
+after(() => system.stop());
+
+test("cast send", async () => {
+	const run = await cast(
+		"send",
+		"--rpc-url",
+		`${relay.url}/fast`,
+		"--private-key",
+		keyOf(0),
+		"--value",
+		"1ether",
+		"--json",
+		RECEIVER,
+	);
+	assert.equal(run.code, 0, run.stderr);
+	const receipt = JSON.parse(run.stdout) as Record<string, string>;
+	assert.equal(receipt.status, "0x1");
+	await assertBuilt(receipt.transactionHash, Number(receipt.blockNumber));
+});
+
+test("ethers: sendTransaction and wait", async (t) => {
+	const provider = new JsonRpcProvider(`${relay.url}/fast`);
+	t.after(() => provider.destroy());
+	const wallet = new Wallet(keyOf(1), provider);
+	const sent = await wallet.sendTransaction({ to: RECEIVER, value: parseEther("1") });
+	const receipt = await sent.wait();
+	assert.equal(receipt?.status, 1);
+	await assertBuilt(sent.hash, receipt?.blockNumber);
+});
+
+test("viem: sendRawTransaction and waitForTransactionReceipt", async () => {
+	const account = privateKeyToAccount(keyOf(2));
+	const transport = http(`${relay.url}/fast`);
+	const client = createWalletClient({ account, chain: foundry, transport }).extend(publicActions);
+	const request = await client.prepareTransactionRequest({ to: RECEIVER, value: parseEther("1") });
+	const serializedTransaction = await client.signTransaction(request);
+	const hash = await client.sendRawTransaction({ serializedTransaction });
+	const receipt = await client.waitForTransactionReceipt({ hash });
+	assert.equal(receipt.status, "success");
+	await assertBuilt(hash, Number(receipt.blockNumber));
+});
+
+test("web3.js: sendSignedTransaction", async () => {
+	const web3 = new Web3(`${relay.url}/fast`);
+	const account = web3.eth.accounts.privateKeyToAccount(keyOf(3));
+	const signed = await account.signTransaction({
+		type: 2,
+		chainId: 31337,
+		nonce: Number(await web3.eth.getTransactionCount(account.address)),
+		to: RECEIVER,
+		value: parseEther("1"),
+		gas: 21_000,
+		maxFeePerGas: 20_000_000_000,
+		maxPriorityFeePerGas: 1_000_000_000,
+	});
+	const receipt = await web3.eth.sendSignedTransaction(signed.rawTransaction);
+	assert.equal(receipt.status, 1n);
+	await assertBuilt(String(receipt.transactionHash), Number(receipt.blockNumber));
+});
+
+test("ethers over a websocket on /fast: sendTransaction and its receipt", async (t) => {
+	const provider = new WebSocketProvider(`${relay.url.replace("http", "ws")}/fast`);
+	t.after(() => provider.destroy());
+	const wallet = new Wallet(keyOf(4), provider);
+	const sent = await wallet.sendTransaction({ to: RECEIVER, value: parseEther("1") });
+	// Its wait() needs a subscription to new heads.
+	const receipt = await until(
+		"its receipt",
+		async () => (await provider.getTransactionReceipt(sent.hash)) ?? undefined,
+	);
+	assert.equal(receipt.status, 1);
+	await assertBuilt(sent.hash, receipt.blockNumber);
+});
+
+test("viem over a websocket on /fast: sendRawTransaction and its receipt", async (t) => {
+	const transport = webSocket(`${relay.url.replace("http", "ws")}/fast`, { reconnect: false });
+	const account = privateKeyToAccount(keyOf(5));
+	const client = createWalletClient({ account, chain: foundry, transport }).extend(publicActions);
+	t.after(async () => (await client.transport.getRpcClient()).close());
+	const request = await client.prepareTransactionRequest({ to: RECEIVER, value: parseEther("1") });
+	const serializedTransaction = await client.signTransaction(request);
+	const hash = await client.sendRawTransaction({ serializedTransaction });
+	const receipt = await until("its receipt", () =>
+		client.getTransactionReceipt({ hash }).catch((thrown: unknown) => {
+			if (thrown instanceof TransactionReceiptNotFoundError) return undefined;
+			throw thrown;
+		}),
+	);
+	assert.equal(receipt.status, "success");
+	await assertBuilt(hash, Number(receipt.blockNumber));
+});
+
+/** The dev builder built it, from what the relay had sent it, in the block that the client was told. */
+async function assertBuilt(hash: string | undefined, number: number | undefined): Promise<void> {
+	// The chain shows the block a moment before the builder has written down what it built.
+	const block = await until("the builder's record of the block", () =>
+		system.builder.blocks().find((one) => one.number === number),
+	);
+	assert.ok(block.transactions.includes(hash ?? ""), `${hash} is not in block ${number} of the builder`);
+	assert.ok(!block.publicTransactions.includes(hash ?? ""));
+	await until("its stage", async () => (await relay.client.stage(hash ?? "")) === "INCLUDED");
+}
+
+function keyOf(account: number): `0x${string}` {
+	return system.chain.accounts[account]?.privateKey as `0x${string}`;
+}

@@ -1,0 +1,300 @@
+// Tests a second transaction with the same sender and nonce: which of the two counts, what builders are told, and
+// that the first never comes back.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import type { TxOptions } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
+
+const BUMPED = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: (11n * GWEI) / 10n };
+
+let system: TestSystem;
+let fixture: RelayFixture;
+
+before(async () => {
+	system = await startSystem({
+		builders: [
+			{ name: "vault", fullPrivacy: true },
+			{ name: "endpoint", cancel: "endpoint" },
+			{ name: "empty", cancel: "empty", dialect: "mev-share" },
+			{ name: "none", cancel: "none" },
+		],
+	});
+	fixture = new RelayFixture(system);
+});
+after(() => system.stop());
+
+async function refusal(tx: Signed, path = "/fast"): Promise<string> {
+	const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], path);
+	return `${error?.code} ${error?.message}`;
+}
+
+const UNDERPRICED = /^-32000 replacement transaction underpriced/;
+
+describe("the ten percent", () => {
+	const HELD = { maxFeePerGas: 20n * GWEI, maxPriorityFeePerGas: GWEI };
+	const ROWS: readonly {
+		readonly name: string;
+		readonly held: Omit<TxOptions, "by">;
+		readonly refused: readonly Omit<TxOptions, "by">[];
+		readonly taken: Omit<TxOptions, "by">;
+	}[] = [
+		{
+			name: "both fees of type 2 must grow",
+			held: HELD,
+			refused: [
+				{ ...HELD, value: 1n },
+				{ ...BUMPED, maxFeePerGas: BUMPED.maxFeePerGas - 1n },
+				{ ...BUMPED, maxPriorityFeePerGas: BUMPED.maxPriorityFeePerGas - 1n },
+				{ ...BUMPED, maxPriorityFeePerGas: GWEI },
+				{ maxFeePerGas: 100n * GWEI, maxPriorityFeePerGas: GWEI },
+			],
+			taken: BUMPED,
+		},
+		{
+			name: "the gas price of type 0 must grow",
+			held: { type: 0, gasPrice: 10n * GWEI },
+			refused: [{ type: 0, gasPrice: 11n * GWEI - 1n }],
+			taken: { type: 0, gasPrice: 11n * GWEI },
+		},
+		{
+			name: "the gas price of type 1 must grow, in whole wei of no round number",
+			held: { type: 1, gasPrice: 10_000_000_001n },
+			refused: [{ type: 1, gasPrice: 11_000_000_000n }],
+			taken: { type: 1, gasPrice: 11_000_000_001n },
+		},
+		{
+			name: "type 2 in the place of type 0 must beat its price with both fees",
+			held: { type: 0, gasPrice: 10n * GWEI },
+			refused: [{ maxFeePerGas: 50n * GWEI, maxPriorityFeePerGas: 11n * GWEI - 1n }],
+			taken: { maxFeePerGas: 11n * GWEI, maxPriorityFeePerGas: 11n * GWEI },
+		},
+	];
+	for (const { name, held, refused, taken } of ROWS) {
+		it(name, async () => {
+			const actor = await fixture.actor();
+			const first = actor.sign(held);
+			await fixture.submit("/fast", first);
+			for (const options of refused) {
+				const tx = actor.sign(options);
+				assert.match(await refusal(tx), UNDERPRICED);
+				assert.equal((await fixture.status(tx)).stage, undefined);
+			}
+			await fixture.reaches(first, "BROADCAST");
+			const second = actor.sign({ ...taken, value: 7n });
+			await fixture.submit("/fast", second);
+			await fixture.reaches(first, "REPLACED");
+			await fixture.reaches(second, "BROADCAST");
+		});
+	}
+});
+
+describe("a transaction that is replaced", () => {
+	it("is REPLACED and FAILED, its builders are told, the new one goes out and is mined", async () => {
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+		await fixture.submit("/fast", old);
+		await fixture.sent(old);
+		assert.notEqual(await fixture.byHash(old), null);
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		const record = await fixture.reaches(old, "REPLACED");
+		assert.deepEqual(
+			[record.status, record.transaction.nonce, record.simulationError],
+			["FAILED", "0", null],
+		);
+		assert.equal((await fixture.event(old, "replaced")).by, fresh.hash);
+		assert.deepEqual([await fixture.byHash(old), (await fixture.byHash(fresh))?.blockHash], [null, null]);
+		assert.equal(await fixture.pendingNonce(actor), 1);
+		await assertCancelled(old);
+		for (const builder of system.builders) {
+			const [before, now] = [old, fresh].map((tx) => fixture.deliveries(builder, tx)[0]?.uuid);
+			assert.notEqual(before, now);
+			assert.deepEqual(fixture.cancels(builder, fresh), []);
+		}
+		const block = await system.nextBlock();
+		await fixture.reaches(fresh, "INCLUDED");
+		assert.deepEqual([await fixture.receipt(old), (await fixture.receipt(fresh))?.block], [null, block]);
+		assert.equal((await fixture.status(old)).stage, "REPLACED");
+		assert.deepEqual(fixture.blocks(system.builder, old), [block], "it is not sent again");
+	});
+
+	it("on /nochecks is told to builders by its hash", async () => {
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+		await fixture.submit("/nochecks", old);
+		await fixture.sent(old);
+		await fixture.submit("/nochecks", fresh);
+		await fixture.sent(fresh);
+		for (const builder of system.builders) {
+			const call = ["eth_cancelPrivateTransaction", [{ txHash: old.hash }]];
+			const expected = builder.name === "none" ? [] : [call];
+			await until("the cancel", () => fixture.cancels(builder, old).length === expected.length);
+			assert.deepEqual(
+				fixture.cancels(builder, old).map(({ method, params }) => [method, params]),
+				expected,
+			);
+		}
+		await system.nextBlock();
+		await fixture.reaches(fresh, "INCLUDED");
+	});
+
+	it("and was out to one builder alone is cancelled there alone", async () => {
+		const actor = await fixture.actor();
+		const hidden = actor.sign({ nonce: 0 });
+		const behind = actor.sign({ nonce: 1 });
+		await fixture.submit("/fullprivacy", hidden);
+		await fixture.submit("/nochecks", behind);
+		await fixture.sent(behind, { builders: ["vault"] });
+		await fixture.submit("/nochecks", actor.sign({ nonce: 1, ...BUMPED }));
+		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), behind).length === 1);
+		await fence();
+		// The hash alone would tell a builder that may not know of it.
+		for (const name of ["endpoint", "empty"]) {
+			const requests = fixture.builder(name).requests();
+			assert.equal(JSON.stringify(requests).includes(behind.hash.slice(2)), false, name);
+		}
+		await fixture.submit("/fast", actor.sign({ nonce: 0, ...BUMPED }));
+		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), hidden).length === 2);
+	});
+
+	it("and was never out is told to nobody", async () => {
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign({ nonce: 1 }), actor.sign({ nonce: 1, ...BUMPED })];
+		await fixture.submit("/nochecks", old);
+		await fixture.reaches(old, "QUEUED");
+		await fixture.submit("/nochecks", fresh);
+		await fixture.reaches(old, "REPLACED");
+		await fixture.reaches(fresh, "QUEUED");
+		await fence();
+		for (const builder of system.builders) {
+			assert.equal(JSON.stringify(builder.requests()).includes(old.hash.slice(2)), false);
+		}
+	});
+
+	it("does not come out of a slow builder's queue any more", async () => {
+		const slow = fixture.builder("endpoint");
+		slow.setFaults({ slow: 400 });
+		const crowd: Signed[] = [];
+		for (let i = 0; i < 8; i += 1) crowd.push((await fixture.actor()).sign());
+		await fixture.submit("/fast", ...crowd);
+		// All connections to it are taken now: what comes next waits.
+		for (const tx of crowd) await fixture.sent(tx, { builders: [slow.name] });
+		const actor = await fixture.actor();
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+		await fixture.submit("/fast", old);
+		await fixture.sent(old, { builders: ["vault"] });
+		await fixture.submit("/fast", fresh);
+		slow.setFaults({});
+		await fixture.sent(fresh);
+		await fence();
+		const sent = fixture.deliveries(slow, old);
+		await until("the cancel, where it is needed", () => sent.length === 0 || fixture.cancels(slow, old)[0]);
+		const cancelled = fixture.cancels(slow, old)[0]?.seq ?? 0;
+		for (const { seq } of sent) assert.ok(seq < cancelled, "it was sent behind its cancel");
+	});
+});
+
+describe("the bytes of a replaced transaction", () => {
+	it("sent again answer the hash, and nothing happens: across a restart, and until its nonce is used", async () => {
+		const actor = await fixture.actor();
+		const [old, fresh] = await replaced(actor);
+		const before = await fixture.life(old);
+		await fixture.submit("/fast", old);
+		await fixture.submit("/nochecks", old);
+		await assertDead(old, fresh, before);
+		await system.restart();
+		await assertDead(old, fresh, before);
+		await fixture.submit("/fast", old);
+		await fixture.submit("/maxbackruns", old);
+		await fence();
+		await assertDead(old, fresh, before);
+		const block = await system.nextBlock();
+		await fixture.reaches(fresh, "INCLUDED");
+		assert.deepEqual([await fixture.receipt(old), (await fixture.receipt(fresh))?.block], [null, block]);
+		assert.match(await refusal(old), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
+		assert.equal((await fixture.status(old)).stage, "REPLACED");
+	});
+
+	it("of the winner sent again answer its hash while it is pending and after it was mined", async () => {
+		const actor = await fixture.actor();
+		const [, fresh] = await replaced(actor);
+		await fixture.submit("/fast", fresh);
+		await system.nextBlock();
+		await fixture.reaches(fresh, "INCLUDED");
+		await fixture.submit("/noreverts", fresh);
+		assert.equal((await fixture.status(fresh)).stage, "INCLUDED");
+	});
+
+	async function replaced(actor: Actor): Promise<readonly [Signed, Signed]> {
+		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
+		await fixture.submit("/fast", old);
+		await fixture.sent(old);
+		await fixture.submit("/fast", fresh);
+		await fixture.sent(fresh);
+		await fixture.reaches(old, "REPLACED");
+		return [old, fresh];
+	}
+
+	async function assertDead(old: Signed, fresh: Signed, life: readonly string[]): Promise<void> {
+		const block = (await fixture.head()) + 1;
+		assert.deepEqual(await fixture.life(old), life);
+		assert.equal(await fixture.byHash(old), null);
+		assert.equal((await fixture.byHash(fresh))?.hash, fresh.hash);
+		for (const builder of system.builders) assert.deepEqual(fixture.blocks(builder, old), [block]);
+	}
+});
+
+describe("a nonce that is used elsewhere", () => {
+	it("drops what has it; those behind go on, and the bytes are refused", async () => {
+		const actor = await fixture.actor();
+		const [first, second] = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];
+		await fixture.submit("/fast", first, second);
+		await fixture.sent(second);
+		const open = actor.sign({ nonce: 0, value: 3n });
+		await fixture.publish(open);
+		const block = await fixture.passBlock();
+		const { status } = await fixture.reaches(first, "DROPPED");
+		assert.equal(status, "FAILED");
+		assert.equal((await fixture.life(first)).at(-1), `dropped ${block}`);
+		assert.equal(await fixture.byHash(first), null);
+		await fixture.sent(second);
+		assert.equal(await fixture.pendingNonce(actor), 2);
+		assert.match(await refusal(first), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
+		await system.nextBlock();
+		await fixture.reaches(second, "INCLUDED");
+		assert.deepEqual(fixture.blocks(system.builder, first), [block]);
+	});
+});
+
+/** Every builder was told to forget `tx` in the way it knows, and has said so. */
+async function assertCancelled(tx: Signed): Promise<void> {
+	const block = `0x${((await fixture.head()) + 1).toString(16)}`;
+	const ways = { vault: ["endpoint", "empty"], endpoint: ["endpoint"], empty: ["empty"], none: [] };
+	for (const [name, forms] of Object.entries(ways)) {
+		const replacementUuid = fixture.deliveries(fixture.builder(name), tx)[0]?.uuid;
+		const calls = {
+			endpoint: ["eth_cancelBundle", [{ replacementUuid }]],
+			empty: ["eth_sendBundle", [{ txs: [], blockNumber: block, replacementUuid }]],
+		};
+		const expected = forms.map((form) => (form === "empty" ? calls.empty : calls.endpoint));
+		await until("the cancels", () => fixture.cancels(fixture.builder(name), tx).length === expected.length);
+		const found = fixture.cancels(fixture.builder(name), tx).map(({ method, params }) => [method, params]);
+		assert.deepEqual(new Set(found.map(String)), new Set(expected.map(String)));
+		for (const call of expected) assert.ok(found.some((one) => JSON.stringify(one) === JSON.stringify(call)));
+		const taken = async () =>
+			(await fixture.events(tx)).filter(
+				({ type, kind, builder, answer }) =>
+					type === "delivered" && kind === "cancel" && builder === name && answer === "accepted",
+			).length;
+		await until("the acknowledgements", async () => (await taken()) === expected.length);
+	}
+}
+
+async function fence(): Promise<void> {
+	const tx = (await fixture.actor()).sign();
+	await fixture.submit("/fast", tx);
+	await fixture.sent(tx);
+}

@@ -1,0 +1,113 @@
+// Bad bundles, bids and cancels against a running relay: each row gets its exact answer, over HTTP, in batches and over
+// a websocket, and the relay is well behind them all.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { BiddingFixture, backrunBy, bidder, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bidRows.ts";
+import { BUNDLE_PAGE_ROWS } from "./badInput/bundlePages.ts";
+import { BUNDLE_ROWS } from "./badInput/bundleRows.ts";
+import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
+import { type CallRow, expectedAnswer, testCallRows, testHttpRows } from "./badInput/rows.ts";
+
+const ROWS: readonly CallRow[] = [...BUNDLE_ROWS, ...BID_ROWS];
+
+let fixture: BadInputFixture;
+let bidding: BiddingFixture;
+before(async () => {
+	fixture = await startFixture({ env: { FEE_RECIPIENT: COINBASE } });
+	const { system } = fixture;
+	bidding = new BiddingFixture(system);
+	await prepareBidding(system);
+	// One transaction of the second target's sender is in a block before.
+	await system.client.send(signedBy(1, { value: 1n }).raw, "/fast");
+	for (let block = 0; block < HEAD; block++) await system.nextBlock();
+	await until(
+		"a used nonce",
+		async () => (await system.client.call("eth_getTransactionCount", [bidder(1).address])) === "0x1",
+	);
+	for (const [path, { raw }] of Object.values(HIDDEN)) await system.client.send(raw, path);
+	for (const { raw, hash } of [SHARED, SECOND]) {
+		await system.client.send(raw, "/maxbackruns");
+		await until("the target shared", async () => (await system.client.status(hash)).shared);
+	}
+	for (const [path, { hash }] of Object.values(HIDDEN)) {
+		if (path === "/maxbackruns") continue;
+		await until("the hidden one out", async () => (await system.client.stage(hash)) === "BROADCAST");
+	}
+});
+after(() => fixture.stop());
+
+test("there are many rows, each of its own", () => {
+	const names = ROWS.map(({ method, params }) => `${method} ${JSON.stringify(params)}`);
+	assert.equal(new Set(names).size, names.length);
+	assert.ok(ROWS.length >= 200, `${ROWS.length}`);
+	for (const { name, error } of ROWS) assert.notEqual(error, undefined, name);
+});
+
+testCallRows(ROWS, () => fixture);
+testHttpRows(BUNDLE_PAGE_ROWS, () => fixture);
+
+function request({ name, method, params }: CallRow): object {
+	return { jsonrpc: "2.0", id: name, method, params };
+}
+
+test("in batches each is answered as alone, in their order", async () => {
+	for (let from = 0; from < ROWS.length; from += 40) {
+		const rows = ROWS.slice(from, from + 40);
+		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(request)) });
+		assert.equal(status, 200);
+		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
+	}
+	fixture.log.check();
+});
+
+test("over a websocket each is answered as over HTTP, on every path", async () => {
+	for (const path of ["/", "/ws", "/fullprivacy"]) {
+		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}${path}`);
+		for (const row of ROWS) {
+			client.send(request(row));
+			assert.deepEqual(await client.next(), expectedAnswer(row), row.name);
+		}
+		client.terminate();
+	}
+	fixture.log.check();
+});
+
+test("a signature that does not verify is refused, never ignored", async () => {
+	const body = JSON.stringify(
+		request({ name: "x", method: "eth_cancelBundle", params: [{ replacementUuid: "u" }] }),
+	);
+	for (const [header, reason] of [
+		["", "malformed"],
+		["0x", "malformed"],
+		[`0x${"11".repeat(20)}:0x${"00".repeat(65)}`, "invalid"],
+	] as const) {
+		const answer = await fixture.wire.send({ body, headers: { "x-flashbots-signature": header } });
+		const message = `invalid request: X-Flashbots-Signature does not verify: ${reason}`;
+		assert.deepEqual([answer.status, JSON.parse(answer.body).error], [200, { code: -32600, message }]);
+	}
+});
+
+test("a backrun whose fee cap is under the next block's base fee is told both", async () => {
+	const history = await fixture.system.chain.rpc("eth_feeHistory", ["0x1", "latest", []]);
+	const baseFee = BigInt((history as { baseFeePerGas: string[] }).baseFeePerGas[1] ?? "");
+	const { raw } = backrunBy(19, 5n, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n });
+	const { error } = await bidding.ask("eth_sendBundle", [{ txs: [SHARED.hash, raw] }]);
+	const message = `max fee per gas less than block base fee: max fee 1, base fee ${baseFee}`;
+	assert.deepEqual(error, { code: -32000, message, data: { reason: "BACKRUN_INVALID" } });
+});
+
+test("no bundle has gone out, and none is known", async () => {
+	const bundles = fixture.system.builder
+		.requests("eth_sendBundle")
+		.map(({ params }) => params as [{ txs?: unknown[] }]);
+	assert.ok(bundles.length > 0);
+	assert.ok(bundles.every(([{ txs }]) => Array.isArray(txs) && txs.length <= 1));
+	assert.equal((await fixture.system.client.status(SHARED.hash)).backruns, 0);
+	assert.equal(await bidding.head(), HEAD);
+});
+
+test("the relay is well after all of it", () => fixture.stillWell());

@@ -1,0 +1,161 @@
+// Who may have a connection: each client its share, and where the server is full the one with the most makes room. The
+// clients are two loopback addresses.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
+import { withTransport } from "../../support/transportServer.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+const ATTACKER = "127.0.0.2";
+const HONEST = "127.0.0.1";
+const LIVE = requestText("GET", "/livez");
+
+/** A connection that was served once, and rests. */
+async function rested(
+	port: number,
+	from: string,
+	headers: Record<string, string> = {},
+): Promise<RawConnection> {
+	const connection = await RawConnection.open(port, from);
+	await answers(connection, headers);
+	return connection;
+}
+
+async function answers(connection: RawConnection, headers: Record<string, string> = {}): Promise<void> {
+	connection.write(requestText("GET", "/livez", headers));
+	assert.equal((await connection.answer()).status, 200);
+}
+
+function wait(name: string): Buffer {
+	return postText("/", { jsonrpc: "2.0", id: name, method: "test_wait", params: [name] });
+}
+
+test("a client over its share has its newest connection closed; others, and its own older ones, stay", () =>
+	withTransport({ maxConnectionsPerClient: 3 }, async ({ port }) => {
+		const own = [];
+		for (let i = 0; i < 3; i++) own.push(await rested(port, ATTACKER));
+		const fourth = await RawConnection.open(port, ATTACKER);
+		assert.equal(await fourth.closed(), "");
+		const other = await rested(port, HONEST);
+		for (const connection of own) await answers(connection);
+		own[0]?.destroy();
+		await until("there is room again", async () => {
+			const again = await RawConnection.open(port, ATTACKER);
+			again.write(LIVE);
+			return (await again.answer().catch(() => null))?.status === 200;
+		});
+		await answers(other);
+	}));
+
+test("in a full server the longest idle connection of the client with the most makes room for a newcomer", () =>
+	withTransport({ maxConnections: 6 }, async ({ port, script }) => {
+		const early = await rested(port, HONEST);
+		const first = await rested(port, ATTACKER);
+		const second = await rested(port, ATTACKER);
+		const busy = await RawConnection.open(port, ATTACKER);
+		busy.write(wait("busy"));
+		await until("it is worked on", () => script.waiting.length === 1);
+		const third = await rested(port, ATTACKER);
+		const websocket = await WsClient.open(`ws://127.0.0.1:${port}/`, { localAddress: ATTACKER });
+		// The second one is now the last that was heard of.
+		await answers(first);
+		const newcomer = await rested(port, HONEST);
+		await second.closed();
+		const another = await rested(port, HONEST);
+		await third.closed();
+		for (const kept of [early, newcomer, another, first]) await answers(kept);
+		script.release("busy");
+		assert.equal((await busy.answer()).status, 200, "what is worked on is not closed while others rest");
+		websocket.terminate();
+	}));
+
+test("ten thousand that never say a word shut nobody out", () =>
+	withTransport({ maxConnections: 20, maxConnectionsPerClient: 20 }, async ({ port }) => {
+		const honest = await rested(port, HONEST);
+		for (let i = 0; i < 60; i++) {
+			await RawConnection.open(port, ATTACKER);
+			if (i % 20 === 19) await answers(honest);
+		}
+		await rested(port, HONEST);
+		await answers(honest);
+	}));
+
+test("behind a proxy the requests and websockets under way count, by the client that is named", () =>
+	withTransport({ trustProxy: 1, maxConnectionsPerClient: 2 }, async ({ port, script }) => {
+		const from = (address: string) => ({ "X-Forwarded-For": address });
+		// As many connections as it likes.
+		for (let i = 0; i < 4; i++) await rested(port, HONEST, from("192.0.2.1"));
+		const websocket = await WsClient.open(`ws://127.0.0.1:${port}/`, { headers: from("192.0.2.1") });
+		websocket.send({ jsonrpc: "2.0", id: 1, method: "test_wait", params: ["a"] });
+		const second = await WsClient.open(`ws://127.0.0.1:${port}/`, { headers: from("192.0.2.1") });
+		const refused = await WsClient.refused(`ws://127.0.0.1:${port}/`, { headers: from("192.0.2.1") });
+		const message = "limit exceeded: 2 requests under way for each client";
+		assert.deepEqual([refused.status, JSON.parse(refused.body).error], [429, { code: -32005, message }]);
+		const connection = await RawConnection.open(port);
+		connection.write(requestText("GET", "/livez", from("192.0.2.1")));
+		const answer = await connection.answer();
+		assert.deepEqual([answer.status, JSON.parse(answer.body)], [429, { error: message }]);
+		assert.equal(answer.headers["retry-after"], "1");
+		await answers(connection, from("192.0.2.2"));
+		second.terminate();
+		await until("there is room again", async () => {
+			connection.write(requestText("GET", "/livez", from("192.0.2.1")));
+			return (await connection.answer()).status === 200;
+		});
+		script.release("a");
+		websocket.terminate();
+	}));
+
+test("a connection on which boost has shown its secret counts for those whom it names", () =>
+	withTransport({ boostSecret: "s3cret", maxConnectionsPerClient: 2 }, async ({ port }) => {
+		const by = (address: string) => ({ "X-Boost-Auth": "s3cret", "X-Forwarded-For": address });
+		const boosts = [];
+		for (let i = 0; i < 5; i++) boosts.push(await rested(port, HONEST, by(`192.0.2.${i}`)));
+		for (let i = 0; i < 2; i++) await rested(port, HONEST);
+		assert.equal(
+			await (await RawConnection.open(port, HONEST)).closed(),
+			"",
+			"without it, it is a client's own",
+		);
+		for (const [i, boost] of boosts.entries()) await answers(boost, by(`192.0.2.${i}`));
+	}));
+
+test("thousands of requests in one write are cut off, and cost others nothing", () =>
+	withTransport({ maxConnectionsPerClient: 16 }, async ({ port }) => {
+		const honest = await rested(port, HONEST);
+		const flood = Buffer.concat(Array<Buffer>(2_000).fill(Buffer.from(LIVE)));
+		const connections = await Promise.all(
+			Array.from({ length: 16 }, () => RawConnection.open(port, ATTACKER)),
+		);
+		for (const connection of connections) connection.write(flood);
+		const begun = performance.now();
+		await answers(honest);
+		// Each of the 32,000 costs about a tenth of a millisecond where it is served.
+		assert.ok(performance.now() - begun < 1_500, `${performance.now() - begun} ms`);
+		for (const connection of connections) await connection.closed();
+		await rested(port, ATTACKER);
+	}));
+
+test("what one client's bodies hold is bounded, and leaves room for others", () =>
+	withTransport(
+		{ maxBodyBytes: 4_096, maxBufferedBytes: 100_000, maxBufferedBytesPerClient: 5_000 },
+		async ({ port }) => {
+			const half = requestText("POST", "/", { "Content-Type": "application/json", "Content-Length": "4000" });
+			const first = await RawConnection.open(port, ATTACKER);
+			first.write(Buffer.concat([Buffer.from(half), Buffer.alloc(3_900, 0x20)]));
+			await rested(port, HONEST);
+			const second = await RawConnection.open(port, ATTACKER);
+			second.write(Buffer.concat([Buffer.from(half), Buffer.alloc(3_900, 0x20)]));
+			const answer = await second.answer();
+			assert.deepEqual(
+				[answer.status, JSON.parse(answer.body).error.message],
+				[429, "limit exceeded: too many bytes under way for this client"],
+			);
+			const other = await RawConnection.open(port, HONEST);
+			other.write(postText("/", { jsonrpc: "2.0", id: 1, method: "test_echo", params: ["x".repeat(3_000)] }));
+			assert.equal((await other.answer()).status, 200);
+			first.destroy();
+		},
+	));

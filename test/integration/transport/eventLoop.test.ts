@@ -1,0 +1,187 @@
+// Tests how long the worst bodies block the event loop in the dispatchers of relay and boost. The limit is measured
+// in the same run, by parsing one text of two megabytes on this machine.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { rlpEncode } from "../../../shared/ethereum/rlp.ts";
+import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+
+const BYTES = 2 * 1024 * 1024 - 200;
+/**
+ * How many times the parsing of one great text a request may keep the event loop, which takes 2 to 4 ms by itself: there is
+ * room for both processes, who asks them, and a machine that does other things. What was found took hundreds of times.
+ */
+const TIMES = 20;
+const ROUNDS = 5;
+
+const HASH = `0x${"ab".repeat(32)}`;
+const ADDRESS = `0x${"ab".repeat(20)}`;
+const list = (count: number, make: (i: number) => string) =>
+	Array.from({ length: count }, (_, i) => make(i)).join(",");
+const call = (method: string, params: string) =>
+	`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`;
+const batch = (count: number, entry: string) => `[${list(count, () => entry)}]`;
+const members = (count: number, value = "1") => `{${list(count, (i) => `"k${i}":${value}`)}}`;
+const shared = (body: string) => `[{"version":"v0.1","inclusion":{"block":"0x1"},"body":[${body}]}]`;
+
+/** A transaction with a signature that nobody has made, and lists of as many items as are asked for. */
+function raw(type: 2 | 4, access: number, authorizations: number): string {
+	const one = Buffer.from([1]);
+	const account = Buffer.alloc(20, 1);
+	const none = Buffer.alloc(0);
+	const signature = [one, Buffer.alloc(32, 7), Buffer.alloc(32, 7)];
+	const accessList = Array.from({ length: access }, () => [account, []]);
+	const tuples = Array.from({ length: authorizations }, () => [none, account, none, none, none, none]);
+	const fields = [one, one, one, one, one, account, none, none, accessList, ...(type === 4 ? [tuples] : [])];
+	return `"0x0${type}${rlpEncode([...fields, ...signature]).toString("hex")}"`;
+}
+
+const small = raw(2, 0, 0);
+const unsigned = `{"from":"${ADDRESS}","to":"${ADDRESS}","gas":"0x1","value":"0x1","data":"0x${"ab".repeat(4_000)}"}`;
+
+const BODIES: Readonly<Record<string, string>> = {
+	"690,000 empty calls": call("eth_callMany", `[[{"transactions":[${list(690_000, () => "{}")}]}]]`),
+	"a block of 150,000 keys": call("eth_getTransactionCount", `["${ADDRESS}",${members(150_000)}]`),
+	"a call of 4,900 keys": call("eth_callMany", `[[{"transactions":[${members(4_900)}]}]]`),
+	"a bundle of 4,900 keys": call("mev_sendBundle", `[${members(4_900)}]`),
+	"long keys": call("mev_sendBundle", `[{${list(4_900, (i) => `"${"k".repeat(400)}${i}":1`)}}]`),
+	"numbers as keys": call("eth_call", `[{${list(2_400, (i) => `"${4_294_967_290 - i * 9_973}":{}`)}}]`),
+	"objects of different kinds": call("eth_call", `[${list(1_600, (i) => `{"k${i}":{"z${i}":1}}`)}]`),
+	"one key again and again": call("eth_call", `[{${list(2_400, () => '"a":{}')}}]`),
+	"4,900 levels": call("eth_call", "[".repeat(4_900) + "]".repeat(4_900)),
+	"a million levels": "[".repeat(1_000_000),
+	"a million commas": ",".repeat(BYTES),
+	"a million quotes": '"'.repeat(BYTES),
+	"a million spaces": call("nope", `[${" ".repeat(BYTES)}]`),
+	"a great text": call("nope", `["${"a".repeat(BYTES)}"]`),
+	escapes: call("nope", `["${'\\"'.repeat(BYTES / 2)}"]`),
+	"characters of four bytes": call("nope", `["${"😀".repeat(BYTES / 4)}"]`),
+	"characters of two bytes": call("nope", `["${"é".repeat(BYTES / 2)}"]`),
+	"a number of two million digits": call("nope", `[${"1".repeat(BYTES)}]`),
+	"an id of halves of pairs": `{"id":"${"\\ud800".repeat(BYTES / 6)}","method":"nope"}`,
+	"a million bytes that are no transaction": call(
+		"eth_sendRawTransaction",
+		`["0x02${"ab".repeat(BYTES / 2 - 10)}"]`,
+	),
+	"45,000 accounts of an access list": call("eth_sendRawTransaction", `[${raw(2, 45_000, 0)}]`),
+	"38,000 authorizations": call("eth_sendRawTransaction", `[${raw(4, 0, 38_000)}]`),
+	"100 unsigned calls": call("eth_callMany", `[[{"transactions":[${list(100, () => unsigned)}]}]]`),
+	"access lists of 4,000 keys": call(
+		"eth_callMany",
+		`[[{"transactions":[${list(4, () => `{"accessList":[{"address":"${ADDRESS}","storageKeys":[${list(1_000, () => `"${HASH}"`)}]}]}`)}]}]]`,
+	),
+	"100 signed calls": call(
+		"eth_callMany",
+		`[{"txs":[${list(100, () => small)}],"blockNumber":"0x1","stateBlockNumber":"latest"}]`,
+	),
+	"100 texts that are no transactions": call(
+		"mev_sendBundle",
+		shared(list(100, () => `{"tx":"0x02${"ab".repeat(10_000)}"}`)),
+	),
+	"a thousand bad hashes": call("service_transactionStatuses", `[[${list(1_000, () => '"0x"')}]]`),
+	"a million addresses": call("eth_getLogs", `[{"address":[${list(45_000, () => `"${ADDRESS}"`)}]}]`),
+	"a great read": call("eth_call", `[{"data":"0x${"00".repeat(BYTES / 2 - 100)}"}]`),
+	"100 great calls": batch(100, call("nope", `["${"a".repeat(20_000)}"]`)),
+	"100 documents": batch(100, call("rpc.discover", "[]")),
+	"100 submissions": batch(100, call("eth_sendRawTransaction", `[${small}]`)),
+	"100 bundles of calls": batch(
+		100,
+		call("eth_callMany", `[[{"transactions":[${list(20, () => '{"from":"x"}')}]}]]`),
+	),
+};
+
+let fixture: BoostFixture;
+let limitMs = 0;
+
+/**
+ * The longest stretch in ms without a turn of the event loop, the shortest of some rounds of `work`: there is no further
+ * one behind a round that was short enough.
+ */
+async function longestStretch(work: () => Promise<unknown>): Promise<number> {
+	let best = Number.POSITIVE_INFINITY;
+	for (let round = 0; round < ROUNDS && best >= limitMs; round++) {
+		let longest = 0;
+		let last = performance.now();
+		let open = true;
+		const turn = (): void => {
+			const now = performance.now();
+			longest = Math.max(longest, now - last);
+			last = now;
+			if (open) setImmediate(turn);
+		};
+		turn();
+		await work();
+		await new Promise((resolve) => setImmediate(resolve));
+		turn();
+		open = false;
+		best = Math.min(best, longest);
+	}
+	return best;
+}
+
+before(async () => {
+	fixture = await startBoostFixture({});
+	const text = Buffer.from(call("nope", `["${"a".repeat(BYTES)}"]`));
+	let least = Number.POSITIVE_INFINITY;
+	for (let round = 0; round < 8; round++) {
+		const begun = performance.now();
+		JSON.parse(text.toString());
+		least = Math.min(least, performance.now() - begun);
+	}
+	limitMs = Math.max(20, TIMES * least);
+});
+after(() => fixture.stop());
+
+/** Both are in this process, and so is who asks them. */
+async function held(url: string, body: Buffer): Promise<number> {
+	return longestStretch(async () => {
+		const headers = { "content-type": "application/json" };
+		const answer = await fetch(`${url}/fast`, { method: "POST", headers, body });
+		assert.ok((await answer.text()).length > 0);
+	});
+}
+
+for (const [name, text] of Object.entries(BODIES)) {
+	test(`${name} (${text.length} characters) stop nobody`, async () => {
+		const body = Buffer.from(text);
+		assert.ok(body.length <= 2 * 1024 * 1024, `${body.length} bytes`);
+		for (const url of [fixture.users.system.client.url, fixture.boost.url]) {
+			const ms = await held(url, body);
+			assert.ok(ms < limitMs, `${url}: ${ms.toFixed(1)} ms, at most ${limitMs.toFixed(1)}`);
+		}
+	});
+}
+
+test("nor does anything that is put together of such", async () => {
+	const piece = fc.constantFrom(
+		"{}",
+		"[]",
+		'""',
+		'"\\\\"',
+		"1",
+		"1e9",
+		"null",
+		",",
+		":",
+		"[",
+		"{",
+		'"k":',
+		"é",
+		"\\u0000",
+		" ",
+	);
+	const made = fc.array(fc.tuple(piece, fc.integer({ min: 1, max: 200_000 })), {
+		minLength: 1,
+		maxLength: 6,
+	});
+	await fc.assert(
+		fc.asyncProperty(made, async (parts) => {
+			const text = parts.map(([part, times]) => part.repeat(times)).join("");
+			const body = Buffer.from(call("eth_callMany", `[${text}]`)).subarray(0, BYTES);
+			const ms = await held(fixture.users.system.client.url, body);
+			assert.ok(ms < limitMs, `${ms.toFixed(1)} ms, at most ${limitMs.toFixed(1)}`);
+		}),
+		{ numRuns: 30 },
+	);
+});

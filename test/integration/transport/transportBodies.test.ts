@@ -1,0 +1,251 @@
+// Bodies and connections as they should not come: in pieces, too long, too slow, cut off, many at a time.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
+import { type Transport, withTransport } from "../../support/transportServer.ts";
+import { until } from "../../support/until.ts";
+
+const CHUNKED = { "Content-Type": "application/json", "Transfer-Encoding": "chunked" };
+const TOO_LONG = "limit exceeded: the body is longer than 4096 bytes";
+const BUSY = "internal error: too many requests under way";
+
+function call(method: string, param?: unknown, id: unknown = 1): string {
+	return JSON.stringify({ jsonrpc: "2.0", id, method, params: param === undefined ? [] : [param] });
+}
+
+function chunk(bytes: string): string {
+	return `${Buffer.byteLength(bytes).toString(16)}\r\n${bytes}\r\n`;
+}
+
+async function errorOf(connection: RawConnection): Promise<[number, string]> {
+	const answer = await connection.answer();
+	return [answer.status, JSON.parse(answer.body).error.message];
+}
+
+async function assertWell(transport: Transport): Promise<void> {
+	const connection = await RawConnection.open(transport.port);
+	connection.write(postText("/", call("test_echo", "well")));
+	assert.equal(JSON.parse((await connection.answer()).body).result, "well");
+	connection.destroy();
+}
+
+test("a body that comes byte by byte is put together again", () =>
+	withTransport({}, async ({ port }) => {
+		const text = "äöü".repeat(300);
+		const bytes = Buffer.from(call("test_echo", text));
+		const connection = await RawConnection.open(port);
+		connection.write(requestText("POST", "/fast", CHUNKED));
+		for (const byte of bytes)
+			connection.write(Buffer.concat([Buffer.from("1\r\n"), Buffer.of(byte), Buffer.from("\r\n")]));
+		connection.write("0\r\n\r\n");
+		assert.equal(JSON.parse((await connection.answer()).body).result, text);
+		connection.destroy();
+	}));
+
+test("a chunked body of the greatest length passes; one byte more is 413 before its end, and the connection closes", () =>
+	withTransport({}, async (transport) => {
+		const connection = await RawConnection.open(transport.port);
+		connection.write(requestText("POST", "/fast", CHUNKED));
+		connection.write(chunk(call("test_echo", "x").padEnd(4000)) + chunk(" ".repeat(96)) + chunk(""));
+		assert.equal((await connection.answer()).status, 200);
+		connection.write(requestText("POST", "/fast", CHUNKED));
+		connection.write(chunk(" ".repeat(4000)) + chunk(" ".repeat(97)));
+		assert.deepEqual(await errorOf(connection), [413, TOO_LONG]);
+		await connection.closed();
+		await assertWell(transport);
+	}));
+
+test("who sends a body that is too long to its end before it reads finds the answer, not a reset", () =>
+	withTransport({}, async (transport) => {
+		const body = "x".repeat(16_000_000);
+		for (const request of [
+			requestText("POST", "/fast", CHUNKED, chunk(body)),
+			postText("/fast", body),
+			postText("/unknown", body),
+			requestText("POST", "/fast", { "Content-Type": "text/plain" }, body),
+		]) {
+			const connection = await RawConnection.open(transport.port);
+			await connection.writeBlindly(request);
+			const { status, headers } = await connection.answer();
+			assert.ok([413, 404, 415].includes(status), String(status));
+			assert.equal(headers.connection, "close");
+			await connection.closed();
+		}
+		await assertWell(transport);
+	}));
+
+test("a client that waits for leave to send its body gets it, or the refusal at once", () =>
+	withTransport({}, async ({ port }) => {
+		const expect = { "Content-Type": "application/json", Expect: "100-continue" };
+		const body = call("test_echo", "x");
+		const good = await RawConnection.open(port);
+		good.write(requestText("POST", "/fast", { ...expect, "Content-Length": String(body.length) }));
+		assert.equal((await good.answer()).status, 100);
+		good.write(body);
+		assert.equal((await good.answer()).status, 200);
+		good.destroy();
+		const bad = await RawConnection.open(port);
+		bad.write(requestText("POST", "/fast", { ...expect, "Content-Length": "5000" }));
+		assert.deepEqual(await errorOf(bad), [413, TOO_LONG]);
+		bad.destroy();
+	}));
+
+test("requests that are too slow to arrive are ended with 408, wherever they stand still", () =>
+	withTransport({ requestMs: 150 }, async (transport) => {
+		const beginnings = [
+			"",
+			"POST /fa",
+			"POST /fast HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+			requestText("POST", "/fast", CHUNKED),
+			requestText("POST", "/fast", CHUNKED, "5\r\n{"),
+		];
+		await Promise.all(
+			beginnings.map(async (beginning) => {
+				const connection = await RawConnection.open(transport.port);
+				connection.write(beginning);
+				assert.deepEqual(await errorOf(connection), [408, "invalid request: it took too long to arrive"]);
+				await connection.closed();
+			}),
+		);
+		await assertWell(transport);
+	}));
+
+test("requests in a row on one connection are worked on together and answered in their order", () =>
+	withTransport({}, async ({ port, script }) => {
+		const connection = await RawConnection.open(port);
+		connection.write(
+			Buffer.concat([
+				postText("/fast", call("test_wait", "a", 1)),
+				postText("/fast", call("test_wait", "b", 2)),
+				requestText("GET", "/livez"),
+				postText("/fast", call("test_echo", "c", 3)),
+			]),
+		);
+		await until("both wait", () => script.waiting.length === 2);
+		script.release("b");
+		script.release("a");
+		const answers = [];
+		for (let i = 0; i < 4; i++) answers.push(JSON.parse((await connection.answer()).body));
+		assert.deepEqual(
+			answers.map((answer) => answer.result ?? answer.live),
+			["a", "b", true, "c"],
+		);
+		connection.destroy();
+	}));
+
+test("rubbish behind a request that is not answered yet gets no answer that could be taken for that one's", () =>
+	withTransport({}, async (transport) => {
+		const { port, script } = transport;
+		const connection = await RawConnection.open(port);
+		connection.write(
+			Buffer.concat([postText("/fast", call("test_wait", "a")), Buffer.from("rubbish\r\n\r\n")]),
+		);
+		assert.equal(await connection.closed(), "");
+		await until("it was called", () => script.waiting.length === 1);
+		script.release("a");
+		await assertWell(transport);
+	}));
+
+test("nor does an upgrade behind a request that is not answered yet", () =>
+	withTransport({}, async (transport) => {
+		const { port, script } = transport;
+		for (const upgrade of [{ Upgrade: "websocket", "Sec-WebSocket-Version": "13" }, { Upgrade: "h2c" }]) {
+			const connection = await RawConnection.open(port);
+			const headers = { Connection: "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", ...upgrade };
+			connection.write(
+				Buffer.concat([postText("/fast", call("test_wait", "a")), requestText("GET", "/fast", headers)]),
+			);
+			assert.equal(await connection.closed(), "");
+			await until("it was called", () => script.waiting.length === 1);
+			script.release("a");
+		}
+		await assertWell(transport);
+	}));
+
+test("offers of another protocol may come with every request of a connection", () =>
+	withTransport({}, async ({ port }) => {
+		const connection = await RawConnection.open(port);
+		const offer = { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c", "HTTP2-Settings": "AA" };
+		for (let i = 0; i < 30; i++) {
+			const bytes = postText("/fast", call("test_echo", i), offer);
+			connection.write(bytes.subarray(0, bytes.length - 5));
+			connection.write(bytes.subarray(bytes.length - 5));
+			assert.equal(JSON.parse((await connection.answer()).body).result, i);
+		}
+		connection.destroy();
+	}));
+
+test("clients that go away at any point leave nothing behind", () =>
+	withTransport({}, async (transport) => {
+		const { port, script, server } = transport;
+		const beginnings = [
+			"POST /fast HTTP/1.1\r\nHost",
+			requestText("POST", "/fast", { ...CHUNKED }),
+			requestText("POST", "/fast", CHUNKED, "5\r\n{"),
+			postText("/fast", call("test_echo", "x")),
+			requestText("POST", "/fast", { "Content-Length": "5000" }, "x"),
+		];
+		for (const beginning of beginnings) {
+			const connection = await RawConnection.open(port);
+			connection.write(beginning);
+			connection.destroy();
+		}
+		const waiting = await RawConnection.open(port);
+		waiting.write(postText("/fast", call("test_wait", "gone")));
+		await until("it was called", () => script.waiting.length === 1);
+		waiting.destroy();
+		await assertWell(transport);
+		script.release("gone");
+		await assertWell(transport);
+		await server.stop();
+	}));
+
+test("bodies of all requests together are bounded, and what was held is given back", () =>
+	withTransport({ maxBufferedBytes: 5_000 }, async (transport) => {
+		const { port, script } = transport;
+		const holding = await RawConnection.open(port);
+		holding.write(postText("/fast", call("test_wait", "a").padEnd(3_000)));
+		await until("it was called", () => script.waiting.length === 1);
+		const refused = await RawConnection.open(port);
+		refused.write(postText("/fast", call("test_echo", "x").padEnd(3_000)));
+		assert.deepEqual(await errorOf(refused), [503, BUSY]);
+		await refused.closed();
+		const small = await RawConnection.open(port);
+		small.write(postText("/fast", call("test_echo", "x").padEnd(1_900)));
+		assert.equal((await small.answer()).status, 200);
+		script.release("a");
+		assert.equal((await holding.answer()).status, 200);
+		holding.write(postText("/fast", call("test_echo", "x").padEnd(4_000)));
+		assert.equal((await holding.answer()).status, 200);
+		const unfinished = await RawConnection.open(port);
+		unfinished.write(requestText("POST", "/fast", CHUNKED, chunk(" ".repeat(3_000))));
+		unfinished.destroy();
+		await until("its room is free again", async () => {
+			const connection = await RawConnection.open(port);
+			connection.write(postText("/fast", call("test_echo", "x").padEnd(4_000)));
+			const { status } = await connection.answer();
+			connection.destroy();
+			return status === 200;
+		});
+		holding.destroy();
+		small.destroy();
+	}));
+
+test("requests under way are bounded", () =>
+	withTransport({ maxOpenRequests: 2 }, async ({ port, script }) => {
+		const connection = await RawConnection.open(port);
+		connection.write(Buffer.concat([1, 2, 3].map((n) => postText("/fast", call("test_wait", `w${n}`, n)))));
+		await until("two wait", () => script.waiting.length === 2);
+		const other = await RawConnection.open(port);
+		other.write(postText("/fast", call("test_echo", 1)));
+		const refused = await other.answer();
+		assert.equal(refused.status, 503);
+		assert.equal(refused.headers["retry-after"], "1");
+		for (const name of script.waiting) script.release(name);
+		assert.equal((await connection.answer()).status, 200);
+		assert.equal((await connection.answer()).status, 200);
+		assert.deepEqual(await errorOf(connection), [503, BUSY]);
+		connection.destroy();
+		other.destroy();
+	}));

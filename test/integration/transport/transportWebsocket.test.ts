@@ -1,0 +1,335 @@
+// Tests websockets: the exact answer to each frame, the order in which calls start, and what one client may hold.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../../support/manualClock.ts";
+import { RawConnection, requestText } from "../../support/rawHttp.ts";
+import { type Transport, type TransportOptions, withTransport } from "../../support/transportServer.ts";
+import { until } from "../../support/until.ts";
+import { WsClient } from "../../support/wsClient.ts";
+
+function within(
+	options: TransportOptions,
+	run: (transport: Transport, base: string) => Promise<void>,
+): Promise<void> {
+	return withTransport(options, (transport) => run(transport, `ws://127.0.0.1:${transport.port}`));
+}
+
+function entry(method: string, params: readonly unknown[] = [], id: unknown = 1) {
+	return { jsonrpc: "2.0", id, method, params };
+}
+
+function error(code: number, message: string, id: unknown = null) {
+	return { jsonrpc: "2.0", id, error: { code, message } };
+}
+
+const OK = { jsonrpc: "2.0", id: 1, result: "ok" };
+const CALL = JSON.stringify(entry("test_echo", ["ok"]));
+
+const MESSAGES: readonly [string, string | Buffer, unknown][] = [
+	["a call", CALL, OK],
+	["a call in a binary frame", Buffer.from(CALL), OK],
+	["no version", '{"id":1,"method":"test_echo","params":["ok"]}', OK],
+	["an empty message", "", error(-32700, "parse error: not JSON")],
+	["bad JSON", "{", error(-32700, "parse error: not JSON")],
+	["bytes that are no UTF-8", Buffer.from([0x22, 0xff, 0x22]), error(-32700, "parse error: not UTF-8")],
+	["bytes that are no text at all", Buffer.alloc(100, 0x80), error(-32700, "parse error: not UTF-8")],
+	["a number", "7", error(-32600, "invalid request: expected an object with jsonrpc, id, method and params")],
+	["an empty batch", "[]", error(-32600, "invalid request: empty batch")],
+	["a batch too long", "[1,1,1,1,1,1]", error(-32600, "invalid request: a batch has at most 5 entries")],
+	["a batch", `[${CALL},{"method":"nope"},${CALL}]`, [OK, OK]],
+	[
+		"an unknown method",
+		'{"id":"x","method":"nope"}',
+		error(-32601, "the method nope does not exist/is not available", "x"),
+	],
+	[
+		"params that are an object",
+		'{"id":2,"method":"test_echo","params":{}}',
+		error(-32602, "invalid params: params: expected an array", 2),
+	],
+	["an absent result", '{"id":1,"method":"test_nothing"}', { jsonrpc: "2.0", id: 1, result: null }],
+];
+
+test("messages have the answers that bodies have, and the connection stays", () =>
+	within({}, async (_transport, base) => {
+		const client = await WsClient.open(`${base}/fast`);
+		for (const [name, message, answer] of MESSAGES) {
+			client.send(message);
+			assert.deepEqual(await client.next(), answer, name);
+		}
+		client.send('{"method":"test_echo","params":[1]}');
+		client.send('[{"method":"test_echo","params":[1]}]');
+		client.send(CALL);
+		assert.deepEqual(await client.next(), OK, "notifications are not answered");
+		assert.equal(client.unread, 0);
+		client.terminate();
+	}));
+
+test("frames that break the protocol close the connection with the code for it", async () => {
+	const mask = Buffer.from([0, 0, 0, 0]);
+	const frames: [string, Buffer, number][] = [
+		["text that is no UTF-8", Buffer.concat([Buffer.from([0x81, 0x81]), mask, Buffer.from([0xff])]), 1007],
+		["a message that is too long", Buffer.concat([Buffer.from([0x81, 0xfe, 0x10, 0x01]), mask]), 1009],
+		["a frame that is not masked", Buffer.from([0x81, 0x01, 0x7b]), 1002],
+		["an unknown kind of frame", Buffer.concat([Buffer.from([0x83, 0x80]), mask]), 1002],
+		[
+			"compression that was not agreed on",
+			Buffer.concat([Buffer.from([0xc1, 0x81]), mask, Buffer.from("1")]),
+			1002,
+		],
+	];
+	await within({}, async ({ port }) => {
+		for (const [name, frame, code] of frames) {
+			const connection = await RawConnection.open(port);
+			connection.write(upgradeText("/fast"));
+			assert.equal((await connection.answer()).status, 101);
+			connection.write(frame);
+			const closing = Buffer.from(await connection.closed(), "latin1");
+			assert.equal(closing[0], 0x88, name);
+			assert.equal(closing.readUInt16BE(2), code, name);
+		}
+	});
+});
+
+function upgradeText(path: string, headers: Record<string, string> = {}): Buffer {
+	return requestText("GET", path, {
+		Connection: "Upgrade",
+		Upgrade: "websocket",
+		"Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		...headers,
+	});
+}
+
+test("the upgrade's path, query, origin and address are those of its calls", () =>
+	within({ trustProxy: 1 }, async (_transport, base) => {
+		for (const path of ["/", "/ws", "/fast", "/noreverts/"]) {
+			const headers = { "x-forwarded-for": "2001:DB8::1" };
+			const client = await WsClient.open(`${base}${path}?a=1`, { origin: "https://app.test", headers });
+			client.send(entry("test_who"));
+			assert.deepEqual((await client.next()).result, {
+				transport: "ws",
+				path: path === "/" ? "/" : path.replace(/\/$/, ""),
+				query: { a: "1" },
+				client: { address: "2001:db8::1", signer: null, vouched: false },
+				origin: "https://app.test",
+			});
+			client.terminate();
+		}
+	}));
+
+test("upgrades that are refused are told why", () =>
+	within(
+		{ websocket: { maxConnections: 3 }, maxConnectionsPerClient: 2, trustProxy: 1 },
+		async ({ websocket }, base) => {
+			const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
+			const message = async (path: string, options = {}): Promise<[number, string]> => {
+				const { status, body } = await WsClient.refused(`${base}${path}`, options);
+				return [status, JSON.parse(body).error.message];
+			};
+			assert.deepEqual(await message("/nope"), [404, "invalid request: unknown path"]);
+			assert.deepEqual(await message("/", { headers: { "x-flashbots-signature": "0x:0x" } }), [
+				400,
+				"invalid request: X-Flashbots-Signature is not taken on a websocket",
+			]);
+			const first = await WsClient.open(base, from("2001:db8::1"));
+			const second = await WsClient.open(base, from("2001:db8::2"));
+			assert.deepEqual(await message("/", from("2001:db8::3")), [
+				429,
+				"limit exceeded: 2 requests under way for each client",
+			]);
+			const third = await WsClient.open(base, from("192.0.2.1"));
+			assert.deepEqual(await message("/", from("192.0.2.2")), [503, "limit exceeded: too many connections"]);
+			for (const client of [first, second, third]) client.terminate();
+			await until("their places are free", () => websocket.size === 0);
+			const again = await WsClient.open(base, from("2001:db8::3"));
+			again.terminate();
+		},
+	));
+
+test("an upgrade that is no proper websocket handshake is refused", () =>
+	within({}, async ({ port }) => {
+		for (const headers of [{ "Sec-WebSocket-Key": "short" }, { "Sec-WebSocket-Version": "1" }]) {
+			const connection = await RawConnection.open(port);
+			connection.write(upgradeText("/", headers));
+			assert.equal((await connection.answer()).status, 400);
+			await connection.closed();
+		}
+	}));
+
+test("calls of a connection start in the order of its messages, and are answered as they end", () =>
+	within({}, async ({ script }, base) => {
+		const client = await WsClient.open(base);
+		const names = Array.from({ length: 20 }, (_, i) => `w${i}`);
+		for (const [i, name] of names.entries()) client.send(entry("test_ordered", [name], i));
+		await until("all have started", () => script.waiting.length === 20);
+		assert.deepEqual(script.waiting, names);
+		script.release("w7");
+		assert.equal((await client.next()).id, 7);
+		script.release("w0");
+		assert.equal((await client.next()).id, 0);
+		client.terminate();
+	}));
+
+test("only so many calls of a connection are under way; the rest waits unread and loses nothing", () =>
+	within({ websocket: { maxUnderWay: 4 } }, async ({ script }, base) => {
+		const client = await WsClient.open(base);
+		const other = await WsClient.open(base);
+		const names = Array.from({ length: 300 }, (_, i) => `w${i}`);
+		for (const [i, name] of names.entries()) client.send(entry("test_wait", [name], i));
+		await until("four have started", () => script.waiting.length === 4);
+		other.send(entry("test_echo", ["free"]));
+		assert.equal((await other.next()).result, "free");
+		assert.equal(script.waiting.length, 4);
+		const answered: unknown[] = [];
+		while (answered.length < names.length) {
+			for (const name of script.waiting) script.release(name);
+			answered.push((await client.next()).result);
+		}
+		assert.deepEqual(answered, names);
+		client.terminate();
+		other.terminate();
+	}));
+
+test("a connection whose calls are under way is not read, so that nothing piles up here", () =>
+	within(
+		{ maxBodyBytes: 100_000, websocket: { maxUnderWay: 1 }, unread: { maxBytesEach: 2 ** 26 } },
+		async ({ script }, base) => {
+			const client = await WsClient.open(base);
+			const other = await WsClient.open(base);
+			client.send(entry("test_wait", ["a"]));
+			await until("it was called", () => script.waiting.length === 1);
+			// More than the system's buffers on both sides take.
+			for (let i = 0; i < 500; i++) client.send(entry("test_echo", ["x".repeat(64_000)]));
+			for (let i = 0; i < 50; i++) {
+				other.send(CALL);
+				await other.next();
+			}
+			assert.ok(client.socket.bufferedAmount > 0);
+			script.release("a");
+			for (let i = 0; i < 501; i++) await client.next();
+			client.terminate();
+			other.terminate();
+		},
+	));
+
+test("a reader that is too slow is closed with 1013 and told so, others are not held up", () =>
+	within({ unread: { maxBytesEach: 64 * 1024 } }, async ({ script, websocket }, base) => {
+		const slow = await WsClient.open(base);
+		slow.send(entry("test_who"));
+		await slow.next();
+		const connection = script.who?.connection;
+		assert.ok(connection);
+		let ended = 0;
+		connection.onClose(() => ended++);
+		slow.socket.pause();
+		const quick = await WsClient.open(base);
+		// The system's own buffers take some megabytes before anything is left unread here.
+		for (let sent = 0; sent < 2_000; sent++) connection.send(JSON.stringify("x".repeat(32 * 1024)));
+		quick.send(entry("test_echo", ["quick"]));
+		assert.equal((await quick.next()).result, "quick");
+		slow.socket.resume();
+		assert.deepEqual(await slow.closed(), { code: 1013, reason: "too slow" });
+		await until("it is gone", () => websocket.size === 1);
+		assert.equal(ended, 1);
+		connection.send("nobody reads this");
+		connection.onClose(() => ended++);
+		assert.equal(ended, 2, "who asks late is told at once");
+		quick.terminate();
+	}));
+
+test("a client that begins messages and ends none is cut before it takes all memory; others go on", () =>
+	within({ maxBodyBytes: 2 * 1024 * 1024 }, async ({ websocket }, base) => {
+		const half = Buffer.alloc(1024 * 1024);
+		const patient = await WsClient.open(base);
+		// What has come whole, and pings, count for nothing.
+		for (let sent = 0; sent < 40; sent++) {
+			patient.send(JSON.stringify(entry("test_echo", ["x".repeat(1_000_000)])));
+			patient.socket.ping();
+			await patient.next();
+		}
+		const hoarders: WsClient[] = [];
+		for (let begun = 0; begun < 40; begun++) {
+			const hoarder = await WsClient.open(base, { localAddress: "127.0.0.2" });
+			hoarder.socket.send(half, { fin: false });
+			hoarders.push(hoarder);
+		}
+		await until("some are cut", () => websocket.size <= 33, 30_000);
+		assert.ok(websocket.size >= 30, `${websocket.size} are left`);
+		patient.send(CALL);
+		assert.deepEqual(await patient.next(), OK);
+		for (const client of [patient, ...hoarders]) client.terminate();
+		await until("all are gone", () => websocket.size === 0);
+	}));
+
+test("where many clients together have too much unfinished, whoever has the most is cut, and nobody who has little", () =>
+	within({ maxBodyBytes: 2 * 1024 * 1024, maxConnections: 200 }, async ({ websocket }, base) => {
+		const half = Buffer.alloc(1_900_000);
+		const honest = await WsClient.open(base);
+		const hoarders: WsClient[] = [];
+		for (let i = 0; i < 80; i++) {
+			const hoarder = await WsClient.open(base, { localAddress: `127.0.0.${2 + (i % 5)}` });
+			hoarder.socket.send(half, { fin: false });
+			hoarders.push(hoarder);
+		}
+		await until("some are cut", () => websocket.size <= 72, 30_000);
+		honest.send(CALL);
+		assert.deepEqual(await honest.next(), OK);
+		for (const client of [honest, ...hoarders]) client.terminate();
+		await until("all are gone", () => websocket.size === 0);
+	}));
+
+test("one great answer to a reader that reads is no reason to close", () =>
+	within({ unread: { maxBytesEach: 64 * 1024 } }, async (_transport, base) => {
+		const client = await WsClient.open(base);
+		client.send(entry("test_big", [5_000_000]));
+		assert.equal(String((await client.next()).result).length, 5_000_000);
+		client.send(CALL);
+		assert.deepEqual(await client.next(), OK);
+		client.terminate();
+	}));
+
+test("connections are pinged every 25 seconds, and cut when nothing comes back", async () => {
+	const clock = new ManualClock();
+	await within({ clock }, async ({ websocket }, base) => {
+		const alive = await WsClient.open(base);
+		const dead = await WsClient.open(base, { autoPong: false });
+		const busy = await WsClient.open(base, { autoPong: false });
+		const all = [alive, dead, busy];
+		await clock.advance(24_999);
+		assert.deepEqual(
+			all.map((client) => client.pings),
+			[0, 0, 0],
+		);
+		await clock.advance(1);
+		await Promise.all(all.map((client) => client.pinged(1)));
+		busy.send(CALL);
+		await busy.next();
+		alive.send(CALL);
+		await alive.next();
+		await clock.advance(25_000);
+		assert.equal((await dead.closed()).code, 1006);
+		await Promise.all([alive.pinged(2), busy.pinged(2)]);
+		assert.equal(websocket.size, 2);
+		alive.terminate();
+		busy.terminate();
+		await until("all are gone", () => websocket.size === 0);
+		await clock.advance(25_000);
+		assert.equal(clock.timers, 0, "nobody is pinged, so there is no timer");
+	});
+});
+
+test("a client that goes away during its calls leaves nothing behind", () =>
+	within({}, async ({ script, websocket }, base) => {
+		const client = await WsClient.open(base);
+		client.send(entry("test_wait", ["a"]));
+		await until("it was called", () => script.waiting.length === 1);
+		client.terminate();
+		await until("it is gone", () => websocket.size === 0);
+		script.release("a");
+		const next = await WsClient.open(base);
+		next.send(CALL);
+		assert.deepEqual(await next.next(), OK);
+		next.terminate();
+	}));
