@@ -18,11 +18,11 @@ import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
-import type { Trail } from "./domain/request.ts";
+import type { RoutingInfo } from "./domain/request.ts";
 import { createBoostPost } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
-import { BOOST_HEADERS, hasTrail, ownHeaders, trailHeaders } from "./ingress/routingHeaders.ts";
+import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
@@ -100,7 +100,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		},
 	);
 	const headers = () => ownHeaders(relay.breaker.state);
-	const headersFor = (answer: HttpAnswer | null) => (hasTrail(answer) ? undefined : headers());
+	const headersFor = (answer: HttpAnswer | null) => (hasRouting(answer) ? undefined : headers());
 	const pass = createPassThrough(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{
@@ -120,11 +120,11 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			const hash = parseHash(params.hash ?? "");
 			if (hash === null)
 				return jsonAnswer(400, { error: "expected a transaction hash of 32 bytes as 0x hex" });
-			const trail: Trail = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
-			const { status, body, by } = await views.status(hash, trail);
-			if (by !== "boost") trail.answeredBy.add(by);
+			const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
+			const { status, body, by } = await views.status(hash, routing);
+			if (by !== "boost") routing.answeredBy.add(by);
 			return jsonAnswer(status, body, {
-				...trailHeaders(trail, relay.breaker.state),
+				...routingHeaders(routing, relay.breaker.state),
 				...(status === 503 ? { "retry-after": retryAfter(relay.breaker.retryMs) } : {}),
 			});
 		},

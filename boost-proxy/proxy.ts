@@ -104,12 +104,12 @@ async function connect(
 	);
 	const { rows } = journal;
 	let binding: Binding | null = null;
-	const links = createUpstreams(config, {
+	const pool = createUpstreams(config, {
 		...{ clock, node, metrics },
 		chainId: () => binding?.chainId() ?? null,
 		log: log.child("upstreams"),
 	});
-	const { upstreams } = links;
+	const { upstreams } = pool;
 	const chain = createChainReads({ node, upstreams });
 	const parts = { rows, upstreams, chain, clock, background };
 	const reconciler = new Reconciler(
@@ -152,7 +152,7 @@ async function connect(
 		sink("store", () => kv.close()),
 		sink("journal", () => journal.close()),
 		sink("node", async () => node?.close()),
-		links.component,
+		pool.component,
 		sink("work", () => background.join()),
 		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
 		clientTrust,

@@ -35,7 +35,7 @@ export interface UpstreamsDependencies {
 type Renewable = Pick<RenewableTransport, "renew">;
 
 /** The upstreams and what runs beside them. */
-export interface Links {
+export interface UpstreamPool {
 	readonly upstreams: Upstreams;
 	readonly component: Component;
 }
@@ -51,7 +51,7 @@ const PROBE_CONNECTIONS = 2;
 const NO_REFUSALS = { fast: null, noreverts: null };
 
 /** Makes them; nothing is asked yet. */
-export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): Links {
+export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDependencies): UpstreamPool {
 	const { clock, log, node, metrics, chainId } = dependencies;
 	const slotMs = config.SLOT_SECONDS * 1000;
 	const { fallback: fallbackConfig } = config;
@@ -104,11 +104,11 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 					metrics.probe({ upstream: name, word });
 				},
 				// What hangs at a fallback has nowhere else to go.
-				canYield: () => isRelay && fallback !== null && !fallback.breaker.isOut,
+				canYield: () => isRelay && fallback !== null && !fallback.breaker.isUnavailable,
 			},
 		);
 		breaker.onChange(() => {
-			if (!breaker.isOut) for (const transport of transports.requests) transport?.renew();
+			if (!breaker.isUnavailable) for (const transport of transports.requests) transport?.renew();
 		});
 		return breaker;
 	};
@@ -205,7 +205,7 @@ export function createChainReads(dependencies: {
 					if (!(thrown instanceof UpstreamError)) throw thrown;
 				}
 			}
-			const options = { deadlineMs, asker: null };
+			const options = { deadlineMs, caller: null };
 			const answers = await upstreams.relay.batch(calls, options);
 			return answers ?? (await upstreams.fallback?.batch(calls, options)) ?? null;
 		},

@@ -10,7 +10,7 @@ import { type Block, type ChainUpdate, earlierTime, type NextBlock } from "./dom
 import { mustPass } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import { isLive } from "./domain/record.ts";
-import type { LedgerEntry } from "./transactions/ledger.ts";
+import type { RecordEntry } from "./transactions/records.ts";
 
 /** How long one behind a nonce gap waits at most, in seconds of the chain: go-ethereum's lifetime of a queued transaction. */
 export const GAP_LIFE_S = 3 * 3600;
@@ -57,7 +57,7 @@ export class BlockLoop {
 	}
 
 	/** Takes up what was live when the process last ran; before the first head. */
-	restore(entries: Iterable<LedgerEntry>): void {
+	restore(entries: Iterable<RecordEntry>): void {
 		// Where two have one place, it is the later one's.
 		const latestFirst = [...entries].sort((a, b) => b.record.receivedAt - a.record.receivedAt);
 		for (const entry of latestFirst) this.#deps.transactions.restore(entry);
@@ -105,11 +105,11 @@ export class BlockLoop {
 
 	/** Each transaction that is held or watched: whether its end must be told again, and whether its life is over. */
 	async #review(head: number): Promise<void> {
-		const { ledger, clock, runner } = this.#deps;
+		const { records, clock, runner } = this.#deps;
 		const anew = !this.#resumed;
 		this.#resumed = true;
 		const changed = new Set<string>();
-		await inTurns(ledger.entries(), clock, (entry) => {
+		await inTurns(records.entries(), clock, (entry) => {
 			this.#changes.cancelAgain(entry, head, anew);
 			if (this.#expire(entry, head)) changed.add(entry.record.from);
 		});
@@ -131,9 +131,9 @@ export class BlockLoop {
 	}
 
 	#look(sender: string, canGoOut: boolean, moved: boolean, head: number): void {
-		const { pool, ledger, runner } = this.#deps;
+		const { pool, records, runner } = this.#deps;
 		const { ready } = pool.chain(sender);
-		const passed = ready.map((entry) => ledger.get(entry.transaction.tx.hash)?.record.passed === true);
+		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);
 		const checked = ready.map((entry, i) =>
 			mustPass({ policy: policyOf(entry.transaction.path), passed: passed[i] === true, eligible: [] }),
 		);
@@ -146,7 +146,7 @@ export class BlockLoop {
 	}
 
 	/** Ends what has lived its blocks, or waited too long behind a gap; answers whether it did. */
-	#expire({ record }: LedgerEntry, head: number): boolean {
+	#expire({ record }: RecordEntry, head: number): boolean {
 		const { transactions, pool } = this.#deps;
 		const { txTtlBlocks, slotSeconds } = this.#options;
 		if (!isLive(record.stage)) return false;
@@ -166,13 +166,13 @@ export class BlockLoop {
 	 * what was not written is written with a later one.
 	 */
 	async #settle(head: Block): Promise<void> {
-		const { transactions, ledger, clock, background, log } = this.#deps;
-		const isOver = ({ stage, block }: LedgerEntry["record"]) =>
+		const { transactions, records, clock, background, log } = this.#deps;
+		const isOver = ({ stage, block }: RecordEntry["record"]) =>
 			!isLive(stage) && block !== null && block + WATCH_BLOCKS <= head.number;
 		try {
 			await transactions.flush(false);
-			const final: LedgerEntry[] = [];
-			await inTurns(ledger.entries(), clock, (entry) => {
+			const final: RecordEntry[] = [];
+			await inTurns(records.entries(), clock, (entry) => {
 				if (isOver(entry.record)) final.push(entry);
 			});
 			await transactions.settle(final, isOver);

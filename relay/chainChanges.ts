@@ -7,8 +7,8 @@ import { policyOf } from "./domain/endpoints.ts";
 import type { DeliveryAnswer } from "./domain/events.ts";
 import type { Accounts, Broadcaster, InclusionReader } from "./domain/ports.ts";
 import { buildersWith, isLive, isMined, isUserEnd, type LifeEvent, type UserEnd } from "./domain/record.ts";
-import type { Ledger, LedgerEntry } from "./transactions/ledger.ts";
 import type { Pool } from "./transactions/pool.ts";
+import type { RecordEntry, TransactionRecords } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
 /** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
@@ -23,14 +23,14 @@ const WAS_TOLD: ReadonlySet<DeliveryAnswer> = new Set(["accepted", "rejected"]);
 export interface ChainChangesDependencies {
 	readonly transactions: Transactions;
 	readonly pool: Pool;
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly accounts: Accounts;
 	readonly inclusions: InclusionReader;
 	readonly broadcaster: Broadcaster;
 	readonly clock: Clock;
 }
 
-/** Keeps ledger and pool in step with the chain. */
+/** Keeps records and pool in step with the chain. */
 export class ChainChanges {
 	readonly #deps: ChainChangesDependencies;
 	/** Transactions that stand in a block of the chain while the node has no receipt for them yet, with its number. */
@@ -45,14 +45,14 @@ export class ChainChanges {
 	 * {@link reconsider}. May be called again for one update.
 	 */
 	takeBack({ head, reverted, gap }: ChainUpdate): void {
-		const { transactions, pool, ledger } = this.#deps;
+		const { transactions, pool, records } = this.#deps;
 		const ancestor = Math.min(head.number, ...reverted.map((block) => block.number - 1));
 		if (reverted.length > 0 || gap) pool.rewind(ancestor);
 		if (reverted.length === 0) return;
 		for (const [hash, block] of this.#awaited) if (block > ancestor) this.#giveUp(hash);
 		for (const block of reverted) {
 			for (const { hash } of block.transactions) {
-				const entry = ledger.get(hash);
+				const entry = records.get(hash);
 				if (entry === undefined || !isMined(entry.record.stage)) continue;
 				if (entry.record.blockHash === block.hash) transactions.reorged(entry, block.number);
 			}
@@ -64,13 +64,15 @@ export class ChainChanges {
 	 * where the node does not tell.
 	 */
 	async include(update: ChainUpdate, signal: AbortSignal): Promise<void> {
-		const { transactions, ledger, inclusions, clock } = this.#deps;
+		const { transactions, records, inclusions, clock } = this.#deps;
 		const head = update.head.number;
 		const standing = new Map(this.#awaited);
 		for (const block of update.applied) {
-			for (const { hash } of block.transactions) if (ledger.get(hash)) standing.set(hash, block.number);
+			for (const { hash } of block.transactions) if (records.get(hash)) standing.set(hash, block.number);
 		}
-		const hashes = update.gap ? [...ledger.entries()].map(({ record }) => record.hash) : [...standing.keys()];
+		const hashes = update.gap
+			? [...records.entries()].map(({ record }) => record.hash)
+			: [...standing.keys()];
 		let found = await inclusions.inclusions(hashes, head);
 		const isNew = (i: number) => !this.#awaited.has(hashes[i] ?? "");
 		for (let left = RECEIPT_TRIES; left > 0 && !update.gap; left--) {
@@ -80,7 +82,7 @@ export class ChainChanges {
 			found = await inclusions.inclusions(hashes, head);
 		}
 		hashes.forEach((hash, i) => {
-			const entry = ledger.get(hash);
+			const entry = records.get(hash);
 			const at = found[i];
 			if (entry === undefined || at) this.#awaited.delete(hash);
 			if (entry === undefined) return;
@@ -96,8 +98,8 @@ export class ChainChanges {
 	 * are those of the new head. Throws UpstreamError.
 	 */
 	async reconsider(): Promise<void> {
-		const { transactions, ledger, accounts } = this.#deps;
-		for (const entry of [...ledger.entries()]) {
+		const { transactions, records, accounts } = this.#deps;
+		for (const entry of [...records.entries()]) {
 			const { record, transaction } = entry;
 			if (record.stage !== "DROPPED") continue;
 			const account = await accounts.get(transaction.tx.from, clientOf(transaction.origin));
@@ -117,8 +119,8 @@ export class ChainChanges {
 
 	/** No receipt will come. */
 	#giveUp(hash: string): void {
-		const { transactions, ledger } = this.#deps;
-		const entry = ledger.get(hash);
+		const { transactions, records } = this.#deps;
+		const entry = records.get(hash);
 		if (this.#awaited.delete(hash) && entry !== undefined) transactions.revive(entry);
 	}
 
@@ -127,7 +129,7 @@ export class ChainChanges {
 	 * or, `anew` (at the first head), the process ended before. A private transaction stays with them, a bundle until the
 	 * block after `head`.
 	 */
-	cancelAgain({ record, transaction }: LedgerEntry, head: number, anew: boolean): void {
+	cancelAgain({ record, transaction }: RecordEntry, head: number, anew: boolean): void {
 		const { broadcaster } = this.#deps;
 		if (isLive(record.stage) || isMined(record.stage)) return;
 		const last = record.events.findLast(isEnd);

@@ -31,15 +31,15 @@ import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { createAnnouncer, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 import type { TransactionDisk } from "./transactions/disk.ts";
-import type { Ledger } from "./transactions/ledger.ts";
 import { MAX_PER_SENDER, type Pool } from "./transactions/pool.ts";
+import type { TransactionRecords } from "./transactions/records.ts";
 
 export interface FrontParts {
 	readonly rules: ChainRules;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
 	readonly pool: Pool;
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly store: TransactionDisk;
 	readonly isStoreHeld: () => boolean;
 	readonly tip: ChainTip;
@@ -68,15 +68,15 @@ export interface FrontOptions {
 /** Makes the ingress; nothing listens yet. */
 export function createFront(config: RelayConfig, options: FrontOptions, parts: FrontParts): Ingress {
 	const { log, clock, version, drainMs, standby } = options;
-	const { tip, heads, ledger, store, market } = parts;
+	const { tip, heads, records, store, market } = parts;
 	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
 	const isPublic = (hash: string): boolean => {
-		const record = ledger.get(hash)?.record;
+		const record = records.get(hash)?.record;
 		return record !== undefined && (record.shared || isMined(record.stage));
 	};
 	const followers = new Followers({ log: log.child("followers") });
-	ledger.subscribe((record, _before, event) => followers.tell(record, event));
-	ledger.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
+	records.subscribe((record, _before, event) => followers.tell(record, event));
+	records.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
 	const callMany = createCallMany(
 		{
 			rules: parts.rules,
@@ -128,7 +128,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			builderNames: config.BUILDERS.map((row) => row.name),
 			refundPercent: config.REFUND_PERCENT,
 			records: {
-				record: async (hash) => ledger.get(hash)?.record ?? (await store.settled(hash)),
+				record: async (hash) => records.get(hash)?.record ?? (await store.settled(hash)),
 			},
 			views: {
 				status: statusReport,
@@ -146,7 +146,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				isDelivering: () => parts.deliveries.healthy,
 			}),
 			isReady: () => tip.head() !== null,
-			isOwn: (hash) => ledger.get(hash) !== undefined,
+			isOwn: (hash) => records.get(hash) !== undefined,
 			registry: parts.registry,
 			onCall: (method, outcome) => parts.metrics.call({ method, outcome }),
 			verifySignature: verifyBody,

@@ -93,7 +93,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 /** What is read when the metrics are asked for. */
 export interface RelayGauges {
 	readonly pending: () => number;
-	readonly ledger: () => number;
+	readonly records: () => number;
 	readonly lanes: () => number;
 	/** How full the fullest builder's lane is. */
 	readonly lanesFullness: () => Fullness;
@@ -111,7 +111,7 @@ export interface RelayGauges {
 /** Makes the relay's gauges. */
 export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
-	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.ledger);
+	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.records);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
 	metrics.gauges(
 		"relay_lane_fullness",

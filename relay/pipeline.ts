@@ -28,8 +28,8 @@ import {
 	type SubmitOutcome,
 } from "./domain/transaction.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
-import type { Ledger } from "./transactions/ledger.ts";
 import type { Pool, PoolEntry } from "./transactions/pool.ts";
+import type { TransactionRecords } from "./transactions/records.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
 export type PipelineStep = "decode" | "admission";
@@ -37,7 +37,7 @@ export type PipelineStep = "decode" | "admission";
 export interface PipelineDependencies {
 	readonly transactions: Transactions;
 	readonly pool: Pick<Pool, "get" | "pendingNonce">;
-	readonly ledger: Pick<Ledger, "get">;
+	readonly records: Pick<TransactionRecords, "get">;
 	readonly store: Pick<TransactionStore, "settled">;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
@@ -115,8 +115,8 @@ export class Pipeline implements Submitter {
 
 	/** What the relay knows of the hash: an answer, `resubmitted` where it had ended and may come back, or null. */
 	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
-		const { ledger, store, accounts } = this.#deps;
-		const record = ledger.get(tx.hash)?.record ?? (await store.settled(tx.hash));
+		const { records, store, accounts } = this.#deps;
+		const record = records.get(tx.hash)?.record ?? (await store.settled(tx.hash));
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
@@ -164,7 +164,7 @@ export interface CancellationsOptions {
 export interface CancellationsDependencies {
 	readonly transactions: Transactions;
 	readonly pool: Pick<Pool, "get" | "at">;
-	readonly ledger: Pick<Ledger, "get">;
+	readonly records: Pick<TransactionRecords, "get">;
 	readonly store: Pick<TransactionStore & NonceHolders, "settled" | "softHolder">;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
@@ -182,11 +182,11 @@ export class Cancellations implements Canceller {
 	}
 
 	async cancel(request: CancelRequest): Promise<boolean> {
-		const { transactions, pool, ledger, store } = this.#deps;
+		const { transactions, pool, records, store } = this.#deps;
 		const { hash } = request;
 		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
 		const settled = await store.settled(hash).catch(() => null);
-		const transaction = ledger.get(hash)?.transaction ?? pool.get(hash)?.transaction;
+		const transaction = records.get(hash)?.transaction ?? pool.get(hash)?.transaction;
 		const owner = transaction?.tx ?? settled;
 		if (owner === null) return false;
 		// Who submitted it counts for as long as what has ended is watched.
@@ -198,7 +198,7 @@ export class Cancellations implements Canceller {
 			const entry = pool.get(hash);
 			if (entry !== undefined) await transactions.cancel(entry);
 		});
-		return ledger.get(hash)?.record.stage === "CANCELLED";
+		return records.get(hash)?.record.stage === "CANCELLED";
 	}
 
 	/**
@@ -206,7 +206,7 @@ export class Cancellations implements Canceller {
 	 * turn. Throws where the store fails: then nothing is taken back.
 	 */
 	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const { transactions, pool, ledger } = this.#deps;
+		const { transactions, pool, records } = this.#deps;
 		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
 		const freed = await this.#freed(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
@@ -215,7 +215,7 @@ export class Cancellations implements Canceller {
 			return holder.transaction.softCancellations ? this.#endSoftly(tx, submission, holder) : null;
 		}
 		if (freed === null) return null;
-		if (ledger.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
+		if (records.get(tx.hash)?.record.stage === "CANCELLED") return known(tx.hash);
 		return transactions.refusalOfMore(tx.from) ?? this.#endSoftly(tx, submission, freed.expired);
 	}
 
@@ -233,10 +233,10 @@ export class Cancellations implements Canceller {
 		tx: DecodedTransaction,
 		{ origin }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
-		const { transactions, store, ledger, accounts } = this.#deps;
+		const { transactions, store, records, accounts } = this.#deps;
 		const hash = await store.softHolder(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
-		const record = ledger.get(hash)?.record ?? (await store.settled(hash));
+		const record = records.get(hash)?.record ?? (await store.settled(hash));
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;

@@ -47,8 +47,8 @@ import { createSimulator } from "./simulation/simulator.ts";
 import { ConductStore } from "./store/conduct.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { TransactionDisk } from "./transactions/disk.ts";
-import { Ledger } from "./transactions/ledger.ts";
 import { Pool } from "./transactions/pool.ts";
+import { TransactionRecords } from "./transactions/records.ts";
 import { Transactions } from "./transactions/transactions.ts";
 
 /** What a caller may bring of its own. */
@@ -123,7 +123,7 @@ async function connect(
 
 	// In the order of the flow: what each needs is made before it.
 	const store = new TransactionDisk({ kv, log: log.child("store") });
-	const ledger = new Ledger({ log: log.child("ledger") });
+	const records = new TransactionRecords({ log: log.child("records") });
 	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
 	const tip = new ChainTip();
 	const accounts = new NodeAccounts({}, { node, background, clock });
@@ -136,7 +136,7 @@ async function connect(
 	const fanout = new Fanout(
 		{ builders: config.BUILDERS, signingKey, laneCapacity: LANE_CAPACITY },
 		{
-			...{ events: ledger, clock, maySend: () => kv.isHeld },
+			...{ events: records, clock, maySend: () => kv.isHeld },
 			onDelivery(builder, kind, answer, ms) {
 				deliveries.note(answer);
 				metrics.delivery({ builder, kind, answer });
@@ -158,7 +158,7 @@ async function connect(
 			bidsPerTarget: config.BIDS_PER_TARGET,
 		},
 		{
-			...{ pool, ledger, accounts, tip, simulations, background, clock },
+			...{ pool, records, accounts, tip, simulations, background, clock },
 			sender: fanout,
 			payments: paymentReader({ node, received: receivedByFrames }),
 			publisher: subscriptions,
@@ -171,7 +171,7 @@ async function connect(
 		},
 	);
 	const transactions = new Transactions({
-		...{ pool, ledger, store, tip, clock },
+		...{ pool, records, store, tip, clock },
 		broadcaster: fanout,
 		onChange: (sender, fresh) => runner.run(sender, "new", fresh),
 		onWritten: (seconds) => onStep("store", seconds),
@@ -181,8 +181,8 @@ async function connect(
 		{
 			transactions,
 			pool,
-			records: ledger,
-			events: ledger,
+			records,
+			events: records,
 			accounts,
 			inclusions,
 			tip,
@@ -197,7 +197,7 @@ async function connect(
 	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
 	const cancellations = new Cancellations(
 		{ policy: config.CANCEL_POLICY, rules },
-		{ transactions, pool, ledger, store, accounts, tip, clock },
+		{ transactions, pool, records, store, accounts, tip, clock },
 	);
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS },
@@ -206,7 +206,7 @@ async function connect(
 			...{
 				transactions,
 				pool,
-				ledger,
+				records,
 				store,
 				cancellations,
 				accounts,
@@ -233,7 +233,7 @@ async function connect(
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
-			...{ transactions, pool, ledger, store },
+			...{ transactions, pool, records, store },
 			accounts,
 			inclusions,
 			broadcaster: fanout,
@@ -255,7 +255,7 @@ async function connect(
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
-	ledger.subscribe((record, before, event) => {
+	records.subscribe((record, before, event) => {
 		// By it alone is known after a crash that a user is owed a refund.
 		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
@@ -263,7 +263,7 @@ async function connect(
 	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
 		pending: () => pool.size,
-		ledger: () => ledger.size,
+		records: () => records.size,
 		lanes: () => fanout.depth,
 		lanesFullness: () => fanout.fullness,
 		bids: market.size,
@@ -277,7 +277,7 @@ async function connect(
 		{ log, clock, version, standby, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
 			...{ rules, feeRecipientOf },
-			...{ pool, ledger, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
+			...{ pool, records, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
 			...{ cancellations, readClient, isStoreHeld: () => kv.isHeld },
 		},
 	);

@@ -12,7 +12,7 @@ import type {
 	Reading,
 	UpstreamName,
 } from "./delivery.ts";
-import type { Asker, Trail, WholeBody } from "./request.ts";
+import type { Caller, RoutingInfo, WholeBody } from "./request.ts";
 import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
 /** One POST to an upstream. */
@@ -128,9 +128,9 @@ export interface SendOptions {
 	/** Ms at most. */
 	readonly deadlineMs: number;
 	/** On whose behalf; null for boost's own. Only our relay is told of it. */
-	readonly asker: Asker | null;
+	readonly caller: Caller | null;
 	/** Counted on it. */
-	readonly trail?: Trail;
+	readonly routing?: RoutingInfo;
 }
 
 /** One upstream with its guard. Nothing here rejects. */
@@ -248,7 +248,7 @@ export interface Breaker {
 	readonly upstream: UpstreamName;
 	readonly state: BreakerState;
 	/** False while it takes requests. Forced-closed ones always take them. */
-	readonly isOut: boolean;
+	readonly isUnavailable: boolean;
 	/** When it might take requests again, in ms from now; for `Retry-After`. */
 	readonly retryMs: number;
 	/**
@@ -261,7 +261,7 @@ export interface Breaker {
 	): Promise<T | null>;
 	/** Tells of a fault or an answer seen elsewhere (pass-through). */
 	note(attempted: Attempted): void;
-	/** Each change of state, and of `isOut`. */
+	/** Each change of state, and of `isUnavailable`. */
 	onChange(listener: () => void): void;
 	status(): BreakerStatus;
 	/** Until `null` (auto) its state is this one. */

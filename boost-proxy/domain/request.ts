@@ -5,7 +5,7 @@ import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import type { BoostPath, Call, CallResult, UpstreamName } from "./delivery.ts";
 
 /** What a request leaves behind for the headers of its answer. */
-export interface Trail {
+export interface RoutingInfo {
 	/** Who answered, in the order of the entries of a batch. */
 	readonly answeredBy: Set<UpstreamName | "journal" | "boost">;
 	/** Requests that were sent to upstreams. */
@@ -15,7 +15,7 @@ export interface Trail {
 }
 
 /** Who asks, as far as the relay may be told. */
-export interface Asker {
+export interface Caller {
 	/** Network address. */
 	readonly address: string;
 	/** Verified signer of the body, or null. */
@@ -29,7 +29,7 @@ export interface Asker {
 }
 
 /** Our relay is told whose it is: limits and the right to cancel are the client's. */
-export function onBehalfOf({ address }: { readonly address: string }): Asker {
+export function onBehalfOf({ address }: { readonly address: string }): Caller {
 	const life = { bytes: 0, onGone() {} };
 	return { address, signer: null, origin: null, signature: null, life };
 }
@@ -42,7 +42,7 @@ export interface WholeBody {
 
 /** What every call of one request shares. */
 export interface RequestState {
-	readonly asker: Asker;
+	readonly caller: Caller;
 	readonly path: BoostPath;
 	/** As it came, without "?". */
 	readonly search: string;
@@ -50,7 +50,7 @@ export interface RequestState {
 	readonly whole: WholeBody | null;
 	/** When the budget is over, in ms of the clock's monotonic reading. */
 	readonly until: number;
-	readonly trail: Trail;
+	readonly routing: RoutingInfo;
 }
 
 /** What the relay says of one transaction. */

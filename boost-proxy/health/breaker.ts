@@ -108,7 +108,7 @@ export class UpstreamBreaker implements Breaker {
 				...{ clock, log },
 				begin: () => {
 					const before = this.#figures.seen("read");
-					const isThorough = asksAsSubmission(this.#figures, this.isOut);
+					const isThorough = asksAsSubmission(this.#figures, this.isUnavailable);
 					return {
 						ask: () => probe(isThorough),
 						ended: (outcome, tookMs) => this.#probed(outcome, before, tookMs),
@@ -122,12 +122,12 @@ export class UpstreamBreaker implements Breaker {
 		return this.#state;
 	}
 
-	get isOut(): boolean {
+	get isUnavailable(): boolean {
 		return this.#opossum.opened || this.#opossum.isShutdown;
 	}
 
 	get retryMs(): number {
-		if (!this.isOut) return 0;
+		if (!this.isUnavailable) return 0;
 		const { probeIntervalMs, probeSuccesses } = this.#options;
 		const recoveryMs = ((probeSuccesses - this.#successes) * probeIntervalMs) / 2;
 		return Math.max(1, Math.ceil((this.#prober.nextMs ?? 0) + recoveryMs));
@@ -151,10 +151,10 @@ export class UpstreamBreaker implements Breaker {
 		kind: AttemptKind,
 		attempt: (abort: Abort) => Promise<T>,
 	): Promise<T | null> {
-		while (!this.isOut && this.#mustWait(kind)) {
+		while (!this.isUnavailable && this.#mustWait(kind)) {
 			await new Promise<void>((wake) => this.#waiting.push(wake));
 		}
-		if (this.isOut) return null;
+		if (this.isUnavailable) return null;
 		const inFlight = this.#figures.begin(kind);
 		this.#tick();
 		const abort = this.#abort;
@@ -172,7 +172,7 @@ export class UpstreamBreaker implements Breaker {
 	}
 
 	note(attempted: Attempted): void {
-		if (!this.isOut) this.#judge(attempted, this.#figures.seen("read"));
+		if (!this.isUnavailable) this.#judge(attempted, this.#figures.seen("read"));
 	}
 
 	onChange(listener: () => void): void {
@@ -246,7 +246,7 @@ export class UpstreamBreaker implements Breaker {
 		this.#ticking = this.#clock.after(TICK_MS, () => {
 			this.#ticking = undefined;
 			this.#figures.excuse(Math.max(0, this.#clock.monotonic() - dueAt));
-			if (this.#isJudging && !this.isOut) {
+			if (this.#isJudging && !this.isUnavailable) {
 				if (isStalled(this.#health)) this.#trip("silence");
 				else if (wantsProbe(this.#health)) this.#prober.soon();
 			}

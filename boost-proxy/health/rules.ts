@@ -163,9 +163,9 @@ export function isStalled(health: Health): boolean {
  */
 export function asksAsSubmission(
 	{ submissions }: Pick<HealthFigures, "submissions">,
-	isOut: boolean,
+	isUnavailable: boolean,
 ): boolean {
-	return isOut || submissions.silentMs >= STALL_MS;
+	return isUnavailable || submissions.silentMs >= STALL_MS;
 }
 
 function areMany({ figures, isProbation }: Health): boolean {

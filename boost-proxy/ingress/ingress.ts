@@ -17,12 +17,12 @@ import { type CallOutcome, type RpcBody, type RpcCall, readBody } from "../../sh
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
-import type { RequestState, Trail } from "../domain/request.ts";
+import type { RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
 import { readCalls } from "../upstream/verdict.ts";
 import {
 	type BoostContext,
-	type BoostMethodNeeds,
+	type BoostMethodDependencies,
 	boostMethods,
 	kindOf,
 	labelOf,
@@ -30,14 +30,14 @@ import {
 	RELAY_ONLY,
 	weightOf,
 } from "./methods.ts";
-import { trailHeaders } from "./routingHeaders.ts";
+import { routingHeaders } from "./routingHeaders.ts";
 
 export interface IngressOptions {
 	readonly maxBatch: number;
 	readonly budgetMs: number;
 }
 
-export interface IngressDependencies extends Omit<BoostMethodNeeds, "read"> {
+export interface IngressDependencies extends Omit<BoostMethodDependencies, "read"> {
 	readonly failover: Failover;
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
@@ -102,10 +102,10 @@ class BoostIngress {
 		const refusal = request.refusal ?? refused;
 		const read = readBody(body, this.#options.maxBatch);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
-		const trail: Trail = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
+		const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
 		const signature = headers["x-flashbots-signature"];
 		const state: RequestState = {
-			asker: {
+			caller: {
 				address: client.address,
 				signer: client.signer,
 				origin: headers.origin ?? null,
@@ -116,7 +116,7 @@ class BoostIngress {
 			search: boundedQuery(target.search),
 			whole: wholeOf(read, body),
 			until: this.#dependencies.clock.monotonic() + this.#budgetMs(read),
-			trail,
+			routing,
 		};
 		const context: BoostContext = { call, state, granted: 0 };
 		const passed = refusal === null ? await this.#passOn(read, body, context) : null;
@@ -124,7 +124,7 @@ class BoostIngress {
 			passed === null || passed instanceof RpcError
 				? await this.#dispatch(read, context, passed ?? refusal)
 				: passed;
-		const told = trailHeaders(trail, upstreams.relay.breaker.state);
+		const told = routingHeaders(routing, upstreams.relay.breaker.state);
 		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
 	}
 
@@ -143,7 +143,7 @@ class BoostIngress {
 		const { state } = context;
 		const own =
 			state.whole === null
-				? { ...context, state: { ...state, asker: { ...state.asker, signature: null } } }
+				? { ...context, state: { ...state, caller: { ...state.caller, signature: null } } }
 				: context;
 		const answer = await this.#dispatcher.dispatch(read, own, refusal);
 		const { breaker } = this.#dependencies.upstreams.relay;
@@ -168,7 +168,7 @@ class BoostIngress {
 		if (ids.every((id) => id === undefined)) return null;
 		const kinds = calls.map(({ method }) => kindOf(method));
 		const relayOnly = kinds.includes("relay") || kinds.includes("byHash");
-		if (relayOnly && upstreams.relay.breaker.isOut) return null;
+		if (relayOnly && upstreams.relay.breaker.isUnavailable) return null;
 		for (const one of calls) {
 			if (limiter.take(context.call, one, weightOf(one.method)) > 0) return null;
 			context.granted += 1;
@@ -214,9 +214,10 @@ class BoostIngress {
 	async #call(method: string, params: readonly unknown[], state: RequestState): Promise<unknown> {
 		const { failover, upstreams } = this.#dependencies;
 		const relayOnly = kindOf(method) === "relay";
-		if (relayOnly && upstreams.relay.breaker.isOut && !RELAY_ONLY.has(method)) throw methodNotFound(method);
+		if (relayOnly && upstreams.relay.breaker.isUnavailable && !RELAY_ONLY.has(method))
+			throw methodNotFound(method);
 		const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-		const unsigned = { ...state, asker: { ...state.asker, signature: null } };
+		const unsigned = { ...state, caller: { ...state.caller, signature: null } };
 		const answer = await failover.read({ body, ids: [1], batch: false, relayOnly }, unsigned);
 		const [read] = readCalls({ kind: "answered", ...answer }, [1]) ?? [];
 		if (read === undefined) throw unavailable("no upstream answers");

@@ -33,7 +33,7 @@ export interface BoostContext {
 }
 
 /** What the methods use. */
-export interface BoostMethodNeeds {
+export interface BoostMethodDependencies {
 	readonly submissions: Submissions;
 	readonly cancels: Cancels;
 	readonly views: Views;
@@ -43,7 +43,7 @@ export interface BoostMethodNeeds {
 	readonly clock: Clock;
 }
 
-const method = defineMethod<BoostMethodNeeds, BoostContext>();
+const method = defineMethod<BoostMethodDependencies, BoostContext>();
 const raw = { name: "raw", schema: rawBytes("a signed transaction as 0x hex") } as const;
 
 const METHODS = [
@@ -105,9 +105,9 @@ const METHODS = [
 	}),
 ];
 
-/** The table of the methods, bound to `needs`. */
-export function boostMethods(needs: BoostMethodNeeds): MethodTable<BoostContext> {
-	return methodTable(METHODS, needs);
+/** The table of the methods, bound to `dependencies`. */
+export function boostMethods(dependencies: BoostMethodDependencies): MethodTable<BoostContext> {
+	return methodTable(METHODS, dependencies);
 }
 
 /**

@@ -72,12 +72,12 @@ export function upstreamCheck({
 	return {
 		name: "road",
 		check() {
-			if (!relay.breaker.isOut) return { ok: true };
+			if (!relay.breaker.isUnavailable) return { ok: true };
 			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };
 			if (BOOST_PATHS.every((path) => fallback.refusal(path) !== null)) {
 				return { ok: false, reason: "the relay is out, and the fallback may be given nothing" };
 			}
-			return fallback.breaker.isOut
+			return fallback.breaker.isUnavailable
 				? { ok: false, reason: "the relay and the fallback are out" }
 				: { ok: true };
 		},

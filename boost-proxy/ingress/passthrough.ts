@@ -12,16 +12,16 @@ import type { Passing, PassThrough } from "../../shared/http/routes.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
-import type { Trail } from "../domain/request.ts";
+import type { RoutingInfo } from "../domain/request.ts";
 import {
 	type OnPassed,
 	outAnswer,
-	type PassFault,
-	type PassOutcome,
-	passFault,
+	type ProxyError,
+	type ProxyOutcome,
+	proxyError,
+	routingHeaders,
 	towardsClient,
 	towardsRelay,
-	trailHeaders,
 } from "./routingHeaders.ts";
 import { Tunnels } from "./tunnels.ts";
 
@@ -57,7 +57,7 @@ const FIRST_BYTE_MS = 28_000;
 const IDLE_MS = 30_000;
 const MAX_IDLE = 256;
 
-const BY_RELAY: Trail = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
+const BY_RELAY: RoutingInfo = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
 
 /** Passes on to the relay; nothing is connected yet. Throws where `relayUrl` is no URL. */
 export function createPassThrough(
@@ -79,11 +79,11 @@ export function createPassThrough(
 	});
 	// Each request has a handler of its own; without a listener the rest would end the process.
 	proxy.on("error", () => {});
-	const passages = new WeakMap<IncomingMessage, Passage>();
+	const proxiedRequests = new WeakMap<IncomingMessage, ProxiedRequest>();
 	proxy.on("proxyReq", (sent, request, _response, _options, socket) => {
-		passages.get(request)?.sending(sent, socket);
+		proxiedRequests.get(request)?.sending(sent, socket);
 	});
-	proxy.on("proxyRes", (answer, request) => passages.get(request)?.answer(answer));
+	proxy.on("proxyRes", (answer, request) => proxiedRequests.get(request)?.answer(answer));
 	const introduce = (request: IncomingMessage): void => {
 		const { address } = dependencies.readAddress(request.headers, request.socket.remoteAddress);
 		request.headers = towardsRelay(request.headers, { address, boostSecret });
@@ -103,9 +103,9 @@ export function createPassThrough(
 				return;
 			}
 			introduce(request);
-			const passage = new Passage({ request, response, passing, firstByteMs }, dependencies);
-			passages.set(request, passage);
-			passage.begin((onError) => proxy.web(request, response, onError));
+			const proxied = new ProxiedRequest({ request, response, passing, firstByteMs }, dependencies);
+			proxiedRequests.set(request, proxied);
+			proxied.begin((onError) => proxy.web(request, response, onError));
 		},
 		upgrade: (request, socket, head) => tunnels.upgrade(request, socket, head),
 		drain: () => tunnels.drain(),
@@ -139,13 +139,13 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 
 /** Why a request is not passed on, or null. */
 function judge({ method, headers }: IncomingMessage, breaker: Breaker): HttpAnswer | null {
-	if (breaker.isOut) return outAnswer(method, breaker.retryMs);
+	if (breaker.isUnavailable) return outAnswer(method, breaker.retryMs);
 	// http-proxy would say that there is no body, and send it all the same: the relay would take it for a request.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
 	return isMisframed ? jsonAnswer(411, { error: "expected a content-length" }) : null;
 }
 
-interface PassageParts {
+interface ProxiedRequestParts {
 	readonly request: IncomingMessage;
 	readonly response: ServerResponse;
 	readonly passing: Passing;
@@ -153,8 +153,8 @@ interface PassageParts {
 }
 
 /** One request on its way to the relay, and its answer on the way back. */
-class Passage {
-	readonly #parts: PassageParts;
+class ProxiedRequest {
+	readonly #parts: ProxiedRequestParts;
 	readonly #dependencies: PassThroughDependencies;
 	#send: (onError: () => void) => void = () => {};
 	#sent: ClientRequest | null = null;
@@ -163,7 +163,7 @@ class Passage {
 	#over = false;
 	#again = false;
 
-	constructor(parts: PassageParts, dependencies: PassThroughDependencies) {
+	constructor(parts: ProxiedRequestParts, dependencies: PassThroughDependencies) {
 		this.#parts = parts;
 		this.#dependencies = dependencies;
 	}
@@ -209,7 +209,7 @@ class Passage {
 			response.end();
 			answer.destroy();
 		};
-		const ours = trailHeaders(BY_RELAY, this.#dependencies.breaker.state);
+		const ours = routingHeaders(BY_RELAY, this.#dependencies.breaker.state);
 		const headers = towardsClient(answer.headers, ours);
 		if (!passing.begin(answer.statusCode ?? 502, headers, goesOn ? end : null)) {
 			this.#drop("gone");
@@ -255,7 +255,7 @@ class Passage {
 		return isRead && isBare && !this.#again && this.#sent?.reusedSocket === true;
 	}
 
-	#failed(fault: PassFault): void {
+	#failed(fault: ProxyError): void {
 		if (this.#over) return;
 		const { request, passing } = this.#parts;
 		const { breaker, log } = this.#dependencies;
@@ -266,7 +266,7 @@ class Passage {
 		// What http-proxy was reading is read and forgotten from here on.
 		request.unpipe();
 		request.resume();
-		passing.refuse(passFault(request.method, kind, breaker));
+		passing.refuse(proxyError(request.method, kind, breaker));
 	}
 
 	#gone(): void {
@@ -275,13 +275,13 @@ class Passage {
 	}
 
 	/** Ends it without an answer of the relay's. */
-	#drop(outcome: PassOutcome): void {
+	#drop(outcome: ProxyOutcome): void {
 		this.#timer?.cancel();
 		this.#settle(outcome);
 		this.#sent?.destroy();
 	}
 
-	#settle(outcome: PassOutcome): void {
+	#settle(outcome: ProxyOutcome): void {
 		if (this.#over) return;
 		this.#over = true;
 		this.#dependencies.onPassed?.("http", outcome);

@@ -4,9 +4,9 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
-import type { Trail } from "../domain/request.ts";
+import type { RoutingInfo } from "../domain/request.ts";
 
-/** All that {@link trailHeaders} may answer, as CORS names them. */
+/** All that {@link routingHeaders} may answer, as CORS names them. */
 export const BOOST_HEADERS: readonly string[] = [
 	"X-Boost-Upstream",
 	"X-Boost-Breaker",
@@ -16,8 +16,8 @@ export const BOOST_HEADERS: readonly string[] = [
 ];
 
 /** The headers; where no upstream and no journal answered, boost did. */
-export function trailHeaders(trail: Trail, breaker: BreakerState): Record<string, string> {
-	const { answeredBy, attempts, dropped } = trail;
+export function routingHeaders(routing: RoutingInfo, breaker: BreakerState): Record<string, string> {
+	const { answeredBy, attempts, dropped } = routing;
 	const headers: Record<string, string> = {
 		"x-boost-upstream": answeredBy.size === 0 ? "boost" : [...answeredBy].join(", "),
 		"x-boost-breaker": breaker,
@@ -28,13 +28,13 @@ export function trailHeaders(trail: Trail, breaker: BreakerState): Record<string
 }
 
 /** Whether an answer has these headers already. */
-export function hasTrail(answer: { readonly headers?: Readonly<Record<string, string>> } | null): boolean {
+export function hasRouting(answer: { readonly headers?: Readonly<Record<string, string>> } | null): boolean {
 	return answer?.headers !== undefined && "x-boost-upstream" in answer.headers;
 }
 
 /** Those of an answer that no request left boost for. */
 export function ownHeaders(breaker: BreakerState): Record<string, string> {
-	return trailHeaders({ answeredBy: new Set(), attempts: 0, dropped: new Set() }, breaker);
+	return routingHeaders({ answeredBy: new Set(), attempts: 0, dropped: new Set() }, breaker);
 }
 
 /** Of one connection alone: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1 */
@@ -100,15 +100,15 @@ function namedIn(connection: string | undefined): ReadonlySet<string> {
 }
 
 /** Before an answer began. `refused`: no connection could be had; else bytes may have left. */
-export type PassFault = "refused" | "reset" | "timeout";
+export type ProxyError = "refused" | "reset" | "timeout";
 
-const FAULTS: Readonly<Record<PassFault, { readonly status: number; readonly reason: string }>> = {
+const FAULTS: Readonly<Record<ProxyError, { readonly status: number; readonly reason: string }>> = {
 	refused: { status: 503, reason: "the relay cannot be reached" },
 	reset: { status: 502, reason: "the relay ended the connection" },
 	timeout: { status: 504, reason: "the relay did not answer in time" },
 };
 
-const TRIED: Trail = { answeredBy: new Set(), attempts: 1, dropped: new Set() };
+const TRIED: RoutingInfo = { answeredBy: new Set(), attempts: 1, dropped: new Set() };
 
 /** For what is not tried, for `reason`; `retryMs`: when it might go again. */
 export function outAnswer(
@@ -120,16 +120,16 @@ export function outAnswer(
 }
 
 /** For what was tried and failed by `fault`; `reason` instead of the fault's own. */
-export function passFault(
+export function proxyError(
 	verb: string | undefined,
-	fault: PassFault,
+	fault: ProxyError,
 	breaker: Breaker,
 	reason?: string,
 ): HttpAnswer {
 	const { status, reason: usual } = FAULTS[fault];
 	return answer(verb, status, reason ?? usual, {
 		"retry-after": retryAfter(breaker.retryMs),
-		...trailHeaders(TRIED, breaker.state),
+		...routingHeaders(TRIED, breaker.state),
 	});
 }
 
@@ -153,7 +153,7 @@ export type PassKind = (typeof PASS_KINDS)[number];
  * request and did not answer; `gone`: its client went first.
  */
 export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
-export type PassOutcome = (typeof PASS_OUTCOMES)[number];
+export type ProxyOutcome = (typeof PASS_OUTCOMES)[number];
 
 /** Told once of each request and each upgrade. */
-export type OnPassed = (kind: PassKind, outcome: PassOutcome) => void;
+export type OnPassed = (kind: PassKind, outcome: ProxyOutcome) => void;

@@ -9,15 +9,15 @@ import { type Clock, pause, type Timer } from "../../shared/clock.ts";
 import { type HttpAnswer, jsonAnswer, rawAnswer } from "../../shared/http/httpAnswer.ts";
 import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Breaker } from "../domain/ports.ts";
-import type { Trail } from "../domain/request.ts";
+import type { RoutingInfo } from "../domain/request.ts";
 import {
 	type OnPassed,
 	outAnswer,
-	type PassFault,
-	type PassOutcome,
-	passFault,
+	type ProxyError,
+	type ProxyOutcome,
+	proxyError,
+	routingHeaders,
 	towardsClient,
-	trailHeaders,
 } from "./routingHeaders.ts";
 
 export interface TunnelsOptions {
@@ -72,7 +72,7 @@ export class Tunnels implements UpgradeHandler {
 			? "shutting down"
 			: this.#open.size >= maxWebsockets
 				? "too many connections"
-				: breaker.isOut
+				: breaker.isUnavailable
 					? "the relay is out"
 					: null;
 		if (reason !== null) {
@@ -151,7 +151,7 @@ export interface TunnelDependencies {
 /** Once one side has ended, how long the other may take, in ms. */
 const CLOSE_MS = 5_000;
 const SILENT_LOOKS = 2;
-const BY_RELAY: Trail = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
+const BY_RELAY: RoutingInfo = { answeredBy: new Set(["relay"]), attempts: 1, dropped: new Set() };
 
 /** Two connections as one. */
 export class Tunnel {
@@ -251,18 +251,18 @@ export class Tunnel {
 
 	/** Makes the answer's headers those for the client: http-proxy writes them as they then are. */
 	#readdress(answer: IncomingMessage): void {
-		const ours = trailHeaders(BY_RELAY, this.#dependencies.breaker.state);
+		const ours = routingHeaders(BY_RELAY, this.#dependencies.breaker.state);
 		answer.headers = towardsClient(answer.headers, ours) as IncomingMessage["headers"];
 	}
 
 	/** Answers the upgrade of our own accord, where nothing was answered yet. */
-	#refuse(fault: PassFault, reason?: string): void {
+	#refuse(fault: ProxyError, reason?: string): void {
 		if (this.#told) return;
 		const { breaker } = this.#dependencies;
 		const kind = this.#connected ? fault : "refused";
 		this.#tell(kind === "refused" ? "unavailable" : "failed");
 		if (kind === "refused" && reason === undefined) breaker.note({ outcome: "refused" });
-		refuseUpgrade(this.#client, passFault("POST", kind, breaker, reason), breaker, 1);
+		refuseUpgrade(this.#client, proxyError("POST", kind, breaker, reason), breaker, 1);
 		this.#sent?.destroy();
 	}
 
@@ -282,7 +282,7 @@ export class Tunnel {
 		this.#dependencies.onOver();
 	}
 
-	#tell(outcome: PassOutcome): void {
+	#tell(outcome: ProxyOutcome): void {
 		if (this.#told) return;
 		this.#told = true;
 		this.#timer.cancel();
@@ -297,7 +297,7 @@ export function refuseUpgrade(
 	breaker: Breaker,
 	attempts: number,
 ): void {
-	const ours = trailHeaders({ answeredBy: new Set(), attempts, dropped: new Set() }, breaker.state);
+	const ours = routingHeaders({ answeredBy: new Set(), attempts, dropped: new Set() }, breaker.state);
 	const lines = Object.entries({ ...headers, ...ours }).map(([name, value]) => `${name}: ${value}`);
 	socket.end(rawAnswer(status, String(body ?? ""), lines), () => socket.destroy());
 }

@@ -211,7 +211,8 @@ export class ObservePages {
 		this.#questions = MAX_QUESTIONS;
 		for (const { hash } of due.slice(0, MAX_QUESTIONS)) {
 			const asked = rows.live(hash);
-			if (this.#with.stopping.aborted || this.#questions === 0 || this.#fallback.breaker.isOut) return;
+			if (this.#with.stopping.aborted || this.#questions === 0 || this.#fallback.breaker.isUnavailable)
+				return;
 			if (asked !== null) await this.#read(asked, now);
 		}
 	}
@@ -255,7 +256,8 @@ export class ObservePages {
 		const call = { method: "eth_getTransactionByHash", params: [hash] };
 		const known = await this.#fallback.call(call, this.#asking);
 		const row = this.#still(asked);
-		if (row === null || !isItsAlone(row) || known?.ok !== true || this.#fallback.breaker.isOut) return true;
+		if (row === null || !isItsAlone(row) || known?.ok !== true || this.#fallback.breaker.isUnavailable)
+			return true;
 		if (known.result !== null) notes.blanks = 0;
 		else if (row.acknowledged) {
 			notes.blanks = 0;
@@ -267,8 +269,8 @@ export class ObservePages {
 		return true;
 	}
 
-	get #asking(): { readonly deadlineMs: number; readonly asker: null } {
-		return { deadlineMs: this.#with.deadlineMs, asker: null };
+	get #asking(): { readonly deadlineMs: number; readonly caller: null } {
+		return { deadlineMs: this.#with.deadlineMs, caller: null };
 	}
 
 	/** The row as it is now; null where it is not the one that was asked about, or a request sees to it. */

@@ -71,7 +71,7 @@ export class ObserveRelay {
 	/** Its breaker changed. A relay that comes back may be another version. */
 	changed(): void {
 		this.#changes += 1;
-		if (!this.#relay.breaker.isOut) this.#knowsMethod = true;
+		if (!this.#relay.breaker.isUnavailable) this.#knowsMethod = true;
 	}
 
 	/** Whether it says what becomes of `row`, so that nobody else need be asked. */
@@ -82,7 +82,7 @@ export class ObserveRelay {
 
 	/** Whether it can be asked. */
 	get speaks(): boolean {
-		return this.#knowsMethod && !this.#relay.breaker.isOut;
+		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
 	/** One question; as many as it takes to ask for all where `everything`. */
@@ -97,7 +97,7 @@ export class ObserveRelay {
 			const before = this.#changes;
 			const stages = await this.#question([...rows, ...mined].map(({ hash }) => hash));
 			if (stages === null || stopping.aborted) return;
-			const steady = before === this.#changes && !this.#relay.breaker.isOut;
+			const steady = before === this.#changes && !this.#relay.breaker.isUnavailable;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
 			for (const { hash, stage } of stages) {
 				const row = asked.get(hash);
@@ -150,7 +150,7 @@ export class ObserveRelay {
 	async #question(hashes: readonly string[]): Promise<readonly RelayStage[] | null> {
 		const { log } = this.#with;
 		const call = stagesCall(hashes);
-		const answer = await this.#relay.call(call, { deadlineMs: this.#with.deadlineMs, asker: null });
+		const answer = await this.#relay.call(call, { deadlineMs: this.#with.deadlineMs, caller: null });
 		if (answer?.ok === false && answer.error.code === METHOD_NOT_FOUND) {
 			this.#knowsMethod = false;
 			log.warn("the relay can't tell of many transactions at once: the chain alone is asked", {

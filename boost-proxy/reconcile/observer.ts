@@ -68,13 +68,13 @@ export function createObserver(options: ObserverOptions, dependencies: ObserverD
 	};
 
 	let isPassing = false;
-	let wasOut = relay.breaker.isOut;
+	let wasOut = relay.breaker.isUnavailable;
 	relay.breaker.onChange(() => {
-		const { isOut } = relay.breaker;
+		const { isUnavailable } = relay.breaker;
 		ofRelay.changed();
-		if (wasOut === isOut) return;
+		if (wasOut === isUnavailable) return;
 		if (wasOut) everything = true;
-		wasOut = isOut;
+		wasOut = isUnavailable;
 		trigger();
 	});
 

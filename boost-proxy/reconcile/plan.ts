@@ -8,7 +8,7 @@ import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../do
 /** What the plan needs to know of an upstream. */
 export interface UpstreamHealth {
 	/** It takes no requests now. */
-	readonly isOut: boolean;
+	readonly isUnavailable: boolean;
 	/** Nothing goes there before, in ms of the monotonic clock: it has set boost itself a limit. */
 	readonly pausedUntil: number;
 	/** Our relay is given again what it has lost whoever else has it, a third party only where nobody else has it. */
@@ -101,7 +101,7 @@ export function wants(row: Row, health: Health, time: PlanTime): boolean {
 
 /** Whether an upstream that is well must get a row although another one has it. */
 function isWantedAt(row: Row, by: UpstreamName, health: Health): boolean {
-	if (health[by]?.isOut !== false) return false;
+	if (health[by]?.isUnavailable !== false) return false;
 	return row.at[by].replacementPending || isLostAt(row, by, health);
 }
 
@@ -167,7 +167,7 @@ function* ofEnded(row: Row, health: Health, time: PlanTime): Generator<Action> {
 /** Why `to` must get a live row; null where it need not, or must not. */
 function needOf(row: Row, to: UpstreamName, health: Health, time: PlanTime): Need | null {
 	const one = health[to];
-	if (one === undefined || one.isOut) return null;
+	if (one === undefined || one.isUnavailable) return null;
 	if (row.at[to].replacementPending) return "replacement";
 	if (isLostAt(row, to, health)) return "lost";
 	if (countsAsThere(row, to) || hasLiveHolder(row, health)) return null;
@@ -190,8 +190,8 @@ export function countsAsThere({ at }: Row, to: UpstreamName): boolean {
 
 /** Whether one that has it takes requests. */
 function hasLiveHolder(row: Row, health: Health): boolean {
-	if (health.relay?.isOut === false && countsAsThere(row, "relay")) return true;
-	return health.fallback?.isOut === false && countsAsThere(row, "fallback");
+	if (health.relay?.isUnavailable === false && countsAsThere(row, "relay")) return true;
+	return health.fallback?.isUnavailable === false && countsAsThere(row, "fallback");
 }
 
 function isLostAt(row: Row, by: UpstreamName, health: Health): boolean {
@@ -216,7 +216,7 @@ function isRetried({ at }: Row, by: UpstreamName, { monotonic, epoch }: PlanTime
 
 /** Whether `to` must hear that it ended, and can; where there is no such upstream any more, that is over at once. */
 function canTell(row: Row, to: UpstreamName, health: Health): boolean {
-	return row.at[to].cancelPending && health[to]?.isOut !== true;
+	return row.at[to].cancelPending && health[to]?.isUnavailable !== true;
 }
 
 function lanesOf(health: Health, latest: bigint | null): readonly Lane[] {

@@ -186,8 +186,8 @@ export class Reconciler {
 		const { onHandover, log } = this.#with;
 		const { hash, from, path, search } = row;
 		const { name } = upstream;
-		const asker = upstream.dialect === null ? onBehalfOf(row) : null;
-		const options = { deadlineMs: this.#options.deadlineMs, asker, whole: null };
+		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
+		const options = { deadlineMs: this.#options.deadlineMs, caller, whole: null };
 		const delivery = await upstream.deliver({ hash, from, raw, path, search }, options);
 		const { time } = this.#now();
 		if (delivery === null) {
@@ -246,8 +246,8 @@ export class Reconciler {
 	async #cancel(upstream: Upstream, row: Row): Promise<boolean> {
 		const { dialect } = upstream;
 		const method = dialect === null ? "eth_cancelTransaction" : (dialect.cancelMethod ?? "");
-		const asker = dialect === null ? onBehalfOf(row) : null;
-		const options = { deadlineMs: this.#options.deadlineMs, asker, path: row.path };
+		const caller = dialect === null ? onBehalfOf(row) : null;
+		const options = { deadlineMs: this.#options.deadlineMs, caller, path: row.path };
 		const answer = await upstream.call({ method, params: [row.hash] }, options);
 		if (answer === null) return false;
 		return answer.ok || (answer.error.code !== LIMITED_CODE && answer.error.code !== INTERNAL_CODE);
@@ -263,7 +263,7 @@ export class Reconciler {
 	/** Health and time as they are. An upstream that goes out or comes back begins an epoch. */
 	#now(): { readonly health: Health; readonly time: PlanTime } {
 		const { clock } = this.#with;
-		const out = this.#all.flatMap(({ name, breaker }) => (breaker.isOut ? [name] : [])).join();
+		const out = this.#all.flatMap(({ name, breaker }) => (breaker.isUnavailable ? [name] : [])).join();
 		if (out !== this.#out) {
 			this.#out = out;
 			this.#epoch += 1;
@@ -288,7 +288,7 @@ export class Reconciler {
 function healthOf(upstream: Upstream, pausedUntil: number): UpstreamHealth {
 	const { breaker, dialect } = upstream;
 	return {
-		...{ isOut: breaker.isOut, pausedUntil, isOurs: dialect === null },
+		...{ isUnavailable: breaker.isUnavailable, pausedUntil, isOurs: dialect === null },
 		takesGaps: dialect?.takesGaps ?? true,
 		cancels: dialect === null || dialect.cancelMethod !== null,
 		mayHave: (path) => upstream.refusal(path) === null,

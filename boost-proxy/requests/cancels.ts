@@ -59,11 +59,11 @@ export class Cancels {
 		const may = mayCancel(row, state);
 		if (row === null || (!isLive(row) && !may)) return this.#unknown(hash, state);
 		if (!isLive(row)) {
-			state.trail.answeredBy.add("journal");
+			state.routing.answeredBy.add("journal");
 			if (row.desired === "cancelled") return true;
 			throw notPending();
 		}
-		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isOut;
+		const relayJudges = relayKnowsClient() && !upstreams.relay.breaker.isUnavailable;
 		if (!may && !(relayJudges && isHolder(row.at.relay))) throw notPending();
 		await this.#takeBack([row], (upstream) => this.#tell(upstream, row, state, may), may);
 		return true;
@@ -78,8 +78,8 @@ export class Cancels {
 			// The same bytes again are answered with their hash, as long as they would mean nothing or a payment.
 			if (siblings.some(({ hash }) => rows.get(hash)?.desired === "cancelled")) {
 				const { hash, from, nonce } = tx;
-				const { path, asker } = state;
-				const own = { hash, from, nonce, path, address: asker.address };
+				const { path, caller } = state;
+				const own = { hash, from, nonce, path, address: caller.address };
 				rows.end(own, "cancelled");
 				await rows.written(hash);
 			}
@@ -141,7 +141,7 @@ export class Cancels {
 	/** What is not known here may be our relay's all the same: submitted there, or on another path. */
 	async #unknown(hash: string, state: RequestState): Promise<true> {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
-		if (!relayKnowsClient() && state.asker.signer === null) throw notPending();
+		if (!relayKnowsClient() && state.caller.signer === null) throw notPending();
 		const call = { method: METHOD, params: [hash] };
 		const told = await this.#ask(upstreams.relay, call, state.path, state);
 		if (told.kind === "told") return true;
@@ -173,8 +173,8 @@ export class Cancels {
 		upstream: Upstream,
 		state: RequestState,
 	): Promise<Told> {
-		if (upstream.breaker.isOut) return { kind: "out" };
-		const { asker, trail, whole } = state;
+		if (upstream.breaker.isUnavailable) return { kind: "out" };
+		const { caller, routing, whole } = state;
 		if (upstream.dialect?.softCancels === false) {
 			return { kind: "cannot", why: unavailable("the fallback holds it and knows no cancel without cost") };
 		}
@@ -184,32 +184,32 @@ export class Cancels {
 		const { path, search } = place;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
-		const told = toldBy(await upstream.deliver(sendable, { deadlineMs, asker, trail, whole }));
-		if (told.kind === "told" || told.kind === "rejected") trail.answeredBy.add(upstream.name);
+		const told = toldBy(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
+		if (told.kind === "told" || told.kind === "rejected") routing.answeredBy.add(upstream.name);
 		return told;
 	}
 
 	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
 	async #hasLost(relay: Upstream, { hash }: Row, state: RequestState): Promise<boolean> {
-		const { asker, trail } = state;
-		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), asker, trail });
+		const { caller, routing } = state;
+		const answer = await relay.call(stagesCall([hash]), { ...this.#reach(relay, state), caller, routing });
 		return relayStages(answer)?.[0]?.stage === null;
 	}
 
 	/** Open is not dead: what is out is tried once, past its breaker. */
 	#reach({ breaker }: Upstream, state: RequestState) {
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
-		return breaker.isOut
+		return breaker.isUnavailable
 			? { deadlineMs: Math.min(OUT_MS, deadlineMs), anyway: true }
 			: { deadlineMs, anyway: false };
 	}
 
 	async #ask(upstream: Upstream, call: Call, path: BoostPath, state: RequestState): Promise<Told> {
-		const { asker, trail, whole } = state;
-		const options = { ...this.#reach(upstream, state), asker, trail, whole, path };
+		const { caller, routing, whole } = state;
+		const options = { ...this.#reach(upstream, state), caller, routing, whole, path };
 		const answer = await upstream.call(call, options);
 		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
-		trail.answeredBy.add(upstream.name);
+		routing.answeredBy.add(upstream.name);
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
 		const isTaken = upstream.dialect === null || answer.result === true;
 		return isTaken ? { kind: "told" } : { kind: "rejected", error: REFUSED };
@@ -239,10 +239,10 @@ function failureOf(answers: readonly Told[], told: boolean, byRight: boolean): E
 }
 
 /** The relay's own rule, by the network address in the row or the sender's signature. */
-function mayCancel(row: Row | null, { asker }: RequestState): boolean {
+function mayCancel(row: Row | null, { caller }: RequestState): boolean {
 	if (row === null) return false;
-	if (asker.signer === row.from) return true;
-	return !isWebPage(asker.origin) && asker.address !== "unknown" && asker.address === row.address;
+	if (caller.signer === row.from) return true;
+	return !isWebPage(caller.origin) && caller.address !== "unknown" && caller.address === row.address;
 }
 
 /** The answer where a hash is nothing that this client may take back. */

@@ -60,7 +60,7 @@ export class Failover {
 		tell: (by: UpstreamName, tried: Tried) => void,
 		before: (upstream: Upstream) => Promise<boolean>,
 	): Promise<Delivered> {
-		const { asker, trail, whole } = state;
+		const { caller, routing, whole } = state;
 		let error: WireVerdict | null = null;
 		for (const upstream of order) {
 			if (!(await before(upstream))) return { kind: "stopped" };
@@ -74,9 +74,9 @@ export class Failover {
 				tell(upstream.name, "absent");
 				continue;
 			}
-			const delivery = await upstream.deliver(tx, { deadlineMs, asker, trail, whole });
+			const delivery = await upstream.deliver(tx, { deadlineMs, caller, routing, whole });
 			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
-				trail.answeredBy.add(upstream.name);
+				routing.answeredBy.add(upstream.name);
 				return { by: upstream.name, ...delivery };
 			}
 			tell(upstream.name, delivery !== null && mayHave(delivery) ? "doubtful" : "absent");
@@ -98,16 +98,16 @@ export class Failover {
 		},
 		state: RequestState,
 	): Promise<{ readonly body: Buffer; readonly status: number }> {
-		const { path, search, asker, trail } = state;
+		const { path, search, caller, routing } = state;
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
 		for (const [i, upstream] of order.entries()) {
 			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
 			if (deadlineMs === 0) break;
-			const options = { deadlineMs, asker, trail, path, search, ids: request.ids, batch: request.batch };
+			const options = { deadlineMs, caller, routing, path, search, ids: request.ids, batch: request.batch };
 			const reading = await upstream.read(request.body, options);
 			if (reading?.kind === "answered") {
-				trail.answeredBy.add(upstream.name);
+				routing.answeredBy.add(upstream.name);
 				return reading;
 			}
 			if (reading?.kind === "failed" && reading.body !== undefined) {
@@ -115,7 +115,7 @@ export class Failover {
 			}
 		}
 		if (failing === null) throw unavailable("no upstream answers");
-		trail.answeredBy.add(failing.by);
+		routing.answeredBy.add(failing.by);
 		return { body: failing.body, status: 200 };
 	}
 
@@ -129,7 +129,7 @@ export class Failover {
 
 /** Whether anybody behind the `i`th of `order` takes requests. */
 function hasOthers(order: readonly Upstream[], i: number): boolean {
-	return order.slice(i + 1).some(({ breaker }) => !breaker.isOut);
+	return order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
 }
 
 /**

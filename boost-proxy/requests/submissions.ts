@@ -84,7 +84,7 @@ export class Submissions {
 		const { tx } = decoded;
 		const running = this.#running.get(tx.hash);
 		if (running !== undefined) {
-			state.trail.answeredBy.add("journal");
+			state.routing.answeredBy.add("journal");
 			return running;
 		}
 		const submission = this.#submit(tx, softCancellations, state);
@@ -115,7 +115,7 @@ export class Submissions {
 		const known = rows.get(tx.hash);
 		// What the user ended is not revived by the same bytes, and what was mined is done.
 		if (known !== null && isFinal(known)) {
-			state.trail.answeredBy.add("journal");
+			state.routing.answeredBy.add("journal");
 			this.#note(state, "known");
 			return { tx, cancels: known.desired === "cancelled" };
 		}
@@ -136,14 +136,14 @@ export class Submissions {
 		state: RequestState,
 	): Promise<void> {
 		const { rows, failover, clock } = this.#dependencies;
-		const { path, search, asker } = state;
+		const { path, search, caller } = state;
 		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const order = this.#order(tx, siblings, state);
 		const [first] = order;
 		if (first === undefined) throw this.#nobody(state, null);
 		const earlier = rows.live(tx.hash);
 		const row = {
-			address: asker.address,
+			address: caller.address,
 			receivedAt: clock.now(),
 			replacesAt: siblings.flatMap(holdersOf),
 			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
@@ -254,23 +254,23 @@ export class Submissions {
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
 		const known = siblings.length > 0 ? siblings : rows.of(tx.from);
-		return isFallbackFirst(known) && !fallback.breaker.isOut ? [fallback, relay] : [relay, fallback];
+		return isFallbackFirst(known) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
 
 	/** What stands before it must be at an upstream first that is not the account's own. */
 	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
-		if (name !== "fallback" || upstream.breaker.isOut) return;
+		if (name !== "fallback" || upstream.breaker.isUnavailable) return;
 		for (const row of rows.of(tx.from)) {
-			if (!upstreams.relay.breaker.isOut) return;
+			if (!upstreams.relay.breaker.isUnavailable) return;
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
 			const { hash, from, path, search } = row;
 			const deadlineMs = failover.leftMs(state) / 4;
 			const sendable = { hash, from, raw, path, search };
-			const delivery = await upstream.deliver(sendable, { deadlineMs, asker: null, whole: null });
+			const delivery = await upstream.deliver(sendable, { deadlineMs, caller: null, whole: null });
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
 			rows.change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
@@ -285,7 +285,7 @@ export class Submissions {
 		if (fallback === null) return unavailable("the relay is out, and there is no fallback");
 		if (refusal !== null) return unavailable(refusal);
 		return unavailable(
-			relay.breaker.isOut && fallback.breaker.isOut
+			relay.breaker.isUnavailable && fallback.breaker.isUnavailable
 				? "the relay and the fallback are out"
 				: "neither the relay nor the fallback gave a verdict",
 		);

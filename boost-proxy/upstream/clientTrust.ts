@@ -35,7 +35,7 @@ export function createClientTrust(dependencies: ClientTrustDependencies): Client
 		const call = { method: "service_client", params: [] };
 		const answer = await relay.call(call, {
 			deadlineMs: ASK_MS,
-			asker: onBehalfOf({ address: NOBODYS_ADDRESS }),
+			caller: onBehalfOf({ address: NOBODYS_ADDRESS }),
 		});
 		if (answer === null) return;
 		const taken = answer.ok ? (answer.result as { address?: unknown } | null)?.address : undefined;

@@ -15,7 +15,7 @@ import type {
 	Transport,
 	Upstream,
 } from "../domain/ports.ts";
-import type { Asker } from "../domain/request.ts";
+import type { Caller } from "../domain/request.ts";
 import { judgeDelivery, judgeReading, parsed, readCalls } from "./verdict.ts";
 
 export interface UpstreamOptions {
@@ -74,32 +74,32 @@ export class HttpUpstream implements Upstream {
 	}
 
 	async deliver(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
-		const { asker, trail } = options;
+		const { caller, routing } = options;
 		const left = this.#leftOf(options.deadlineMs);
 		const delivery = await this.#deliverOnce(tx, options);
 		if (delivery?.kind !== "rejected" || !isNonceTooLow(delivery.error.message)) return delivery;
 		// Where it has the very transaction, that is why; a relay of ours says so itself.
 		const question = { method: "eth_getTransactionByHash", params: [tx.hash] };
-		const more = trail === undefined ? {} : { trail };
-		const answer = await this.call(question, { deadlineMs: left(), asker, path: tx.path, ...more });
+		const more = routing === undefined ? {} : { routing };
+		const answer = await this.call(question, { deadlineMs: left(), caller, path: tx.path, ...more });
 		const known = answer?.ok === true && isTransaction(answer.result, tx.hash);
 		return known ? { kind: "acknowledged", known: true } : delivery;
 	}
 
 	#deliverOnce(tx: Sendable, options: Parameters<Upstream["deliver"]>[1]): Promise<Delivery | null> {
-		const { deadlineMs, asker, trail } = options;
+		const { deadlineMs, caller, routing } = options;
 		const whole = this.dialect === null ? options.whole : null;
 		const id = whole?.id ?? ID;
 		const body =
 			whole?.body ??
 			`{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x${tx.raw.toString("hex")}"]}`;
 		const { transport, target, dropped } = this.#place(this.#dependencies.transports, tx.path, tx.search);
-		const headers = this.#headers(asker, whole !== null);
+		const headers = this.#headers(caller, whole !== null);
 		const left = this.#leftOf(deadlineMs);
 		const running = this.breaker.run("submission", (abort) => {
-			if (trail !== undefined) {
-				trail.attempts += 1;
-				for (const name of dropped) trail.dropped.add(name);
+			if (routing !== undefined) {
+				routing.attempts += 1;
+				for (const name of dropped) routing.dropped.add(name);
 			}
 			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
 				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
@@ -130,7 +130,7 @@ export class HttpUpstream implements Upstream {
 		}: { readonly asCame: boolean; readonly transports: PathTransports; readonly anyway: boolean },
 	): Promise<Reading | null> {
 		const { transport, target } = this.#place(transports, options.path, options.search);
-		const headers = this.#headers(options.asker, asCame);
+		const headers = this.#headers(options.caller, asCame);
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway
 			? await this.#attempt(transport, { target, body, headers, deadlineMs: left() }, options)
@@ -140,8 +140,8 @@ export class HttpUpstream implements Upstream {
 		return ran?.reading ?? null;
 	}
 
-	#attempt(transport: Transport, post: Post, { trail, ids, batch }: ReadOptions) {
-		if (trail !== undefined) trail.attempts += 1;
+	#attempt(transport: Transport, post: Post, { routing, ids, batch }: ReadOptions) {
+		if (routing !== undefined) routing.attempts += 1;
 		return transport.post(post).then((exchange) => {
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
@@ -183,10 +183,10 @@ export class HttpUpstream implements Upstream {
 		if (
 			statusTransport === null ||
 			path === null ||
-			(statusTransport === transports.fast.transport && this.breaker.isOut)
+			(statusTransport === transports.fast.transport && this.breaker.isUnavailable)
 		)
 			return null;
-		if (options.trail !== undefined) options.trail.attempts += 1;
+		if (options.routing !== undefined) options.routing.attempts += 1;
 		const exchange = await statusTransport.get(path, options.deadlineMs);
 		return exchange.kind === "answered" && exchange.status === 200 ? (parsed(exchange.body) ?? null) : null;
 	}
@@ -218,16 +218,16 @@ export class HttpUpstream implements Upstream {
 	}
 
 	/** To a third party go body and content type alone. */
-	#headers(asker: Asker | null, asCame: boolean): Readonly<Record<string, string>> {
+	#headers(caller: Caller | null, asCame: boolean): Readonly<Record<string, string>> {
 		if (this.dialect !== null) return NONE;
 		const headers: Record<string, string> = {};
 		const { boostSecret } = this.#options;
 		if (boostSecret !== undefined) headers["x-boost-auth"] = boostSecret;
-		if (asker === null) return headers;
-		if (asker.address !== "unknown") headers["x-forwarded-for"] = asker.address;
-		if (asker.origin !== null) headers.origin = asker.origin;
-		if (asCame && asker.signature !== null) headers["x-flashbots-signature"] = asker.signature;
-		else if (boostSecret !== undefined && asker.signer !== null) headers["x-boost-signer"] = asker.signer;
+		if (caller === null) return headers;
+		if (caller.address !== "unknown") headers["x-forwarded-for"] = caller.address;
+		if (caller.origin !== null) headers.origin = caller.origin;
+		if (asCame && caller.signature !== null) headers["x-flashbots-signature"] = caller.signature;
+		else if (boostSecret !== undefined && caller.signer !== null) headers["x-boost-signer"] = caller.signer;
 		return headers;
 	}
 }

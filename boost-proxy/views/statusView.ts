@@ -9,7 +9,7 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
 import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
-import type { Trail } from "../domain/request.ts";
+import type { RoutingInfo } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
@@ -39,29 +39,29 @@ const NOBODY = "no relay available: nobody who could know the transaction answer
 /** See `Views.status`. */
 export function statusReader(
 	dependencies: ViewsDependencies,
-): (hash: string, trail?: Trail) => Promise<StatusAnswer> {
+): (hash: string, routing?: RoutingInfo) => Promise<StatusAnswer> {
 	const { rows } = dependencies;
-	return async (hash, trail) => {
-		const page = await relayPage(hash, trail, dependencies);
+	return async (hash, routing) => {
+		const page = await relayPage(hash, routing, dependencies);
 		// One whose client was told of an error is followed, and not shown.
 		const known = rows.get(hash);
 		const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
 		if (page?.stage !== undefined && !isOverruled(page, row)) return told("relay", page);
 		if (row !== null) return isLive(row) ? ofLive(row, dependencies) : ofEnded(row, page, dependencies);
 		if (page !== null) return told("relay", page);
-		return elsewhere(hash, trail, dependencies);
+		return elsewhere(hash, routing, dependencies);
 	};
 }
 
 /** The relay's record; null where it is out or gave none. */
 async function relayPage(
 	hash: string,
-	trail: Trail | undefined,
+	routing: RoutingInfo | undefined,
 	{ upstreams, observer }: ViewsDependencies,
 ): Promise<StatusRecord | null> {
 	const { relay } = upstreams;
-	if (relay.breaker.isOut) return null;
-	const page = await relay.statusPage(hash, options(trail));
+	if (relay.breaker.isUnavailable) return null;
+	const page = await relay.statusPage(hash, options(routing));
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
 	// It is our own relay's, and is shown as it came.
 	const record = page as unknown as StatusRecord;
@@ -104,11 +104,11 @@ async function ofEnded(
 /** Of one that neither the relay nor the journal knows. */
 async function elsewhere(
 	hash: string,
-	trail: Trail | undefined,
+	routing: RoutingInfo | undefined,
 	{ upstreams, chain }: ViewsDependencies,
 ): Promise<StatusAnswer> {
 	const { fallback } = upstreams;
-	const page = await fallback?.statusPage(hash, options(trail));
+	const page = await fallback?.statusPage(hash, options(routing));
 	const name = fallback?.dialect?.name ?? "plain";
 	const record = page === undefined || page === null ? null : readFallbackPage(name, page, hash);
 	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
@@ -121,8 +121,8 @@ async function elsewhere(
 	return { status: 503, body: { error: NOBODY }, by: "boost" };
 }
 
-function options(trail: Trail | undefined) {
-	return { deadlineMs: SOURCE_MS, asker: null, ...(trail === undefined ? {} : { trail }) };
+function options(routing: RoutingInfo | undefined) {
+	return { deadlineMs: SOURCE_MS, caller: null, ...(routing === undefined ? {} : { routing }) };
 }
 
 function told(by: StatusAnswer["by"], body: StatusRecord): StatusAnswer {

@@ -82,9 +82,9 @@ export function createSyncReads(dependencies: SyncReadsDependencies): Omit<SyncW
 function receiptReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["readReceipt"] {
 	const { upstreams, chain } = dependencies;
 	const { relay } = upstreams;
-	return async (hash, { asker }, deadlineMs) => {
+	return async (hash, { caller }, deadlineMs) => {
 		const call = { method: "eth_getTransactionReceipt", params: [hash] };
-		const told = relay.breaker.isOut ? null : await relay.call(call, { deadlineMs, asker });
+		const told = relay.breaker.isUnavailable ? null : await relay.call(call, { deadlineMs, caller });
 		const answer = told?.ok === true ? told : ((await chain.batch([call], deadlineMs)) ?? [])[0];
 		return answer?.ok === true && isObject(answer.result) ? answer.result : null;
 	};
@@ -98,8 +98,8 @@ function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitDependencie
 		const row = rows.get(hash);
 		if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
 		// Another holder may mine what the relay can't.
-		if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isOut) return null;
-		const page = await relay.statusPage(hash, { deadlineMs, asker: null });
+		if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;
+		const page = await relay.statusPage(hash, { deadlineMs, caller: null });
 		if (!isObject(page) || typeof page.stage !== "string") return null;
 		if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
 		if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
@@ -123,7 +123,7 @@ async function whyQueued(
 	const hashes = before.slice(-MAX_BEFORE).map(({ hash }) => hash);
 	const calls: Call[] = [{ method: "eth_getTransactionCount", params: [from, "pending"] }];
 	if (hashes.length > 0) calls.push(stagesCall(hashes));
-	const [count, answer] = (await relay.batch(calls, { deadlineMs, asker: null })) ?? [];
+	const [count, answer] = (await relay.batch(calls, { deadlineMs, caller: null })) ?? [];
 	const next = count?.ok === true ? readQuantity(count.result) : null;
 	if (next !== null && next < nonce) return WHY_NOT_SOON.nonceGap;
 	const isHeld = relayStages(answer)?.some(({ stage }) => stage === "SIMULATION_FAILED") === true;

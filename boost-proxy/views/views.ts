@@ -11,7 +11,7 @@ import {
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import type { Call, CallResult } from "../domain/delivery.ts";
 import type { Upstream } from "../domain/ports.ts";
-import { type RequestState, relayStages, stagesCall, type Trail } from "../domain/request.ts";
+import { type RequestState, type RoutingInfo, relayStages, stagesCall } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { type StatusAnswer, statusReader, type ViewsDependencies } from "./statusView.ts";
@@ -25,8 +25,8 @@ const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", 
 
 /** One view over relay, journal, fallback and chain. */
 export class Views {
-	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted on the trail. */
-	readonly status: (hash: string, trail?: Trail) => Promise<StatusAnswer>;
+	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted in the routing info. */
+	readonly status: (hash: string, routing?: RoutingInfo) => Promise<StatusAnswer>;
 	readonly #with: ViewsDependencies;
 
 	constructor(dependencies: ViewsDependencies) {
@@ -37,12 +37,12 @@ export class Views {
 	/** False where the relay's answer alone is the pending nonce of `address` (lower case). */
 	needsMerging(address: string): boolean {
 		// What the relay holds of them counts too: should it fail at this request, the fallback knows nothing of it.
-		return this.#with.upstreams.relay.breaker.isOut || this.#with.rows.of(address).length > 0;
+		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.of(address).length > 0;
 	}
 
 	/** False where the relay's answer alone is what is known of `hash` (lower case). */
 	needsMergingHash(hash: string): boolean {
-		return this.#with.upstreams.relay.breaker.isOut || this.#with.rows.get(hash) !== null;
+		return this.#with.upstreams.relay.breaker.isUnavailable || this.#with.rows.get(hash) !== null;
 	}
 
 	/**
@@ -62,7 +62,7 @@ export class Views {
 		// The relay has counted what it holds; what it holds and does not count is not pending there any more.
 		const counts = ({ at }: Row) => relays === undefined || !isHolder(at.relay);
 		const next = raised(base, this.#with.rows.of(address), counts);
-		if (next > base) state.trail.answeredBy.add("journal");
+		if (next > base) state.routing.answeredBy.add("journal");
 		return toQuantity(next);
 	}
 
@@ -96,7 +96,7 @@ export class Views {
 		const { relay } = this.#with.upstreams;
 		return this.#ask(relay, call, state, (answer) => {
 			if (answer?.ok !== false) return read(answer);
-			state.trail.answeredBy.add(relay.name);
+			state.routing.answeredBy.add(relay.name);
 			throw verdictError(answer.error);
 		});
 	}
@@ -109,12 +109,12 @@ export class Views {
 	}
 
 	async #ask<T>(upstream: Upstream, call: Call, state: RequestState, read: Read<T>): Promise<T | undefined> {
-		const { asker, trail, whole, path } = state;
+		const { caller, routing, whole, path } = state;
 		const leftMs = this.#leftMs(state);
 		const deadlineMs = attemptMs("read", leftMs, leftMs, true);
-		if (upstream.breaker.isOut || deadlineMs === 0) return undefined;
-		const found = read(await upstream.call(call, { deadlineMs, asker, trail, whole, path }));
-		if (found !== undefined) trail.answeredBy.add(upstream.name);
+		if (upstream.breaker.isUnavailable || deadlineMs === 0) return undefined;
+		const found = read(await upstream.call(call, { deadlineMs, caller, routing, whole, path }));
+		if (found !== undefined) routing.answeredBy.add(upstream.name);
 		return found;
 	}
 
@@ -128,12 +128,12 @@ export class Views {
 		const answers = leftMs > 0 ? ((await this.#with.chain.batch(calls, leftMs)) ?? []) : [];
 		const found = answers.map(read);
 		// Where it knows nothing the journal may.
-		if (found.some((one) => one !== undefined && one !== null)) state.trail.answeredBy.add("boost");
+		if (found.some((one) => one !== undefined && one !== null)) state.routing.answeredBy.add("boost");
 		return found;
 	}
 
 	/** The pending object of what the journal holds, or null. */
-	async #journals(hash: string, { trail }: RequestState): Promise<RpcTransaction | null> {
+	async #journals(hash: string, { routing }: RequestState): Promise<RpcTransaction | null> {
 		const { rows } = this.#with;
 		if (rows.live(hash)?.acknowledged !== true) return null;
 		const raw = await rows.raw(hash).catch(() => null);
@@ -141,7 +141,7 @@ export class Views {
 		if (raw === null || rows.live(hash) === null) return null;
 		const decoded = decodeTransaction(raw);
 		if (!decoded.ok) return null;
-		trail.answeredBy.add("journal");
+		routing.answeredBy.add("journal");
 		return pendingTransaction(decoded.tx);
 	}
 
@@ -153,8 +153,8 @@ export class Views {
 		const { rows, upstreams, observer } = this.#with;
 		const deadlineMs = this.#leftMs(state);
 		if (deadlineMs <= 0) return false;
-		const { asker, trail } = state;
-		const answer = await upstreams.relay.call(stagesCall([hash]), { deadlineMs, asker, trail });
+		const { caller, routing } = state;
+		const answer = await upstreams.relay.call(stagesCall([hash]), { deadlineMs, caller, routing });
 		const stage = relayStages(answer)?.[0]?.stage ?? null;
 		if (stage === null) return false;
 		observer?.learn(hash, stage);

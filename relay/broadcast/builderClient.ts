@@ -15,7 +15,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 /** What is asked on the way of one body. */
 export interface SendRights {
 	/** When it is about to be written: false where it may not leave any more. */
-	readonly mayStart: () => boolean;
+	readonly shouldSend: () => boolean;
 	/** Before it is sent a second time. */
 	readonly mayRepeat: () => boolean;
 }
@@ -55,12 +55,12 @@ export class BuilderClient {
 	async #post(
 		body: Buffer,
 		signature: string,
-		{ mayStart }: SendRights,
+		{ shouldSend }: SendRights,
 	): Promise<DeliveryAnswer | "unreachable"> {
 		try {
 			const headers = { "x-flashbots-signature": signature };
 			const { status, text } = await this.#client.exchange(body, headers, BUILDER_TIMEOUT_MS, {
-				mayStart,
+				shouldSend,
 			});
 			return judge(status, text);
 		} catch (thrown) {

@@ -227,9 +227,9 @@ export class Lane {
 		if (!item.urgent) this.#sentFor.set(item.subject, item.block);
 		const { body, signature } = item.make();
 		const begun = clock.monotonic();
-		const mayStart = () => item.urgent || maySend();
-		const mayRepeat = () => !inFlight.withdrawn && mayStart();
-		const answer = await send(body, signature, { mayStart, mayRepeat });
+		const shouldSend = () => item.urgent || maySend();
+		const mayRepeat = () => !inFlight.withdrawn && shouldSend();
+		const answer = await send(body, signature, { shouldSend, mayRepeat });
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		queue.inFlight = null;

@@ -96,7 +96,7 @@ export class NodeAccounts implements Accounts {
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,
-			mayStart: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
+			shouldSend: () => this.#underWay < BATCHES_AT_ONCE && this.#batch.size < BATCH_ACCOUNTS,
 		});
 		this.#turns = new SharedTurns(this.#scheduler);
 	}

@@ -26,8 +26,8 @@ import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Ledger } from "../transactions/ledger.ts";
 import type { Pool } from "../transactions/pool.ts";
+import type { TransactionRecords } from "../transactions/records.ts";
 import { Auctioneer } from "./auctioneer.ts";
 import { BidderConduct, type FactStore } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
@@ -54,7 +54,7 @@ export interface MarketOptions {
 
 export interface MarketDependencies {
 	readonly pool: Pool;
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	readonly simulations: Simulations;
@@ -98,9 +98,9 @@ export interface MarketParts {
 	readonly stop: () => void;
 }
 
-/** Makes it; it listens to the ledger from now on. */
+/** Makes it; it listens to the records from now on. */
 export function createMarket(options: MarketOptions, dependencies: MarketDependencies): MarketParts {
-	const { ledger, tip, sender, clock, publisher, onBundle } = dependencies;
+	const { records, tip, sender, clock, publisher, onBundle } = dependencies;
 	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 	const bids = new Bids(BID_LIMITS);
 	const conduct = new BidderConduct({ ...dependencies, store: dependencies.facts });
@@ -110,10 +110,10 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		publisher,
 		view: (record, status) => dependencies.view(record, status, standing(record)),
 	});
-	const simulation = new BidSimulation(options, { ...dependencies, records: ledger });
+	const simulation = new BidSimulation(options, { ...dependencies, records });
 	const auctioneer = new Auctioneer(
 		{ ...options, refunding },
-		{ ...dependencies, records: ledger, events: ledger, bids, table, conduct, simulation },
+		{ ...dependencies, records, events: records, bids, table, conduct, simulation },
 	);
 	const bidding = new Bidding(
 		{ ...options, enabled: options.bidding, refunding },
@@ -125,7 +125,7 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 	);
 	const settlement = new Settlement({
 		...dependencies,
-		events: ledger,
+		events: records,
 		termsOf: (builder) => sender.terms(builder, options.refundPercent),
 		onOutcome: (outcome) =>
 			reportRound(outcome, {
@@ -139,11 +139,11 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 	});
 	const share = createFeed({
 		publisher,
-		events: ledger,
-		isNew: (hash) => ledger.get(hash)?.record.shared === false,
+		events: records,
+		isNew: (hash) => records.get(hash)?.record.shared === false,
 		clock,
 	});
-	ledger.subscribe((record, before) => {
+	records.subscribe((record, before) => {
 		const ended = isLive(before) && !isLive(record.stage) && !isMined(record.stage);
 		if (ended) auctioneer.gone(record.hash);
 	});

@@ -8,10 +8,10 @@ import type { Refund, TxEvent } from "../domain/events.ts";
 import type { EventSink, PaidBlock, PaymentReader } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { owedRefund, type RefundTerms } from "../domain/refund.ts";
-import type { Ledger } from "../transactions/ledger.ts";
+import type { TransactionRecords } from "../transactions/records.ts";
 
 export interface SettlementDependencies {
-	readonly ledger: Pick<Ledger, "entries">;
+	readonly records: Pick<TransactionRecords, "entries">;
 	readonly events: EventSink;
 	readonly payments: PaymentReader;
 	/** How a builder refunds; null for one that does not. */
@@ -83,7 +83,7 @@ export class Settlement {
 	/** Records that are mined with a backrun and not settled, by the hash of their block. */
 	#open(): ReadonlyMap<string, readonly TransactionRecord[]> {
 		const byBlock = new Map<string, TransactionRecord[]>();
-		for (const { record } of this.#deps.ledger.entries()) {
+		for (const { record } of this.#deps.records.entries()) {
 			const { blockHash } = record;
 			const inclusion = openInclusion(record);
 			if (blockHash === null || inclusion === null || this.#settled.get(record) === inclusion) continue;

@@ -15,7 +15,7 @@ export interface AnnouncerDependencies {
 	readonly view: (record: TransactionRecord) => unknown;
 }
 
-/** For the ledger: publishes each change of what the status record says. */
+/** A listener of the records: publishes each change of what the status record says. */
 export function createAnnouncer({ publisher, view }: AnnouncerDependencies): EventListener {
 	return (record, before, event) => {
 		if (!changesStatus(record, before, event)) return;

@@ -11,12 +11,12 @@ import type { Broadcaster, NonceHolders, Tip, TransactionStore } from "../domain
 import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
 import { tooManyTakenBack } from "../domain/rejection.ts";
 import { known, MAX_TAKEN_BACK, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
-import type { Ledger, LedgerEntry } from "./ledger.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
+import type { RecordEntry, TransactionRecords } from "./records.ts";
 
 export interface TransactionsDependencies {
 	readonly pool: Pool;
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly store: TransactionStore & NonceHolders;
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
@@ -45,7 +45,7 @@ export class Transactions {
 
 	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
 	refusalOfMore(sender: string): SubmitOutcome | null {
-		if (this.#deps.ledger.takenBack(sender) < MAX_TAKEN_BACK) return null;
+		if (this.#deps.records.takenBack(sender) < MAX_TAKEN_BACK) return null;
 		return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
 	}
 
@@ -92,34 +92,34 @@ export class Transactions {
 		transaction: PrivateTransaction,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<void> {
-		const { ledger, store } = this.#deps;
+		const { records, store } = this.#deps;
 		const record = newRecord(transaction);
 		const event = this.#cancelled([]);
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
 		fold(record, event);
 		const insert = async (ended: readonly TransactionRecord[]): Promise<void> => {
 			await store.insert(transaction, record, ended, this.#time());
-			ledger.receive({ transaction, record });
+			records.receive({ transaction, record });
 		};
 		if (earlier !== null && "transaction" in earlier) await this.#cancel(earlier, insert);
 		else {
 			await insert(this.#after(event, earlier));
-			if (earlier?.stage === "EXPIRED") ledger.emit(earlier.hash, event);
+			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
 		}
 	}
 
 	/** The expired one with the sender and nonce of `tx`, whose bytes would bring it back, or null; `tx` itself is none. */
 	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
-		const { ledger, store } = this.#deps;
-		const old = ledger.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
+		const { records, store } = this.#deps;
+		const old = records.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
-		const now = ledger.get(old.hash)?.record ?? old;
+		const now = records.get(old.hash)?.record ?? old;
 		return now.stage === "EXPIRED" ? now : null;
 	}
 
 	/** Takes up what was there when the process last ran. */
-	restore(entry: LedgerEntry): void {
-		this.#deps.ledger.open(entry);
+	restore(entry: RecordEntry): void {
+		this.#deps.records.open(entry);
 		this.revive(entry, true);
 	}
 
@@ -139,8 +139,8 @@ export class Transactions {
 	}
 
 	/** It is in a block. */
-	included(entry: LedgerEntry, { hash, ...place }: Inclusion): void {
-		const { pool, ledger, clock } = this.#deps;
+	included(entry: RecordEntry, { hash, ...place }: Inclusion): void {
+		const { pool, records, clock } = this.#deps;
 		const { record, transaction } = entry;
 		const pooled = pool.get(hash);
 		// It is being admitted anew: the look behind its write finds that it was mined.
@@ -150,9 +150,9 @@ export class Transactions {
 		if (isMined(record.stage)) {
 			if (record.blockHash === place.blockHash) return;
 			// It moved to another block while nobody looked.
-			ledger.emit(hash, { type: "reorged", at: clock.now(), block: record.block ?? place.block });
+			records.emit(hash, { type: "reorged", at: clock.now(), block: record.block ?? place.block });
 		}
-		ledger.emit(hash, { type: "included", at: clock.now(), ...place });
+		records.emit(hash, { type: "included", at: clock.now(), ...place });
 	}
 
 	/** It stands in a block, and nobody tells yet how it went: until then it is neither sent nor ended. */
@@ -162,25 +162,25 @@ export class Transactions {
 	}
 
 	/** Its block is gone, or what used its nonce: it is what it was before. */
-	reorged(entry: LedgerEntry, block: number): void {
-		const { ledger, clock } = this.#deps;
-		ledger.emit(entry.record.hash, { type: "reorged", at: clock.now(), block });
+	reorged(entry: RecordEntry, block: number): void {
+		const { records, clock } = this.#deps;
+		records.emit(entry.record.hash, { type: "reorged", at: clock.now(), block });
 		this.revive(entry);
 	}
 
 	/** Its nonce was used by another one. */
 	dropped(entry: PoolEntry, block: number): void {
-		const { pool, ledger, clock } = this.#deps;
+		const { pool, records, clock } = this.#deps;
 		pool.remove(entry);
-		ledger.emit(entry.transaction.tx.hash, { type: "dropped", at: clock.now(), block });
+		records.emit(entry.transaction.tx.hash, { type: "dropped", at: clock.now(), block });
 	}
 
 	/** It has lived its blocks. */
 	expired(entry: PoolEntry, head: number): void {
-		const { pool, ledger, clock, broadcaster } = this.#deps;
+		const { pool, records, clock, broadcaster } = this.#deps;
 		const { transaction, sentTo } = entry;
 		pool.remove(entry);
-		ledger.emit(transaction.tx.hash, { type: "expired", at: clock.now(), block: head });
+		records.emit(transaction.tx.hash, { type: "expired", at: clock.now(), block: head });
 		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
 		if (policyOf(transaction.path).form === "private") broadcaster.cancel(transaction, [...sentTo], head + 1);
 	}
@@ -189,8 +189,8 @@ export class Transactions {
 	 * What is live goes back to its place among the pending ones; where that is taken, it was replaced. `restored`: the
 	 * process has just begun.
 	 */
-	revive(entry: LedgerEntry, restored = false): void {
-		const { pool, ledger, broadcaster, clock } = this.#deps;
+	revive(entry: RecordEntry, restored = false): void {
+		const { pool, records, broadcaster, clock } = this.#deps;
 		const { transaction, record } = entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
 		if (this.#locks.isHeld(record)) {
@@ -207,21 +207,21 @@ export class Transactions {
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;
-		ledger.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders: [...sentTo] }));
+		records.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders: [...sentTo] }));
 		broadcaster.cancel(transaction, [...sentTo], block + 1);
 	}
 
 	/** Writes what has changed; `all`: deliveries that nothing else came with too. Throws where the store fails. */
 	async flush(all: boolean): Promise<void> {
-		const { ledger, store } = this.#deps;
+		const { records, store } = this.#deps;
 		for (;;) {
 			// Behind what is being written of a sender and nonce nothing older may be.
-			const changed = ledger.takeChanged(all, PART, (record) => this.#locks.isHeld(record));
+			const changed = records.takeChanged(all, PART, (record) => this.#locks.isHeld(record));
 			if (changed.length === 0) return;
 			try {
 				await store.update(changed, this.#time());
 			} catch (thrown) {
-				ledger.putBack(changed);
+				records.putBack(changed);
 				throw thrown;
 			}
 		}
@@ -229,10 +229,10 @@ export class Transactions {
 
 	/** Keeps of those that `isOver` is still true of the records alone. Throws where the store fails. */
 	async settle(
-		entries: readonly LedgerEntry[],
+		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
-		const { ledger, store } = this.#deps;
+		const { records, store } = this.#deps;
 		for (let i = 0; i < entries.length; i += PART) {
 			// Some may be on their way back by now.
 			const part = entries
@@ -243,7 +243,7 @@ export class Transactions {
 			await store.settle(part, this.#time());
 			// One that its user has ended meanwhile is settled later.
 			part.forEach((record, at) => {
-				if (record.stage === stages[at] && this.#isAtRest(record)) ledger.close(record);
+				if (record.stage === stages[at] && this.#isAtRest(record)) records.close(record);
 			});
 		}
 	}
@@ -255,7 +255,7 @@ export class Transactions {
 
 	/** Writes what is in the pool already. False where it was mined all the same while this went on. */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
-		const { ledger, store, broadcaster, clock } = this.#deps;
+		const { records, store, broadcaster, clock } = this.#deps;
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
 		const block = this.#head();
@@ -266,18 +266,18 @@ export class Transactions {
 		if (!fold(record, { type: "received", at, block })) return false;
 		const builders = [...(old?.sentTo ?? [])];
 		const replaced = replacedBy(transaction, { at, block, builders });
-		const oldRecord = ledger.get(old?.transaction.tx.hash ?? "")?.record ?? null;
+		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
 		const ended = [...this.#after(replaced, oldRecord), ...this.#after(replaced, expired)];
 		const begun = clock.monotonic();
 		await store.insert(transaction, record, ended, this.#time());
 		this.#deps.onWritten((clock.monotonic() - begun) / 1000);
-		ledger.receive({ transaction, record });
+		records.receive({ transaction, record });
 		entry.durable = true;
 		const event = { ...replaced, at: clock.now() };
-		if (expired?.stage === "EXPIRED") ledger.emit(expired.hash, { ...event, builders: [] });
+		if (expired?.stage === "EXPIRED") records.emit(expired.hash, { ...event, builders: [] });
 		// It may have been mined while the new one was written: then the new one is dropped in its turn.
 		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
-			ledger.emit(oldRecord.hash, event);
+			records.emit(oldRecord.hash, event);
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
 		return true;
@@ -285,9 +285,9 @@ export class Transactions {
 
 	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
 	async #record(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
-		const { ledger, store } = this.#deps;
+		const { records, store } = this.#deps;
 		const { hash } = transaction.tx;
-		const past = ledger.get(hash)?.record ?? (isResubmitted ? await store.settled(hash) : null);
+		const past = records.get(hash)?.record ?? (isResubmitted ? await store.settled(hash) : null);
 		if (past === null) return newRecord(transaction);
 		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
@@ -298,10 +298,10 @@ export class Transactions {
 		entry: PoolEntry,
 		write: (ended: readonly TransactionRecord[]) => Promise<void>,
 	): Promise<void> {
-		const { pool, ledger, broadcaster } = this.#deps;
+		const { pool, records, broadcaster } = this.#deps;
 		const { transaction } = entry;
 		const { hash, from } = transaction.tx;
-		const record = ledger.get(hash)?.record ?? null;
+		const record = records.get(hash)?.record ?? null;
 		pool.remove(entry);
 		this.#deps.onChange(from, false);
 		try {
@@ -314,16 +314,16 @@ export class Transactions {
 		// A block may have come meanwhile.
 		if (record === null || !isLive(record.stage)) return;
 		const event = this.#cancelled([...entry.sentTo]);
-		ledger.emit(hash, event);
+		records.emit(hash, event);
 		broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
 	/** Back in its place as if nothing had been tried, unless it was mined meanwhile. */
 	#putBack(entry: PoolEntry | null): void {
 		if (entry === null) return;
-		const { pool, ledger } = this.#deps;
+		const { pool, records } = this.#deps;
 		const { hash, nonce } = entry.transaction.tx;
-		const stage = ledger.get(hash)?.record.stage;
+		const stage = records.get(hash)?.record.stage;
 		if (stage !== undefined && isLive(stage)) pool.insert(entry, nonce, 0);
 	}
 
@@ -333,7 +333,7 @@ export class Transactions {
 	 */
 	#after(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
-		const preview = this.#deps.ledger.preview(record.hash, event);
+		const preview = this.#deps.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
 		const copy = structuredClone(record);
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];

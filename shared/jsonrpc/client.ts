@@ -52,7 +52,7 @@ interface JsonRpcClientOptions {
 
 interface ExchangeOptions {
 	/** Asked when the request is about to be written. */
-	readonly mayStart?: MayStart | undefined;
+	readonly shouldSend?: ShouldSend | undefined;
 	/** Bytes of the answer at most, in the place of the client's own bound. */
 	readonly maxBytes?: number | undefined;
 }
@@ -132,7 +132,7 @@ export class JsonRpcClient {
 		body: string | Buffer,
 		headers: Record<string, string>,
 		timeoutMs: number,
-		{ mayStart, maxBytes }: ExchangeOptions = {},
+		{ shouldSend, maxBytes }: ExchangeOptions = {},
 	): Promise<{ status: number; text: string }> {
 		const limit = maxBytes ?? this.#options.maxAnswerBytes ?? 64 * 1024 * 1024;
 		// An emitter does what an AbortController does here, at a fifth of its cost.
@@ -140,7 +140,7 @@ export class JsonRpcClient {
 		let late = false;
 		let withheld = false;
 		const maySend = (): boolean => {
-			withheld = mayStart?.() === false;
+			withheld = shouldSend?.() === false;
 			return !withheld;
 		};
 		const timer = this.#clock.after(timeoutMs, () => {
@@ -148,14 +148,14 @@ export class JsonRpcClient {
 			signal.emit("abort");
 		});
 		try {
-			const dispatcher = mayStart === undefined ? this.#pool : this.#guarded;
+			const dispatcher = shouldSend === undefined ? this.#pool : this.#guarded;
 			const answer = await dispatcher.request({
 				method: "POST",
 				path: this.#path,
 				headers: { ...this.#headers, ...headers },
 				body,
 				signal,
-				...(mayStart === undefined ? {} : { opaque: maySend }),
+				...(shouldSend === undefined ? {} : { opaque: maySend }),
 			});
 			const chunks: Buffer[] = [];
 			let size = 0;
@@ -229,27 +229,27 @@ function readAnswer(answer: unknown, id: number): RpcAnswer {
 }
 
 /** Asked right before a request is written; after a false it fails, and nothing is written. */
-type MayStart = () => boolean;
+type ShouldSend = () => boolean;
 
 /**
- * `dispatcher`, asking the {@link MayStart} that a request has as its `opaque`. Between a call and its writing a request
+ * `dispatcher`, asking the {@link ShouldSend} that a request has as its `opaque`. Between a call and its writing a request
  * may wait for its connection, and the process may have been stopped meanwhile.
  */
 function guardStarts(dispatcher: Dispatcher): Dispatcher {
 	return dispatcher.compose((dispatch) => (options, handler) => {
-		const mayStart = (options as { opaque?: unknown }).opaque;
+		const shouldSend = (options as { opaque?: unknown }).opaque;
 		return dispatch(
 			options,
-			typeof mayStart === "function" ? guarded(handler, mayStart as MayStart) : handler,
+			typeof shouldSend === "function" ? guarded(handler, shouldSend as ShouldSend) : handler,
 		);
 	});
 }
 
-function guarded(handler: Dispatcher.DispatchHandler, mayStart: MayStart): Dispatcher.DispatchHandler {
+function guarded(handler: Dispatcher.DispatchHandler, shouldSend: ShouldSend): Dispatcher.DispatchHandler {
 	return {
 		onRequestStart(controller, context) {
 			handler.onRequestStart?.(controller, context);
-			if (!mayStart()) controller.abort(new Error("it may not start any more"));
+			if (!shouldSend()) controller.abort(new Error("it may not start any more"));
 		},
 		onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
 		onResponseStart: (...given) => handler.onResponseStart?.(...given),

@@ -20,7 +20,7 @@ interface SchedulerOptions {
 	/** Jobs that wait at most; beyond, the last job of the client that has the most of them is refused. */
 	readonly maxWaiting: number;
 	/** Asked before each job begins. False holds all of them back until {@link FairScheduler.resume} is called. */
-	readonly mayStart?: () => boolean;
+	readonly shouldSend?: () => boolean;
 }
 
 export interface JobOptions {
@@ -153,8 +153,8 @@ export class FairScheduler {
 	}
 
 	#startNext(): void {
-		const { concurrency, mayStart } = this.#options;
-		while (this.#running < concurrency && mayStart?.() !== false) {
+		const { concurrency, shouldSend } = this.#options;
+		while (this.#running < concurrency && shouldSend?.() !== false) {
 			const mayBeLast = this.#lastRunning < Math.max(1, concurrency / 2);
 			const job =
 				this.#urgent.next(this.#mayRun) ??
@@ -333,7 +333,7 @@ export class EventLoopTurns {
 		this.#waiting = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: Number.POSITIVE_INFINITY,
-			mayStart: () => this.#isTimeLeft(),
+			shouldSend: () => this.#isTimeLeft(),
 		});
 	}
 

@@ -54,7 +54,7 @@ export class Blocks {
 
 	/** Has the next block built of what the builder holds and the mempool has. */
 	async build(): Promise<string> {
-		const due = this.#deps.model.all().filter(isOut);
+		const due = this.#deps.model.all().filter(isUnavailable);
 		const possible = this.#deps.model.all().filter((tx) => this.#deps.sends.mayBeBuilt(this.#deps.model, tx));
 		const foreign = [...this.#foreign.values()];
 		const before = this.#deps.sends.now();
@@ -103,7 +103,7 @@ export class Blocks {
 			await this.#setGate();
 			const after = model.copy();
 			after.moveTo(await this.#deps.chain.view());
-			const isSeen = after.all().some((tx) => model.mined(tx) !== undefined && isOut(tx));
+			const isSeen = after.all().some((tx) => model.mined(tx) !== undefined && isUnavailable(tx));
 			if (!sameHeight || !isSeen) await this.#mine();
 		});
 		await this.#follow(before);
@@ -140,6 +140,6 @@ export class Blocks {
 }
 
 /** It is to be sent for the next block. */
-function isOut({ now }: ModelTx): boolean {
+function isUnavailable({ now }: ModelTx): boolean {
 	return now === "send" || now === "sendPrivately";
 }

@@ -139,7 +139,11 @@ export class BreakerFixture {
 		await this.say("refused");
 		this.found = "ok";
 		const { holdMaxMs, probeIntervalMs, probeSuccesses } = this.options;
-		for (let ms = 0; this.breaker.isOut && ms < holdMaxMs + probeSuccesses * probeIntervalMs; ms += 50) {
+		for (
+			let ms = 0;
+			this.breaker.isUnavailable && ms < holdMaxMs + probeSuccesses * probeIntervalMs;
+			ms += 50
+		) {
 			await this.clock.advance(50);
 		}
 	}

@@ -1,5 +1,5 @@
 // A relay that holds every kind of transaction that searchers must not find, and the answers that it gives about a
-// hash, with the asker's own data removed.
+// hash, with the caller's own data removed.
 
 import type { BiddingFixture, Signed } from "./biddingFixture.ts";
 import { EMITTER, REVERTER, signedBy } from "./biddingFixture.ts";

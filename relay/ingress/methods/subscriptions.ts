@@ -35,18 +35,18 @@ export const eth_subscribe = relayMethod({
 		},
 	],
 	result: z.string().describe("the subscription's id: 16 bytes as 0x hex"),
-	handle([name, given], context, needs) {
+	handle([name, given], context, dependencies) {
 		const { connection, exchange } = context;
 		if (connection === null) throw methodNotFound("eth_subscribe", "over a websocket only");
 		if (name === "service_transactionStatus") {
-			return subscribeToTransaction(connection, readHash(given, "hash"), context, needs);
+			return subscribeToTransaction(connection, readHash(given, "hash"), context, dependencies);
 		}
 		if (name === "service_bundleStatus") {
-			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, needs);
+			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, dependencies);
 		}
-		const topic = topicOf(name, needs.subscriptionAliases);
+		const topic = topicOf(name, dependencies.subscriptionAliases);
 		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");
-		return needs.subscriptions.subscribe(connection, topic, exchange);
+		return dependencies.subscriptions.subscribe(connection, topic, exchange);
 	},
 });
 

@@ -39,7 +39,7 @@ const cancel = (id: unknown, { hash }: Signed) => one(id, "eth_cancelTransaction
 const byHash = (id: unknown, { hash }: Signed) => one(id, "eth_getTransactionByHash", hash);
 
 /** `upstream | breaker | attempts` of an answer. */
-function trail({ headers }: Reply): string {
+function routing({ headers }: Reply): string {
 	return ["upstream", "breaker", "attempts"].map((name) => headers[`x-boost-${name}`]).join(" | ");
 }
 
@@ -88,7 +88,7 @@ test("a batch is worked off in order: what is read behind submissions and cancel
 			],
 		],
 	);
-	assert.match(trail(sent), /^relay \| closed \| [5-9]$/);
+	assert.match(routing(sent), /^relay \| closed \| [5-9]$/);
 	const [fourth, fifth] = [actor.sign({ nonce: 3 }), actor.sign({ nonce: 4 })];
 	const mixed = await boost.post([
 		send(1, fourth),
@@ -112,7 +112,7 @@ test("a batch is worked off in order: what is read behind submissions and cancel
 			["gone", null],
 		],
 	]);
-	assert.match(trail(mixed), /^relay, journal \| closed \| \d$/);
+	assert.match(routing(mixed), /^relay, journal \| closed \| \d$/);
 	assert.equal(await fixture.system.client.stage(third.hash), "CANCELLED");
 });
 
@@ -120,7 +120,7 @@ test("a submission as a notification is made and not answered, alone and in a ba
 	const [actor, first, second, third] = await three();
 	const silent = ({ raw }: Signed) => ({ jsonrpc: "2.0", method: "eth_sendRawTransaction", params: [raw] });
 	const alone = await boost.post(silent(first));
-	assert.deepEqual([alone.status, alone.body, trail(alone)], [204, "", "relay | closed | 1"]);
+	assert.deepEqual([alone.status, alone.body, routing(alone)], [204, "", "relay | closed | 1"]);
 	const both = await boost.post([silent(second), silent(third)]);
 	assert.deepEqual([both.status, both.body], [204, ""]);
 	const some = await boost.post([pending(1, actor), silent(third), one("x", "nope")]);
@@ -139,7 +139,7 @@ test("a batch of a hundred submissions of ten senders is taken whole, and mined"
 		outcomes(reply),
 		txs.map(({ hash }, i) => [i, hash]),
 	);
-	assert.equal(trail(reply), "relay | closed | 100");
+	assert.equal(routing(reply), "relay | closed | 100");
 	const { raw } = txs[0] ?? { raw: "" };
 	const tooMany = await boost.post([
 		...txs.map((tx, i) => send(i, tx)),
@@ -161,7 +161,7 @@ test("a batch of a hundred reads is one request to the relay, answered in its or
 		outcomes(reply),
 		Array.from({ length: 100 }, (_, i) => [i, i % 2 ? "0x7a69" : "31337"]),
 	);
-	assert.equal(trail(reply), "relay | closed | 1");
+	assert.equal(routing(reply), "relay | closed | 1");
 	const sent = fixture.wires.relay.requests().slice(before);
 	assert.deepEqual(
 		sent
@@ -201,7 +201,7 @@ test("during an outage a batch goes on, entry by entry, and says so", async () =
 			[9, third.hash],
 		],
 	]);
-	assert.match(trail(reply), /^fallback, journal \| open \| \d+$/);
+	assert.match(routing(reply), /^fallback, journal \| open \| \d+$/);
 });
 
 test("a batch that failed whole is 503, one with any answer is 200", async () => {

@@ -23,7 +23,7 @@ after(() => fixture?.stop());
 const one = (id: unknown, method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id, method, params });
 
 /** Upstream, breaker and attempts as an answer's headers tell them. */
-function trail({ headers }: Reply): string {
+function routing({ headers }: Reply): string {
 	return ["upstream", "breaker", "attempts"].map((name) => headers[`x-boost-${name}`]).join(" | ");
 }
 
@@ -39,7 +39,7 @@ test("the headers say who answered while the relay is well", async () => {
 	await boost.result("eth_sendRawTransaction", [second.raw]);
 	await boost.result("eth_cancelTransaction", [second.hash]);
 	const json = { "content-type": "text/plain" };
-	const expected: readonly (readonly [what: string, reply: Reply, trail: string])[] = [
+	const expected: readonly (readonly [what: string, reply: Reply, routing: string])[] = [
 		["a read", await boost.call("eth_chainId"), "relay | closed | 1"],
 		["a submission", await boost.call("eth_sendRawTransaction", [first.raw]), "relay | closed | 1"],
 		["the same again", await boost.call("eth_sendRawTransaction", [first.raw]), "relay | closed | 1"],
@@ -84,7 +84,7 @@ test("the headers say who answered while the relay is well", async () => {
 			"journal, relay | closed | 1",
 		],
 	];
-	for (const [what, reply, wanted] of expected) assert.equal(trail(reply), wanted, what);
+	for (const [what, reply, wanted] of expected) assert.equal(routing(reply), wanted, what);
 	const { headers } = await boost.send({ verb: "OPTIONS", path: "/fast" });
 	assert.deepEqual(
 		Object.keys(headers).filter((name) => name.startsWith("x-boost-")),
@@ -100,7 +100,7 @@ test("the headers say who answered while the relay is out, and while it comes ba
 	await fixture.wires.relay.set({ kind: "refuse" });
 	const tried = await boost.call("eth_sendRawTransaction", [second.raw]);
 	await fixture.fails();
-	const expected: readonly (readonly [what: string, reply: Reply, trail: string])[] = [
+	const expected: readonly (readonly [what: string, reply: Reply, routing: string])[] = [
 		["a submission", await boost.call("eth_sendRawTransaction", [third.raw]), "fallback | open | 1"],
 		["a read", await boost.call("eth_chainId"), "fallback | open | 1"],
 		[
@@ -124,7 +124,7 @@ test("the headers say who answered while the relay is out, and while it comes ba
 	assert.match(tried.headers["x-boost-upstream"] ?? "", /^fallback$/);
 	assert.match(tried.headers["x-boost-attempts"] ?? "", /^[12]$/);
 	// The probe may be at its first success: then it is half open.
-	for (const [what, reply, wanted] of expected) assert.equal(trail(reply), wanted, what);
+	for (const [what, reply, wanted] of expected) assert.equal(routing(reply), wanted, what);
 	for (const reply of none) {
 		assert.deepEqual([reply.status, reply.headers["x-boost-upstream"]], [503, "boost"], reply.body);
 		assert.match(reply.headers["retry-after"] ?? "", /^[1-9]\d*$/, reply.body);
@@ -137,6 +137,6 @@ test("half open is while the probe's successes are counted", async () => {
 	await fixture.fails(undefined, slow);
 	await fixture.wires.relay.set(null);
 	await slow.reaches("half open", ({ relay }) => relay.state === "half-open");
-	assert.equal(trail(await slow.call("eth_chainId")), "fallback | half-open | 1");
+	assert.equal(routing(await slow.call("eth_chainId")), "fallback | half-open | 1");
 	await boost.isWell();
 });

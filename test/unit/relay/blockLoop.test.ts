@@ -20,7 +20,7 @@ scenario("what is in a block is included, is sent no more, and is told with its 
 	await fixture.take(one, two);
 	fixture.builders.take();
 	await fixture.block({ mined: [one] });
-	const record = fixture.ledger.get(one.tx.hash)?.record;
+	const record = fixture.records.get(one.tx.hash)?.record;
 	assert.deepEqual(record?.events.at(-1), {
 		...{
 			type: "included",
@@ -57,7 +57,7 @@ scenario("a block that goes takes its transactions back, and they go out again",
 	);
 	await fixture.block({ mined: [one, two], fork: "b" });
 	assert.deepEqual(fixture.life(one).slice(-4), ["included", "reorged", "broadcast", "included"]);
-	assert.equal(fixture.ledger.get(two.tx.hash)?.record.block, 102);
+	assert.equal(fixture.records.get(two.tx.hash)?.record.block, 102);
 });
 
 scenario("what moves to another block of the same height is included there", async (fixture) => {
@@ -67,7 +67,7 @@ scenario("what moves to another block of the same height is included there", asy
 	fixture.builders.take();
 	await fixture.reorganise(1, { mined: [tx], fork: "b" });
 	assert.equal(fixture.stage(tx), "INCLUDED");
-	assert.deepEqual(fixture.ledger.get(tx.tx.hash)?.record.events.at(-1)?.type, "included");
+	assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1)?.type, "included");
 	assert.deepEqual(fixture.builders.take(), []);
 });
 
@@ -143,7 +143,7 @@ for (const [name, end] of [
 			await blocks(fixture, WATCH_BLOCKS - 1);
 			assert.equal(fixture.stage(tx), stage);
 			await fixture.block();
-			assert.equal(fixture.ledger.size, 0);
+			assert.equal(fixture.records.size, 0);
 			assert.equal((await fixture.store.settled(tx.tx.hash))?.stage, stage);
 			assert.deepEqual(
 				[...fixture.disk.map.keys()].filter((key) => key.startsWith("p/") || key.startsWith("s/")),
@@ -170,7 +170,7 @@ scenario("after blocks that could not be seen one by one, all is asked anew", as
 		[mined, moved, gone, pending].map((tx) => fixture.stage(tx)),
 		["INCLUDED", "INCLUDED", "BROADCAST", "BROADCAST"],
 	);
-	assert.equal(fixture.ledger.get(moved.tx.hash)?.record.block, 103);
+	assert.equal(fixture.records.get(moved.tx.hash)?.record.block, 103);
 	assert.deepEqual(fixture.life(moved).slice(-3), ["included", "reorged", "included"]);
 });
 
@@ -182,15 +182,15 @@ scenario("what is where it was is not taken back, however long its life was", as
 	const tx = at(0);
 	await fixture.take(tx);
 	for (let i = 0; i < 300; i += 1) {
-		fixture.ledger.emit(tx.tx.hash, { type: "broadcast", at: 1, block: 101 });
+		fixture.records.emit(tx.tx.hash, { type: "broadcast", at: 1, block: 101 });
 	}
 	await fixture.block({ mined: [tx] });
-	const omitted = fixture.ledger.get(tx.tx.hash)?.record.omitted;
+	const omitted = fixture.records.get(tx.tx.hash)?.record.omitted;
 	const life = fixture.life(tx).length;
 	await fixture.work([], [], true);
 	assert.equal(fixture.stage(tx), "INCLUDED");
 	assert.deepEqual(
-		[fixture.ledger.get(tx.tx.hash)?.record.omitted, fixture.life(tx).length],
+		[fixture.records.get(tx.tx.hash)?.record.omitted, fixture.life(tx).length],
 		[omitted, life],
 		"it was told as taken back and included again",
 	);
@@ -285,5 +285,5 @@ for (const [when, watched] of [
 
 test("a store that is empty is a start with nothing", async () => {
 	const next = await new StagesFixture(new FakeDisk()).restart();
-	assert.deepEqual([next.ledger.size, next.pool.size], [0, 0]);
+	assert.deepEqual([next.records.size, next.pool.size], [0, 0]);
 });

@@ -23,7 +23,7 @@ async function start() {
 
 function bundle(fixture: StagesFixture, { tx }: PrivateTransaction, backrun: string): void {
 	const what = { bundle: "0xb", backrun, bid: "1", builders: ["a"] };
-	fixture.ledger.emit(tx.hash, { type: "bundled", at: 1, block: 101, ...what });
+	fixture.records.emit(tx.hash, { type: "bundled", at: 1, block: 101, ...what });
 	fixture.loop.flushSoon();
 }
 

@@ -1,5 +1,5 @@
 // Builders that could not be told to forget what has ended, or were not told because the process ended: whom the relay
-// tells again, and until when. Answers are put into the ledger by hand, as lanes do.
+// tells again, and until when. Answers are put into the records by hand, as lanes do.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -40,7 +40,7 @@ function answer(
 	how: DeliveryAnswer,
 ): void {
 	const told = { at: fixture.clock.now(), block: 102, builder, kind: "cancel", answer: how, ms: 1 } as const;
-	fixture.ledger.emit(tx.hash, { type: "delivered", ...told });
+	fixture.records.emit(tx.hash, { type: "delivered", ...told });
 }
 
 const OUT_OF_REACH: readonly DeliveryAnswer[] = ["failed", "timeout", "unsent"];

@@ -68,7 +68,7 @@ scenario("it is gone at once, and everybody is told when that is on disk", async
 	fixture.disk.hold = false;
 	await blocks(fixture, 3);
 	assert.deepEqual(fixture.builders.take(), []);
-	assert.deepEqual(fixture.ledger.get(tx.tx.hash)?.record.events.at(-1), {
+	assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
 		...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
 	});
 });
@@ -257,7 +257,7 @@ scenario(
 		await fixture.take(tx);
 		assert.equal(await cancel(fixture, tx), true);
 		await blocks(fixture, WATCH_BLOCKS + 1);
-		assert.equal(fixture.ledger.get(tx.tx.hash), undefined);
+		assert.equal(fixture.records.get(tx.tx.hash), undefined);
 		assert.equal(await cancel(fixture, tx), false);
 		assert.equal(await cancel(fixture, tx, { signer: SENDER }), true);
 		fixture.builders.take();

@@ -116,7 +116,7 @@ scenario(
 		const [tx, first] = [soft(), toSelf(0)];
 		await fixture.take(tx, first);
 		await blocks(fixture, WATCH_BLOCKS + 1);
-		assert.equal(fixture.ledger.size, 0);
+		assert.equal(fixture.records.size, 0);
 		await fixture.pass(WEEK_MS - HOUR_MS);
 		fixture.builders.take();
 		const late = toSelf(1);
@@ -134,7 +134,7 @@ scenario("what has expired and is settled is ended on disk", async (fixture) => 
 	const [tx, cancel] = [soft(), toSelf()];
 	await fixture.take(tx);
 	await blocks(fixture, 25 + WATCH_BLOCKS + 1);
-	assert.equal(fixture.ledger.size, 0);
+	assert.equal(fixture.records.size, 0);
 	assert.deepEqual(await fixture.take(cancel), [cancels(cancel)]);
 	const next = await fixture.restart();
 	next.builders.take();
@@ -161,7 +161,15 @@ function answered(
 	answer: DeliveryAnswer,
 ): void {
 	const at = fixture.clock.now();
-	fixture.ledger.emit(tx.hash, { type: "delivered", at, block: 101, builder, kind: "cancel", answer, ms: 1 });
+	fixture.records.emit(tx.hash, {
+		type: "delivered",
+		at,
+		block: 101,
+		builder,
+		kind: "cancel",
+		answer,
+		ms: 1,
+	});
 }
 
 scenario(

@@ -117,7 +117,7 @@ scenario("behind a gap it waits, and its life starts when the gap closes", async
 	// Another transaction of its sender, that never came here, is mined.
 	await fixture.block({ used: { [SENDER]: 1n } });
 	assert.deepEqual(fixture.builders.take(), ["send 1 for 132 to a,b"]);
-	assert.equal(fixture.ledger.get(tx.tx.hash)?.record.firstBlock, 132);
+	assert.equal(fixture.records.get(tx.tx.hash)?.record.firstBlock, 132);
 	assert.deepEqual(fixture.life(tx), ["received", "queued", "ready", "simulated", "broadcast"]);
 });
 
@@ -177,7 +177,7 @@ scenario(
 		fixture.nodeSimulates = false;
 		await fixture.take(tx);
 		assert.equal(fixture.stage(tx), "SIMULATION_FAILED");
-		assert.equal(fixture.ledger.get(tx.tx.hash)?.record.simulationError?.code, "NODE_UNAVAILABLE");
+		assert.equal(fixture.records.get(tx.tx.hash)?.record.simulationError?.code, "NODE_UNAVAILABLE");
 		fixture.nodeSimulates = true;
 		await fixture.clock.advance(999);
 		assert.deepEqual(fixture.builders.take(), []);

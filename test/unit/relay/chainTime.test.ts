@@ -72,7 +72,7 @@ for (const days of [8, -8, 400]) {
 			assert.equal(await cancel(fixture, tx), true);
 			fixture.clock.set(days * DAY_MS);
 			for (const builder of ["a", "b"]) {
-				fixture.ledger.emit(tx.tx.hash, {
+				fixture.records.emit(tx.tx.hash, {
 					...{ type: "delivered", at: fixture.clock.now(), block: 101, builder },
 					...{ kind: "cancel", answer: "accepted", ms: 1 },
 				});

@@ -33,7 +33,7 @@ for (const [when, wait] of [
 			const second = soft({ value: 1 });
 			assert.deepEqual(await outcomes(fixture, second), ["accepted"]);
 			const record =
-				fixture.ledger.get(first.tx.hash)?.record ?? (await fixture.store.settled(first.tx.hash));
+				fixture.records.get(first.tx.hash)?.record ?? (await fixture.store.settled(first.tx.hash));
 			assert.equal(record?.stage, "REPLACED");
 			const cancel = toSelf();
 			assert.deepEqual(await outcomes(fixture, cancel), ["cancels"]);

@@ -105,7 +105,7 @@ scenario("what an expired one was is not written behind its coming again", async
 	await fixture.take(tx);
 	await blocks(fixture, LIFE_BLOCKS);
 	const told = { at: fixture.clock.now(), block: 126, kind: "cancel", answer: "accepted", ms: 1 } as const;
-	fixture.ledger.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
+	fixture.records.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
 	fixture.disk.hold = true;
 	const coming = fixture.submit(tx);
 	await fixture.quiet();
@@ -144,7 +144,7 @@ scenario(
 				answer: "failed",
 				ms: 1,
 			} as const;
-			fixture.ledger.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
+			fixture.records.emit(tx.tx.hash, { type: "delivered", builder, ...failed });
 		}
 		await fixture.take(privateTransaction({ value: 1 }));
 		assert.equal(fixture.stage(tx), "REPLACED");

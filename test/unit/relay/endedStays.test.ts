@@ -113,7 +113,7 @@ scenario("what has ended keeps no bytes in memory, also after a restart", async 
 	assert.equal(await fixture.cancellations.cancel(request), true);
 	const next = await fixture.restart();
 	for (const one of [fixture, next]) {
-		const { tx } = one.ledger.get(large.tx.hash)?.transaction ?? {};
+		const { tx } = one.records.get(large.tx.hash)?.transaction ?? {};
 		assert.deepEqual([tx?.raw.length, tx?.data.length, tx?.from, tx?.hash], [0, 0, SENDER, large.tx.hash]);
 	}
 	assert.equal(await next.cancellations.cancel(request), true);

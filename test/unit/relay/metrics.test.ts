@@ -59,7 +59,7 @@ test("gauges tell what is now", async () => {
 	let pending = 3;
 	watchRelay(registry, {
 		pending: () => pending,
-		ledger: () => 4,
+		records: () => 4,
 		lanes: () => 5,
 		lanesFullness: () => ({ all: 0.25, client: 0.5 }),
 		head: () => -1,

@@ -51,7 +51,7 @@ scenario("when the base fee has fallen, who waited for that goes out at once", a
 	await fixture.take(first, second, dearer);
 	assert.deepEqual(work(fixture).slice(1), [0, 0]);
 	for (const tx of [first, second, dearer]) {
-		assert.equal(fixture.ledger.get(tx.tx.hash)?.record.simulationError?.code, "FEE_CAP_TOO_LOW");
+		assert.equal(fixture.records.get(tx.tx.hash)?.record.simulationError?.code, "FEE_CAP_TOO_LOW");
 	}
 	await blocks(fixture, 2);
 	assert.equal(fixture.life(first).filter((type) => type === "simulationFailed").length, 1, "told once");

@@ -98,7 +98,7 @@ scenario(
 		await fixture.block({ mined: [tx] });
 		assert.deepEqual(await fixture.take(tx), [known(tx)]);
 		for (let i = 0; i < 70; i += 1) await fixture.block();
-		assert.equal(fixture.ledger.get(tx.tx.hash), undefined);
+		assert.equal(fixture.records.get(tx.tx.hash), undefined);
 		assert.deepEqual(await fixture.take(tx), [known(tx)]);
 		assert.deepEqual(fixture.builders.take(), []);
 	},
@@ -172,7 +172,7 @@ for (const [end, stage] of [
 		const next = fixture.head.number + 1;
 		assert.deepEqual(fixture.builders.take(), [`send 0 for ${next} to a,b`]);
 		assert.equal(fixture.stage(tx), "BROADCAST");
-		assert.equal(fixture.ledger.get(tx.tx.hash)?.record.firstBlock, next);
+		assert.equal(fixture.records.get(tx.tx.hash)?.record.firstBlock, next);
 		assert.deepEqual(fixture.life(tx).slice(-4), ["received", "ready", "simulated", "broadcast"]);
 		await fixture.transactions.flush(true);
 		assert.deepEqual(await stagesAfterRestart(fixture, tx), ["BROADCAST"]);
@@ -186,7 +186,7 @@ scenario(
 		fixture.disk.broken = true;
 		await assert.rejects(fixture.submit(tx), STORE_OUT);
 		await fixture.quiet();
-		assert.deepEqual([fixture.pool.size, fixture.ledger.size, fixture.builders.take()], [0, 0, []]);
+		assert.deepEqual([fixture.pool.size, fixture.records.size, fixture.builders.take()], [0, 0, []]);
 		fixture.disk.broken = false;
 		assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
 	},

@@ -1,4 +1,4 @@
-// The pipeline, the chain runner and the block loop with a real pool, ledger and store, around a fake node, builders
+// The pipeline, the chain runner and the block loop with a real pool, records and store, around a fake node, builders
 // and disk that the test controls. Time stands still.
 
 import { createFeed } from "../../../relay/auction/feed.ts";
@@ -11,8 +11,8 @@ import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
 import { Cancellations, Pipeline } from "../../../relay/pipeline.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
-import { Ledger, type LedgerEntry } from "../../../relay/transactions/ledger.ts";
 import { Pool, type PoolEntry } from "../../../relay/transactions/pool.ts";
+import { type RecordEntry, TransactionRecords } from "../../../relay/transactions/records.ts";
 import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
@@ -109,7 +109,7 @@ export class StagesFixture {
 	readonly pool = new Pool({ maxBytes: 256 * 1024 * 1024 });
 	/** Faults of ours that were logged. */
 	readonly faults: string[] = [];
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly store: TransactionDisk;
 	readonly transactions: Transactions;
 	readonly background: Background;
@@ -137,14 +137,14 @@ export class StagesFixture {
 			error: (message, fields) => this.faults.push(`${message} ${JSON.stringify(fields)}`),
 		};
 		this.store = new TransactionDisk({ kv: disk, log: silentLogger });
-		this.ledger = new Ledger({ log });
-		const { ledger, store } = this;
+		this.records = new TransactionRecords({ log });
+		const { records, store } = this;
 		this.background = new Background({}, { log });
-		const shared = { pool, ledger, accounts: node, tip, broadcaster: builders, clock };
+		const shared = { pool, records, accounts: node, tip, broadcaster: builders, clock };
 		const share = createFeed({
 			publisher: { publish: () => {} },
-			events: ledger,
-			isNew: (hash) => ledger.get(hash)?.record.shared === false,
+			events: records,
+			isNew: (hash) => records.get(hash)?.record.shared === false,
 			clock,
 		});
 		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), looked: () => {} };
@@ -159,8 +159,8 @@ export class StagesFixture {
 				...{
 					...shared,
 					transactions,
-					records: ledger,
-					events: ledger,
+					records,
+					events: records,
 					background: this.background,
 					searchers,
 				},
@@ -267,18 +267,18 @@ export class StagesFixture {
 	}
 
 	stage(transaction: PrivateTransaction): string | undefined {
-		return this.ledger.get(transaction.tx.hash)?.record.stage;
+		return this.records.get(transaction.tx.hash)?.record.stage;
 	}
 
 	/** What happened to it, without deliveries. */
 	life(transaction: PrivateTransaction): TxEventType[] {
-		return this.ledger.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
+		return this.records.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
 	}
 
 	/** Another process on the same disk, before its first block; `hashes` are taken up. */
 	async restart(): Promise<StagesFixture> {
 		const next = new StagesFixture(this.disk);
-		const entries: LedgerEntry[] = [];
+		const entries: RecordEntry[] = [];
 		for await (const stored of next.store.load()) entries.push(stored);
 		next.loop.restore(entries);
 		for (const [address, nonce] of this.node.nonces) next.node.nonces.set(address, nonce);

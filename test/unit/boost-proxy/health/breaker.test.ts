@@ -26,7 +26,7 @@ test("once open it is left alone for its hold, then its probe closes it with suc
 	assert.deepEqual(probedAt, []);
 	await clock.advance(1);
 	assert.equal(breaker.state, "half-open");
-	assert.equal(breaker.isOut, true);
+	assert.equal(breaker.isUnavailable, true);
 	assert.equal(await fixture.say("answered"), false, "half-open takes no requests either");
 	assert.equal(breaker.retryMs, 1_500);
 	// Good ones follow each other twice as fast.
@@ -40,7 +40,7 @@ test("once open it is left alone for its hold, then its probe closes it with suc
 	assert.equal(breaker.state, "half-open");
 	await clock.advance(1_000);
 	assert.equal(breaker.state, "closed");
-	assert.equal(breaker.isOut, false);
+	assert.equal(breaker.isUnavailable, false);
 	assert.equal(breaker.retryMs, 0);
 	assert.deepEqual(
 		probedAt.map((at) => at - 10_000),
@@ -79,7 +79,7 @@ test("after it was closed one fault of any kind opens it again, for twice as lon
 		await fixture.say(fault);
 		assert.equal(fixture.trips.at(-1), fault);
 		holds.push(Date.parse(breaker.status().nextProbeAt ?? "") - clock.now());
-		while (breaker.isOut) await clock.advance(100);
+		while (breaker.isUnavailable) await clock.advance(100);
 	}
 	assert.deepEqual(holds, [4_000, 8_000, 10_000, 10_000, 10_000]);
 	// The probation is over: three again, and the first hold again.
@@ -137,7 +137,7 @@ test("stragglers of an older state neither close it, nor open it, nor end a row"
 	late?.end("answered");
 	await fixture.clock.advance(0);
 	assert.equal(fixture.breaker.state, "open", "a late answer closes nothing");
-	while (fixture.breaker.isOut) await fixture.clock.advance(100);
+	while (fixture.breaker.isUnavailable) await fixture.clock.advance(100);
 	for (const attempt of faulty) attempt.end("refused");
 	await fixture.clock.advance(0);
 	assert.deepEqual(fixture.trips, ["refused"], "late faults open nothing, not even in the probation");
@@ -286,6 +286,6 @@ test("stop joins the probe under way and leaves no timer; nothing is let in afte
 	hanging.end("refused");
 	assert.equal(await fixture.say("answered"), false);
 	fixture.breaker.force("closed");
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 	assert.deepEqual(fixture.trips, []);
 });

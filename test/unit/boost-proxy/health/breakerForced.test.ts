@@ -20,7 +20,7 @@ test("forced open it takes nothing and asks nothing until auto, and then begins 
 	assert.equal(breaker.status().nextProbeAt, null);
 	assert.ok(breaker.retryMs >= 1, `${breaker.retryMs}`);
 	breaker.force(null);
-	assert.equal(breaker.isOut, false);
+	assert.equal(breaker.isUnavailable, false);
 	assert.equal(breaker.status().reason, null);
 	assert.deepEqual(fixture.probedAt, [0, 600_500], "a probe at once");
 	await clock.advance(1_000);
@@ -34,7 +34,7 @@ test("forced closed it takes requests whatever happens", async (t) => {
 	fixture.found = "refused";
 	await fixture.say("refused");
 	fixture.breaker.force("closed");
-	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.isUnavailable, false);
 	assert.equal(fixture.breaker.state, "closed");
 	for (let i = 0; i < 20; i++) {
 		assert.equal(await fixture.say("refused"), true);

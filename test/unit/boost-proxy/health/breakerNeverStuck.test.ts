@@ -98,13 +98,13 @@ async function check(fixture: BreakerFixture, what: string): Promise<void> {
 	const { breaker } = fixture;
 	const status = breaker.status();
 	assert.ok(fixture.mostProbes <= 1, `${fixture.mostProbes} probes at a time ${what}`);
-	assert.equal(breaker.isOut, status.state !== "closed", what);
-	assert.equal(breaker.retryMs === 0, !breaker.isOut, what);
+	assert.equal(breaker.isUnavailable, status.state !== "closed", what);
+	assert.equal(breaker.retryMs === 0, !breaker.isUnavailable, what);
 	const isForced = status.reason === "forced";
 	// A state in which nothing is due would be one for ever.
-	if (breaker.isOut && !isForced) assert.notEqual(status.nextProbeAt, null, what);
+	if (breaker.isUnavailable && !isForced) assert.notEqual(status.nextProbeAt, null, what);
 	if (isForced) assert.equal(status.nextProbeAt, null, what);
-	const attempt = breaker.isOut ? fixture.send() : null;
+	const attempt = breaker.isUnavailable ? fixture.send() : null;
 	await fixture.clock.advance(0);
 	if (attempt !== null) assert.equal(attempt.result, null, `let in ${what}`);
 }
@@ -136,11 +136,11 @@ test("from whatever it went through, with a healthy upstream it is closed within
 			// A probe or an attempt of the past may still open it once.
 			for (let ms = 0; ms < BOUND_MS; ms += 50) {
 				await fixture.clock.advance(50);
-				if (fixture.breaker.isOut) took = fixture.clock.monotonic() - healedAt;
+				if (fixture.breaker.isUnavailable) took = fixture.clock.monotonic() - healedAt;
 			}
 			longest = Math.max(longest, took);
 			const what = `out until ${took} ms after it was healthy (bound ${BOUND_MS}), ${healedAt - from} ms in`;
-			assert.equal(fixture.breaker.isOut, false, what);
+			assert.equal(fixture.breaker.isUnavailable, false, what);
 
 			// And it stays so: requests go through, and no straggler of the past opens it again.
 			for (let i = 0; i < 12; i++) {
@@ -151,7 +151,7 @@ test("from whatever it went through, with a healthy upstream it is closed within
 				attempt.end("answered");
 			}
 			await fixture.clock.advance(0);
-			assert.equal(fixture.breaker.isOut, false, what);
+			assert.equal(fixture.breaker.isUnavailable, false, what);
 			assert.ok(fixture.mostProbes <= 1, what);
 			assert.equal(fixture.breaker.status().inFlight, 0, what);
 		},
@@ -181,7 +181,7 @@ async function recovers(t: TestContext, broken: () => Promise<ProbeResult>, reas
 	await fixture.clock.advance(2 * TIMES.probeTimeoutMs);
 	assert.deepEqual(fixture.trips, [reason]);
 	await fixture.clock.advance(10_000);
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 	fixture.instead = null;
 	await fixture.clock.advance(BOUND_MS);
 	assert.equal(fixture.breaker.state, "closed");
@@ -201,7 +201,7 @@ test("an upstream that flaps under load for two minutes is closed soon after it 
 	}
 	fixture.found = "ok";
 	const stoppedAt = clock.monotonic();
-	while (breaker.isOut) await clock.advance(10);
+	while (breaker.isUnavailable) await clock.advance(10);
 	assert.ok(clock.monotonic() - stoppedAt <= BOUND_MS, `${clock.monotonic() - stoppedAt} ms`);
 	assert.equal(fixture.mostProbes, 1);
 	assert.ok(fixture.trips.length <= 60, `${fixture.trips.length} openings by 60 outages`);

@@ -153,7 +153,7 @@ test("at a hundred requests a second no more than sixteen fall into a hole, and 
 			for (let ms = 0; ms < 1_000 + offset; ms++) await step(false);
 			fixture.found = "hang";
 			const hungAt = clock.monotonic();
-			while (!breaker.isOut && clock.monotonic() - hungAt < 10_000) await step(true);
+			while (!breaker.isUnavailable && clock.monotonic() - hungAt < 10_000) await step(true);
 			const inHole = begun(open.map(({ attempt }) => attempt));
 			found.push(
 				`${inHole} in the hole, opened after ${clock.monotonic() - hungAt} ms (answers took ${latency} ms)`,

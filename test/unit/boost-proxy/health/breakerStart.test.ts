@@ -9,18 +9,18 @@ test("one that is only starting is closed by the first good word, an interval af
 	fixture.found = "refused";
 	fixture.breaker.start();
 	await fixture.clock.advance(0);
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 	await fixture.clock.advance(2_500);
-	assert.equal(fixture.breaker.isOut, true, "it is still refused");
+	assert.equal(fixture.breaker.isUnavailable, true, "it is still refused");
 	fixture.found = "ok";
 	await fixture.clock.advance(1_000);
-	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.isUnavailable, false);
 	await fixture.say("refused");
 	fixture.found = "ok";
 	await fixture.clock.advance(2_500);
-	assert.equal(fixture.breaker.isOut, true, "from then on it has to hold, and to prove itself");
+	assert.equal(fixture.breaker.isUnavailable, true, "from then on it has to hold, and to prove itself");
 	await fixture.clock.advance(4_000);
-	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.isUnavailable, false);
 });
 
 /** `count` submissions, 10 ms apart, while reads are answered. */
@@ -53,7 +53,7 @@ test("submissions hang while all else is well: sixteen meet it, and when it open
 		"one more went into the hole",
 	);
 	assert.equal(await fixture.say("answered", "read"), true, "reads go on");
-	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.isUnavailable, false);
 	await read(fixture, 200);
 	assert.deepEqual(fixture.trips, ["silence"]);
 	assert.ok(hanging.every(({ abort }) => abort?.isAborted));
@@ -142,21 +142,21 @@ test("time-outs of those that hang open it", async (t) => {
 	await fixture.clock.advance(3_900);
 	for (const one of hanging) one.end("timeout");
 	await fixture.clock.advance(0);
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 });
 
 test("one that hangs right after it came back costs a handful, not as many as the first time", async (t) => {
 	const fixture = new BreakerFixture(t);
 	fixture.breaker.start();
 	await fixture.openAndClose();
-	assert.equal(fixture.breaker.isOut, false);
+	assert.equal(fixture.breaker.isUnavailable, false);
 	fixture.found = "hang";
 	let sent = 0;
-	for (let i = 0; i < 200 && !fixture.breaker.isOut; i++) {
+	for (let i = 0; i < 200 && !fixture.breaker.isUnavailable; i++) {
 		if (fixture.send().isBegun) sent += 1;
 		await fixture.clock.advance(10);
 	}
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 	assert.ok(sent <= 6, `${sent} requests fell into the hole at a relapse`);
 });
 
@@ -167,7 +167,7 @@ test("right after it came back four submissions that hang are enough", async (t)
 	await hang(fixture, 4);
 	const newcomers = await hang(fixture, 10);
 	await read(fixture, 400);
-	assert.equal(fixture.breaker.isOut, true);
+	assert.equal(fixture.breaker.isUnavailable, true);
 	assert.ok(newcomers.filter(({ isBegun }) => isBegun).length <= 2, "those of the first moment");
 });
 

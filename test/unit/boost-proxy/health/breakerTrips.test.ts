@@ -32,7 +32,7 @@ test("other faults open it when they come in a row", async (t) => {
 			for (const _ of [1, 2]) await fixture.say(fault, kind);
 			await fixture.say("answered", kind);
 			for (const _ of [1, 2]) await fixture.say(fault, kind);
-			assert.equal(fixture.breaker.isOut, false, `${kind} ${fault}: ${now(fixture)}`);
+			assert.equal(fixture.breaker.isUnavailable, false, `${kind} ${fault}: ${now(fixture)}`);
 			await fixture.say(fault, kind);
 			assert.deepEqual(fixture.trips, ["faults"], `${kind} ${fault}`);
 		}
@@ -53,7 +53,7 @@ test("a read's answer does not end the row of submissions, nor the other way rou
 test("a submission's time-out counts in the row where others were answered, and opens it where none was", async (t) => {
 	const answering = new BreakerFixture(t);
 	for (const _ of [1, 2, 3]) {
-		assert.equal(answering.breaker.isOut, false, now(answering));
+		assert.equal(answering.breaker.isUnavailable, false, now(answering));
 		const slow = answering.send();
 		await answering.say("answered", "read");
 		await answering.clock.advance(answering.options.shareMs);

@@ -138,14 +138,14 @@ test("what a newcomer waits for, whether a probe is wanted, and when it is a sta
 });
 
 test("when a probe asks as a submission would", () => {
-	for (const [silentMs, isOut, expected] of [
+	for (const [silentMs, isUnavailable, expected] of [
 		[0, false, false],
 		[399, false, false],
 		[400, false, true],
 		[0, true, true],
 	] as const) {
 		const { figures } = health({ submissions: { count: silentMs === 0 ? 0 : 1, silentMs } });
-		assert.equal(asksAsSubmission(figures, isOut), expected, `${silentMs} ${isOut}`);
+		assert.equal(asksAsSubmission(figures, isUnavailable), expected, `${silentMs} ${isUnavailable}`);
 	}
 });
 

@@ -9,7 +9,7 @@ import {
 	BOOST_HEADERS,
 	ownHeaders,
 	type PassKind,
-	type PassOutcome,
+	type ProxyOutcome,
 } from "../../../../boost-proxy/ingress/routingHeaders.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { addressReader } from "../../../../shared/http/callContext.ts";
@@ -29,7 +29,7 @@ export class PlayedBreaker implements Breaker {
 		this.upstream = upstream;
 	}
 
-	get isOut(): boolean {
+	get isUnavailable(): boolean {
 		return this.state !== "closed";
 	}
 
@@ -83,7 +83,7 @@ export interface PassFixture {
 	readonly breaker: PlayedBreaker;
 	/** Connections that the relay has now. */
 	readonly relaySockets: ReadonlySet<Socket>;
-	readonly passed: (readonly [PassKind, PassOutcome])[];
+	readonly passed: (readonly [PassKind, ProxyOutcome])[];
 	/** Ends the relay at once. */
 	killRelay(): Promise<void>;
 	stop(): Promise<void>;
@@ -106,7 +106,7 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 	}
 	const relayPort = await listen(relay);
 	const breaker = new PlayedBreaker();
-	const passed: (readonly [PassKind, PassOutcome])[] = [];
+	const passed: (readonly [PassKind, ProxyOutcome])[] = [];
 	const { clock = systemClock, boostSecret, trustProxy = 0, maxWebsockets } = options;
 	const readAddress = addressReader({ trustProxy });
 	const pass = createPassThrough(

@@ -33,7 +33,7 @@ test("the relay is asked for all that it holds in one question, as often as said
 	journal.setUnderWay(busy, true);
 	await clock.advance(INTERVAL_MS * 3);
 	assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
-	assert.equal(relay.called[0]?.options.asker, null);
+	assert.equal(relay.called[0]?.options.caller, null);
 	relay.breaker.set(true);
 	await clock.advance(INTERVAL_MS * 3);
 	assert.equal(relay.called.length, 3);

@@ -28,10 +28,10 @@ type Out = "none" | "relay" | "fallback" | "both";
 const OUTS: readonly Out[] = ["none", "relay", "fallback", "both"];
 
 function healthOf(out: Out): Health {
-	const isOut = (name: UpstreamName) => out === "both" || out === name;
+	const isUnavailable = (name: UpstreamName) => out === "both" || out === name;
 	return {
-		relay: { ...HEALTHY.relay, isOut: isOut("relay") },
-		fallback: { ...HEALTHY.fallback, isOut: isOut("fallback") },
+		relay: { ...HEALTHY.relay, isUnavailable: isUnavailable("relay") },
+		fallback: { ...HEALTHY.fallback, isUnavailable: isUnavailable("fallback") },
 	};
 }
 

@@ -8,7 +8,7 @@ import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";
 export const NOW: PlanTime = { now: 1_000_000, monotonic: 50_000, epoch: 3 };
 
 const WELL: UpstreamHealth = {
-	...{ isOut: false, pausedUntil: 0, takesGaps: true, cancels: true },
+	...{ isUnavailable: false, pausedUntil: 0, takesGaps: true, cancels: true },
 	...{ isOurs: true, mayHave: () => true },
 };
 /** Both are well, and take all. */

@@ -81,8 +81,8 @@ function rowsOf({ rows }: Fixture): Row[] {
 function healthOf({ out, takesGaps }: Pick<Fixture, "out" | "takesGaps">): Health {
 	const mayHave = (path: string) => path !== "noreverts";
 	return {
-		relay: { ...HEALTHY.relay, isOut: out.includes("relay") },
-		fallback: { ...HEALTHY.fallback, isOut: out.includes("fallback"), takesGaps, mayHave },
+		relay: { ...HEALTHY.relay, isUnavailable: out.includes("relay") },
+		fallback: { ...HEALTHY.fallback, isUnavailable: out.includes("fallback"), takesGaps, mayHave },
 	};
 }
 
@@ -114,7 +114,7 @@ class Played {
 	/** What may never be planned. */
 	#check({ kind, row, to, ...action }: Action): void {
 		const there = this.health[to];
-		assert.equal(there?.isOut, false, `${kind} where it is out`);
+		assert.equal(there?.isUnavailable, false, `${kind} where it is out`);
 		if (kind === "cancel") assert.equal(isLive(row), false, "a live one is not cancelled");
 		if (kind !== "send") return;
 		assert.ok(isLive(row) && row.acknowledged, "what has ended or was refused is not sent");
@@ -130,7 +130,7 @@ class Played {
 		);
 		if ("need" in action && action.need === "replacement") return;
 		const other = to === "relay" ? "fallback" : "relay";
-		const isHeld = countsAsThere(row, other) && this.health[other]?.isOut === false;
+		const isHeld = countsAsThere(row, other) && this.health[other]?.isUnavailable === false;
 		const isLost = row.at[to].presence === "lost" && there?.isOurs === true;
 		assert.ok(!isHeld || isLost, "somebody else has it, and is well");
 	}

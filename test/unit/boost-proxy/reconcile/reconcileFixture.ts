@@ -44,27 +44,27 @@ export function fault(sent: boolean): Delivery {
 /** In or out, as it is told. */
 export class FakeBreaker implements Breaker {
 	readonly upstream: UpstreamName;
-	#isOut = false;
+	#isUnavailable = false;
 	readonly #listeners: (() => void)[] = [];
 
 	constructor(upstream: UpstreamName) {
 		this.upstream = upstream;
 	}
 
-	get isOut(): boolean {
-		return this.#isOut;
+	get isUnavailable(): boolean {
+		return this.#isUnavailable;
 	}
 
 	get state() {
-		return this.#isOut ? "open" : "closed";
+		return this.#isUnavailable ? "open" : "closed";
 	}
 
 	get retryMs(): number {
-		return this.#isOut ? 1 : 0;
+		return this.#isUnavailable ? 1 : 0;
 	}
 
-	set(isOut: boolean): void {
-		this.#isOut = isOut;
+	set(isUnavailable: boolean): void {
+		this.#isUnavailable = isUnavailable;
 		for (const listener of this.#listeners) listener();
 	}
 
@@ -118,7 +118,7 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async deliver(tx: Sendable, options: SendOptions): Promise<Delivery | null> {
-		if (this.breaker.isOut) return null;
+		if (this.breaker.isUnavailable) return null;
 		this.delivered.push({ tx, options });
 		const answer = await this.answer(tx);
 		if (answer?.kind === "acknowledged" && this.isOver(tx.hash)) this.stages.set(tx.hash, "BROADCAST");
@@ -132,7 +132,7 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async call(call: Call, options: SendOptions): Promise<CallResult | null> {
-		if (this.breaker.isOut) return null;
+		if (this.breaker.isUnavailable) return null;
 		this.called.push({ call, options });
 		const answer = await this.answerCall(call);
 		if (answer !== undefined) return answer;
@@ -162,7 +162,7 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async statusPage(hash: string): Promise<unknown> {
-		if (this.breaker.isOut) return null;
+		if (this.breaker.isUnavailable) return null;
 		this.pagesAsked.push(hash);
 		return this.pages.get(hash) ?? null;
 	}

@@ -117,7 +117,9 @@ export class Scenario {
 			if (one.nonce >= entry.nonce || !one.acknowledged || one.underWay) return true;
 			if (one.nonce < (chain.nonces.get(entry.from) ?? 0n)) return true;
 			const isLast = open.findLast(({ nonce, acknowledged }) => nonce === one.nonce && acknowledged) === one;
-			const elsewhere = this.#all.some(({ name, breaker }) => !breaker.isOut && one.holders.includes(name));
+			const elsewhere = this.#all.some(
+				({ name, breaker }) => !breaker.isUnavailable && one.holders.includes(name),
+			);
 			const place = `${upstream.name} ${one.hash}`;
 			const refusedThere = this.#refusedAt.has(place) || this.#refusedForNow.has(place);
 			if (!isLast || elsewhere || refusedThere || upstream.refusal(one.path) !== null) return true;
@@ -163,7 +165,7 @@ export class Scenario {
 		const path = n % 5 === 0 ? "noreverts" : "fast";
 		const order = this.#known.size + 1;
 		const hash = hashOf(order);
-		const able = [relay, fallback].filter((one) => !one.breaker.isOut && one.refusal(path) === null);
+		const able = [relay, fallback].filter((one) => !one.breaker.isUnavailable && one.refusal(path) === null);
 		const [first, second] = able;
 		if (first === undefined) return;
 		this.#known.set(hash, { from, nonce, path, order });
@@ -208,7 +210,7 @@ export class Scenario {
 		journal.setUnderWay(entry.hash, true);
 		await clock.advance(30);
 		const holders = this.#all.filter(({ name }) => entry.holders.includes(name));
-		const reached = holders.filter(({ breaker }) => !breaker.isOut);
+		const reached = holders.filter(({ breaker }) => !breaker.isUnavailable);
 		for (const { stages } of reached)
 			if (stages.get(entry.hash) === "BROADCAST") stages.set(entry.hash, "CANCELLED");
 		const untold = holders.filter((one) => !reached.includes(one)).map(({ name }) => name);

@@ -24,8 +24,8 @@ test("what a relay held goes to the fallback when it is out, in the order of the
 		[first, second],
 	);
 	assert.deepEqual(
-		{ path: own[1]?.tx.path, search: own[1]?.tx.search, asker: own[1]?.options.asker },
-		{ path: "noreverts", search: "refundRecipient=0x1", asker: null },
+		{ path: own[1]?.tx.path, search: own[1]?.tx.search, caller: own[1]?.options.caller },
+		{ path: "noreverts", search: "refundRecipient=0x1", caller: null },
 	);
 	for (const hash of [first, second, other]) assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
 	await clock.advance(10_000);
@@ -45,8 +45,8 @@ test("what the fallback alone held goes to the relay, on its client's behalf", a
 	fixture.fallback.breaker.set(true);
 	await fixture.clock.advance(100);
 	assert.deepEqual(fixture.relay.hashes, [hash]);
-	const asker = fixture.relay.delivered[0]?.options.asker;
-	assert.deepEqual([asker?.address, asker?.signer, asker?.signature], ["192.0.2.7", null, null]);
+	const caller = fixture.relay.delivered[0]?.options.caller;
+	assert.deepEqual([caller?.address, caller?.signer, caller?.signature], ["192.0.2.7", null, null]);
 	await fixture.stop();
 });
 

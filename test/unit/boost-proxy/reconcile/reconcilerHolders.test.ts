@@ -122,13 +122,13 @@ test("what ended is taken back at each who was not told, on its client's behalf;
 	relay.breaker.set(false);
 	await clock.advance(100);
 	assert.deepEqual(relay.asked("eth_cancelTransaction"), [hash, unknown]);
-	assert.equal(relay.called[0]?.options.asker?.address, "192.0.2.1");
+	assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
 	assert.equal(relay.stages.get(hash), "CANCELLED");
 	assert.deepEqual(journal.ended(hash)?.untold, ["fallback"]);
 	assert.deepEqual(journal.ended(unknown)?.untold, [], "not found is an answer");
 	fallback.breaker.set(false);
 	await clock.advance(100);
-	assert.equal(fallback.called[0]?.options.asker, null, "no client is named to a third party");
+	assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
 	assert.equal(fallback.stages.get(hash), "CANCELLED");
 	await clock.advance(60_000);
 	assert.deepEqual([relay.called.length, fallback.called.length], [2, 1]);
@@ -205,8 +205,8 @@ test("what an upstream has given up does not go there again", async () => {
 	const hash = await fixture.opened(1, ["relay", "fallback"]);
 	await journal.notHeld(hash, "relay");
 	handover.spent(hash, "relay");
-	for (const isOut of [true, false, true]) {
-		fallback.breaker.set(isOut);
+	for (const isUnavailable of [true, false, true]) {
+		fallback.breaker.set(isUnavailable);
 		await clock.advance(3_000);
 	}
 	assert.deepEqual(relay.hashes, []);

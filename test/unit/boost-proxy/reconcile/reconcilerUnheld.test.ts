@@ -8,16 +8,16 @@ const TICK_MS = 1_000;
 const HEARTBEAT_MS = 10 * TICK_MS;
 
 test("an acknowledged one that nobody holds goes to the relay, to the fallback where that is out", async () => {
-	for (const isOut of [false, true]) {
+	for (const isUnavailable of [false, true]) {
 		const fixture = await reconcileFixture();
 		const { journal, relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1);
-		relay.breaker.set(isOut);
+		relay.breaker.set(isUnavailable);
 		await journal.notHeld(hash, "relay");
 		fixture.handover.wake();
 		await clock.advance(100);
-		assert.deepEqual([relay.hashes, fallback.hashes], isOut ? [[], [hash]] : [[hash], []]);
-		assert.deepEqual(fixture.holders(hash), [isOut ? "fallback" : "relay"]);
+		assert.deepEqual([relay.hashes, fallback.hashes], isUnavailable ? [[], [hash]] : [[hash], []]);
+		assert.deepEqual(fixture.holders(hash), [isUnavailable ? "fallback" : "relay"]);
 		await fixture.stop();
 	}
 });

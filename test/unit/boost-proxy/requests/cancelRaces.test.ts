@@ -109,7 +109,7 @@ test("a holder behind an open breaker hears of a cancel at once where it can", a
 	const { submissions, cancels, journal, relay, request } = await requestFixture();
 	const one = tx();
 	await submissions.submit(one.raw, request());
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	relay.isReachable = true;
 	relay.answers = [YES];
 	assert.equal(await cancels.cancel(one.hash, request()), true);
@@ -143,10 +143,10 @@ test("two cancels at once: the entry is left alone until both are over", async (
 
 test("one that becomes a holder while another is told is told as well", async () => {
 	const { submissions, cancels, journal, relay, fallback, request } = await requestFixture();
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	const one = tx();
 	await submissions.submit(one.raw, request());
-	relay.isOut = false;
+	relay.isUnavailable = false;
 	fallback.onCall = () => journal.held(one.hash, "relay");
 	fallback.answers = [YES];
 	relay.answers = [YES];
@@ -158,8 +158,8 @@ test("one that becomes a holder while another is told is told as well", async ()
 test("a relay that takes all our clients for one judges no stranger, in or out", async () => {
 	const { cancels, relay, request } = await requestFixture({ relayKnowsClient: false });
 	relay.isReachable = true;
-	for (const isOut of [false, true]) {
-		relay.isOut = isOut;
+	for (const isUnavailable of [false, true]) {
+		relay.isUnavailable = isUnavailable;
 		relay.answers = [YES];
 		await assert.rejects(cancels.cancel(`0x${"34".repeat(32)}`, request()), /no longer pending/);
 	}

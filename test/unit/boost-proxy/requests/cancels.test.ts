@@ -25,7 +25,7 @@ async function heldByRelay(fixture: Fixture, changed = {}) {
 }
 
 async function heldByFallback(fixture: Fixture, changed = {}) {
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	const one = await heldByRelay(fixture, changed);
 	return one;
 }
@@ -67,7 +67,7 @@ test("held by both: both are told; one that is out is told when it is back", asy
 	assert.deepEqual(both.journal.ended(one.hash)?.untold, []);
 	const half = await requestFixture();
 	await heldByBoth(half);
-	half.relay.isOut = true;
+	half.relay.isUnavailable = true;
 	half.fallback.answers = [YES];
 	assert.equal(await half.cancels.cancel(one.hash, half.request()), true);
 	assert.deepEqual(half.journal.ended(one.hash)?.untold, ["relay"]);
@@ -76,7 +76,7 @@ test("held by both: both are told; one that is out is told when it is back", asy
 test("the only holder is out: that is said, it goes to nobody else, and the holder is told when it is back", async () => {
 	const fixture = await requestFixture();
 	const one = await heldByRelay(fixture);
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	const stranger = fixture.request({ address: "198.51.100.7" });
 	await assert.rejects(fixture.cancels.cancel(one.hash, stranger), /not found or no longer pending/);
 	assert.notEqual(fixture.journal.get(one.hash), null, "a stranger ended it");
@@ -94,7 +94,7 @@ test("one that nobody holds is taken back at once; one that is mined is not pend
 	const other = signedTransaction({ nonce: 1n, by: OWNER });
 	await fixture.submissions.submit(other.raw, fixture.request());
 	await fixture.journal.end(other.hash, "mined");
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	await assert.rejects(
 		fixture.cancels.cancel(other.hash, fixture.request()),
 		/not found or no longer pending/,
@@ -115,7 +115,7 @@ for (const [name, changed] of [
 	[
 		"a web page",
 		{
-			asker: {
+			caller: {
 				...{ address: "192.0.2.1", signer: null, origin: "https://evil.example", signature: null },
 				life: { bytes: 0, onGone: () => {} },
 			},
@@ -138,8 +138,8 @@ test("the sender's signature may, from anywhere", async () => {
 	const one = await heldByFallback(fixture);
 	fixture.fallback.answers = [YES];
 	const life = { bytes: 0, onGone: () => {} };
-	const asker = { address: "198.51.100.7", signer: OWNER.address, origin: null, signature: null, life };
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request({ asker })), true);
+	const caller = { address: "198.51.100.7", signer: OWNER.address, origin: null, signature: null, life };
+	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request({ caller })), true);
 });
 
 test("a relay that does not know the client: only the journal's own may be cancelled, by the rule here", async () => {
@@ -186,7 +186,7 @@ test("a hash that the journal does not hold is the relay's to judge; while that 
 	const fixture = await requestFixture();
 	fixture.relay.answers = [YES];
 	assert.equal(await fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()), true);
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	await assert.rejects(
 		fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()),
 		/no relay available/,
@@ -202,7 +202,7 @@ test("a soft cancel at a well relay ends the earlier one, is never journalled, a
 	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
 	assert.equal(fixture.journal.get(cancel.hash), null);
 	assert.equal(fixture.journal.depth, 0);
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	assert.equal((await fixture.submissions.submit(cancel.raw, fixture.request())).cancels, true);
 	assert.equal((await fixture.submissions.submit(one.raw, fixture.request())).tx.hash, one.hash);
 	assert.equal(fixture.fallback.sent.length, 0, "neither may be revived");

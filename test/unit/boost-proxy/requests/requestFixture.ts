@@ -46,7 +46,7 @@ export class FakeUpstream implements Upstream {
 	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
-	isOut = false;
+	isUnavailable = false;
 	/** Happens while it is called. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
@@ -54,21 +54,21 @@ export class FakeUpstream implements Upstream {
 	readonly sent: {
 		readonly tx: Sendable;
 		readonly deadlineMs: number;
-		readonly asker: SendOptions["asker"];
+		readonly caller: SendOptions["caller"];
 	}[] = [];
 	readonly called: Call[] = [];
 
 	constructor(name: UpstreamName, dialect: DialectName | null) {
 		this.name = name;
 		this.dialect = dialect === null ? null : dialectOf(dialect);
-		const isOut = () => this.isOut;
+		const isUnavailable = () => this.isUnavailable;
 		this.breaker = {
 			upstream: name,
 			get state() {
-				return isOut() ? ("open" as const) : ("closed" as const);
+				return isUnavailable() ? ("open" as const) : ("closed" as const);
 			},
-			get isOut() {
-				return isOut();
+			get isUnavailable() {
+				return isUnavailable();
 			},
 			retryMs: 0,
 			run: (_kind, attempt) => attempt({ isAborted: false, onAbort: () => () => {} }),
@@ -92,11 +92,11 @@ export class FakeUpstream implements Upstream {
 
 	async deliver(
 		tx: Sendable,
-		{ deadlineMs, asker, trail }: Parameters<Upstream["deliver"]>[1],
+		{ deadlineMs, caller, routing }: Parameters<Upstream["deliver"]>[1],
 	): Promise<Delivery | null> {
-		if (this.isOut) return null;
-		this.sent.push({ tx, deadlineMs, asker });
-		if (trail !== undefined) trail.attempts += 1;
+		if (this.isUnavailable) return null;
+		this.sent.push({ tx, deadlineMs, caller });
+		if (routing !== undefined) routing.attempts += 1;
 		const [next] = this.deliveries;
 		if (this.deliveries.length > 1) this.deliveries.shift();
 		if (next === undefined) throw new Error("nothing to say");
@@ -108,7 +108,7 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async call(call: Call, options?: { readonly anyway?: boolean }): Promise<CallResult | null> {
-		if (this.isOut && !(options?.anyway === true && this.isReachable)) return null;
+		if (this.isUnavailable && !(options?.anyway === true && this.isReachable)) return null;
 		this.called.push(call);
 		await this.onCall();
 		return this.answers.shift() ?? null;
@@ -150,14 +150,14 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		...{ rows, upstreams, failover, cancels, clock, log: silentLogger },
 	});
 	const request = (changed: Partial<RequestState> & { readonly address?: string } = {}): RequestState => ({
-		asker: {
+		caller: {
 			address: changed.address ?? "192.0.2.1",
 			...{ signer: null, origin: null, signature: null },
 			life: { bytes: 0, onGone: () => {} },
 		},
 		...{ path: "fast", search: "", whole: null },
 		until: clock.monotonic() + budgetMs,
-		trail: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
+		routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		...changed,
 	});
 	return {

@@ -22,7 +22,7 @@ test("a well relay acknowledges: the journal holds it there, and nobody else was
 	assert.equal(journal.get(one.hash)?.underWay, false);
 	assert.equal(relay.sent[0]?.tx.search, "referrer=a");
 	assert.deepEqual([relay.sent.length, fallback.sent.length], [1, 0]);
-	assert.deepEqual([...state.trail.answeredBy], ["relay"]);
+	assert.deepEqual([...state.routing.answeredBy], ["relay"]);
 });
 
 test("the relay gets 40 % of the time, the fallback all that is left", async () => {
@@ -52,7 +52,7 @@ const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[]
 for (const [name, delivery, holders] of AFTER) {
 	test(`the relay ${name}: the fallback acknowledges, and ${holders.join(" and ")} may have it`, async () => {
 		const { submissions, journal, relay, fallback, request } = await requestFixture();
-		if (delivery === "out") relay.isOut = true;
+		if (delivery === "out") relay.isUnavailable = true;
 		else relay.deliveries = [delivery];
 		const one = tx(0);
 		const state = request();
@@ -60,7 +60,7 @@ for (const [name, delivery, holders] of AFTER) {
 		assert.deepEqual([...(HOLDERS(journal.get(one.hash)) ?? [])].sort(), [...holders].sort());
 		assert.equal(journal.get(one.hash)?.acknowledged, true);
 		assert.deepEqual(fallback.hashes, [one.hash]);
-		assert.deepEqual([...state.trail.answeredBy], ["fallback"]);
+		assert.deepEqual([...state.routing.answeredBy], ["fallback"]);
 	});
 }
 
@@ -95,8 +95,8 @@ test("a verdict of the fallback's after doubt at the relay is returned; the rela
 
 test("both out: -32603 with 503, and nothing is kept", async () => {
 	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	relay.isOut = true;
-	fallback.isOut = true;
+	relay.isUnavailable = true;
+	fallback.isUnavailable = true;
 	const one = tx(0);
 	await assert.rejects(submissions.submit(one.raw, request()), (thrown: RpcError) => {
 		assert.deepEqual([thrown.kind, thrown.code], ["unavailable", -32603]);
@@ -109,7 +109,7 @@ test("both out: -32603 with 503, and nothing is kept", async () => {
 test("an internal error of the relay's is passed on where the fallback is out", async () => {
 	const { submissions, relay, fallback, request } = await requestFixture();
 	relay.deliveries = [INTERNAL];
-	fallback.isOut = true;
+	fallback.isUnavailable = true;
 	await assert.rejects(submissions.submit(tx(0).raw, request()), (thrown: ForeignRpcError) => {
 		assert.equal(thrown.code, -32603);
 		return thrown instanceof ForeignRpcError;
@@ -119,7 +119,7 @@ test("an internal error of the relay's is passed on where the fallback is out", 
 test("what may not go to the fallback never does, and the reason is told", async () => {
 	const { submissions, relay, fallback, request } = await requestFixture();
 	fallback.refusals = { noreverts: "the fallback does not protect from reverts" };
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	await assert.rejects(
 		submissions.submit(tx(0).raw, request({ path: "noreverts" })),
 		/^RpcError: no relay available: the fallback does not protect from reverts$/,
@@ -175,7 +175,7 @@ test("bytes that are held are sent on again, and stay held once", async () => {
 test("one that was in doubt is acknowledged when it is sent again", async () => {
 	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
-	fallback.isOut = true;
+	fallback.isUnavailable = true;
 	const one = tx(0);
 	await assert.rejects(submissions.submit(one.raw, request()), /no relay available/);
 	await submissions.submit(one.raw, request());
@@ -188,10 +188,10 @@ for (const ending of ["cancelled", "replaced", "mined"] as const) {
 		const one = tx(0);
 		await submissions.submit(one.raw, request());
 		await journal.end(one.hash, ending);
-		relay.isOut = true;
+		relay.isUnavailable = true;
 		const state = request();
 		assert.equal((await submissions.submit(one.raw, state)).tx.hash, one.hash);
-		assert.deepEqual([...state.trail.answeredBy], ["journal"]);
+		assert.deepEqual([...state.routing.answeredBy], ["journal"]);
 		assert.equal(relay.sent.length, 1);
 	});
 }

@@ -41,9 +41,9 @@ test("a replacement that is refused leaves what it would have replaced", async (
 
 test("an account stays with the fallback while that alone has its unmined ones, the nonce's holder first", async () => {
 	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	await submissions.submit(tx(0).raw, request());
-	relay.isOut = false;
+	relay.isUnavailable = false;
 	await submissions.submit(tx(1).raw, request());
 	await submissions.submit(tx(0, 1n).raw, request());
 	assert.equal(relay.sent.length, 0);
@@ -57,10 +57,10 @@ test("an account stays with the fallback while that alone has its unmined ones, 
 
 test("an account that stays with the fallback goes to the relay when the fallback is out", async () => {
 	const { submissions, relay, fallback, request } = await requestFixture();
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	await submissions.submit(tx(0).raw, request());
-	relay.isOut = false;
-	fallback.isOut = true;
+	relay.isUnavailable = false;
+	fallback.isUnavailable = true;
 	await submissions.submit(tx(1).raw, request());
 	assert.equal(relay.sent.length, 1);
 });
@@ -69,7 +69,7 @@ test("while the relay is out, what stands before it at the relay is brought firs
 	const { submissions, journal, relay, fallback, request } = await requestFixture();
 	const [first, second] = [tx(0), tx(1)];
 	await submissions.submit(first.raw, request());
-	relay.isOut = true;
+	relay.isUnavailable = true;
 	await submissions.submit(second.raw, request());
 	assert.deepEqual(fallback.hashes, [first.hash, second.hash]);
 	assert.deepEqual(HOLDERS(journal.get(first.hash)), ["relay", "fallback"]);

@@ -54,7 +54,7 @@ function fixture(dialect: DialectName | null) {
 	const clock = new ManualClock();
 	const outcomes: Attempted["outcome"][] = [];
 	const breaker = {
-		isOut: false,
+		isUnavailable: false,
 		run: async <T extends Attempted>(_: string, attempt: (cut: never) => Promise<T>) => {
 			const attempted = await attempt(undefined as never);
 			outcomes.push(attempted.outcome);
@@ -87,7 +87,7 @@ function fixture(dialect: DialectName | null) {
 
 test("our relay is told who asks, beside the secret", async () => {
 	const { upstream, transport } = fixture(null);
-	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole: null });
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole: null });
 	const [post] = transport.posts;
 	assert.equal(post?.target, "/noreverts?a=b");
 	assert.deepEqual(post?.headers, {
@@ -102,7 +102,7 @@ test("a body that is sent on as it came carries its own signature", async () => 
 	const { upstream, transport } = fixture(null);
 	const whole = { body: Buffer.from("as it came"), id: "x" };
 	transport.answers = [RESULT(TX.hash, "x")];
-	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole });
 	assert.equal(delivery?.kind, "acknowledged");
 	assert.equal(transport.posts[0]?.body, whole.body);
 	assert.equal(transport.posts[0]?.headers["x-flashbots-signature"], ASKER.signature);
@@ -112,7 +112,7 @@ test("a body that is sent on as it came carries its own signature", async () => 
 test("a third party is told nothing, and never gets the body as it came", async () => {
 	const { upstream, transport } = fixture("mevblocker");
 	const whole = { body: Buffer.from("as it came"), id: "x" };
-	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole });
 	assert.deepEqual(transport.posts[0]?.headers, {});
 	assert.match(
 		String(transport.posts[0]?.body),
@@ -126,7 +126,7 @@ for (const known of [true, false]) {
 		const whole = { body: Buffer.from("as it came"), id: 1 };
 		transport.answers = [TOO_LOW, RESULT(known ? { hash: TX.hash.toUpperCase().replace("0X", "0x") } : null)];
 		transport.onPost = () => clock.advance(300);
-		const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: ASKER, whole });
+		const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: ASKER, whole });
 		assert.equal(delivery?.kind, known ? "acknowledged" : "rejected");
 		assert.equal(transport.posts.length, 2);
 		assert.match(String(transport.posts[1]?.body), /"eth_getTransactionByHash"/);
@@ -138,31 +138,31 @@ test("clients' reads take a transport of their own", async () => {
 	const { upstream, transport, readTransport } = fixture(null);
 	const options = {
 		deadlineMs: 1_000,
-		asker: ASKER,
+		caller: ASKER,
 		path: "fast",
 		search: "",
 		ids: [1],
 		batch: false,
 	} as const;
 	await upstream.read("{}", options);
-	await upstream.call({ method: "eth_blockNumber", params: [] }, { deadlineMs: 1_000, asker: null });
+	await upstream.call({ method: "eth_blockNumber", params: [] }, { deadlineMs: 1_000, caller: null });
 	assert.deepEqual([transport.posts.length, readTransport.posts.length], [1, 1]);
 });
 
 test("who found no connection free is charged to nobody", async () => {
 	const { upstream, transport, outcomes } = fixture(null);
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: false }];
-	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
+	const delivery = await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null });
 	assert.deepEqual(delivery, { kind: "failed", fault: "timeout", sent: false });
 	transport.answers = [{ kind: "failed", fault: "timeout", sent: true }];
-	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null });
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null });
 	assert.deepEqual(outcomes, ["cut", "timeout"]);
 });
 
 test("what was dropped for a dialect is named", async () => {
 	const { upstream } = fixture("plain");
-	const trail = { answeredBy: new Set<never>(), attempts: 0, dropped: new Set<string>() };
-	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, asker: null, whole: null, trail });
-	assert.deepEqual([...trail.dropped], ["a"]);
-	assert.equal(trail.attempts, 1);
+	const routing = { answeredBy: new Set<never>(), attempts: 0, dropped: new Set<string>() };
+	await upstream.deliver(SENDABLE, { deadlineMs: 1_000, caller: null, whole: null, routing });
+	assert.deepEqual([...routing.dropped], ["a"]);
+	assert.equal(routing.attempts, 1);
 });

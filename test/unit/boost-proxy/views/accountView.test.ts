@@ -14,7 +14,7 @@ const ADDRESS = testAccount(0).address;
 async function ask(fixture: ViewFixture, budgetMs?: number): Promise<[string, string]> {
 	const state = fixture.state(budgetMs);
 	const nonce = await new Views(fixture.dependencies).pendingNonce(ADDRESS, state);
-	return [nonce, [...state.trail.answeredBy].join()];
+	return [nonce, [...state.routing.answeredBy].join()];
 }
 
 test("the relay's word, while it is well and holds everything", async () => {
@@ -49,7 +49,7 @@ test("what the relay holds and does not count is not pending any more", async ()
 
 test("one whose client was told of an error does not count", async () => {
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	fixture.fallback.answers(COUNT, "0x5");
 	fixture.holds(5, ["relay"], { acknowledged: false });
 	assert.deepEqual(await ask(fixture), ["0x5", "fallback"]);
@@ -65,7 +65,7 @@ test("the relay's refusal is passed on, in its words", async () => {
 test("while the relay is out, or gives no word, the fallback's count and all of the journal", async () => {
 	for (const how of ["out", "silent", "nonsense"] as const) {
 		const fixture = new ViewFixture();
-		if (how === "out") fixture.relay.isOut = true;
+		if (how === "out") fixture.relay.isUnavailable = true;
 		if (how === "nonsense") fixture.relay.answers(COUNT, "five");
 		fixture.fallback.answers(COUNT, "0x5");
 		fixture.holds(5, ["relay"]);
@@ -77,7 +77,7 @@ test("while the relay is out, or gives no word, the fallback's count and all of 
 test("a fallback that does not know private transactions is not asked, the chain is: the higher of its two counts", async () => {
 	for (const name of ["plain", "flashbots"] as const) {
 		const fixture = new ViewFixture(name);
-		fixture.relay.isOut = true;
+		fixture.relay.isUnavailable = true;
 		fixture.fallback.answers(COUNT, "0x9");
 		fixture.holds(5, ["relay"]);
 		fixture.chainRows.set(COUNT, ([, tag]) => result(tag === "latest" ? "0x5" : "0x4"));
@@ -93,8 +93,8 @@ test("a fallback that does not know private transactions is not asked, the chain
 test("the chain is asked where the fallback is out or gives no count", async () => {
 	for (const how of ["out", "silent", "refusing"] as const) {
 		const fixture = new ViewFixture();
-		fixture.relay.isOut = true;
-		fixture.fallback.isOut = how === "out";
+		fixture.relay.isUnavailable = true;
+		fixture.fallback.isUnavailable = how === "out";
 		if (how === "refusing") fixture.fallback.rows.set(COUNT, () => refusal(-32601, "no such method"));
 		fixture.chainRows.set(COUNT, () => result("0x5"));
 		assert.deepEqual(await ask(fixture), ["0x5", "boost"], how);
@@ -103,7 +103,7 @@ test("the chain is asked where the fallback is out or gives no count", async () 
 
 test("where nobody can tell it is an error, never a lower count", async () => {
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	fixture.isChainUp = false;
 	fixture.holds(5, ["relay"]);
 	const unavailable = { name: "RpcError", kind: "unavailable", message: /^no relay available: / };
@@ -116,9 +116,9 @@ test("merging is needed while the relay is out, or the journal has anything of t
 	const fixture = new ViewFixture();
 	const views = new Views(fixture.dependencies);
 	assert.equal(views.needsMerging(ADDRESS), false);
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	assert.equal(views.needsMerging(ADDRESS), true);
-	fixture.relay.isOut = false;
+	fixture.relay.isUnavailable = false;
 	fixture.holds(5, ["relay"]);
 	assert.equal(views.needsMerging(ADDRESS), true, "should the relay fail at this very request");
 	assert.equal(views.needsMerging(testAccount(1).address), false);

@@ -46,7 +46,7 @@ test("an entry is HELD while the relay has no record, is out or tells nonsense, 
 	const rows: ((fixture: ViewFixture, hash: string) => void)[] = [
 		(fixture, hash) => fixture.relay.pages.set(hash, unknownStatus(hash)),
 		(fixture) => {
-			fixture.relay.isOut = true;
+			fixture.relay.isUnavailable = true;
 		},
 		() => {},
 		(fixture, hash) =>
@@ -73,7 +73,7 @@ test("a mined one has the fields of the chain and what its client asked for", as
 		["0x0", "REVERTED"],
 	] as const) {
 		const fixture = new ViewFixture();
-		fixture.relay.isOut = true;
+		fixture.relay.isUnavailable = true;
 		const search = `refundRecipient=${recipient}&referrer=a%20wallet`;
 		const tx = fixture.holds(
 			5,
@@ -97,7 +97,7 @@ test("a mined one has the fields of the chain and what its client asked for", as
 
 test("a receipt of another transaction, or of none, is not believed", async () => {
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"]);
 	const other = signedTransaction({ nonce: 6 });
 	for (const receipt of [
@@ -139,7 +139,7 @@ const ENDED: readonly (readonly [Ending, string, string])[] = [
 for (const [ending, status, stage] of ENDED) {
 	test(`one that is ${ending}: ${status} ${stage}, with the relay out and the chain too, unless it was mined`, async () => {
 		const fixture = new ViewFixture();
-		fixture.relay.isOut = true;
+		fixture.relay.isUnavailable = true;
 		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
 		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
@@ -193,7 +193,7 @@ test("what its user ended while the relay was out stays ended, though the relay 
 test("while the relay is out the fallback's page tells of what nobody of ours knows", async () => {
 	const { hash } = signedTransaction();
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
 	assert.deepEqual(await ask(fixture, hash), [
 		{ ...unknownStatus(hash), shared: true, stage: "HELD" },
@@ -206,7 +206,7 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 	fixture.fallback.pages.set(hash, unknownStatus(hash));
 	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "fallback", 200]);
 	const protect = new ViewFixture("flashbots");
-	protect.relay.isOut = true;
+	protect.relay.isUnavailable = true;
 	protect.fallback.pages.set(hash, { status: "PENDING", hash });
 	assert.deepEqual(await ask(protect, hash), [{ ...unknownStatus(hash), stage: "HELD" }, "fallback", 200]);
 });
@@ -214,7 +214,7 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 test("without such a page the chain tells; where nobody tells anything it is 503", async () => {
 	const tx = signedTransaction();
 	const fixture = new ViewFixture("plain");
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
 	fixture.mines(tx);
 	const [mined, by, status] = await ask(fixture, tx.hash);
@@ -224,14 +224,14 @@ test("without such a page the chain tells; where nobody tells anything it is 503
 	assert.deepEqual(await ask(fixture, tx.hash), [nobody, "boost", 503]);
 	const views = new Views({ ...fixture.dependencies, upstreams: { relay: fixture.relay, fallback: null } });
 	assert.equal((await views.status(tx.hash)).status, 503);
-	fixture.relay.isOut = false;
+	fixture.relay.isUnavailable = false;
 	fixture.relay.pages.set(tx.hash, unknownStatus(tx.hash));
 	assert.equal((await views.status(tx.hash)).status, 200);
 });
 
 test("one whose client was told of an error is told of by the upstreams alone", async () => {
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
 	assert.deepEqual(await ask(fixture, tx.hash), [unknownStatus(tx.hash), "boost", 200]);
 });

@@ -26,7 +26,7 @@ test("the receipt is the relay's while that is well, else the chain's", async ()
 	assert.deepEqual(await read(), { of: "the chain" });
 	fixture.relay.rows.clear();
 	assert.deepEqual(await read(), { of: "the chain" });
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	assert.deepEqual(await read(), { of: "the chain" });
 	fixture.isChainUp = false;
 	assert.equal(await read(), null);
@@ -60,9 +60,9 @@ test("the relay's stage counts where it alone holds it", async () => {
 		const { hash } = fixture.holds(5, ["relay"]);
 		fixture.relay.pages.set(hash, { ...unknownStatus(hash), ...page });
 		assert.equal(await why(fixture, hash), expected, JSON.stringify(page));
-		fixture.relay.isOut = true;
+		fixture.relay.isUnavailable = true;
 		assert.equal(await why(fixture, hash), null, "out");
-		fixture.relay.isOut = false;
+		fixture.relay.isUnavailable = false;
 		fixture.holds(5, ["relay", "fallback"]);
 		assert.equal(await why(fixture, hash), null, "another one holds it too");
 	}

@@ -15,7 +15,7 @@ const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" }
 async function ask(fixture: ViewFixture, hash: string, budgetMs?: number): Promise<[unknown, string]> {
 	const state = fixture.state(budgetMs);
 	const found = await new Views(fixture.dependencies).byHash(hash, state);
-	return [found, [...state.trail.answeredBy].join()];
+	return [found, [...state.routing.answeredBy].join()];
 }
 
 test("what the relay shows, without a signature whoever gave it", async () => {
@@ -76,7 +76,7 @@ test("what its user ended is null wherever it still lies, unless it was mined", 
 		assert.equal((await ask(fixture, tx.hash))[0], null, "the relay has not heard of it yet");
 		fixture.relay.answers(METHOD, minedObject(tx));
 		assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "relay"]);
-		fixture.relay.isOut = true;
+		fixture.relay.isUnavailable = true;
 		fixture.fallback.answers(METHOD, pendingTransaction(tx));
 		assert.equal((await ask(fixture, tx.hash))[0], null);
 		fixture.isChainUp = false;
@@ -90,7 +90,7 @@ test("what its user ended is null wherever it still lies, unless it was mined", 
 test("while the relay is out, or gives no word, what the journal holds is pending until the chain has it", async () => {
 	for (const how of ["out", "silent", "of another"] as const) {
 		const fixture = new ViewFixture();
-		fixture.relay.isOut = how === "out";
+		fixture.relay.isUnavailable = how === "out";
 		if (how === "of another") fixture.relay.answers(METHOD, minedObject(signedTransaction({ nonce: 99 })));
 		const tx = fixture.holds(5, ["relay"]);
 		assert.deepEqual((await ask(fixture, tx.hash))[0], pendingTransaction(tx), how);
@@ -106,7 +106,7 @@ test("while the relay is out, or gives no word, what the journal holds is pendin
 
 test("one whose client was told of an error is not shown as ours", async () => {
 	const fixture = new ViewFixture("plain");
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
 	assert.deepEqual(await ask(fixture, tx.hash), [null, ""]);
 });
@@ -114,7 +114,7 @@ test("one whose client was told of an error is not shown as ours", async () => {
 test("what nobody of ours knows: a fallback that knows private transactions, else the chain", async () => {
 	const tx = signedTransaction({ nonce: 7 });
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	fixture.fallback.answers(METHOD, minedObject(tx));
 	assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "fallback"]);
 	fixture.fallback.answers(METHOD, null);
@@ -126,7 +126,7 @@ test("what nobody of ours knows: a fallback that knows private transactions, els
 	assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "boost"]);
 	for (const name of ["plain", "flashbots"] as const) {
 		const other = new ViewFixture(name);
-		other.relay.isOut = true;
+		other.relay.isUnavailable = true;
 		other.fallback.answers(METHOD, minedObject(tx));
 		assert.deepEqual(await ask(other, tx.hash), [null, ""], name);
 		assert.deepEqual(other.fallback.asked, [], name);
@@ -136,7 +136,7 @@ test("what nobody of ours knows: a fallback that knows private transactions, els
 test("where nobody can tell it is an error, never null; the relay's refusal is passed on", async () => {
 	const { hash } = signedTransaction();
 	const fixture = new ViewFixture();
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	fixture.isChainUp = false;
 	const unavailable = { name: "RpcError", kind: "unavailable", message: /^no relay available: / };
 	await assert.rejects(ask(fixture, hash), unavailable);
@@ -144,7 +144,7 @@ test("where nobody can tell it is an error, never null; the relay's refusal is p
 	await assert.rejects(ask(fixture, hash, 0), unavailable);
 	fixture.chainRows.set(METHOD, () => refusal(-32603, "internal error"));
 	await assert.rejects(ask(fixture, hash), unavailable);
-	fixture.relay.isOut = false;
+	fixture.relay.isUnavailable = false;
 	fixture.relay.rows.set(METHOD, () => refusal(-32005, "limit exceeded"));
 	await assert.rejects(ask(fixture, hash), { name: "RpcError", code: -32005 });
 });
@@ -156,7 +156,7 @@ test("merging is needed while the relay is out, and of what the journal knows", 
 	assert.equal(views.needsMergingHash(other.hash), false);
 	assert.equal(views.needsMergingHash(fixture.holds(1, ["relay"]).hash), true);
 	assert.equal(views.needsMergingHash(fixture.ended(2, "cancelled").hash), true);
-	fixture.relay.isOut = true;
+	fixture.relay.isUnavailable = true;
 	assert.equal(views.needsMergingHash(other.hash), true);
 });
 

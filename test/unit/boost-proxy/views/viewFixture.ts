@@ -45,18 +45,18 @@ export class FakeUpstream implements Upstream {
 	readonly pages = new Map<string, unknown>();
 	/** Calls and pages that were asked for. */
 	readonly asked: string[] = [];
-	isOut = false;
+	isUnavailable = false;
 	readonly breaker: Upstream["breaker"];
 
 	constructor(name: UpstreamName, dialect: Dialect | null) {
 		this.name = name;
 		this.dialect = dialect;
-		const isOut = () => this.isOut;
+		const isUnavailable = () => this.isUnavailable;
 		this.breaker = {
 			upstream: name,
 			state: "closed",
-			get isOut() {
-				return isOut();
+			get isUnavailable() {
+				return isUnavailable();
 			},
 			retryMs: 0,
 			run: () => Promise.reject(new Error("not asked for")),
@@ -86,9 +86,9 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async call({ method, params }: Call, options: Parameters<Upstream["call"]>[1]): Promise<CallResult | null> {
-		if (this.isOut) return null;
+		if (this.isUnavailable) return null;
 		this.asked.push(method);
-		if (options.trail !== undefined) options.trail.attempts += 1;
+		if (options.routing !== undefined) options.routing.attempts += 1;
 		if (!(options.deadlineMs > 0)) throw new Error(`${method} without a deadline`);
 		return (await this.rows.get(method)?.(params)) ?? null;
 	}
@@ -99,7 +99,7 @@ export class FakeUpstream implements Upstream {
 	}
 
 	async statusPage(hash: string, { deadlineMs }: Parameters<Upstream["statusPage"]>[1]): Promise<unknown> {
-		if (this.isOut || this.dialect?.statusPath(hash) === null) return null;
+		if (this.isUnavailable || this.dialect?.statusPath(hash) === null) return null;
 		if (!(deadlineMs > 0)) throw new Error("a page without a deadline");
 		this.asked.push("page");
 		return this.pages.get(hash) ?? null;
@@ -226,9 +226,9 @@ export class ViewFixture {
 	state(budgetMs = 10_000): RequestState {
 		const life = new ClientLife(0);
 		return {
-			asker: { address: "192.0.2.1", signer: null, origin: null, signature: null, life },
+			caller: { address: "192.0.2.1", signer: null, origin: null, signature: null, life },
 			...{ path: "fast", search: "", whole: null, until: this.clock.monotonic() + budgetMs },
-			trail: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
+			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		};
 	}
 }

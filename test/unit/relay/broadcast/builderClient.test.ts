@@ -66,7 +66,7 @@ test("answers count as the table says", () => {
 });
 
 const BODY = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"eth_sendBundle","params":[]}');
-const ALWAYS = { mayStart: () => true, mayRepeat: () => true };
+const ALWAYS = { shouldSend: () => true, mayRepeat: () => true };
 
 const builder = await startFakeBuilder();
 after(() => builder.close());
@@ -175,7 +175,7 @@ test("what may not be sent any more when its connection is there is not written"
 		clock: systemClock,
 	});
 	let may = true;
-	const rights = { mayStart: () => may, mayRepeat: () => may };
+	const rights = { shouldSend: () => may, mayRepeat: () => may };
 	const sending = client.send(BODY, "s", rights);
 	may = false;
 	assert.equal(await sending, "unsent");

@@ -1,4 +1,4 @@
-// A transaction with a real record and a real ledger, a node whose receipts a test hands out, and waits for them on a
+// A transaction with a real record, a node whose receipts a test hands out, and waits for them on a
 // clock that is moved by hand. What each wait came to is kept.
 
 import type { TxEvent } from "../../../../relay/domain/events.ts";
@@ -6,7 +6,7 @@ import type { Following, RecordReader } from "../../../../relay/domain/ports.ts"
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
-import { Ledger } from "../../../../relay/transactions/ledger.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
 import type { SyncCall, SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
@@ -29,7 +29,7 @@ export type Happening = { readonly type: TxEvent["type"] } & Readonly<Record<str
 
 export class ReceiptFixture {
 	readonly clock = new ManualClock();
-	readonly ledger = new Ledger({ log: silentLogger });
+	readonly records = new TransactionRecords({ log: silentLogger });
 	readonly #followers = new Followers({ log: silentLogger });
 	readonly waits: SyncWaits;
 	/** What the node answers: a value, or an error that it throws. */
@@ -43,29 +43,29 @@ export class ReceiptFixture {
 	#gate: Promise<void> = Promise.resolve();
 
 	constructor(options: Partial<WaitingRoomLimits> = {}) {
-		this.ledger.subscribe((record, _before, event) => this.#followers.tell(record, event));
+		this.records.subscribe((record, _before, event) => this.#followers.tell(record, event));
 		this.waits = createReceiptWaits(options, {
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
-			records: this.records,
+			records: this.reader,
 			node: { receipt: (hash) => this.#receipt(hash) },
 			clock: this.clock,
 		});
 	}
 
-	readonly records: RecordReader = {
-		record: async (hash) => this.ledger.get(hash)?.record ?? this.settled.get(hash) ?? null,
+	readonly reader: RecordReader = {
+		record: async (hash) => this.records.get(hash)?.record ?? this.settled.get(hash) ?? null,
 	};
 
 	/** The relay has taken it, and each of these has happened to it. */
 	take(...happenings: readonly Happening[]): this {
-		this.ledger.open({ transaction, record: newRecord(transaction) });
+		this.records.open({ transaction, record: newRecord(transaction) });
 		this.happens({ type: "received" }, ...happenings);
 		return this;
 	}
 
 	happens(...happenings: readonly Happening[]): void {
 		for (const one of happenings) {
-			this.ledger.emit(HASH, { at: this.clock.now(), block: 7, builders: [], ...one } as TxEvent);
+			this.records.emit(HASH, { at: this.clock.now(), block: 7, builders: [], ...one } as TxEvent);
 		}
 	}
 

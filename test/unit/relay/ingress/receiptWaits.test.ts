@@ -55,7 +55,7 @@ describe("mined", () => {
 		for (const settled of [false, true]) {
 			start(...(settled ? [] : [included()]));
 			if (settled) {
-				fixture.ledger.close(fixture.ledger.get(HASH)?.record ?? newRecord(transaction));
+				fixture.records.close(fixture.records.get(HASH)?.record ?? newRecord(transaction));
 				fixture.settled.set(HASH, { ...newRecord(transaction), stage: "INCLUDED" });
 			}
 			fixture.answer = RECEIPT;

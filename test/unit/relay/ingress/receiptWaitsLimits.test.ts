@@ -94,7 +94,7 @@ test("when the relay stops all are answered, and so is who comes then", async ()
 test("a store that fails is a fault, and nobody waits on", async () => {
 	start();
 	const fault = new Error("disk");
-	Object.assign(fixture.records, { record: () => Promise.reject(fault) });
+	Object.assign(fixture.reader, { record: () => Promise.reject(fault) });
 	const outcome = fixture.wait(20_000);
 	await fixture.clock.advance(0);
 	assert.equal(outcome.ended, fault);

@@ -48,7 +48,7 @@ function ask(client: WsClient, hash: string): void {
 	});
 }
 
-/** The record moves on and is announced, as the ledger has it done: the record first. */
+/** The record moves on and is announced, as the records do it: the record first. */
 function move(record: TransactionRecord, stage: TransactionRecord["stage"]): void {
 	record.stage = stage;
 	server.followers.tell(record, { type: "broadcast", at: 0, block: 1 });

@@ -84,7 +84,7 @@ class Run {
 		if (one.do === "head") await this.#head(one.mines);
 		if (one.do === "reorg") await this.#reorganise(one.keeps);
 		if (one.do === "falls") this.#fall(one.bid, one.value);
-		if (one.do === "out") this.#set(this.#out.coming, OWNERS[one.owner] ?? "", one.isOut);
+		if (one.do === "out") this.#set(this.#out.coming, OWNERS[one.owner] ?? "", one.isUnavailable);
 		if (one.do === "fails") this.#set(this.#failing.coming, one.target, one.fails);
 		if (one.do === "short" || one.do === "loses")
 			await this.#judge(one.bid, one.do === "short" ? "short" : "lost");

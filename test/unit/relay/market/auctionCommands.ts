@@ -36,7 +36,7 @@ export const command = fc.oneof(
 	},
 	{
 		weight: 1,
-		arbitrary: fc.record({ do: fc.constant("out" as const), owner: fc.nat(4), isOut: fc.boolean() }),
+		arbitrary: fc.record({ do: fc.constant("out" as const), owner: fc.nat(4), isUnavailable: fc.boolean() }),
 	},
 	{
 		weight: 1,

@@ -1,4 +1,4 @@
-// The market with a real pool, ledger, bids and table, around fake simulations, accounts and builders that the test
+// The market with a real pool, records, bids and table, around fake simulations, accounts and builders that the test
 // controls. Time stands still.
 
 import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bids.ts";
@@ -16,8 +16,8 @@ import { BidSimulation } from "../../../../relay/market/bidSimulation.ts";
 import { enterBundle } from "../../../../relay/market/bundleEntrance.ts";
 import { PlainBundles, type PlainLimits } from "../../../../relay/market/plainBundles.ts";
 import { PlainSimulation } from "../../../../relay/market/plainSimulation.ts";
-import { Ledger } from "../../../../relay/transactions/ledger.ts";
 import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -78,7 +78,7 @@ export class AuctionFixture {
 	readonly outcomes: string[] = [];
 	/** How often a look at a later head was asked for. */
 	laterHeads = 0;
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly background: Background;
 	readonly bids: Bids;
 	readonly table: BundleTable;
@@ -97,7 +97,7 @@ export class AuctionFixture {
 		const error: Logger["error"] = (message, fields) =>
 			this.faults.push(`${message} ${JSON.stringify(fields)}`);
 		const log: Logger = { ...silentLogger, error };
-		this.ledger = new Ledger({ log });
+		this.records = new TransactionRecords({ log });
 		this.background = new Background({}, { log });
 		this.bids = new Bids({ ...BID_LIMITS, ...options.bids });
 		this.table = new BundleTable(TABLE_LIMITS, {
@@ -113,13 +113,13 @@ export class AuctionFixture {
 			...{ tip, log, store: this.facts, background: this.background, onFact: () => {} },
 			payments: { canonicalHash: async (number) => this.chain.hashAt(number) },
 		});
-		const { ledger, background, bids, table, conduct, builders } = this;
+		const { records, background, bids, table, conduct, builders } = this;
 		const names = (hash: string) => this.#labels.get(hash) ?? "?";
 		simulations.names = names;
 		builders.labelOf = names;
 		this.simulation = new BidSimulation(
 			{ slotSeconds: 12, feeRecipientOf: () => `0xfee${this.head.number + 1}` },
-			{ pool, records: ledger, accounts, tip, simulations, onLaterHead: () => void this.laterHeads++ },
+			{ pool, records, accounts, tip, simulations, onLaterHead: () => void this.laterHeads++ },
 		);
 		const { simulation } = this;
 		const refunding = options.refunding ?? ["a", "b"];
@@ -129,8 +129,8 @@ export class AuctionFixture {
 			{
 				...{
 					pool,
-					records: ledger,
-					events: ledger,
+					records,
+					events: records,
 					tip,
 					bids,
 					table,
@@ -156,7 +156,7 @@ export class AuctionFixture {
 			{ rules, refunding, ...(options.plain === undefined ? {} : { limits: options.plain }) },
 			{ ...{ tip, table, background, clock }, simulation: trials, sender: builders },
 		);
-		ledger.subscribe((record, before) => {
+		records.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage)) auctioneer.gone(record.hash);
 		});
 		tip.set(this.head, nextOf(this.head));
@@ -195,7 +195,7 @@ export class AuctionFixture {
 		added.entry.durable = true;
 		const record = newRecord(transaction);
 		fold(record, { type: "received", at: 1, block: this.head.number });
-		this.ledger.open({ transaction, record });
+		this.records.open({ transaction, record });
 		if (options.shared !== false) this.emit(transaction, { type: "shared", at: 1 });
 		if (options.out !== false) this.sendTarget(transaction);
 		return transaction;
@@ -216,7 +216,7 @@ export class AuctionFixture {
 	}
 
 	emit({ tx }: PrivateTransaction, event: TxEvent): void {
-		this.ledger.emit(tx.hash, event);
+		this.records.emit(tx.hash, event);
 	}
 
 	/** The sender's chain was checked, and what is ready is sent for the next block. */
@@ -323,7 +323,7 @@ export class AuctionFixture {
 
 	/** The events of one type of a target. */
 	events<T extends TxEvent["type"]>({ tx }: PrivateTransaction, type: T) {
-		const events = this.ledger.get(tx.hash)?.record.events ?? [];
+		const events = this.records.get(tx.hash)?.record.events ?? [];
 		return events.filter((event): event is Extract<typeof event, { type: T }> => event.type === type);
 	}
 

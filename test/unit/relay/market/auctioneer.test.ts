@@ -28,7 +28,7 @@ test("a bid goes out at once, behind its target, with the user's refund", async 
 		...{ type: "bundled", at: fixture.clock.now(), block: 101, bundle: hash, backrun },
 		...{ bid: "5", builders: ["a", "b"] },
 	});
-	assert.equal(fixture.ledger.get(target.tx.hash)?.record.backruns, 1);
+	assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
 	assert.deepEqual(fixture.faults, []);
 });
 
@@ -47,7 +47,7 @@ test("a better one takes its place under the same name; a worse or equal one wai
 	);
 	// Who wins and by how much is nobody's business before the block.
 	for (const hash of [a, b, c, d]) assert.equal(fixture.detail(hash, 101)?.winner, null);
-	assert.equal(fixture.ledger.get(target.tx.hash)?.record.backruns, 4);
+	assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 4);
 	assert.equal(fixture.events(target, "bundled").length, 2);
 });
 
@@ -141,7 +141,7 @@ for (const [type, event] of [
 		assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
 		// The target was in it: how builders take that is in its life too.
 		fixture.builders.last?.({ at: 3, builder: "a", kind: "cancel", answer: "accepted", ms: 1 });
-		assert.deepEqual(fixture.ledger.get(target.tx.hash)?.record.deliveries.at(-1), {
+		assert.deepEqual(fixture.records.get(target.tx.hash)?.record.deliveries.at(-1), {
 			...{ at: 3, block: 101, builder: "a", kind: "cancel", answer: "accepted", ms: 1, backrun: true },
 		});
 		assert.deepEqual(

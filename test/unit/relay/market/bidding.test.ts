@@ -105,7 +105,7 @@ for (const [pays, expected] of [
 		const target = fixture.target("T");
 		assert.deepEqual(await answer(fixture, "A", target, pays, { uuid: "u" }), expected);
 		assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.told], [0, [], []]);
-		assert.equal(fixture.ledger.get(target.tx.hash)?.record.backruns, 0);
+		assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 0);
 	});
 }
 

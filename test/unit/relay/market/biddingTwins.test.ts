@@ -17,7 +17,7 @@ for (const [name, options] of [
 		fixture.told.length = 0;
 		assert.equal(await fixture.accepted("A", target, 9n, options), a);
 		assert.deepEqual([fixture.bids.size, fixture.status(a, 101)], [1, "BEST"]);
-		assert.equal(fixture.ledger.get(target.tx.hash)?.record.backruns, 1);
+		assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
 		assert.deepEqual(fixture.builders.take(), []);
 		assert.deepEqual(fixture.told, []);
 	});

@@ -148,7 +148,7 @@ test("what had no backrun, or is not mined, is never asked about", async () => {
 	fixture.mined(1, []);
 	fixture.mined(2, [{ ...A, block: 100 }]);
 	const pending = fixture.mined(3, [A]);
-	fixture.ledger.emit(pending.hash, { type: "reorged", at: 3, block: 101 });
+	fixture.records.emit(pending.hash, { type: "reorged", at: 3, block: 101 });
 	await fixture.run();
 	assert.deepEqual(fixture.asked, []);
 });

@@ -76,7 +76,7 @@ test("its block is taken back while it is read: nothing is told of it", async ()
 	});
 	fixture.settlement.run();
 	await fixture.clock.advance(0);
-	fixture.ledger.emit(record.hash, { type: "reorged", at: 3, block: 101 });
+	fixture.records.emit(record.hash, { type: "reorged", at: 3, block: 101 });
 	open();
 	await fixture.background.join();
 	assert.deepEqual([told(record), record.refund, fixture.warnings], [undefined, "0", []]);
@@ -89,7 +89,7 @@ test("reorganised into another block, and back into the first one: each time the
 	await fixture.run();
 	assert.equal(record.refund, "900");
 	const move = async (hash: string) => {
-		fixture.ledger.emit(record.hash, { type: "reorged", at: 3, block: 101 });
+		fixture.records.emit(record.hash, { type: "reorged", at: 3, block: 101 });
 		assert.equal(record.refund, "0");
 		fixture.include(record, hash);
 		await fixture.run();
@@ -105,7 +105,7 @@ test("reorganised into another block, and back into the first one: each time the
 test("mined one block later than its backrun was sent for: there was nothing to refund", async () => {
 	const fixture = new Fixture();
 	const record = fixture.mined(1, [A]);
-	fixture.ledger.emit(record.hash, { type: "reorged", at: 3, block: 101 });
+	fixture.records.emit(record.hash, { type: "reorged", at: 3, block: 101 });
 	fixture.include(record, "0x102", 102);
 	fixture.lay([record.hash, "0xa", { value: 900n }], "0x102", 102);
 	await fixture.run();
@@ -118,12 +118,12 @@ test("after a restart what was told is not told again, and what was not is", asy
 	fixture.lay([one.hash, "0xa", { value: 900n }]);
 	await fixture.run();
 	const two = fixture.mined(2, [{ backrun: "0xb", bid: 500n }], "0x101b");
-	const after = new Fixture(fixture.ledger.entries());
+	const after = new Fixture(fixture.records.entries());
 	after.lay([two.hash, "0xb", { value: 450n }], "0x101b");
 	await after.run();
 	assert.deepEqual(after.asked, ["0x101b"]);
-	assert.equal(after.ledger.get(two.hash)?.record.refund, "450");
-	assert.equal(after.ledger.get(one.hash)?.record.refund, "900");
+	assert.equal(after.records.get(two.hash)?.record.refund, "450");
+	assert.equal(after.records.get(one.hash)?.record.refund, "900");
 });
 
 test("a fault of ours in one run does not end the runs to come", async () => {

@@ -1,11 +1,11 @@
 // Mined transactions with backruns behind them, and the blocks that hold them, laid down by hand around the real
-// settlement and ledger. What was told can be read off the records.
+// settlement and records. What was told can be read off the records.
 
 import type { PaidBlock, PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { RefundTerms } from "../../../../relay/domain/refund.ts";
 import { Settlement, type TargetOutcome } from "../../../../relay/market/settlement.ts";
-import { Ledger, type LedgerEntry } from "../../../../relay/transactions/ledger.ts";
+import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
@@ -22,7 +22,7 @@ export type Row = PaidBlock["transactions"][number];
 export class SettlementFixture implements PaymentReader {
 	readonly clock = new ManualClock();
 	readonly warnings: string[] = [];
-	readonly ledger: Ledger;
+	readonly records: TransactionRecords;
 	readonly background: Background;
 	readonly blocks = new Map<string, PaidBlock>();
 	/** What backruns brought; else what was bid. */
@@ -40,17 +40,17 @@ export class SettlementFixture implements PaymentReader {
 	readonly settlement: Settlement;
 	readonly outcomes: TargetOutcome[] = [];
 
-	constructor(entries: Iterable<LedgerEntry> = []) {
+	constructor(entries: Iterable<RecordEntry> = []) {
 		const warn: Logger["warn"] = (message) => this.warnings.push(message);
 		const log: Logger = { ...silentLogger, warn, error: warn };
-		this.ledger = new Ledger({ log });
-		for (const entry of entries) this.ledger.open(structuredClone(entry));
+		this.records = new TransactionRecords({ log });
+		for (const entry of entries) this.records.open(structuredClone(entry));
 		this.background = new Background({}, { log });
-		const { ledger, background, clock } = this;
+		const { records, background, clock } = this;
 		const termsOf = (builder: string) => this.terms.get(builder) ?? null;
 		this.settlement = new Settlement({
-			ledger,
-			events: ledger,
+			records,
+			events: records,
 			payments: this,
 			termsOf,
 			onOutcome: async (outcome) => void this.outcomes.push(outcome),
@@ -82,18 +82,18 @@ export class SettlementFixture implements PaymentReader {
 		const transaction = privateTransaction({ by: testAccount(400 + index), refundRecipient: USER });
 		const record = newRecord(transaction);
 		fold(record, { type: "received", at: 1, block: 100 });
-		this.ledger.open({ transaction, record });
-		this.ledger.emit(record.hash, { type: "broadcast", at: 1, block: 101 });
+		this.records.open({ transaction, record });
+		this.records.emit(record.hash, { type: "broadcast", at: 1, block: 101 });
 		for (const { backrun, bid, block = 101, builders = ["a"] } of sent) {
 			const rest = { bundle: `bundle of ${backrun}`, bid: bid.toString(), builders };
-			this.ledger.emit(record.hash, { type: "bundled", at: 1, block, backrun, ...rest });
+			this.records.emit(record.hash, { type: "bundled", at: 1, block, backrun, ...rest });
 		}
 		this.include(record, blockHash);
 		return record;
 	}
 
 	include(record: TransactionRecord, blockHash: string, block = 101): void {
-		this.ledger.emit(record.hash, { type: "included", at: 2, block, blockHash, index: 0, reverted: false });
+		this.records.emit(record.hash, { type: "included", at: 2, block, blockHash, index: 0, reverted: false });
 	}
 
 	/** The block's transactions in order: hashes of ours and backruns, or payments of the coinbase. */

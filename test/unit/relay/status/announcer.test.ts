@@ -10,7 +10,7 @@ import type { Publisher } from "../../../../relay/domain/ports.ts";
 import { newRecord } from "../../../../relay/domain/record.ts";
 import { createAnnouncer } from "../../../../relay/status/announcer.ts";
 import { statusReport } from "../../../../relay/status/report.ts";
-import { Ledger } from "../../../../relay/transactions/ledger.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
@@ -27,15 +27,15 @@ class Published implements Publisher {
 	}
 }
 
-/** A transaction that has just come, on a ledger with the announcer. */
+/** A transaction that has just come, among records with the announcer. */
 function fixture() {
 	const published = new Published();
-	const ledger = new Ledger({ log: silentLogger });
-	ledger.subscribe(createAnnouncer({ publisher: published, view: statusReport }));
+	const records = new TransactionRecords({ log: silentLogger });
+	records.subscribe(createAnnouncer({ publisher: published, view: statusReport }));
 	const record = newRecord(TRANSACTION);
-	ledger.open({ transaction: TRANSACTION, record });
-	ledger.emit(hash, { type: "received", ...BLOCK });
-	return { published, ledger, record };
+	records.open({ transaction: TRANSACTION, record });
+	records.emit(hash, { type: "received", ...BLOCK });
+	return { published, records, record };
 }
 
 const failed = (message: string, data?: string): TxEvent => ({
@@ -59,7 +59,7 @@ const included = (reverted: boolean): TxEvent => ({
 	...{ type: "included", ...BLOCK, blockHash: "0xb", index: 0, reverted },
 });
 
-/** Everything that can happen, also what is illegal where it comes: the ledger refuses that. */
+/** Everything that can happen, also what is illegal where it comes: the records refuse that. */
 const EVENTS: readonly TxEvent[] = [
 	...[{ type: "received", ...BLOCK } as const, { type: "ready", ...BLOCK } as const],
 	...[
@@ -90,13 +90,13 @@ test("any life: what is published are the changes of the status, no more and no 
 	const seen = new Set<string>();
 	fc.assert(
 		fc.property(fc.array(event, { maxLength: 40 }), (events) => {
-			const { published, ledger, record } = fixture();
+			const { published, records, record } = fixture();
 			const expected = [JSON.stringify(statusReport(record))];
 			for (const one of events) {
 				const before = record.stage;
 				// It comes once, or anew behind an end.
 				if (one.type === "received" && before === "PENDING") continue;
-				ledger.emit(hash, one);
+				records.emit(hash, one);
 				const now = JSON.stringify(statusReport(record));
 				if (now === expected.at(-1)) continue;
 				expected.push(now);
@@ -120,22 +120,22 @@ test("any life: what is published are the changes of the status, no more and no 
 });
 
 test("one that comes back after its end is told anew, and that it is shared again too", () => {
-	const { published, ledger, record } = fixture();
+	const { published, records, record } = fixture();
 	for (const event of [
 		{ type: "broadcast", ...BLOCK } as const,
 		{ type: "shared", at } as const,
 		{ type: "expired", ...BLOCK } as const,
 	]) {
-		ledger.emit(hash, event);
+		records.emit(hash, event);
 	}
 	// As the pipeline does it: a new record with the old one's past.
 	const { events, stage } = structuredClone(record);
 	const again = { ...newRecord(TRANSACTION), events, stage };
-	ledger.open({ transaction: TRANSACTION, record: again });
+	records.open({ transaction: TRANSACTION, record: again });
 	published.told.length = 0;
-	ledger.emit(hash, { type: "received", ...BLOCK });
-	ledger.emit(hash, { type: "broadcast", ...BLOCK });
-	ledger.emit(hash, { type: "shared", at });
+	records.emit(hash, { type: "received", ...BLOCK });
+	records.emit(hash, { type: "broadcast", ...BLOCK });
+	records.emit(hash, { type: "shared", at });
 	const told = published.told.map(([, text]) => JSON.parse(text) as { stage: string; shared: boolean });
 	assert.deepEqual(
 		told.map((one) => [one.stage, one.shared]),

@@ -13,8 +13,8 @@ class Fixture {
 	readonly refused: string[] = [];
 	readonly #ends = new Map<string, () => void>();
 
-	constructor(concurrency: number, maxWaiting = 1000, mayStart = () => true) {
-		this.scheduler = new FairScheduler({ concurrency, maxWaiting, mayStart });
+	constructor(concurrency: number, maxWaiting = 1000, shouldSend = () => true) {
+		this.scheduler = new FairScheduler({ concurrency, maxWaiting, shouldSend });
 	}
 
 	add(name: string, options: Partial<JobOptions> & { client: string }): void {

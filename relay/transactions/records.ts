@@ -8,7 +8,7 @@ import { fold, isEndedByUser, type Stage, type TransactionRecord } from "../doma
 import { type PrivateTransaction, withoutBytes } from "../domain/transaction.ts";
 
 /** A transaction and its record. */
-export interface LedgerEntry {
+export interface RecordEntry {
 	/** Without its bytes once it has ended by its user or expired. */
 	readonly transaction: PrivateTransaction;
 	readonly record: TransactionRecord;
@@ -18,8 +18,8 @@ export interface LedgerEntry {
 const KEPT: ReadonlySet<TxEvent["type"]> = new Set(["ready", "shared", "bundled", "refunded"]);
 
 /** Records by hash; `emit` is the only way to change one. */
-export class Ledger implements EventSink {
-	readonly #entries = new Map<string, LedgerEntry>();
+export class TransactionRecords implements EventSink {
+	readonly #entries = new Map<string, RecordEntry>();
 	readonly #listeners: EventListener[] = [];
 	/** Taken back by their users, by sender. */
 	readonly #takenBack = new Map<string, Set<TransactionRecord>>();
@@ -39,16 +39,16 @@ export class Ledger implements EventSink {
 		return this.#entries.size;
 	}
 
-	get(hash: string): LedgerEntry | undefined {
+	get(hash: string): RecordEntry | undefined {
 		return this.#entries.get(hash);
 	}
 
-	entries(): IterableIterator<LedgerEntry> {
+	entries(): IterableIterator<RecordEntry> {
 		return this.#entries.values();
 	}
 
 	/** Takes over a record, which nobody else may change from now on; nobody is told. Answers the one it takes the place of. */
-	open(entry: LedgerEntry): TransactionRecord | undefined {
+	open(entry: RecordEntry): TransactionRecord | undefined {
 		// One that is admitted anew has a record already, which must not be written over the new one later.
 		const past = this.#entries.get(entry.record.hash)?.record;
 		if (past !== undefined) this.close(past);
@@ -58,7 +58,7 @@ export class Ledger implements EventSink {
 	}
 
 	/** As {@link open}, and tells the last event of what has just come. */
-	receive(entry: LedgerEntry): void {
+	receive(entry: RecordEntry): void {
 		const past = this.open(entry);
 		const { record } = entry;
 		const last = record.events.at(-1);
@@ -108,7 +108,7 @@ export class Ledger implements EventSink {
 	}
 
 	/** Of what never goes out again its bytes are forgotten; what its user took back is counted. */
-	#ended({ transaction, record }: LedgerEntry): void {
+	#ended({ transaction, record }: RecordEntry): void {
 		const place = placeOf(record);
 		if (record.stage === "EXPIRED") this.#expired.set(place, record);
 		else if (this.#expired.get(place) === record) this.#expired.delete(place);
