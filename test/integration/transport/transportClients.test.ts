@@ -91,6 +91,7 @@ test("a large body for which its client has no allowance left is refused unread"
 		const { status, body } = await connection.answer();
 		assert.equal(status, 429);
 		assert.equal(JSON.parse(body).error.code, -32005);
+		connection.destroy();
 	}));
 
 test("over the rate limit: 429, -32005 and Retry-After, until there is allowance again", async () => {
