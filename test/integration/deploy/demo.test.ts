@@ -3,13 +3,12 @@
 
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { dirname } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
 import { until } from "../../support/until.ts";
 
-const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** The demo has a deadline of its own before that. */
 const END_MS = 120_000;
 
