@@ -299,7 +299,7 @@ function filesOf(folder: string): Map<string, string> {
 	if (!existsSync(join(ROOT, folder))) return new Map();
 	const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" });
 	const paths = names
-		.filter((name) => name.endsWith(".ts"))
+		.filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
 		.map((name) => posix.join(folder, name.replaceAll("\\", "/")));
 	return new Map(paths.map((path) => [path, readFileSync(join(ROOT, path), "utf8")]));
 }

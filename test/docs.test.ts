@@ -17,11 +17,17 @@ import { documents, OPENRPC, ROOT } from "./support/documents.ts";
 
 const texts = documents();
 const all = [...texts.values()].join("\n");
-const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
-	scripts: Record<string, string>;
-	dependencies: Record<string, string>;
-	devDependencies: Record<string, string>;
-};
+interface Manifest {
+	readonly scripts: Readonly<Record<string, string>>;
+	readonly dependencies: Readonly<Record<string, string>>;
+	readonly devDependencies: Readonly<Record<string, string>>;
+}
+
+function manifestOf(folder: string): Manifest {
+	return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as Manifest;
+}
+
+const manifest = manifestOf(".");
 
 function textOf(path: string): string {
 	const text = texts.get(path);
@@ -93,7 +99,9 @@ test("every package is in the table of packages, and no other", () => {
 	const [, table = ""] = textOf("docs/architecture.md").split("<!-- packages -->");
 	const rows = (table.split("<!-- /packages -->")[0] ?? "").split("\n").slice(3);
 	const named = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([@\w/-]+)`/g)]);
-	const installed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
+	const { dependencies, devDependencies } = manifest;
+	const apart = manifestOf("test/metamask").dependencies;
+	const installed = [dependencies, devDependencies, apart].flatMap((packages) => Object.keys(packages));
 	assert.deepEqual(
 		named.map(([, name]) => name).sort(),
 		installed.filter((name) => !name.startsWith("@types/")).sort(),

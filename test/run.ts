@@ -1,6 +1,6 @@
-// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test, all of them unless some are named. A process
-// takes over a second to load what most tests need, so files share some; those that measure their process or load the
-// machine have their own.
+// `npm test [-- FILE or FOLDER ...]`: runs the test files with node:test. Unless some are named, these are all but
+// MetaMask's, whose packages must be installed first (`npm run test:metamask`). A process takes over a second to load
+// what most tests need, so files share some; those that measure their process or load the machine have their own.
 
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,7 +62,8 @@ const asked = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "leeward-run-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-const files = asked.length === 0 ? all() : asked.flatMap(below);
+const files =
+	asked.length === 0 ? all().filter((file) => !file.startsWith("test/metamask/")) : asked.flatMap(below);
 process.chdir(root);
 const postgres = await startPostgres({ connections: 300 });
 process.env[TEST_DATABASE] = await postgres.newDatabase();
@@ -89,7 +90,7 @@ await postgres.stop();
 /** Every test file. */
 function all(): readonly string[] {
 	return readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
-		.filter((name) => name.endsWith(".test.ts"))
+		.filter((name) => name.endsWith(".test.ts") && !name.includes("node_modules"))
 		.map((name) => join("test", name))
 		.sort();
 }

@@ -93,7 +93,7 @@ export function envExample(): readonly { readonly line: string; readonly isSet: 
 /** A schema that comes in a package: `file` is its path in node_modules. */
 export function schemaOf(file: string): ValidateFunction {
 	const schema = JSON.parse(textOf(join("node_modules", file))) as Record<string, unknown>;
-	// Both say draft-07, one of them by an address that ajv does not know.
+	// It is draft-07, by an address that ajv does not know.
 	delete schema.$schema;
 	return new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(schema);
 }

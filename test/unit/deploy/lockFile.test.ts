@@ -1,4 +1,4 @@
-// Tests the lock file: it pins the bytes tested here, to be fetched from the user's own npm registry.
+// Tests the lock files: they pin the bytes tested here, to be fetched from the user's own npm registry.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -29,9 +29,18 @@ const UNKNOWN = [
 	),
 ];
 
-const { packages } = JSON.parse(textOf("package-lock.json")) as { packages: Readonly<Record<string, Entry>> };
+const FILES = ["package-lock.json", "test/metamask/package-lock.json"];
+
+type Packages = Readonly<Record<string, Entry>>;
+
+function packagesOf(file: string): Packages {
+	return (JSON.parse(textOf(file)) as { packages: Packages }).packages;
+}
+
 /** All that comes from a registry: not this package itself, and no link to a folder. */
-const entries = Object.entries(packages).filter(([path, { link }]) => path !== "" && link !== true);
+const entries = FILES.flatMap((file) => Object.entries(packagesOf(file))).filter(
+	([path, { link }]) => path !== "" && link !== true,
+);
 
 function nameOf([path, { version }]: readonly [string, Entry]): string {
 	return `${path.split("node_modules/").at(-1)}@${version}`;
@@ -44,9 +53,11 @@ test("each entry has the digest of its bytes, but for tools of other platforms t
 	for (const [path, { dev, optional }] of without) assert.deepEqual([dev, optional], [true, true], path);
 });
 
-test("it names no host: each npm asks its own registry", () => {
-	const { "": root, ...others } = packages;
-	assert.ok(root !== undefined);
-	for (const [path, { resolved }] of Object.entries(others)) assert.equal(resolved, undefined, path);
-	assert.doesNotMatch(textOf("package-lock.json"), /"(resolved|registry)":|\b(localhost|127\.0\.0\.1)\b/);
-});
+for (const file of FILES) {
+	test(`${file} names no host: each npm asks its own registry`, () => {
+		const { "": root, ...others } = packagesOf(file);
+		assert.ok(root !== undefined);
+		for (const [path, { resolved }] of Object.entries(others)) assert.equal(resolved, undefined, path);
+		assert.doesNotMatch(textOf(file), /"(resolved|registry)":|\b(localhost|127\.0\.0\.1)\b/);
+	});
+}

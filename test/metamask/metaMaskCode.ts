@@ -1,5 +1,5 @@
 // Loads MetaMask's own packages as its extension runs them, for the tests' wallet. The types here are narrow because
-// the packages' own name packages that are not installed (package.json replaces them by an empty one).
+// the packages' own are of another version of TypeScript's settings.
 // https://github.com/MetaMask/core
 
 import { createRequire } from "node:module";

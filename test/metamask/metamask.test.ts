@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
-import type { MetaMaskTransaction } from "../../support/metamask/metaMaskCode.ts";
-import { MetaMaskWallet, signedBy } from "../../support/metamask/metaMaskWallet.ts";
-import { type Actor, GWEI, RelayFixture } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { type Actor, GWEI, RelayFixture } from "../support/relayFixture.ts";
+import { REVERTS } from "../support/simulationContracts.ts";
+import { startSystem, type TestSystem } from "../support/startSystem.ts";
+import type { MetaMaskTransaction } from "./metaMaskCode.ts";
+import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 
 const TO = "0x00000000000000000000000000000000000be11e";
 const LIFE_BLOCKS = 7;

@@ -3,9 +3,9 @@
 // intervals, which are 20 ms for a block's 20 s.
 
 import { setImmediate } from "node:timers/promises";
-import type { Signed } from "../relayFixture.ts";
-import type { TestAccount } from "../txFactory.ts";
-import { until } from "../until.ts";
+import type { Signed } from "../support/relayFixture.ts";
+import type { TestAccount } from "../support/txFactory.ts";
+import { until } from "../support/until.ts";
 import {
 	loadMetaMask,
 	type MetaMaskMessenger,
