@@ -1,5 +1,5 @@
-// COMPOSITION ROOT: makes every part of boost from the settings, back to front, and connects them by their ports. It
-// holds no rule.
+// The composition root: makes every part of boost from the settings, back to front, and connects them by their ports.
+// It holds no rule.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";

@@ -1,5 +1,6 @@
-// PER BLOCK: what was mined or came back, what expired, the next round of simulations and dispatches, and what is settled
-// for good. Only what can be in the next block costs more than a look at it, and no look holds up other work.
+// What is done for each block: what was mined or came back, what expired, the next round of simulations and dispatches,
+// and what is settled for good. Only what can be in the next block costs more than a look at it, and no look holds up
+// other work.
 
 import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";

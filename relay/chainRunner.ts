@@ -1,5 +1,6 @@
-// PER SENDER: simulates a chain of nonces that may have changed and plans each of its links, which chainActions.ts carries
-// out. Called by the pipeline for each submission and by the block loop for each head; for one sender it runs once at a time.
+// Simulates a chain of nonces that may have changed and plans each of its links, which chainActions.ts carries out.
+// Called by the pipeline for each submission and by the block loop for each head; for one sender it runs once at a
+// time.
 
 import type { Background } from "../shared/background.ts";
 import type { Timer } from "../shared/clock.ts";

@@ -1,5 +1,6 @@
-// PER REQUEST. A submission is decoded, admitted and added; behind its answer the chain runner simulates, shares and broadcasts
-// it. A cancel, by hash or by a self-transfer for what was sent with soft cancellations, ends what is pending.
+// What a request does. A submission is decoded, admitted and added; behind its answer the chain runner simulates,
+// shares and broadcasts it. A cancel, by hash or by a self-transfer for what was sent with soft cancellations, ends
+// what is pending.
 
 import type { Clock } from "../shared/clock.ts";
 import {

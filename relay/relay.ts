@@ -1,5 +1,5 @@
-// COMPOSITION ROOT: makes every stage from the settings, in the order in which a transaction flows, and connects them
-// by their ports. It holds no rule.
+// The composition root: makes every stage from the settings, in the order in which a transaction flows, and connects
+// them by their ports. It holds no rule.
 
 import { Background } from "../shared/background.ts";
 import { type Clock, systemClock } from "../shared/clock.ts";

@@ -1,4 +1,5 @@
-// PER BID: decode a searcher's backrun, judge it, simulate it behind its target, and hand it to the auctioneer.
+// What is done for each bid: decode the backrun, judge it, simulate it behind its target, and hand it to the
+// auctioneer.
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";

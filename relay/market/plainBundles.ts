@@ -1,5 +1,5 @@
-// PER PLAIN BUNDLE: sends signed transactions to the builders for each block of their range in which they pass a
-// simulation, until a block holds them or their owner cancels. Kept in memory alone.
+// Sends signed transactions to the builders for each block of their range in which they pass a simulation, until a
+// block holds them or their owner cancels. Kept in memory alone.
 
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";

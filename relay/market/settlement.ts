@@ -1,5 +1,5 @@
-// PER BLOCK THAT HOLDS ONE OF OURS THAT WAS BID ON: reads back from the chain which backrun is behind it, what that brought,
-// and what was owed and paid for it.
+// For each block that holds a transaction with bids, reads back from the chain which backrun is behind it, what that
+// brought, and what was owed and paid for it.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
