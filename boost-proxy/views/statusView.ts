@@ -4,7 +4,7 @@
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
-import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { UpstreamName } from "../domain/delivery.ts";
@@ -98,7 +98,7 @@ async function ofEnded(
 	// Where its simulation failed the relay's record has more of it than the journal.
 	if (page?.status !== "FAILED") return told("journal", record);
 	const { status, stage } = record;
-	return told("journal", { ...page, status, ...(stage === undefined ? {} : { stage }) });
+	return told("journal", { ...page, status, ...(stage === undefined ? {} : stageReport(stage)) });
 }
 
 /** Of one that neither the relay nor the journal knows. */
@@ -139,7 +139,7 @@ const STAGES: Readonly<Record<Ending, string>> = {
 
 /** Of one that the journal holds and that is pending, as far as anybody knows. */
 export function heldRecord({ hash, path }: Row): StatusRecord {
-	return { ...unknownStatus(hash), fastMode: path === "fast", stage: "HELD" };
+	return { ...unknownStatus(hash), fastMode: path === "fast", ...stageReport("HELD") };
 }
 
 /** Of one that has ended; of the transaction only what is still known of it. */
@@ -150,7 +150,7 @@ export function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRe
 		status: desired === "mined" ? "INCLUDED" : "FAILED",
 		transaction: { ...blank.transaction, from, nonce: nonce.toString() },
 		fastMode: path === "fast",
-		...(desired === "live" ? {} : { stage: STAGES[desired] }),
+		...(desired === "live" ? {} : stageReport(STAGES[desired])),
 	};
 }
 
@@ -167,7 +167,7 @@ export function minedRecord(hash: string, mined: Mined, row: Row | null): Status
 		transaction: mined.transaction === null ? known : fieldsOf(mined.transaction),
 		fastMode: row?.path === "fast",
 		...(live === null ? {} : asked(live)),
-		stage: mined.reverted ? "REVERTED" : "INCLUDED",
+		...stageReport(mined.reverted ? "REVERTED" : "INCLUDED", { blockNumber: mined.blockNumber }),
 	};
 }
 

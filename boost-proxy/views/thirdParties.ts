@@ -1,8 +1,14 @@
 // Reads what third parties say of a transaction: whether it is in a block, and the status pages of fallbacks. It is believed
 // only where it is about its hash, and only fields that are known pass, with values of their type.
 
+import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
-import { type StatusError, type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import {
+	type StatusError,
+	type StatusRecord,
+	stageReport,
+	unknownStatus,
+} from "../../shared/ethereum/statusRecord.ts";
 import type { CallResult } from "../domain/delivery.ts";
 import type { ChainReads, DialectName } from "../domain/ports.ts";
 
@@ -11,6 +17,7 @@ export interface Mined {
 	/** The node's object, or null where it gave none. */
 	readonly transaction: RpcTransaction | null;
 	readonly reverted: boolean;
+	readonly blockNumber: number | null;
 }
 
 /** The transaction with its receipt where it is mined; null where it is not, undefined where nobody can tell. */
@@ -30,7 +37,12 @@ export async function minedOnChain(
 	if (receipt.result === null) return null;
 	const mined = isObject(receipt.result) ? receipt.result : {};
 	if (!isHash(mined.transactionHash, hash) || !isBlock(mined.blockHash)) return undefined;
-	return { transaction: transactionOf(transaction, hash) ?? null, reverted: mined.status === "0x0" };
+	const number = readQuantity(mined.blockNumber);
+	return {
+		transaction: transactionOf(transaction, hash) ?? null,
+		reverted: mined.status === "0x0",
+		blockNumber: number === null ? null : Number(number),
+	};
 }
 
 /** The object in an answer to `eth_getTransactionByHash`; null where there is none, undefined where it is no answer. */
@@ -87,20 +99,23 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
 	const blank = unknownStatus(hash);
 	const stage = text(page.stage);
 	const flags = { fastMode: page.fastMode === true, shared: page.shared === true };
-	if (page.status === "UNKNOWN") return PENDING.has(stage) ? { ...blank, ...flags, stage: "HELD" } : blank;
+	if (page.status === "UNKNOWN")
+		return PENDING.has(stage) ? { ...blank, ...flags, ...stageReport("HELD") } : blank;
 	if (page.status !== "INCLUDED" && page.status !== "FAILED") return null;
+	const error = errorOf(page.simulationError);
+	const blockNumber = typeof page.blockNumber === "number" ? page.blockNumber : null;
 	return {
 		...blank,
 		...flags,
 		status: page.status,
 		rpc_timestamp: textOrNull(page.rpc_timestamp),
 		transaction: pageTransaction(page.transaction, "gas"),
-		simulationError: errorOf(page.simulationError),
+		simulationError: error,
 		backruns: count(page.backruns),
 		referrer: textOrNull(page.referrer),
 		refundRecipient: textOrNull(page.refundRecipient),
 		refund: count(page.refund),
-		...(STAGES.has(stage) ? { stage } : {}),
+		...(STAGES.has(stage) ? stageReport(stage, { error, blockNumber }) : {}),
 	};
 }
 
@@ -108,11 +123,11 @@ function relayRecord(page: Fields, hash: string): StatusRecord | null {
  * What Flashbots Protect says of a transaction. FAILED is one that was tried for 25 blocks.
  * https://docs.flashbots.net/flashbots-protect/rpc/status-api
  */
-const PROTECT: Readonly<Record<string, Pick<StatusRecord, "status" | "stage">>> = {
-	PENDING: { status: "UNKNOWN", stage: "HELD" },
-	INCLUDED: { status: "INCLUDED", stage: "INCLUDED" },
-	FAILED: { status: "FAILED", stage: "EXPIRED" },
-	CANCELLED: { status: "FAILED", stage: "CANCELLED" },
+const PROTECT: Readonly<Record<string, Partial<StatusRecord> & Pick<StatusRecord, "status">>> = {
+	PENDING: { status: "UNKNOWN", ...stageReport("HELD") },
+	INCLUDED: { status: "INCLUDED", ...stageReport("INCLUDED") },
+	FAILED: { status: "FAILED", ...stageReport("EXPIRED") },
+	CANCELLED: { status: "FAILED", ...stageReport("CANCELLED") },
 	UNKNOWN: { status: "UNKNOWN" },
 };
 
@@ -129,7 +144,7 @@ function protectRecord(page: Fields, hash: string): StatusRecord | null {
 		...blank,
 		fastMode,
 		transaction: pageTransaction(page.transaction, "gasLimit"),
-		...(reverted ? { stage: "REVERTED" } : {}),
+		...(reverted ? stageReport("REVERTED") : {}),
 	};
 }
 

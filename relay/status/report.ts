@@ -1,6 +1,6 @@
 // The JSON of `GET /tx/{hash}`, from a record. Pure.
 
-import { type StatusRecord, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import { isLive, isMined, type TransactionRecord } from "../domain/record.ts";
 import { cancelsReport, type IsPublic, publicEvents } from "./publicEvents.ts";
@@ -10,7 +10,12 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 	const { stage, shared } = record;
 	const { fastMode } = policyOf(record.path);
 	const status = statusOf(record);
-	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, stage };
+	const held = stageReport(stage, {
+		error: stage === "SIMULATION_FAILED" ? record.simulationError : null,
+		blockNumber: isMined(stage) ? record.block : null,
+		refundWei: record.refund,
+	});
+	if (status === "UNKNOWN") return { ...unknownStatus(record.hash), fastMode, shared, ...held };
 	return {
 		status,
 		hash: record.hash,
@@ -29,7 +34,7 @@ export function statusReport(record: TransactionRecord): StatusRecord {
 		referrer: record.referrer,
 		refundRecipient: record.refundRecipient,
 		refund: toEther(record.refund),
-		stage,
+		...held,
 	};
 }
 
