@@ -126,6 +126,7 @@ export const BOOST_SETTINGS = {
 	PROBE_TIMEOUT_MS: duration("when a probe has failed", 5, 60_000, "500"),
 	PROBE_SUCCESSES: count("successful probes in a row that close a breaker", 100, "3"),
 	MAX_HEAD_LAG: count("blocks that the relay's head may be behind", 1000, "3"),
+	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

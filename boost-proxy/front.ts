@@ -88,7 +88,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		log: log.child("submissions"),
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
-	const views = new Views({ ...parts, clock });
+	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const post = createBoostPost(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },

@@ -125,6 +125,7 @@ export const RELAY_SETTINGS = {
 		"60",
 		integer(1, 86_400),
 	),
+	SIGNATURE_HIDING: SERVER_ROWS.SIGNATURE_HIDING,
 	LOG_LEVEL: SERVER_ROWS.LOG_LEVEL,
 } satisfies SettingTable;
 

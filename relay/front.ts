@@ -15,6 +15,7 @@ import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
 import type { ChainTip } from "./domain/chain.ts";
+import type { Filters } from "./domain/ports.ts";
 import { isMined } from "./domain/record.ts";
 import type { ChainRules } from "./domain/transactionRules.ts";
 import type { HeadTracker } from "./inclusion/heads.ts";
@@ -49,6 +50,7 @@ export interface FrontParts {
 	readonly cancellations: Cancellations;
 	readonly market: MarketParts;
 	readonly subscriptions: SubscriptionHub;
+	readonly filters: Filters;
 	readonly registry: Metrics;
 	readonly metrics: RelayMetrics;
 	/** For reads of clients, which must not take the connections of the relay's own. */
@@ -110,6 +112,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 		},
 		{
 			chainId: parts.rules.chainId,
+			signatureHiding: config.SIGNATURE_HIDING,
 			submitter: parts.pipeline,
 			canceller: parts.cancellations,
 			following: followers,
@@ -124,6 +127,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			market: market.market,
 			bundles: market.bundles,
 			subscriptions: parts.subscriptions,
+			filters: parts.filters,
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
 			builderNames: config.BUILDERS.map((row) => row.name),
 			refundPercent: config.REFUND_PERCENT,

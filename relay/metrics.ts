@@ -85,7 +85,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 		taskFailed: metrics.counter(
 			"relay_task_failures_total",
 			"Background tasks that failed",
-			labelSets({ task: ["chain", "accounts", "heads", "bids", "refunds", "records", "conduct"] }),
+			labelSets({ task: ["chain", "accounts", "heads", "logs", "bids", "refunds", "records", "conduct"] }),
 		),
 	};
 }

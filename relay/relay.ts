@@ -21,7 +21,9 @@ import { BlockLoop } from "./blockLoop.ts";
 import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
 import { NodeAccounts } from "./chain/accounts.ts";
+import { BlockLogs, createLogFeed } from "./chain/blockLogs.ts";
 import { Coinbases } from "./chain/coinbases.ts";
+import { PolledFilters } from "./chain/filters.ts";
 import { createHeadFeed } from "./chain/headFeed.ts";
 import { ForkRules, nextBlockReader } from "./chain/nextBlock.ts";
 import { awaitNode } from "./chain/node.ts";
@@ -230,6 +232,12 @@ async function connect(
 		},
 	);
 	const headFeed = createHeadFeed({ node, publisher: subscriptions, background, log: log.child("heads") });
+	const blockLogs = new BlockLogs({ node });
+	const filters = new PolledFilters({ logs: blockLogs, clock });
+	const logFeed = createLogFeed({
+		...{ logs: blockLogs, publisher: subscriptions, background },
+		log: log.child("logs"),
+	});
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
@@ -248,6 +256,8 @@ async function connect(
 				fanout.setHead(update.head.number);
 				market.blocksCame(update);
 				headFeed.onHeads(update.gap ? [update.head] : update.applied);
+				filters.onUpdate(update);
+				logFeed.onUpdate(update);
 			},
 			background,
 			clock,
@@ -277,7 +287,20 @@ async function connect(
 		{ log, clock, version, standby, drainMs: overrides.drainMs ?? DRAIN_MS },
 		{
 			...{ rules, feeRecipientOf },
-			...{ pool, records, store, tip, heads, deliveries, pipeline, market, subscriptions, registry, metrics },
+			...{
+				pool,
+				records,
+				store,
+				tip,
+				heads,
+				deliveries,
+				pipeline,
+				market,
+				subscriptions,
+				filters,
+				registry,
+				metrics,
+			},
 			...{ cancellations, readClient, isStoreHeld: () => kv.isHeld },
 		},
 	);

@@ -1,6 +1,7 @@
 // Reads a process's settings from its environment by one table, which also makes the texts of --help and --print-config; with
 // the rows that relay and boost share. A refusal names the setting, what was expected and an example, never the value.
 
+import { SIGNATURE_HIDING } from "./ethereum/rpcTransaction.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 
 /** One row of a process's table of settings. All are environment variables. */
@@ -246,6 +247,13 @@ export const SERVER_ROWS = {
 		"100",
 		integer(0, 1_000_000),
 		"100",
+	),
+	SIGNATURE_HIDING: row(
+		"which transactions eth_getTransactionByHash shows with gasPrice, v, r, s and yParity as 0x0",
+		"always, or pending (what is mined or was never private is shown as the node shows it)",
+		"pending",
+		oneOf(SIGNATURE_HIDING),
+		"always",
 	),
 	LOG_LEVEL: row<LogLevel>(
 		"what is logged",

@@ -3,7 +3,7 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
-import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
+import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcTransaction.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -21,6 +21,7 @@ export interface ViewsDependencies {
 	/** Hears of stages that were read on the way. */
 	readonly observer?: { learn(hash: string, stage: string): void };
 	readonly clock: Clock;
+	readonly signatureHiding: SignatureHiding;
 	/** Null until somebody told it. */
 	readonly chainId: () => bigint | null;
 }

@@ -76,7 +76,7 @@ export class Views {
 		const found = await this.#relays(call, read, state);
 		const row = this.#with.rows.get(hash);
 		const isOver = row !== null && isEndedByUser(row);
-		if (found) return isOver && !isInBlock(found) ? null : this.#hidden(found);
+		if (found) return isOver && !isInBlock(found) ? null : this.#shown(found, true);
 		if (found === null) {
 			if (row === null || !isLive(row) || (await this.#isGoneAtRelay(hash, state))) return null;
 			return this.#journals(hash, state);
@@ -86,9 +86,9 @@ export class Views {
 		const known = isKnown ? undefined : await this.#fallbacks(call, read, state);
 		const other = known === undefined ? (await this.#chains([call], read, state))[0] : known;
 		// Its holder is out: it may have been mined, which a transaction that is over may have been too.
-		if (isKnown) return other && isInBlock(other) ? this.#hidden(other) : own;
+		if (isKnown) return other && isInBlock(other) ? this.#shown(other) : own;
 		if (other === undefined) throw unavailable("nobody who could know the transaction answers");
-		return other === null ? null : this.#hidden(other);
+		return other === null ? null : this.#shown(other);
 	}
 
 	/** What the relay answers; undefined where it is out or gives no answer. Throws ForeignRpcError for what it refused. */
@@ -163,8 +163,9 @@ export class Views {
 		return GONE.has(stage) && !(row !== null && isHolder(row.at.fallback));
 	}
 
-	/** Without its signature, as our relay shows it, whoever gave it. */
-	#hidden(found: RpcTransaction): RpcTransaction {
+	/** As our relay shows it, whoever gave it: without its signature, unless it is public and the operator has it shown. */
+	#shown(found: RpcTransaction, byRelay = false): RpcTransaction {
+		if (this.#with.signatureHiding === "pending" && (byRelay || isInBlock(found))) return found;
 		const id = this.#with.chainId();
 		return id === null
 			? { ...minedTransaction(found, 0n), chainId: found.chainId ?? null }

@@ -38,7 +38,7 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 }
 
 /** The reads for the relay's own methods, which stand in no list: shared like those that do, and never remembered. */
-export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
+export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): NodeReads {
 	return {
 		async pendingCount(address, caller) {
 			const told = await passthrough.read("eth_getTransactionCount", [address, "pending"], caller);
@@ -50,6 +50,7 @@ export function nodeReads(passthrough: Pick<Passthrough, "read">): NodeReads {
 			passthrough.read("eth_getTransactionCount", [address, block], caller),
 		transactionByHash: (hash, caller) => passthrough.read("eth_getTransactionByHash", [hash], caller),
 		receipt: (hash, caller) => passthrough.read("eth_getTransactionReceipt", [hash], caller),
+		logs: (criteria, caller) => passthrough.call("eth_getLogs", [criteria], caller),
 	};
 }
 

@@ -68,6 +68,9 @@ export const PENDING_TRANSACTIONS = "pendingTransactions";
 /** Headers of new blocks. */
 export const NEW_HEADS = "newHeads";
 
+/** Logs of new blocks; the filter follows as JSON. */
+export const LOGS = "logs ";
+
 /** What becomes of one transaction. */
 export function transactionTopic(hash: string): string {
 	return `transaction ${hash}`;
@@ -85,6 +88,7 @@ export const PARTIAL_PENDING_TRANSACTIONS = "service_partialPendingTransactions"
 export const SUBSCRIPTION_NAMES = [
 	PARTIAL_PENDING_TRANSACTIONS,
 	"newHeads",
+	"logs",
 	"service_transactionStatus",
 	"service_bundleStatus",
 ] as const;

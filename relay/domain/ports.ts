@@ -7,6 +7,7 @@ import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } fr
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
+import type { LogCriteria } from "./logs.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 import type { CancelRequest, PrivateTransaction, Submission, SubmitOutcome } from "./transaction.ts";
@@ -183,6 +184,20 @@ export interface NodeReads {
 	transactionByHash(hash: string, caller: Caller): Promise<unknown>;
 	/** The node's receipt, or null. */
 	receipt(hash: string, caller: Caller): Promise<unknown>;
+	/** The node's logs for the object that `eth_getLogs` takes. */
+	logs(criteria: unknown, caller: Caller): Promise<unknown>;
+}
+
+/** Filters that clients poll. Whoever asks for one that its client does not have gets an RpcError. */
+export interface Filters {
+	/** Makes one, of logs or (null) of blocks; answers its id. Throws RpcError `limit` where its client has too many. */
+	open(client: string, logs: LogCriteria | null): string;
+	/** What has changed since it was asked last: hashes of new blocks, or logs. */
+	changes(client: string, id: string): Promise<readonly unknown[]>;
+	/** The object of `eth_getLogs` for a filter of logs. */
+	query(client: string, id: string): object;
+	/** Ends it; false where its client has none with this id. */
+	close(client: string, id: string): boolean;
 }
 
 /** The builders, for bundles of more than one transaction. */

@@ -1,6 +1,7 @@
 // What the relay's methods need of the process, and what they get of a request: two types, for the method files.
 
 import type { Clock } from "../../shared/clock.ts";
+import type { SignatureHiding } from "../../shared/ethereum/rpcTransaction.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import { type CallContext, type Client, clientOf } from "../../shared/http/callContext.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";
@@ -11,6 +12,7 @@ import type {
 	BundleReader,
 	Caller,
 	Canceller,
+	Filters,
 	Following,
 	Market,
 	NodeReads,
@@ -24,6 +26,7 @@ import type { SubscriptionHub } from "./subscriptions.ts";
 /** The parts of the relay that methods use. */
 export interface MethodDependencies {
 	readonly chainId: bigint;
+	readonly signatureHiding: SignatureHiding;
 	readonly submitter: Submitter;
 	readonly canceller: Canceller;
 	readonly pending: PendingReader;
@@ -35,6 +38,7 @@ export interface MethodDependencies {
 	readonly node: NodeReads;
 	readonly callMany: CallMany;
 	readonly subscriptions: SubscriptionHub;
+	readonly filters: Filters;
 	/** Names that mean the subscription to pending transactions as well. */
 	readonly subscriptionAliases: readonly string[];
 	readonly market: Market;

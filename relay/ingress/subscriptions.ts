@@ -38,6 +38,13 @@ export class SubscriptionHub implements Publisher {
 		return this.#topics.has(topic);
 	}
 
+	/** What the topics that begin with `prefix` and that somebody listens to go on with. */
+	heardAfter(prefix: string): readonly string[] {
+		return [...this.#topics.keys()]
+			.filter((topic) => topic.startsWith(prefix))
+			.map((topic) => topic.slice(prefix.length));
+	}
+
 	/**
 	 * Subscribes `connection`; answers the subscription's id, 16 random bytes as 0x hex. Where the message that asked
 	 * for it is given, nothing is sent before its answer, which tells the id. Throws an RpcError of the kind `limit`.

@@ -1,11 +1,16 @@
-// Transactions as `eth_getTransactionByHash` shows them: private ones while they are pending, and the node's with the same
-// fields hidden. The signature never leaves: `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type.
+// Transactions as `eth_getTransactionByHash` shows them. Of a private one that is pending the signature never leaves:
+// `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type. The node's have these fields hidden too, unless the
+// operator has them shown, by which clients can verify what is public anyway.
 
 import { toQuantity } from "./hex.ts";
 import type { DecodedTransaction } from "./transaction.ts";
 
 /** JSON-RPC transaction object (interface section 2.2). */
 export type RpcTransaction = Readonly<Record<string, unknown>>;
+
+/** `always`: of all; `pending`: of what is pending and private. */
+export const SIGNATURE_HIDING = ["always", "pending"] as const;
+export type SignatureHiding = (typeof SIGNATURE_HIDING)[number];
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" } as const;
 

@@ -1,8 +1,9 @@
-// The query parameters of submissions. Unknown ones are ignored, bad ones refused: nobody shall believe that
-// a misspelt protection is on.
+// The query parameters of submissions, their names in any case. Unknown ones are ignored, but what is nearly a known
+// one is refused, as bad values are: nobody shall believe that a misspelt protection is on.
 
 import { parseAddress } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
+import { nearest } from "../nearest.ts";
 
 /** What a submission's query says. */
 interface SubmissionQuery {
@@ -17,23 +18,32 @@ interface SubmissionQuery {
 export const MAX_REFERRER_LENGTH = 64;
 /** Both spellings of the flag. */
 const SOFT_CANCEL = ["softCancellations", "softcancel"] as const;
+const NAMES: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];
 /** A longer query holds nothing of use beside the known parameters. */
 const MAX_QUERY_LENGTH = 1_024;
+/** A longer name is not nearly a known one. */
+const MAX_NAME_LENGTH = 24;
 
 /** The query as it came; of one that is too long the known parameters alone. */
 export function boundedQuery(search: string): string {
 	if (search.length <= MAX_QUERY_LENGTH) return search;
-	const known: readonly string[] = [...SOFT_CANCEL, "refundRecipient", "referrer"];
 	const kept = new URLSearchParams();
 	for (const [name, value] of new URLSearchParams(search)) {
-		if (known.includes(name) && kept.size <= known.length)
+		if (name.length <= MAX_NAME_LENGTH && nearest(name, NAMES) !== null && kept.size <= NAMES.length)
 			kept.append(name, value.slice(0, MAX_QUERY_LENGTH / 8));
 	}
 	return kept.toString();
 }
 
 /** Reads it. Throws RpcError `invalidParams` naming the parameter and what was expected. */
-export function readSubmissionQuery(query: URLSearchParams): SubmissionQuery {
+export function readSubmissionQuery(given: URLSearchParams): SubmissionQuery {
+	const query = new URLSearchParams();
+	for (const [name, value] of given) {
+		const meant = name.length <= MAX_NAME_LENGTH ? nearest(name, NAMES) : null;
+		if (meant === null) continue;
+		if (meant.toLowerCase() !== name.toLowerCase()) throw bad(name, `the name ${meant}`);
+		query.append(meant, value);
+	}
 	return {
 		softCancellations: SOFT_CANCEL.map((parameter) => flag(query, parameter)).includes(true),
 		refundRecipient: address(query, "refundRecipient"),

@@ -153,11 +153,16 @@ function checkParams(params: readonly Param[], required: number, given: readonly
 		const param = params[i] as Param;
 		// Clients fill up the tail with null; to the schema that is a parameter that was left out.
 		const value = i >= required && given[i] === null ? undefined : given[i];
-		const checked = param.schema.safeParse(value);
-		if (!checked.success) throw invalidParams(describe(param.name, checked.error.issues));
-		values.push(checked.data);
+		values.push(checkParam(param.name, param.schema, value));
 	}
 	return values;
+}
+
+/** What `schema` makes of `value`. Throws RpcError `invalidParams`, which calls it `name` and says what was expected. */
+export function checkParam<T extends z.ZodType>(name: string, schema: T, value: unknown): z.output<T> {
+	const checked = schema.safeParse(value);
+	if (!checked.success) throw invalidParams(describe(name, checked.error.issues));
+	return checked.data;
 }
 
 function invalidParams(what: string): RpcError {

@@ -3,6 +3,15 @@
 
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";
 import { eth_callMany } from "./eth_callMany.ts";
+import {
+	eth_accounts,
+	eth_getFilterChanges,
+	eth_getFilterLogs,
+	eth_newBlockFilter,
+	eth_newFilter,
+	eth_newPendingTransactionFilter,
+	eth_uninstallFilter,
+} from "./filters.ts";
 import { rpc_discover, service_client, service_transactionStatuses } from "./service.ts";
 import { eth_subscribe, eth_unsubscribe } from "./subscriptions.ts";
 import {
@@ -24,6 +33,13 @@ export const METHODS = [
 	eth_sendPrivateTransaction,
 	eth_subscribe,
 	eth_unsubscribe,
+	eth_newFilter,
+	eth_newBlockFilter,
+	eth_newPendingTransactionFilter,
+	eth_getFilterChanges,
+	eth_getFilterLogs,
+	eth_uninstallFilter,
+	eth_accounts,
 	eth_sendBundle,
 	eth_cancelBundle,
 	mev_sendBundle,

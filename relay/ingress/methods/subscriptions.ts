@@ -5,8 +5,10 @@ import { parseHash } from "../../../shared/ethereum/hex.ts";
 import type { CallContext, Connection } from "../../../shared/http/callContext.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { checkParam } from "../../../shared/jsonrpc/method.ts";
 import {
 	bundleTopic,
+	LOGS,
 	NEW_HEADS,
 	PARTIAL_PENDING_TRANSACTIONS,
 	PENDING_TRANSACTIONS,
@@ -16,21 +18,22 @@ import { bundleOwner } from "../bundleRequests.ts";
 import { bundleBlockView } from "../bundleViews.ts";
 import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 import { subscribeToTransaction } from "../subscriptions.ts";
+import { logCriteria } from "./filters.ts";
 
 export const eth_subscribe = relayMethod({
 	name: "eth_subscribe",
 	summary:
-		"Over a websocket: pending transactions without their signatures, new heads, or the status of a transaction or a bundle, as notifications.",
+		"Over a websocket: pending transactions without their signatures, new heads, logs, or the status of a transaction or a bundle, as notifications.",
 	params: [
 		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
 		{ name: "name", schema: z.string().catch("") },
 		{
-			name: "hash",
+			name: "of",
 			schema: z
 				.unknown()
 				.optional()
 				.describe(
-					"of the transaction for service_transactionStatus, of the bundle for service_bundleStatus: 32 bytes as 0x hex",
+					"for logs a filter with address and topics; for service_transactionStatus the transaction's hash, for service_bundleStatus the bundle's, 32 bytes as 0x hex",
 				),
 		},
 	],
@@ -43,6 +46,10 @@ export const eth_subscribe = relayMethod({
 		}
 		if (name === "service_bundleStatus") {
 			return subscribeToBundle(connection, readHash(given, "bundleHash"), context, dependencies);
+		}
+		if (name === "logs") {
+			const { filter } = checkParam("filter", logCriteria, given ?? {});
+			return dependencies.subscriptions.subscribe(connection, `${LOGS}${JSON.stringify(filter)}`, exchange);
 		}
 		const topic = topicOf(name, dependencies.subscriptionAliases);
 		if (given !== undefined) throw invalid("hash: expected nothing, this subscription has no such");

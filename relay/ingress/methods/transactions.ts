@@ -110,14 +110,16 @@ function cancelRequest(hash: string, { transport, client, origin }: CallContext)
 
 export const eth_getTransactionByHash = relayMethod({
 	name: "eth_getTransactionByHash",
-	summary: "A transaction, pending private ones included; gasPrice, v, r, s and yParity are always 0x0.",
+	summary:
+		"A transaction, pending private ones included; gasPrice, v, r, s and yParity are 0x0, by SIGNATURE_HIDING of private ones alone.",
 	params: [{ name: "hash", schema: hash }],
 	result: z.record(z.string(), z.unknown()).nullable().describe("the transaction, or null"),
-	async handle([wanted], context, { pending, node, chainId }) {
+	async handle([wanted], context, { pending, node, chainId, signatureHiding }) {
 		const own = pending.pending(wanted);
 		if (own !== null) return pendingTransaction(own.tx);
 		const found = await node.transactionByHash(wanted, callerOf(context));
-		return found === null ? null : minedTransaction(found as RpcTransaction, chainId);
+		if (found === null || signatureHiding === "pending") return found;
+		return minedTransaction(found as RpcTransaction, chainId);
 	},
 });
 
