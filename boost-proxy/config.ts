@@ -146,13 +146,23 @@ export interface FallbackConfig {
 /** Settings in force; what was said of the fallback is worked out in `fallback`, null where there is none. */
 export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
 
-/** Reads boost's settings. Throws SettingError for the first one that is missing or bad, or contradicts another. */
+/** Reads boost's settings. Throws SettingErrors with all that are missing or bad, or contradict others. */
 export function readBoostConfig(env: Readonly<Record<string, string | undefined>>): BoostConfig {
-	const settings = readSettings(BOOST_SETTINGS, env);
-	if (settings.BREAKER_HOLD_MAX_MS < settings.BREAKER_HOLD_MS) {
-		throw refusal("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS");
-	}
+	const settings = readSettings(BOOST_SETTINGS, env, contradictions);
 	return Object.freeze({ ...settings, fallback: fallbackOf(settings) });
+}
+
+function contradictions(settings: Partial<Settings<typeof BOOST_SETTINGS>>): readonly SettingError[] {
+	const { FALLBACK_URL, FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL } = settings;
+	const { BREAKER_HOLD_MS = 0, BREAKER_HOLD_MAX_MS = BREAKER_HOLD_MS } = settings;
+	const whole = FALLBACK_FAST_URL ?? FALLBACK_NOREVERTS_URL;
+	const errors: SettingError[] = [];
+	if (BREAKER_HOLD_MAX_MS < BREAKER_HOLD_MS)
+		errors.push(refusal("BREAKER_HOLD_MAX_MS", "is below BREAKER_HOLD_MS"));
+	if (FALLBACK_URL === undefined && whole === undefined) errors.push(refusal("FALLBACK_URL", "is missing"));
+	if (FALLBACK_URL === NONE && whole !== undefined)
+		errors.push(refusal("FALLBACK_URL", "is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL"));
+	return errors;
 }
 
 /** Why what came on a path may never go to the fallback, in words for clients; null where it may. */
@@ -175,12 +185,7 @@ function refusalOf(fallback: FallbackConfig | null, path: BoostPath): string | n
 
 function fallbackOf(settings: Settings<typeof BOOST_SETTINGS>): FallbackConfig | null {
 	const { FALLBACK_URL, FALLBACK_FAST_URL, FALLBACK_NOREVERTS_URL, FALLBACK_DIALECT: dialect } = settings;
-	const whole = FALLBACK_FAST_URL ?? FALLBACK_NOREVERTS_URL;
-	if (FALLBACK_URL === undefined && whole === undefined) throw refusal("FALLBACK_URL", "is missing");
-	if (FALLBACK_URL === NONE) {
-		if (whole === undefined) return null;
-		throw refusal("FALLBACK_URL", "is none beside FALLBACK_FAST_URL or FALLBACK_NOREVERTS_URL");
-	}
+	if (FALLBACK_URL === NONE) return null;
 	return Object.freeze({
 		dialect,
 		baseUrl: FALLBACK_URL ?? null,

@@ -1,8 +1,10 @@
 // Reads a process's settings from its environment by one table, which also makes the texts of --help and --print-config; with
-// the rows that relay and boost share. A refusal names the setting, what was expected and an example, never the value.
+// the rows that relay and boost share. A refusal names the setting, what was expected and an example, and no value that may
+// be a secret.
 
 import { SIGNATURE_HIDING } from "./ethereum/rpcTransaction.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { nearest } from "./nearest.ts";
 
 /** One row of a process's table of settings. All are environment variables. */
 export interface Setting<T> {
@@ -26,34 +28,84 @@ export type Settings<T extends SettingTable> = {
 	readonly [K in keyof T]: T[K] extends Setting<infer V> ? V : never;
 };
 
-/** A bad or missing setting. The message never holds the value: it may be a secret. */
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A bad or missing setting. `given` is told where it can't be a secret. */
 export class SettingError extends Error {
 	readonly code = "SETTING";
 	readonly setting: string;
-	constructor(setting: string, problem: string, row: Setting<unknown>) {
-		super(`${setting} ${problem}: expected ${row.expects}, for example ${setting}=${row.example}`);
+	constructor(setting: string, problem: string, row: Setting<unknown>, given = "") {
+		const expected = `expected ${row.expects}, for example ${setting}=${row.example}`;
+		super(`${setting} ${problem}: ${expected}${toldOf(given, row)}`);
 		this.name = "SettingError";
 		this.setting = setting;
 	}
 }
 
-/** Reads every row of `table` from `env`. Throws {@link SettingError} for the first one that is missing or bad. */
+/** All that is wrong with the settings; a line of the message for each. */
+export class SettingErrors extends Error {
+	readonly code = "SETTING";
+	readonly all: readonly SettingError[];
+	constructor(all: readonly SettingError[]) {
+		super(all.map(({ message }) => message).join("\n"));
+		this.name = "SettingErrors";
+		this.all = all;
+	}
+}
+
+/**
+ * Reads every row of `table` from `env`. `contradictions` are what is wrong among the values that could be read. Throws
+ * {@link SettingErrors} with all that are missing or bad.
+ */
 export function readSettings<T extends SettingTable>(
 	table: T,
-	env: Readonly<Record<string, string | undefined>>,
+	env: Environment,
+	contradictions: (settings: Partial<Settings<T>>) => readonly SettingError[] = () => [],
 ): Settings<T> {
 	const values: Record<string, unknown> = {};
+	const errors: SettingError[] = [];
 	for (const [name, row] of Object.entries(table)) {
-		const given = env[name]?.trim() ?? "";
-		const text = given === "" ? row.default : given;
-		if (text === undefined && row.optional !== true) throw new SettingError(name, "is missing", row);
-		const value = row.parse(text ?? "");
-		if (value === undefined && !(row.optional === true && given === "")) {
-			throw new SettingError(name, "is not valid", row);
+		try {
+			values[name] = readSetting(name, row, env);
+		} catch (thrown) {
+			if (!(thrown instanceof SettingError)) throw thrown;
+			errors.push(thrown);
 		}
-		values[name] = value;
 	}
+	const told = new Set(errors.map(({ setting }) => setting));
+	errors.push(...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !told.has(setting)));
+	if (errors.length > 0) throw new SettingErrors(errors);
 	return Object.freeze(values) as Settings<T>;
+}
+
+function readSetting(name: string, row: Setting<unknown>, env: Environment): unknown {
+	const given = env[name]?.trim() ?? "";
+	const text = given === "" ? row.default : given;
+	if (text === undefined && row.optional !== true) throw new SettingError(name, "is missing", row);
+	const value = row.parse(text ?? "");
+	if (value === undefined && !(row.optional === true && given === "")) {
+		throw new SettingError(name, "is not valid", row, given);
+	}
+	return value;
+}
+
+/** What was given, where it is neither a secret nor long enough to be one, nor an address; and what may have been meant. */
+function toldOf(given: string, row: Setting<unknown>): string {
+	if (row.secret === true || !/^[\w.:+-]{1,20}$/.test(given)) return "";
+	const valid = row.expects.split(/[\s,()]+/).filter((word) => word !== "" && row.parse(word) !== undefined);
+	const meant = nearest(given, valid, 2);
+	return `; given ${given}${meant === null ? "" : `, did you mean ${meant}?`}`;
+}
+
+/** Names in `env` that are nearly one of `table`'s, each with that one: what its operator set has no effect. */
+export function misspelled(table: SettingTable, env: Environment): readonly (readonly [string, string])[] {
+	const known = Object.keys(table);
+	return Object.keys(env)
+		.filter((name) => !known.includes(name) && /^[A-Z][A-Z0-9_]{3,40}$/.test(name))
+		.flatMap((name) => {
+			const meant = nearest(name, known);
+			return meant === null || env[meant] !== undefined ? [] : [[name, meant] as const];
+		});
 }
 
 /** A row of a table: required, or with `fallback` as its default. `example` and `fallback` are as one would write them. */
@@ -91,7 +143,11 @@ export function helpText(command: string, about: string, table: SettingTable): s
 			row.default !== undefined ? `default ${row.default}` : row.optional === true ? "optional" : "required";
 		lines.push(`  ${name}`, `      ${row.help}`, `      ${row.expects}; ${fallback}; e.g. ${row.example}`);
 	}
-	const options = ["  --help          this text", "  --print-config  the settings in force, secrets masked"];
+	const options = [
+		"  --help          this text",
+		"  --print-config  the settings in force, secrets masked",
+		"  --version       the version",
+	];
 	return [...lines, "", "Options:", ...options].join("\n");
 }
 

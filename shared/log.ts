@@ -37,6 +37,9 @@ export interface LogFields {
 interface SafeError {
 	readonly name: string;
 	readonly code?: string;
+	/** Of an upstream's fault: its host, and the system's word for what happened. */
+	readonly host?: string;
+	readonly reason?: string;
 	/** Where it was thrown in our own code, `file:line`. */
 	readonly at?: string;
 }
@@ -59,13 +62,15 @@ export interface Logger {
 export function safeError(thrown: unknown): SafeError {
 	if (!(thrown instanceof Error)) return { name: typeof thrown };
 	const { name, message, stack = "" } = thrown;
-	const { code } = thrown as { code?: unknown };
+	const { code, host, reason } = thrown as { code?: unknown; host?: unknown; reason?: unknown };
 	// The frames stand behind the message, which may look like one.
 	const frames = stack.slice(stack.indexOf(message) + message.length);
 	const at = /((?:relay|shared|boost-proxy|test)\/[\w/.-]+:\d+)/.exec(frames)?.[1];
 	return {
 		name: /^\w{1,64}$/.test(name) ? name : "Error",
 		...(typeof code === "string" && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
+		...(typeof host === "string" && /^[\w.:[\]-]{1,255}$/.test(host) ? { host } : {}),
+		...(typeof reason === "string" && /^[A-Z_]{1,40}$/.test(reason) ? { reason } : {}),
 		...(at === undefined ? {} : { at }),
 	};
 }

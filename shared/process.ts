@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
-import { helpText, printedConfig, SettingError, type SettingTable } from "./config.ts";
+import { helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 
@@ -19,7 +19,7 @@ interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	/** What it does, in one line. */
 	readonly about: string;
 	readonly settings: SettingTable;
-	/** Throws SettingError. */
+	/** Throws SettingErrors. */
 	read(env: Environment): Config;
 	create(config: Config, given: ProcessParts): Component;
 }
@@ -47,6 +47,7 @@ export const SUPERVISED = "--supervised";
 /** What a supervised child sends to its parent once it has started. */
 export const STARTED = "started";
 
+const OPTIONS: readonly string[] = ["--help", "--print-config", "--version"];
 const KEEP_ALIVE_MS = 2 ** 30;
 /** A heap of so many bytes is collected when it has doubled. */
 const LARGE_HEAP = 96 * 1024 * 1024;
@@ -88,8 +89,9 @@ export async function runProcess<Config extends { readonly LOG_LEVEL: LogLevel }
 		const { name, code } = safeError(thrown);
 		// Whoever stopped it during its start also ends the process.
 		if (thrown instanceof StoppedError) return;
-		const told = thrown instanceof Error && (thrown instanceof SettingError || TOLD.has(code ?? ""));
-		process.stderr.write(`${kind.name}: ${told ? thrown.message : `can't start (${code ?? name})`}\n`);
+		const told = thrown instanceof Error && TOLD.has(code ?? "");
+		const lines = told ? thrown.message.split("\n") : [`can't start (${code ?? name})`];
+		for (const line of lines) process.stderr.write(`${kind.name}: ${line}\n`);
 		input.exit(1);
 	}
 }
@@ -98,19 +100,23 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	kind: ProcessKind<Config>,
 	{ args, env, exit }: ProcessInput,
 ): Promise<void> {
-	const unknown = args.find((arg) => arg !== "--help" && arg !== "--print-config" && arg !== SUPERVISED);
+	const unknown = args.find((arg) => !OPTIONS.includes(arg) && arg !== SUPERVISED);
 	if (unknown !== undefined) {
 		process.stderr.write(
-			`${kind.name}: unknown option ${unknown.slice(0, 40)}: expected --help or --print-config\n`,
+			`${kind.name}: unknown option ${unknown.slice(0, 40)}: expected ${OPTIONS.join(", ")}\n`,
 		);
 		process.exitCode = 1;
 		return;
 	}
 	if (args.includes("--help")) return print(helpText(`npm run ${kind.name}`, kind.about, kind.settings));
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
+	if (args.includes("--version")) return print(productVersion());
 	const config = kind.read(env);
 	setInterval(boundHeap, HEAP_LOOK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
+	for (const [setting, meant] of misspelled(kind.settings, env)) {
+		log.warn(`an unknown setting has no effect: did you mean ${meant}?`, { setting });
+	}
 	for (const [task, native] of Object.entries(nativeBindings())) {
 		if (native) log.info("native code loaded", { task, native });
 		else log.warn("native code is not loaded: slow JavaScript runs in its place", { task, native });

@@ -84,7 +84,9 @@ export interface AwaitNodeOptions {
 
 /** How long a start waits for the node, in ms: hosts start both at the same time. */
 const WAIT_MS = 30_000;
-const RETRY_MS = 500;
+/** It is asked again after this, twice as long each time, in ms. */
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 4_000;
 
 /** Waits for the node's first answer, until it is `stopped`. Throws {@link WrongNodeError}. */
 export async function awaitNode(
@@ -93,7 +95,7 @@ export async function awaitNode(
 ): Promise<NodeProbe> {
 	const { chainId, clock, log, stopped } = options;
 	const until = clock.monotonic() + WAIT_MS;
-	for (;;) {
+	for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
 		try {
 			const probe = await probeNode(node);
 			if (chainId !== undefined && probe.chainId !== chainId) {
@@ -106,8 +108,8 @@ export async function awaitNode(
 			if (stopped?.aborted === true || clock.monotonic() > until) {
 				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
 			}
-			log.warn("the node does not answer yet", { fault: safeError(thrown) });
-			await pause(clock, RETRY_MS, stopped);
+			log.warn("the node does not answer yet, asking again", { fault: safeError(thrown), ms: pauseMs });
+			await pause(clock, pauseMs, stopped);
 		}
 	}
 }

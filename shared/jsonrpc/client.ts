@@ -27,15 +27,25 @@ export type UpstreamFault =
 	/** The check before it was written failed: nothing was written. */
 	| "withheld";
 
+/** What an operator looks for: whose fault it is, and the system's own word for it ("ECONNREFUSED"). */
+interface UpstreamTrouble {
+	readonly host?: string | undefined;
+	readonly reason?: string | undefined;
+}
+
 /** Thrown when no verdict was had. `status` is the HTTP status where there was one. */
 export class UpstreamError extends Error {
 	readonly code: UpstreamFault;
 	readonly status: number | undefined;
-	constructor(code: UpstreamFault, status?: number) {
+	readonly host: string | undefined;
+	readonly reason: string | undefined;
+	constructor(code: UpstreamFault, status?: number, { host, reason }: UpstreamTrouble = {}) {
 		super(`upstream: ${code}`);
 		this.name = "UpstreamError";
 		this.code = code;
 		this.status = status;
+		this.host = host;
+		this.reason = reason;
 	}
 }
 
@@ -69,6 +79,7 @@ export class JsonRpcClient {
 	readonly #pool: Pool;
 	/** The same, asking before a request is written. */
 	readonly #guarded: Dispatcher;
+	readonly #host: string;
 	readonly #path: string;
 	readonly #headers: Record<string, string>;
 	readonly #options: JsonRpcClientOptions;
@@ -79,6 +90,7 @@ export class JsonRpcClient {
 		const url = new URL(options.url);
 		this.#options = options;
 		this.#clock = dependencies.clock;
+		this.#host = url.host;
 		this.#path = `${url.pathname}${url.search}`;
 		this.#headers = { "content-type": "application/json" };
 		if (url.username !== "" || url.password !== "") {
@@ -167,7 +179,9 @@ export class JsonRpcClient {
 			return { status: answer.statusCode, text: Buffer.concat(chunks).toString("utf8") };
 		} catch (thrown) {
 			if (thrown instanceof UpstreamError) throw thrown;
-			throw new UpstreamError(withheld ? "withheld" : late ? "timeout" : "unreachable");
+			const reason = late || withheld ? undefined : systemCode(thrown);
+			const trouble = { host: this.#host, reason };
+			throw new UpstreamError(withheld ? "withheld" : late ? "timeout" : "unreachable", undefined, trouble);
 		} finally {
 			timer.cancel();
 		}
@@ -177,6 +191,13 @@ export class JsonRpcClient {
 	async close(): Promise<void> {
 		await this.#pool.destroy();
 	}
+}
+
+/** "ECONNREFUSED" and its kin; of several addresses that were tried, the first one's. */
+function systemCode(thrown: unknown): string | undefined {
+	const { code, errors } = (thrown ?? {}) as { code?: unknown; errors?: readonly unknown[] };
+	const found = code ?? (errors?.[0] as { code?: unknown } | undefined)?.code;
+	return typeof found === "string" ? found : undefined;
 }
 
 /** The parsed JSON of a 200, or of an answer that is a JSON-RPC error. Throws {@link UpstreamError}. */
