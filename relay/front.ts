@@ -30,6 +30,7 @@ import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { createAnnouncer, eventHistory, eventNews, Followers } from "./status/announcer.ts";
+import { createLifeLog } from "./status/lifeLog.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 import type { TransactionDisk } from "./transactions/disk.ts";
 import { MAX_PER_SENDER, type Pool } from "./transactions/pool.ts";
@@ -78,6 +79,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 	};
 	const followers = new Followers({ log: log.child("followers") });
 	records.subscribe((record, _before, event) => followers.tell(record, event));
+	records.subscribe(createLifeLog({ log: log.child("transactions") }));
 	records.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
 	const callMany = createCallMany(
 		{

@@ -52,7 +52,8 @@ export interface PipelineDependencies {
 	readonly clock: Clock;
 	readonly onStep: (step: PipelineStep, seconds: number) => void;
 	/** How a submission ended: a refusal by its code. */
-	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome) => void;
+	/** `hash` is null where it could not be decoded. */
+	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome, hash: string | null) => void;
 }
 
 /** How a submission may end. */
@@ -75,24 +76,25 @@ export class Pipeline implements Submitter {
 	 * kept then.
 	 */
 	async submit(submission: Submission): Promise<SubmitOutcome> {
-		const { onOutcome } = this.#deps;
+		const { onOutcome, clock, onStep } = this.#deps;
+		const begun = clock.monotonic();
+		const decoded = decodeTransaction(submission.raw);
+		onStep("decode", (clock.monotonic() - begun) / 1000);
+		const hash = decoded.ok ? decoded.tx.hash : null;
 		try {
-			const outcome = await this.#submit(submission);
-			onOutcome(submission.path, outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome);
+			const outcome = decoded.ok
+				? await this.#inTurn(decoded.tx, submission)
+				: refused(undecodable(decoded.reason, decoded.message));
+			const code = outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
+			onOutcome(submission.path, code, hash);
 			return outcome;
 		} catch (thrown) {
-			onOutcome(submission.path, "failed");
+			onOutcome(submission.path, "failed", hash);
 			throw thrown;
 		}
 	}
 
-	async #submit(submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep } = this.#deps;
-		const begun = clock.monotonic();
-		const decoded = decodeTransaction(submission.raw);
-		onStep("decode", (clock.monotonic() - begun) / 1000);
-		if (!decoded.ok) return { outcome: "refused", rejection: undecodable(decoded.reason, decoded.message) };
-		const { tx } = decoded;
+	#inTurn(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
 		return (
 			this.#writing.get(tx.hash) ?? this.#deps.transactions.inTurn(tx, () => this.#admit(tx, submission))
 		);
@@ -108,7 +110,7 @@ export class Pipeline implements Submitter {
 		if (cancel !== null) return cancel;
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
-		if (!verdict.ok) return { outcome: "refused", rejection: verdict.rejection };
+		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have brought it back while the node was asked.
 		if (pool.get(tx.hash) !== undefined) return known(tx.hash);
 		return this.#take(tx, submission, verdict.account, past === "resubmitted");
@@ -127,7 +129,7 @@ export class Pipeline implements Submitter {
 		if (account === null || account.nonce <= tx.nonce) return known(tx.hash);
 		const verdict = await judgeAccount(tx, client, this.#deps).catch(() => null);
 		if (verdict?.ok !== false || verdict.rejection.code !== "NONCE_TOO_LOW") return known(tx.hash);
-		return { outcome: "refused", rejection: verdict.rejection };
+		return refused(verdict.rejection);
 	}
 
 	async #take(
@@ -150,6 +152,10 @@ export class Pipeline implements Submitter {
 			this.#writing.delete(tx.hash);
 		}
 	}
+}
+
+function refused(rejection: Rejection): SubmitOutcome {
+	return { outcome: "refused", rejection };
 }
 
 function undecodable(reason: DecodeReason, message: string): Rejection {

@@ -39,7 +39,7 @@ import { bundleBlockView } from "./ingress/bundleViews.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
 import { createMarket } from "./market/market.ts";
 import { relayMetrics, watchRelay } from "./metrics.ts";
-import { Cancellations, Pipeline } from "./pipeline.ts";
+import { Cancellations, Pipeline, type PipelineDependencies } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { nodeAbilities } from "./simulation/nodeAbilities.ts";
@@ -66,6 +66,8 @@ export interface RelayOverrides {
 }
 
 /** Items that may wait for one builder. */
+/** Outcomes of submissions that are no refusals. */
+const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
@@ -196,7 +198,10 @@ async function connect(
 			onStep,
 		},
 	);
-	const onOutcome = (path: string, outcome: string) => metrics.submission({ path, outcome });
+	const onOutcome: PipelineDependencies["onOutcome"] = (path, outcome, hash) => {
+		metrics.submission({ path, outcome });
+		if (!TAKEN.has(outcome)) log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
+	};
 	const cancellations = new Cancellations(
 		{ policy: config.CANCEL_POLICY, rules },
 		{ transactions, pool, records, store, accounts, tip, clock },

@@ -194,6 +194,7 @@ export class Reconciler {
 			this.#change(hash, (one) => delayedAt(one, name, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.(name, "acknowledged");
+			log.info("transaction handed over", { hash, upstream: name });
 			this.#reached(name, row, (one) => replacementDelivered(has(one, name), name));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
 			onHandover?.(name, "rejected");

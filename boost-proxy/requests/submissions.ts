@@ -10,7 +10,7 @@ import {
 } from "../../shared/ethereum/transaction.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Logger } from "../../shared/log.ts";
+import type { LogFields, Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
 import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { Rows, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
@@ -40,6 +40,14 @@ export interface Submitted {
 /** How a submission ended, for the metrics. */
 export const SUBMISSION_OUTCOMES = ["acknowledged", "known", "cancels", "rejected", "unavailable"] as const;
 export type SubmissionOutcome = (typeof SUBMISSION_OUTCOMES)[number];
+
+const LINES: Readonly<Record<SubmissionOutcome, string>> = {
+	acknowledged: "transaction accepted",
+	known: "transaction known",
+	cancels: "soft cancel taken",
+	rejected: "transaction refused",
+	unavailable: "transaction refused: no relay available",
+};
 
 export interface SubmissionsDependencies {
 	readonly rows: Rows;
@@ -116,13 +124,13 @@ export class Submissions {
 		// What the user ended is not revived by the same bytes, and what was mined is done.
 		if (known !== null && isFinal(known)) {
 			state.routing.answeredBy.add("journal");
-			this.#note(state, "known");
+			this.#note(state, tx.hash, "known");
 			return { tx, cancels: known.desired === "cancelled" };
 		}
 		const siblings = rows.of(tx.from).filter((one) => one.nonce === tx.nonce && one.hash !== tx.hash);
 		if (siblings.some((one) => one.softCancellations) && isSelfTransfer(tx)) {
 			await cancels.soft(tx, siblings, state);
-			this.#note(state, "cancels");
+			this.#note(state, tx.hash, "cancels");
 			return { tx, cancels: true };
 		}
 		await this.#send(tx, siblings, softCancellations, state);
@@ -140,7 +148,7 @@ export class Submissions {
 		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const order = this.#order(tx, siblings, state);
 		const [first] = order;
-		if (first === undefined) throw this.#nobody(state, null);
+		if (first === undefined) throw this.#nobody(state, tx.hash, null);
 		const earlier = rows.live(tx.hash);
 		const row = {
 			address: caller.address,
@@ -150,7 +158,7 @@ export class Submissions {
 		};
 		// What could not be written down is not sent either.
 		const refusal = rows.refusal(row);
-		if (refusal !== null) throw this.#noRoom(state, refusal);
+		if (refusal !== null) throw this.#noRoom(state, tx.hash, refusal);
 		const isNew = earlier?.acknowledged !== true;
 		rows.add(row, first.name);
 		let delivered: Delivered;
@@ -176,23 +184,23 @@ export class Submissions {
 		switch (delivered.kind) {
 			case "acknowledged":
 				await this.#acknowledged(tx, siblings, delivered.by, isNew);
-				this.#note(state, "acknowledged");
+				this.#note(state, tx.hash, "acknowledged", { upstream: delivered.by });
 				return;
 			case "stopped":
 				this.#settle(tx.hash, isNew, true);
-				this.#note(state, "known");
+				this.#note(state, tx.hash, "known");
 				return;
 			case "rejected":
 				this.#isAbsentAt(tx.hash, earlier, delivered.by);
 				this.#settle(tx.hash, isNew, false);
 				await this.#written([tx]);
-				this.#note(state, "rejected");
+				this.#note(state, tx.hash, "rejected", { upstream: delivered.by, code: delivered.error.code });
 				throw verdictError(delivered.error);
 			default:
 				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
 				this.#settle(tx.hash, isNew, false);
 				await this.#written([tx]);
-				throw this.#nobody(state, delivered.error);
+				throw this.#nobody(state, tx.hash, delivered.error);
 		}
 	}
 
@@ -277,8 +285,8 @@ export class Submissions {
 		}
 	}
 
-	#nobody(state: RequestState, error: WireVerdict | null): Error {
-		this.#note(state, "unavailable");
+	#nobody(state: RequestState, hash: string, error: WireVerdict | null): Error {
+		this.#note(state, hash, "unavailable");
 		const { relay, fallback } = this.#dependencies.upstreams;
 		if (error !== null) return verdictError(error);
 		const refusal = fallback?.refusal(state.path) ?? null;
@@ -291,15 +299,17 @@ export class Submissions {
 		);
 	}
 
-	#noRoom(state: RequestState, refusal: OverShare): RpcError {
-		this.#note(state, refusal === "client" ? "rejected" : "unavailable");
+	#noRoom(state: RequestState, hash: string, refusal: OverShare): RpcError {
+		this.#note(state, hash, refusal === "client" ? "rejected" : "unavailable");
 		return refusal === "client"
 			? new RpcError("limit", CLIENT_FULL, { reason: "CLIENT_FULL", scope: "client" })
 			: unavailable("the journal is full");
 	}
 
-	#note({ path }: RequestState, outcome: SubmissionOutcome): void {
-		this.#dependencies.onOutcome?.(path, outcome);
+	#note({ path }: RequestState, hash: string, outcome: SubmissionOutcome, by: LogFields = {}): void {
+		const { onOutcome, log } = this.#dependencies;
+		onOutcome?.(path, outcome);
+		log.info(LINES[outcome], { hash, path, ...by });
 	}
 }
 

@@ -36,7 +36,11 @@ export async function openRows(
 ): Promise<OpenedRows> {
 	const bindTo = await identify(kv);
 	const journal = new DiskJournal({ cacheBytes: rawCacheBytes }, { kv, clock, log, onFault });
-	const rows = new RowTable(limits, await journal.read(), { journal, clock });
+	const rows = new RowTable(limits, await journal.read(), {
+		...{ journal, clock },
+		onEnded: ({ hash, path, receivedAt }, stage) =>
+			log.info("transaction ended", { hash, path, stage, ms: clock.now() - receivedAt }),
+	});
 	return {
 		rows,
 		bindTo,

@@ -44,6 +44,8 @@ export interface RowLimits {
 export interface RowTableDependencies {
 	readonly journal: Journal;
 	readonly clock: Clock;
+	/** Hears of each end of a live one. */
+	readonly onEnded?: (row: Row, ending: Ending) => void;
 }
 
 const MIB = 1024 * 1024;
@@ -70,6 +72,7 @@ export class RowTable implements Rows {
 	readonly #limits: Required<RowLimits>;
 	readonly #journal: Journal;
 	readonly #clock: Clock;
+	readonly #onEnded: (row: Row, ending: Ending) => void;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
 	/** Live ones, by nonce, those of one nonce by arrival. A change makes a new list. */
@@ -95,6 +98,7 @@ export class RowTable implements Rows {
 		const { maxLive, maxBytes } = this.#limits;
 		this.#journal = dependencies.journal;
 		this.#clock = dependencies.clock;
+		this.#onEnded = dependencies.onEnded ?? (() => {});
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
 		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
 		for (const row of [...rows].sort((one, other) => one.endedAt - other.endedAt)) {
@@ -197,9 +201,10 @@ export class RowTable implements Rows {
 		const { hash } = one;
 		const now = this.#clock.now();
 		// From now on a mined one's notes are about its block.
-		const notes = ending === "mined" ? this.live(hash)?.notes : undefined;
-		if (notes !== undefined)
-			Object.assign(notes, { chainAt: this.#clock.monotonic(), misses: 0, byChain: false });
+		const live = this.live(hash);
+		if (ending === "mined" && live !== null)
+			Object.assign(live.notes, { chainAt: this.#clock.monotonic(), misses: 0, byChain: false });
+		if (live !== null) this.#onEnded(live, ending);
 		if (this.#rows.has(hash)) {
 			this.change(hash, (row) => ended(row, ending, now, notify));
 			return;

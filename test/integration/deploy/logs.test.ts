@@ -1,0 +1,86 @@
+// What an operator finds in the log by a transaction's hash, at the level info, and that no line has what is secret.
+
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { createLogger } from "../../../shared/log.ts";
+import { RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { REVERTS } from "../../support/simulationContracts.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { until } from "../../support/until.ts";
+
+interface Line {
+	readonly level: number;
+	readonly msg: string;
+	readonly hash?: string;
+	readonly path?: string;
+	readonly code?: string;
+	readonly block?: number;
+	readonly ms?: number;
+}
+
+const texts: string[] = [];
+let system: TestSystem;
+let fixture: RelayFixture;
+before(async () => {
+	const log = createLogger("info", "relay", { write: (text: string) => void texts.push(text) });
+	system = await startSystem({ log });
+	fixture = new RelayFixture(system);
+});
+after(() => system.stop());
+
+function linesOf({ hash }: Signed): readonly Line[] {
+	return texts.map((text) => JSON.parse(text) as Line).filter((line) => line.hash === hash);
+}
+
+async function said(tx: Signed, ...messages: readonly string[]): Promise<readonly Line[]> {
+	const told = () => linesOf(tx).map(({ msg }) => msg);
+	await until(`${messages.at(-1)} in the log`, () => told().at(-1) === messages.at(-1));
+	assert.deepEqual(told(), messages);
+	return linesOf(tx);
+}
+
+it("a transaction's life: accepted, sent, mined, with its path, blocks and times", async () => {
+	const actor = await fixture.actor();
+	await fixture.passBlock();
+	const tx = actor.sign();
+	await fixture.submit("/fullprivacy", tx);
+	await fixture.sent(tx);
+	const block = await system.nextBlock();
+	await fixture.reaches(tx, "INCLUDED");
+	const lines = await said(tx, "transaction accepted", "transaction sent to builders", "transaction mined");
+	for (const { level, path } of lines) assert.deepEqual([level, path], [30, "fullprivacy"]);
+	const [, sent, mined] = lines;
+	assert.equal(mined?.block, block);
+	assert.ok((sent?.ms ?? -1) >= 0 && (mined?.ms ?? -1) >= (sent?.ms ?? 0));
+});
+
+it("one that fails, and is cancelled", async () => {
+	const actor = await fixture.actor();
+	const to = await fixture.place(REVERTS);
+	await fixture.passBlock();
+	const tx = actor.sign({ to, gasLimit: 100_000n });
+	await fixture.submit("/fast", tx);
+	await fixture.reaches(tx, "SIMULATION_FAILED");
+	await system.client.call("eth_cancelTransaction", [tx.hash]);
+	const held = "transaction held: its simulation fails";
+	const [, failed] = await said(tx, "transaction accepted", held, "transaction cancelled");
+	assert.equal(failed?.code, "EXECUTION_REVERTED");
+});
+
+it("a refused one, with the code; also where it has no hash", async () => {
+	const poor = await fixture.actor(0n);
+	await fixture.passBlock();
+	const tx = poor.sign({ value: 5n });
+	await assert.rejects(system.client.send(tx.raw, "/nochecks"), /insufficient funds/);
+	const [refused] = await said(tx, "transaction refused");
+	assert.deepEqual([refused?.code, refused?.path], ["INSUFFICIENT_FUNDS", "nochecks"]);
+	await assert.rejects(system.client.send("0x02c0", "/fast"));
+	const last = JSON.parse(texts.at(-1) ?? "{}") as Line;
+	assert.deepEqual([last.msg, last.code, last.hash], ["transaction refused", "UNDECODABLE", undefined]);
+});
+
+it("no line has bytes, a signature or a key", () => {
+	const all = texts.join("");
+	for (const [secret] of all.matchAll(/0x[0-9a-f]{65,}|privateKey|0x02f8/gi))
+		assert.fail(secret.slice(0, 20));
+});
