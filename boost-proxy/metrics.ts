@@ -1,5 +1,6 @@
 // Boost's metrics: each a function, all series there from the start. What is measured is decided by those who call them.
 
+import type { Clock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
@@ -112,12 +113,13 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly rows: Rows;
+	readonly clock: Pick<Clock, "now">;
 	/** Websockets that are passed through. */
 	readonly websockets: () => number;
 }
 
 /** Makes boost's gauges. Where there is no fallback its series stay 0. */
-export function watchBoost(metrics: Metrics, { upstreams, rows, websockets }: BoostReadings): void {
+export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websockets }: BoostReadings): void {
 	const breakerOf = (upstream: string) =>
 		(upstream === "relay" ? upstreams.relay : upstreams.fallback)?.breaker;
 	metrics.gauges(
@@ -133,6 +135,11 @@ export function watchBoost(metrics: Metrics, { upstreams, rows, websockets }: Bo
 		({ upstream }) => breakerOf(upstream)?.status().inFlight ?? 0,
 	);
 	metrics.gauge("boost_journal_depth", "Transactions that are not final", () => rows.depth);
+	metrics.gauge("boost_oldest_open_seconds", "Age of the oldest transaction that is not final", () => {
+		let oldest = clock.now();
+		for (const { receivedAt } of rows.open()) oldest = Math.min(oldest, receivedAt);
+		return (clock.now() - oldest) / 1000;
+	});
 	metrics.gauge(
 		"boost_journal_durable",
 		"1 where the last write of the journal came through, and it is not full",

@@ -32,6 +32,8 @@ import { createChainReads, createUpstreams } from "./upstreams.ts";
 export interface ProxyOverrides {
 	readonly log: Logger;
 	readonly version: string;
+	/** Made here unless given. */
+	readonly metrics?: Metrics;
 	readonly clock?: Clock;
 	/** How long it goes on serving after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
@@ -81,10 +83,16 @@ async function assemble(
 
 async function connect(
 	config: BoostConfig,
-	{ log, version, clock = systemClock, drainMs = DRAIN_MS, standby }: ProxyOverrides & { standby: Standby },
+	{
+		log,
+		version,
+		metrics: registry = new Metrics(),
+		clock = systemClock,
+		drainMs = DRAIN_MS,
+		standby,
+	}: ProxyOverrides & { standby: Standby },
 	kv: KeyValueStore,
 ): Promise<Assembly> {
-	const registry = new Metrics();
 	const metrics = boostMetrics(registry);
 	const background = new Background(
 		{ onFault: (task) => metrics.taskFailed({ task }) },
@@ -145,7 +153,7 @@ async function connect(
 			chainId: bound.chainId,
 		},
 	);
-	watchBoost(registry, { upstreams, rows, websockets: () => front.websockets });
+	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
 		sink("standby", () => standby.stop()),

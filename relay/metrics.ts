@@ -22,6 +22,8 @@ export interface RelayMetrics {
 	readonly step: Observe<"step">;
 	/** A transaction came into a stage. */
 	readonly stage: Count<"stage">;
+	/** Ether that was paid to users, as read from blocks; a reorganisation may have one counted twice. */
+	readonly refunded: Count<never>;
 	/** A delivery to a builder that was answered, or not. */
 	readonly delivery: Count<"builder" | "kind" | "answer">;
 	readonly deliverySeconds: Observe<"builder">;
@@ -53,6 +55,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 			"Transactions that came into a stage",
 			labelSets({ stage: STAGES }),
 		),
+		refunded: metrics.counter("relay_refunded_ether_total", "Ether that was paid to users", labelSets({})),
 		delivery: metrics.counter(
 			"relay_deliveries_total",
 			"Deliveries to builders by answer",
@@ -93,6 +96,7 @@ export function relayMetrics(metrics: Metrics, builders: readonly string[]): Rel
 /** What is read when the metrics are asked for. */
 export interface RelayGauges {
 	readonly pending: () => number;
+	readonly oldestAgeSeconds: () => number;
 	readonly records: () => number;
 	readonly lanes: () => number;
 	/** How full the fullest builder's lane is. */
@@ -111,6 +115,11 @@ export interface RelayGauges {
 /** Makes the relay's gauges. */
 export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 	metrics.gauge("relay_pending_transactions", "Transactions in the pool", read.pending);
+	metrics.gauge(
+		"relay_oldest_pending_seconds",
+		"Age of the oldest transaction in the pool",
+		read.oldestAgeSeconds,
+	);
 	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.records);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
 	metrics.gauges(

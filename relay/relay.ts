@@ -57,6 +57,8 @@ import { Transactions } from "./transactions/transactions.ts";
 export interface RelayOverrides {
 	readonly log: Logger;
 	readonly version: string;
+	/** Made here unless given. */
+	readonly metrics?: Metrics;
 	readonly clock?: Clock;
 	/** How long it goes on serving after /readyz has turned 503, in ms. */
 	readonly drainMs?: number;
@@ -65,9 +67,9 @@ export interface RelayOverrides {
 	readonly openStore?: OpenStore;
 }
 
-/** Items that may wait for one builder. */
 /** Outcomes of submissions that are no refusals. */
 const TAKEN: ReadonlySet<string> = new Set(["accepted", "known", "cancels", "failed"]);
+/** Items that may wait for one builder. */
 const LANE_CAPACITY = 100_000;
 /** Balancers look at /readyz every second or two. */
 const DRAIN_MS = 1_500;
@@ -115,7 +117,7 @@ async function connect(
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, stopped });
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
-	const registry = new Metrics();
+	const registry = overrides.metrics ?? new Metrics();
 	const metrics = relayMetrics(
 		registry,
 		config.BUILDERS.map((row) => row.name),
@@ -274,10 +276,12 @@ async function connect(
 		// By it alone is known after a crash that a user is owed a refund.
 		if (event.type === "bundled") blockLoop.flushSoon();
 		if (record.stage !== before) metrics.stage({ stage: record.stage });
+		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
 	simulationMetrics.watch(simulations);
 	watchRelay(registry, {
 		pending: () => pool.size,
+		oldestAgeSeconds: () => (clock.now() - (pool.oldestReceivedAt() ?? clock.now())) / 1000,
 		records: () => records.size,
 		lanes: () => fanout.depth,
 		lanesFullness: () => fanout.fullness,

@@ -1,7 +1,7 @@
 // A process's metrics, given to its parts as functions. Every label value is there from the start, so that
 // the first increase of a series is seen.
 
-import { Counter, Gauge, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 
 /** Counts `labels` up by one, or by `by`. */
 export type Count<L extends string> = (labels: Record<L, string>, by?: number) => void;
@@ -9,6 +9,19 @@ export type Count<L extends string> = (labels: Record<L, string>, by?: number) =
 export type Observe<L extends string> = (labels: Record<L, string>, seconds: number) => void;
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Metrics with those of the process itself and of Node, and its build. To be made once in a process. */
+export function processMetrics(version: string): Metrics {
+	const metrics = new Metrics();
+	metrics.watchProcess();
+	metrics.gauges(
+		"leeward_build_info",
+		"1, for the version that runs",
+		[{ version, node_version: process.version }],
+		() => 1,
+	);
+	return metrics;
+}
 
 /** A process's metrics; one instance a process, given to the parts as functions. */
 export class Metrics {
@@ -83,6 +96,11 @@ export class Metrics {
 				for (const labels of known) this.set(labels, read(labels));
 			},
 		});
+	}
+
+	/** Watches the process from now on: it can't be undone. */
+	watchProcess(): void {
+		collectDefaultMetrics({ register: this.#registry });
 	}
 
 	/** All series as Prometheus text, version 0.0.4. */

@@ -9,6 +9,7 @@ import { systemClock } from "./clock.ts";
 import { helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
+import { type Metrics, processMetrics } from "./metrics.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,6 +29,7 @@ interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 interface ProcessParts {
 	readonly log: Logger;
 	readonly version: string;
+	readonly metrics: Metrics;
 	/** Call it when another process has taken the store over: this one's memory is out of date, and it ends at once. */
 	readonly onLost: () => void;
 }
@@ -124,6 +126,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	const component = kind.create(config, {
 		log,
 		version: productVersion(),
+		metrics: processMetrics(productVersion()),
 		onLost() {
 			log.error("the store is another process's now, ending");
 			exit(1);

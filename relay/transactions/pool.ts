@@ -82,6 +82,14 @@ export class Pool implements PendingReader {
 		return this.#byHash.size;
 	}
 
+	/** When the oldest of them was received, in ms since the epoch; null where there is none. */
+	oldestReceivedAt(): number | null {
+		let oldest: number | null = null;
+		for (const { transaction } of this.#byHash.values())
+			oldest = Math.min(oldest ?? transaction.receivedAt, transaction.receivedAt);
+		return oldest;
+	}
+
 	get(hash: string): PoolEntry | undefined {
 		return this.#byHash.get(hash);
 	}

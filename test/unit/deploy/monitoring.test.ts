@@ -1,0 +1,119 @@
+// The alert rules and the dashboard, held against the metrics that relay and boost really have and against the
+// operators' guide.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { parser } from "@prometheus-io/lezer-promql";
+import { parse } from "yaml";
+import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
+import { processMetrics } from "../../../shared/metrics.ts";
+import { textOf } from "../../support/deployFiles.ts";
+import { metricsOf } from "../../support/metricsPage.ts";
+import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+
+interface Rule {
+	readonly alert: string;
+	readonly expr: string;
+	readonly labels: { readonly severity: string };
+	readonly annotations: { readonly summary: string };
+}
+interface Panel {
+	readonly title: string;
+	readonly type: string;
+	readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+	readonly targets?: readonly { readonly expr: string }[];
+}
+
+const { groups } = parse(textOf("docs/monitoring/alerts.yml")) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+const dashboard = JSON.parse(textOf("docs/monitoring/dashboard.json")) as { panels: Panel[] };
+const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
+	targets.map(({ expr }) => [title, expr] as const),
+);
+
+let system: TestSystem;
+/** The names of the series that there are, and the values of their labels by label. */
+let series: ReadonlyMap<string, ReadonlySet<string>>;
+before(async () => {
+	system = await startSystem();
+	const boost = processMetrics("0.0.0");
+	boostMetrics(boost);
+	watchBoost(boost, {
+		upstreams: { relay: { breaker: { state: "closed", status: () => ({ inFlight: 0 }) } }, fallback: null },
+		rows: { depth: 0, isDurable: true, isFull: false, fullness: { all: 0, client: 0 }, open: () => [] },
+		...{ clock: Date, websockets: () => 0 },
+	} as unknown as Parameters<typeof watchBoost>[1]);
+	const text = `${await metricsOf(system.client.url)}\n${await boost.text()}`;
+	const found = new Map<string, Set<string>>([["up", new Set(["job", "instance"])]]);
+	for (const [, name = "", labels = ""] of text.matchAll(/^([a-z]\w*)(?:\{([^}]*)\})? /gm)) {
+		const known = found.get(name) ?? new Set(["job", "instance"]);
+		for (const [label] of labels.matchAll(/\w+(?==")/g)) known.add(label);
+		for (const [label] of labels.matchAll(/\w+="[^"]*"/g)) known.add(label);
+		found.set(name, known);
+	}
+	series = found;
+});
+after(() => system.stop());
+
+/** What of a query there is not: a series, a label, or the value of one; and where it is no PromQL. */
+function unknownIn(expr: string): readonly string[] {
+	const unknown: string[] = [];
+	parser.parse(expr).iterate({
+		enter({ type, name, from, to }) {
+			if (type.isError) unknown.push(`no PromQL at ${from}`);
+			if (name !== "VectorSelector") return;
+			const [, metric = "", matchers = ""] = /^(\w+)(?:\{(.*)\})?$/s.exec(expr.slice(from, to)) ?? [];
+			const labels = series.get(metric);
+			if (labels === undefined) unknown.push(metric);
+			for (const [, label = "", operator = "", value = ""] of matchers.matchAll(/(\w+)(=~|!=|=)"([^"]*)"/g)) {
+				if (labels?.has(label) !== true) unknown.push(`${metric}{${label}}`);
+				else if (operator !== "=~" && !labels.has(`${label}="${value}"`))
+					unknown.push(`${metric}{${label}="${value}"}`);
+			}
+		},
+	});
+	return unknown;
+}
+
+test("each query is PromQL, of series and labels that there are", () => {
+	for (const { alert, expr } of rules) assert.deepEqual(unknownIn(expr), [], alert);
+	for (const [title, expr] of queries) assert.deepEqual(unknownIn(expr), [], title);
+	assert.ok(queries.length >= 20 && rules.length >= 10);
+});
+
+test("a query that is not so is noticed", () => {
+	assert.deepEqual(unknownIn("rate(relay_nothing_total[5m]) > 0"), ["relay_nothing_total"]);
+	assert.deepEqual(unknownIn('boost_breaker_state{state="shut"}'), ['boost_breaker_state{state="shut"}']);
+	assert.deepEqual(unknownIn('relay_head_number{of="all"}'), ["relay_head_number{of}"]);
+	assert.notDeepEqual(unknownIn("sum by (le (up)"), []);
+});
+
+test("each alert is explained to operators under its name, and nothing else is", () => {
+	const guide = textOf("docs/operators.md").split("### Alerts and a dashboard")[1]?.split("\n## ")[0] ?? "";
+	const explained = [...guide.matchAll(/^#### (\w+)\n\n(\S.+)/gm)].map(([, name]) => name);
+	assert.deepEqual(
+		explained,
+		rules.map(({ alert }) => alert),
+	);
+	for (const { alert, labels, annotations } of rules) {
+		assert.ok(["page", "ticket"].includes(labels.severity), alert);
+		assert.ok(annotations.summary.length > 20, alert);
+	}
+});
+
+test("the dashboard's panels lie beside each other, each with a title of its own", () => {
+	const panels = dashboard.panels.filter(({ type }) => type !== "row");
+	assert.equal(new Set(panels.map(({ title }) => title)).size, panels.length);
+	const cells = new Set<string>();
+	for (const {
+		title,
+		gridPos: { x, y, w, h },
+	} of dashboard.panels) {
+		assert.ok(x + w <= 24, title);
+		for (let row = y; row < y + h; row += 1)
+			for (let column = x; column < x + w; column += 1) {
+				assert.ok(!cells.has(`${row} ${column}`), title);
+				cells.add(`${row} ${column}`);
+			}
+	}
+});
