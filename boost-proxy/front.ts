@@ -16,12 +16,14 @@ import type { Standby } from "../shared/http/standby.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
+import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { createBoostPost } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
+import { Recent } from "./ingress/recent.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
@@ -63,6 +65,11 @@ export interface Front extends Component {
 
 /** Paths whose JSON-RPC boost understands itself. */
 const OWN_PATHS = ["/", "/fast", "/noreverts"];
+/** For the home page. */
+const ENDPOINTS = [
+	{ path: "/fast", about: "searchers may bid to run behind you, and you get the refund" },
+	{ path: "/noreverts", about: "it is mined only if it succeeds, and nobody is shown it" },
+];
 /** Polls of one's own transactions that are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
@@ -89,6 +96,9 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
+	const breakers = [relay.breaker, ...(upstreams.fallback === null ? [] : [upstreams.fallback.breaker])];
+	const recent = new Recent(breakers, { clock });
+	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const post = createBoostPost(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
@@ -96,7 +106,10 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			...{ submissions, cancels, views, syncWaits, failover, upstreams, limiter, clock },
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
-			onCall: (method, outcome, seconds) => metrics.call(method, outcome, seconds),
+			onCall(method, outcome, seconds) {
+				metrics.call(method, outcome, seconds);
+				recent.called(seconds);
+			},
 		},
 	);
 	const headers = () => ownHeaders(relay.breaker.state);
@@ -133,11 +146,12 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		status,
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN },
-			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, rows },
+			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, rows, recent },
 		),
 		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
 		// In any case, so that what is passed on never shows the relay's in their place.
 		guardedMetricsRoute(parts.registry, config.METRICS_TOKEN),
+		...pages.routes,
 	];
 	const common = {
 		...connectionsOf(config),
@@ -145,7 +159,15 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	};
 	const deps = { readAddress, limiter, log, clock };
 	const main = createHttpServer(
-		{ ...common, name: "http", port: config.PORT, rpcPaths: OWN_PATHS, routes, headersFor },
+		{
+			...common,
+			name: "http",
+			port: config.PORT,
+			rpcPaths: OWN_PATHS,
+			routes,
+			headersFor,
+			pages: pages.find,
+		},
 		{ ...deps, post, pass, websocket: pass, standby },
 	);
 	const servers: HttpServer[] = [main];

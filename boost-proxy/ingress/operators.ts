@@ -1,4 +1,4 @@
-// The routes for operators: /status, /admin/* and the check of /readyz. A breaker that is forced stays so until somebody
+// The routes for operators: /status, /admin/*, what the operator's page shows, and the check of /readyz. A breaker that is forced stays so until somebody
 // says `auto`.
 
 import { bearerCheck } from "../../shared/http/callContext.ts";
@@ -8,6 +8,7 @@ import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
 import type { Breaker, BreakerStatus, Rows, Upstream } from "../domain/ports.ts";
 import { holdersOf } from "../domain/row.ts";
+import type { Recent } from "./recent.ts";
 
 export interface OperatorRoutesOptions {
 	/** Without one nobody may force anything: the paths are not there. */
@@ -18,6 +19,7 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
+	readonly recent: Recent;
 }
 
 /** What `GET /status` answers. */
@@ -57,6 +59,16 @@ export function operatorRoutes(
 	});
 	return [
 		{ path: "/status", weight: WEIGHT, handle: () => jsonAnswer(200, statusOf(dependencies)) },
+		{
+			path: "/admin/state",
+			weight: WEIGHT,
+			handle({ headers }) {
+				if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
+				if (!isAllowed(headers.authorization)) return UNAUTHORIZED;
+				const { history, latency } = dependencies.recent;
+				return jsonAnswer(200, { status: statusOf(dependencies), history, latency });
+			},
+		},
 		...Object.entries(FORCES).map(([path, force]) => admin(path, force)),
 	];
 }

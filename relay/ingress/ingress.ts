@@ -25,6 +25,7 @@ import { methodTable, type OpenRpcInfo, openRpc } from "../../shared/jsonrpc/met
 import type { Component } from "../../shared/lifecycle.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { createPages, type Endpoint } from "../../shared/pages/pages.ts";
 import type { MethodDependencies } from "./methodDependencies.ts";
 import { METHODS } from "./methods/index.ts";
 import { RPC_PATHS } from "./methods/transactions.ts";
@@ -78,6 +79,15 @@ export interface Ingress extends Component {
 
 /** Polls of one's own transactions that are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+
+/** For the home page. */
+const ENDPOINTS_TO_CHOOSE: readonly Endpoint[] = [
+	{ path: "/fast", about: "the usual one: searchers may bid to run behind you, and you get the refund" },
+	{ path: "/noreverts", about: "mined only if it succeeds; searchers may bid, and you get the refund" },
+	{ path: "/fullprivacy", about: "mined only if it succeeds; nobody but trusted builders sees it" },
+	{ path: "/maxbackruns", about: "shown to all searchers at once, for the most bids" },
+	{ path: "/nochecks", about: "sent at once, without a simulation; nobody but builders sees it" },
+];
 
 /** Makes the servers; nothing listens yet. */
 export function createIngress(options: IngressOptions, dependencies: IngressDependencies): Ingress {
@@ -139,6 +149,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	registry.gauge("relay_unread_bytes", "Bytes that wait for clients to read them", () => unread.bytes);
 	const common = { ...options.connections, host, maxBodyBytes };
 	const deps = { readAddress, limiter, unread, log, clock };
+	const pages = createPages("relay", ENDPOINTS_TO_CHOOSE, false);
 	const main = createHttpServer(
 		{
 			...common,
@@ -154,7 +165,9 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				}),
 				...ops,
 				guardedMetricsRoute(registry, options.metricsToken),
+				...pages.routes,
 			],
+			pages: pages.find,
 		},
 		{ ...deps, post, standby: dependencies.standby, ...(searcherPort === undefined ? { websocket } : {}) },
 	);

@@ -25,6 +25,13 @@ export function jsonAnswer(status: number, value: unknown, headers?: Record<stri
 	return { status, body: JSON.stringify(value), ...(headers === undefined ? {} : { headers }) };
 }
 
+/** An answer of JSON as people read it. */
+export function indented(answer: HttpAnswer): HttpAnswer {
+	const { body, contentType } = answer;
+	if (typeof body !== "string" || contentType !== undefined) return answer;
+	return { ...answer, body: `${JSON.stringify(JSON.parse(body), null, 2)}\n` };
+}
+
 /** A JSON-RPC error with id null, for what is refused before it could be read. */
 export function rpcErrorAnswer(
 	kind: RpcErrorKind,

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
+import { asksForPage, type PageFinder } from "../pages/pages.ts";
 import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
@@ -18,6 +19,7 @@ import {
 	FAILED,
 	type HttpAnswer,
 	httpAnswerOf,
+	indented,
 	jsonAnswer,
 	limited,
 	notServing,
@@ -42,6 +44,8 @@ export interface RequestHandlerOptions {
 	readonly rpcPaths: readonly string[];
 	/** What is served beside that, by path. */
 	readonly routes: readonly Route[];
+	/** What browsers get where they ask for HTML. */
+	readonly pages?: PageFinder;
 	/** Bytes of a body at most. */
 	readonly maxBodyBytes: number;
 	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
@@ -170,7 +174,7 @@ export class RequestHandler {
 		// Behind one that waits for its turn this one would wait, too, and a connection may have only so many.
 		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		this.#open.add(exchange);
-		const routing = this.#route(method ?? "", target.path);
+		const routing = this.#page(request, target.path) ?? this.#route(method ?? "", target.path);
 		if (socket.destroyed) this.#open.end(exchange);
 		else if (isOver) this.#refuse(exchange, crowded(method, connections.maxPerClient));
 		else if (this.#open.size > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
@@ -179,6 +183,12 @@ export class RequestHandler {
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "pass") this.#pass(exchange);
 		else this.#refuse(exchange, routing.answer);
+	}
+
+	#page({ method, headers }: IncomingMessage, path: string): Routing | null {
+		if ((method !== "GET" && method !== "HEAD") || !asksForPage(headers.accept)) return null;
+		const page = this.#options.pages?.(path) ?? null;
+		return page && { kind: "answer", answer: page };
 	}
 
 	#ended(exchange: Exchange): void {
@@ -205,7 +215,7 @@ export class RequestHandler {
 		withDeadline(clock, route.path, ROUTE_LIMIT_MS, async () =>
 			route.handle({ path, params, query, headers, address }),
 		).then(
-			(answer) => this.#answer(exchange, answer),
+			(answer) => this.#answer(exchange, asksForPage(headers.accept) ? indented(answer) : answer),
 			(thrown: unknown) => {
 				log.error("a route failed", { path: route.path, fault: safeError(thrown) });
 				this.#whole(exchange, jsonAnswer(500, { error: "internal error" }));

@@ -1,0 +1,88 @@
+// The pages that relay and boost serve to browsers: files of this folder, with nothing from elsewhere. What they show they
+// ask of the same server as any other client would.
+
+import { readFileSync } from "node:fs";
+import type { HttpAnswer } from "../http/httpAnswer.ts";
+import type { Route } from "../http/routes.ts";
+
+/** An endpoint to choose from. */
+export interface Endpoint {
+	/** "/fast" */
+	readonly path: string;
+	readonly about: string;
+}
+
+/** Finds the page of a path, for who asks for HTML; null: there is none. */
+export type PageFinder = (path: string) => HttpAnswer | null;
+
+export interface Pages {
+	readonly find: PageFinder;
+	/** What the pages load. */
+	readonly routes: readonly Route[];
+}
+
+const POLICY = [
+	"default-src 'none'",
+	...["script-src", "style-src", "connect-src"].map((source) => `${source} 'self'`),
+	...["base-uri", "frame-ancestors"].map((source) => `${source} 'none'`),
+	"form-action 'self'",
+].join("; ");
+const HEADERS = {
+	"content-security-policy": POLICY,
+	"x-content-type-options": "nosniff",
+	"referrer-policy": "no-referrer",
+	// The same address is JSON for other clients.
+	vary: "accept",
+};
+const ASSETS = ["style.css", "common.js", "home.js", "transaction.js", "operator.js"];
+const TYPES: Readonly<Record<string, string>> = {
+	css: "text/css; charset=utf-8",
+	js: "text/javascript; charset=utf-8",
+	html: "text/html; charset=utf-8",
+};
+
+/** The pages of a service with these endpoints; `hasOperator`: the operator's page is one of them. */
+export function createPages(
+	service: "relay" | "boost",
+	endpoints: readonly Endpoint[],
+	hasOperator: boolean,
+): Pages {
+	const choices = endpoints.map(({ path, about }, i) => {
+		const checked = i === 0 ? " checked" : "";
+		return `<label><input type="radio" name="endpoint" value="${path}"${checked}> <code>${path}</code>: ${about}</label>`;
+	});
+	const home = page(
+		textOf("home.html").replace("{{choices}}", choices.join("\n")).replace("{{service}}", service),
+	);
+	const transaction = page(textOf("transaction.html"));
+	const operator = page(textOf("operator.html"));
+	return {
+		find(path) {
+			if (path === "/") return home;
+			if (path === "/operator") return hasOperator ? operator : null;
+			return /^\/tx\/0x[0-9a-fA-F]{64}$/.test(path) ? transaction : null;
+		},
+		routes: ASSETS.map((name) => {
+			const answer = { ...file(name), headers: { ...HEADERS, "cache-control": "no-cache" } };
+			return { path: `/pages/${name}`, handle: () => answer };
+		}),
+	};
+}
+
+/** Whether a request would rather have HTML: a browser that was sent to an address. */
+export function asksForPage(accept: string | undefined): boolean {
+	return accept?.includes("text/html") === true;
+}
+
+function textOf(name: string): string {
+	return readFileSync(new URL(name, import.meta.url), "utf8");
+}
+
+function file(name: string): HttpAnswer {
+	const contentType = TYPES[name.split(".").at(-1) ?? ""] ?? "text/plain";
+	return { status: 200, body: textOf(name), contentType };
+}
+
+function page(body: string): HttpAnswer {
+	return { status: 200, body, contentType: "text/html; charset=utf-8", headers: HEADERS };
+}

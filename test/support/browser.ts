@@ -1,0 +1,91 @@
+// A real Chromium from its npm package, one page at a time, which fails its test by anything in the console and by any
+// request elsewhere. A page can have a wallet (EIP-6963) whose key is a test's.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import chromium from "@sparticuz/chromium";
+import type { Wallet } from "ethers";
+import { type Browser, chromium as engine, type Page } from "playwright-core";
+
+export interface OpenPage {
+	readonly page: Page;
+	/** What must not be: errors in the console, and requests to other hosts. */
+	readonly faults: readonly string[];
+	/** Serious findings of axe-core on the page as it is now. */
+	violations(): Promise<readonly string[]>;
+	close(): Promise<void>;
+}
+
+export interface PageOptions {
+	/** A wallet that signs with this key; it does what it is asked at once. */
+	readonly wallet?: Wallet;
+	/** Hears what the wallet was asked. */
+	readonly onRequest?: (method: string, params: unknown) => void;
+	readonly dark?: boolean;
+	readonly width?: number;
+}
+
+/** Starts it; its caller closes it. */
+export async function startBrowser(): Promise<Browser> {
+	// Its own list of arguments is for Lambda: a single process, and no web security.
+	const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+	return engine.launch({ executablePath: await chromium.executablePath(), args });
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A page of `browser` at `url`, loaded. */
+export async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<OpenPage> {
+	const { wallet, onRequest, dark = false, width = 900 } = options;
+	const context = await browser.newContext({
+		colorScheme: dark ? "dark" : "light",
+		viewport: { width, height: 900 },
+	});
+	const page = await context.newPage();
+	const faults: string[] = [];
+	page.on("console", (message) => {
+		if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
+	});
+	page.on("pageerror", (error) => faults.push(error.message));
+	const { host } = new URL(url);
+	page.on("request", (request) => {
+		if (new URL(request.url()).host !== host) faults.push(`asked ${request.url()}`);
+	});
+	if (wallet !== undefined) {
+		await page.exposeFunction("askWallet", async (method: string, params: unknown) => {
+			onRequest?.(method, params);
+			if (method === "eth_requestAccounts") return [wallet.address.toLowerCase()];
+			if (method === "personal_sign") {
+				const [message = ""] = params as string[];
+				return wallet.signMessage(Buffer.from(message.slice(2), "hex"));
+			}
+			return null;
+		});
+		await page.addInitScript(ANNOUNCES);
+	}
+	await page.goto(url);
+	return {
+		page,
+		faults,
+		async violations() {
+			// Evaluated by the debugger, so the page's policy stays as it is.
+			await page.evaluate(AXE);
+			const found = (await page.evaluate("axe.run()")) as {
+				violations: { id: string; impact: string; nodes: { target: unknown }[] }[];
+			};
+			return found.violations
+				.filter(({ impact }) => impact === "serious" || impact === "critical")
+				.map(({ id, nodes }) => `${id}: ${JSON.stringify(nodes.map(({ target }) => target))}`);
+		},
+		close: () => context.close(),
+	};
+}
+
+/** https://eips.ethereum.org/EIPS/eip-6963 */
+const ANNOUNCES = `(() => {
+	const provider = { request: ({ method, params }) => window.askWallet(method, params) };
+	const info = { uuid: "1b5bd0d0-0000-4000-8000-000000000001", name: "Test Wallet", icon: "data:,", rdns: "test.wallet" };
+	const announce = () => window.dispatchEvent(new CustomEvent("eip6963:announceProvider", { detail: Object.freeze({ info, provider }) }));
+	window.addEventListener("eip6963:requestProvider", announce);
+	announce();
+})()`;
