@@ -68,7 +68,7 @@ const OWN_PATHS = ["/", "/fast", "/noreverts"];
 /** For the home page. */
 const ENDPOINTS = [
 	{ path: "/fast", about: "searchers may bid to run behind you, and you get the refund" },
-	{ path: "/noreverts", about: "it is mined only if it succeeds, and nobody is shown it" },
+	{ path: "/noreverts", about: "mined only if it succeeds" },
 ];
 /** Polls of one's own transactions that are free once a second. */
 const POLLED = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);

@@ -258,7 +258,7 @@ function digest(text: string): Buffer {
 }
 
 /**
- * Whether a web page has sent it. We serve none that sends anything, so each is a foreign one. A page in a sandboxed
+ * Whether a web page has sent it. Ours send nothing that their visitor has not signed, so each is taken for a foreign one. A page in a sandboxed
  * frame has the origin "null"; extensions' origins have schemes of their own.
  * https://fetch.spec.whatwg.org/#origin-header
  */

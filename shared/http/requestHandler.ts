@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
-import { asksForPage, type PageFinder } from "../pages/pages.ts";
+import { asksForPage } from "../pages/pages.ts";
 import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
@@ -32,20 +32,13 @@ import {
 	createRouter,
 	type PassThrough,
 	type PostHandler,
-	type Route,
 	type RouteMatch,
-	type Routing,
+	type Served,
 	writePassedHead,
 } from "./routes.ts";
 import { UnreadBytes } from "./unreadBytes.ts";
 
-export interface RequestHandlerOptions {
-	/** Paths that take POST, without a slash at their end. */
-	readonly rpcPaths: readonly string[];
-	/** What is served beside that, by path. */
-	readonly routes: readonly Route[];
-	/** What browsers get where they ask for HTML. */
-	readonly pages?: PageFinder;
+export interface RequestHandlerOptions extends Served {
 	/** Bytes of a body at most. */
 	readonly maxBodyBytes: number;
 	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
@@ -90,7 +83,7 @@ const SMALL_BYTES = 64 * 1024;
 
 /** Handles the requests of one server. */
 export class RequestHandler {
-	readonly #route: (verb: string, path: string) => Routing;
+	readonly #route: ReturnType<typeof createRouter>;
 	readonly #options: RequestHandlerOptions;
 	readonly #tooLarge: HttpAnswer;
 	readonly #takePost: PostHandler;
@@ -107,7 +100,12 @@ export class RequestHandler {
 	#onIdle: (() => void)[] = [];
 
 	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
-		this.#route = createRouter(options.rpcPaths, options.routes, dependencies.pass !== undefined);
+		this.#route = createRouter(
+			options.rpcPaths,
+			options.routes,
+			dependencies.pass !== undefined,
+			options.pages,
+		);
 		this.#options = options;
 		this.#tooLarge = tooLarge(options.maxBodyBytes);
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
@@ -174,7 +172,7 @@ export class RequestHandler {
 		// Behind one that waits for its turn this one would wait, too, and a connection may have only so many.
 		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		this.#open.add(exchange);
-		const routing = this.#page(request, target.path) ?? this.#route(method ?? "", target.path);
+		const routing = this.#route(method ?? "", target.path, headers.accept);
 		if (socket.destroyed) this.#open.end(exchange);
 		else if (isOver) this.#refuse(exchange, crowded(method, connections.maxPerClient));
 		else if (this.#open.size > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
@@ -183,12 +181,6 @@ export class RequestHandler {
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "pass") this.#pass(exchange);
 		else this.#refuse(exchange, routing.answer);
-	}
-
-	#page({ method, headers }: IncomingMessage, path: string): Routing | null {
-		if ((method !== "GET" && method !== "HEAD") || !asksForPage(headers.accept)) return null;
-		const page = this.#options.pages?.(path) ?? null;
-		return page && { kind: "answer", answer: page };
 	}
 
 	#ended(exchange: Exchange): void {

@@ -5,6 +5,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcError } from "../jsonrpc/errors.ts";
+import { asksForPage, type PageFinder } from "../pages/pages.ts";
 import {
 	type CallContext,
 	type ClientAddress,
@@ -61,6 +62,16 @@ const PREFLIGHT = {
 	"access-control-max-age": "86400",
 };
 
+/** What a server serves. */
+export interface Served {
+	/** Paths that take POST, without a slash at their end. */
+	readonly rpcPaths: readonly string[];
+	/** What is served beside that, by path. */
+	readonly routes: readonly Route[];
+	/** What browsers get where they ask for HTML. */
+	readonly pages?: PageFinder;
+}
+
 /**
  * The router of a server that takes POST on `rpcPaths`, and what its routes take. `passes`: all that is on no path of a
  * route is passed on, but for preflights.
@@ -69,18 +80,22 @@ export function createRouter(
 	rpcPaths: readonly string[],
 	routes: readonly Route[],
 	passes = false,
-): (verb: string, path: string) => Routing {
+	pages?: PageFinder,
+): (verb: string, path: string, accept?: string) => Routing {
 	const posts = new Set(rpcPaths);
 	const find = routeFinder(routes);
 	for (const { verb, path } of routes) {
 		if (verb === "POST" && posts.has(path)) throw new Error(`the path ${path} is served twice`);
 	}
-	return (verb, path) => {
+	return (verb, path, accept) => {
+		const isRead = verb === "GET" || verb === "HEAD";
+		const page = isRead && asksForPage(accept) ? (pages?.(path) ?? null) : null;
+		if (page !== null) return { kind: "answer", answer: page };
 		const takesRpc = posts.has(path);
 		if (takesRpc && verb === "POST") return POST;
 		const match = find(path);
 		const takesPost = match?.route.verb === "POST";
-		if (match !== undefined && (takesPost ? verb === "POST" : verb === "GET" || verb === "HEAD")) {
+		if (match !== undefined && (takesPost ? verb === "POST" : isRead)) {
 			return { kind: "route", ...match };
 		}
 		const isPassed = passes && match === undefined;

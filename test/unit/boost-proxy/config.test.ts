@@ -28,7 +28,7 @@ test("with nothing but what is required, everything else has its documented defa
 		...{ MAX_CONNECTIONS_PER_CLIENT: 256, METRICS_TOKEN: undefined },
 		...{ RATE_LIMIT_RPS: 100, BREAKER_FAULTS: 3, BREAKER_STORM: 5, BREAKER_HOLD_MS: 2_000 },
 		...{ BREAKER_HOLD_MAX_MS: 60_000, PROBE_INTERVAL_MS: 1_000, PROBE_TIMEOUT_MS: 500, PROBE_SUCCESSES: 3 },
-		...{ MAX_HEAD_LAG: 3, LOG_LEVEL: "info" },
+		...{ MAX_HEAD_LAG: 3, SIGNATURE_HIDING: "always", LOG_LEVEL: "info" },
 		fallback: {
 			...{ dialect: "mevblocker", baseUrl: "https://rpc.example", statusUrl: null },
 			...{ wholeUrls: { fast: null, noreverts: null }, isPrivate: true, isRevertProtected: true },
@@ -74,6 +74,7 @@ const BAD: Readonly<Record<Name, readonly string[]>> = {
 	...{ BREAKER_FAULTS: ["0", "101"], BREAKER_STORM: ["0", "1001"], PROBE_SUCCESSES: ["0", "101"] },
 	...{ BREAKER_HOLD_MS: ["4", "2s"], BREAKER_HOLD_MAX_MS: ["4", "2s"], MAX_HEAD_LAG: ["0", "1001"] },
 	...{ PROBE_INTERVAL_MS: ["4", "1s"], PROBE_TIMEOUT_MS: ["4", "60001"], LOG_LEVEL: ["Info", MARK] },
+	SIGNATURE_HIDING: ["never", MARK],
 };
 
 test("the table of bad values leaves no setting out", () => {

@@ -108,9 +108,20 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 test("gauges tell what is now, and of a fallback that is not there nothing", async () => {
 	const registry = new Metrics();
 	const breaker = new PlayedBreaker();
-	const journal = { depth: 4, isDurable: true, isFull: false, fullness: { all: 0.5, client: 1 } };
+	const journal = {
+		depth: 4,
+		isDurable: true,
+		isFull: false,
+		fullness: { all: 0.5, client: 1 },
+		open: () => [{ receivedAt: 1_000 }],
+	};
 	const upstreams = { relay: { breaker }, fallback: null } as unknown as Upstreams;
-	watchBoost(registry, { upstreams, rows: journal as unknown as Rows, websockets: () => 5 });
+	watchBoost(registry, {
+		upstreams,
+		rows: journal as unknown as Rows,
+		clock: { now: () => 3_500 },
+		websockets: () => 5,
+	});
 	const read = async () => {
 		const all = await series(registry);
 		const states = ["closed", "open", "half-open"];

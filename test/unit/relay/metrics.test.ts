@@ -59,6 +59,7 @@ test("gauges tell what is now", async () => {
 	let pending = 3;
 	watchRelay(registry, {
 		pending: () => pending,
+		oldestAgeSeconds: () => 10,
 		records: () => 4,
 		lanes: () => 5,
 		lanesFullness: () => ({ all: 0.25, client: 0.5 }),

@@ -5,6 +5,8 @@ import { test } from "node:test";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
+import { Recent } from "../../../../boost-proxy/ingress/recent.ts";
+import { systemClock } from "../../../../shared/clock.ts";
 import { PlayedBreaker, startPassFixture } from "./passFixture.ts";
 
 /** Only what is asked of it. */
@@ -26,7 +28,8 @@ async function fixture(adminToken: string | undefined, withFallback = true, stat
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
-	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows });
+	const recent = new Recent([relay, ...(fallback === null ? [] : [fallback])], { clock: systemClock });
+	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows, recent });
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };

@@ -171,6 +171,7 @@ export class ViewFixture {
 			upstreams: { relay, fallback },
 			observer: { learn: (hash: string, stage: string) => void this.learned.push([hash, stage]) },
 			chainId: () => 31_337n,
+			signatureHiding: "always" as const,
 		};
 	}
 
