@@ -55,7 +55,7 @@ export class SettingErrors extends Error {
 
 /**
  * Reads every row of `table` from `env`. `contradictions` are what is wrong among the values that could be read. Throws
- * {@link SettingErrors} with all that are missing or bad.
+ * {@link SettingError} for what is missing or bad, {@link SettingErrors} where that is more than one.
  */
 export function readSettings<T extends SettingTable>(
 	table: T,
@@ -74,7 +74,8 @@ export function readSettings<T extends SettingTable>(
 	}
 	const told = new Set(errors.map(({ setting }) => setting));
 	errors.push(...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !told.has(setting)));
-	if (errors.length > 0) throw new SettingErrors(errors);
+	const [first, ...more] = errors;
+	if (first !== undefined) throw more.length === 0 ? first : new SettingErrors(errors);
 	return Object.freeze(values) as Settings<T>;
 }
 
@@ -89,12 +90,15 @@ function readSetting(name: string, row: Setting<unknown>, env: Environment): unk
 	return value;
 }
 
-/** What was given, where it is neither a secret nor long enough to be one, nor an address; and what may have been meant. */
+/** What was given, where it can't be a secret: a number, or nearly one of the words that are expected. */
 function toldOf(given: string, row: Setting<unknown>): string {
-	if (row.secret === true || !/^[\w.:+-]{1,20}$/.test(given)) return "";
-	const valid = row.expects.split(/[\s,()]+/).filter((word) => word !== "" && row.parse(word) !== undefined);
-	const meant = nearest(given, valid, 2);
-	return `; given ${given}${meant === null ? "" : `, did you mean ${meant}?`}`;
+	if (row.secret === true || given === "") return "";
+	const words = row.expects
+		.split(/[\s,()]+/)
+		.filter((word) => /^[a-z]/i.test(word) && row.parse(word) !== undefined);
+	const meant = given.length > 20 ? null : nearest(given, words, 2);
+	if (meant !== null) return `; given ${given}, did you mean ${meant}?`;
+	return /^-?\d[\d.]{0,12}[a-z%]{0,3}$/i.test(given) ? `; given ${given}` : "";
 }
 
 /** Names in `env` that are nearly one of `table`'s, each with that one: what its operator set has no effect. */

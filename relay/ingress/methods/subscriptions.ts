@@ -28,12 +28,12 @@ export const eth_subscribe = relayMethod({
 		// Looked at below, so that over HTTP the answer is one and the same, and a wrong name is what is told first.
 		{ name: "name", schema: z.string().catch("") },
 		{
-			name: "of",
+			name: "hash",
 			schema: z
 				.unknown()
 				.optional()
 				.describe(
-					"for logs a filter with address and topics; for service_transactionStatus the transaction's hash, for service_bundleStatus the bundle's, 32 bytes as 0x hex",
+					"of the transaction for service_transactionStatus, of the bundle for service_bundleStatus: 32 bytes as 0x hex; for logs, in its place, a filter with address and topics",
 				),
 		},
 	],

@@ -37,7 +37,13 @@ test("with nothing but what is required, everything else has its documented defa
 		SUBSCRIPTION_ALIASES: ["mevblocker_partialPendingTransactions"],
 		CANCEL_POLICY: "origin",
 		...{ TRUST_PROXY: 0, BOOST_SECRET: undefined, MAX_BODY_BYTES: 2_097_152, MAX_BATCH: 100 },
-		...{ RATE_LIMIT_RPS: 100, POOL_MAX_BYTES: 268_435_456, MAX_HEAD_AGE_S: undefined, LOG_LEVEL: "info" },
+		...{
+			RATE_LIMIT_RPS: 100,
+			POOL_MAX_BYTES: 268_435_456,
+			MAX_HEAD_AGE_S: undefined,
+			SIGNATURE_HIDING: "always",
+		},
+		LOG_LEVEL: "info",
 	});
 	assert.deepEqual(
 		BUILDERS.map(({ name, url }) => [name, url]),
@@ -81,13 +87,13 @@ test("the list that comes with it is taken", () => {
 });
 
 test("what is required is missed by name", () => {
-	assert.throws(() => readRelayConfig({}), {
-		name: "SettingError",
-		message:
-			"ETH_RPC_URL is missing: expected an http or https URL, for example ETH_RPC_URL=http://127.0.0.1:8545",
-	});
+	const node =
+		"ETH_RPC_URL is missing: expected an http or https URL, for example ETH_RPC_URL=http://127.0.0.1:8545";
+	const builders = `BUILDERS is missing: expected ${RELAY_SETTINGS.BUILDERS.expects}, for example BUILDERS=${ROWS}`;
+	assert.throws(() => readRelayConfig({}), { name: "SettingErrors", message: `${node}\n${builders}` });
 	assert.throws(() => readRelayConfig({ ETH_RPC_URL: "http://n" }), {
-		message: `BUILDERS is missing: expected ${RELAY_SETTINGS.BUILDERS.expects}, for example BUILDERS=${ROWS}`,
+		name: "SettingError",
+		message: builders,
 	});
 });
 
@@ -132,6 +138,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	RATE_LIMIT_RPS: ["-1", "1000001", "none"],
 	POOL_MAX_BYTES: ["33554431", "17179869185", "256M"],
 	MAX_HEAD_AGE_S: ["0", "86401"],
+	SIGNATURE_HIDING: ["never", MARK],
 	LOG_LEVEL: ["Info", "verbose", MARK],
 };
 const ANY_TEXT = ["HOST", "DATA_DIR", "BOOST_SECRET"];
@@ -150,7 +157,8 @@ for (const [name, values] of Object.entries(BAD)) {
 					assert.equal(thrown.setting, name);
 					const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
 					assert.ok(thrown.message.startsWith(`${name} is not valid`), thrown.message);
-					assert.ok(thrown.message.endsWith(`: expected ${expects}, for example ${name}=${example}`));
+					const [told] = thrown.message.split("; given ");
+					assert.ok(told?.endsWith(`: expected ${expects}, for example ${name}=${example}`));
 					assert.ok(!thrown.message.includes(MARK), thrown.message);
 					return true;
 				},

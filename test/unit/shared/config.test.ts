@@ -6,6 +6,7 @@ import {
 	helpText,
 	integer,
 	maskUrls,
+	misspelled,
 	oneOf,
 	printedConfig,
 	readSettings,
@@ -58,6 +59,35 @@ test("what is missing or bad is named with what was expected and an example, and
 			},
 		);
 	}
+});
+
+test("a value is told where it can't be a secret, with the one that was meant", () => {
+	for (const [env, told] of [
+		[{ NODE: "http://x", PORT: "80a" }, "; given 80a"],
+		[{ NODE: "http://x", PORT: "-1" }, "; given -1"],
+		[{ NODE: "http://x", MODE: "B" }, "; given B, did you mean b?"],
+		[{ NODE: "80s3cret" }, ""],
+	] as const) {
+		assert.throws(
+			() => readSettings(TABLE, env),
+			({ message }: Error) => message.endsWith(`=${message.split("=")[1]?.split(";")[0]}${told}`),
+		);
+	}
+});
+
+test("all that is wrong is told at once", () => {
+	assert.throws(() => readSettings(TABLE, { PORT: "x", MODE: "c" }), {
+		code: "SETTING",
+		message: /^PORT is not valid[^\n]+\nNODE is missing[^\n]+\nMODE is not valid[^\n]+$/,
+	});
+});
+
+test("what is nearly a setting's name is noticed", () => {
+	const env = { PORTS: "1", NODE: "http://x", NODES: "y", MODF: "a", PATH: "/bin", HOME: "/" };
+	assert.deepEqual(misspelled(TABLE, env), [
+		["PORTS", "PORT"],
+		["MODF", "MODE"],
+	]);
 });
 
 test("help names every setting with its purpose, its form, its default and an example", () => {

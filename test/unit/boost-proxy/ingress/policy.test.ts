@@ -32,7 +32,7 @@ test("every method that the relay serves itself is understood by boost or for th
 });
 
 test("what is not known is for the relay alone", () => {
-	for (const name of ["eth_sendTransaction", "admin_peers", "eth_newFilter", "", "__proto__", "toString"]) {
+	for (const name of ["eth_sendTransaction", "admin_peers", "eth_newThing", "", "__proto__", "toString"]) {
 		assert.equal(kindOf(name), "relay", name);
 		assert.equal(labelOf(name), "unknown", name);
 	}

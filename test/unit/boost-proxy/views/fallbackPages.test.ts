@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { DIALECTS } from "../../../../boost-proxy/domain/ports.ts";
 import { readFallbackPage } from "../../../../boost-proxy/views/thirdParties.ts";
-import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
 const BLANK = unknownStatus(HASH);
@@ -23,11 +23,11 @@ test("a record like our own: pending with a stage is HELD, what has ended is tol
 		[{ status: "UNKNOWN" }, BLANK],
 		[
 			{ status: "UNKNOWN", stage: "PENDING" },
-			{ ...BLANK, ...flags, stage: "HELD" },
+			{ ...BLANK, ...flags, ...stageReport("HELD") },
 		],
 		[
 			{ status: "UNKNOWN", stage: "HELD" },
-			{ ...BLANK, ...flags, stage: "HELD" },
+			{ ...BLANK, ...flags, ...stageReport("HELD") },
 		],
 		[{ status: "UNKNOWN", stage: "NEW" }, BLANK],
 	];
@@ -36,9 +36,9 @@ test("a record like our own: pending with a stage is HELD, what has ended is tol
 	}
 	const { origin: _, ...told } = full;
 	for (const [status, stage, shown] of [
-		["INCLUDED", "REVERTED", { stage: "REVERTED" }],
+		["INCLUDED", "REVERTED", stageReport("REVERTED")],
 		["INCLUDED", undefined, {}],
-		["FAILED", "CANCELLED", { stage: "CANCELLED" }],
+		["FAILED", "CANCELLED", stageReport("CANCELLED")],
 		["FAILED", "<b>", {}],
 	] as const) {
 		const page = readFallbackPage("mevblocker", { ...full, status, stage }, HASH);
@@ -76,18 +76,18 @@ test("Flashbots Protect's words are put into ours", () => {
 		[{ status: "UNKNOWN", fastMode: true }, BLANK],
 		[
 			{ status: "PENDING", fastMode: true, transaction },
-			{ ...BLANK, fastMode: true, stage: "HELD" },
+			{ ...BLANK, fastMode: true, ...stageReport("HELD") },
 		],
 		[
 			{ status: "INCLUDED", transaction },
-			{ ...BLANK, status: "INCLUDED", stage: "INCLUDED", transaction: SHOWN },
+			{ ...BLANK, status: "INCLUDED", ...stageReport("INCLUDED"), transaction: SHOWN },
 		],
 		[
 			{ status: "INCLUDED", isRevert: true, transaction },
-			{ ...BLANK, status: "INCLUDED", stage: "REVERTED", transaction: SHOWN },
+			{ ...BLANK, status: "INCLUDED", ...stageReport("REVERTED"), transaction: SHOWN },
 		],
-		[{ status: "FAILED" }, { ...BLANK, status: "FAILED", stage: "EXPIRED" }],
-		[{ status: "CANCELLED" }, { ...BLANK, status: "FAILED", stage: "CANCELLED" }],
+		[{ status: "FAILED" }, { ...BLANK, status: "FAILED", ...stageReport("EXPIRED") }],
+		[{ status: "CANCELLED" }, { ...BLANK, status: "FAILED", ...stageReport("CANCELLED") }],
 		[{ status: "toString" }, null],
 		[{}, null],
 	];
@@ -126,7 +126,7 @@ test("whatever a page holds, the record has the interface's fields with their ty
 		fc.property(fc.constantFrom(...DIALECTS), page, (dialect, given) => {
 			const record = readFallbackPage(dialect, given, HASH);
 			if (record === null) return;
-			const { stage, simulationError, ...rest } = record;
+			const { stage, state, reason, nextStep, blockNumber, refundWei, simulationError, ...rest } = record;
 			assert.deepEqual(
 				Object.keys(rest).sort(),
 				Object.keys(BLANK)
@@ -134,6 +134,10 @@ test("whatever a page holds, the record has the interface's fields with their ty
 					.sort(),
 			);
 			assert.ok(stage === undefined || /^[A-Z_]+$/.test(stage), "stage");
+			const told = [state, refundWei].every((text) => typeof text === "string");
+			assert.equal(told, stage !== undefined);
+			for (const text of [reason, nextStep]) assert.ok(text == null || typeof text === "string");
+			assert.ok(blockNumber == null || typeof blockNumber === "number", "blockNumber");
 			assert.ok(simulationError === null || typeof simulationError.message === "string", "simulationError");
 			assert.deepEqual(Object.keys(rest.transaction), Object.keys(BLANK.transaction));
 			for (const field of Object.values(rest.transaction)) assert.equal(typeof field, "string");

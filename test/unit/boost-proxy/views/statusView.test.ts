@@ -15,7 +15,11 @@ async function ask(fixture: ViewFixture, hash: string): Promise<[unknown, string
 	return [JSON.parse(JSON.stringify(body)), by, status];
 }
 
-const held = (hash: string, fastMode = true) => ({ ...unknownStatus(hash), fastMode, stage: "HELD" });
+const held = (hash: string, fastMode = true) => ({
+	...unknownStatus(hash),
+	fastMode,
+	...stageReport("HELD"),
+});
 
 test("the relay's record is shown as it came, and the observer hears of its stage", async () => {
 	const fixture = new ViewFixture();
@@ -84,7 +88,8 @@ test("a mined one has the fields of the chain and what its client asked for", as
 		fixture.mines(tx, status);
 		const expected = {
 			...unknownStatus(tx.hash),
-			...{ status: "INCLUDED", rpc_timestamp: "2026-01-01T00:00:00.000Z", stage },
+			...{ status: "INCLUDED", rpc_timestamp: "2026-01-01T00:00:00.000Z" },
+			...stageReport(stage, { blockNumber: 9 }),
 			transaction: { from: tx.from, to: tx.to, gas: "50000", nonce: "5", value: (10n ** 30n).toString() },
 			...{ refundRecipient: recipient.toLowerCase(), referrer: "a wallet" },
 		};
@@ -143,7 +148,7 @@ for (const [ending, status, stage] of ENDED) {
 		const tx = fixture.ended(5, ending);
 		const blank = unknownStatus(tx.hash);
 		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
-		const expected = { ...blank, status, stage, transaction };
+		const expected = { ...blank, status, ...stageReport(stage), transaction };
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
 		fixture.isChainUp = false;
 		assert.deepEqual(await ask(fixture, tx.hash), [expected, "journal", 200]);
@@ -174,13 +179,13 @@ test("what its user ended while the relay was out stays ended, though the relay 
 		fixture.relay.pages.set(tx.hash, { ...blank, stage: "BROADCAST" });
 		const transaction = { ...blank.transaction, from: tx.from, nonce: "5" };
 		assert.deepEqual(await ask(fixture, tx.hash), [
-			{ ...blank, status: "FAILED", stage, transaction },
+			{ ...blank, status: "FAILED", ...stageReport(stage), transaction },
 			"journal",
 			200,
 		]);
 		const failing = { ...blank, status: "FAILED", stage: "SIMULATION_FAILED", backruns: 2 };
 		fixture.relay.pages.set(tx.hash, failing);
-		assert.deepEqual(await ask(fixture, tx.hash), [{ ...failing, stage }, "journal", 200]);
+		assert.deepEqual(await ask(fixture, tx.hash), [{ ...failing, ...stageReport(stage) }, "journal", 200]);
 		const included = { ...blank, status: "INCLUDED", stage: "INCLUDED" };
 		fixture.relay.pages.set(tx.hash, included);
 		assert.deepEqual(await ask(fixture, tx.hash), [included, "relay", 200], "a builder was faster");
@@ -196,7 +201,7 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 	fixture.relay.isUnavailable = true;
 	fixture.fallback.pages.set(hash, { ...unknownStatus(hash), stage: "BROADCAST", shared: true });
 	assert.deepEqual(await ask(fixture, hash), [
-		{ ...unknownStatus(hash), shared: true, stage: "HELD" },
+		{ ...unknownStatus(hash), shared: true, ...stageReport("HELD") },
 		"fallback",
 		200,
 	]);
@@ -208,7 +213,11 @@ test("while the relay is out the fallback's page tells of what nobody of ours kn
 	const protect = new ViewFixture("flashbots");
 	protect.relay.isUnavailable = true;
 	protect.fallback.pages.set(hash, { status: "PENDING", hash });
-	assert.deepEqual(await ask(protect, hash), [{ ...unknownStatus(hash), stage: "HELD" }, "fallback", 200]);
+	assert.deepEqual(await ask(protect, hash), [
+		{ ...unknownStatus(hash), ...stageReport("HELD") },
+		"fallback",
+		200,
+	]);
 });
 
 test("without such a page the chain tells; where nobody tells anything it is 503", async () => {

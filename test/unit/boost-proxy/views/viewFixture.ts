@@ -218,7 +218,7 @@ export class ViewFixture {
 			(row: unknown): Reply =>
 			([hash]) =>
 				result(hash === tx.hash ? row : null);
-		const receipt = { transactionHash: tx.hash, blockHash: BLOCK, status };
+		const receipt = { transactionHash: tx.hash, blockHash: BLOCK, blockNumber: "0x9", status };
 		this.chainRows.set("eth_getTransactionReceipt", of(receipt));
 		this.chainRows.set("eth_getTransactionByHash", of(minedObject(tx)));
 	}

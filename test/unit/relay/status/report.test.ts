@@ -11,6 +11,7 @@ import {
 	type TransactionRecord,
 } from "../../../../relay/domain/record.ts";
 import { eventsReport, statusReport } from "../../../../relay/status/report.ts";
+import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
@@ -53,14 +54,15 @@ for (const stage of STAGES) {
 		const record = recordAt(stage);
 		const told = JSON.parse(JSON.stringify(statusReport(record)));
 		if (STATUS[stage] === "UNKNOWN") {
-			assert.deepEqual(told, { ...BLANK, stage });
+			assert.deepEqual(told, { ...BLANK, ...stageReport(stage) });
 			return;
 		}
 		assert.deepEqual(told, {
 			...{ status: STATUS[stage], hash, rpc_timestamp: "2026-02-03T04:05:06.007Z" },
 			transaction: { from, to, gas: "50000", nonce: "7", value: (10n ** 30n).toString() },
 			...{ fastMode: false, shared: false, simulationError: null, backruns: 0 },
-			...{ referrer: "wallet", refundRecipient: RECIPIENT, refund: 0, stage },
+			...{ referrer: "wallet", refundRecipient: RECIPIENT, refund: 0 },
+			...stageReport(stage, { blockNumber: STATUS[stage] === "INCLUDED" ? record.block : null }),
 		});
 	});
 }

@@ -10,7 +10,7 @@ const SMILES = "\u{1f600}".repeat(MAX_REFERRER_LENGTH);
 
 const TAKEN: readonly (readonly [string, object])[] = [
 	["", {}],
-	["?unknown=1&softCancelations=true", {}],
+	["?unknown=1&cancelSoftly=true", {}],
 	["?softCancellations=true", { softCancellations: true }],
 	["?softCancellations=1", { softCancellations: true }],
 	["?softcancel=1", { softCancellations: true }],
@@ -19,6 +19,10 @@ const TAKEN: readonly (readonly [string, object])[] = [
 	["?softcancel=0&softCancellations=true", { softCancellations: true }],
 	[`?refundRecipient=${ADDRESS}`, { refundRecipient: ADDRESS.toLowerCase() }],
 	["?referrer=a%20wallet", { referrer: "a wallet" }],
+	[
+		"?REFUNDRECIPIENT=0xABcdef0123456789abcdef0123456789ABCDEF01&SoftCancel=1",
+		{ softCancellations: true, refundRecipient: "0xabcdef0123456789abcdef0123456789abcdef01" },
+	],
 	["?referrer=", {}],
 	[`?referrer=${encodeURIComponent(SMILES)}`, { referrer: SMILES }],
 ];
@@ -36,6 +40,10 @@ const REFUSED: readonly (readonly [string, string])[] = [
 	["?softcancel=1&softcancel=1", "softcancel: expected once"],
 	["?softCancellations=true&softcancel=maybe", "softcancel: expected true or false"],
 	["?refundRecipient=0x12", "refundRecipient: expected an address of 20 bytes as 0x hex"],
+	["?refundRecipent=0x12", "refundRecipent: expected the name refundRecipient"],
+	["?softCancelation=true", "softCancelation: expected the name softCancellations"],
+	["?referer=a", "referer: expected the name referrer"],
+	["?REFERRER=a&referrer=b", "referrer: expected once"],
 	["?refundRecipient=", "refundRecipient: expected an address of 20 bytes as 0x hex"],
 	["?referrer=a&referrer=b", "referrer: expected once"],
 	[`?referrer=${"x".repeat(MAX_REFERRER_LENGTH + 1)}`, "referrer: expected 64 characters at most"],

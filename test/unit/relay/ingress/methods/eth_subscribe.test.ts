@@ -79,11 +79,15 @@ describe("subscribing", () => {
 			assert.deepEqual([answer.id, ID.test(String(answer.result))], ["x", true]);
 		}));
 
-	const EXPECTED = `name: expected one of ${FEED}, newHeads, service_transactionStatus, service_bundleStatus, ${ALIASES.join(", ")}`;
+	const EXPECTED = `name: expected one of ${FEED}, newHeads, logs, service_transactionStatus, service_bundleStatus, ${ALIASES.join(", ")}`;
 	const REFUSED: readonly (readonly [string, readonly unknown[], string])[] = [
 		["no name", [], EXPECTED],
 		["a number for a name", [1], EXPECTED],
-		["logs", ["logs", { address: HASH }], EXPECTED],
+		[
+			"logs of no address",
+			["logs", { address: HASH }],
+			"filter.address: expected an address of 20 bytes as 0x hex, or a list of them",
+		],
 		["newPendingTransactions", ["newPendingTransactions"], EXPECTED],
 		["another case", ["newheads"], EXPECTED],
 		["an inherited name", ["constructor"], EXPECTED],
