@@ -5,7 +5,7 @@ import { test } from "node:test";
 import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
-import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, ViewFixture } from "./viewFixture.ts";
 
