@@ -4,6 +4,7 @@
 
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { createServer } from "node:net";
 import { pause, systemClock } from "../../shared/clock.ts";
 import {
 	boostSettings,
@@ -14,14 +15,19 @@ import {
 	relaySettings,
 	type ServerName,
 	startDevSystem,
+	startQuietServer,
 	startServer,
 } from "./devSystem.ts";
+import { narrate, painted, usesColour } from "./narrator.ts";
 
-const CHAIN_PORT = 8545;
-const RELAY_PORT = 8080;
-const BOOST_PORT = 8081;
-const FALLBACK_PORT = 8082;
-const BUILDER_PORT = 8083;
+const CHAIN_PORT = port("CHAIN_PORT", 8545);
+const RELAY_PORT = port("RELAY_PORT", 8080);
+const BOOST_PORT = port("BOOST_PORT", 8081);
+const FALLBACK_PORT = port("FALLBACK_PORT", 8082);
+const BUILDER_PORT = port("BUILDER_PORT", 8083);
+const COLOUR = usesColour(process.stdout);
+/** With a LOG_LEVEL the processes' own lines are shown; without one what they say is told. */
+const TELLS = !isSet("LOG_LEVEL");
 /** Short, so that a first transaction is mined while one looks on. */
 const DEV_SLOT_SECONDS = "2";
 /** How long a relay that was killed stays away, so that one can look on how boost does without it. */
@@ -40,15 +46,19 @@ interface Server {
 async function main(): Promise<void> {
 	const own = !isSet("ETH_RPC_URL");
 	const slotSeconds = Number(process.env.SLOT_SECONDS ?? DEV_SLOT_SECONDS);
+	await portsAreFree(own);
+	if (own) print(`Starting a dev chain (port ${CHAIN_PORT}) and a builder (port ${BUILDER_PORT}) …`);
 	const system = own
 		? await startDevSystem({ chainPort: CHAIN_PORT, builderPort: BUILDER_PORT, slotSeconds })
 		: null;
 	const [front, ...behind] = system === null ? alone() : around(system);
+	print(`Starting ${behind.map(({ title, port }) => `${title} (port ${port})`).join(" and ")} …`);
 	const servers = behind.map(start);
 	let stopping = false;
 	const stop = async (code: number): Promise<void> => {
 		if (stopping) return;
 		stopping = true;
+		print(code === 0 ? "\nStopping." : "Stopping.");
 		// The one in front first, so that what it still does finds the others.
 		const [last, ...others] = [...servers].reverse();
 		if (last !== undefined) await ended(last.child);
@@ -60,6 +70,7 @@ async function main(): Promise<void> {
 	for (const server of servers) void keep(server, () => stopping, stop);
 	const readyOnes = await Promise.all(servers.map(isUp));
 	if (stopping) return;
+	print(`Starting boost (port ${BOOST_PORT}) …`);
 	// Only now: boost would take a relay that is not there yet for one that is down.
 	const boost = start(front);
 	servers.push(boost);
@@ -77,7 +88,7 @@ type Plan = Omit<Server, "child">;
 /** Boost, and what is behind it: the relay and the fallback. */
 function around(system: DevSystem): [Plan, ...Plan[]] {
 	const urls = { relay: urlOf(RELAY_PORT), fallback: urlOf(FALLBACK_PORT) };
-	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "warn" };
+	const usual = { BOOST_SECRET: randomBytes(32).toString("hex"), LOG_LEVEL: "info" };
 	const [relay, fallback, boost] = [
 		relaySettings(system),
 		fallbackSettings(system),
@@ -135,7 +146,50 @@ function environment(
 
 function start(server: Plan): Server {
 	const env = { ...server.env, PORT: String(server.port) };
-	return { ...server, child: startServer(server.name, env) };
+	if (!TELLS) return { ...server, child: startServer(server.name, env) };
+	const child = startQuietServer(server.name, env);
+	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, print, COLOUR);
+	return { ...server, child };
+}
+
+/** Throws with each port that somebody else has. */
+async function portsAreFree(own: boolean): Promise<void> {
+	const wanted = [
+		["RELAY_PORT", RELAY_PORT, "the relay"],
+		["BOOST_PORT", BOOST_PORT, "boost"],
+		...(own
+			? ([
+					["CHAIN_PORT", CHAIN_PORT, "the dev chain"],
+					["FALLBACK_PORT", FALLBACK_PORT, "the fallback"],
+					["BUILDER_PORT", BUILDER_PORT, "the dev builder"],
+				] as const)
+			: []),
+	] as const;
+	const taken: string[] = [];
+	for (const [name, number, who] of wanted) {
+		if (!(await isFree(number)))
+			taken.push(`port ${number}, for ${who}, is taken: end what has it, or set ${name} to another one`);
+	}
+	if (taken.length > 0) throw new Error(taken.join("\nnpm start: "));
+}
+
+function isFree(number: number): Promise<boolean> {
+	return new Promise((resolve) => {
+		const probe = createServer();
+		probe.once("error", () => resolve(false));
+		probe.listen(number, "127.0.0.1", () => probe.close(() => resolve(true)));
+	});
+}
+
+/** A port by its setting. */
+function port(name: string, usual: number): number {
+	const given = process.env[name] ?? "";
+	const value = given === "" ? usual : Number(given);
+	if (Number.isInteger(value) && value > 0 && value < 65_536) return value;
+	process.stderr.write(
+		`npm start: ${name} is not valid: expected a port, 1 to 65535, for example ${name}=${usual}\n`,
+	);
+	process.exit(1);
 }
 
 function isUp({ port, child }: Server): Promise<boolean> {
@@ -186,8 +240,13 @@ Kill the relay and send another one: boost carries on. It is back after ${AWAY_M
 
   kill -9 ${pid}
 
-The key is one of anvil's well-known ones (${account?.address}); the chain is gone when
-this ends. Stop with Ctrl-C.
+Open ${painted(`${boost}/`, "cyan", COLOUR)} in a browser, too.
+
+These accounts have 10,000 ETH each. Their keys are anvil's well-known ones: never send anything real there.
+
+${chain.accounts.map(({ address, privateKey }) => `  ${address}  ${privateKey}`).join("\n")}
+
+What happens is told below. The chain is gone when this ends. Stop with Ctrl-C.
 `;
 }
 

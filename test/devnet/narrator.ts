@@ -1,0 +1,97 @@
+// Tells what relay and boost log as lines that one can follow: each transaction, and boost's breakers. With colours on a
+// terminal alone.
+
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { styleText } from "node:util";
+
+/** A line of a process's log, as far as it is told. */
+interface LogLine {
+	readonly level?: number;
+	readonly msg?: string;
+	readonly hash?: string;
+	readonly path?: string;
+	readonly block?: number;
+	readonly ms?: number;
+	readonly code?: string | number;
+	readonly reason?: string;
+	readonly upstream?: string;
+	readonly fault?: { readonly code?: string; readonly host?: string; readonly reason?: string };
+}
+
+type Style = "dim" | "green" | "red" | "yellow" | "cyan";
+
+const WARN = 40;
+const STYLES: readonly (readonly [RegExp, Style])[] = [
+	[/mined|closed|taken by/, "green"],
+	[/refused|reverted|fails|opened|expired|dropped/, "red"],
+	[/cancelled|replaced|handed over/, "yellow"],
+];
+const REASONS: Readonly<Record<string, string>> = {
+	refused: "it refuses connections",
+	reset: "it resets connections",
+	silence: "it does not answer",
+	timeout: "it does not answer in time",
+	notReady: "it says that it is not ready",
+	staleHead: "it is behind the chain",
+	faults: "it fails again and again",
+	storm: "it fails for many senders",
+	forced: "an operator said so",
+};
+
+/** Whether to use colours on `stream`. https://no-color.org */
+export function usesColour(stream: NodeJS.WriteStream): boolean {
+	return stream.isTTY === true && (process.env.NO_COLOR ?? "") === "";
+}
+
+/** The text of a line of `who`'s log ("the relay", "the fallback", "boost"); null: it is not for who looks on. */
+export function told(who: string, text: string): string | null {
+	const line = parsed(text);
+	if (line === null) return text === "" ? null : `${who}: ${text}`;
+	const { level = 0, msg = "", hash, path, block, ms, code, upstream, reason } = line;
+	const at = upstream === "fallback" ? "the fallback" : "the relay";
+	if (msg === "breaker opened")
+		return `boost: the breaker of ${at} has opened, since ${REASONS[reason ?? ""] ?? reason}`;
+	if (msg === "breaker closed") return `boost: the breaker of ${at} has closed: it serves again`;
+	if (hash !== undefined && msg.startsWith("transaction")) {
+		if (who === "boost" && msg === "transaction ended") return null;
+		const what = who === "boost" && msg === "transaction accepted" ? `taken by ${at}` : msg.slice(12);
+		const parts = [
+			...(path === undefined ? [] : [`/${path}`]),
+			...(block === undefined ? [] : [`block ${block}`]),
+			...(ms === undefined ? [] : [`${(ms / 1000).toFixed(1)} s`]),
+			...(code === undefined ? [] : [String(code)]),
+			...(who === "boost" && msg === "transaction handed over" ? [`to ${at}`] : []),
+		];
+		return `${hash.slice(0, 10)}…  ${who}: ${what} (${parts.join(", ")})`;
+	}
+	if (level < WARN) return null;
+	const { host, reason: cause } = line.fault ?? {};
+	const more = [cause ?? line.fault?.code, host].filter((one) => one !== undefined).join(", ");
+	return `${who}: ${msg}${more === "" ? "" : ` (${more})`}`;
+}
+
+/** Prints what is told of `stream`'s lines, with the time, until it ends. */
+export function narrate(who: string, stream: Readable, print: (text: string) => void, colour: boolean): void {
+	createInterface({ input: stream }).on("line", (text) => {
+		const line = told(who, text);
+		if (line === null) return;
+		const style = STYLES.find(([words]) => words.test(line))?.[1];
+		const time = new Date().toTimeString().slice(0, 8);
+		print(`${painted(time, "dim", colour)}  ${style === undefined ? line : painted(line, style, colour)}`);
+	});
+}
+
+/** `text` in a colour, where colours are used. */
+export function painted(text: string, style: Style, colour: boolean): string {
+	return colour ? styleText(style, text, { validateStream: false }) : text;
+}
+
+function parsed(text: string): LogLine | null {
+	try {
+		const value: unknown = JSON.parse(text);
+		return typeof value === "object" && value !== null ? value : null;
+	} catch {
+		return null;
+	}
+}
