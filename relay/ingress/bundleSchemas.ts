@@ -1,9 +1,8 @@
 // Parses the parameters of bundle methods, and says which one is wrong. What depends on settings or on the chain is
 // checked elsewhere.
 //
-// A bundle of eth_sendBundle may have more keys, which are ignored as in other `eth_` methods. Those of mev_sendBundle
-// are a closed list: behind a misspelt `privacy` or `refundConfig` a bundle would go to everybody, or its refund to
-// nobody.
+// The keys of a bundle are a closed list: with a `minTimestamp` that is ignored, or behind a misspelt `privacy`, it would
+// run when nobody wanted it to, or go to everybody.
 
 import { z } from "zod";
 import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
@@ -58,7 +57,7 @@ export type SendBundle =
 
 /** The parameter of eth_sendBundle (interface, section 2.4). */
 export const sendBundle = z
-	.object(
+	.strictObject(
 		{
 			txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
 			blockNumber: quantity.nullish(),

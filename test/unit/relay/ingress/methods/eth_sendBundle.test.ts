@@ -53,12 +53,17 @@ test("uuids of 1 to 256 characters are taken as they are", async () => {
 	);
 });
 
-test("null counts as absent, and what others know is ignored", async () => {
+test("null counts as absent, and what is not known is refused by its name", async () => {
 	const { market, result } = startBundleMethods();
-	const more = { minTimestamp: 0, revertingTxHashes: [TARGET], refundPercent: 99, builders: ["x"], x: {} };
-	await result("eth_sendBundle", [{ ...BID, blockNumber: null, replacementUuid: null, ...more }]);
+	await result("eth_sendBundle", [{ ...BID, blockNumber: null, replacementUuid: null }]);
 	const [bid] = market.bids;
 	assert.deepEqual([bid?.blocks, bid?.uuid, bid?.builders], [{ first: null, last: null }, null, null]);
+	for (const key of ["minTimestamp", "revertingTxHashes", "refundPercent", "builders", "blocknumber"]) {
+		await assert.rejects(
+			result("eth_sendBundle", [{ ...BID, [key]: null }]),
+			new RegExp(`invalid params: bundle.${key}: unknown key`),
+		);
+	}
 });
 
 test("an empty txs cancels, and the answer is the hash of no bundle", async () => {
