@@ -108,7 +108,7 @@ export async function awaitNode(
 			if (stopped?.aborted === true || clock.monotonic() > until) {
 				throw new WrongNodeError("ETH_RPC_URL does not answer: expected an execution node's JSON-RPC");
 			}
-			log.warn("the node does not answer yet, asking again", { fault: safeError(thrown), ms: pauseMs });
+			log.warn("the node does not answer yet", { fault: safeError(thrown), ms: pauseMs });
 			await pause(clock, pauseMs, stopped);
 		}
 	}

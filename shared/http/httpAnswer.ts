@@ -20,6 +20,14 @@ export interface HttpAnswer {
 	readonly open?: (stream: AnswerStream) => void;
 }
 
+/** Finds the page of a path, for who asks for HTML; null: there is none. */
+export type PageFinder = (path: string) => HttpAnswer | null;
+
+/** Whether a request would rather have HTML: a browser that was sent to an address. */
+export function asksForPage(accept: string | undefined): boolean {
+	return accept?.includes("text/html") === true;
+}
+
 /** An answer of JSON. */
 export function jsonAnswer(status: number, value: unknown, headers?: Record<string, string>): HttpAnswer {
 	return { status, body: JSON.stringify(value), ...(headers === undefined ? {} : { headers }) };

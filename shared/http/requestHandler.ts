@@ -6,13 +6,13 @@ import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
-import { asksForPage } from "../pages/pages.ts";
 import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
 import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
 import { type Connections, type Exchange, OpenRequests } from "./connections.ts";
 import {
+	asksForPage,
 	BEHIND,
 	BUSY,
 	crowded,

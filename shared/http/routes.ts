@@ -5,7 +5,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Dispatcher } from "../jsonrpc/dispatch.ts";
 import type { RpcError } from "../jsonrpc/errors.ts";
-import { asksForPage, type PageFinder } from "../pages/pages.ts";
 import {
 	type CallContext,
 	type ClientAddress,
@@ -15,7 +14,14 @@ import {
 	type RequestTarget,
 	type VerifySignature,
 } from "./callContext.ts";
-import { type HttpAnswer, httpAnswerOf, jsonAnswer, rpcErrorAnswer } from "./httpAnswer.ts";
+import {
+	asksForPage,
+	type HttpAnswer,
+	httpAnswerOf,
+	jsonAnswer,
+	type PageFinder,
+	rpcErrorAnswer,
+} from "./httpAnswer.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 
 /** A GET request (HEAD is answered like GET, without the body), or a POST whose body nobody reads. */

@@ -2,7 +2,7 @@
 // ask of the same server as any other client would.
 
 import { readFileSync } from "node:fs";
-import type { HttpAnswer } from "../http/httpAnswer.ts";
+import type { HttpAnswer, PageFinder } from "../http/httpAnswer.ts";
 import type { Route } from "../http/routes.ts";
 
 /** An endpoint to choose from. */
@@ -11,9 +11,6 @@ export interface Endpoint {
 	readonly path: string;
 	readonly about: string;
 }
-
-/** Finds the page of a path, for who asks for HTML; null: there is none. */
-export type PageFinder = (path: string) => HttpAnswer | null;
 
 export interface Pages {
 	readonly find: PageFinder;
@@ -67,11 +64,6 @@ export function createPages(
 			return { path: `/pages/${name}`, handle: () => answer };
 		}),
 	};
-}
-
-/** Whether a request would rather have HTML: a browser that was sent to an address. */
-export function asksForPage(accept: string | undefined): boolean {
-	return accept?.includes("text/html") === true;
 }
 
 function textOf(name: string): string {

@@ -25,7 +25,8 @@ test("settings that both refuse are told of both, and nothing is started again",
 	assert.equal(code, 1);
 	assert.match(stderr, /^relay: ETH_RPC_URL is missing: expected /m);
 	assert.match(stderr, /^boost: FALLBACK_URL is missing: expected /m);
-	assert.equal(stderr.trimEnd().split("\n").length, 2, stderr);
+	assert.match(stderr, /^relay: BUILDERS is missing: expected /m);
+	assert.equal(stderr.trimEnd().split("\n").length, 3, stderr);
 	await groupGone(pair.pid);
 });
 
