@@ -57,10 +57,6 @@ const GOOD_URLS = [
 	// All forms of one loopback address.
 	...["http://127.1", "http://2130706433", "http://0x7f000001"],
 ];
-for (const url of GOOD_URLS) {
-	test(`takes ${url}`, () => assert.ok(parseBuilders([{ ...ROW, url }]).ok));
-}
-
 const BAD_URLS = [
 	...["", "rpc.example", "https://", "//rpc.example", "http:/", "ftp://127.0.0.1", "ws://127.0.0.1"],
 	// Plain http anywhere but here would show every transaction to the road.
@@ -68,11 +64,16 @@ const BAD_URLS = [
 	...["http://localhost.example", "http://127.0.0.1.example", "http://127.0.0.1@rpc.example"],
 	...["http://128.0.0.1", "http://xlocalhost", "http://localhost@10.0.0.1", "file:///etc/passwd"],
 ];
-for (const url of BAD_URLS) {
-	test(`refuses the URL ${JSON.stringify(url)}`, () => {
-		assert.match(expectedOf([{ ...ROW, url }]), /^0\.url: expected an https URL \(http only on loopback\)/);
-	});
-}
+test("https anywhere and http on loopback are taken, every other URL is refused", () => {
+	for (const url of GOOD_URLS) assert.ok(parseBuilders([{ ...ROW, url }]).ok, url);
+	for (const url of BAD_URLS) {
+		assert.match(
+			expectedOf([{ ...ROW, url }]),
+			/^0\.url: expected an https URL \(http only on loopback\)/,
+			url,
+		);
+	}
+});
 
 const BAD_ROWS: readonly [string, unknown, RegExp][] = [
 	["no rows", [], /^the list: expected at least one builder: nothing could ever be mined/],
@@ -106,9 +107,9 @@ const BAD_ROWS: readonly [string, unknown, RegExp][] = [
 	["a typo that would leak", [{ ...ROW, fullprivacy: true }], /^0: .*fullprivacy/i],
 	["another unknown key", [ROW, { ...ROW, name: "b", extra: 1 }], /^1: /],
 ];
-for (const [name, value, expected] of BAD_ROWS) {
-	test(`refuses ${name}`, () => assert.match(expectedOf(value), expected));
-}
+test("a row with anything unknown or out of its bounds is refused by the field's name", () => {
+	for (const [name, value, expected] of BAD_ROWS) assert.match(expectedOf(value), expected, name);
+});
 
 test("a refusal quotes no value: URLs hold keys", () => {
 	const key = "s3cr3t-k3y";
