@@ -303,12 +303,14 @@ scenario(
 	"one sender takes back so many in so many blocks; then they are remembered no more",
 	async (fixture) => {
 		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
-			const tx = privateTransaction({ value: i + 1 });
+			const tx = soft({ value: i + 1 });
 			assert.deepEqual(await fixture.submit(tx), accepted(tx));
 			await cancel(fixture, tx);
 		}
-		const [more] = await fixture.take(soft());
-		assert.ok(more?.outcome === "refused" && more.rejection.code === "SENDER_FULL", more?.outcome);
+		// No self-transfer is a way round it.
+		for (const more of await fixture.take(soft(), toSelf())) {
+			assert.ok(more.outcome === "refused" && more.rejection.code === "SENDER_FULL", more.outcome);
+		}
 		const other = privateTransaction({ by: testAccount(1) });
 		assert.deepEqual(await fixture.take(other), [accepted(other)]);
 		await blocks(fixture, UNTIL_SETTLED);

@@ -1,4 +1,4 @@
-// The relay's settings: defaults as documented, every bad value refused by name, and no secret in any output.
+// The relay's settings: defaults as documented, and every bad value refused by name without being quoted.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
-import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
+import { SettingError } from "../../../shared/config.ts";
 import { addressOfKey } from "../../../shared/ethereum/signatures.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-config-"));
@@ -94,10 +94,18 @@ test("what is required is missed by name", () => {
 /** Every one holds the mark, so that a quotation is seen; whole numbers are tested by their bounds. */
 const MARK = "s3cret";
 const BAD: Readonly<Record<string, readonly string[]>> = {
-	PORT: ["65536", "-1", "80.5", "http", `80${MARK}`],
+	PORT: ["65536", "-1", "80.5", "http", "0x50", "8080,8081", `80${MARK}`],
 	SEARCHER_PORT: ["65536", "-1", MARK],
 	METRICS_PORT: ["65536", "-1", MARK],
-	ETH_RPC_URL: ["127.0.0.1:8545", "ws://127.0.0.1", "http://", MARK, `ftp://${MARK}`, `node.example/${MARK}`],
+	ETH_RPC_URL: [
+		"127.0.0.1:8545",
+		"ws://127.0.0.1",
+		"http://",
+		MARK,
+		`ftp://${MARK}`,
+		`node.example/${MARK}`,
+		"http://u:100%@h/",
+	],
 	ETH_WS_URL: ["http://127.0.0.1", MARK, "ws://"],
 	HEAD_POLL_MS: ["9", "60001", "1s", "0"],
 	CHAIN_ID: ["0", "-1", "0x1", "mainnet", "1.5", "9".repeat(21)],
@@ -116,7 +124,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	],
 	REFUND_PERCENT: ["101", "-1", "90%", "0.9"],
 	BIDS_PER_TARGET: ["0", "9", "2.5", MARK],
-	METRICS_TOKEN: [`${MARK}\u00e9`],
+	METRICS_TOKEN: [`${MARK}\u00e9`, "a\nb"],
 	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", MARK],
 	TX_TTL_BLOCKS: ["0", "1001", "-25"],
 	SUBSCRIPTION_ALIASES: [
@@ -136,28 +144,26 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 };
 const ANY_TEXT = ["HOST", "DATA_DIR", "BOOST_SECRET"];
 
-test("the table of bad values leaves no setting out", () => {
+test("every bad value is refused by name, with what was expected and an example, and is not quoted", () => {
 	assert.deepEqual([...Object.keys(BAD), ...ANY_TEXT].sort(), Object.keys(RELAY_SETTINGS).sort());
-});
-
-for (const [name, values] of Object.entries(BAD)) {
-	for (const value of values) {
-		test(`${name}=${value.slice(0, 30)} is refused by name, with what was expected and an example`, () => {
+	for (const [name, values] of Object.entries(BAD)) {
+		const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
+		for (const value of values) {
 			assert.throws(
 				() => readRelayConfig({ ...NEEDED, [name]: value }),
 				(thrown: unknown) => {
 					assert.ok(thrown instanceof SettingError, `${thrown}`);
 					assert.equal(thrown.setting, name);
-					const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
 					assert.ok(thrown.message.startsWith(`${name} is not valid`), thrown.message);
 					assert.ok(thrown.message.endsWith(`: expected ${expects}, for example ${name}=${example}`));
 					assert.ok(!thrown.message.includes(MARK), thrown.message);
 					return true;
 				},
+				`${name}=${value}`,
 			);
-		});
+		}
 	}
-}
+});
 
 test("a bad row of a builder is told with its place and its reason", () => {
 	for (const [rows, reason] of [
@@ -180,30 +186,4 @@ test("every example but that of the key, which nobody should copy, is valid itse
 		assert.notEqual(row.parse(row.example), undefined, `${name}=${row.example}`);
 	}
 	assert.throws(() => addressOfKey(RELAY_SETTINGS.SIGNING_KEY.example));
-});
-
-test("help tells every setting; it and the printed settings tell no secret", () => {
-	const env = {
-		...{ ETH_RPC_URL: `https://u:${MARK}@node.example/${MARK}`, ETH_WS_URL: `wss://node.example/${MARK}` },
-		...{ SIGNING_KEY: KEY, BOOST_SECRET: MARK, DATABASE_URL: `postgres://u:${MARK}@db/x` },
-		BUILDERS: `[{"name":"a","url":"https://u:${MARK}@b.example/${MARK}?k=${MARK}"}]`,
-	};
-	const help = helpText("npm run relay", "relays", RELAY_SETTINGS);
-	const printed = printedConfig(RELAY_SETTINGS, env);
-	for (const name of Object.keys(RELAY_SETTINGS)) {
-		assert.ok(help.includes(`\n  ${name}\n`), name);
-		assert.match(printed, new RegExp(`^${name}=`, "m"), name);
-	}
-	for (const output of [help, printed]) {
-		assert.ok(!output.includes(MARK), output);
-		assert.ok(!output.includes(KEY.slice(2)));
-	}
-	for (const line of [
-		"SIGNING_KEY=***",
-		"BOOST_SECRET=***",
-		"PORT=8080",
-		"ETH_RPC_URL=https://node.example/***",
-	]) {
-		assert.ok(printed.split("\n").includes(line), line);
-	}
 });

@@ -196,19 +196,6 @@ for (const days of [8, -8, 400]) {
 		assert.deepEqual([fixture.builders.take(), fixture.pool.size], [[], 0]);
 	});
 
-	scenario(`what waits ends neither sooner nor later for a clock ${days} days off`, async (fixture) => {
-		const [tx, held] = [privateTransaction({ nonce: 5 }), privateTransaction({ by: testAccount(1) })];
-		fixture.failing.add(held.tx.hash);
-		await fixture.take(tx, held);
-		fixture.clock.set(days * DAY_MS);
-		await blocks(fixture, LIFE_BLOCKS - 1);
-		assert.deepEqual(fixture.stages(tx, held), ["QUEUED", "SIMULATION_FAILED"]);
-		await fixture.block();
-		assert.deepEqual([fixture.stage(tx), await fixture.stageOrKept(held)], ["QUEUED", "EXPIRED"]);
-		await blocks(fixture, 900 - LIFE_BLOCKS);
-		assert.equal(await fixture.stageOrKept(tx), "EXPIRED");
-	});
-
 	scenario(
 		`builders are not told of a cancel again and again for a clock ${days} days off`,
 		async (fixture) => {

@@ -89,28 +89,6 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 	await again.kv.close();
 });
 
-test("what is settled leaves no raw bytes behind, and its record for a week", async () => {
-	const first = await fixture();
-	const transaction = privateTransaction();
-	const record = recordOf(transaction, SENT, EXPIRED);
-	await first.store.insert(transaction, record, [], 1);
-	assert.equal(await first.store.settled(record.hash), null);
-	await first.store.settle([record], 10_000);
-	assert.deepEqual(await first.store.settled(record.hash), { ...record, origin: null, settledAt: 10_000 });
-	const again = await first.restart();
-	assert.deepEqual(await loaded(again), []);
-	assert.deepEqual(await again.store.settled(record.hash), { ...record, origin: null, settledAt: 10_000 });
-	const raw = Buffer.from(transaction.tx.raw);
-	for await (const [, value] of again.kv.range("", "\u{7f}")) assert.equal(value.indexOf(raw), -1);
-
-	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS), 0);
-	assert.notEqual(await again.store.settled(record.hash), null);
-	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 1);
-	assert.equal(await again.store.settled(record.hash), null);
-	assert.deepEqual(await keys(again.kv), []);
-	await again.kv.close();
-});
-
 test("one that comes back after its end is live again with its past, and settles anew", async () => {
 	const first = await fixture();
 	const transaction = privateTransaction();

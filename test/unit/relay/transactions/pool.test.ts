@@ -276,25 +276,6 @@ test("half of the pool at most waits, however many clients it is of", () => {
 	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
 });
 
-test("what waits when the base fee has risen stays, and counts; when it has fallen it does not", () => {
-	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
-	pool.setNext(NEXT);
-	const client = "10.0.0.1";
-	for (let i = 0; i < 10; i += 1) {
-		assert.equal(add(pool, { client, bytes: MIB, from: `0xrich${i}`, fee: 150n }), "added");
-	}
-	const waits = { client, bytes: 513, nonce: 5 };
-	assert.equal(add(pool, waits), "added");
-	pool.setNext({ ...NEXT, baseFee: 151n });
-	const canGoOut = () => [...pool.senders()].filter((sender) => pool.canGoOut(sender)).length;
-	assert.equal(canGoOut(), 0);
-	assert.equal(pool.size, 11);
-	assert.equal(add(pool, waits), "CLIENT_FULL");
-	pool.setNext(NEXT);
-	assert.equal(canGoOut(), 10);
-	assert.equal(add(pool, waits), "added");
-});
-
 test("what was there at a start, or comes back, counts without being asked", () => {
 	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
 	const entry = entryOf(poolOf([]).add(made({ client: "10.0.0.1", bytes: 3 * MIB }), NEW));
