@@ -256,7 +256,9 @@ scenario("a cancel is sent again with each block until it is answered or settled
 		[0, 1].map((nonce) => `cancel ${nonce} for 102 at a,b`),
 	);
 	for (const builder of ["a", "b"]) answer(fixture, first, builder, "accepted");
-	await blocks(fixture, UNTIL_SETTLED - 3);
+	await fixture.block();
+	assert.deepEqual(fixture.builders.take(), ["cancel 1 for 103 at a,b"]);
+	await blocks(fixture, UNTIL_SETTLED - 4);
 	assert.deepEqual([fixture.builders.take().at(-1), fixture.records.size], ["cancel 1 for 164 at a,b", 2]);
 	await fixture.block();
 	fixture.builders.take();

@@ -156,16 +156,14 @@ scenario("what must pass again is told as held once the base fee has risen above
 });
 
 scenario("a link that waits for its fee is not simulated, and holds up those behind it", async (fixture) => {
-	const chain = [
-		privateTransaction(),
-		privateTransaction({ ...LOW, nonce: 1 }),
-		privateTransaction({ nonce: 2 }),
-	];
+	const waits = privateTransaction({ ...LOW, nonce: 1 });
+	const chain = [privateTransaction(), waits, privateTransaction({ nonce: 2 })];
 	await fixture.take(...chain);
 	assert.deepEqual(fixture.stages(...chain), ["BROADCAST", "SIMULATION_FAILED", "QUEUED"]);
 	work(fixture);
 	await fixture.block();
 	assert.deepEqual(work(fixture).slice(1), [0, 1]);
+	assert.deepEqual(fixture.life(waits), ["received", "ready", "simulationFailed"], "told once");
 	await fixture.block({ baseFee: GWEI / 2n });
 	assert.deepEqual(work(fixture).slice(1), [1, 3]);
 });
