@@ -53,6 +53,7 @@ for (const [name, end] of [
 		await fixture.block();
 		assert.deepEqual([fixture.records.size, await fixture.stageOrKept(tx)], [0, stage]);
 		for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
+		assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
 		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
 		assert.equal(await fixture.cancellations.cancel(bySender), false);
 	});

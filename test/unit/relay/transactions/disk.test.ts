@@ -324,6 +324,19 @@ test("what a restart could not find out again must be written at once, the rest 
 	}
 });
 
+test("one that is admitted anew is not written over by its former record", () => {
+	const records = new TransactionRecords({ log: silentLogger });
+	const former = recordOf(TRANSACTION, SENT);
+	records.open({ transaction: TRANSACTION, record: former });
+	records.emit(former.hash, EXPIRED);
+	const record = structuredClone(former);
+	assert.ok(fold(record, received(9, 200)));
+	records.open({ transaction: TRANSACTION, record });
+	records.putBack([former]);
+	records.emit(record.hash, { type: "ready", ...AT });
+	assert.deepEqual(records.takeChanged(true, 200), [record]);
+});
+
 test("an event that is illegal changes nothing, is told to nobody, and is logged as our fault", () => {
 	const logged: unknown[] = [];
 	const log = { ...silentLogger, error: (...all: unknown[]) => logged.push(all) };

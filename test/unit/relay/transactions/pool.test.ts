@@ -321,6 +321,13 @@ test("what is added with an older state does not count against a newer one, a re
 	}
 });
 
+test("a node that is behind is not believed about the pending nonce, unless blocks have gone", () => {
+	const pool = poolOf([3, 4, 6], account(3, 100));
+	assert.deepEqual([pool.pendingNonce(SENDER, 2n), pool.pendingNonce(SENDER, 9n)], [5n, 9n]);
+	pool.rewind(99);
+	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
+});
+
 test("what comes back without knowledge of the account is put right by the account", () => {
 	const pool = poolOf([]);
 	for (const nonce of [6, 5, 8, 7]) {
