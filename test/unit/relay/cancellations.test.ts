@@ -1,31 +1,29 @@
-// Tests cancels by hash on a fake disk, node and builders: when the answer is sent and what is true by then, at every
-// moment of a submission, replacement or simulation; and what a failing disk leaves.
+// Tests cancels, by hash and by a self-transfer, at every moment of a write and on a disk that fails: when they are
+// answered, what is true by then, for how long, and which builders are told again.
 
 import assert from "node:assert/strict";
-import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
+import { MAX_TAKEN_BACK, type PrivateTransaction } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, testAccount } from "../../support/txFactory.ts";
-import { blocks, scenario } from "./scenarios.ts";
-import { STORE_OUT, type StagesFixture } from "./stagesFixture.ts";
+import {
+	accepted,
+	blocks,
+	cancel,
+	cancels,
+	DEAR,
+	known,
+	LIFE_BLOCKS,
+	SENDER,
+	STORE_OUT,
+	type StagesFixture,
+	scenario,
+	soft,
+	toSelf,
+} from "./stagesFixture.ts";
 
-const SENDER = testAccount(0).address;
-const HERE = "127.0.0.1";
-const HOUR_MS = 3600 * 1000;
+const HOUR_MS = 3_600_000;
 const WEEK_MS = 7 * 24 * HOUR_MS;
-const WATCH_BLOCKS = 64;
-
-/** The same nonce, always dearer by ten percent and more than the one before. */
-function bid(step: number, options: { nonce?: number; path?: PrivateTransaction["path"] } = {}) {
-	const fee = 10n ** 10n * 2n ** BigInt(step);
-	return privateTransaction({ ...options, maxFeePerGas: fee, maxPriorityFeePerGas: fee });
-}
-
-function cancel(
-	fixture: StagesFixture,
-	{ tx }: PrivateTransaction,
-	who: { readonly address?: string | null; readonly signer?: string | null } = {},
-): Promise<boolean> {
-	return fixture.cancellations.cancel({ hash: tx.hash, address: HERE, signer: null, ...who });
-}
+const UNTIL_SETTLED = 65;
 
 /** What a promise has come to so far. */
 function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
@@ -41,231 +39,283 @@ function watch<T>(promise: Promise<T>): { now: T | "waits" | "failed" } {
 	return seen;
 }
 
-scenario("it is gone at once, and everybody is told when that is on disk", async (fixture) => {
-	const tx = bid(0);
-	await fixture.take(tx);
-	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
-	fixture.disk.hold = true;
-	const answer = watch(cancel(fixture, tx));
-	await fixture.quiet();
-	assert.deepEqual([answer.now, fixture.stage(tx), fixture.pool.size], ["waits", "BROADCAST", 0]);
-	assert.equal(fixture.pool.pending(tx.tx.hash), null);
-	assert.deepEqual(fixture.builders.take(), []);
-	// A block that comes meanwhile does not take it for lost.
-	const [again, working] = [watch(fixture.submit(tx)), fixture.block()];
-	await fixture.quiet();
-	assert.deepEqual([again.now, fixture.pool.size], ["waits", 0]);
-	fixture.disk.finish(true);
-	await fixture.quiet();
-	assert.deepEqual([answer.now, fixture.stage(tx)], [true, "CANCELLED"]);
-	assert.deepEqual(fixture.builders.take(), ["cancel 0 for 102 at a,b"]);
-	assert.deepEqual(again.now, { outcome: "known", hash: tx.tx.hash });
-	fixture.disk.hold = false;
-	fixture.disk.finish(true);
-	await working;
-	const next = await fixture.restart();
-	assert.deepEqual([next.stage(tx), next.pool.size], ["CANCELLED", 0]);
-	fixture.disk.hold = false;
-	await blocks(fixture, 3);
-	assert.deepEqual(fixture.builders.take(), []);
-	assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
-		...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
-	});
-});
+/** The two ways to take a transaction back, each as a promise of true. */
+const WAYS: readonly (readonly [
+	string,
+	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<boolean>,
+])[] = [
+	["its hash", cancel],
+	// It needs no funds.
+	["a self-transfer", async (fixture) => (await fixture.submit(toSelf(10n ** 30n))).outcome === "cancels"],
+];
 
-scenario("what nobody has had is told to nobody", async (fixture) => {
-	const tx = bid(0, { nonce: 2 });
-	await fixture.take(tx);
-	assert.equal(fixture.stage(tx), "QUEUED");
-	assert.equal(await cancel(fixture, tx), true);
-	await fixture.quiet();
-	assert.deepEqual(fixture.builders.take(), []);
-});
-
-scenario(
-	"a disk that fails is told, and it is pending as before; the next cancel is true once it is written",
-	async (fixture) => {
-		const tx = bid(0);
+for (const [way, takeBack] of WAYS) {
+	scenario(`by ${way} it is gone at once, and everybody is told when that is on disk`, async (fixture) => {
+		const tx = soft();
 		await fixture.take(tx);
-		fixture.disk.broken = true;
-		await assert.rejects(cancel(fixture, tx), STORE_OUT);
+		fixture.builders.take();
+		fixture.disk.hold = true;
+		fixture.node.down = true;
+		const answer = watch(takeBack(fixture, tx));
 		await fixture.quiet();
-		assert.deepEqual([fixture.stage(tx), fixture.pool.size], ["BROADCAST", 1]);
-		assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"], "builders heard of it once");
-		await assert.rejects(cancel(fixture, tx), STORE_OUT);
+		assert.deepEqual([answer.now, fixture.stage(tx), fixture.pool.size], ["waits", "BROADCAST", 0]);
+		fixture.node.down = false;
+		// Neither a block that comes meanwhile nor its bytes take it for lost.
+		const [again, working] = [watch(fixture.submit(tx)), fixture.block()];
 		await fixture.quiet();
-		assert.deepEqual(fixture.builders.take(), []);
-		fixture.disk.broken = false;
-		assert.equal(await cancel(fixture, tx), true);
-		assert.equal((await fixture.restart()).stage(tx), "CANCELLED");
-		assert.deepEqual(fixture.builders.take(), ["cancel 0 for 101 at a,b"]);
-	},
-);
+		assert.deepEqual([again.now, fixture.pool.size, fixture.builders.take()], ["waits", 0, []]);
+		fixture.disk.finish(true);
+		await fixture.quiet();
+		assert.deepEqual([answer.now, again.now, fixture.stage(tx)], [true, known(tx), "CANCELLED"]);
+		assert.deepEqual(fixture.builders.take(), ["cancel 0 for 102 at a,b"]);
+		fixture.disk.hold = false;
+		fixture.disk.finish(true);
+		await working;
+		const next = await fixture.restart();
+		assert.deepEqual([next.stage(tx), await next.take(tx), next.pool.size], ["CANCELLED", [known(tx)], 0]);
+		assert.deepEqual(fixture.records.get(tx.tx.hash)?.record.events.at(-1), {
+			...{ type: "cancelled", at: fixture.clock.now(), block: 101, builders: ["a", "b"] },
+		});
+	});
 
-scenario("a disk that can't be read keeps nobody from cancelling what is pending", async (fixture) => {
-	const tx = bid(0);
-	await fixture.take(tx);
-	const { get } = fixture.disk;
-	fixture.disk.get = () => Promise.reject(new Error("disk"));
-	assert.equal(await cancel(fixture, tx), true);
-	fixture.disk.get = get;
-	assert.equal(fixture.stage(tx), "CANCELLED");
-});
-
-for (const ok of [true, false]) {
 	scenario(
-		`while it is written it waits for that${ok ? "" : ", which fails"}, and nothing is sent`,
+		`by ${way} on a disk that fails: told, pending as before, and cancelled later`,
 		async (fixture) => {
-			const tx = bid(0);
-			fixture.disk.hold = true;
-			const submitting = watch(fixture.submit(tx));
+			const tx = soft({ path: "fullprivacy" });
+			await fixture.take(tx);
+			fixture.disk.broken = true;
+			for (let i = 0; i < 2; i += 1) await assert.rejects(takeBack(fixture, tx), STORE_OUT);
 			await fixture.quiet();
-			const answer = watch(cancel(fixture, tx));
-			await fixture.quiet();
-			assert.deepEqual([submitting.now, answer.now], ["waits", "waits"]);
-			fixture.disk.hold = false;
-			fixture.disk.finish(ok);
-			await fixture.quiet();
-			assert.equal(answer.now, ok);
-			assert.equal(submitting.now === "failed", !ok);
-			assert.deepEqual([fixture.stage(tx), fixture.pool.size], [ok ? "CANCELLED" : undefined, 0]);
-			await blocks(fixture, 2);
-			const sent = fixture.builders.take().filter((line) => line.startsWith("send"));
-			assert.ok(sent.length <= 1 && !sent.some((line) => line.includes(" 102 ")), sent.join());
+			assert.deepEqual([fixture.stage(tx), fixture.pool.size], ["BROADCAST", 1]);
+			assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to b"], "builders heard of it once");
+			fixture.disk.broken = false;
+			assert.equal(await takeBack(fixture, tx), true);
+			assert.equal((await fixture.restart()).stage(tx), "CANCELLED");
+			assert.deepEqual(fixture.builders.take(), ["cancel 0 for 101 at b"]);
 		},
 	);
 
+	scenario(`by ${way} it is dead for seven days, and so is its nonce for self-transfers`, async (fixture) => {
+		const tx = soft();
+		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
+		await fixture.take(tx);
+		await takeBack(fixture, tx);
+		await blocks(fixture, UNTIL_SETTLED);
+		assert.equal(fixture.records.size, 0);
+		fixture.builders.take();
+		await fixture.pass(WEEK_MS - HOUR_MS);
+		assert.equal(await fixture.cancellations.cancel(bySender), true);
+		assert.equal(await cancel(fixture, tx), false, "once it is settled the sender's key alone counts");
+		assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
+		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
+		// What came last keeps nothing of the earlier ones any longer.
+		await fixture.pass(2 * HOUR_MS);
+		assert.equal(await fixture.cancellations.cancel(bySender), false);
+		assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
+	});
+}
+
+scenario("a soft cancel of what has expired, late in the week, counts from itself", async (fixture) => {
+	const tx = soft();
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS + UNTIL_SETTLED);
+	await fixture.pass(WEEK_MS - HOUR_MS);
+	assert.deepEqual(await fixture.take(toSelf()), [cancels(toSelf())]);
+	await fixture.pass(2 * HOUR_MS);
+	assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
+	await blocks(fixture, UNTIL_SETTLED);
+	await fixture.pass(WEEK_MS + HOUR_MS);
+	assert.deepEqual([...fixture.disk.map.keys()], [], "nothing is kept longer than that");
+	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
+});
+
+scenario("a disk that can't be read keeps nobody from cancelling what is pending", async (fixture) => {
+	const tx = soft();
+	await fixture.take(tx);
+	fixture.disk.get = () => Promise.reject(new Error("disk"));
+	assert.deepEqual([await cancel(fixture, tx), fixture.stage(tx)], [true, "CANCELLED"]);
+});
+
+/** What is being written when the cancel of the first one comes, whether that fails, and what is true behind both. */
+const WRITING: readonly (readonly [string, boolean, boolean, boolean, readonly (string | undefined)[]])[] = [
+	["it", false, true, true, ["CANCELLED", undefined]],
+	["it", false, false, false, [undefined, undefined]],
+	["its replacement", true, true, false, ["REPLACED", "BROADCAST"]],
+	["its replacement", true, false, true, ["CANCELLED", undefined]],
+];
+
+for (const [what, held, ok, isCancelled, stages] of WRITING) {
+	scenario(`while ${what} is written a cancel waits${ok ? "" : ", also if that fails"}`, async (fixture) => {
+		const [tx, fresh] = [soft(), soft(DEAR)];
+		if (held) await fixture.take(tx);
+		fixture.disk.hold = true;
+		const submitting = watch(fixture.submit(held ? fresh : tx));
+		await fixture.quiet();
+		const answer = watch(cancel(fixture, tx));
+		await fixture.quiet();
+		assert.deepEqual([submitting.now, answer.now], ["waits", "waits"]);
+		fixture.disk.hold = false;
+		fixture.disk.finish(ok);
+		await fixture.quiet();
+		assert.deepEqual([submitting.now === "failed", answer.now], [!ok, isCancelled]);
+		assert.deepEqual(fixture.stages(tx, fresh), stages);
+		fixture.builders.take();
+		await fixture.block();
+		assert.equal(fixture.builders.take().length, stages.includes("BROADCAST") ? 1 : 0);
+	});
+}
+
+scenario(
+	"while a cancel fails others want the nonce: they must outbid what is pending again",
+	async (fixture) => {
+		const tx = soft({ path: "nochecks" });
+		await fixture.take(tx);
+		fixture.disk.hold = true;
+		const cancelling = watch(cancel(fixture, tx));
+		await fixture.quiet();
+		const [alike, dearer] = [soft({ value: 1 }), soft(DEAR)];
+		const submitting = Promise.all([fixture.submit(alike), fixture.submit(dearer)]);
+		await fixture.quiet();
+		fixture.disk.finish(false, 1);
+		fixture.disk.hold = false;
+		const outcomes = (await submitting).map((one) => ("hash" in one ? one.outcome : one.rejection.code));
+		assert.deepEqual([cancelling.now, ...outcomes], ["failed", "UNDERPRICED", "accepted"]);
+		await fixture.quiet();
+		assert.deepEqual(fixture.stages(tx, dearer), ["REPLACED", "BROADCAST"]);
+	},
+);
+
+scenario("two cancels at once are both true, and so is one beside a soft one", async (fixture) => {
+	const [one, two] = [soft(), soft({ nonce: 1 })];
+	await fixture.take(one, two);
+	assert.deepEqual(await Promise.all([cancel(fixture, two), cancel(fixture, two)]), [true, true]);
+	const both = [cancel(fixture, one), fixture.submit(toSelf())] as const;
+	assert.deepEqual(await Promise.all(both), [true, cancels(toSelf())]);
+	await fixture.quiet();
+	assert.deepEqual([fixture.stage(one), fixture.pool.size], ["CANCELLED", 0]);
+});
+
+/** How a builder took a cancel. */
+function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
+	const told = { block: 101, builder, kind: "cancel", answer: how, ms: 1 } as const;
+	fixture.records.emit(tx.tx.hash, { type: "delivered", at: fixture.clock.now(), ...told });
+}
+
+/** Path; how builder a and b took the cancel; who is told again: with the next block, after a restart, after both. */
+const TOLD_AGAIN = [
+	["nochecks", "accepted", "failed", ["b", "b", "b"]],
+	["nochecks", "accepted", "timeout", ["b", "b", "b"]],
+	["nochecks", "accepted", "unsent", ["b", "b", "b"]],
+	["nochecks", "timeout", "timeout", ["a,b", "a,b", "a,b"]],
+	["nochecks", "accepted", "rejected", ["", "", ""]],
+	// Without an answer it is on its way, unless the process has ended.
+	["nochecks", null, null, ["", "a,b", "a,b"]],
+	// A bundle lapses with its block.
+	["fast", null, null, ["", "a,b", ""]],
+	["fast", "accepted", null, ["", "b", ""]],
+	["fast", "accepted", "timeout", ["", "b", ""]],
+] as const;
+
+for (const [path, a, b, expected] of TOLD_AGAIN) {
+	const name = `a cancel on /${path} that was ${a ?? "not answered"} and ${b ?? "not answered"}`;
 	scenario(
-		`while its replacement is written it waits for that${ok ? "" : ", which fails"}`,
+		`${name} is sent again to ${expected.map((who) => who || "nobody").join("; ")}`,
 		async (fixture) => {
-			const [old, fresh] = [bid(0), bid(1)];
-			await fixture.take(old);
-			fixture.disk.hold = true;
-			const submitting = watch(fixture.submit(fresh));
-			await fixture.quiet();
-			const answer = watch(cancel(fixture, old));
-			await fixture.quiet();
-			assert.equal(answer.now, "waits");
-			fixture.disk.hold = false;
-			fixture.disk.finish(ok);
-			await fixture.quiet();
-			assert.equal(answer.now, !ok);
-			assert.equal(fixture.stage(old), ok ? "REPLACED" : "CANCELLED");
-			assert.equal(fixture.stage(fresh), ok ? "BROADCAST" : undefined);
-			assert.equal(submitting.now === "failed", !ok);
-			assert.equal(fixture.pool.size, ok ? 1 : 0);
+			await fixture.work([], []);
+			const tx = privateTransaction({ path });
+			await fixture.take(tx);
+			await cancel(fixture, tx);
+			fixture.builders.take();
+			if (a !== null) answer(fixture, tx, "a", a);
+			if (b !== null) answer(fixture, tx, "b", b);
+			await fixture.transactions.flush(true);
+			const [same, later] = [await fixture.restart(), await fixture.restart()];
+			await fixture.block();
+			await same.work([], []);
+			await later.block();
+			const told = [fixture, same, later].map(({ builders }, i) => {
+				const line = builders.take().join();
+				return line.replace(`cancel 0 for ${i === 1 ? 101 : 102} at `, "");
+			});
+			assert.deepEqual(told, expected);
 		},
 	);
 }
 
-scenario("while it replaces another one, it ends behind that, which does not come back", async (fixture) => {
-	const [old, fresh] = [bid(0), bid(1)];
-	await fixture.take(old);
-	fixture.disk.hold = true;
-	const submitting = watch(fixture.submit(fresh));
-	await fixture.quiet();
-	const answer = watch(cancel(fixture, fresh));
-	await fixture.quiet();
-	fixture.disk.hold = false;
-	fixture.disk.finish(true);
-	await fixture.quiet();
-	assert.deepEqual([answer.now, typeof submitting.now], [true, "object"]);
-	assert.deepEqual(
-		[fixture.stage(old), fixture.stage(fresh), fixture.pool.size],
-		["REPLACED", "CANCELLED", 0],
-	);
-	fixture.builders.take();
-	await blocks(fixture, 2);
-	assert.deepEqual(fixture.builders.take(), []);
-});
-
-scenario(
-	"while it is simulated: what comes of that changes nothing, and nothing is sent",
-	async (fixture) => {
-		const tx = bid(0);
-		let open = () => {};
-		fixture.simulationGate = new Promise((resolve) => {
-			open = resolve;
-		});
-		await fixture.submit(tx);
-		await fixture.clock.advance(0);
-		assert.deepEqual([fixture.simulated, fixture.stage(tx)], [["0"], "PENDING"]);
-		assert.equal(await cancel(fixture, tx), true);
-		open();
-		await fixture.quiet();
-		await blocks(fixture, 2);
-		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], ["CANCELLED", []]);
-		assert.deepEqual(fixture.life(tx), ["received", "cancelled"]);
-	},
-);
-
-scenario(
-	"a stranger is refused without a word of the node's or a write, whatever there is",
-	async (fixture) => {
-		const [tx, ended] = [bid(0), bid(0, { nonce: 1 })];
-		await fixture.take(tx, ended);
-		assert.equal(await cancel(fixture, ended), true);
-		fixture.builders.take();
-		fixture.disk.hold = true;
-		for (const one of [tx, ended, bid(5)]) {
-			for (const who of [
-				{ address: "127.0.0.2" },
-				{ address: null },
-				{ address: null, signer: testAccount(1).address },
-			]) {
-				assert.equal(await cancel(fixture, one, who), false);
-			}
-		}
-		await fixture.quiet();
-		assert.deepEqual(
-			[fixture.disk.waiting, fixture.builders.take(), fixture.stage(tx)],
-			[0, [], "BROADCAST"],
-		);
-		fixture.disk.hold = false;
-		assert.equal(await cancel(fixture, tx, { address: null, signer: SENDER }), true);
-	},
-);
-
-scenario("each final stage but its own is refused, and stays", async (fixture) => {
-	const finals = [bid(0), bid(0, { nonce: 1, path: "nochecks" }), bid(0, { nonce: 2 }), bid(0, { nonce: 3 })];
-	const [mined, reverted, replaced, dropped] = finals as [
-		PrivateTransaction,
-		PrivateTransaction,
-		PrivateTransaction,
-		PrivateTransaction,
-	];
-	const expiring = bid(0, { nonce: 9 });
-	await fixture.take(expiring);
-	await blocks(fixture, (3 * HOUR_MS) / 12_000 - 3);
-	await fixture.take(mined, reverted, replaced, bid(1, { nonce: 2 }), dropped);
-	await fixture.block({ mined: [mined] });
-	await fixture.block({ mined: [reverted], reverted: true });
-	await fixture.block({ used: { [SENDER]: 4n } });
-	const stages = ["INCLUDED", "REVERTED", "REPLACED", "DROPPED", "EXPIRED"];
-	for (const [i, tx] of [mined, reverted, replaced, dropped, expiring].entries()) {
-		assert.equal(fixture.stage(tx), stages[i]);
-		assert.equal(await cancel(fixture, tx), false, stages[i]);
-		assert.equal(await cancel(fixture, tx, { signer: SENDER }), false, stages[i]);
-		assert.equal(fixture.stage(tx), stages[i]);
+scenario("a cancel is sent again with each block until it is answered or settled", async (fixture) => {
+	const [first, second] = [soft({ path: "nochecks" }), soft({ path: "nochecks", nonce: 1 })];
+	await fixture.take(first, second);
+	for (const tx of [first, second]) {
+		await cancel(fixture, tx);
+		for (const builder of ["a", "b"]) answer(fixture, tx, builder, "timeout");
 	}
+	fixture.builders.take();
+	await fixture.block();
+	assert.deepEqual(
+		fixture.builders.take(),
+		[0, 1].map((nonce) => `cancel ${nonce} for 102 at a,b`),
+	);
+	for (const builder of ["a", "b"]) answer(fixture, first, builder, "accepted");
+	await fixture.block();
+	assert.deepEqual(fixture.builders.take(), ["cancel 1 for 103 at a,b"]);
+	await blocks(fixture, UNTIL_SETTLED - 4);
+	assert.deepEqual([fixture.builders.take().at(-1), fixture.records.size], ["cancel 1 for 164 at a,b", 2]);
+	await fixture.block();
+	fixture.builders.take();
+	await fixture.block();
+	assert.deepEqual([fixture.builders.take(), fixture.records.size], [[], 0]);
 });
 
 scenario(
-	"settled, it is true for the sender's key alone; its bytes are dead for seven days",
+	"builders that could not be told of an expiry are told behind the next of its nonce",
 	async (fixture) => {
-		const tx = bid(0);
+		const tx = privateTransaction({ path: "nochecks" });
 		await fixture.take(tx);
-		assert.equal(await cancel(fixture, tx), true);
-		await blocks(fixture, WATCH_BLOCKS + 1);
-		assert.equal(fixture.records.get(tx.tx.hash), undefined);
-		assert.equal(await cancel(fixture, tx), false);
-		assert.equal(await cancel(fixture, tx, { signer: SENDER }), true);
+		await blocks(fixture, LIFE_BLOCKS);
+		for (const builder of ["a", "b"]) answer(fixture, tx, builder, "failed");
+		await fixture.take(privateTransaction({ value: 1 }));
+		assert.equal(fixture.stage(tx), "REPLACED");
 		fixture.builders.take();
-		await fixture.pass(WEEK_MS - HOUR_MS);
-		assert.deepEqual(await fixture.take(tx), [{ outcome: "known", hash: tx.tx.hash }]);
-		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
-		await fixture.pass(2 * HOUR_MS);
-		assert.equal(await cancel(fixture, tx, { signer: SENDER }), false);
-		assert.deepEqual(await fixture.take(tx), [{ outcome: "accepted", hash: tx.tx.hash }]);
+		await fixture.block();
+		assert.equal(fixture.builders.take()[0], "cancel 0 for 127 at a,b");
+	},
+);
+
+scenario("after a kill builders are told of what is not known to have gone out", async (fixture) => {
+	const tx = privateTransaction();
+	await fixture.take(tx);
+	const next = await fixture.restart();
+	assert.equal(await cancel(next, tx), true);
+	assert.deepEqual(next.builders.take(), ["cancel 0 for 101 at a,b"]);
+});
+
+scenario("what has ended keeps no bytes in memory, also after a restart", async (fixture) => {
+	const large = privateTransaction({ data: Buffer.alloc(50_000, 1), gasLimit: 2_500_000 });
+	await fixture.take(large);
+	assert.equal(await cancel(fixture, large), true);
+	const next = await fixture.restart();
+	for (const one of [fixture, next]) {
+		const { tx } = one.records.get(large.tx.hash)?.transaction ?? {};
+		assert.deepEqual([tx?.raw.length, tx?.data.length, tx?.from, tx?.hash], [0, 0, SENDER, large.tx.hash]);
+	}
+	assert.equal(await cancel(next, large), true);
+});
+
+scenario(
+	"one sender takes back so many in so many blocks; then they are remembered no more",
+	async (fixture) => {
+		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
+			const tx = soft({ value: i + 1 });
+			assert.deepEqual(await fixture.submit(tx), accepted(tx));
+			await cancel(fixture, tx);
+		}
+		// No self-transfer is a way round it.
+		for (const more of await fixture.take(soft(), toSelf())) {
+			assert.ok(more.outcome === "refused" && more.rejection.code === "SENDER_FULL", more.outcome);
+		}
+		const other = privateTransaction({ by: testAccount(1) });
+		assert.deepEqual(await fixture.take(other), [accepted(other)]);
+		await blocks(fixture, UNTIL_SETTLED);
+		assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
 	},
 );

@@ -1,4 +1,5 @@
-// The relay's settings: defaults as documented, every bad value refused by name, and no secret in any output.
+// The relay's settings and the rows of BUILDERS: defaults as documented; every bad value is refused by name, without being
+// quoted.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,13 +7,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
-import { helpText, printedConfig, SettingError } from "../../../shared/config.ts";
+import { BUILDER_DOCS, parseBuilders } from "../../../relay/domain/builder.ts";
+import { SettingError } from "../../../shared/config.ts";
 import { addressOfKey } from "../../../shared/ethereum/signatures.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "leeward-config-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-const ROWS = '[{"name":"local","url":"http://127.0.0.1:8083"}]';
+const ROW = { name: "local", url: "http://127.0.0.1:8083" };
+const ROWS = JSON.stringify([ROW]);
 const NEEDED = { ETH_RPC_URL: "http://127.0.0.1:8545", BUILDERS: ROWS };
 const KEY = `0x${"a1".repeat(32)}`;
 /** The order of secp256k1: keys are below it. */
@@ -100,10 +103,18 @@ test("what is required is missed by name", () => {
 /** Every one holds the mark, so that a quotation is seen; whole numbers are tested by their bounds. */
 const MARK = "s3cret";
 const BAD: Readonly<Record<string, readonly string[]>> = {
-	PORT: ["65536", "-1", "80.5", "http", `80${MARK}`],
+	PORT: ["65536", "-1", "80.5", "http", "0x50", "8080,8081", `80${MARK}`],
 	SEARCHER_PORT: ["65536", "-1", MARK],
 	METRICS_PORT: ["65536", "-1", MARK],
-	ETH_RPC_URL: ["127.0.0.1:8545", "ws://127.0.0.1", "http://", MARK, `ftp://${MARK}`, `node.example/${MARK}`],
+	ETH_RPC_URL: [
+		"127.0.0.1:8545",
+		"ws://127.0.0.1",
+		"http://",
+		MARK,
+		`ftp://${MARK}`,
+		`node.example/${MARK}`,
+		"http://u:100%@h/",
+	],
 	ETH_WS_URL: ["http://127.0.0.1", MARK, "ws://"],
 	HEAD_POLL_MS: ["9", "60001", "1s", "0"],
 	CHAIN_ID: ["0", "-1", "0x1", "mainnet", "1.5", "9".repeat(21)],
@@ -122,7 +133,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 	],
 	REFUND_PERCENT: ["101", "-1", "90%", "0.9"],
 	BIDS_PER_TARGET: ["0", "9", "2.5", MARK],
-	METRICS_TOKEN: [`${MARK}\u00e9`],
+	METRICS_TOKEN: [`${MARK}\u00e9`, "a\nb"],
 	MAX_CONNECTIONS_PER_CLIENT: ["0", "10001", MARK],
 	TX_TTL_BLOCKS: ["0", "1001", "-25"],
 	SUBSCRIPTION_ALIASES: [
@@ -143,29 +154,27 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
 };
 const ANY_TEXT = ["HOST", "DATA_DIR", "BOOST_SECRET"];
 
-test("the table of bad values leaves no setting out", () => {
+test("every bad value is refused by name, with what was expected and an example, and is not quoted", () => {
 	assert.deepEqual([...Object.keys(BAD), ...ANY_TEXT].sort(), Object.keys(RELAY_SETTINGS).sort());
-});
-
-for (const [name, values] of Object.entries(BAD)) {
-	for (const value of values) {
-		test(`${name}=${value.slice(0, 30)} is refused by name, with what was expected and an example`, () => {
+	for (const [name, values] of Object.entries(BAD)) {
+		const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
+		for (const value of values) {
 			assert.throws(
 				() => readRelayConfig({ ...NEEDED, [name]: value }),
 				(thrown: unknown) => {
 					assert.ok(thrown instanceof SettingError, `${thrown}`);
 					assert.equal(thrown.setting, name);
-					const { expects, example } = RELAY_SETTINGS[name as keyof typeof RELAY_SETTINGS];
 					assert.ok(thrown.message.startsWith(`${name} is not valid`), thrown.message);
 					const [told] = thrown.message.split("; given ");
 					assert.ok(told?.endsWith(`: expected ${expects}, for example ${name}=${example}`));
 					assert.ok(!thrown.message.includes(MARK), thrown.message);
 					return true;
 				},
+				`${name}=${value}`,
 			);
-		});
+		}
 	}
-}
+});
 
 test("a bad row of a builder is told with its place and its reason", () => {
 	for (const [rows, reason] of [
@@ -190,28 +199,120 @@ test("every example but that of the key, which nobody should copy, is valid itse
 	assert.throws(() => addressOfKey(RELAY_SETTINGS.SIGNING_KEY.example));
 });
 
-test("help tells every setting; it and the printed settings tell no secret", () => {
-	const env = {
-		...{ ETH_RPC_URL: `https://u:${MARK}@node.example/${MARK}`, ETH_WS_URL: `wss://node.example/${MARK}` },
-		...{ SIGNING_KEY: KEY, BOOST_SECRET: MARK, DATABASE_URL: `postgres://u:${MARK}@db/x` },
-		BUILDERS: `[{"name":"a","url":"https://u:${MARK}@b.example/${MARK}?k=${MARK}"}]`,
+function expectedOf(value: unknown): string {
+	const parsed = parseBuilders(value);
+	assert.ok(!parsed.ok, `${JSON.stringify(value)} was taken`);
+	return parsed.expected;
+}
+
+test("a row needs a name and a URL, and has the decided defaults", () => {
+	assert.deepEqual(parseBuilders([ROW]), {
+		ok: true,
+		rows: [
+			{
+				...ROW,
+				...{ dialect: "bundle", fullPrivacy: false, refund: true, maxRefundPercent: 99, refundGas: 0 },
+				...{ cancel: "both", privateMethod: "eth_sendPrivateRawTransaction", dropping: false },
+			},
+		],
+	});
+});
+
+test("every field can be set", () => {
+	const full = {
+		...{ name: "Titan.2-x_y", url: "https://user:pass@rpc.example/v1?key=k", dialect: "mev-share" },
+		...{ fullPrivacy: true, refund: false, maxRefundPercent: 0, refundGas: 21_000, cancel: "none" },
+		...{ privateMethod: "eth_sendPrivateTransaction", dropping: true },
 	};
-	const help = helpText("npm run relay", "relays", RELAY_SETTINGS);
-	const printed = printedConfig(RELAY_SETTINGS, env);
-	for (const name of Object.keys(RELAY_SETTINGS)) {
-		assert.ok(help.includes(`\n  ${name}\n`), name);
-		assert.match(printed, new RegExp(`^${name}=`, "m"), name);
+	assert.deepEqual(parseBuilders([full]), { ok: true, rows: [full] });
+	assert.deepEqual(BUILDER_DOCS.map(({ name }) => name).sort(), Object.keys(full).sort());
+});
+
+test("the documented defaults are those that a row gets", () => {
+	const parsed = parseBuilders([ROW]);
+	const row: Readonly<Record<string, unknown>> = parsed.ok ? { ...parsed.rows[0] } : {};
+	for (const { name, fallback, help } of BUILDER_DOCS) {
+		assert.notEqual(help, "", name);
+		if (name in ROW) assert.equal(fallback, "required", name);
+		else assert.equal(fallback, JSON.stringify(row[name]), name);
 	}
-	for (const output of [help, printed]) {
-		assert.ok(!output.includes(MARK), output);
-		assert.ok(!output.includes(KEY.slice(2)));
+});
+
+const GOOD_URLS = [
+	...["https://rpc.example", "https://rpc.example:8443/path?key=1", "https://1.2.3.4", "HTTPS://RPC.EXAMPLE"],
+	...[
+		"http://localhost:1",
+		"http://LOCALHOST",
+		"http://127.0.0.1",
+		"http://127.1.2.3:80",
+		"http://[::1]:8083",
+	],
+	// All forms of one loopback address.
+	...["http://127.1", "http://2130706433", "http://0x7f000001"],
+];
+const BAD_URLS = [
+	...["", "rpc.example", "https://", "//rpc.example", "http:/", "ftp://127.0.0.1", "ws://127.0.0.1"],
+	// Plain http anywhere but here would show every transaction to the road.
+	...["http://rpc.example", "http://10.0.0.1", "http://192.168.1.1", "http://0.0.0.0", "http://[::2]"],
+	...["http://localhost.example", "http://127.0.0.1.example", "http://127.0.0.1@rpc.example"],
+	...["http://128.0.0.1", "http://xlocalhost", "http://localhost@10.0.0.1", "file:///etc/passwd"],
+];
+test("https anywhere and http on loopback are taken, every other URL is refused", () => {
+	for (const url of GOOD_URLS) assert.ok(parseBuilders([{ ...ROW, url }]).ok, url);
+	for (const url of BAD_URLS) {
+		assert.match(
+			expectedOf([{ ...ROW, url }]),
+			/^0\.url: expected an https URL \(http only on loopback\)/,
+			url,
+		);
 	}
-	for (const line of [
-		"SIGNING_KEY=***",
-		"BOOST_SECRET=***",
-		"PORT=8080",
-		"ETH_RPC_URL=https://node.example/***",
-	]) {
-		assert.ok(printed.split("\n").includes(line), line);
-	}
+});
+
+const BAD_ROWS: readonly [string, unknown, RegExp][] = [
+	["no rows", [], /^the list: expected at least one builder: nothing could ever be mined/],
+	["an object", { ...ROW }, /^the list: /],
+	["null", null, /^the list: /],
+	["text", "mainnet", /^the list: /],
+	["a row that is text", ["https://rpc.example"], /^0: /],
+	["no name", [{ url: ROW.url }], /^0\.name: /],
+	["no url", [{ name: "x" }], /^0\.url: /],
+	["an empty name", [{ ...ROW, name: "" }], /^0\.name: expected 1 to 40 letters/],
+	["a long name", [{ ...ROW, name: "x".repeat(41) }], /^0\.name: expected 1 to 40 letters/],
+	["a name with a space", [{ ...ROW, name: "a b" }], /^0\.name: /],
+	["a name with a line break", [{ ...ROW, name: "a\n" }], /^0\.name: /],
+	[
+		"two rows of one name",
+		[ROW, { ...ROW, url: "https://b.example" }],
+		/^the list: expected names to be unique/,
+	],
+	["an unknown dialect", [{ ...ROW, dialect: "bundles" }], /^0\.dialect: /],
+	["fullPrivacy as text", [{ ...ROW, fullPrivacy: "true" }], /^0\.fullPrivacy: /],
+	["fullPrivacy as a number", [{ ...ROW, fullPrivacy: 1 }], /^0\.fullPrivacy: /],
+	["refund as null", [{ ...ROW, refund: null }], /^0\.refund: /],
+	["percent over 100", [{ ...ROW, maxRefundPercent: 101 }], /^0\.maxRefundPercent: /],
+	["percent below 0", [{ ...ROW, maxRefundPercent: -1 }], /^0\.maxRefundPercent: /],
+	["half a percent", [{ ...ROW, maxRefundPercent: 0.5 }], /^0\.maxRefundPercent: /],
+	["percent as text", [{ ...ROW, maxRefundPercent: "90" }], /^0\.maxRefundPercent: /],
+	["negative gas", [{ ...ROW, refundGas: -1 }], /^0\.refundGas: /],
+	["an unknown cancel", [{ ...ROW, cancel: "yes" }], /^0\.cancel: /],
+	["a public method", [{ ...ROW, privateMethod: "eth_sendTransaction" }], /^0\.privateMethod: /],
+	["dropping as text", [{ ...ROW, dropping: "no" }], /^0\.dropping: /],
+	["a typo that would leak", [{ ...ROW, fullprivacy: true }], /^0: .*fullprivacy/i],
+	["another unknown key", [ROW, { ...ROW, name: "b", extra: 1 }], /^1: /],
+];
+test("a row with anything unknown or out of its bounds is refused by the field's name", () => {
+	for (const [name, value, expected] of BAD_ROWS) assert.match(expectedOf(value), expected, name);
+});
+
+test("a refusal quotes no value: URLs hold keys", () => {
+	const key = "s3cr3t-k3y";
+	const rows = [
+		{ ...ROW, url: `http://user:${key}@rpc.example` },
+		{ ...ROW, url: `${key}://x` },
+		{ ...ROW, dialect: key },
+		{ ...ROW, name: `${key} ${key}` },
+		{ ...ROW, privateMethod: key },
+		{ ...ROW, refundGas: key },
+	];
+	for (const row of rows) assert.ok(!expectedOf([row]).includes(key), JSON.stringify(row));
 });

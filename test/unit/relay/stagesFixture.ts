@@ -1,6 +1,8 @@
 // The pipeline, the chain runner and the block loop with a real pool, records and store, around a fake node, builders
 // and disk that the test controls. Time stands still.
 
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
@@ -18,19 +20,58 @@ import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { ManualClock } from "../../support/manualClock.ts";
+import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { FakeDisk } from "./fakeDisk.ts";
 
-const LIFE_BLOCKS = 25;
+export const LIFE_BLOCKS = 25;
 const GWEI = 1_000_000_000n;
+/** Who sends what is of nobody else. */
+export const SENDER = testAccount(0).address;
+/** Fees that replace whatever has others. */
+export const DEAR = { maxFeePerGas: 2_000n * GWEI, maxPriorityFeePerGas: 1_000n * GWEI };
+
+/** Tells a scenario on a fixture of its own; it fails too where a fault of ours was logged. */
+export function scenario(name: string, tell: (fixture: StagesFixture) => Promise<void>): void {
+	test(name, async () => {
+		const fixture = new StagesFixture();
+		await tell(fixture);
+		assert.deepEqual(fixture.faults, []);
+	});
+}
+
+/** So many empty blocks come. */
+export async function blocks(fixture: StagesFixture, count: number): Promise<void> {
+	for (let i = 0; i < count; i += 1) await fixture.block();
+}
+
+/** One that a self-transfer with its nonce takes back. */
+export function soft(options: TxOptions & Partial<PrivateTransaction> = {}): PrivateTransaction {
+	return privateTransaction({ path: "noreverts", softCancellations: true, ...options });
+}
+
+/** A self-transfer, another one for each value, too cheap to replace anything. */
+export function toSelf(value: number | bigint = 0): PrivateTransaction {
+	return privateTransaction({ to: SENDER, gasLimit: 21_000, value, maxFeePerGas: 2n * GWEI });
+}
+
+/** A cancel by hash by who submitted it. */
+export function cancel(fixture: StagesFixture, { tx, origin }: PrivateTransaction): Promise<boolean> {
+	return fixture.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
+}
+
+export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({
+	outcome: "accepted",
+	hash: tx.hash,
+});
+export const known = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "known", hash: tx.hash });
+export const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "cancels", hash: tx.hash });
 
 /** What builders were told, as one line each: `send 0:1 101 a,b` is sender 0's nonce 1 for block 101. */
 class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
-	names: readonly string[] = ["a", "b"];
-	privateNames: readonly string[] = ["b"];
 
 	eligible(transaction: PrivateTransaction): readonly string[] {
-		return transaction.path === "fullprivacy" ? this.privateNames : this.names;
+		return transaction.path === "fullprivacy" ? ["b"] : ["a", "b"];
 	}
 	send: Broadcaster["send"] = ({ transaction, block, lastBlock }, builders) => {
 		const life = transaction.path === "nochecks" ? ` until ${lastBlock}` : "";
@@ -50,8 +91,6 @@ class FakeNode {
 	readonly nonces = new Map<string, bigint>();
 	readonly mined = new Map<string, Inclusion>();
 	down = false;
-	/** Waited for before each answer about an account. */
-	gate: Promise<void> = Promise.resolve();
 	/** How often it was asked about an account. */
 	asked = 0;
 	#block = 0;
@@ -62,7 +101,6 @@ class FakeNode {
 	async get(address: string) {
 		const block = this.#block;
 		this.asked += 1;
-		await this.gate;
 		if (this.down) throw new UpstreamError("timeout");
 		const nonce = this.nonces.get(address) ?? 0n;
 		return { address, block, nonce, balance: 10n ** 21n, code: "none" as const };
@@ -91,8 +129,6 @@ export interface BlockOptions {
 	readonly mined?: readonly PrivateTransaction[];
 	/** Accounts that others' transactions in it raised to a nonce. */
 	readonly used?: Readonly<Record<string, bigint>>;
-	readonly reverted?: boolean;
-	readonly fork?: string;
 	/** Wei; 1 gwei unless said. */
 	readonly baseFee?: bigint;
 	/** Seconds after the block before; 12 unless said. */
@@ -121,8 +157,7 @@ export class StagesFixture {
 	readonly failing = new Set<string>();
 	readonly simulated: string[] = [];
 	nodeSimulates = true;
-	/** How often the node was seen to have a later head, and a simulation was wanted no more. */
-	laterHeads = 0;
+	/** How often a simulation was wanted no more. */
 	withdrawn = 0;
 	blobBaseFee = 1n;
 	/** Waited for before each simulation is answered. */
@@ -187,9 +222,7 @@ export class StagesFixture {
 			{ rules: chain, txTtlBlocks: LIFE_BLOCKS },
 			{
 				...shared,
-				onLaterHead: () => {
-					this.laterHeads += 1;
-				},
+				onLaterHead: () => {},
 				...{ share, transactions, store, runner, cancellations },
 				onStep: () => {},
 				onOutcome: () => {},
@@ -243,18 +276,6 @@ export class StagesFixture {
 		return this.stage(transaction) ?? (await this.store.settled(transaction.tx.hash))?.stage;
 	}
 
-	/** Takes back `count` blocks and puts others in their place. */
-	async reorganise(count: number, ...blocks: readonly BlockOptions[]): Promise<void> {
-		const reverted = this.#chain.splice(-count).reverse();
-		for (const block of reverted) {
-			for (const [hash, at] of this.node.mined) if (at.blockHash === block.hash) this.node.mined.delete(hash);
-		}
-		await this.work(
-			blocks.map((block) => this.#next(block)),
-			reverted,
-		);
-	}
-
 	async work(applied: readonly Block[], reverted: readonly Block[], gap = false): Promise<void> {
 		await this.loop.onUpdate({ head: this.head, applied, reverted, gap });
 		await this.quiet();
@@ -268,6 +289,10 @@ export class StagesFixture {
 
 	stage(transaction: PrivateTransaction): string | undefined {
 		return this.records.get(transaction.tx.hash)?.record.stage;
+	}
+
+	stages(...transactions: readonly PrivateTransaction[]): (string | undefined)[] {
+		return transactions.map((transaction) => this.stage(transaction));
 	}
 
 	/** What happened to it, without deliveries. */
@@ -285,18 +310,11 @@ export class StagesFixture {
 		return next;
 	}
 
-	#next({
-		mined = [],
-		used = {},
-		reverted = false,
-		fork = "",
-		baseFee = GWEI,
-		after = 12,
-	}: BlockOptions): Block {
+	#next({ mined = [], used = {}, baseFee = GWEI, after = 12 }: BlockOptions): Block {
 		const number = this.head.number + 1;
-		const hash = `0x${number.toString(16)}${fork}`;
+		const hash = `0x${number.toString(16)}`;
 		mined.forEach(({ tx }, index) => {
-			this.node.mined.set(tx.hash, { hash: tx.hash, block: number, blockHash: hash, index, reverted });
+			this.node.mined.set(tx.hash, { hash: tx.hash, block: number, blockHash: hash, index, reverted: false });
 			this.node.nonces.set(tx.from, tx.nonce + 1n);
 		});
 		for (const [address, nonce] of Object.entries(used)) this.node.nonces.set(address, nonce);

@@ -1,54 +1,161 @@
-// The record of one transaction, folded from scenarios of events: what its stage, its life and its limits become.
+// Tests the record of a transaction: the lifecycle as a matrix written by hand from the status promises, lives as a table,
+// and the bounds of what is kept.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import {
 	fold,
+	isEndedByUser,
+	isLive,
+	isMined,
 	MAX_DELIVERIES,
 	MAX_EVENTS,
 	newRecord,
+	nextStage,
+	STAGES,
+	type Stage,
+	TRANSITIONS,
 	type TransactionRecord,
 } from "../../../../relay/domain/record.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
+const at = 1;
+const block = 100;
 const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no", data: "0x" } as const;
-const received = (block: number): TxEvent => ({ type: "received", at: 1, block });
-const queued = (reason: "nonceGap" | "behindHeld" | "behindUnchecked"): TxEvent => ({
-	type: "queued",
-	at: 1,
-	block: 100,
-	reason,
-});
-const ready = (block: number): TxEvent => ({ type: "ready", at: 1, block });
-const passed = (block: number): TxEvent => ({ type: "simulated", at: 1, block, gasUsed: 21_000 });
-const failed = (block: number): TxEvent => ({ type: "simulationFailed", at: 1, block, error });
-const broadcast = (block: number): TxEvent => ({ type: "broadcast", at: 1, block });
-const delivered = (block: number): TxEvent => ({
-	...{ type: "delivered", at: 1, block },
-	...{ builder: "b", kind: "bundle", answer: "accepted", ms: 12 },
-});
-const included = (block: number, reverted = false): TxEvent => ({
-	...{ type: "included", at: 1, block, blockHash: `0x${block}`, index: 0, reverted },
-});
-const reorged = (block: number): TxEvent => ({ type: "reorged", at: 1, block });
-const replaced = (block: number): TxEvent => ({
-	type: "replaced",
-	at: 1,
-	block,
-	by: "0xother",
-	builders: [],
-});
-const cancelled = (block: number): TxEvent => ({ type: "cancelled", at: 1, block, builders: [] });
-const expired = (block: number): TxEvent => ({ type: "expired", at: 1, block });
-const dropped = (block: number): TxEvent => ({ type: "dropped", at: 1, block });
+const inclusion = { at, block, blockHash: "0xb", index: 0 } as const;
+const delivery = { at, block, builder: "b", kind: "bundle", answer: "accepted", ms: 1 } as const;
 
-/** A record after `events`, every one of which must be legal. */
-function after(...events: readonly TxEvent[]): TransactionRecord {
-	const record = newRecord(privateTransaction());
-	for (const event of events) assert.ok(fold(record, event), `${event.type} at ${record.stage}`);
-	return record;
-}
+const EVENTS = {
+	received: { type: "received", at, block },
+	queued: { type: "queued", at, block: 100, reason: "nonceGap" },
+	ready: { type: "ready", at, block },
+	simulated: { type: "simulated", at, block, gasUsed: 21_000 },
+	simulationFailed: { type: "simulationFailed", at, block, error },
+	shared: { type: "shared", at },
+	bid: { type: "bid", at, bundle: "0xb" },
+	bundled: { type: "bundled", at, block, bundle: "0xb", backrun: "0xc", bid: "1", builders: [] },
+	refunded: {
+		...{ type: "refunded", at, block, bundle: "0xb", backrun: "0xc", bid: "1", brought: "1" },
+		...{ cost: "0", owed: "1", paid: "1", payer: "0xd", recipient: "0xe" },
+	},
+	broadcast: { type: "broadcast", at, block },
+	delivered: { type: "delivered", ...delivery },
+	included: { type: "included", ...inclusion, reverted: false },
+	includedReverted: { type: "included", ...inclusion, reverted: true },
+	reorged: { type: "reorged", at, block },
+	replaced: { type: "replaced", at, block, by: "0xc", builders: [] },
+	cancelled: { type: "cancelled", at, block, builders: ["b"] },
+	expired: { type: "expired", at, block },
+	dropped: { type: "dropped", at, block },
+} as const satisfies Record<string, TxEvent>;
+
+const LETTERS: Readonly<Record<string, Stage>> = {
+	P: "PENDING",
+	Q: "QUEUED",
+	F: "SIMULATION_FAILED",
+	S: "SHARED",
+	B: "BROADCAST",
+	I: "INCLUDED",
+	V: "REVERTED",
+	R: "REPLACED",
+	C: "CANCELLED",
+	E: "EXPIRED",
+	D: "DROPPED",
+};
+
+/** One row an event: what each stage becomes; a dot where the event can't happen there. */
+const MATRIX: Readonly<Record<keyof typeof EVENTS, string>> = {
+	//                 P Q F S B I V R C E D
+	// Admitted, and admitted anew where it had expired or was dropped; its user's own end is never undone.
+	received: "        P . . . . . . . . P P",
+	queued: "          Q Q Q Q Q . . . . . .",
+	ready: "           P P F S B . . . . . .",
+	// What waits in the queue is not simulated.
+	simulated: "       P . P S B . . . . . .",
+	simulationFailed: "F . F F F . . . . . .",
+	shared: "          S Q F . B . . . . . .",
+	// A bid is accepted while its target may still be sent, and listed as bundled while that is.
+	bid: "             P Q F S B . . . . . .",
+	bundled: "         . . . . B . . . . . .",
+	refunded: "        . . . . . I V . . . .",
+	// Neither what waits nor what fails is sent.
+	broadcast: "       B . . B B . . . . . .",
+	delivered: "       P Q F S B I V R C E D",
+	// A builder may mine what had ended a moment ago; nothing is mined twice without a reorganisation between.
+	included: "        I I I I I . . I I I I",
+	includedReverted: "V V V V V . . V V V V",
+	// The block of a dropped one is that of the transaction that used its nonce.
+	reorged: "         . . . . . P P . . . P",
+	replaced: "        R R R R R . . . . R .",
+	// One that expired would come back with its bytes: its user may end that.
+	cancelled: "       C C C C C . . . . C .",
+	expired: "         E E E E E . . . . . .",
+	dropped: "         D D D D D . . . . . .",
+};
+
+const NAMES = Object.keys(EVENTS) as (keyof typeof EVENTS)[];
+
+test("every stage meets every event as the matrix says; what is illegal changes nothing", () => {
+	const order = Object.values(LETTERS);
+	assert.deepEqual(order, [...STAGES]);
+	assert.deepEqual(
+		[...new Set(NAMES.map((name) => EVENTS[name].type))].sort(),
+		Object.keys(TRANSITIONS).sort(),
+		"the matrix has a row for each type of event",
+	);
+	for (const name of NAMES) {
+		const cells = MATRIX[name].trim().split(/\s+/);
+		assert.equal(cells.length, order.length, name);
+		for (const [i, stage] of order.entries()) {
+			const where = `${name} at ${stage}`;
+			const cell = cells[i] ?? "";
+			const expected = cell === "." ? null : (LETTERS[cell] ?? null);
+			assert.equal(nextStage(stage, EVENTS[name], null), expected, where);
+			// How it had ended counts for a reorganisation alone.
+			const isBack = name === "reorged" && isMined(stage);
+			assert.equal(nextStage(stage, EVENTS[name], "EXPIRED"), isBack ? "EXPIRED" : expected, where);
+			const record = { ...newRecord(privateTransaction()), stage };
+			const before = structuredClone(record);
+			assert.equal(fold(record, EVENTS[name]), expected !== null, where);
+			if (expected === null) assert.deepEqual(record, before, where);
+			else assert.equal(record.stage, expected, where);
+		}
+	}
+});
+
+test("what its user ended is never live again, whatever happens behind it", () => {
+	for (const end of [EVENTS.cancelled, EVENTS.replaced]) {
+		// Every stage that can be reached from there, with how it had ended.
+		const seen = new Set<Stage>();
+		const first = newRecord(privateTransaction());
+		assert.equal(fold(first, end), true);
+		const ways = [first];
+		for (let from = ways.shift(); from !== undefined; from = ways.shift()) {
+			seen.add(from.stage);
+			for (const event of Object.values(EVENTS)) {
+				const record = structuredClone(from);
+				if (fold(record, event) && !seen.has(record.stage)) ways.push(record);
+			}
+		}
+		const ended = end.type === "cancelled" ? "CANCELLED" : "REPLACED";
+		assert.deepEqual([...seen].sort(), [ended, "INCLUDED", "REVERTED"].sort());
+	}
+});
+
+test("each stage is live, mined, or ended by its user or the relay", () => {
+	const kinds = STAGES.map((stage) =>
+		[isLive(stage) && "live", isMined(stage) && "mined", isEndedByUser(stage) && "user"]
+			.filter(Boolean)
+			.join(),
+	);
+	assert.deepEqual(kinds, [
+		...["live", "live", "live", "live", "live"],
+		...["mined", "mined"],
+		...["user", "user"],
+		...["", ""],
+	]);
+});
 
 test("a new record tells the transaction's fields as text that fits JSON", () => {
 	const transaction = privateTransaction({
@@ -68,143 +175,143 @@ test("a new record tells the transaction's fields as text that fits JSON", () =>
 	assert.deepEqual(JSON.parse(JSON.stringify(record)), record);
 });
 
-test("its life starts when its nonce is next in line, and only then", () => {
-	const record = after(received(100), queued("nonceGap"));
-	assert.equal(record.firstBlock, null);
-	assert.ok(fold(record, ready(140)));
-	assert.equal(record.firstBlock, 140);
-	assert.equal(record.stage, "PENDING");
+const received = (block = 100): TxEvent => ({ type: "received", at, block });
+const ready = (block = 101): TxEvent => ({ type: "ready", at, block });
+const broadcast = (block = 101): TxEvent => ({ type: "broadcast", at, block });
+const expired = (block = 126): TxEvent => ({ type: "expired", at, block });
+const included = (block = 101, reverted = false): TxEvent => ({
+	...{ type: "included", at, block, blockHash: `0x${block}`, index: 0, reverted },
 });
+const reorged = (block = 101): TxEvent => ({ type: "reorged", at, block });
+const bundled = (bid: string): TxEvent => ({ ...EVENTS.bundled, bid });
+const refunded = (paid: string): TxEvent => ({ ...EVENTS.refunded, paid });
+const delivered = (kind: "bundle" | "cancel"): TxEvent => ({ ...EVENTS.delivered, kind });
+const { queued, simulated, simulationFailed, shared, bid, cancelled, replaced, dropped } = EVENTS;
 
-test("its life starts anew where it had to wait again, for whatever reason", () => {
-	for (const reason of ["nonceGap", "behindHeld", "behindUnchecked"] as const) {
-		const record = after(received(100), ready(101), broadcast(101), queued(reason));
-		assert.equal(record.firstBlock, null, reason);
-		assert.ok(fold(record, ready(110)), reason);
-		assert.equal(record.firstBlock, 110, reason);
-	}
-});
+/** A record after `events`, every one of which must be legal. */
+function after(...events: readonly TxEvent[]): TransactionRecord {
+	const record = newRecord(privateTransaction());
+	for (const event of events) assert.ok(fold(record, event), `${event.type} at ${record.stage}`);
+	return record;
+}
 
-test("a failing simulation is told until one passes", () => {
-	const record = after(received(100), ready(101), failed(101));
-	assert.deepEqual(record.simulationError, error);
-	assert.equal(record.passed, false);
-	assert.ok(fold(record, passed(102)));
-	assert.equal(record.simulationError, null);
-	assert.equal(record.passed, true);
-	assert.ok(fold(record, failed(103)));
-	assert.deepEqual([record.stage, record.passed], ["SIMULATION_FAILED", true]);
-});
+const OUT = [received(), ready(), broadcast()];
+const PAID = [...OUT, bid, bundled("5"), included(), refunded("4")];
+/** What is told; its life; what the record says then. */
+const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<TransactionRecord>])[] = [
+	["behind a gap its life has not begun", [received(), queued], { stage: "QUEUED", firstBlock: null }],
+	["it begins when its turn comes", [received(), queued, ready(140)], { stage: "PENDING", firstBlock: 140 }],
+	["it does not begin again", [received(), ready(101), ready(102)], { firstBlock: 101 }],
+	["where it waits again it has not begun", [...OUT, queued], { firstBlock: null }],
+	["and begins anew", [...OUT, { ...queued, reason: "behindHeld" }, ready(110)], { firstBlock: 110 }],
 
-test("mined, taken back by a reorganisation, mined again", () => {
-	const record = after(received(100), ready(101), passed(101), broadcast(101), included(101));
-	assert.deepEqual([record.stage, record.block], ["INCLUDED", 101]);
-	assert.ok(fold(record, reorged(101)));
-	assert.equal(record.stage, "PENDING");
-	assert.ok(fold(record, broadcast(102)));
-	assert.ok(fold(record, included(102, true)));
-	assert.deepEqual([record.stage, record.block], ["REVERTED", 102]);
-});
+	["a failing simulation is told", [...OUT, simulationFailed], { simulationError: error, passed: false }],
+	[
+		"until one passes",
+		[...OUT, simulationFailed, simulated],
+		{ stage: "PENDING", simulationError: null, passed: true },
+	],
+	[
+		"that it passed once stays",
+		[...OUT, simulated, simulationFailed],
+		{ simulationError: error, passed: true },
+	],
 
-for (const [name, end, stage] of [
-	["replaced", replaced, "REPLACED"],
-	["cancelled", cancelled, "CANCELLED"],
-	["expired", expired, "EXPIRED"],
-] as const) {
-	test(`${name}, then mined all the same, then reorganised: ${name} again`, () => {
-		const record = after(received(100), ready(101), broadcast(101), end(110), included(111));
-		assert.equal(record.stage, "INCLUDED");
-		assert.ok(fold(record, reorged(111)));
-		assert.equal(record.stage, stage);
-		assert.ok(fold(record, included(112)));
-		assert.ok(fold(record, reorged(112)));
-		assert.equal(record.stage, stage);
+	["mined", [...OUT, included()], { stage: "INCLUDED", block: 101, blockHash: "0x101" }],
+	["taken back", [...OUT, included(), reorged()], { stage: "PENDING", blockHash: null, ended: null }],
+	[
+		"mined again",
+		[...OUT, included(), reorged(), broadcast(102), included(102, true)],
+		{ stage: "REVERTED", block: 102 },
+	],
+	["replaced, mined, taken back", [...OUT, replaced, included(), reorged()], { stage: "REPLACED" }],
+	["cancelled, mined, taken back", [...OUT, cancelled, included(), reorged()], { stage: "CANCELLED" }],
+	["expired, mined, taken back", [...OUT, expired(), included(), reorged()], { stage: "EXPIRED" }],
+	[
+		"expired, mined and taken back twice",
+		[...OUT, expired(), included(), reorged(), included(112), reorged(112)],
+		{ stage: "EXPIRED" },
+	],
+	[
+		"expired, cancelled, mined, taken back",
+		[...OUT, expired(), cancelled, included(), reorged()],
+		{ stage: "CANCELLED" },
+	],
+	["dropped for a nonce that is free again", [...OUT, dropped, reorged()], { stage: "PENDING", ended: null }],
+	["dropped, mined, taken back", [...OUT, dropped, included(), reorged()], { stage: "PENDING" }],
+	["an end has its block", [...OUT, expired(126)], { stage: "EXPIRED", ended: "EXPIRED", block: 126 }],
+	["being shared is never forgotten", [...OUT, shared, expired()], { shared: true }],
+	...[expired(), dropped].map(
+		(end) =>
+			[
+				`${end.type} and admitted anew: a new life`,
+				[received(), ready(), simulated, simulationFailed, end, received(200)],
+				{ stage: "PENDING", ended: null, firstBlock: null, passed: false, simulationError: null },
+			] as const,
+	),
+	[
+		"expired, admitted anew, mined, taken back",
+		[...OUT, expired(), received(200), ready(201), included(201), reorged(201)],
+		{ stage: "PENDING", firstBlock: 201 },
+	],
+
+	["a bid moves neither stage nor block", [received(), bid], { stage: "PENDING", block: 100, backruns: 1 }],
+	["nor does a backrun that goes out", [...OUT, bundled("5")], { stage: "BROADCAST", block: 101 }],
+	["mined without a refund", PAID.slice(0, -1), { refund: "0", backruns: 1 }],
+	["mined with a refund", PAID, { refund: "4", block: 101 }],
+	["a refund goes with its block", [...PAID, reorged()], { refund: "0" }],
+	["and is not that of another block", [...PAID, reorged(), included(102)], { refund: "0" }],
+	["which has its own", [...PAID, reorged(), included(102), refunded("3")], { refund: "3" }],
+];
+
+for (const [name, events, expected] of LIVES) {
+	test(name, () => {
+		const record = after(...events);
+		const told = Object.keys(expected).map((key) => [key, record[key as keyof TransactionRecord]]);
+		assert.deepEqual(Object.fromEntries(told), expected);
 	});
 }
 
-test("dropped because its nonce was used; the block goes; it is pending again", () => {
-	const record = after(received(100), ready(101), broadcast(101), dropped(101), reorged(101));
-	assert.deepEqual([record.stage, record.ended], ["PENDING", null]);
-});
+const many = (count: number, make: (i: number) => TxEvent) =>
+	Array.from({ length: count }, (_, i) => make(i));
+const typesOf = ({ events }: TransactionRecord) => events.map(({ type }) => type);
 
-test("dropped, mined all the same (the nonce was its own), reorganised: pending", () => {
-	const record = after(received(100), broadcast(101), dropped(101), included(101), reorged(101));
-	assert.equal(record.stage, "PENDING");
-});
-
-for (const [name, end] of [
-	["expired", expired],
-	["dropped", dropped],
-] as const) {
-	test(`${name} and admitted anew: a new life, of which a reorganisation takes nothing`, () => {
-		const record = after(received(100), ready(101), failed(101), end(126), received(200));
-		assert.deepEqual(
-			[record.stage, record.ended, record.firstBlock, record.passed, record.simulationError],
-			["PENDING", null, null, false, null],
-		);
-		for (const event of [ready(201), broadcast(201), included(201), reorged(201)]) {
-			assert.ok(fold(record, event));
-		}
-		assert.equal(record.stage, "PENDING");
-		assert.equal(record.events[0]?.type, "received");
-	});
-}
-
-test("an end is told with its block, and being shared is never forgotten", () => {
-	const record = after(received(100), ready(101), { type: "shared", at: 1 }, broadcast(101), expired(126));
-	assert.deepEqual([record.block, record.shared, record.ended], [126, true, "EXPIRED"]);
-});
-
-test("an illegal event changes nothing at all", () => {
-	const record = after(received(100), ready(101), included(101));
-	const before = structuredClone(record);
-	for (const event of [included(102), broadcast(102), expired(102), received(103), replaced(104)]) {
-		assert.equal(fold(record, event), false, event.type);
-		assert.deepEqual(record, before, event.type);
-	}
-});
-
-test("deliveries are kept beside the events, whatever the stage", () => {
-	const record = after(received(100), broadcast(101), delivered(101), included(101), delivered(101));
-	assert.deepEqual(
-		record.events.map((event) => event.type),
-		["received", "broadcast", "included"],
+test("bids are counted and deliveries are kept beside the events, whatever the stage", () => {
+	const record = after(
+		...OUT,
+		...many(1_000, () => bid),
+		delivered("bundle"),
+		included(),
+		delivered("bundle"),
 	);
-	assert.deepEqual(record.deliveries[0], {
-		...{ at: 1, block: 101, builder: "b", kind: "bundle", answer: "accepted", ms: 12 },
-	});
-	assert.equal(record.deliveries.length, 2);
+	assert.deepEqual(typesOf(record), ["received", "ready", "broadcast", "included"]);
+	const { type: _, ...delivery } = EVENTS.delivered;
+	assert.deepEqual([record.backruns, record.omitted, record.deliveries], [1_000, 0, [delivery, delivery]]);
 });
 
-test("events and deliveries are bounded, and what no longer fits is counted", () => {
-	const record = after(received(100));
-	for (let i = 0; i < MAX_EVENTS + 50; i += 1) assert.ok(fold(record, broadcast(101 + i)));
-	for (let i = 0; i < MAX_DELIVERIES + 30; i += 1) assert.ok(fold(record, delivered(101 + i)));
-	assert.equal(record.events.length, MAX_EVENTS);
-	assert.equal(record.deliveries.length, MAX_DELIVERIES);
+test("events and deliveries are bounded, what no longer fits is counted, and the end is told all the same", () => {
+	const record = after(received(), ...many(MAX_EVENTS + 50, (i) => broadcast(101 + i)));
+	for (const event of many(MAX_DELIVERIES + 30, () => delivered("bundle"))) fold(record, event);
+	assert.deepEqual([record.events.length, record.deliveries.length], [MAX_EVENTS, MAX_DELIVERIES]);
 	assert.equal(record.omitted, 51 + 30);
 	assert.ok(fold(record, included(999)));
 	assert.deepEqual([record.stage, record.block, record.omitted], ["INCLUDED", 999, 82]);
+	assert.deepEqual([typesOf(record)[0], typesOf(record).at(-1)], ["received", "included"]);
+	// How builders took a cancel is never left out.
+	for (const event of [delivered("cancel"), ...many(MAX_DELIVERIES, () => delivered("bundle"))])
+		fold(record, event);
+	assert.equal(record.deliveries.filter(({ kind }) => kind === "cancel").length, 1);
 });
 
-test("how it ended is told even of a life with too many events", () => {
-	const record = after(received(100));
-	for (let i = 0; i < MAX_EVENTS; i += 1) assert.ok(fold(record, broadcast(101 + i)));
-	assert.ok(fold(record, included(999)));
-	assert.equal(record.events.at(-1)?.type, "included");
-	assert.ok(record.events.length <= MAX_EVENTS);
-	assert.equal(record.events[0]?.type, "received");
-});
-
-test("a cancel's acknowledgement is kept even behind very many deliveries", () => {
-	const record = after(received(100));
-	for (let i = 0; i < MAX_DELIVERIES; i += 1) assert.ok(fold(record, delivered(101 + i)));
-	assert.ok(
-		fold(record, {
-			...{ type: "delivered", at: 1, block: 999 },
-			...{ builder: "b", kind: "cancel", answer: "accepted", ms: 3 },
-		}),
+test("many backruns push out neither the beginning nor the end of its life", () => {
+	const record = after(...OUT, ...many(400, (i) => bundled(String(i))), included(), refunded("4"));
+	const types = typesOf(record);
+	assert.equal(types.length, MAX_EVENTS);
+	assert.deepEqual(
+		[...types.slice(0, 3), ...types.slice(-2)],
+		["received", "ready", "broadcast", "included", "refunded"],
 	);
-	assert.equal(record.deliveries.at(-1)?.kind, "cancel");
-	assert.ok(record.deliveries.length <= MAX_DELIVERIES);
+	// The last one that went out is the likeliest to be mined.
+	const last = record.events.findLast((event) => event.type === "bundled");
+	assert.equal(last?.type === "bundled" && last.bid, "399");
 });

@@ -1,5 +1,5 @@
-// Tests the durable record of transactions on the real engine: every type, at every step of its life, is read back as
-// it was at the next start.
+// What is on disk of a transaction at every step of its life, on the real engine: what must be written at once, that all is
+// read back as it was at the next start, and that what is damaged is refused.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,9 +10,17 @@ import type { TxEvent } from "../../../../relay/domain/events.ts";
 import type { StoredTransaction } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { KEEP_SETTLED_MS, TransactionDisk } from "../../../../relay/transactions/disk.ts";
+import {
+	decodeRecord,
+	decodeStored,
+	encodeRecord,
+	encodeTransaction,
+	KEEP_SETTLED_MS,
+	TransactionDisk,
+} from "../../../../relay/transactions/disk.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { openLmdb } from "../../../../shared/kv/lmdb.ts";
-import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { type KeyValueStore, StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 
@@ -59,7 +67,7 @@ async function keys(kv: KeyValueStore): Promise<string[]> {
 }
 
 test("submissions of every type come back as they were, in a fresh record", async () => {
-	let { store, ...rest } = await fixture();
+	const first = await fixture();
 	const options = [
 		{ type: 0 as const, path: "fast" as const },
 		{ type: 1 as const, path: "noreverts" as const, softCancellations: true },
@@ -69,9 +77,8 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 		{ type: 2 as const, to: null, data: "0x60", receivedAt: 1_234 },
 	];
 	const transactions = options.map((one, i) => privateTransaction({ ...one, by: testAccount(i) }));
-	await Promise.all(transactions.map((one) => store.insert(one, recordOf(one), [], 1)));
-	const again = await rest.restart();
-	({ store } = again);
+	await Promise.all(transactions.map((one) => first.store.insert(one, recordOf(one), [], 1)));
+	const again = await first.restart();
 	const found = await loaded(again);
 	assert.equal(found.length, transactions.length);
 	for (const transaction of transactions) {
@@ -79,68 +86,6 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 		assert.deepEqual(stored?.transaction, transaction);
 		assert.deepEqual(stored?.record, recordOf(transaction));
 	}
-	await again.kv.close();
-});
-
-test("a changed record comes back changed", async () => {
-	const first = await fixture();
-	const transaction = privateTransaction();
-	const record = recordOf(transaction);
-	await first.store.insert(transaction, record, [], 1);
-	for (const event of [
-		{ type: "ready", at: 2, block: 101 },
-		{ type: "simulated", at: 3, block: 101, gasUsed: 21_000 },
-		{ type: "broadcast", at: 4, block: 101 },
-		{ type: "delivered", at: 5, block: 101, builder: "b", kind: "bundle", answer: "accepted", ms: 7 },
-	] as const) {
-		assert.ok(fold(record, event));
-	}
-	await first.store.update([record], 1);
-	const again = await first.restart();
-	assert.deepEqual(await loaded(again), [{ transaction, record }]);
-	await again.kv.close();
-});
-
-test("a replacement and the end of what it replaced are one commit", async () => {
-	const first = await fixture();
-	const old = privateTransaction();
-	const fresh = privateTransaction({ maxFeePerGas: 2n ** 40n, maxPriorityFeePerGas: 2n ** 40n });
-	const oldRecord = recordOf(old);
-	await first.store.insert(old, oldRecord, [], 1);
-	assert.ok(fold(oldRecord, SENT));
-	assert.ok(fold(oldRecord, { type: "replaced", at: 2, block: 100, by: fresh.tx.hash, builders: [] }));
-	await first.store.insert(fresh, recordOf(fresh), [oldRecord], 1);
-	const again = await first.restart();
-	const stages = (await loaded(again)).map(({ record }) => [record.hash, record.stage]);
-	assert.deepEqual(
-		stages.sort(),
-		[
-			[old.tx.hash, "REPLACED"],
-			[fresh.tx.hash, "PENDING"],
-		].sort(),
-	);
-	await again.kv.close();
-});
-
-test("what is settled leaves no raw bytes behind, and its record for a week", async () => {
-	const first = await fixture();
-	const transaction = privateTransaction();
-	const record = recordOf(transaction, SENT, EXPIRED);
-	await first.store.insert(transaction, record, [], 1);
-	assert.equal(await first.store.settled(record.hash), null);
-	await first.store.settle([record], 10_000);
-	assert.deepEqual(await first.store.settled(record.hash), { ...record, origin: null, settledAt: 10_000 });
-	const again = await first.restart();
-	assert.deepEqual(await loaded(again), []);
-	assert.deepEqual(await again.store.settled(record.hash), { ...record, origin: null, settledAt: 10_000 });
-	const raw = Buffer.from(transaction.tx.raw);
-	for await (const [, value] of again.kv.range("", "\u{7f}")) assert.equal(value.indexOf(raw), -1);
-
-	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS), 0);
-	assert.notEqual(await again.store.settled(record.hash), null);
-	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 1);
-	assert.equal(await again.store.settled(record.hash), null);
-	assert.deepEqual(await keys(again.kv), []);
 	await again.kv.close();
 });
 
@@ -165,52 +110,23 @@ test("one that comes back after its end is live again with its past, and settles
 	await again.kv.close();
 });
 
-test("one that is live again is not forgotten with its former end", async () => {
-	const first = await fixture();
-	const transaction = privateTransaction();
-	const record = recordOf(transaction, SENT, EXPIRED);
-	await first.store.settle([record], 10_000);
-	assert.ok(fold(record, received(20_000, 200)));
-	await first.store.insert(transaction, record, [], 1);
-	await first.store.purge(10_000 + KEEP_SETTLED_MS + 1);
-	assert.deepEqual(await loaded(first), [{ transaction, record }]);
-	await first.kv.close();
-});
-
-test("what is old is forgotten a bounded number at a time, the oldest first", async () => {
-	const first = await fixture();
-	const template = recordOf(privateTransaction(), SENT, EXPIRED);
-	const records = Array.from({ length: 1_200 }, (_, i) => ({
-		...template,
-		hash: `0x${i.toString(16).padStart(64, "0")}`,
-	}));
-	await Promise.all(records.map((record, i) => first.store.settle([record], 5_000 - i)));
-	const { store, kv } = await first.restart();
-	const now = 5_000 + KEEP_SETTLED_MS + 1;
-	assert.equal(await store.purge(now), 1_000);
-	assert.notEqual(await store.settled(records[0]?.hash ?? ""), null);
-	assert.equal(await store.settled(records.at(-1)?.hash ?? ""), null);
-	assert.equal(await store.purge(now), 200);
-	assert.equal(await store.purge(now), 0);
-	assert.deepEqual(await keys(kv), []);
-	await kv.close();
-});
-
-test("as many are forgotten as have come since, and a thousand more", async () => {
+test("what is old is forgotten, the oldest first: a thousand, and as many as have come since", async () => {
 	const { store, kv } = await fixture();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
-	const settle = async (from: number, count: number, at: number) => {
-		const records = Array.from({ length: count }, (_, i) => ({
-			...template,
-			hash: `0x${(from + i).toString(16).padStart(64, "0")}`,
-		}));
-		await store.settle(records, at);
+	const hashOf = (i: number) => `0x${i.toString(16).padStart(64, "0")}`;
+	const settle = (from: number, count: number) => {
+		const all = Array.from({ length: count }, (_, i) => from + i);
+		return Promise.all(all.map((i) => store.settle([{ ...template, hash: hashOf(i) }], 5_000 - i)));
 	};
 	const now = 5_000 + KEEP_SETTLED_MS + 1;
-	await settle(0, 1_500, 5_000);
-	assert.equal(await store.purge(5_000), 0);
-	await settle(1_500, 400, 5_000);
-	assert.equal(await store.purge(now), 1_400);
+	await settle(0, 1_500);
+	assert.equal(await store.purge(3_500), 0);
+	await settle(1_500, 100);
+	assert.equal(await store.purge(now), 1_100);
+	assert.deepEqual([await store.settled(hashOf(500)), await store.settled(hashOf(1_599))], [null, null]);
+	assert.notEqual(await store.settled(hashOf(499)), null);
+	assert.deepEqual([await store.purge(now), await store.purge(now)], [500, 0]);
+	assert.deepEqual(await keys(kv), []);
 	await kv.close();
 });
 
@@ -315,4 +231,135 @@ test("a failed write is thrown, and the store is not healthy until one succeeds"
 	assert.match(logged[0] ?? "", /^the store fails \{.*"code":"EIO"/);
 	assert.equal(logged[1], "the store is written again");
 	await kv.close();
+});
+
+const TRANSACTION = privateTransaction({ path: "noreverts", softCancellations: true, referrer: "é" });
+const BYTES = encodeTransaction(TRANSACTION, 7);
+const LENGTH = BYTES.readUInt32BE(0);
+
+test("what was read does not change with the engine's memory", () => {
+	const memory = Buffer.from(BYTES);
+	const { transaction } = decodeStored("p/x", memory);
+	memory.fill(0);
+	assert.deepEqual(transaction.tx.raw, TRANSACTION.tx.raw);
+	assert.deepEqual(transaction.tx.data, TRANSACTION.tx.data);
+});
+
+/** The entry with another envelope. */
+function withEnvelope(json: string): Buffer {
+	const head = Buffer.alloc(4);
+	head.writeUInt32BE(Buffer.byteLength(json));
+	return Buffer.concat([head, Buffer.from(json), BYTES.subarray(4 + LENGTH)]);
+}
+
+function changed(fields: Readonly<Record<string, unknown>>): Buffer {
+	const envelope: object = JSON.parse(BYTES.toString("utf8", 4, 4 + LENGTH));
+	return withEnvelope(JSON.stringify({ ...envelope, ...fields }));
+}
+
+const DAMAGED: Readonly<Record<string, Buffer>> = {
+	"no bytes": Buffer.alloc(0),
+	"half a length": Buffer.from([0, 0]),
+	"a length and nothing else": BYTES.subarray(0, 4),
+	"a length past the end": Buffer.concat([Buffer.from("ffffffff", "hex"), BYTES.subarray(4)]),
+	"a cut envelope": BYTES.subarray(0, 20),
+	"no transaction": BYTES.subarray(0, 4 + LENGTH),
+	"a cut transaction": BYTES.subarray(0, BYTES.length - 1),
+	"trailing bytes": Buffer.concat([BYTES, Buffer.from([0])]),
+	zeros: Buffer.alloc(200),
+	"an envelope that is not JSON": withEnvelope("{path: secret-path}"),
+	"an envelope that is null": withEnvelope("null"),
+	"a path that is none": changed({ path: "slow" }),
+	"a path of every object": changed({ path: "toString" }),
+};
+
+test("a damaged entry is refused, and its key alone is told", () => {
+	const message = "the store's entry p/0xkey can't be read";
+	for (const [name, bytes] of Object.entries(DAMAGED)) {
+		assert.throws(
+			() => decodeStored("p/0xkey", bytes),
+			(thrown) => thrown instanceof StoreFormatError && thrown.message === message,
+			name,
+		);
+	}
+});
+
+const AT = { at: 1, block: 101 } as const;
+const BID = { bundle: "0xb", backrun: "0xc", bid: (2n ** 70n).toString() };
+const INCLUDED: TxEvent = { type: "included", ...AT, blockHash: "0x101", index: 0, reverted: false };
+const REFUNDED: TxEvent = {
+	...{ type: "refunded", ...AT, ...BID, brought: "6", cost: "0", owed: "5" },
+	...{ paid: (2n ** 69n + 1n).toString(), payer: "0xd", recipient: "0xe" },
+};
+
+/** A life, and whether each event of it must be on disk in a moment, or may wait for the next one that must. */
+const LIFE: readonly (readonly [TxEvent, boolean])[] = [
+	[{ type: "queued", ...AT, reason: "nonceGap" }, true],
+	[{ type: "ready", ...AT }, true],
+	[{ type: "ready", ...AT }, true],
+	[{ type: "shared", at: 1 }, true],
+	[{ type: "simulationFailed", ...AT, error: { code: "OUT_OF_GAS", message: "out of gas" } }, true],
+	[{ type: "simulated", ...AT, gasUsed: 1 }, true],
+	[{ type: "simulated", ...AT, gasUsed: 1 }, false],
+	[{ type: "broadcast", ...AT }, true],
+	[{ type: "broadcast", ...AT }, false],
+	[{ type: "delivered", ...AT, builder: "b", kind: "bundle", answer: "accepted", ms: 1 }, false],
+	[{ type: "delivered", ...AT, builder: "b", kind: "cancel", answer: "accepted", ms: 1 }, true],
+	[{ type: "bid", at: 1, bundle: "0xb" }, false],
+	[{ type: "bundled", ...AT, ...BID, builders: ["a"] }, true],
+	[INCLUDED, true],
+	[REFUNDED, true],
+	[{ type: "reorged", ...AT }, true],
+	[{ type: "cancelled", ...AT, builders: [] }, true],
+];
+
+test("what a restart could not find out again must be written at once, the rest with that or at the end", () => {
+	const records = new TransactionRecords({ log: silentLogger });
+	const record = recordOf(TRANSACTION);
+	records.open({ transaction: TRANSACTION, record });
+	for (const [event, atOnce] of LIFE) {
+		records.emit(record.hash, event);
+		assert.deepEqual(records.takeChanged(false, 200), atOnce ? [record] : [], event.type);
+		assert.deepEqual(records.takeChanged(true, 200), atOnce ? [] : [record], event.type);
+	}
+});
+
+test("one that is admitted anew is not written over by its former record", () => {
+	const records = new TransactionRecords({ log: silentLogger });
+	const former = recordOf(TRANSACTION, SENT);
+	records.open({ transaction: TRANSACTION, record: former });
+	records.emit(former.hash, EXPIRED);
+	const record = structuredClone(former);
+	assert.ok(fold(record, received(9, 200)));
+	records.open({ transaction: TRANSACTION, record });
+	records.putBack([former]);
+	records.emit(record.hash, { type: "ready", ...AT });
+	assert.deepEqual(records.takeChanged(true, 200), [record]);
+});
+
+test("an event that is illegal changes nothing, is told to nobody, and is logged as our fault", () => {
+	const logged: unknown[] = [];
+	const log = { ...silentLogger, error: (...all: unknown[]) => logged.push(all) };
+	const records = new TransactionRecords({ log });
+	const record = recordOf(TRANSACTION);
+	const told: string[] = [];
+	records.subscribe((_, before, { type }) => told.push(`${type} at ${before}`));
+	// Of what is settled only answers of builders come that late.
+	records.emit(record.hash, SENT);
+	records.receive({ transaction: TRANSACTION, record });
+	records.emit(record.hash, { type: "reorged", ...AT });
+	records.emit(record.hash, EXPIRED);
+	assert.deepEqual(told, ["received at PENDING", "expired at PENDING"]);
+	assert.deepEqual(logged, [
+		["illegal transition", { hash: record.hash, stage: "PENDING", code: "reorged" }],
+	]);
+});
+
+test("a record comes back with its bids and its refund, to the wei; one of an earlier version lacks none", () => {
+	const record = recordOf(TRANSACTION, SENT, { type: "bid", at: 1, bundle: "0xb" }, INCLUDED, REFUNDED);
+	assert.deepEqual(decodeRecord("r/0xkey", encodeRecord(record)), record);
+	const { backruns, refund, ...old } = recordOf(TRANSACTION, CANCELLED);
+	const events = old.events.map((event) => ({ ...event, builders: undefined }));
+	const bytes = Buffer.from(JSON.stringify({ ...old, events }));
+	assert.deepEqual(decodeRecord("r/0xkey", bytes), recordOf(TRANSACTION, CANCELLED));
 });

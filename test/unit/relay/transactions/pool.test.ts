@@ -1,4 +1,5 @@
-// Tests the pool: places, replacement, caps, gaps, pending writes, and what a block does to nonces.
+// Tests the pool's rules as tables: what may replace what, whose share is full, and which of two states of an account
+// counts. That places, gaps and nonces are as they should be its model tests.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,11 +7,17 @@ import type { AccountState } from "../../../../relay/domain/chain.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import {
 	type AddOutcome,
+	mayReplace,
 	Pool,
 	type PoolEntry,
 	type PoolOptions,
 } from "../../../../relay/transactions/pool.ts";
-import { privateTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
+import {
+	privateTransaction,
+	signedTransaction,
+	type TxOptions,
+	testAccount,
+} from "../../../support/txFactory.ts";
 
 const SENDER = testAccount(0).address;
 const GWEI = 1_000_000_000;
@@ -55,24 +62,6 @@ function split(pool: Pool): [number[], number[]] {
 	return [nonces(ready), nonces(waiting)];
 }
 
-test("what was added is found by hash and by sender and nonce", () => {
-	const pool = poolOf([]);
-	const transaction = tx(3);
-	const added = pool.add(transaction, account(0));
-	const entry = entryOf(added);
-	assert.equal(added.outcome, "added");
-	assert.deepEqual([entry.transaction, entry.durable, entry.outFor], [transaction, false, null]);
-	assert.equal(pool.get(transaction.tx.hash), entry);
-	assert.equal(pool.at(SENDER, 3n), entry);
-	assert.equal(pool.at(SENDER, 4n), undefined);
-	assert.equal(pool.at(testAccount(1).address, 3n), undefined);
-	assert.deepEqual([pool.size, [...pool.senders()]], [1, [SENDER]]);
-	pool.remove(entry);
-	pool.remove(entry);
-	assert.equal(pool.get(transaction.tx.hash), undefined);
-	assert.deepEqual([pool.size, [...pool.senders()]], [0, []]);
-});
-
 test("a transaction is pending for those who ask once it is on disk", () => {
 	const pool = poolOf([]);
 	const transaction = tx(0);
@@ -86,18 +75,74 @@ test("a transaction is pending for those who ask once it is on disk", () => {
 	assert.equal(pool.pending(hash), null);
 });
 
-test("a dearer one takes the place, and the old one is gone", () => {
-	const pool = poolOf([0, 1, 2]);
-	const old = pool.at(SENDER, 1n);
-	const replaced = pool.add(dearer(1, 10), account(0));
-	assert.ok(replaced.outcome === "replaced");
-	assert.equal(replaced.old, old);
-	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
-	assert.equal(pool.at(SENDER, 1n), replaced.entry);
-	assert.equal(pool.size, 3);
-	// Taking the old one out again, late, takes nothing.
-	pool.remove(replaced.old);
-	assert.equal(pool.at(SENDER, 1n), replaced.entry);
+const fees = (cap: bigint | number, tip: bigint | number): TxOptions => ({
+	maxFeePerGas: cap,
+	maxPriorityFeePerGas: tip,
+});
+const legacy = (gasPrice: number): TxOptions => ({ type: 0, gasPrice });
+const blob = (cap: number, tip: number, blobFee: number): TxOptions => ({
+	...{ type: 3, sidecarVersion: 0, maxFeePerBlobGas: blobFee },
+	...fees(cap, tip),
+});
+const BIG = 2n ** 200n;
+
+/** Held; fresh; whether it may. */
+const REPLACEMENTS: readonly (readonly [TxOptions, TxOptions, boolean])[] = [
+	[fees(100, 10), fees(110, 11), true],
+	[fees(100, 10), fees(109, 11), false],
+	[fees(100, 10), fees(110, 10), false],
+	[fees(100, 10), fees(109, 10), false],
+	[fees(100, 10), fees(100, 10), false],
+	[fees(100, 10), fees(1_000, 10), false],
+	[fees(100, 10), fees(100, 100), false],
+	[fees(100, 10), fees(50, 5), false],
+	// Ten percent of 15 is 1.5, of which 1 counts: wallets cut off too.
+	[fees(150, 15), fees(165, 15), false],
+	[fees(150, 15), fees(165, 16), true],
+	[fees(15, 10), fees(15, 11), false],
+	[fees(15, 10), fees(16, 11), true],
+	// Ten percent of next to nothing is nothing: a wei more at least.
+	[fees(1, 1), fees(1, 1), false],
+	[fees(1, 1), fees(2, 2), true],
+	[fees(9, 9), fees(10, 10), true],
+	[fees(11, 11), fees(12, 12), true],
+	[fees(19, 19), fees(20, 20), true],
+	[fees(20, 20), fees(21, 21), false],
+	[fees(0, 0), fees(0, 0), false],
+	[fees(0, 0), fees(1, 1), true],
+	[fees(100, 0), fees(110, 0), false],
+	[fees(100, 0), fees(110, 1), true],
+	// No rounding, however large.
+	[fees(BIG * 10n, BIG * 10n), fees(BIG * 11n, BIG * 11n), true],
+	[fees(BIG * 10n, BIG * 10n), fees(BIG * 11n - 1n, BIG * 11n), false],
+	[fees(BIG * 10n, BIG * 10n), fees(BIG * 11n, BIG * 11n - 1n), false],
+	// A gas price is both fees.
+	[legacy(100), legacy(110), true],
+	[legacy(100), legacy(109), false],
+	[legacy(100), fees(110, 110), true],
+	[legacy(100), fees(110, 109), false],
+	[legacy(100), fees(1_000, 10), false],
+	[fees(100, 10), legacy(110), true],
+	[fees(100, 10), legacy(109), false],
+	[{ type: 1, gasPrice: 100 }, { type: 4, ...fees(110, 110) }, true],
+	[{ type: 1, gasPrice: 100 }, { type: 4, ...fees(110, 109) }, false],
+	// Blobs have a third fee.
+	[blob(100, 10, 50), blob(110, 11, 55), true],
+	[blob(100, 10, 50), blob(110, 11, 54), false],
+	[blob(100, 10, 50), blob(110, 10, 55), false],
+	[blob(100, 10, 50), fees(110, 11), true],
+	[blob(100, 10, 50), fees(109, 11), false],
+	[fees(100, 10), blob(110, 11, 1), true],
+	[fees(100, 10), blob(109, 11, 1_000), false],
+];
+
+test("ten percent more on every fee, and at least a wei", () => {
+	for (const [held, fresh, may] of REPLACEMENTS) {
+		const text = JSON.stringify([held, fresh], (_, value) =>
+			typeof value === "bigint" ? `${value}` : value,
+		);
+		assert.equal(mayReplace(signedTransaction(fresh), signedTransaction(held)), may, text);
+	}
 });
 
 test("one that is not dear enough is refused in go-ethereum's words and changes nothing", () => {
@@ -108,7 +153,6 @@ test("one that is not dear enough is refused in go-ethereum's words and changes 
 	assert.equal(outcome.rejection.code, "UNDERPRICED");
 	assert.match(outcome.rejection.message, /^replacement transaction underpriced/);
 	assert.equal(pool.at(SENDER, 0n), before);
-	assert.equal(pool.size, 1);
 });
 
 test("64 of one sender and no more, but a replacement is none more", () => {
@@ -232,25 +276,6 @@ test("half of the pool at most waits, however many clients it is of", () => {
 	assert.equal(add(pool, { client: "10.0.1.1", bytes: 513 }), "added");
 });
 
-test("what waits when the base fee has risen stays, and counts; when it has fallen it does not", () => {
-	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
-	pool.setNext(NEXT);
-	const client = "10.0.0.1";
-	for (let i = 0; i < 10; i += 1) {
-		assert.equal(add(pool, { client, bytes: MIB, from: `0xrich${i}`, fee: 150n }), "added");
-	}
-	const waits = { client, bytes: 513, nonce: 5 };
-	assert.equal(add(pool, waits), "added");
-	pool.setNext({ ...NEXT, baseFee: 151n });
-	const canGoOut = () => [...pool.senders()].filter((sender) => pool.canGoOut(sender)).length;
-	assert.equal(canGoOut(), 0);
-	assert.equal(pool.size, 11);
-	assert.equal(add(pool, waits), "CLIENT_FULL");
-	pool.setNext(NEXT);
-	assert.equal(canGoOut(), 10);
-	assert.equal(add(pool, waits), "added");
-});
-
 test("what was there at a start, or comes back, counts without being asked", () => {
 	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
 	const entry = entryOf(poolOf([]).add(made({ client: "10.0.0.1", bytes: 3 * MIB }), NEW));
@@ -276,26 +301,6 @@ test("a gap that closes, or a nonce that is used, frees the share of what waited
 	assert.equal(add(pool, waits), "added");
 });
 
-test("nonces without a gap are ready, the rest waits, in order whatever the order of arrival", () => {
-	assert.deepEqual(split(poolOf([7, 3, 5, 4], account(3))), [[3, 4, 5], [7]]);
-	assert.deepEqual(split(poolOf([6, 5], account(3))), [[], [5, 6]]);
-	assert.deepEqual(split(poolOf([])), [[], []]);
-});
-
-test("used nonces are in no chain, before they are taken out", () => {
-	const pool = poolOf([3, 4, 5], account(3));
-	assert.deepEqual(nonces(pool.setAccount(account(5, 101))), [3, 4]);
-	assert.deepEqual(split(pool), [[5], []]);
-	assert.equal(pool.size, 3);
-});
-
-test("a block that uses a nonce closes the gap behind it", () => {
-	const pool = poolOf([4, 5], account(3));
-	assert.deepEqual(split(pool), [[], [4, 5]]);
-	assert.deepEqual(pool.setAccount(account(4, 101)), []);
-	assert.deepEqual(split(pool), [[4, 5], []]);
-});
-
 test("an older state never counts against a newer one, until a reorganisation", () => {
 	const pool = poolOf([3, 4], account(3));
 	pool.setAccount(account(4, 105));
@@ -306,52 +311,21 @@ test("an older state never counts against a newer one, until a reorganisation", 
 	assert.deepEqual(split(pool), [[3, 4], []]);
 });
 
-test("what is added with an older state does not count against a newer one", () => {
-	const pool = poolOf([7], account(5, 100));
-	pool.setAccount(account(7, 105));
-	entryOf(pool.add(tx(8), account(5, 100))).durable = true;
-	assert.deepEqual(split(pool), [[7, 8], []]);
+test("what is added with an older state does not count against a newer one, a replacement neither", () => {
+	for (const added of [tx(8), dearer(7, 10)]) {
+		const pool = poolOf([7], account(5, 100));
+		pool.setAccount(account(7, 105));
+		assert.deepEqual(split(pool), [[7], []]);
+		entryOf(pool.add(added, account(5, 100))).durable = true;
+		assert.deepEqual(split(pool), [added.tx.nonce === 8n ? [7, 8] : [7], []]);
+	}
 });
 
-test("a replacement's older state does not count against a newer one either", () => {
-	const pool = poolOf([7], account(5, 100));
-	pool.setAccount(account(7, 105));
-	assert.deepEqual(split(pool), [[7], []]);
-	entryOf(pool.add(dearer(7, 10), account(5, 100))).durable = true;
-	assert.deepEqual(split(pool), [[7], []]);
-});
-
-test("nothing from the first write that is under way on goes out", () => {
-	const pool = poolOf([0, 1, 2, 4]);
-	const replaced = pool.add(dearer(1, 10), account(0));
-	assert.deepEqual(split(pool), [[0], []]);
-	entryOf(replaced).durable = true;
-	assert.deepEqual(split(pool), [[0, 1, 2], [4]]);
-});
-
-test("the pending nonce counts without a gap from the base, writes under way included", () => {
-	const pool = poolOf([3, 4, 6], account(3));
-	entryOf(pool.add(tx(5), account(3)));
-	assert.equal(pool.pendingNonce(SENDER, 3n), 7n);
-	// The node knows of more than the relay does; one that is behind would give a nonce that is used.
-	assert.equal(pool.pendingNonce(SENDER, 5n), 7n);
-	assert.equal(pool.pendingNonce(SENDER, 2n), 7n);
-	assert.equal(pool.pendingNonce(SENDER, 9n), 9n);
-	assert.equal(pool.pendingNonce(testAccount(9).address, 1n), 1n);
-	// Blocks have gone: what they used may be free again.
-	pool.rewind(account(3).block - 1);
+test("a node that is behind is not believed about the pending nonce, unless blocks have gone", () => {
+	const pool = poolOf([3, 4, 6], account(3, 100));
+	assert.deepEqual([pool.pendingNonce(SENDER, 2n), pool.pendingNonce(SENDER, 9n)], [5n, 9n]);
+	pool.rewind(99);
 	assert.equal(pool.pendingNonce(SENDER, 2n), 2n);
-});
-
-test("an entry can be put back, unless its place is taken", () => {
-	const pool = poolOf([0, 1]);
-	const replaced = pool.add(dearer(1, 10), account(0));
-	assert.ok(replaced.outcome === "replaced");
-	assert.equal(pool.insert(replaced.old, 0n, 0), false);
-	assert.equal(pool.get(replaced.old.transaction.tx.hash), undefined);
-	pool.remove(replaced.entry);
-	assert.equal(pool.insert(replaced.old, 1n, 0), true);
-	assert.deepEqual(split(pool), [[0, 1], []]);
 });
 
 test("what comes back without knowledge of the account is put right by the account", () => {
@@ -363,11 +337,4 @@ test("what comes back without knowledge of the account is put right by the accou
 	}
 	pool.setAccount(account(5, 100));
 	assert.deepEqual(split(pool), [[5, 6, 7, 8], []]);
-});
-
-test("the state of a sender that has nothing here is no news", () => {
-	const pool = poolOf([]);
-	assert.deepEqual(pool.setAccount(account(9)), []);
-	pool.rewind(1);
-	assert.deepEqual([...pool.senders()], []);
 });

@@ -1,10 +1,55 @@
-// Tests the plan for each link of a chain of nonces, as a table written by hand from the decisions.
+// The small rules of the domain as tables, copied by hand from interface and decisions: the submission paths, the plan for
+// each link of a chain of nonces, who may cancel by hash, and what a builder owes of a backrun.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Link, linksToSimulate, mustPass, planChain } from "../../../../relay/domain/chainPlan.ts";
-import { policyOf, type SubmissionPath } from "../../../../relay/domain/endpoints.ts";
+import { type Link, linksToSimulate, planChain } from "../../../../relay/domain/chainPlan.ts";
+import {
+	DEFAULT_PATH,
+	ENDPOINTS,
+	isSubmissionPath,
+	policyOf,
+	type SubmissionPath,
+} from "../../../../relay/domain/endpoints.ts";
+import { owedRefund } from "../../../../relay/domain/refund.ts";
 import type { SimulationOutcome } from "../../../../relay/domain/simulation.ts";
+import {
+	CANCEL_POLICIES,
+	type CancelRequest,
+	mayCancelTransaction,
+	type TransactionOwner,
+} from "../../../../relay/domain/transaction.ts";
+
+const yes = true;
+const no = false;
+
+/** Path; simulated first; again each block; shared; may revert; builders; form; fastMode; soft cancellations. */
+const PATHS = [
+	["fast", yes, no, "likely", yes, "all", "bundle", yes, no],
+	["noreverts", yes, yes, "likely", no, "all", "bundle", no, yes],
+	["fullprivacy", yes, yes, "never", no, "fullPrivacy", "bundle", no, yes],
+	["maxbackruns", yes, no, "always", yes, "all", "bundle", no, no],
+	["nochecks", no, no, "never", yes, "all", "private", no, no],
+] as const;
+
+test("there are these five paths, / is /fast, and each is treated as its row says", () => {
+	assert.deepEqual([Object.keys(ENDPOINTS), DEFAULT_PATH], [PATHS.map(([path]) => path), "fast"]);
+	for (const row of PATHS) {
+		const [path, simulated, resimulated, shared, mayRevert, builders, form, fastMode, soft] = row;
+		assert.deepEqual(
+			policyOf(path),
+			{ simulated, resimulated, shared, mayRevert, builders, form, fastMode, softCancellations: soft },
+			path,
+		);
+		assert.ok(isSubmissionPath(path), path);
+	}
+});
+
+test("other names are no paths, those of every object's prototype included", () => {
+	for (const name of ["", "/fast", "Fast", "fast ", "ws", "toString", "constructor", "__proto__"]) {
+		assert.ok(!isSubmissionPath(name), name);
+	}
+});
 
 const ALL = ["a", "b", "c"];
 const PRIVATE = ["b"];
@@ -24,7 +69,7 @@ const FAIL: SimulationOutcome = {
 	error: { code: "EXECUTION_REVERTED", message: "execution reverted" },
 };
 
-interface Row {
+interface ChainRow {
 	readonly chain: readonly LinkName[];
 	/** How many of them must be simulated. */
 	readonly simulated: number;
@@ -34,7 +79,7 @@ interface Row {
 	readonly plan: readonly string[];
 }
 
-const TABLE: readonly Row[] = [
+const CHAINS: readonly ChainRow[] = [
 	{ chain: [], simulated: 0, outcomes: "", plan: [] },
 	// One link on each path: passing, failing.
 	{ chain: ["fast"], simulated: 1, outcomes: "+", plan: ["abc"] },
@@ -90,7 +135,7 @@ const TABLE: readonly Row[] = [
 	{ chain: ["fullprivacy+", "fast+"], simulated: 1, outcomes: "-", plan: ["hold", "behindHeld"] },
 ];
 
-for (const { chain, simulated, outcomes, plan } of TABLE) {
+for (const { chain, simulated, outcomes, plan } of CHAINS) {
 	test(`${chain.join(", ") || "no links"} with outcomes "${outcomes}"`, () => {
 		const links = chain.map(link);
 		assert.equal(linksToSimulate(links), simulated, "links to simulate");
@@ -106,14 +151,6 @@ for (const { chain, simulated, outcomes, plan } of TABLE) {
 test("a held link is told with the error of its own simulation", () => {
 	const [first] = planChain([link("fast")], [FAIL]);
 	assert.deepEqual(first, { do: "hold", error: FAIL.ok ? null : FAIL.error });
-});
-
-test("what is never simulated and what has passed where once is enough need not pass", () => {
-	const names: LinkName[] = ["nochecks", "fast+", "maxbackruns+", "fast", "maxbackruns", "noreverts+"];
-	assert.deepEqual(
-		names.map((name) => mustPass(link(name))),
-		[false, false, false, true, true, true],
-	);
 });
 
 test("builders that have nothing in common leave none", () => {
@@ -133,4 +170,62 @@ test("a link that is out and need not pass holds up nothing, even where it fails
 	const plans = planChain([link("fast+"), link("noreverts+")], [FAIL]);
 	assert.deepEqual(plans[0], { do: "send", builders: ALL });
 	assert.notDeepEqual(plans[1], { do: "wait", reason: "behindHeld" });
+});
+
+const SENDER = "0x00000000000000000000000000000000000000aa";
+const OTHER = "0x00000000000000000000000000000000000000bb";
+const HERE = "198.51.100.1";
+const THERE = "2001:db8::1";
+const HELD: TransactionOwner = { from: SENDER, origin: HERE };
+const SETTLED: TransactionOwner = { from: SENDER, origin: null };
+
+type Client = Pick<CancelRequest, "address" | "signer">;
+
+/** Whether each may cancel what is held, and what is settled, under `origin`. */
+const CLIENTS: readonly (readonly [string, Client, boolean, boolean])[] = [
+	["the address that submitted it", { address: HERE, signer: null }, true, false],
+	["another address", { address: THERE, signer: null }, false, false],
+	["no address", { address: null, signer: null }, false, false],
+	["the sender's key from there", { address: HERE, signer: SENDER }, true, true],
+	["the sender's key from elsewhere", { address: THERE, signer: SENDER }, true, true],
+	["the sender's key in a web page", { address: null, signer: SENDER }, true, true],
+	["another key from there", { address: HERE, signer: OTHER }, true, false],
+	["another key from elsewhere", { address: THERE, signer: OTHER }, false, false],
+	["another key in a web page", { address: null, signer: OTHER }, false, false],
+	["an address that looks like it", { address: `${HERE}0`, signer: null }, false, false],
+	["the sender's address in the place of the network's", { address: SENDER, signer: null }, false, false],
+];
+
+test("under `origin` who submitted it may cancel, and who signs with the sender's key; under `open` anybody", () => {
+	assert.deepEqual(CANCEL_POLICIES, ["origin", "open"]);
+	for (const [name, client, held, settled] of CLIENTS) {
+		assert.equal(mayCancelTransaction("origin", client, HELD), held, name);
+		assert.equal(mayCancelTransaction("origin", client, SETTLED), settled, name);
+		for (const owner of [HELD, SETTLED]) assert.ok(mayCancelTransaction("open", client, owner), name);
+	}
+});
+
+const ETHER = 10n ** 18n;
+
+/** Brought, base fee, percent, gas; cost, owed. */
+const REFUNDS: readonly (readonly [bigint, bigint, number, number, bigint, bigint])[] = [
+	[1_000n, 10n, 90, 0, 0n, 900n],
+	[1_000n, 10n, 90, 3, 30n, 870n],
+	[1_000n, 10n, 99, 0, 0n, 990n],
+	[1_000n, 10n, 100, 0, 0n, 1_000n],
+	[1_000n, 10n, 0, 0, 0n, 0n],
+	// Rounded down.
+	[1n, 10n, 90, 0, 0n, 0n],
+	[19n, 10n, 90, 0, 0n, 17n],
+	// Never below zero.
+	[1_000n, 10n, 90, 90, 900n, 0n],
+	[1_000n, 10n, 90, 91, 910n, 0n],
+	[0n, 10n, 90, 21_000, 210_000n, 0n],
+	// Beyond what a number holds.
+	[ETHER * 10n ** 9n + 1n, 10n ** 9n, 90, 21_000, 21_000n * 10n ** 9n, 9n * 10n ** 26n - 21_000n * 10n ** 9n],
+];
+test("a builder owes its percentage of what a backrun brought, less its gas, to the wei", () => {
+	for (const [brought, baseFee, percent, refundGas, cost, owed] of REFUNDS) {
+		assert.deepEqual(owedRefund(brought, baseFee, { percent, refundGas }), { cost, owed }, `${brought}`);
+	}
 });
