@@ -1,9 +1,16 @@
-// Fair queueing: who is served next, and who is not served at all.
+// Shares of what is scarce: whose job is next and whose is refused, work over turns of the event loop, jobs that several ask
+// for, and what each client may hold of one thing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { FairScheduler, type JobOptions } from "../../../../shared/shares/scheduler.ts";
+import {
+	EventLoopTurns,
+	FairScheduler,
+	type JobOptions,
+	OverloadedError,
+} from "../../../shared/shares/scheduler.ts";
+import { fullest, GivenUpError, SharedTurns, Shares } from "../../../shared/shares/shares.ts";
 
 /** A scheduler whose jobs end when the test says so. */
 class Fixture {
@@ -251,4 +258,138 @@ test("of clients that always wait, none gets more than another by over two of th
 			}
 		}),
 	);
+});
+
+/** Pieces of work take as long as they are told, and the time between them stands still. */
+function turnsFixture() {
+	let ms = 0;
+	const done: string[] = [];
+	const turns = new EventLoopTurns({ clock: { monotonic: () => ms } });
+	const run = (name: string, takesMs: number) =>
+		turns.run(name.slice(0, 1), () => {
+			done.push(name);
+			ms += takesMs;
+		});
+	return { run, done };
+}
+
+test("in a calm turn work is done at once", () => {
+	const { run, done } = turnsFixture();
+	for (const name of ["a1", "a2", "b1"]) run(name, 3);
+	assert.deepEqual(done, ["a1", "a2", "b1"]);
+});
+
+test("what is more than a turn's waits for the next one, as much as fits into each; clients take turns", async () => {
+	const { run, done } = turnsFixture();
+	for (let i = 1; i <= 6; i++) run(`a${i}`, 6);
+	run("b1", 6);
+	assert.deepEqual(done, ["a1", "a2"]);
+	await settled();
+	assert.deepEqual(done, ["a1", "a2", "a3", "b1"]);
+	await settled();
+	await settled();
+	assert.deepEqual(done.slice(4), ["a4", "a5", "a6"]);
+});
+
+test("a flood of small pieces behind a large one is over in a turn", async () => {
+	const { run, done } = turnsFixture();
+	run("a0", 50);
+	for (let i = 0; i < 5_000; i++) run("b", 0);
+	assert.equal(done.length, 1);
+	await settled();
+	assert.equal(done.length, 5_001);
+});
+
+test("one that waits may be had at once, or not at all", async () => {
+	const { run, done } = turnsFixture();
+	run("a1", 20);
+	const [hurried, dropped] = [run("a2", 1), run("a3", 1)];
+	run("a4", 1);
+	hurried.hurry();
+	dropped.drop();
+	hurried.hurry();
+	await settled();
+	assert.deepEqual(done, ["a1", "a2", "a4"]);
+});
+
+/** One place, which is taken until `free` is called; jobs answer how many have begun. */
+function sharedFixture(maxWaiting = 100) {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting });
+	let free = (): void => {};
+	void scheduler.run({ client: "first", cost: 1 }, () => new Promise<void>((resolve) => (free = resolve)));
+	const turns = new SharedTurns<number>(scheduler);
+	let begun = 0;
+	const join = (name: string, client: string) =>
+		turns.join(name, { client, cost: 1 }, async () => {
+			begun += 1;
+			return begun;
+		});
+	return { scheduler, join, free: () => free(), begun: () => begun };
+}
+
+test("one client's equal jobs are one, another client's is another, and what has begun is not joined", async () => {
+	const { scheduler, join, free } = sharedFixture();
+	const turns = [join("x", "a"), join("x", "a"), join("y", "a"), join("x", "b")];
+	assert.equal(scheduler.waiting, 3);
+	free();
+	const answers = await Promise.all(turns.map(({ answer }) => answer));
+	assert.equal(answers[0], answers[1]);
+	assert.equal(new Set(answers).size, 3);
+	assert.equal(await join("x", "a").answer, 4);
+});
+
+test("the job leaves the queue with the last who gives up, and may be asked for at once again", async () => {
+	const { scheduler, join, free, begun } = sharedFixture();
+	const [one, two] = [join("x", "a"), join("x", "a")];
+	one.leave();
+	one.leave();
+	assert.equal(scheduler.waiting, 1);
+	two.leave();
+	assert.equal(scheduler.waiting, 0);
+	const again = join("x", "a");
+	await assert.rejects(two.answer, GivenUpError);
+	free();
+	assert.equal(await again.answer, 1);
+	again.leave();
+	assert.equal(begun(), 1);
+});
+
+test("who is refused for want of room may ask again", async () => {
+	const { join, free } = sharedFixture(1);
+	const kept = join("x", "a");
+	await assert.rejects(join("y", "a").answer, OverloadedError);
+	free();
+	assert.deepEqual([await kept.answer, await join("y", "a").answer], [1, 2]);
+});
+
+test("a client gets its share, all clients together no more than there is", () => {
+	const shares = new Shares({ total: 10, perClient: 6 });
+	assert.equal(shares.take("a", 6), null);
+	assert.equal(shares.take("a", 1), "client");
+	assert.equal(shares.take("b", 5), "total");
+	assert.equal(shares.take("b", 4), null);
+	assert.deepEqual([shares.of("a"), shares.of("b"), shares.taken], [6, 4, 10]);
+	assert.equal(shares.largest(), "a");
+	shares.give("a", 5);
+	assert.equal(shares.largest(), "b");
+	assert.equal(shares.refusal("a", 5), null);
+});
+
+test("how full it is, of all and of the part of whoever holds the most", () => {
+	const shares = new Shares({ total: 10, perClient: 4 });
+	assert.deepEqual(shares.fullness, { all: 0, client: 0 });
+	shares.take("a", 1);
+	shares.take("b", 3);
+	assert.deepEqual(shares.fullness, { all: 0.4, client: 0.75 });
+	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 0 }]), { all: 0.5, client: 0.75 });
+	assert.deepEqual(fullest([]), { all: 0, client: 0 });
+});
+
+test("what was acknowledged is counted whatever the bounds say, and given back whole", () => {
+	const shares = new Shares({ total: 10, perClient: 6 });
+	shares.force("a", 20);
+	assert.equal(shares.take("b", 1), "total");
+	shares.give("a", 20);
+	assert.equal(shares.largest(), null);
+	assert.equal(shares.take("b", 1), null);
 });
