@@ -17,6 +17,7 @@ import * as contracts from "../support/simulationContracts.ts";
 import {
 	addressOf,
 	backrunRequest,
+	codes,
 	ETHER,
 	GWEI,
 	requestFor,
@@ -126,9 +127,6 @@ class Fixture {
 		return BigInt(String(await this.geth.rpc("eth_getBalance", [address, "latest"])));
 	}
 }
-
-const codes = (outcomes: readonly SimulationOutcome[]) =>
-	outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 
 describe("simulation on go-ethereum", () => {
 	let fixture: Fixture;

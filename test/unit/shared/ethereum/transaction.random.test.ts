@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Transaction, verifyAuthorization } from "ethers";
-import { type Hex, parseTransaction, type TransactionSerializable, keccak256 as viemKeccak } from "viem";
+import { type Hex, type TransactionSerializable, keccak256 as viemKeccak } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { rlpEncode } from "../../../../shared/ethereum/rlp.ts";
 import {
@@ -49,7 +49,7 @@ function assertFields(tx: DecodedTransaction, wanted: RandomTransaction, key: Bu
 	);
 }
 
-test("reads what the tests' encoder wrote as ethers and viem do", () => {
+test("reads what the tests' encoder wrote as ethers does", () => {
 	const random = seededRandom(0x1eeffa11);
 	for (let round = 0; round < 800; round++) {
 		const wanted = randomTransaction(random, TYPES[round % 4] as 0 | 1 | 2 | 4);
@@ -61,7 +61,6 @@ test("reads what the tests' encoder wrote as ethers and viem do", () => {
 		assert.deepEqual(encodeDecoded(tx), raw);
 		assert.equal(tx.size, raw.length);
 		assertAsEthers(tx, raw);
-		assertAsViem(tx, raw);
 	}
 });
 
@@ -108,20 +107,6 @@ function authorityByEthers(theirs: Transaction, index: number): string | null {
 	const entry = theirs.authorizationList?.[index];
 	assert.ok(entry !== undefined);
 	return verifyAuthorization(entry, entry.signature).toLowerCase();
-}
-
-function assertAsViem(tx: DecodedTransaction, raw: Buffer): void {
-	const theirs = parseTransaction(hexOf(raw));
-	assert.equal(tx.hash, viemKeccak(hexOf(raw)));
-	assert.equal(BigInt(theirs.chainId ?? 0), tx.chainId);
-	assert.equal(BigInt(theirs.nonce ?? 0), tx.nonce);
-	assert.equal(theirs.gas ?? 0n, tx.gasLimit);
-	assert.equal(theirs.to ?? null, tx.to);
-	assert.equal(theirs.value ?? 0n, tx.value);
-	assert.equal(theirs.data ?? "0x", hexOf(tx.data));
-	assert.equal(theirs.gasPrice ?? null, tx.gasPrice === 0n ? null : tx.gasPrice);
-	if (tx.type > 1) assert.equal(theirs.maxFeePerGas ?? 0n, tx.maxFeePerGas);
-	assert.deepEqual(theirs.accessList ?? [], tx.accessList);
 }
 
 test("reads what viem signed as what viem was given", async () => {

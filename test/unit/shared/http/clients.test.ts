@@ -326,33 +326,14 @@ test("the calls of one request hold it once, until the last of them is over", ()
 	assert.equal(room.enter(waiting("a", 60)), true);
 });
 
-function unreadBy(maxBytes: number, maxBytesEach = 1_000) {
-	const unread = new UnreadBytes({ maxBytes, maxBytesEach });
+test("over the whole, the largest reader of the client with the most is closed, and cut if it does not read", () => {
+	const unread = new UnreadBytes({ maxBytes: 1_000, maxBytesEach: 1_000 });
 	const ended: string[] = [];
 	const reader = (name: string, address: string) =>
 		unread.reader(address, {
 			close: () => ended.push(`close ${name}`),
 			cut: () => ended.push(`cut ${name}`),
 		});
-	return { unread, ended, reader };
-}
-
-test("what is written waits until it has left, once", () => {
-	const { unread, reader } = unreadBy(1_000, 100);
-	const a = reader("a", "192.0.2.1");
-	const left = a.write(60);
-	const more = a.write(60);
-	assert.deepEqual([a.bytes, unread.bytes, a.isBehind], [120, 120, true]);
-	left();
-	left();
-	assert.deepEqual([a.bytes, unread.bytes, a.isBehind], [60, 60, false]);
-	a.gone();
-	more();
-	assert.equal(unread.bytes, 0);
-});
-
-test("over the whole, the largest reader of the client with the most is closed, and cut if it does not read", () => {
-	const { unread, ended, reader } = unreadBy(1_000);
 	const honest = reader("honest", "192.0.2.1");
 	const many = [1, 2, 3].map((i) => reader(`${i}`, `2001:db8:0:${i}::1`));
 	honest.write(400);
