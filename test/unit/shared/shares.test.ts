@@ -170,32 +170,6 @@ test("what was aborted leaves the queue, what runs goes on", async () => {
 	assert.deepEqual(await fixture.drain(), ["running", "b"]);
 });
 
-test("of thousands of jobs any may be withdrawn: the others keep their order, and the last of them is the last", async () => {
-	await fc.assert(
-		fc.asyncProperty(fc.uniqueArray(fc.nat(199), { maxLength: 199 }), async (withdrawn) => {
-			const fixture = new Fixture(1, 200);
-			fixture.add("running", { client: "x" });
-			const aborts = Array.from({ length: 200 }, (_, i) => {
-				const abort = new AbortController();
-				fixture.add(`a${i}`, { client: "a", signal: abort.signal });
-				return abort;
-			});
-			for (const i of withdrawn) aborts[i]?.abort();
-			const left = aborts.flatMap((abort, i) => (abort.signal.aborted ? [] : [`a${i}`]));
-			assert.equal(fixture.scheduler.waiting, left.length);
-			// One too many for what there is room for: the last of those who have not been withdrawn is refused.
-			for (let i = 0; i <= 200 - left.length; i++) fixture.add(`b${i}`, { client: "b" });
-			await settled();
-			assert.equal(fixture.scheduler.waiting, 200);
-			if (left.length > 101) assert.ok(fixture.refused.includes(left.pop() ?? ""));
-			const begun = await fixture.drain();
-			const ofA = begun.filter((name) => name.startsWith("a"));
-			assert.deepEqual(ofA, left.slice(0, ofA.length));
-		}),
-		{ numRuns: 30 },
-	);
-});
-
 test("who may not start yet waits until it is resumed, in the order of turns", async () => {
 	let open = false;
 	const fixture = new Fixture(2, 10, () => open);

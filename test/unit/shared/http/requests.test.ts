@@ -197,25 +197,6 @@ test("of a submission's query each spelling is taken", () => {
 	}
 });
 
-const REFUSED: readonly (readonly [string, string])[] = [
-	["?softCancellations=yes", "softCancellations: expected true or false"],
-	["?softCancellations=", "softCancellations: expected true or false"],
-	["?softcancel=True", "softcancel: expected true or false"],
-	["?softcancel=1&softcancel=1", "softcancel: expected once"],
-	["?softCancellations=true&softcancel=maybe", "softcancel: expected true or false"],
-	["?refundRecipient=0x12", "refundRecipient: expected an address of 20 bytes as 0x hex"],
-	["?refundRecipient=", "refundRecipient: expected an address of 20 bytes as 0x hex"],
-	["?referrer=a&referrer=b", "referrer: expected once"],
-	[`?referrer=${"x".repeat(MAX_REFERRER_LENGTH + 1)}`, "referrer: expected 64 characters at most"],
-];
-
-test("a submission's query that is bad is refused by the parameter's name", () => {
-	for (const [search, words] of REFUSED) {
-		const message = `invalid params: ${words}`;
-		assert.throws(() => readSubmissionQuery(new URLSearchParams(search)), { kind: "invalidParams", message });
-	}
-});
-
 test("a query of ordinary length is kept as it came", () => {
 	for (const search of ["", "softcancel=1", "%", "a&a&b=%zz", `x=${"y".repeat(1_022)}`]) {
 		assert.equal(boundedQuery(search), search);
