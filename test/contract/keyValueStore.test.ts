@@ -1,5 +1,5 @@
-// Tests what every engine of the key-value port must do: write all or nothing, durably when it says so, in order,
-// alone in its place, and survive a full disk. Servers and killed processes are real.
+// What every engine of the key-value port must do: write all or nothing, durably when it says so, in order, alone in its
+// place, and survive a full disk; and the store of the tests that is two. Servers and killed processes are real.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";

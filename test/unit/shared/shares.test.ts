@@ -95,6 +95,15 @@ for (const [what, { room, jobs, begun, refused = [] }] of Object.entries(QUEUES)
 	});
 }
 
+test("a client that was idle has saved up nothing", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("a0", { client: "a" });
+	for (let i = 0; i < 7; i++) fixture.add(`b${i}`, { client: "b" });
+	for (const name of ["a0", "b0", "b1", "b2", "b3"]) await fixture.end(name);
+	for (let i = 1; i < 4; i++) fixture.add(`a${i}`, { client: "a" });
+	assert.deepEqual((await fixture.drain()).slice(6), ["a1", "b5", "a2", "b6", "a3"]);
+});
+
 test("turns go by cost: one dear job is worth many cheap ones", async () => {
 	const fixture = new Fixture(1);
 	fixture.add("first", { client: "x" });

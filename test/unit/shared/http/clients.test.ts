@@ -336,6 +336,10 @@ test("over the whole, the largest reader of the client with the most is closed, 
 		});
 	const honest = reader("honest", "192.0.2.1");
 	const many = [1, 2, 3].map((i) => reader(`${i}`, `2001:db8:0:${i}::1`));
+	// What has left counts no more, and once.
+	const left = honest.write(500);
+	left();
+	left();
 	honest.write(400);
 	for (const [i, one] of many.entries()) one.write(190 + i);
 	assert.deepEqual(ended, []);

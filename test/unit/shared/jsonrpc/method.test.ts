@@ -120,6 +120,20 @@ test("keys that are quoted are short and printable", () => {
 	assert.throws(call(proto), { message: "invalid params: options.__proto__: unknown key" });
 });
 
+test("of forms to choose from the one that fits best says what is wrong", () => {
+	const nested = z.strictObject({ a: z.strictObject({ b: hash }) });
+	const chosen = define({
+		name: "test_chosen",
+		summary: "s",
+		params: [{ name: "options", schema: z.union([z.string(), nested]) }],
+		result: z.null(),
+		handle: () => null,
+	});
+	assert.throws(() => chosen.invoke([{ a: { b: 1 } }], { path: "" }, { suffix: "" }), {
+		message: "invalid params: options.a.b: expected a hash of 32 bytes as 0x hex",
+	});
+});
+
 test("raw bytes are decoded once, and refused with the words they were given", () => {
 	const raw = define({
 		name: "test_raw",
