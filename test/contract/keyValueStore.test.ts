@@ -1,10 +1,11 @@
-// Tests what every engine of the key-value port must do: write all or nothing, durably when it says so, in order,
-// alone in its place, and survive a full disk. Servers and killed processes are real.
+// What every engine of the key-value port must do: write all or nothing, durably when it says so, in order, alone in its
+// place, and survive a full disk; and the store of the tests that is two. Servers and killed processes are real.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, test } from "node:test";
-import { type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
+import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
+import { BothEngines } from "../support/bothEngines.ts";
 import { StorePlaces } from "../support/storeEngines.ts";
 import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
 
@@ -77,7 +78,23 @@ for (const engine of places.engines) {
 
 	test(`${engine.name}: ranges are in byte order, from start on and before end, up to a limit`, async () => {
 		const kv = await engine.open(await engine.newPlace());
-		const keys = ["p/", "p/0", "p/00", "p/0x", "p/1", "p/a", "p/~", "p0", "o/z", "q", "P/", "!", "p", "p/ "];
+		const keys = [
+			"p/",
+			"p/0",
+			"p/00",
+			"p/0x",
+			"p/1",
+			"p/a",
+			"p/~",
+			"p0",
+			"o/z",
+			"q",
+			"P/",
+			"!",
+			"p",
+			"p/ ",
+			"k".repeat(500),
+		];
 		await kv.write(keys.map((key) => put(key, key)));
 		const sorted = [...keys].sort();
 		const names = async (start: string, end: string, limit?: number) =>
@@ -94,25 +111,6 @@ for (const engine of places.engines) {
 		assert.deepEqual(await names("p/0", "p/1", 2), ["p/0", "p/00"]);
 		assert.deepEqual(await names("p/1", "p/1"), []);
 		assert.deepEqual(await names("z", "~"), []);
-		await kv.close();
-	});
-
-	test(`${engine.name}: thousands of random keys come in order`, async () => {
-		const kv = await engine.open(await engine.newPlace());
-		const random = seededRandom(11);
-		const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
-		const keys = new Set(
-			Array.from({ length: 2_000 }, () =>
-				Array.from({ length: 1 + random.below(40) }, () => random.pick(letters)).join(""),
-			),
-		);
-		keys.add("k".repeat(500));
-		await Promise.all([...keys].map((key) => kv.write([put(key, key)])));
-		const found = await rows(kv, "!", "\u{7f}");
-		assert.deepEqual(
-			found.map(([key]) => key),
-			[...keys].sort(),
-		);
 		await kv.close();
 	});
 
@@ -242,3 +240,27 @@ for (const engine of places.engines.filter(({ name }) => name === "lmdb")) {
 		assert.deepEqual([await full.line(), await full.line(), await full.line()], ["some", "100000", "null"]);
 	});
 }
+
+test("the store that is two is one as long as both hold the same, and tells at the next read where they do not", async () => {
+	const each: SharedStore[] = [];
+	for (const engine of places.engines) each.push((await engine.open(await engine.newPlace())) as SharedStore);
+	const [lmdb, postgres] = each;
+	assert.ok(lmdb !== undefined && postgres !== undefined);
+	const told: Error[] = [];
+	const both = new BothEngines(lmdb, postgres, (fault) => told.push(fault));
+	await both.write([put("a", "1"), put("b", "2"), put("c", "3")]);
+	await both.write([{ key: "c", value: null }]);
+	for (const kv of [...each, both]) {
+		assert.deepEqual(await rows(kv, "", "z"), [
+			["a", "1"],
+			["b", "2"],
+		]);
+	}
+	assert.deepEqual([both.isHeld, told], [true, []]);
+	for (const [i, kv] of each.entries()) await kv.write([put(`only ${i}`, "x"), put("b", String(i))]);
+	assert.equal(String(await both.get("a")), "1");
+	for (const key of ["only 0", "only 1", "b"]) await assert.rejects(both.get(key), /do not hold the same/);
+	await assert.rejects(rows(both, "", "z"), /do not hold the same/);
+	assert.equal(told.length, 4);
+	await both.close();
+});

@@ -157,23 +157,6 @@ test("TLS with a certificate that nobody has signed: taken, unless it must be va
 	}
 });
 
-test("a server without TLS is spoken to in the clear where that may be, and refused where it may not", async (t) => {
-	const url = await server.newDatabase();
-	for (const query of ["", "?sslmode=prefer", "?sslmode=disable"]) {
-		await (await opened(t, { url: `${url}${query}` })).close();
-	}
-	for (const [query, verify] of [
-		["?sslmode=require", false],
-		["", true],
-	] as const) {
-		await assert.rejects(opened(t, { url: `${url}${query}`, verify }), {
-			code: "DATABASE_REFUSED",
-			message:
-				"the database of DATABASE_URL refuses (no TLS): expected a server that has it, or sslmode=disable for clear text in a network of one's own",
-		});
-	}
-});
-
 test("clear text over a network is for sslmode=disable alone, and is told of in the log", async (t) => {
 	const url = (await server.newDatabase()).replace("127.0.0.1", "0.0.0.0");
 	const warned: string[] = [];

@@ -11,9 +11,11 @@ import * as contracts from "../support/simulationContracts.ts";
 import {
 	addressOf,
 	backrunRequest,
+	codes,
 	ETHER,
 	fundedWallet,
 	GWEI,
+	messages,
 	nextBlock,
 	placeContracts,
 	requestFor,
@@ -194,12 +196,4 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			assert.deepEqual(messages(outcomes), ["ok", "out of gas"]);
 		});
 	});
-}
-
-function codes(outcomes: readonly SimulationOutcome[]): string[] {
-	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
-}
-
-function messages(outcomes: readonly SimulationOutcome[]): string[] {
-	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.message));
 }

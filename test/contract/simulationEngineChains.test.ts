@@ -10,6 +10,7 @@ import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import * as contracts from "../support/simulationContracts.ts";
 import {
 	addressOf,
+	codes,
 	ETHER,
 	fundedWallet,
 	GWEI,
@@ -199,10 +200,6 @@ for (const [way, abilities, name, start] of WAYS_ON_NODES) {
 			]);
 		});
 	});
-}
-
-function codes(outcomes: readonly SimulationOutcome[]): string[] {
-	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 }
 
 function events(outcomes: readonly SimulationOutcome[]): (boolean | null | string)[] {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { getCreateAddress, Wallet } from "ethers";
+import { Wallet } from "ethers";
 import { ForkRules } from "../../relay/chain/nextBlock.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
@@ -17,6 +17,7 @@ import * as contracts from "../support/simulationContracts.ts";
 import {
 	addressOf,
 	backrunRequest,
+	codes,
 	ETHER,
 	GWEI,
 	requestFor,
@@ -30,9 +31,6 @@ const BURNS = addressOf(1);
 const NEEDS_MUCH = addressOf(2);
 const PAYS = addressOf(3);
 const EMITS = addressOf(4);
-const LOOPS = addressOf(5);
-/** A coinbase that gives half of what it gets back. */
-const GENEROUS = addressOf(6);
 const ALLOC = Object.fromEntries(
 	[
 		// Uses gas until less than 100,000 is left: JUMPDEST GAS PUSH3 LT PUSH0 JUMPI STOP.
@@ -41,12 +39,7 @@ const ALLOC = Object.fromEntries(
 		[NEEDS_MUCH, "0x5a6298968010600c575f5ffd5b5b5a620186a010600d5700"],
 		[PAYS, contracts.PAYS_COINBASE],
 		[EMITS, contracts.EMITS],
-		[LOOPS, contracts.LOOPS],
-		[GENEROUS, contracts.GIVES_HALF_BACK],
 		[addressOf(10), contracts.DESTROYS_ITSELF],
-		[addressOf(11), contracts.PRETENDS_TO_PAY],
-		[addressOf(12), contracts.delegating(PAYS)],
-		[addressOf(13), contracts.CREATES_A_DESTROYER],
 	].map(([address = "", code = ""]) => [address.slice(2), { code, balance: "0x0" }]),
 );
 const BID = 1_234_567_890_123_457n;
@@ -81,11 +74,11 @@ class Fixture {
 	}
 
 	/** The block so many behind the head, so many seconds from one to the next. */
-	async block(ahead = 1, slotSeconds = 12, feeRecipient = COINBASE): Promise<BlockContext> {
+	async block(ahead = 1, slotSeconds = 12): Promise<BlockContext> {
 		const head = (await this.geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 		const stateBlock = Number(head.number);
 		return {
-			...{ stateBlock, feeRecipient, parentHash: String(head.hash) },
+			...{ stateBlock, feeRecipient: COINBASE, parentHash: String(head.hash) },
 			number: stateBlock + ahead,
 			timestamp: Number(head.timestamp) + ahead * slotSeconds,
 			baseFee: 3n * GWEI,
@@ -99,36 +92,29 @@ class Fixture {
 		return simulatorOn(this.node, abilities).simulate(request);
 	}
 
-	/** Mines them for `coinbase`; whether all of them passed, and what it got beside fees. */
-	async mined(
-		txs: readonly DecodedTransaction[],
-		coinbase = COINBASE,
-	): Promise<{ passed: boolean; paid: bigint }> {
+	/** Mines them; whether all of them passed, and what the coinbase got beside fees. */
+	async mined(txs: readonly DecodedTransaction[]): Promise<{ passed: boolean; paid: bigint }> {
 		const head = Number(await this.geth.rpc("eth_blockNumber"));
-		const held = await this.balance(coinbase);
-		await this.geth.mine({ txs: txs.map(({ raw }) => bytesToHex(raw)), coinbase });
+		const held = await this.balance();
+		await this.geth.mine({ txs: txs.map(({ raw }) => bytesToHex(raw)), coinbase: COINBASE });
 		const block = (await this.geth.rpc("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
 		const baseFee = BigInt(block.baseFeePerGas ?? 0);
-		let paid = (await this.balance(coinbase)) - held;
+		let paid = (await this.balance()) - held;
 		let passed = true;
-		for (const { hash, from } of txs) {
+		for (const { hash } of txs) {
 			const receipt = (await this.geth.rpc("eth_getTransactionReceipt", [hash])) as Record<string, string>;
 			const [gas, price] = [BigInt(receipt.gasUsed ?? 0), BigInt(receipt.effectiveGasPrice ?? 0)];
 			passed &&= receipt.status === "0x1";
 			paid -= gas * (price - baseFee);
-			if (from === coinbase) paid += gas * price;
 		}
 		await this.geth.revert(head);
 		return { passed, paid };
 	}
 
-	async balance(address: string): Promise<bigint> {
-		return BigInt(String(await this.geth.rpc("eth_getBalance", [address, "latest"])));
+	async balance(): Promise<bigint> {
+		return BigInt(String(await this.geth.rpc("eth_getBalance", [COINBASE, "latest"])));
 	}
 }
-
-const codes = (outcomes: readonly SimulationOutcome[]) =>
-	outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
 
 describe("simulation on go-ethereum", () => {
 	let fixture: Fixture;
@@ -206,90 +192,6 @@ describe("simulation on go-ethereum", () => {
 			assert.equal(outcomes[1]?.ok === true && outcomes[1].paid, BID);
 		});
 	}
-
-	const PAYMENTS: readonly (readonly [title: string, to: string | null, paid: bigint])[] = [
-		["a transfer", COINBASE, BID],
-		["a call in it", PAYS, BID],
-		["a selfdestruct", addressOf(10), BID],
-		["a callcode, which only looks like a payment", addressOf(11), 0n],
-		["a delegatecall", addressOf(12), BID],
-		["a contract that it creates and that destroys itself", addressOf(13), BID],
-		["the creation that it is", null, BID],
-	];
-	for (const [title, to, paid] of PAYMENTS) {
-		it(`measures ${title}: ${paid} wei, as geth mines it`, async () => {
-			const target = await signed(fixture.wallet(0), { to: PAYS, value: 77n });
-			const fields = to === null ? { data: contracts.PAYS_COINBASE } : { to };
-			const fees = { maxFeePerGas: 500n * GWEI, maxPriorityFeePerGas: 40n * GWEI };
-			const backrun = await signed(fixture.wallet(1), { value: BID, ...fees, ...fields });
-			const request = backrunRequest(requestFor(await fixture.block(), MUCH, [target]), backrun, MUCH);
-			const last = (await fixture.run(request)).at(-1);
-			assert.equal(last?.ok === true && last.paid, paid);
-			assert.equal((await fixture.mined([target, backrun])).paid, 77n + paid);
-		});
-	}
-
-	it("measures what a coinbase keeps of it that gives some back", async () => {
-		const target = await signed(fixture.wallet(0), { to: SINK });
-		const backrun = await signed(fixture.wallet(1), { to: GENEROUS, value: BID });
-		const block = await fixture.block(1, 12, GENEROUS);
-		const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(-1);
-		assert.equal(last?.ok === true && last.paid, BID - BID / 2n);
-		assert.equal((await fixture.mined([target, backrun], GENEROUS)).paid, BID - BID / 2n);
-	});
-
-	it("measures nothing where the coinbase pays itself, and what others pay it", async () => {
-		const own = fixture.wallet(1).address.toLowerCase();
-		const target = await signed(fixture.wallet(0), { to: SINK });
-		for (const [fields, paid] of [
-			[{ to: PAYS, value: BID }, 0n],
-			[{ to: SINK, value: BID }, 0n],
-		] as const) {
-			const backrun = await signed(fixture.wallet(1), fields);
-			const block = await fixture.block(1, 12, own);
-			const last = (await fixture.run(backrunRequest(requestFor(block, MUCH, [target]), backrun, MUCH))).at(
-				-1,
-			);
-			assert.equal(last?.ok === true && last.paid, paid);
-		}
-	});
-
-	it("names why one fails without a trace, and the funds that it lacks", async () => {
-		const outcomes = await untraced.run(
-			requestFor(await fixture.block(), MUCH, [await signed(fixture.wallet(0), { to: LOOPS })]),
-		);
-		assert.deepEqual(outcomes, [{ ok: false, error: { code: "OUT_OF_GAS", message: "out of gas" } }]);
-		const txs = await Promise.all(
-			[0, 1, 2, 3].map((nonce) =>
-				signed(fixture.wallet(0), { to: SINK, nonce, value: nonce === 2 ? MUCH : 1n }),
-			),
-		);
-		const [, , poor, ...none] = await untraced.run(requestFor(await fixture.block(), MUCH, txs));
-		assert.equal(none.length, 0);
-		const left = MUCH - 2n * (1n + 21_000n * 4n * GWEI);
-		const cost = MUCH + 200_000n * 5n * GWEI;
-		assert.deepEqual(poor, {
-			ok: false,
-			error: {
-				code: "INSUFFICIENT_FUNDS",
-				message: `insufficient funds for gas * price + value: balance ${left}, tx cost ${cost}, overshot ${cost - left}`,
-			},
-		});
-	});
-
-	it("runs a creation in the middle of a chain", async () => {
-		const wallet = fixture.wallet(0);
-		const txs = [
-			await signed(wallet, { to: SINK, nonce: 0 }),
-			await signed(wallet, { data: contracts.deploying(contracts.EMITS), nonce: 1 }),
-			await signed(wallet, { to: getCreateAddress({ from: wallet.address, nonce: 1 }), nonce: 2 }),
-		];
-		const outcomes = await untraced.run(requestFor(await fixture.block(), MUCH, txs));
-		assert.deepEqual(
-			outcomes.map((outcome) => outcome.ok && outcome.emitsEvents),
-			[false, false, true],
-		);
-	});
 });
 
 describe("simulation on go-ethereum with Amsterdam", () => {

@@ -3,7 +3,7 @@
 
 import { type TransactionLike, Wallet } from "ethers";
 import type { Simulator } from "../../relay/domain/ports.ts";
-import type { BlockContext, SimulationRequest } from "../../relay/domain/simulation.ts";
+import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { NodeAbilities } from "../../relay/simulation/nodeAbilities.ts";
 import { createSimulator } from "../../relay/simulation/simulator.ts";
@@ -109,4 +109,14 @@ export const WAYS: Readonly<Record<string, NodeAbilities>> = {
 /** Runs requests on this node as one with these abilities. */
 export function simulatorOn(node: SimulationNode, abilities: NodeAbilities): Simulator {
 	return createSimulator({ ...abilities, timeoutMs: 10_000 }, { node, clock: systemClock, onRun() {} });
+}
+
+/** Of each outcome its error's code, or "ok". */
+export function codes(outcomes: readonly SimulationOutcome[]): string[] {
+	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.code));
+}
+
+/** Of each outcome its error's words, or "ok". */
+export function messages(outcomes: readonly SimulationOutcome[]): string[] {
+	return outcomes.map((outcome) => (outcome.ok ? "ok" : outcome.error.message));
 }

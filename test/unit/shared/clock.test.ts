@@ -1,33 +1,14 @@
-// Time as a dependency: the real clock's promises, and deadlines and pauses under a clock moved by hand.
+// Time as a dependency: deadlines and pauses under a clock moved by hand, and what the real clock promises.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
-import { DeadlineError, pause, systemClock, withDeadline } from "../../../shared/clock.ts";
+import { DeadlineError, DeadlineQueue, pause, systemClock, withDeadline } from "../../../shared/clock.ts";
 import { ManualClock } from "../../support/manualClock.ts";
-import { until } from "../../support/until.ts";
 
 const never = () => new Promise<never>(() => {});
-
-test("the real clock tells the time, and its timers fire once or not at all", async () => {
-	assert.ok(Math.abs(systemClock.now() - Date.now()) < 1_000);
-	const before = systemClock.monotonic();
-	let cancelled = 0;
-	const timer = systemClock.after(1, () => {
-		cancelled += 1;
-	});
-	timer.cancel();
-	timer.cancel();
-	let fired = 0;
-	systemClock.after(5, () => {
-		fired += 1;
-	});
-	await until("the timer", () => fired > 0);
-	assert.deepEqual([cancelled, fired], [0, 1]);
-	assert.ok(systemClock.monotonic() > before);
-});
 
 test("a pending timer does not keep the process alive", () => {
 	const module = new URL("../../../shared/clock.ts", import.meta.url).href;
@@ -90,19 +71,6 @@ test("what came while the event loop stood still comes before the deadline that 
 	assert.deepEqual(seen, ["answer", "deadline"]);
 });
 
-test("work that comes to an end after its deadline changes nothing", async () => {
-	const clock = new ManualClock();
-	let finish: (value: string) => void = () => {};
-	const outcome = withDeadline(clock, "work", 10, () => new Promise<string>((resolve) => (finish = resolve)));
-	const told = outcome.then(
-		() => "done",
-		(thrown: DeadlineError) => thrown.code,
-	);
-	await clock.advance(10);
-	finish("late");
-	assert.equal(await told, "DEADLINE");
-});
-
 test("work that throws before it gives a promise is a rejection, and leaves no timer behind", async () => {
 	const clock = new ManualClock();
 	const thrower = (): Promise<never> => {
@@ -133,5 +101,27 @@ test("a pause ends at once when its signal is aborted, and never rejects", async
 	controller.abort(new Error("why"));
 	await pausing;
 	await pause(clock, 50, controller.signal);
+	assert.equal(clock.timers, 0);
+});
+
+test("each task runs out in its own time, those called off never, and there is one timer", async () => {
+	const clock = new ManualClock();
+	const queue = new DeadlineQueue({ ms: 100 }, { clock });
+	const expired: string[] = [];
+	queue.add(() => expired.push("a"));
+	await clock.advance(40);
+	const b = queue.add(() => expired.push("b"));
+	queue.add(() => expired.push("c"));
+	assert.equal(clock.timers, 1);
+	queue.cancel(b);
+	queue.cancel(b);
+	await clock.advance(59);
+	assert.deepEqual(expired, []);
+	await clock.advance(1);
+	assert.deepEqual(expired, ["a"]);
+	await clock.advance(39);
+	assert.deepEqual(expired, ["a"]);
+	await clock.advance(1);
+	assert.deepEqual(expired, ["a", "c"]);
 	assert.equal(clock.timers, 0);
 });

@@ -41,47 +41,34 @@ export function randomTransaction(random: SeededRandom, type: RandomTransaction[
 	};
 }
 
-/** The signed bytes, made by the tests' own encoder. */
-export function signedBytes(tx: RandomTransaction, key: Buffer): Buffer {
+/** What is signed of a transaction: that of a legacy one without its chain id. */
+function fieldsOf(tx: RandomTransaction | DecodedTransaction): RawItem[] {
 	const to = tx.to === null ? Buffer.alloc(0) : fromHex(tx.to);
-	const rest: RawItem[] = [tx.gasLimit, to, tx.value, fromHex(tx.data)];
-	if (tx.type === 0) return encode(signLegacy([tx.nonce, tx.maxFeePerGas, ...rest], tx.chainId, key));
+	const data = typeof tx.data === "string" ? fromHex(tx.data) : tx.data;
+	const rest: RawItem[] = [tx.gasLimit, to, tx.value, data];
+	if (tx.type === 0) return [tx.nonce, tx.maxFeePerGas, ...rest];
 	const fees = tx.type === 1 ? [tx.maxFeePerGas] : [tx.maxPriorityFeePerGas, tx.maxFeePerGas];
 	const accessList = tx.accessList.map((entry) => [fromHex(entry.address), entry.storageKeys.map(fromHex)]);
 	const fields: RawItem[] = [tx.chainId, tx.nonce, ...fees, ...rest, accessList];
-	if (tx.type === 4) {
-		fields.push(
-			tx.authorizationList.map((entry) => [
-				entry.chainId,
-				fromHex(entry.address),
-				entry.nonce,
-				BigInt(entry.yParity),
-				entry.r,
-				entry.s,
-			]),
-		);
-	}
-	return typed(tx.type, signTyped(tx.type, fields, key));
+	if (tx.type !== 4) return fields;
+	const tuples = tx.authorizationList.map(({ chainId, address, nonce, yParity, r, s }): RawItem[] => [
+		...[chainId, fromHex(address), nonce, BigInt(yParity), r, s],
+	]);
+	return [...fields, tuples];
+}
+
+/** The signed bytes, made by the tests' own encoder. */
+export function signedBytes(tx: RandomTransaction, key: Buffer): Buffer {
+	const fields = fieldsOf(tx);
+	return tx.type === 0
+		? encode(signLegacy(fields, tx.chainId, key))
+		: typed(tx.type, signTyped(tx.type, fields, key));
 }
 
 /** The one canonical encoding of what was decoded (not of a blob transaction), made by the tests' own encoder. */
 export function encodeDecoded(tx: DecodedTransaction): Buffer {
-	const to = tx.to === null ? Buffer.alloc(0) : fromHex(tx.to);
-	const rest: RawItem[] = [tx.gasLimit, to, tx.value, tx.data];
-	const signature = [tx.v, tx.r, tx.s];
-	if (tx.type === 0) return encode([tx.nonce, tx.maxFeePerGas, ...rest, ...signature]);
-	const fees = tx.type === 1 ? [tx.maxFeePerGas] : [tx.maxPriorityFeePerGas, tx.maxFeePerGas];
-	const lists: RawItem[] = [
-		tx.accessList.map((entry) => [fromHex(entry.address), entry.storageKeys.map(fromHex)]),
-	];
-	if (tx.type === 4) {
-		lists.push(
-			tx.authorizationList.map(({ chainId, address, nonce, yParity, r, s }) => [
-				...[chainId, fromHex(address), nonce, BigInt(yParity), r, s],
-			]),
-		);
-	}
-	return typed(tx.type, [tx.chainId, tx.nonce, ...fees, ...rest, ...lists, ...signature]);
+	const list: RawItem[] = [...fieldsOf(tx), tx.v, tx.r, tx.s];
+	return tx.type === 0 ? encode(list) : typed(tx.type, list);
 }
 
 /** A key within the curve's order: its first byte is not 0xff. */

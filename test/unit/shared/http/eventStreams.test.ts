@@ -111,17 +111,6 @@ test("where nothing can happen any more it ends with the next word", async () =>
 	await stop();
 });
 
-test("a client that goes leaves nothing behind", async () => {
-	const { clock, open, send, streams, state, stop } = await fixture();
-	const readers = await Promise.all(Array.from({ length: 10 }, () => open()));
-	assert.equal(streams.size, 10);
-	for (const reader of readers) reader.leave();
-	send({ id: "2", data: "into the void" });
-	await until("all are forgotten", () => streams.size === 0);
-	assert.deepEqual([state.begun, state.stopped, clock.timers], [10, 10, 0]);
-	await stop();
-});
-
 test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; one that goes makes room", async () => {
 	const { open, streams, stop } = await fixture({ maxStreams: 20 });
 	const readers = await Promise.all(Array.from({ length: 16 }, (_, i) => open(`2001:db8::${i + 1}`)));
@@ -213,20 +202,6 @@ test("streams hold up no stop, also those that nobody reads", async () => {
 	for (const reader of readers) assert.equal(await reader.over(), "end");
 	assert.equal(streams.size, 0);
 	socket.destroy();
-});
-
-test("behind a stream nothing else is answered on its connection, and an upgrade there is cut", async () => {
-	const { transport, streams, stop } = await fixture();
-	const connection = await RawConnection.open(transport.port);
-	connection.write(requestText("GET", "/feed"));
-	await until("it is open", () => streams.size === 1);
-	connection.write(
-		requestText("GET", "/", { Connection: "Upgrade", Upgrade: "websocket", "Sec-WebSocket-Version": "13" }),
-	);
-	const text = await connection.closed();
-	assert.ok(text.includes('data: {"n":1}') && !text.includes("101 Switching"), text);
-	await until("it is forgotten", () => streams.size === 0);
-	await stop();
 });
 
 test("a feed that fails ends its stream, and costs the server nothing", async () => {

@@ -161,29 +161,6 @@ test("a stop waits for what was handed over, as long as it waits for anything", 
 	assert.equal(keeper.handed[1]?.gone, 1);
 });
 
-test("what goes on holds up no stop: it is ended at the drain", async () => {
-	const keeper = new Keeper();
-	const clock = new ManualClock();
-	const server = await start(keeper, {}, clock);
-	const connection = await RawConnection.open(server.port);
-	connection.write(requestText("GET", "/events"));
-	const { passing, response, ...rest } = await keeper.one();
-	let ended = 0;
-	const end = () => {
-		ended++;
-		response.end();
-	};
-	assert.equal(passing.begin(200, { "content-type": "text/event-stream" }, end), true);
-	assert.equal((await connection.answer(true)).status, 200);
-	assert.equal(rest.gone, 0);
-	server.drain();
-	server.drain();
-	assert.equal(ended, 1);
-	const stopping = server.stop();
-	await clock.advance(100);
-	await stopping;
-});
-
 test("a route of POST is answered whatever its body is", async () => {
 	const server = await start(null);
 	const connection = await RawConnection.open(server.port);

@@ -147,14 +147,6 @@ test("a stop refuses what is held and frees the port; it may be called where not
 	assert.equal(standby.port, 0);
 });
 
-test("a port that is taken is told by its setting", async () => {
-	const { port } = await fixture();
-	await assert.rejects(fixture({ port }), {
-		code: "LISTEN",
-		message: /^PORT \d+ is taken: expected a free port/,
-	});
-});
-
 function pick({ status, body }: { status: number; body: string }): [number, unknown] {
 	return [status, JSON.parse(body)];
 }

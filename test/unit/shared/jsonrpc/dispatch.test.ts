@@ -1,68 +1,60 @@
-// The dispatcher: from bodies to answers, with nothing of a fault but its code.
+// The dispatcher, from bodies to answers: results and errors, batches in their order, limits, calls whose result comes later
+// than what they do, and nothing of a fault but its code.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { methodNotFound } from "../../../../shared/jsonrpc/dispatch.ts";
-import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import { CONTEXT, entry, startDispatcher as start } from "../../../support/dispatching.ts";
+import type { CallContext } from "../../../../shared/http/callContext.ts";
+import type { CallLimiter } from "../../../../shared/jsonrpc/dispatch.ts";
+import { entry, startDispatcher as start } from "../../../support/dispatching.ts";
 import { CANARY } from "../../../support/rpcMethods.ts";
+
+interface Answered {
+	readonly id: unknown;
+	readonly result?: unknown;
+	readonly error?: { readonly code: number; readonly message: string };
+}
+/** What each entry of an answered batch says: its result, or the words of its error. */
+const results = (body: readonly Answered[]) => body.map(({ result, error }) => result ?? error?.message);
 
 test("results and errors come out as decided", async () => {
 	const { call } = start();
-	const error = (code: number, message: string, data?: unknown) =>
-		data === undefined ? { code, message } : { code, message, data };
-	const rows: [string, unknown, number, object][] = [
-		["test_echo", ["0x1"], 200, { result: "0x1" }],
-		["test_echo", [{ a: [null] }], 200, { result: { a: [null] } }],
-		["test_nothing", [], 200, { result: null }],
-		["test_hash", [`0x${"AB".repeat(32)}`], 200, { result: `0x${"ab".repeat(32)}` }],
-		["node_echo", [1, "2"], 200, { result: [1, "2"] }],
-		["node_null", [], 200, { result: null }],
-		[
-			"test_hash",
-			[],
-			200,
-			{ error: error(-32602, "invalid params: hash: expected a hash of 32 bytes as 0x hex") },
-		],
-		["test_hash", {}, 200, { error: error(-32602, "invalid params: params: expected an array") }],
-		["node_echo", {}, 200, { error: error(-32602, "invalid params: params: expected an array") }],
-		["test_nope", [], 200, { error: error(-32601, "the method test_nope does not exist/is not available") }],
-		["test_nope", {}, 200, { error: error(-32601, "the method test_nope does not exist/is not available") }],
-		["__proto__", [], 200, { error: error(-32601, "the method __proto__ does not exist/is not available") }],
-		["toString", [], 200, { error: error(-32601, "the method toString does not exist/is not available") }],
-		[
-			"test_reject",
-			[],
-			200,
-			{ error: error(-32000, "nonce too low: next nonce 5, tx nonce 3", { reason: "NONCE_TOO_LOW" }) },
-		],
-		["test_foreign", [], 200, { error: error(3, "execution reverted: no", "0x08c379a0") }],
-		["test_fault", [], 200, { error: error(-32603, "internal error") }],
-		["test_lateFault", [], 200, { error: error(-32603, "internal error") }],
-		["test_bigint", [], 200, { error: error(-32603, "internal error") }],
-		["test_badData", [], 200, { error: error(-32603, "internal error") }],
-		["node_down", [], 200, { error: error(-32603, "internal error") }],
+	const fails = (code: number, message: string, data?: unknown) => ({
+		error: data === undefined ? { code, message } : { code, message, data },
+	});
+	const noHash = fails(-32602, "invalid params: hash: expected a hash of 32 bytes as 0x hex");
+	const noArray = fails(-32602, "invalid params: params: expected an array");
+	const none = (method: string) => fails(-32601, `the method ${method} does not exist/is not available`);
+	const tooLow = fails(-32000, "nonce too low: next nonce 5, tx nonce 3", { reason: "NONCE_TOO_LOW" });
+	const internal = fails(-32603, "internal error");
+	const rows: [string, unknown, object][] = [
+		["test_echo", ["0x1"], { result: "0x1" }],
+		["test_echo", [{ a: [null] }], { result: { a: [null] } }],
+		["test_nothing", [], { result: null }],
+		["test_hash", [`0x${"AB".repeat(32)}`], { result: `0x${"ab".repeat(32)}` }],
+		["node_echo", [1, "2"], { result: [1, "2"] }],
+		["node_null", [], { result: null }],
+		["test_hash", [], noHash],
+		["test_hash", {}, noArray],
+		["node_echo", {}, noArray],
+		["test_nope", [], none("test_nope")],
+		["test_nope", {}, none("test_nope")],
+		["__proto__", [], none("__proto__")],
+		["toString", [], none("toString")],
+		[`${"a".repeat(100)}\n`, [], none(`${"a".repeat(64)}...`)],
+		["test_reject", [], tooLow],
+		["test_foreign", [], fails(3, "execution reverted: no", "0x08c379a0")],
+		["test_fault", [], internal],
+		["test_lateFault", [], internal],
+		["test_bigint", [], internal],
+		["test_badData", [], internal],
+		["node_down", [], internal],
 	];
-	for (const [method, params, status, wire] of rows) {
+	for (const [method, params, wire] of rows) {
 		const answer = await call(method, params, "7");
 		assert.deepEqual(answer.body, { jsonrpc: "2.0", id: "7", ...wire }, method);
-		assert.equal(answer.status, status, method);
+		assert.equal(answer.status, 200, method);
 		assert.equal(answer.retryMs, 0);
 	}
-});
-
-test("a body that cannot be read is answered with id null", async () => {
-	const { send } = start();
-	const parse = await send("{");
-	assert.equal(parse.status, 400);
-	assert.deepEqual(parse.body, {
-		jsonrpc: "2.0",
-		id: null,
-		error: { code: -32700, message: "parse error: not JSON" },
-	});
-	const empty = await send("[]");
-	assert.equal(empty.status, 200);
-	assert.equal(empty.body.error.message, "invalid request: empty batch");
 });
 
 test("faults are logged by class, and nothing of them leaves", async () => {
@@ -89,38 +81,16 @@ test("faults are logged by class, and nothing of them leaves", async () => {
 
 test("calls are counted under names that are served, and how they ended", async () => {
 	const { call, send, calls } = start();
-	await call("test_echo", [1]);
-	await call("node_echo");
-	await call("test_nope\n");
-	await call("test_hash");
-	await call("test_foreign");
-	await call("test_fault");
-	await send("{");
-	await send("[]");
-	await send({ id: 1 });
-	assert.deepEqual(
-		calls.map(([method, outcome]) => `${method} ${outcome}`),
-		[
-			"test_echo ok",
-			"node_echo ok",
-			"unknown methodNotFound",
-			"test_hash invalidParams",
-			"test_foreign foreign",
-			"test_fault internal",
-			"unknown parse",
-			"unknown invalidRequest",
-			"unknown invalidRequest",
-		],
-	);
-});
-
-test("how long a call took is told in seconds", async () => {
-	const { call, script, clock, calls } = start();
-	const answer = call("test_wait", ["a"]);
-	await clock.advance(250);
-	script.release("a");
-	await answer;
-	assert.deepEqual(calls, [["test_wait", "ok", 0.25]]);
+	for (const method of ["test_echo", "node_echo", "test_nope\n", "test_hash", "test_foreign", "test_fault"]) {
+		await call(method);
+	}
+	for (const body of ["{", "[]", { id: 1 }]) await send(body);
+	const counted = calls.map(([method, outcome]) => `${method} ${outcome}`);
+	assert.deepEqual(counted, [
+		...["test_echo ok", "node_echo ok", "unknown methodNotFound", "test_hash invalidParams"],
+		...["test_foreign foreign", "test_fault internal"],
+		...["unknown parse", "unknown invalidRequest", "unknown invalidRequest"],
+	]);
 });
 
 test("notifications are made but not answered, whatever becomes of them", async () => {
@@ -134,22 +104,9 @@ test("notifications are made but not answered, whatever becomes of them", async 
 		assert.equal((await send(body)).text, null, body.method);
 	}
 	assert.deepEqual(script.log, ["note n"]);
-	const batch = await send([
-		{ method: "test_note", params: ["a"] },
-		{ method: "test_note", params: ["b"] },
-	]);
-	assert.equal(batch.text, null);
 	const mixed = await send([{ method: "test_note", params: ["c"] }, entry(2, "test_echo", 2)]);
 	assert.deepEqual(mixed.body, [{ jsonrpc: "2.0", id: 2, result: 2 }]);
-	assert.deepEqual(script.log, ["note n", "note a", "note b", "note c"]);
-});
-
-test("the handler has started before dispatch returns", () => {
-	const { dispatcher, script } = start();
-	for (const name of ["a", "b", "c"]) {
-		void dispatcher.dispatch(JSON.stringify(entry(1, "test_wait", name)), CONTEXT).then(() => {});
-		assert.equal(script.log.at(-1), `start ${name}`);
-	}
+	assert.deepEqual(script.log, ["note n", "note c"]);
 });
 
 test("a call that never ends is answered when its time is up, and its late end changes nothing", async () => {
@@ -171,30 +128,246 @@ test("a call that never ends is answered when its time is up, and its late end c
 	assert.deepEqual(calls, [["test_wait", "internal", 1]]);
 });
 
-test("a refusal is the answer to each entry, and no call is made", async () => {
-	const { send, script } = start();
-	const refusal = new RpcError("unavailable", "internal error: shutting down");
-	const single = await send(entry(1, "test_note", "a"), refusal);
-	assert.equal(single.status, 503);
-	assert.deepEqual(single.body.error, { code: -32603, message: "internal error: shutting down" });
-	const batch = await send([entry(1, "test_note", "a"), entry(2, "test_nope"), 3], refusal);
-	assert.equal(batch.status, 503);
-	assert.deepEqual(
-		batch.body.map((one: { id: unknown }) => one.id),
-		[1, 2, null],
-	);
-	assert.equal((await send("{", refusal)).status, 503);
-	assert.deepEqual(script.log, []);
+test("a batch is answered in its order, each entry for itself", async () => {
+	const { send, script, clock } = start();
+	const answer = send([
+		entry(1, "test_wait", "slow"),
+		entry(2, "test_echo", "quick"),
+		5,
+		entry(4, "test_reject"),
+		entry(5, "test_wait", "quicker"),
+	]);
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["slow", "quicker"], "they run side by side");
+	script.release("quicker");
+	script.release("slow");
+	const { status, body } = await answer;
+	assert.equal(status, 200);
+	const told = (body as Answered[]).map(({ id, result, error }) => [id, result ?? error?.code]);
+	assert.deepEqual(told, [
+		[1, "slow"],
+		[2, "quick"],
+		[null, -32600],
+		[4, -32000],
+		[5, "quicker"],
+	]);
 });
 
-test("the words for a method that is not served", () => {
-	assert.equal(methodNotFound("eth_x").message, "the method eth_x does not exist/is not available");
-	assert.equal(
-		methodNotFound("eth_x", "why").message,
-		"the method eth_x does not exist/is not available: why",
-	);
-	assert.equal(
-		methodNotFound(`${"a".repeat(100)}\n`).message,
-		`the method ${"a".repeat(64)}... does not exist/is not available`,
-	);
+test("a batch whose answers are too large tells so in the place of those that do not fit, and short ones always do", async () => {
+	const { send } = start();
+	// Two of these leave less room than a short answer takes.
+	const large = 12_499_000;
+	const lengths = [large, large, large, 4_000];
+	const { body } = await send(lengths.map((length, id) => entry(id, "test_big", length)));
+	const told = body.map((one: { result?: string } & Answered) => one.result?.length ?? one.error?.code);
+	assert.deepEqual(told, [large, large, -32005, 4_000]);
+});
+
+test("ordered calls of a batch run one after another, and what stands behind one sees what it did", async () => {
+	const { send, script, clock } = start();
+	const answer = send([
+		entry(1, "test_wait", "read before"),
+		entry(2, "test_ordered", "first"),
+		entry(3, "test_ordered", "second"),
+		entry(4, "test_wait", "read after"),
+	]);
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["read before", "first"], "a slow read holds up no submission");
+	script.release("first");
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["read before", "second"]);
+	script.release("second");
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["read before", "read after"]);
+	script.release("read before");
+	script.release("read after");
+	assert.deepEqual(results((await answer).body), ["read before", "first", "second", "read after"]);
+});
+
+test("of a batch at most sixteen calls run at a time", async () => {
+	const { send, script, clock } = start();
+	const answer = send(Array.from({ length: 40 }, (_, i) => entry(i, "test_wait", `w${i}`)));
+	await clock.advance(1);
+	assert.equal(script.waiting.length, 16);
+	script.release("w9");
+	await clock.advance(1);
+	assert.equal(script.waiting.length, 16);
+	assert.ok(script.waiting.includes("w16"));
+	while (script.waiting.length > 0) {
+		for (const name of script.waiting) script.release(name);
+		await clock.advance(1);
+	}
+	const all = Array.from({ length: 40 }, (_, i) => `w${i}`);
+	assert.deepEqual(results((await answer).body), all);
+});
+
+/** Lets `tokens` worth of calls pass; remembers what it was asked. */
+function meter(tokens: number) {
+	const asked: [string | null, number][] = [];
+	let left = tokens;
+	const limiter: CallLimiter<CallContext> = {
+		take(_context, call, weight) {
+			asked.push([call === null ? null : call.method, weight]);
+			if (weight > left) return 1_500 + asked.length;
+			left -= weight;
+			return 0;
+		},
+	};
+	return { asked, limiter };
+}
+
+test("calls of a batch whose turn does not come in time are not made, and say so", async () => {
+	const { send, script, clock } = start();
+	const answer = send(["a", "b", "c"].map((name, i) => entry(i, "test_ordered", name)));
+	await clock.advance(600);
+	script.release("a");
+	await clock.advance(600);
+	script.release("b");
+	const late = "internal error: the batch took too long, this call was not made";
+	assert.deepEqual(results((await answer).body), ["a", "b", late]);
+	assert.deepEqual(script.log, ["start a", "end a", "start b", "end b"]);
+});
+
+test("every entry is weighed, known or not, readable or not", async () => {
+	const { asked, limiter } = meter(1_000);
+	const { send } = start(limiter);
+	await send([
+		entry(1, "test_echo", 1),
+		entry(2, "test_heavy"),
+		entry(3, "node_dear"),
+		entry(4, "test_nope"),
+		5,
+	]);
+	await send("{");
+	assert.deepEqual(asked, [
+		["test_echo", 1],
+		["test_heavy", 10],
+		["node_dear", 10],
+		["test_nope", 1],
+		["", 1],
+		[null, 1],
+	]);
+});
+
+test("over the limit: 429 with -32005 and the wait, of a batch only what does not fit", async () => {
+	const { limiter } = meter(12);
+	const { send, script } = start(limiter);
+	const batch = await send([
+		entry(1, "test_heavy"),
+		entry(2, "test_note", "fits"),
+		entry(3, "test_heavy"),
+		entry(4, "test_note", "fits too"),
+		entry(5, "test_note", "does not"),
+		{ method: "test_note", params: ["neither"] },
+	]);
+	assert.equal(batch.status, 200);
+	const over = { code: -32005, message: "limit exceeded: try again in 2 s" };
+	const errors = batch.body.map(({ error }: Answered) => error);
+	assert.deepEqual(errors, [undefined, undefined, over, undefined, over]);
+	assert.deepEqual(script.log, ["note fits", "note fits too"]);
+	const single = await send(entry(6, "test_echo", 1));
+	assert.deepEqual([single.status, single.body.id, single.retryMs], [429, 6, 1_507]);
+	const all = await send([entry(7, "test_echo", 1), entry(8, "test_echo", 1)]);
+	assert.deepEqual([all.status, all.body.length, all.retryMs], [429, 2, 1_509]);
+	const unreadable = await send("{");
+	assert.deepEqual([unreadable.status, unreadable.body.id], [429, null]);
+	assert.equal((await send({ method: "test_note", params: ["silent"] })).text, null);
+});
+
+test("one alone is answered with what it is told later", async () => {
+	const { call, script, clock, calls } = start();
+	const answer = call("test_later", ["a"]);
+	await clock.advance(300);
+	script.release("a");
+	await clock.advance(200);
+	assert.deepEqual(script.waiting, ["a's result"]);
+	script.release("a's result");
+	assert.equal((await answer).body.result, "a's result");
+	assert.ok(script.log.includes("left 700"), "what is left of the request");
+	assert.deepEqual(calls, [["test_later", "ok", 0.5]]);
+});
+
+test("in a batch they do what they do in turn, and wait for their results side by side", async () => {
+	const { send, script, clock } = start();
+	const answer = send([
+		entry(1, "test_later", "a"),
+		entry(2, "test_later", "b"),
+		entry(3, "test_wait", "read"),
+		entry(4, "test_ordered", "plain"),
+	]);
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["a"], "b comes behind a");
+	script.release("a");
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["a's result", "b"], "but not behind its result");
+	script.release("b");
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["a's result", "b's result", "read", "plain"]);
+	for (const name of ["b's result", "plain", "read"]) script.release(name);
+	await clock.advance(1);
+	script.release("a's result");
+	assert.deepEqual(results((await answer).body), ["a's result", "b's result", "read", "plain"]);
+});
+
+test("who waits for a result takes no place of those that run", async () => {
+	const { send, script, clock } = start();
+	const answer = send([
+		...Array.from({ length: 20 }, (_, i) => entry(i, "test_later", `l${i}`)),
+		...Array.from({ length: 20 }, (_, i) => entry(20 + i, "test_wait", `w${i}`)),
+	]);
+	for (let i = 0; i < 20; i++) {
+		await clock.advance(1);
+		script.release(`l${i}`);
+	}
+	await clock.advance(1);
+	const waiting = script.waiting;
+	assert.equal(waiting.filter((name) => name.endsWith("result")).length, 20);
+	assert.equal(waiting.filter((name) => name.startsWith("w")).length, 16);
+	while (script.waiting.length > 0) {
+		for (const name of script.waiting) script.release(name);
+		await clock.advance(1);
+	}
+	assert.equal((await answer).body.length, 40);
+});
+
+test("what is left is counted from the beginning of the batch", async () => {
+	const { send, script, clock } = start();
+	const answer = send([entry(1, "test_ordered", "first"), entry(2, "test_later", "a")]);
+	await clock.advance(600);
+	script.release("first");
+	await clock.advance(300);
+	script.release("a");
+	await clock.advance(1);
+	assert.ok(script.log.includes("left 100"), script.log.join());
+	script.release("a's result");
+	assert.deepEqual(results((await answer).body), ["first", "a's result"]);
+});
+
+test("one that takes too long is answered without its result, and a batch goes on behind it", async () => {
+	const { call, send, script, clock } = start();
+	const late = call("test_later", ["a"]);
+	const batch = send([entry(1, "test_later", "b"), entry(2, "test_echo", "too late")]);
+	await clock.advance(1_000);
+	assert.deepEqual((await late).body.error, { code: -32603, message: "internal error" });
+	assert.deepEqual(results((await batch).body), [
+		"internal error",
+		"internal error: the batch took too long, this call was not made",
+	]);
+	script.release("a");
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["b"], "nobody waits for the result any more");
+	assert.equal(clock.timers, 0);
+});
+
+test("a notification does what it does, and nobody waits for its result", async () => {
+	const { send, script, clock } = start();
+	const alone = send({ jsonrpc: "2.0", method: "test_later", params: ["a"] });
+	const batch = send([{ jsonrpc: "2.0", method: "test_later", params: ["b"] }, entry(1, "test_echo", "x")]);
+	await clock.advance(1);
+	assert.deepEqual(script.waiting, ["a", "b"]);
+	script.release("a");
+	script.release("b");
+	assert.equal((await alone).text, null);
+	assert.deepEqual(results((await batch).body), ["x"]);
+	assert.deepEqual(script.waiting, []);
 });

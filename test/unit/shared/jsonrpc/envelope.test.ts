@@ -47,16 +47,8 @@ test("ids keep their value and type", () => {
 });
 
 test("ids that could not be echoed are refused with the id null", () => {
-	for (const id of [
-		"{}",
-		"[]",
-		"[1]",
-		"true",
-		"9007199254740993",
-		"12345678901234567890",
-		"1e400",
-		"-1e400",
-	]) {
+	const bad = ["{}", "[]", "[1]", "true", "9007199254740993", "12345678901234567890", "1e400", "-1e400"];
+	for (const id of bad) {
 		const call = only(`{"jsonrpc":"2.0","id":${id},"method":"m"}`);
 		assert.equal(call.id, null, id);
 		assert.equal(call.fault?.code, -32600, id);
@@ -64,23 +56,26 @@ test("ids that could not be echoed are refused with the id null", () => {
 });
 
 test("what is no request object is a fault of its entry", () => {
+	const noObject = "expected an object with jsonrpc, id, method and params";
+	const noName = "method: expected a name";
+	const noVersion = 'jsonrpc: expected "2.0"';
 	const rows: [string, unknown, string][] = [
-		["1", null, "invalid request: expected an object with jsonrpc, id, method and params"],
-		["null", null, "invalid request: expected an object with jsonrpc, id, method and params"],
-		['"eth_x"', null, "invalid request: expected an object with jsonrpc, id, method and params"],
-		["{}", null, "invalid request: method: expected a name"],
-		['{"id":4}', 4, "invalid request: method: expected a name"],
-		['{"id":4,"method":5}', 4, "invalid request: method: expected a name"],
-		['{"id":4,"method":""}', 4, "invalid request: method: expected a name"],
-		['{"id":"4","jsonrpc":"1.0","method":"m"}', "4", 'invalid request: jsonrpc: expected "2.0"'],
-		['{"id":4,"jsonrpc":2.0,"method":"m"}', 4, 'invalid request: jsonrpc: expected "2.0"'],
-		['{"id":4,"jsonrpc":null,"method":"m"}', 4, 'invalid request: jsonrpc: expected "2.0"'],
-		['{"__proto__":{"id":1,"method":"m"}}', null, "invalid request: method: expected a name"],
-		['{"jsonrpc":"1.0","method":"m"}', null, 'invalid request: jsonrpc: expected "2.0"'],
+		["1", null, noObject],
+		["null", null, noObject],
+		['"eth_x"', null, noObject],
+		["{}", null, noName],
+		['{"id":4}', 4, noName],
+		['{"id":4,"method":5}', 4, noName],
+		['{"id":4,"method":""}', 4, noName],
+		['{"id":"4","jsonrpc":"1.0","method":"m"}', "4", noVersion],
+		['{"id":4,"jsonrpc":2.0,"method":"m"}', 4, noVersion],
+		['{"id":4,"jsonrpc":null,"method":"m"}', 4, noVersion],
+		['{"__proto__":{"id":1,"method":"m"}}', null, noName],
+		['{"jsonrpc":"1.0","method":"m"}', null, noVersion],
 	];
 	for (const [body, id, message] of rows) {
 		const call = only(body);
-		assert.equal(call.fault?.message, message, body);
+		assert.equal(call.fault?.message, `invalid request: ${message}`, body);
 		assert.equal(call.fault?.kind, "invalidRequest", body);
 		assert.equal(call.id, id, body);
 	}
@@ -108,20 +103,8 @@ test("nothing that is parsed reaches a prototype", () => {
 });
 
 test("bodies that are no JSON are parse errors", () => {
-	const bodies = [
-		"",
-		" ",
-		"{",
-		'{"id":1',
-		"nope",
-		"{'id':1}",
-		"[1,]",
-		'{"a":1}}',
-		"\ufeff{}",
-		"NaN",
-		"\u0000",
-	];
-	for (const body of bodies) {
+	const open = ["", " ", "{", '{"id":1', "[1,]", '{"a":1}}'];
+	for (const body of [...open, "nope", "{'id':1}", "\ufeff{}", "NaN", "\u0000"]) {
 		const result = readBody(body, 3);
 		assert.ok(result instanceof RpcError, body);
 		assert.equal(result.code, -32700, body);
@@ -130,13 +113,8 @@ test("bodies that are no JSON are parse errors", () => {
 });
 
 test("a body that is no UTF-8 is a parse error, never read with replacement characters", () => {
-	for (const bytes of [
-		[0x22, 0xff, 0x22],
-		[0x22, 0xc3, 0x22],
-		[0x22, 0xed, 0xa0, 0x80, 0x22],
-		[0xff, 0xfe],
-	]) {
-		const result = readBody(Buffer.from(bytes), 3);
+	for (const hex of ["22ff22", "22c322", "22eda08022", "fffe"]) {
+		const result = readBody(Buffer.from(hex, "hex"), 3);
 		assert.ok(result instanceof RpcError);
 		assert.equal(result.message, "parse error: not UTF-8");
 	}
@@ -147,14 +125,10 @@ test("a body that is no UTF-8 is a parse error, never read with replacement char
 
 test("nesting without end neither throws nor hangs", () => {
 	const deep = (levels: number) =>
-		readBody(`{"id":1,"method":"m","params":${"[".repeat(levels)}${"]".repeat(levels)}}`, 3);
-	const result = deep(4_000);
-	assert.ok(!(result instanceof RpcError));
-	assert.equal(
-		result.calls[0]?.fault?.message,
-		"invalid params: params: expected at most 64 levels of nesting",
-	);
-	const refused = deep(200_000);
+		`{"id":1,"method":"m","params":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+	const tooDeep = "invalid params: params: expected at most 64 levels of nesting";
+	assert.equal(only(deep(4_000)).fault?.message, tooDeep);
+	const refused = readBody(deep(200_000), 3);
 	assert.ok(refused instanceof RpcError);
 	assert.equal(refused.message, "invalid request: a body has at most 5000 values");
 });
@@ -179,22 +153,19 @@ test("batches: the empty one and one too long are refused whole, others entry by
 });
 
 test("answers are JSON-RPC, whatever the result", () => {
-	assert.equal(resultText(1, "0x1"), '{"jsonrpc":"2.0","id":1,"result":"0x1"}');
-	assert.equal(resultText("a", undefined), '{"jsonrpc":"2.0","id":"a","result":null}');
-	assert.equal(
-		resultText(null, () => 1),
-		'{"jsonrpc":"2.0","id":null,"result":null}',
-	);
+	const answers = [
+		[resultText(1, "0x1"), '{"jsonrpc":"2.0","id":1,"result":"0x1"}'],
+		[resultText("a", undefined), '{"jsonrpc":"2.0","id":"a","result":null}'],
+		[resultText(null, () => 1), '{"jsonrpc":"2.0","id":null,"result":null}'],
+		[errorText(null, 3, "x"), '{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"x"}}'],
+		[errorText(1, 3, "x", null), '{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"x","data":null}}'],
+		[
+			errorText(1, -32000, 'say "no"\n', { a: 1 }),
+			'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"say \\"no\\"\\n","data":{"a":1}}}',
+		],
+	] as const;
+	for (const [text, expected] of answers) assert.equal(text, expected);
 	assert.throws(() => resultText(1, 1n), TypeError);
-	assert.equal(
-		errorText(1, -32000, 'say "no"\n', { a: 1 }),
-		'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"say \\"no\\"\\n","data":{"a":1}}}',
-	);
-	assert.equal(errorText(null, 3, "x"), '{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"x"}}');
-	assert.equal(
-		errorText(1, 3, "x", null),
-		'{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"x","data":null}}',
-	);
 });
 
 test("what is quoted is short and printable", () => {

@@ -1,4 +1,5 @@
-// Method definitions: which parameters reach the handler, in what form, and the words for those that do not.
+// Methods: which parameters reach the handler, in what form, and the words for those that do not; each schema with what it
+// takes and refuses; the time and the errors of eth_sendRawTransactionSync.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,13 +7,16 @@ import { z } from "zod";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import {
 	address,
+	blockNumberOrTag,
 	blockReference,
 	defineMethod,
 	hash,
+	hexData,
 	methodTable,
 	quantity,
 	rawBytes,
 } from "../../../../shared/jsonrpc/method.ts";
+import { neverMined, notSoon, syncTimeoutMs, timedOut } from "../../../../shared/jsonrpc/sendSync.ts";
 
 const HASH = `0x${"aB".repeat(32)}`;
 const ADDRESS = `0x${"Cd".repeat(20)}`;
@@ -86,18 +90,11 @@ test("what is not as expected is named with what was expected, and never quoted"
 	const rows: [unknown[], string][] = [
 		[[], `hash: ${hashWords}`],
 		[[null, call], `hash: ${hashWords}`],
-		[[`${HASH}00`, call], `hash: ${hashWords}`],
-		[[HASH.slice(2), call], `hash: ${hashWords}`],
-		[[HASH.replace("a", "g"), call], `hash: ${hashWords}`],
-		[[{ toString: 1 }, call], `hash: ${hashWords}`],
 		[[HASH], "call: expected object"],
 		[[HASH, "0x"], "call: expected object"],
-		[[HASH, []], "call: expected object"],
 		[[HASH, {}], "call.to: expected an address of 20 bytes as 0x hex"],
 		[[HASH, { to: HASH }], "call.to: expected an address of 20 bytes as 0x hex"],
 		[[HASH, { to: ADDRESS, value: "0x01" }], "call.value: expected a 0x hex number without leading zeros"],
-		[[HASH, { to: ADDRESS, value: 1 }], "call.value: expected a 0x hex number without leading zeros"],
-		[[HASH, { to: ADDRESS, value: "0x" }], "call.value: expected a 0x hex number without leading zeros"],
 		[[HASH, { to: ADDRESS, tags: [HASH, 1] }], `call.tags[1]: ${hashWords}`],
 		[[HASH, call, "newest"], `block: ${blockWords}`],
 		[[HASH, call, { blockHash: 1 }], `block: ${blockWords}`],
@@ -121,6 +118,20 @@ test("keys that are quoted are short and printable", () => {
 	assert.throws(call({ a: "secret" }), { message: "invalid params: options.a: expected number" });
 	const proto = JSON.parse('{"__proto__":{"a":1}}');
 	assert.throws(call(proto), { message: "invalid params: options.__proto__: unknown key" });
+});
+
+test("of forms to choose from the one that fits best says what is wrong", () => {
+	const nested = z.strictObject({ a: z.strictObject({ b: hash }) });
+	const chosen = define({
+		name: "test_chosen",
+		summary: "s",
+		params: [{ name: "options", schema: z.union([z.string(), nested]) }],
+		result: z.null(),
+		handle: () => null,
+	});
+	assert.throws(() => chosen.invoke([{ a: { b: 1 } }], { path: "" }, { suffix: "" }), {
+		message: "invalid params: options.a.b: expected a hash of 32 bytes as 0x hex",
+	});
 });
 
 test("raw bytes are decoded once, and refused with the words they were given", () => {
@@ -165,4 +176,110 @@ test("a table refuses two methods of one name, and knows only its own names", ()
 		"/",
 		"?",
 	]);
+});
+
+const HEX = "ab".repeat(32);
+
+/** A schema, what it takes with what it makes of that, and what it refuses. */
+type SchemaRow = readonly [z.ZodType, readonly (readonly [unknown, unknown])[], readonly unknown[]];
+
+const HASHES: SchemaRow = [
+	hash,
+	[
+		[`0x${HEX}`, `0x${HEX}`],
+		[`0X${HEX.toUpperCase()}`, `0x${HEX}`],
+	],
+	[`0x${HEX}a`, `0x${HEX.slice(1)}`, HEX, `0x${"zz".repeat(32)}`, `0x${HEX}\n`, 1, null, {}, []],
+];
+const ADDRESSES: SchemaRow = [
+	address,
+	[[`0x${"Ef".repeat(20)}`, `0x${"ef".repeat(20)}`]],
+	[`0x${"ef".repeat(19)}`, `0x${"ef".repeat(21)}`, "vitalik.eth", ""],
+];
+const DATA: SchemaRow = [
+	hexData,
+	[
+		["0x", "0x"],
+		["0X0F", "0x0f"],
+	],
+	["", "0x0", "0f", "0x0g", "x", 0],
+];
+const QUANTITIES: SchemaRow = [
+	quantity,
+	[
+		["0x0", 0n],
+		["0xFf", 255n],
+		[`0x${"f".repeat(64)}`, 2n ** 256n - 1n],
+	],
+	["0x", "0x00", "0x01", `0x1${"0".repeat(64)}`, "1", "-0x1", "0x-1", "0x1 ", 1, 1.5],
+];
+const NUMBERS: SchemaRow = [
+	blockNumberOrTag,
+	[
+		["latest", "latest"],
+		["pending", "pending"],
+		["0x10", 16n],
+	],
+	["Latest", "newest", "", "16", 16, `0x${HEX}00`],
+];
+const REFERENCES: SchemaRow = [
+	blockReference,
+	[
+		["finalized", "finalized"],
+		["0XAB", "0xab"],
+		[{ blockHash: `0x${HEX.toUpperCase()}` }, { blockHash: `0x${HEX}` }],
+		[
+			{ blockHash: `0x${HEX}`, requireCanonical: true },
+			{ blockHash: `0x${HEX}`, requireCanonical: true },
+		],
+		[{ blockNumber: "0xA" }, { blockNumber: "0xa" }],
+	],
+	[{}, { blockHash: "0x" }, { blockNumber: "latest" }, { blockNumber: "0x1", x: 1 }, [], "0x01"],
+];
+
+test("each schema takes what it should, in one form, and nothing else", () => {
+	for (const [schema, takes, refuses] of [HASHES, ADDRESSES, DATA, QUANTITIES, NUMBERS, REFERENCES]) {
+		for (const [given, made] of takes) assert.deepEqual(schema.parse(given), made);
+		for (const given of refuses) {
+			assert.equal(schema.safeParse(given).success, false, JSON.stringify(given));
+		}
+	}
+});
+
+const BEGINS = "The transaction was added to the mempool but wasn't processed";
+
+test("times are numbers or hex, and longer ones count as the longest", () => {
+	const rows: [unknown, number | undefined][] = [
+		[undefined, undefined],
+		[1, 1],
+		[25_000, 25_000],
+		[86_400_000, 25_000],
+		["0x1", 1],
+		["0X61A8", 25_000],
+		["0x61a9", 25_000],
+	];
+	for (const [given, ms] of rows) assert.equal(syncTimeoutMs.parse(given), ms, `${given}`);
+});
+
+test("anything else is refused with what was expected", () => {
+	for (const given of [null, 0, -1, 1.5, 1e21, Number.NaN, "", "1", "0x0", "0x01", true, [1], {}]) {
+		const { success, error } = syncTimeoutMs.safeParse(given);
+		assert.equal(success, false, `${given}`);
+		assert.deepEqual(
+			error?.issues.map((issue) => issue.message),
+			["expected milliseconds, 1 or more, as a number or as 0x hex"],
+		);
+	}
+});
+
+test("each error has its code, the words that clients look for, and the hash as data", () => {
+	const rows = [
+		[timedOut(HASH, 1_500), 4, " in 1.5s."],
+		[timedOut(HASH, 20_000.4, "the relay is shutting down"), 4, " in 20s: the relay is shutting down."],
+		[notSoon(HASH, "a missing nonce"), 5, " due to a missing nonce"],
+		[neverMined(HASH), 5, " due to being a soft cancel, which is never mined itself"],
+	] as const;
+	for (const [error, code, tail] of rows) {
+		assert.deepEqual([error.code, error.message, error.data], [code, BEGINS + tail, HASH]);
+	}
 });

@@ -1,16 +1,14 @@
-// Start and stop in order, whatever fails or hangs on the way, and signals that come more than once.
+// A process: its parts start and stop in order, whatever fails or hangs on the way, work that nobody awaits is joined, and
+// whether the native packages are loaded is told truthfully.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { test } from "node:test";
-import {
-	assembled,
-	type Component,
-	STOP_LIMIT_MS,
-	sequence,
-	stopOnParent,
-	stopOnSignals,
-} from "../../../shared/lifecycle.ts";
+import { promisify } from "node:util";
+import { Background } from "../../../shared/background.ts";
+import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
+import { nativeBindings } from "../../../shared/process.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
 const never = () => new Promise<never>(() => {});
@@ -35,7 +33,9 @@ function fixture() {
 			await overrides.stop?.();
 		},
 	});
-	return { calls, logged, clock, log, part };
+	const faults: string[] = [];
+	const background = new Background({ onFault: (task) => faults.push(task) }, { log });
+	return { calls, logged, clock, log, part, background, faults };
 }
 
 test("parts start in order, one after another, and stop in reverse", async () => {
@@ -123,52 +123,30 @@ test("stopped while it starts: nothing more is started, and all that was is stop
 	assert.ok(!calls.includes("start b"), "it went on starting");
 });
 
-const ENDS = ["SIGTERM", "SIGINT", "disconnect"] as const;
-
-/** Runs `stopOnSignals` (or another) on this process, and takes its listeners away again. */
+/** Runs `stopOnSignals` on this process, and takes its listeners away again. */
 async function withSignals(
 	stop: () => Promise<void>,
-	run: (fixture: { exits: number[]; clock: ManualClock; stops: () => number }) => Promise<void>,
-	listen = stopOnSignals,
+	run: (exits: readonly number[], clock: ManualClock) => Promise<void>,
 ): Promise<void> {
 	const { clock, log, part } = fixture();
 	const exits: number[] = [];
-	let stops = 0;
-	const before = ENDS.map((name) => [name, process.listeners(name as "SIGTERM")] as const);
-	const component = part("relay", {
-		stop: () => {
-			stops += 1;
-			return stop();
-		},
-	});
-	listen(component, { log, clock, exit: (code) => exits.push(code) });
+	const signals = ["SIGTERM", "SIGINT"] as const;
+	const before = signals.flatMap((name) => process.listeners(name));
+	stopOnSignals(part("relay", { stop }), { log, clock, exit: (code) => exits.push(code) });
 	try {
-		await run({ exits, clock, stops: () => stops });
+		await run(exits, clock);
 	} finally {
-		for (const [name, listeners] of before) {
-			for (const listener of process.listeners(name as "SIGTERM")) {
-				if (!listeners.includes(listener)) process.off(name, listener);
+		for (const name of signals) {
+			for (const listener of process.listeners(name)) {
+				if (!before.includes(listener)) process.off(name, listener);
 			}
 		}
 	}
 }
 
-test("the first signal stops it once, and the process ends with 0", async () => {
-	await withSignals(
-		() => Promise.resolve(),
-		async ({ exits, clock, stops }) => {
-			process.emit("SIGTERM", "SIGTERM");
-			process.emit("SIGINT", "SIGINT");
-			process.emit("SIGTERM", "SIGTERM");
-			await clock.advance(0);
-			assert.deepEqual([exits, stops()], [[0], 1]);
-		},
-	);
-});
-
 test("a stop that takes too long ends with 1, before the host's patience does", async () => {
 	assert.ok(STOP_LIMIT_MS < 30_000);
-	await withSignals(never, async ({ exits, clock }) => {
+	await withSignals(never, async (exits, clock) => {
 		process.emit("SIGINT", "SIGINT");
 		await clock.advance(STOP_LIMIT_MS - 1);
 		assert.deepEqual(exits, []);
@@ -177,31 +155,10 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 	});
 });
 
-test("a server is assembled at its start, anew each time, and has a port while it runs", async () => {
-	const { calls, part } = fixture();
-	let port = 7_000;
-	const server = assembled("server", async () => {
-		port += 1;
-		if (port === 7_002) throw new Error("not now");
-		return { component: part(`${port}`), port: () => port };
-	});
-	await server.stop();
-	assert.equal(server.port, 0);
-	await server.start();
-	assert.equal(server.port, 7_001);
-	await server.stop();
-	assert.equal(server.port, 0);
-	await assert.rejects(server.start(), /not now/);
-	assert.equal(server.port, 0);
-	await server.start();
-	assert.equal(server.port, 7_003);
-	assert.deepEqual(calls, ["start 7001", "stop 7001", "start 7003"]);
-});
-
 test("a stop that fails ends with 1", async () => {
 	await withSignals(
 		() => Promise.reject(new Error("no")),
-		async ({ exits, clock }) => {
+		async (exits, clock) => {
 			process.emit("SIGTERM", "SIGTERM");
 			await clock.advance(0);
 			assert.deepEqual(exits, [1]);
@@ -209,26 +166,73 @@ test("a stop that fails ends with 1", async () => {
 	);
 });
 
-test("under a parent it stops when the channel closes, or is closed already, and by no signal", async () => {
-	const { connected } = process;
-	for (const isThere of [true, false]) {
-		await withSignals(
-			() => Promise.resolve(),
-			async ({ exits, clock, stops }) => {
-				process.emit("SIGTERM", "SIGTERM");
-				process.emit("SIGINT", "SIGINT");
-				await clock.advance(0);
-				assert.deepEqual([exits, stops()], isThere ? [[], 0] : [[0], 1]);
-				process.emit("disconnect");
-				process.emit("disconnect");
-				await clock.advance(0);
-				assert.deepEqual([exits, stops()], [[0], 1]);
-			},
-			(...args) => {
-				process.connected = isThere;
-				stopOnParent(...args);
-				process.connected = connected;
-			},
-		);
+test("a task begins at once, is counted while it runs, and is joined", async () => {
+	const { background } = fixture();
+	let finish = () => {};
+	let begun = false;
+	background.run("task", () => {
+		begun = true;
+		return new Promise((resolve) => {
+			finish = resolve;
+		});
+	});
+	assert.deepEqual([begun, background.size], [true, 1]);
+	let joined = false;
+	const joining = background.join().then(() => {
+		joined = true;
+	});
+	await Promise.resolve();
+	assert.equal(joined, false);
+	finish();
+	await joining;
+	assert.deepEqual([joined, background.size], [true, 0]);
+});
+
+test("what a task starts is joined too", async () => {
+	const { background } = fixture();
+	const ran: string[] = [];
+	background.run("first", async () => {
+		await Promise.resolve();
+		background.run("second", async () => {
+			await Promise.resolve();
+			ran.push("second");
+		});
+		ran.push("first");
+	});
+	await background.join();
+	assert.deepEqual(ran, ["first", "second"]);
+});
+
+test("a task that rejects or throws is logged without its message, counted, and stops nobody", async () => {
+	const fault = new TypeError("0xsecret");
+	const throwing = (): Promise<void> => {
+		throw fault;
+	};
+	for (const task of [() => Promise.reject(fault), throwing]) {
+		const { background, logged, faults } = fixture();
+		background.run("broken", task);
+		background.run("well", () => Promise.resolve());
+		await background.join();
+		assert.deepEqual([faults, background.size, logged.length], [["broken"], 0, 1]);
+		assert.match(logged[0] ?? "", /^background task failed .*"task":"broken","fault":\{"name":"TypeError"/);
+		assert.ok(!logged.join().includes("secret"));
 	}
+});
+
+const run = promisify(execFile);
+const source = new URL("../../../shared/process.ts", import.meta.url).href;
+
+/** Where both packages bring a binary; elsewhere they are built at the install, if there is a compiler. */
+const shipped = ["linux-x64", "win32-x64"].includes(`${process.platform}-${process.arch}`);
+
+test("both packages are native where they bring binaries", { skip: !shipped }, () => {
+	assert.deepEqual(nativeBindings(), { secp256k1: true, keccak: true });
+});
+
+test("tells of the JavaScript fallbacks where add-ons cannot be loaded", async () => {
+	const script = `const { nativeBindings } = await import(${JSON.stringify(source)});
+		process.stdout.write(JSON.stringify(nativeBindings()));`;
+	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
+	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
+	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
 });

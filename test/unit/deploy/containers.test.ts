@@ -1,0 +1,281 @@
+// compose.yaml, .env.example, the Dockerfile and the lock file, held against the schemas, the settings and each other.
+// Running the image is tested by image.test.ts.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseEnv } from "node:util";
+import { validate } from "dockerfile-utils";
+import { parse } from "yaml";
+import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import type { SettingTable } from "../../../shared/config.ts";
+import { databaseAddress } from "../../../shared/kv/postgres/database.ts";
+import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
+import {
+	compose,
+	copied,
+	envExample,
+	imageStages,
+	only,
+	ROOT,
+	schemaOf,
+	textOf,
+} from "../../support/deployFiles.ts";
+import { lineOf } from "../../support/procfileRunner.ts";
+
+const { services } = compose();
+const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [
+	["relay", RELAY_SETTINGS],
+	["boost", BOOST_SETTINGS],
+];
+/** Have a default that fits a container, or are not for a database in the same network. */
+const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY"];
+
+test("compose.yaml is as the Compose specification's schema says, which sees what is not", () => {
+	const isValid = schemaOf("dclint/schemas/compose.schema.json");
+	assert.equal(isValid(compose()), true, JSON.stringify(isValid.errors));
+	const unknown = parse(textOf("compose.yaml").replace("depends_on:", "depends_upon:"), { merge: true });
+	assert.equal(isValid(unknown), false);
+});
+
+for (const [name, settings] of SERVERS) {
+	const { command = [], environment = {}, ports = [], ...service } = services[name] ?? {};
+
+	test(`${name} is run by the Procfile's command`, () => {
+		assert.equal(`exec ${command.join(" ")}`, lineOf(name));
+	});
+
+	test(`${name} gets every setting of its own and nothing else`, () => {
+		const expected = Object.keys(settings).filter((setting) => !LEFT_OUT.includes(setting));
+		assert.deepEqual(Object.keys(environment).sort(), expected.sort());
+	});
+
+	test(`${name}: what is taken from .env is told of there`, () => {
+		const told = envExample().map(({ line }) => line.split("=")[0]);
+		const taken = Object.entries(environment).flatMap(([setting, value]) =>
+			value === null ? [setting] : [...value.matchAll(/\$\{(\w+)/g)].map(([, variable]) => variable),
+		);
+		assert.ok(taken.length > 5);
+		for (const setting of taken) assert.ok(told.includes(setting), setting);
+	});
+
+	test(`${name} may take the time it needs to stop, writes nothing, and waits for the database`, () => {
+		assert.ok(Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >= STOP_LIMIT_MS);
+		assert.equal(service.read_only, true);
+		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
+	});
+
+	test(`${name} is reached where it listens`, () => {
+		assert.equal(settings.PORT?.parse(environment.PORT ?? ""), Number(settings.PORT?.default));
+		assert.equal(ports.length, 1);
+		assert.equal(ports[0]?.split(":").at(-1), environment.PORT);
+	});
+}
+
+test("the world reaches boost alone, and boost the relay", () => {
+	assert.match(services.relay?.ports?.[0] ?? "", /^127\.0\.0\.1:/);
+	assert.deepEqual(services.boost?.ports, ["8081:8081"]);
+	assert.equal(services.boost?.environment?.RELAY_URL, `http://relay:${services.relay?.environment?.PORT}`);
+	assert.equal(services.boost?.environment?.BOOST_SECRET, services.relay?.environment?.BOOST_SECRET);
+	assert.equal(services.postgres?.ports, undefined);
+});
+
+test("both have the database that is there, without TLS in a network of its own", () => {
+	const { POSTGRES_USER, POSTGRES_DB, POSTGRES_PASSWORD } = services.postgres?.environment ?? {};
+	const texts = SERVERS.map(([name]) => services[name]?.environment?.DATABASE_URL ?? "");
+	assert.equal(texts[0], texts[1]);
+	const { ssl, url } = databaseAddress(texts[0]?.replace(/\$\{.*?\}/, "password") ?? "", false);
+	assert.equal(ssl, null);
+	assert.equal(url, `postgres://${POSTGRES_USER}:password@postgres:5432/${POSTGRES_DB}`);
+	assert.match(POSTGRES_PASSWORD ?? "", /^\$\{POSTGRES_PASSWORD:\?/);
+});
+
+test("compose.yaml has no secret", () => {
+	for (const { environment = {} } of Object.values(services)) {
+		for (const [name, value] of Object.entries(environment)) {
+			const isSecret = /SECRET|KEY|TOKEN|PASSWORD/.test(name);
+			if (isSecret && value !== null) assert.match(value, /^\$\{.*\}$/, name);
+		}
+	}
+});
+
+test("the dev chain is there with its profile only, in the relay's network", () => {
+	const { profiles, network_mode, build, ports } = services.chain ?? {};
+	assert.deepEqual([profiles, network_mode, ports], [["dev"], "service:relay", undefined]);
+	assert.ok(typeof build === "object");
+	assert.ok(imageStages().some(({ name }) => name === build.target));
+	for (const name of ["postgres", "relay", "boost"]) assert.equal(services[name]?.profiles, undefined);
+});
+
+const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
+/** Those of compose.yaml alone, which are put into what the containers get. */
+const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL"];
+/** Set in compose.yaml: each has one value there, or would have no effect. */
+const SET_THERE = ["PORT", "HOST", "RELAY_URL", "DATA_DIR", "DATABASE_URL", "DATABASE_VERIFY"];
+
+const entries = envExample().map(({ line, isSet }) => {
+	const [[name, value] = ["", ""]] = Object.entries(parseEnv(line));
+	return { name, value: value ?? "", isSet };
+});
+
+test(".env.example names every setting once, and nothing that is none", () => {
+	const names = entries.map(({ name }) => name);
+	assert.equal(new Set(names).size, names.length, "one stands there twice");
+	const expected = Object.keys(SETTINGS).filter((name) => !SET_THERE.includes(name));
+	assert.deepEqual(names.toSorted(), [...expected, ...OF_COMPOSE].sort());
+});
+
+test("each setting of .env.example has a comment above it, or above those that it is told of with", () => {
+	const isSetting = (line: string) => /^(# )?[A-Z][A-Z0-9_]*=/.test(line);
+	const lines = textOf(".env.example").split("\n");
+	for (const { name } of entries) {
+		const at = lines.findIndex((line) => isSetting(line) && line.replace("# ", "").startsWith(`${name}=`));
+		const above = lines.slice(0, at).findLast((line) => !isSetting(line)) ?? "";
+		assert.match(above, /^# [^-]/, name);
+	}
+});
+
+test("what is optional there shows its default where it has one", () => {
+	for (const { name, value, isSet } of entries) {
+		const usual = SETTINGS[name]?.default;
+		if (!isSet && usual !== undefined) assert.equal(value, usual, name);
+	}
+});
+
+test(".env.example has no secret", () => {
+	for (const { name, value } of entries) {
+		if (SETTINGS[name]?.secret === true || name === "POSTGRES_PASSWORD") assert.equal(value, "", name);
+	}
+});
+
+test("relay and boost take what .env.example sets, and all that is optional with it", () => {
+	const values = (which: readonly (typeof entries)[number][]) =>
+		Object.fromEntries(which.map(({ name, value }) => [name, value]));
+	for (const env of [values(entries.filter(({ isSet }) => isSet)), values(entries)]) {
+		assert.equal(readRelayConfig(env).BUILDERS.length > 0, true);
+		const { fallback } = readBoostConfig({ ...env, RELAY_URL: "http://relay:8080" });
+		assert.equal(fallback?.isPrivate, true);
+	}
+});
+
+const stages = imageStages();
+const image = stages.at(-1);
+assert.ok(image !== undefined);
+/** The names behind the ! of .dockerignore. */
+const LET_THROUGH = textOf(".dockerignore")
+	.split("\n")
+	.filter((line) => line.startsWith("!"))
+	.map((line) => line.slice(1));
+
+test("every instruction is one of Docker's, and one that is not is noticed", () => {
+	const found = (text: string) => validate(text).map(({ message }) => message);
+	assert.deepEqual(found(textOf("Dockerfile")), []);
+	assert.match(found(textOf("Dockerfile").replace("WORKDIR", "WORKDIRS")).join(), /Unknown instruction/);
+});
+
+test("nothing goes to a build but what is named, which is all that is copied, and is there", () => {
+	const [first] = textOf(".dockerignore")
+		.split("\n")
+		.filter((line) => line !== "" && !line.startsWith("#"));
+	assert.equal(first, "*");
+	const wanted = new Set(stages.flatMap(copied));
+	assert.deepEqual([...wanted].sort(), LET_THROUGH.toSorted());
+	for (const name of wanted) assert.ok(existsSync(join(ROOT, name)), name);
+});
+
+test("the image has the product and its packages, no tests, no dev packages", () => {
+	assert.deepEqual(copied(image), [
+		...["LICENSE", "package.json", "tsconfig.json", "relay", "boost-proxy", "shared"],
+	]);
+	const from = /^--from=(\w+) (\S+)/m.exec(
+		image.instructions.find(({ rest }) => rest.startsWith("--from="))?.rest ?? "",
+	);
+	const packages = stages.find(({ name }) => name === from?.[1]);
+	assert.ok(packages !== undefined);
+	assert.equal(from?.[2], "/app/node_modules");
+	assert.equal(only(packages, "RUN"), "npm ci --omit=dev");
+	// Native packages that are made for one system must run on the other.
+	assert.equal(packages.from, image.from);
+});
+
+test("node is the first process, nobody's superuser, told that it is in production", () => {
+	const command = JSON.parse(only(image, "CMD")) as string[];
+	assert.ok(lineOf("web").includes(` pair) exec ${command.join(" ")} ;;`));
+	assert.equal(only(image, "ENTRYPOINT"), "");
+	for (const stage of stages.slice(1)) assert.equal(only(stage, "USER"), "1000:1000");
+	assert.match(only(image, "ENV"), /\bNODE_ENV=production\b/);
+});
+
+test("the image listens where it says, and is asked there whether it is up", () => {
+	const port = /\bPORT=(\d+)/.exec(only(image, "ENV"))?.[1];
+	assert.equal(only(image, "EXPOSE"), port);
+	assert.equal(BOOST_SETTINGS.PORT.parse(port ?? ""), 8080);
+	assert.match(only(image, "HEALTHCHECK"), /CMD \["node", "-e", ".*process\.env\.PORT \+ '\/livez'/);
+});
+
+test("the image for development runs the dev chain", () => {
+	const dev = stages.find(({ name }) => name === "dev");
+	assert.ok(dev !== undefined);
+	assert.equal(only(dev, "RUN"), "npm ci");
+	const entry = (JSON.parse(only(dev, "CMD")) as string[]).at(-1) ?? "";
+	assert.ok(existsSync(join(ROOT, entry)));
+	assert.ok(copied(dev).some((name) => entry.startsWith(`${name}/`)));
+});
+
+interface Entry {
+	readonly version?: string;
+	readonly integrity?: string;
+	readonly resolved?: string;
+	readonly link?: boolean;
+	readonly dev?: boolean;
+	readonly optional?: boolean;
+}
+
+/**
+ * Development tools' binaries for other platforms than x64 Linux: no registry within reach had them when the lock file was
+ * made. No other digest may be missing. `npm view NAME@VERSION dist.integrity` tells what to put in.
+ */
+const UNKNOWN = [
+	...["android-arm64", "android-x64", "darwin-arm64", "darwin-x64", "linux-arm64-musl", "linux-x64-musl"].map(
+		(platform) => `@biomejs/cli-${platform}@2.6.8`,
+	),
+	...["win32-arm64", "win32-x64"].map((platform) => `@biomejs/cli-${platform}@2.6.8`),
+	...["anvil", "cast"].flatMap((tool) =>
+		["darwin-amd64", "darwin-arm64", "linux-arm64", "win32-amd64"].map(
+			(platform) => `@foundry-rs/${tool}-${platform}@1.7.1`,
+		),
+	),
+];
+
+const LOCK_FILES = ["package-lock.json", "test/metamask/package-lock.json"];
+
+function packagesOf(file: string): Readonly<Record<string, Entry>> {
+	return (JSON.parse(textOf(file)) as { packages: Readonly<Record<string, Entry>> }).packages;
+}
+
+/** All that comes from a registry: not this package itself, and no link to a folder. */
+const locked = LOCK_FILES.flatMap((file) => Object.entries(packagesOf(file))).filter(
+	([path, { link }]) => path !== "" && link !== true,
+);
+
+function nameOf([path, { version }]: readonly [string, Entry]): string {
+	return `${path.split("node_modules/").at(-1)}@${version}`;
+}
+
+test("each locked package has the digest of its bytes, but for tools of other platforms that are not known", () => {
+	assert.ok(locked.length > 100, `${locked.length} entries`);
+	const without = locked.filter(([, { integrity = "" }]) => !/^sha512-[\w+/]{86}==$/.test(integrity));
+	assert.deepEqual(without.map(nameOf).sort(), [...UNKNOWN].sort());
+	for (const [path, { dev, optional }] of without) assert.deepEqual([dev, optional], [true, true], path);
+});
+
+for (const file of LOCK_FILES) {
+	test(`${file} names no host: each npm asks its own registry`, () => {
+		const { "": root, ...others } = packagesOf(file);
+		assert.ok(root !== undefined);
+		for (const [path, { resolved }] of Object.entries(others)) assert.equal(resolved, undefined, path);
+		assert.doesNotMatch(textOf(file), /"(resolved|registry)":|\b(localhost|127\.0\.0\.1)\b/);
+	});
+}

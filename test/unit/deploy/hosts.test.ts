@@ -1,0 +1,307 @@
+// fly.toml, app.json and the commands of docs/deploy.md, held against the settings, the Procfile and the schemas of hosts.
+// No host is asked.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseEnv } from "node:util";
+import { Wallet } from "ethers";
+import { z } from "zod";
+import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import type { SettingTable } from "../../../shared/config.ts";
+import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
+import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
+import { compose, flyToml, textOf } from "../../support/deployFiles.ts";
+import { lineOf, PROCFILE } from "../../support/procfileRunner.ts";
+
+const CHECK = ["interval", "timeout", "grace_period", "method", "path"];
+/** What may stand where; `*` is any one name. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+	"": [
+		...["app", "kill_signal", "kill_timeout", "deploy", "env", "processes", "http_service", "checks", "vm"],
+		...["primary_region", "build", "mounts", "metrics"],
+	],
+	deploy: ["release_command", "strategy", "max_unavailable", "wait_timeout", "release_command_timeout"],
+	env: ["*"],
+	processes: ["*"],
+	http_service: [
+		...["processes", "internal_port", "force_https", "auto_stop_machines", "auto_start_machines"],
+		...["min_machines_running", "concurrency", "checks"],
+	],
+	"http_service.concurrency": ["type", "soft_limit", "hard_limit"],
+	"http_service.checks": [...CHECK, "headers", "protocol"],
+	checks: ["*"],
+	"checks.*": [...CHECK, "processes", "type", "port", "headers"],
+	vm: ["size", "memory", "cpus", "cpu_kind", "processes"],
+};
+
+interface Check {
+	readonly path: string;
+	readonly port: number;
+	readonly processes: readonly string[];
+}
+
+interface Fly {
+	readonly kill_signal: string;
+	readonly kill_timeout: number;
+	readonly deploy: Readonly<Record<string, unknown>>;
+	readonly env: Readonly<Record<string, string>>;
+	readonly processes: Readonly<Record<string, string>>;
+	readonly http_service: {
+		readonly processes: readonly string[];
+		readonly internal_port: number;
+		readonly checks: readonly Check[];
+	};
+	readonly checks: Readonly<Record<string, Check>>;
+}
+
+const fly = flyToml() as unknown as Fly;
+
+/** Keys that stand where they may not, by their paths. */
+function unknownKeys(value: unknown, place = ""): readonly string[] {
+	if (Array.isArray(value)) return value.flatMap((one) => unknownKeys(one, place));
+	if (typeof value !== "object" || value === null) return [];
+	const allowed = KEYS[place];
+	if (allowed === undefined) return [place];
+	return Object.entries(value).flatMap(([key, inner]) => {
+		const name = allowed.includes("*") ? "*" : key;
+		if (!allowed.includes(name)) return [`${place}.${key}`];
+		return unknownKeys(inner, place === "" ? name : `${place}.${name}`);
+	});
+}
+
+test("the keys of fly.toml are Fly's, and one that is not is noticed", () => {
+	assert.deepEqual(unknownKeys(fly), []);
+	const other = flyToml(textOf("fly.toml").replace("path =", "paths ="));
+	assert.deepEqual(unknownKeys(other), ["http_service.checks.paths"]);
+});
+
+test("processes of fly.toml are the Procfile's commands", () => {
+	assert.deepEqual(Object.keys(fly.processes), ["relay", "boost"]);
+	for (const [name, command] of Object.entries(fly.processes)) assert.equal(lineOf(name), `exec ${command}`);
+});
+
+test("machines are replaced in place: a new one can't be ready before the old one has let go of the store", () => {
+	assert.equal(fly.deploy.strategy, "rolling");
+	assert.ok(!("mounts" in fly));
+});
+
+test("what fly.toml says of the environment, relay and boost take; ports are those that they listen on", () => {
+	for (const name of Object.keys(fly.env)) assert.ok(name in SETTINGS, name);
+	const secrets = { ETH_RPC_URL: "https://node.example", BUILDERS: "mainnet", FALLBACK_URL: "none" };
+	const relay = readRelayConfig({ ...fly.env, ...secrets });
+	const boost = readBoostConfig({
+		...fly.env,
+		...secrets,
+		RELAY_URL: "http://relay.process.a.internal:8080",
+	});
+	assert.equal(boost.PORT, fly.http_service.internal_port);
+	assert.deepEqual([fly.checks.relay?.port, fly.checks.boost?.port], [relay.PORT, boost.PORT]);
+	assert.deepEqual([relay.TRUST_PROXY, boost.HOST], [2, "::"]);
+});
+
+test("only boost is public; deploys wait until each is ready, and routing goes by whether boost is up", () => {
+	assert.deepEqual(fly.http_service.processes, ["boost"]);
+	assert.deepEqual(
+		fly.http_service.checks.map(({ path }) => path),
+		["/livez"],
+	);
+	for (const [name, { path, processes }] of Object.entries(fly.checks)) {
+		assert.deepEqual([path, processes], ["/readyz", [name]]);
+	}
+	assert.deepEqual(Object.keys(fly.checks), Object.keys(fly.processes));
+});
+
+test("a machine is told to stop by SIGTERM, and has the time for it", () => {
+	assert.equal(fly.kill_signal, "SIGTERM");
+	assert.ok(fly.kill_timeout * 1_000 >= STOP_LIMIT_MS);
+});
+
+interface Variable {
+	readonly description: string;
+	readonly value?: string;
+	readonly required?: boolean;
+	readonly generator?: string;
+}
+
+interface App {
+	readonly env: Readonly<Record<string, Variable>>;
+	readonly formation: Readonly<Record<string, { readonly quantity: number }>>;
+	readonly addons: readonly { readonly plan: string }[];
+	readonly description: string;
+}
+
+const app = JSON.parse(textOf("app.json")) as App;
+const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
+
+/** The keys that it uses, as Heroku describes them. https://devcenter.heroku.com/articles/app-json-schema */
+const SCHEMA = z.strictObject({
+	name: z.string().min(3).max(30),
+	description: z.string(),
+	keywords: z.array(z.string()),
+	stack: z.enum(["heroku-22", "heroku-24"]),
+	buildpacks: z.array(z.strictObject({ url: z.string() })),
+	addons: z.array(z.strictObject({ plan: z.string(), as: z.string().optional() })),
+	formation: z.record(
+		z.string().regex(/^[\w-]+$/),
+		z.strictObject({
+			quantity: z.int().nonnegative(),
+			size: z.enum(["eco", "basic", "standard-1x", "standard-2x", "performance-m", "performance-l"]),
+		}),
+	),
+	env: z.record(
+		z.string().regex(/^[A-Z][A-Z0-9_]*$/),
+		z.strictObject({
+			description: z.string(),
+			value: z.string().optional(),
+			required: z.boolean().optional(),
+			generator: z.literal("secret").optional(),
+		}),
+	),
+});
+
+test("app.json is as Heroku describes it, which sees what is not", () => {
+	SCHEMA.parse(app);
+	for (const broken of [
+		{ ...app, addon: [] },
+		{ ...app, env: { BOOST_SECRET: { description: "", generator: "random" } } },
+		{ ...app, formation: { web: { size: "basic" } } },
+		{ ...app, stack: "heroku-16" },
+	]) {
+		assert.equal(SCHEMA.safeParse(broken).success, false);
+	}
+});
+
+test("each variable of app.json is a setting or PROCESS, and is told of", () => {
+	for (const [name, { description }] of Object.entries(app.env)) {
+		assert.ok(name === "PROCESS" || name in SETTINGS, name);
+		assert.match(description, /^[A-Z].{20,}\.$/, name);
+	}
+	assert.equal(app.description, (JSON.parse(textOf("package.json")) as App).description);
+});
+
+test("with what app.json asks for, both processes of the pair start", () => {
+	const asked = Object.entries(app.env).filter(([, { required, value, generator }]) => {
+		return required ?? (value === undefined && generator === undefined);
+	});
+	assert.deepEqual(
+		asked.map(([name]) => name),
+		["ETH_RPC_URL"],
+	);
+	const given = Object.entries(app.env).flatMap(([name, { value }]) =>
+		value === undefined ? [] : [[name, value]],
+	);
+	const env = { ...Object.fromEntries(given), ETH_RPC_URL: "https://node.example" } as Record<string, string>;
+	assert.equal(readRelayConfig(env).TRUST_PROXY, 1);
+	assert.equal(readBoostConfig({ ...env, RELAY_URL: "http://127.0.0.1:1" }).fallback?.isPrivate, true);
+});
+
+test("no secret of app.json has a value; what both must know is made up, in a form that they take", () => {
+	for (const [name, { value }] of Object.entries(app.env)) {
+		if (SETTINGS[name]?.secret === true) assert.equal(value, undefined, name);
+	}
+	assert.equal(app.env.BOOST_SECRET?.generator, "secret");
+	// What Heroku makes up has no 0x.
+	assert.equal(SETTINGS.SIGNING_KEY?.parse("a1".repeat(32)), undefined);
+	assert.equal(app.env.SIGNING_KEY?.generator, undefined);
+});
+
+test("app.json has one dyno of a line of the Procfile, and a database", () => {
+	assert.deepEqual(
+		Object.entries(app.formation).map(([name, { quantity }]) => [PROCFILE.has(name), quantity]),
+		[[true, 1]],
+	);
+	assert.deepEqual(
+		app.addons.map(({ plan }) => plan.split(":")[0]),
+		["heroku-postgresql"],
+	);
+});
+
+const guide = textOf("docs/deploy.md");
+
+/** The shell blocks of a part of the guide. */
+function commandsOf(title: string): string {
+	const [, part = ""] = guide.split(`\n## ${title}\n`);
+	const blocks = [...(part.split(/\n## /)[0] ?? "").matchAll(/```sh\n([\s\S]*?)```/g)];
+	assert.ok(blocks.length > 0, title);
+	return blocks.map(([, block]) => block?.replaceAll("\\\n", " ")).join("\n");
+}
+
+/** The settings that each line beginning with `command` sets, with what stands for a value where one is made up. */
+function setBy(commands: string, command: string): readonly Record<string, string>[] {
+	const lines = commands.split("\n").filter((line) => line.startsWith(command));
+	return lines.map((line) => {
+		const made = line
+			.replaceAll("$(openssl rand -hex 32)", "a1".repeat(32))
+			.replace(/\$\(heroku apps:info [^)]*\)/, "https://my-leeward-relay.herokuapp.com/")
+			.replaceAll("https://… ", "https://node.example ")
+			.replace(/https:\/\/…$/, "https://node.example");
+		const pairs = [...made.matchAll(/\b([A-Z][A-Z0-9_]+)=(\S+)/g)];
+		return Object.fromEntries(pairs.map(([, name = "", value = ""]) => [name, value]));
+	});
+}
+
+/** `given` without what is no setting's value here: the database is not there. */
+function checked(given: Readonly<Record<string, string>>): Record<string, string> {
+	const { PROCESS: _, DATABASE_URL: __, ...env } = given;
+	for (const name of Object.keys(env)) assert.ok(name in SETTINGS, name);
+	return env;
+}
+
+test("Heroku, one app: the pair starts with what is set", () => {
+	const [set = {}, ...others] = setBy(commandsOf("Heroku, one app"), "heroku config:set");
+	assert.deepEqual(others, []);
+	assert.equal(readRelayConfig(checked(set)).TRUST_PROXY, 1);
+	assert.notEqual(readBoostConfig({ ...checked(set), RELAY_URL: "http://127.0.0.1:1" }).fallback, null);
+});
+
+test("Heroku: the add-on is app.json's, and made before the first push", () => {
+	const { addons } = JSON.parse(textOf("app.json")) as { addons: { plan: string }[] };
+	for (const title of ["Heroku, one app", "Heroku, two apps"]) {
+		const lines = commandsOf(title).split("\n");
+		const apps = lines.filter((line) => line.startsWith("heroku create"));
+		const made = lines.filter((line) => line.startsWith(`heroku addons:create ${addons[0]?.plan} `));
+		assert.equal(made.length, apps.length, title);
+		const last = made.at(-1) ?? "";
+		assert.ok(lines.indexOf(last) < lines.findIndex((line) => line.startsWith("git push")), title);
+	}
+});
+
+test("Heroku, two apps: each starts with what is set, and they know each other", () => {
+	const [relay = {}, boost = {}] = setBy(commandsOf("Heroku, two apps"), "heroku config:set");
+	assert.deepEqual([relay.PROCESS, boost.PROCESS], ["relay", "boost"]);
+	assert.equal(readRelayConfig(checked(relay)).BOOST_SECRET, "$SECRET");
+	const { BOOST_SECRET, RELAY_URL } = readBoostConfig(checked(boost));
+	assert.deepEqual([BOOST_SECRET, RELAY_URL], ["$SECRET", "https://my-leeward-relay.herokuapp.com"]);
+});
+
+test("Fly: both start with what is set and fly.toml has, at the address that boost is told", () => {
+	const { env, checks } = flyToml() as { env: Record<string, string>; checks: { relay: { port: number } } };
+	const [set = {}] = setBy(commandsOf("Fly"), "fly secrets set");
+	assert.match(set.DATABASE_URL ?? "", /@direct\./);
+	const given = { ...env, ...checked(set) };
+	assert.notEqual(readRelayConfig(given).SIGNING_KEY, undefined);
+	assert.equal(
+		readBoostConfig(given).RELAY_URL,
+		`http://relay.process.my-leeward.internal:${checks.relay.port}`,
+	);
+});
+
+test("containers: the lines fill in what .env.example leaves open, and the dev chain's settings are taken", () => {
+	const commands = commandsOf("Containers");
+	for (const [, pattern = ""] of commands.matchAll(/s\/(\^[A-Z_]+=)\//g)) {
+		assert.match(textOf(".env.example"), new RegExp(`${pattern}$`, "m"));
+	}
+	const [, text = ""] = /<<END\n([\s\S]*?)\nEND\n/.exec(commands) ?? [];
+	const { POSTGRES_PASSWORD, ...env } = parseEnv(text) as Record<string, string>;
+	assert.ok(POSTGRES_PASSWORD !== undefined);
+	const given = checked(env);
+	const { ETH_RPC_URL, FEE_RECIPIENT } = readRelayConfig(given);
+	assert.equal(ETH_RPC_URL, "http://127.0.0.1:8545");
+	assert.equal(FEE_RECIPIENT, new Wallet(DEV_COINBASE_KEY).address.toLowerCase());
+	assert.equal(readBoostConfig({ ...given, RELAY_URL: "http://relay:8080" }).fallback, null);
+	for (const [, profile = ""] of guide.matchAll(/--profile (\w+)/g)) {
+		assert.deepEqual(compose().services.chain?.profiles, [profile]);
+	}
+	assert.ok(compose().services.boost?.ports?.includes("8081:8081"));
+});

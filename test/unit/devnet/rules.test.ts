@@ -1,0 +1,141 @@
+// The rules of what plays beside the relay: the searcher's arithmetic, which swaps he sees, and what of a trace counts as
+// paid.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { reached, type TracedCall } from "../../devnet/demo/chainEvidence.ts";
+import { afterSwap, amountOut, bestRoundTrip, gainOf, type Reserves } from "../../devnet/searcher/pools.ts";
+import { PAIR, readTarget } from "../../devnet/searcher/target.ts";
+
+const ETHER = 10n ** 18n;
+const POOL: Reserves = { weth: 1_000n * ETHER, token: 3_000_000n * ETHER };
+const PLENTY = 10n ** 30n;
+
+test("an amount is rounded down, and 0.3 % of what goes in is not swapped", () => {
+	assert.equal(amountOut(1000n, 1_000_000n, 1_000_000n), 996n);
+	assert.equal(amountOut(0n, 5n, 5n), 0n);
+	assert.equal(amountOut(1n, 1_000_000n, 1_000_000n), 0n);
+	assert.equal(amountOut(10n ** 40n, 7n, 7n), 6n);
+});
+
+test("a swap moves both reserves and never lowers their product", () => {
+	for (const sells of ["weth", "token"] as const) {
+		for (const amountIn of [1n, 997n, ETHER, 500n * ETHER]) {
+			const after = afterSwap(POOL, { sells, amountIn });
+			assert.equal(after[sells], POOL[sells] + amountIn);
+			assert.ok(after.weth * after.token >= POOL.weth * POOL.token);
+		}
+	}
+});
+
+test("pools at one price, or closer than the fees, gain nothing", () => {
+	assert.equal(bestRoundTrip(POOL, POOL, PLENTY), null);
+	const bigger = { weth: 7n * POOL.weth, token: 7n * POOL.token };
+	assert.equal(bestRoundTrip(POOL, bigger, PLENTY), null);
+	const near = afterSwap(POOL, { sells: "weth", amountIn: 2n * ETHER });
+	assert.equal(bestRoundTrip(POOL, near, PLENTY), null);
+	assert.equal(bestRoundTrip(near, POOL, PLENTY), null);
+});
+
+test("an empty pool gains nothing and breaks nothing", () => {
+	const empty = { weth: 0n, token: 0n };
+	assert.equal(bestRoundTrip(empty, empty, PLENTY), null);
+	assert.equal(bestRoundTrip(POOL, empty, PLENTY), null);
+	assert.equal(bestRoundTrip(empty, POOL, PLENTY), null);
+});
+
+test("no other size gains more than the best one", () => {
+	for (const swapped of [4n, 10n, 77n, 400n]) {
+		const dear = afterSwap(POOL, { sells: "weth", amountIn: swapped * ETHER });
+		const best = bestRoundTrip(POOL, dear, PLENTY);
+		assert.ok(best !== null);
+		assert.equal(best.gain, gainOf(best.amountIn, POOL, dear));
+		for (let permille = 1n; permille < 4_000n; permille += 7n) {
+			const other = (best.amountIn * permille) / 1_000n;
+			// Rounding may give or take a wei or two.
+			assert.ok(gainOf(other, POOL, dear) <= best.gain + 2n, `${swapped} at ${permille}`);
+		}
+		// The other way round loses.
+		assert.equal(bestRoundTrip(dear, POOL, PLENTY), null);
+	}
+});
+
+test("capital that is too small is used up, and none gains nothing", () => {
+	const dear = afterSwap(POOL, { sells: "weth", amountIn: 10n * ETHER });
+	const best = bestRoundTrip(POOL, dear, ETHER);
+	assert.deepEqual(best, { amountIn: ETHER, gain: gainOf(ETHER, POOL, dear) });
+	assert.equal(bestRoundTrip(POOL, dear, 0n), null);
+});
+
+const A = "0xAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAa";
+const B = `0x${"b0".repeat(20)}`;
+const WETH = `0x${"c0".repeat(20)}`;
+const TOKEN = `0x${"d0".repeat(20)}`;
+const WATCHED = { pairs: [A, B], weth: WETH, token: TOKEN } as const;
+const hash = `0x${"11".repeat(32)}`;
+const swap = (tokenIn: string, amountIn = 5n): string =>
+	PAIR.encodeFunctionData("swap", [tokenIn, amountIn, 0n]);
+
+test("swaps in either pool, of either token, are taken; addresses in any case", () => {
+	assert.deepEqual(readTarget({ hash, to: A.toLowerCase(), data: swap(WETH) }, WATCHED), {
+		hash,
+		pool: 0,
+		swap: { sells: "weth", amountIn: 5n },
+	});
+	assert.deepEqual(readTarget({ hash, to: B, data: swap(TOKEN, 7n) }, WATCHED), {
+		hash,
+		pool: 1,
+		swap: { sells: "token", amountIn: 7n },
+	});
+});
+
+const LEFT: readonly (readonly [string, unknown])[] = [
+	["another contract", { hash, to: TOKEN, data: swap(WETH) }],
+	["a creation", { hash, to: null, data: swap(WETH) }],
+	["another method", { hash, to: A, data: PAIR.encodeFunctionData("reserves") }],
+	["a transfer", { hash, to: A, data: "0x" }],
+	["a third token", { hash, to: A, data: swap(B) }],
+	["too short for swap", { hash, to: A, data: swap(WETH).slice(0, -2) }],
+	["no hex", { hash, to: A, data: "swap" }],
+	["no hash", { to: A, data: swap(WETH) }],
+	["text", "0x"],
+	["nothing", null],
+	["a list", []],
+];
+test("what is no swap of a watched pair is left alone", () => {
+	for (const [what, transaction] of LEFT) assert.equal(readTarget(transaction, WATCHED), null, what);
+});
+
+const COINBASE = "0xc0C0c0c0c0C0c0c0C0c0c0c0c0C0C0c0C0c0C0c0";
+const to = COINBASE.toLowerCase();
+const other = `0x${"11".repeat(20)}`;
+
+const CASES: readonly (readonly [string, TracedCall, bigint])[] = [
+	["the transaction's own value", { type: "CALL", to, value: "0x5" }, 5n],
+	["to another", { type: "CALL", to: other, value: "0x5" }, 0n],
+	["without a value", { type: "CALL", to }, 0n],
+	[
+		"calls within calls, all of them",
+		{
+			type: "CALL",
+			to: other,
+			value: "0x64",
+			calls: [
+				{ type: "CALL", to, value: "0x1" },
+				{ type: "DELEGATECALL", to: other, calls: [{ type: "CALL", to, value: "0x2" }] },
+			],
+		},
+		3n,
+	],
+	["a delegatecall shows a value and moves none", { type: "DELEGATECALL", to, value: "0x5" }, 0n],
+	["a staticcall", { type: "STATICCALL", to, value: "0x0" }, 0n],
+	["a call that failed", { type: "CALL", to, value: "0x5", error: "execution reverted" }, 0n],
+	[
+		"within a call that failed",
+		{ type: "CALL", to: other, error: "out of gas", calls: [{ type: "CALL", to, value: "0x5" }] },
+		0n,
+	],
+];
+test("what of a trace reaches an address", () => {
+	for (const [what, call, wei] of CASES) assert.equal(reached(COINBASE, call), wei, what);
+});

@@ -1,0 +1,354 @@
+// Who a client is, and what he may have: whose address is believed and in which form, which origins are web pages, the token
+// buckets, the room for requests that wait, and what waits for readers.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+	addressReader,
+	ClientLife,
+	callContext,
+	clientOf,
+	isWebPage,
+	normalAddress,
+	vouchedSigner,
+} from "../../../../shared/http/callContext.ts";
+import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
+import { WaitingRoom } from "../../../../shared/http/syncWaits.ts";
+import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
+import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+
+const SECRET = "s3cret";
+
+const WRONG = "s3creT";
+
+/** By the number of trusted proxies, X-Forwarded-For and X-Boost-Auth on a connection of 10.0.0.1. */
+const FORWARDED: readonly (readonly [number, string | undefined, string | undefined, string])[] = [
+	[0, undefined, undefined, "10.0.0.1"],
+	[0, "1.1.1.1", undefined, "10.0.0.1"],
+	[1, "1.1.1.1", undefined, "1.1.1.1"],
+	// The last entry, whatever the client wrote before it; of two proxies the last but one.
+	[1, "9.9.9.9, 1.1.1.1", undefined, "1.1.1.1"],
+	[2, "9.9.9.9,1.1.1.1 , 2.2.2.2", undefined, "1.1.1.1"],
+	[2, "1.1.1.1", undefined, "10.0.0.1"],
+	[1, undefined, undefined, "10.0.0.1"],
+	[1, "unknown", undefined, "10.0.0.1"],
+	[1, "1.1.1.1,", undefined, "10.0.0.1"],
+	[1, "1.1.1.1:5555", undefined, "1.1.1.1"],
+	[1, "2001:DB8::0001", undefined, "2001:db8::1"],
+	[1, "[2001:db8::1]:443", undefined, "2001:db8::1"],
+	[0, "1.1.1.1", SECRET, "1.1.1.1 vouched"],
+	[0, "1.1.1.1", WRONG, "10.0.0.1"],
+	[0, "1.1.1.1", "", "10.0.0.1"],
+	// Nobody appended to this list: the client wrote it.
+	[0, "9.9.9.9, 1.1.1.1", SECRET, "10.0.0.1"],
+	// Through one proxy, which appended boost's own address; and past it.
+	[1, "1.1.1.1, 5.5.5.5", SECRET, "1.1.1.1 vouched"],
+	[1, "1.1.1.1", SECRET, "1.1.1.1 vouched"],
+	[0, "nobody", SECRET, "10.0.0.1"],
+	[0, undefined, SECRET, "10.0.0.1"],
+];
+
+test("an address is believed of a trusted proxy, and of boost by its secret", () => {
+	for (const [trustProxy, forwarded, secret, expected] of FORWARDED) {
+		const headers = {
+			...(forwarded === undefined ? {} : { "x-forwarded-for": forwarded }),
+			...(secret === undefined ? {} : { "x-boost-auth": secret }),
+		};
+		const { address, vouched } = addressReader({ trustProxy, boostSecret: SECRET })(headers, "10.0.0.1");
+		assert.equal(`${address}${vouched ? " vouched" : ""}`, expected, `${trustProxy} ${forwarded} ${secret}`);
+	}
+});
+
+test("the address of a connection has one form", () => {
+	const rows: readonly (readonly [string | undefined, string])[] = [
+		["::ffff:192.0.2.7", "192.0.2.7"],
+		["::1", "::1"],
+		["fe80::1%eth0", "fe80::1"],
+		[undefined, "unknown"],
+	];
+	for (const [socket, address] of rows) {
+		assert.deepEqual(addressReader({ trustProxy: 0 })({}, socket), { address, vouched: false });
+	}
+});
+
+test("without a secret of our own nobody can know it", () => {
+	for (const boostSecret of [undefined, ""]) {
+		const read = addressReader({ trustProxy: 0, ...(boostSecret === undefined ? {} : { boostSecret }) });
+		const headers = { "x-forwarded-for": "1.1.1.1", "x-boost-auth": "" };
+		assert.deepEqual(read(headers, "10.0.0.1"), { address: "10.0.0.1", vouched: false });
+	}
+});
+
+test("addresses have one form", () => {
+	const rows: [string, string | undefined][] = [
+		["1.2.3.4", "1.2.3.4"],
+		[" 1.2.3.4 ", "1.2.3.4"],
+		["::FFFF:1.2.3.4", "1.2.3.4"],
+		["::ffff:102:304", "1.2.3.4"],
+		["0:0:0:0:0:ffff:0102:0304", "1.2.3.4"],
+		["2001:0DB8:0:0:0:0:0:1", "2001:db8::1"],
+		["[::1]", "::1"],
+		["::", "::"],
+		["1.2.3", undefined],
+		["1.2.3.256", undefined],
+		["01.2.3.4", undefined],
+		["", undefined],
+		["localhost", undefined],
+		["[1.2.3.4", undefined],
+		["1.2.3.4:x", undefined],
+		["2001:db8::1::", undefined],
+	];
+	for (const [given, made] of rows) assert.equal(normalAddress(given), made, given);
+});
+
+test("one network is one client: IPv4 by address, IPv6 by its first 56 bits", () => {
+	const rows: [string, string][] = [
+		["1.2.3.4", "1.2.3.4"],
+		["unknown", "unknown"],
+		["2001:db8:1:2:3:4:5:6", "2001:db8:1:0::/56"],
+		["2001:db8:1:2ff::6", "2001:db8:1:200::/56"],
+		["2001:db8::6", "2001:db8:0:0::/56"],
+		["2001:db8:0:ff:1::", "2001:db8:0:0::/56"],
+		["::1", "0:0:0:0::/56"],
+		["::", "0:0:0:0::/56"],
+		["1::", "1:0:0:0::/56"],
+	];
+	for (const [address, network] of rows) assert.equal(clientOf(address), network);
+});
+
+test("a signer is believed of who vouches for the client, and of nobody else", () => {
+	const signer = `0x${"Ab".repeat(20)}`;
+	const rows: [string | string[] | undefined, boolean, string | null][] = [
+		[signer, true, signer.toLowerCase()],
+		[signer, false, null],
+		[undefined, true, null],
+		["", true, null],
+		[signer.slice(0, -1), true, null],
+		// Of two such headers Node makes one text, which is no address.
+		[`${signer}, ${signer}`, true, null],
+		[[signer], true, null],
+	];
+	for (const [header, vouched, named] of rows) {
+		const headers = header === undefined ? {} : { "x-boost-signer": header };
+		assert.equal(vouchedSigner(headers, vouched), named, `${header} ${vouched}`);
+	}
+});
+
+const ORIGINS: readonly (readonly [string | null, boolean])[] = [
+	[null, false],
+	["", false],
+	["https://app.example", true],
+	["http://localhost:3000", true],
+	["HTTPS://APP.EXAMPLE", true],
+	[" https://app.example", true],
+	["null", true],
+	["null ", true],
+	["nullx", false],
+	["httpsx://a", false],
+	["chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn", false],
+	["moz-extension://0-1", false],
+];
+
+test("which origins are web pages", () => {
+	for (const [origin, is] of ORIGINS) assert.equal(isWebPage(origin), is, String(origin));
+});
+
+function limited(rps = 100, maxClients = 1_000) {
+	const clock = new ManualClock();
+	const limiter = new RateLimiter(
+		{ rps, maxClients },
+		{ clock, freePoll: (method, params) => (method === "poll" ? String(params[0]) : undefined) },
+	);
+	/** How many calls of `weight` pass at once. */
+	const passing = (address: string, weight = 1): number => {
+		let count = 0;
+		while (count < 50_000 && limiter.takeFrom({ address }, weight) === 0) count++;
+		return count;
+	};
+	const take = (address: string, method: string, params: readonly unknown[] | null): number => {
+		const context = callContext(
+			{ path: "/", search: "" },
+			{ address, signer: null, vouched: false },
+			null,
+			null,
+		);
+		const call: RpcCall = { id: 1, method, params, paramsSize: 0, fault: null };
+		return limiter.take(context, call, 1);
+	};
+	return { clock, limiter, passing, take };
+}
+
+test("ten seconds' worth at once, then as many a second as the rate says", async () => {
+	const { clock, limiter, passing } = limited();
+	assert.equal(passing("a"), 1_000);
+	assert.equal(passing("a"), 0);
+	// What does not pass costs nothing.
+	for (let i = 0; i < 100; i++) limiter.takeFrom({ address: "a" }, 1);
+	await clock.advance(1_000);
+	assert.equal(passing("a", 10), 10, "weights count");
+	await clock.advance(50);
+	assert.equal(passing("a"), 5);
+	await clock.advance(3_600_000);
+	assert.equal(passing("a"), 1_000, "nobody saves up more than ten seconds' worth");
+});
+
+test("the wait that is told is enough, and not longer than needed", async () => {
+	const { clock, limiter, passing } = limited(10);
+	const client = { address: "a" };
+	assert.equal(passing("a"), 100);
+	const wait = limiter.takeFrom(client, 10);
+	assert.equal(wait, 1_000);
+	await clock.advance(wait - 1);
+	assert.notEqual(limiter.takeFrom(client, 10), 0);
+	await clock.advance(1);
+	assert.equal(limiter.takeFrom(client, 10), 0);
+});
+
+test("what weighs more than a full bucket passes when it is full, and is paid off before anything else", async () => {
+	const { clock, limiter, passing } = limited(1);
+	const client = { address: "a" };
+	assert.equal(limiter.takeFrom(client, 25), 0);
+	assert.equal(limiter.takeFrom(client, 1), 16_000);
+	await clock.advance(16_000);
+	assert.equal(passing("a"), 1);
+});
+
+test("each client has a bucket of its own, an IPv6 network has one", () => {
+	const { passing } = limited();
+	assert.equal(passing("192.0.2.1"), 1_000);
+	assert.equal(passing("192.0.2.2"), 1_000);
+	assert.equal(passing("2001:db8::1"), 1_000);
+	assert.equal(passing("2001:db8:0:ff::1"), 0);
+	assert.equal(passing("2001:db8:0:100::1"), 1_000);
+});
+
+test("a body weighs one for each 16 KiB beside its calls, and is refused before it is looked at", () => {
+	const { limiter, passing } = limited(10);
+	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null);
+	assert.equal(passing("a"), 100);
+	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null, "it weighs nothing");
+	assert.equal(limiter.takeBody({ address: "b" }, 2 * 1024 * 1024 - 1), null, "more than a full bucket");
+	assert.equal(passing("b"), 0);
+	assert.equal(limiter.takeBody({ address: "c" }, 40 * 16 * 1024), null);
+	assert.equal(passing("c"), 60);
+	const { status, text, retryMs } = limiter.takeBody({ address: "c" }, 20 * 16 * 1024) ?? {};
+	assert.deepEqual([status, retryMs], [429, 2_000]);
+	assert.deepEqual(JSON.parse(text ?? ""), {
+		jsonrpc: "2.0",
+		id: null,
+		error: { code: -32005, message: "limit exceeded: try again in 2 s" },
+	});
+});
+
+test("what turns out dear is charged afterwards, not without end", async () => {
+	const { clock, limiter, passing } = limited(10);
+	const client = { address: "a" };
+	assert.equal(limiter.takeFrom(client, 1), 0);
+	limiter.charge(client, 9);
+	assert.equal(passing("a"), 90);
+	for (let i = 0; i < 1_000; i++) limiter.charge(client, 9);
+	await clock.advance(10_000);
+	assert.equal(passing("a"), 0);
+	await clock.advance(1_000);
+	assert.equal(passing("a"), 10);
+});
+
+test("a poll of one's own is free once a second, for each thing and client", async () => {
+	const { clock, passing, take } = limited();
+	passing("a");
+	assert.equal(take("a", "poll", ["x"]), 0);
+	assert.notEqual(take("a", "poll", ["x"]), 0, "twice within a second");
+	assert.equal(take("a", "poll", ["y"]), 0, "something else");
+	passing("b");
+	assert.equal(take("b", "poll", ["x"]), 0, "somebody else");
+	assert.notEqual(take("a", "other", ["x"]), 0);
+	assert.notEqual(take("a", "poll", null), 0, "no parameters to look at");
+	passing("a");
+	await clock.advance(999);
+	passing("a");
+	assert.notEqual(take("a", "poll", ["x"]), 0);
+	await clock.advance(1);
+	assert.equal(take("a", "poll", ["x"]), 0);
+});
+
+test("a rate of 0 is no limit", () => {
+	const { limiter, passing } = limited(0);
+	assert.equal(passing("a"), 50_000);
+	limiter.charge({ address: "a" }, 1e9);
+	assert.equal(passing("a"), 50_000);
+});
+
+test("clients are forgotten when there are too many, the one not seen for longest first", () => {
+	const { passing } = limited(1, 2);
+	assert.equal(passing("a"), 10);
+	assert.equal(passing("b"), 10);
+	assert.equal(passing("a"), 0);
+	assert.equal(passing("c"), 10);
+	assert.equal(passing("a"), 0, "still known");
+	assert.equal(passing("b"), 10, "forgotten");
+});
+
+const LIMITS = { maxWaits: 4, maxPerClient: 2, maxBytes: 100, maxBytesPerClient: 60 };
+
+const waiting = (client: string, bytes = 0) => ({ client, life: new ClientLife(bytes) });
+
+test("no client has more waits than its own, and all together not more than there may be", () => {
+	const room = new WaitingRoom(LIMITS);
+	const inside = ["a", "a", "b", "b"].map((client) => waiting(client));
+	for (const one of inside) assert.equal(room.enter(one), true);
+	assert.equal(room.enter(waiting("c")), false, "it is full");
+	for (const one of inside.slice(0, 1)) room.leave(one);
+	assert.equal(room.enter(waiting("b")), false, "b has its two");
+	assert.equal(room.enter(waiting("c")), true);
+});
+
+test("bytes are bounded of all and of one client", () => {
+	const room = new WaitingRoom(LIMITS);
+	const first = waiting("a", 50);
+	assert.equal(room.enter(first), true);
+	assert.equal(room.enter(waiting("a", 11)), false, "61 of a's 60");
+	assert.equal(room.enter(waiting("b", 51)), false, "101 of 100");
+	assert.equal(room.enter(waiting("b", 50)), true);
+	assert.equal(room.enter(waiting("c", 1)), false);
+	room.leave(first);
+	assert.equal(room.enter(waiting("c", 50)), true);
+});
+
+test("the calls of one request hold it once, until the last of them is over", () => {
+	const room = new WaitingRoom(LIMITS);
+	const one = waiting("a", 60);
+	assert.equal(room.enter(one), true);
+	assert.equal(room.enter(one), true, "its bytes are held already");
+	room.leave(one);
+	assert.equal(room.enter(waiting("a", 1)), false);
+	room.leave(one);
+	assert.equal(room.enter(waiting("a", 60)), true);
+});
+
+test("over the whole, the largest reader of the client with the most is closed, and cut if it does not read", () => {
+	const unread = new UnreadBytes({ maxBytes: 1_000, maxBytesEach: 1_000 });
+	const ended: string[] = [];
+	const reader = (name: string, address: string) =>
+		unread.reader(address, {
+			close: () => ended.push(`close ${name}`),
+			cut: () => ended.push(`cut ${name}`),
+		});
+	const honest = reader("honest", "192.0.2.1");
+	const many = [1, 2, 3].map((i) => reader(`${i}`, `2001:db8:0:${i}::1`));
+	// What has left counts no more, and once.
+	const left = honest.write(500);
+	left();
+	left();
+	honest.write(400);
+	for (const [i, one] of many.entries()) one.write(190 + i);
+	assert.deepEqual(ended, []);
+	// One /56 is one client: it has the most, though each of its readers has less.
+	honest.write(100);
+	assert.deepEqual(ended, ["close 3"]);
+	honest.write(1);
+	assert.deepEqual(ended, ["close 3", "cut 3"]);
+	assert.equal(unread.bytes, 882);
+	honest.write(100);
+	assert.equal(ended.length, 2);
+});

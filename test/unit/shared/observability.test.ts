@@ -1,0 +1,261 @@
+// What operators see: log lines into which no error's message gets, however it is dressed, metrics as Prometheus text, and
+// the routes that say whether the process is well.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Transaction } from "ethers";
+import type { HttpAnswer } from "../../../shared/http/httpAnswer.ts";
+import { guardedMetricsRoute, opsRoutes, type ReadinessCheck } from "../../../shared/http/opsRoutes.ts";
+import type { Route } from "../../../shared/http/routes.ts";
+import { createLogger, LOG_LEVELS, safeError, silentLogger } from "../../../shared/log.ts";
+import { labelSets, Metrics } from "../../../shared/metrics.ts";
+import { ManualClock } from "../../support/manualClock.ts";
+
+/** Looks like a path with a line in our own sources, and like a key. */
+const CANARY = "c0ffee5ecretc0ffee5ecretc0ffee5ecretc0ffee5ecretc0ffee5ecretc0ff";
+
+function capture(level: (typeof LOG_LEVELS)[number] = "trace") {
+	const lines: Record<string, unknown>[] = [];
+	const log = createLogger(level, "relay", { write: (line: string) => lines.push(JSON.parse(line)) });
+	return { log, lines };
+}
+
+test("a line has a level, a time, the process's name, the message and its fields", () => {
+	const { log, lines } = capture();
+	log.info("block", { block: 7, hash: "0x1", ms: 12 });
+	const { level, time, ...rest } = lines[0] ?? {};
+	assert.deepEqual(rest, { name: "relay", block: 7, hash: "0x1", ms: 12, msg: "block" });
+	assert.equal(level, 30);
+	assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+});
+
+test("a child names its part, a child's child too", () => {
+	const { log, lines } = capture();
+	log.child("broadcast").warn("slow", { upstream: "b" });
+	log.child("a").child("b").error("x");
+	assert.equal(lines[0]?.part, "broadcast");
+	assert.equal(lines[0]?.upstream, "b");
+	assert.equal(lines[1]?.part, "b");
+});
+
+test("lines below the level are not written", () => {
+	const levels = LOG_LEVELS.filter((level) => level !== "silent");
+	for (const [i, level] of LOG_LEVELS.entries()) {
+		const { log, lines } = capture(level);
+		for (const each of levels) log[each](each);
+		assert.deepEqual(
+			lines.map((line) => line.msg),
+			levels.slice(i),
+		);
+	}
+});
+
+class Coded extends Error {
+	readonly code: unknown;
+	constructor(message: string, code: unknown) {
+		super(message);
+		this.name = "Coded";
+		this.code = code;
+	}
+}
+
+test("an error is its name, its code and where it was thrown", () => {
+	const { name, code, at } = safeError(new Coded("x", "ECONNREFUSED"));
+	assert.deepEqual([name, code], ["Coded", "ECONNREFUSED"]);
+	assert.match(at ?? "", /^test\/unit\/shared\/observability\.test\.ts:\d+$/);
+});
+
+test("what is no error is its type alone", () => {
+	for (const [thrown, name] of [
+		[CANARY, "string"],
+		[undefined, "undefined"],
+		[null, "object"],
+		[{ message: CANARY, name: CANARY, code: CANARY }, "object"],
+		[7n, "bigint"],
+	] as const) {
+		assert.deepEqual(safeError(thrown), { name });
+	}
+});
+
+/** An error with a name that somebody else chose. */
+function named(name: string): Error {
+	const error = new Error("x");
+	error.name = name;
+	return error;
+}
+
+function withStack(stack: string): Error {
+	const error = new Error("x");
+	error.stack = stack;
+	return error;
+}
+
+function thrownBy(fn: () => unknown): unknown {
+	try {
+		fn();
+	} catch (thrown) {
+		return thrown;
+	}
+	throw new Error("nothing was thrown");
+}
+
+const LEAKY: Readonly<Record<string, unknown>> = {
+	"a message": new Error(CANARY),
+	"a message of lines": new Error(`a\nb ${CANARY}\nc`),
+	"a message with a path of ours": new Error(`https://node.example/relay/${CANARY}:8545`),
+	"a message with our test's path": new Error(`POST shared/${CANARY}:1 failed`),
+	"a message that plays a stack": new Error(`x\n    at f (/app/relay/${CANARY}.ts:1:2)`),
+	"a message that plays a stack, alone": withStack(`Error: x\n    at relay/${CANARY}`),
+	"a code that is long": new Coded("x", `${CANARY}${CANARY}`),
+	"a code with other signs": new Coded("x", `https://${CANARY}`),
+	"a code that is an object": new Coded("x", { [CANARY]: CANARY }),
+	"a name with other signs": named(`Error: ${CANARY}`),
+	"a cause": new Error("x", { cause: new Error(CANARY) }),
+	"an aggregate": new AggregateError([new Error(CANARY)], CANARY),
+	"ethers, over a raw transaction": thrownBy(() =>
+		Transaction.from(`0x02${CANARY.replace(/[^0-9a-f]/g, "")}`),
+	),
+	"JSON.parse, over a body": thrownBy(() => JSON.parse(`{"raw":${CANARY}}`)),
+	"URL, over an address": thrownBy(() => new URL(`//${CANARY}`)),
+};
+
+test("no canary comes out of any error", () => {
+	for (const [name, thrown] of Object.entries(LEAKY)) {
+		const { log, lines } = capture();
+		log.error("fault", { fault: safeError(thrown) });
+		const text = JSON.stringify(lines);
+		assert.ok(!text.includes("c0ffee"), `${name}: ${text}`);
+		assert.match(text, /"fault":\{"name":"/);
+	}
+});
+
+async function lines(metrics: Metrics): Promise<string[]> {
+	return (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+}
+
+test("every series is there at zero and counts from then on; a gauge is read when it is asked for", async () => {
+	const metrics = new Metrics();
+	const count = metrics.counter("seen_total", "Seen", labelSets({ kind: ["a", "b"], of: ["x"] }));
+	let state = "open";
+	metrics.gauges("state", "State", labelSets({ state: ["open", "closed"] }), (of) =>
+		of.state === state ? 1 : 0,
+	);
+	assert.deepEqual(await lines(metrics), [
+		...['seen_total{kind="a",of="x"} 0', 'seen_total{kind="b",of="x"} 0'],
+		...['state{state="open"} 1', 'state{state="closed"} 0'],
+	]);
+	count({ kind: "a", of: "x" });
+	count({ kind: "b", of: "x" }, 5);
+	count({ kind: "b", of: "x" });
+	state = "closed";
+	assert.deepEqual(await lines(metrics), [
+		...['seen_total{kind="a",of="x"} 1', 'seen_total{kind="b",of="x"} 6'],
+		...['state{state="open"} 0', 'state{state="closed"} 1'],
+	]);
+});
+
+test("a histogram takes seconds", async () => {
+	const metrics = new Metrics();
+	const observe = metrics.histogram("took_seconds", "Took", labelSets({ step: ["a"] }));
+	assert.ok((await lines(metrics)).includes('took_seconds_count{step="a"} 0'));
+	for (const seconds of [0.003, 100]) observe({ step: "a" }, seconds);
+	const found = await lines(metrics);
+	const buckets = Object.entries({ "0.0025": 0, "0.005": 1, "10": 1, "+Inf": 2 });
+	for (const [le, times] of buckets)
+		assert.ok(found.includes(`took_seconds_bucket{le="${le}",step="a"} ${times}`), le);
+	assert.ok(found.includes('took_seconds_sum{step="a"} 100.003'));
+});
+
+test("two processes' metrics know nothing of each other, and one name is one series", async () => {
+	const [one, two] = [new Metrics(), new Metrics()];
+	one.counter("x_total", "X", [{}])({});
+	two.counter("x_total", "X", [{}]);
+	assert.deepEqual([await lines(one), await lines(two)], [["x_total 1"], ["x_total 0"]]);
+	assert.throws(() => one.counter("x_total", "X", [{}]));
+	assert.match(one.contentType, /^text\/plain; version=0\.0\.4/);
+});
+
+const REQUEST = { path: "", params: {}, query: new URLSearchParams(), headers: {}, address: "192.0.2.1" };
+
+function start(checks: readonly ReadinessCheck[], draining = () => false) {
+	const clock = new ManualClock();
+	const routes = opsRoutes({ checks, draining }, { clock, log: silentLogger });
+	const get = async (path: string): Promise<HttpAnswer & { json: unknown }> => {
+		const found = routes.find((one) => one.path === path) as Route;
+		const answer = await found.handle(REQUEST);
+		return { ...answer, json: JSON.parse(String(answer.body)) };
+	};
+	return { clock, get };
+}
+
+test("readyz is 200 only when every check passes and nothing drains; livez is well whatever they say", async () => {
+	let draining = false;
+	let store = true;
+	const reason = "not open";
+	const checks: ReadinessCheck[] = [
+		{ name: "node", check: async () => ({ ok: true }) },
+		{ name: "store", check: () => (store ? { ok: true } : { ok: false, reason }) },
+	];
+	const { get } = start(checks, () => draining);
+	const rows = [
+		[true, false, 200, { ok: true }],
+		[false, false, 503, { ok: false, reason }],
+		[true, true, 503, { ok: true }],
+	] as const;
+	for (const [isOpen, drains, status, told] of rows) {
+		[store, draining] = [isOpen, drains];
+		const answer = await get("/readyz");
+		const json = { ready: status === 200, draining, checks: { node: { ok: true }, store: told } };
+		assert.deepEqual([answer.status, answer.json], [status, json]);
+		assert.equal((await get("/livez")).status, 200);
+	}
+});
+
+test("a check that throws has failed, and its words are not told", async () => {
+	const { get } = start([
+		{ name: "node", check: () => Promise.reject(new Error("http://user:secret@node")) },
+		{
+			name: "store",
+			check: () => {
+				throw new Error("secret");
+			},
+		},
+	]);
+	const answer = await get("/readyz");
+	assert.equal(answer.status, 503);
+	const failed = { ok: false, reason: "the check failed" };
+	assert.deepEqual(answer.json, { ready: false, draining: false, checks: { node: failed, store: failed } });
+});
+
+test("a check that hangs has failed after two seconds, and is asked once for all who wait", async () => {
+	let asked = 0;
+	const check = (): Promise<never> => {
+		asked++;
+		return new Promise(() => {});
+	};
+	const { clock, get } = start([{ name: "node", check }]);
+	const answers = [get("/readyz"), get("/readyz")];
+	await clock.advance(2_000);
+	for (const answer of await Promise.all(answers)) assert.equal(answer.status, 503);
+	assert.equal(asked, 1);
+	const again = get("/readyz");
+	await clock.advance(2_000);
+	await again;
+	assert.equal(asked, 2);
+});
+
+test("on a port that others reach, metrics are there for who has the token alone", async () => {
+	const metrics = new Metrics();
+	const ask = async (token: string | undefined, authorization?: string) =>
+		(
+			await guardedMetricsRoute(metrics, token).handle({
+				...REQUEST,
+				headers: { ...(authorization && { authorization }) },
+			})
+		).status;
+	assert.equal(await ask("s3cret", "Bearer s3cret"), 200);
+	for (const wrong of [undefined, "Bearer s3cre", "Bearer s3crets", "Basic s3cret", "s3cret", "Bearer "]) {
+		assert.equal(await ask("s3cret", wrong), 404, wrong);
+	}
+	for (const token of [undefined, ""]) assert.equal(await ask(token, "Bearer "), 404);
+});

@@ -1,0 +1,371 @@
+// Shares of what is scarce: whose job is next and whose is refused, work over turns of the event loop, jobs that several ask
+// for, and what each client may hold of one thing.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { EventLoopTurns, FairScheduler, type JobOptions } from "../../../shared/shares/scheduler.ts";
+import { fullest, GivenUpError, SharedTurns, Shares } from "../../../shared/shares/shares.ts";
+
+/** A scheduler whose jobs end when the test says so. */
+class Fixture {
+	readonly scheduler: FairScheduler;
+	/** Names of jobs in the order in which they began. */
+	readonly begun: string[] = [];
+	readonly refused: string[] = [];
+	readonly #ends = new Map<string, () => void>();
+
+	constructor(concurrency: number, maxWaiting = 1000, shouldSend = () => true) {
+		this.scheduler = new FairScheduler({ concurrency, maxWaiting, shouldSend });
+	}
+
+	add(name: string, options: Partial<JobOptions> & { client: string }): void {
+		const work = () => {
+			this.begun.push(name);
+			return new Promise<void>((resolve) => this.#ends.set(name, resolve));
+		};
+		this.scheduler.run({ cost: 1, ...options }, work).catch(() => this.refused.push(name));
+	}
+
+	/** Ends one that runs. */
+	async end(name: string): Promise<void> {
+		this.#ends.get(name)?.();
+		this.#ends.delete(name);
+		await settled();
+	}
+
+	/** Ends what runs until nothing is left; answers the order in which all began. */
+	async drain(): Promise<readonly string[]> {
+		while (this.#ends.size > 0) for (const name of [...this.#ends.keys()]) await this.end(name);
+		return this.begun;
+	}
+}
+
+function settled(): Promise<void> {
+	return new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Queue {
+	/** How many may wait. */
+	readonly room?: number;
+	/** By name, the client before the number; added while another client's job runs in the only place. */
+	readonly jobs: readonly (readonly [name: string, options?: Partial<JobOptions>])[];
+	readonly begun: readonly string[];
+	readonly refused?: readonly string[];
+}
+
+const QUEUES: Readonly<Record<string, Queue>> = {
+	"who asks for little is served next, however much another one has asked for": {
+		jobs: [["a0"], ["a1"], ["a2"], ["a3"], ["b0"], ["c0"]],
+		begun: ["a0", "b0", "c0", "a1", "a2", "a3"],
+	},
+	"urgent jobs go first, and are fair among themselves": {
+		jobs: [["a0"], ["b1", { urgent: true }], ["b2", { urgent: true }], ["c1", { urgent: true }]],
+		begun: ["b1", "c1", "b2", "a0"],
+	},
+	"rank orders one client's own": {
+		jobs: [
+			["a late", { rank: 1 }],
+			["a early", { rank: 0 }],
+		],
+		begun: ["a early", "a late"],
+	},
+	"where there is no room, the last job of whoever has most is refused": {
+		room: 3,
+		jobs: [["a0"], ["a1"], ["a2"], ["b0"]],
+		begun: ["a0", "b0", "a1"],
+		refused: ["a2"],
+	},
+	"of last jobs too many are refused first": {
+		room: 2,
+		jobs: [["a1", { last: true }], ["a2", { last: true }], ["b0"]],
+		begun: ["b0", "a1"],
+		refused: ["a2"],
+	},
+};
+
+for (const [what, { room, jobs, begun, refused = [] }] of Object.entries(QUEUES)) {
+	test(what, async () => {
+		const fixture = new Fixture(1, room);
+		fixture.add("running", { client: "x" });
+		for (const [name, options] of jobs) fixture.add(name, { client: name.slice(0, 1), ...options });
+		await settled();
+		assert.deepEqual(fixture.refused, refused);
+		assert.deepEqual(await fixture.drain(), ["running", ...begun]);
+	});
+}
+
+test("a client that was idle has saved up nothing", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("a0", { client: "a" });
+	for (let i = 0; i < 7; i++) fixture.add(`b${i}`, { client: "b" });
+	for (const name of ["a0", "b0", "b1", "b2", "b3"]) await fixture.end(name);
+	for (let i = 1; i < 4; i++) fixture.add(`a${i}`, { client: "a" });
+	assert.deepEqual((await fixture.drain()).slice(6), ["a1", "b5", "a2", "b6", "a3"]);
+});
+
+test("turns go by cost: one dear job is worth many cheap ones", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("first", { client: "x" });
+	for (let i = 0; i < 3; i++) fixture.add(`a${i}`, { client: "a", cost: 10 });
+	for (let i = 0; i < 30; i++) fixture.add(`b${i}`, { client: "b", cost: 1 });
+	await fixture.drain();
+	const second = fixture.begun.indexOf("a1");
+	const before = fixture.begun.slice(0, second).filter((name) => name.startsWith("b")).length;
+	assert.ok(before >= 9 && before <= 11, fixture.begun.join(" "));
+});
+
+test("a client holds as many places as it leaves free, so a newcomer begins at once", () => {
+	const fixture = new Fixture(12);
+	for (let i = 0; i < 50; i++) fixture.add(`a${i}`, { client: "a" });
+	assert.equal(fixture.scheduler.running, 6);
+	for (let i = 0; i < 50; i++) fixture.add(`b${i}`, { client: "b" });
+	assert.equal(fixture.scheduler.running, 9);
+	fixture.add("c", { client: "c" });
+	assert.equal(fixture.begun.at(-1), "c");
+});
+
+test("last jobs go behind all others, and leave half of the places to them", async () => {
+	const fixture = new Fixture(4);
+	for (const client of ["a", "b", "c", "d"]) fixture.add(`last ${client}`, { client, last: true });
+	assert.equal(fixture.scheduler.running, 2);
+	for (const client of ["e", "f", "g"]) fixture.add(client, { client });
+	assert.deepEqual(fixture.begun, ["last a", "last b", "e", "f"]);
+	await fixture.end("last a");
+	await fixture.end("e");
+	assert.deepEqual(fixture.begun.slice(4), ["g", "last c"]);
+	fixture.add("urgent", { client: "h", urgent: true });
+	await fixture.end("f");
+	assert.deepEqual(fixture.begun.slice(6), ["urgent"]);
+	await fixture.drain();
+	assert.equal(fixture.begun.at(-1), "last d");
+});
+
+test("what was queued without an answer can be taken out, once and cheaply, and costs its client nothing", async () => {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: Number.POSITIVE_INFINITY });
+	const begun: string[] = [];
+	const ends: (() => void)[] = [];
+	const enqueue = (client: string, name: string) =>
+		scheduler.enqueue({ client, cost: 1 }, () => {
+			begun.push(name);
+			return new Promise((resolve) => ends.push(resolve));
+		});
+	enqueue("x", "running");
+	const taken = Array.from({ length: 20_000 }, (_, i) => enqueue("a", `gone ${i}`));
+	enqueue("b", "b1");
+	enqueue("a", "a1");
+	enqueue("b", "b2");
+	enqueue("a", "a2");
+	for (const place of [...taken.reverse(), ...taken]) if (place !== null) scheduler.withdraw(place);
+	assert.equal(scheduler.waiting, 4);
+	for (let end = ends.pop(); end !== undefined; end = ends.pop()) {
+		end();
+		await settled();
+	}
+	assert.deepEqual(begun, ["running", "a1", "b1", "a2", "b2"]);
+	assert.deepEqual([scheduler.waiting, scheduler.running], [0, 0]);
+});
+
+test("what was aborted leaves the queue, what runs goes on", async () => {
+	const fixture = new Fixture(1);
+	const abort = new AbortController();
+	fixture.add("running", { client: "a", signal: abort.signal });
+	fixture.add("waiting", { client: "a", signal: abort.signal });
+	fixture.add("b", { client: "b" });
+	abort.abort(new Error("withdrawn"));
+	fixture.add("late", { client: "a", signal: abort.signal });
+	await settled();
+	assert.deepEqual([fixture.refused, fixture.scheduler.waiting], [["waiting", "late"], 1]);
+	assert.deepEqual(await fixture.drain(), ["running", "b"]);
+});
+
+test("who may not start yet waits until it is resumed, in the order of turns", async () => {
+	let open = false;
+	const fixture = new Fixture(2, 10, () => open);
+	fixture.add("a0", { client: "a" });
+	fixture.add("a1", { client: "a" });
+	fixture.add("b0", { client: "b" });
+	assert.deepEqual(fixture.begun, []);
+	open = true;
+	fixture.scheduler.resume();
+	assert.deepEqual(fixture.begun, ["a0", "b0"]);
+	assert.deepEqual(await fixture.drain(), ["a0", "b0", "a1"]);
+});
+
+test("a job that throws ends like any other, and its caller hears of it", async () => {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 10 });
+	const options = { client: "a", cost: 1 };
+	await assert.rejects(
+		scheduler.run(options, () => {
+			throw new Error("at once");
+		}),
+		/at once/,
+	);
+	await assert.rejects(
+		scheduler.run(options, () => Promise.reject(new Error("later"))),
+		/later/,
+	);
+	assert.equal(await scheduler.run(options, () => Promise.resolve(7)), 7);
+	await settled();
+	assert.equal(scheduler.running, 0);
+});
+
+/** Jobs of some clients, each with its cost. */
+const crowd = fc.array(
+	fc.record({ client: fc.constantFrom("a", "b", "c", "d"), cost: fc.integer({ min: 1, max: 20 }) }),
+	{
+		minLength: 1,
+		maxLength: 120,
+	},
+);
+
+test("of clients that always wait, none gets more than another by over two of the dearest jobs", async () => {
+	await fc.assert(
+		fc.asyncProperty(crowd, async (jobs) => {
+			const fixture = new Fixture(1);
+			fixture.add("first", { client: "x" });
+			jobs.forEach(({ client, cost }, i) => {
+				fixture.add(`${client} ${cost} ${i}`, { client, cost });
+			});
+			const order = (await fixture.drain()).slice(1);
+			assert.equal(order.length, jobs.length);
+			const left = new Map<string, number>();
+			for (const { client } of jobs) left.set(client, (left.get(client) ?? 0) + 1);
+			const had = new Map<string, number>([...left.keys()].map((client) => [client, 0]));
+			for (const name of order) {
+				const [client = "", cost = "0"] = name.split(" ");
+				had.set(client, (had.get(client) ?? 0) + Number(cost));
+				left.set(client, (left.get(client) ?? 0) - 1);
+				if ([...left.values()].some((jobsLeft) => jobsLeft === 0)) break;
+				const amounts = [...had.values()];
+				assert.ok(Math.max(...amounts) - Math.min(...amounts) <= 40, order.join(", "));
+			}
+		}),
+	);
+});
+
+/** Pieces of work take as long as they are told, and the time between them stands still. */
+function turnsFixture() {
+	let ms = 0;
+	const done: string[] = [];
+	const turns = new EventLoopTurns({ clock: { monotonic: () => ms } });
+	const run = (name: string, takesMs: number) =>
+		turns.run(name.slice(0, 1), () => {
+			done.push(name);
+			ms += takesMs;
+		});
+	return { run, done };
+}
+
+test("in a calm turn work is done at once", () => {
+	const { run, done } = turnsFixture();
+	for (const name of ["a1", "a2", "b1"]) run(name, 3);
+	assert.deepEqual(done, ["a1", "a2", "b1"]);
+});
+
+test("what is more than a turn's waits for the next one, as much as fits into each; clients take turns", async () => {
+	const { run, done } = turnsFixture();
+	for (let i = 1; i <= 6; i++) run(`a${i}`, 6);
+	run("b1", 6);
+	assert.deepEqual(done, ["a1", "a2"]);
+	await settled();
+	assert.deepEqual(done, ["a1", "a2", "a3", "b1"]);
+	await settled();
+	await settled();
+	assert.deepEqual(done.slice(4), ["a4", "a5", "a6"]);
+});
+
+test("a flood of small pieces behind a large one is over in a turn", async () => {
+	const { run, done } = turnsFixture();
+	run("a0", 50);
+	for (let i = 0; i < 5_000; i++) run("b", 0);
+	assert.equal(done.length, 1);
+	await settled();
+	assert.equal(done.length, 5_001);
+});
+
+test("one that waits may be had at once, or not at all", async () => {
+	const { run, done } = turnsFixture();
+	run("a1", 20);
+	const [hurried, dropped] = [run("a2", 1), run("a3", 1)];
+	run("a4", 1);
+	hurried.hurry();
+	dropped.drop();
+	hurried.hurry();
+	await settled();
+	assert.deepEqual(done, ["a1", "a2", "a4"]);
+});
+
+/** One place, which is taken until `free` is called; jobs answer how many have begun. */
+function sharedFixture() {
+	const scheduler = new FairScheduler({ concurrency: 1, maxWaiting: 100 });
+	let free = (): void => {};
+	void scheduler.run({ client: "first", cost: 1 }, () => new Promise<void>((resolve) => (free = resolve)));
+	const turns = new SharedTurns<number>(scheduler);
+	let begun = 0;
+	const join = (name: string, client: string) =>
+		turns.join(name, { client, cost: 1 }, async () => {
+			begun += 1;
+			return begun;
+		});
+	return { scheduler, join, free: () => free(), begun: () => begun };
+}
+
+test("one client's equal jobs are one, another client's is another, and what has begun is not joined", async () => {
+	const { scheduler, join, free } = sharedFixture();
+	const turns = [join("x", "a"), join("x", "a"), join("y", "a"), join("x", "b")];
+	assert.equal(scheduler.waiting, 3);
+	free();
+	const answers = await Promise.all(turns.map(({ answer }) => answer));
+	assert.equal(answers[0], answers[1]);
+	assert.equal(new Set(answers).size, 3);
+	assert.equal(await join("x", "a").answer, 4);
+});
+
+test("the job leaves the queue with the last who gives up, and may be asked for at once again", async () => {
+	const { scheduler, join, free, begun } = sharedFixture();
+	const [one, two] = [join("x", "a"), join("x", "a")];
+	one.leave();
+	one.leave();
+	assert.equal(scheduler.waiting, 1);
+	two.leave();
+	assert.equal(scheduler.waiting, 0);
+	const again = join("x", "a");
+	await assert.rejects(two.answer, GivenUpError);
+	free();
+	assert.equal(await again.answer, 1);
+	again.leave();
+	assert.equal(begun(), 1);
+});
+
+test("a client gets its share, all clients together no more than there is", () => {
+	const shares = new Shares({ total: 10, perClient: 6 });
+	assert.equal(shares.take("a", 6), null);
+	assert.equal(shares.take("a", 1), "client");
+	assert.equal(shares.take("b", 5), "total");
+	assert.equal(shares.take("b", 4), null);
+	assert.deepEqual([shares.of("a"), shares.of("b"), shares.taken], [6, 4, 10]);
+	assert.equal(shares.largest(), "a");
+	shares.give("a", 5);
+	assert.equal(shares.largest(), "b");
+	assert.equal(shares.refusal("a", 5), null);
+});
+
+test("how full it is, of all and of the part of whoever holds the most", () => {
+	const shares = new Shares({ total: 10, perClient: 4 });
+	assert.deepEqual(shares.fullness, { all: 0, client: 0 });
+	shares.take("a", 1);
+	shares.take("b", 3);
+	assert.deepEqual(shares.fullness, { all: 0.4, client: 0.75 });
+	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 0 }]), { all: 0.5, client: 0.75 });
+	assert.deepEqual(fullest([]), { all: 0, client: 0 });
+});
+
+test("what was acknowledged is counted whatever the bounds say, and given back whole", () => {
+	const shares = new Shares({ total: 10, perClient: 6 });
+	shares.force("a", 20);
+	assert.equal(shares.take("b", 1), "total");
+	shares.give("a", 20);
+	assert.equal(shares.largest(), null);
+	assert.equal(shares.take("b", 1), null);
+});
