@@ -126,23 +126,6 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		assert.deepEqual([await fixture.receipt(second), await fixture.receipt(third)], [null, null]);
 	});
 
-	it("in one batch with its submission takes it back", async () => {
-		const actor = await fixture.actor();
-		const [tx, cancel] = [actor.sign(), toSelf(actor)];
-		const body = [tx, cancel].map(({ raw }, id) => {
-			return { jsonrpc: "2.0", id, method: "eth_sendRawTransaction", params: [raw] };
-		});
-		const headers = { "content-type": "application/json" };
-		const url = `${fixture.system.client.url}${SOFT}`;
-		const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-		const answers = (await response.json()) as { result: string }[];
-		assert.deepEqual(
-			answers.map(({ result }) => result),
-			[tx.hash, cancel.hash],
-		);
-		await assertTakenBack(actor, tx, cancel);
-	});
-
 	it("may be cancelled by hash like any other that is cancelled: true", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
 		const cancel = toSelf(actor);

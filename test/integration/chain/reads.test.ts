@@ -73,6 +73,8 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 		[{ to: BROKEN }, "latest"],
 		[{ to: ECHO, from: NOBODY, value: "0x1" }, "latest"],
 		[{ to: ECHO, gas: "0x1" }, "latest"],
+		[{ to: ECHO, data: "0xzz" }, "latest"],
+		[{ to: ECHO }, "0xffff"],
 	],
 	eth_estimateGas: () => [
 		[{ from: holder, to: ECHO, data: "0xbeef" }],
@@ -91,6 +93,8 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 		[holder, "earliest"],
 		[NOBODY, "pending"],
 		[holder, "0xffff"],
+		["0x1234", "latest"],
+		[],
 	],
 	eth_getCode: () => [
 		[ECHO, "latest"],

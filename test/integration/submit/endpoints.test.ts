@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type Delivery, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { accountOf } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -143,21 +142,6 @@ describe("/nochecks", () => {
 			);
 		}
 	});
-
-	it("is never simulated: it goes out though it would revert, and has no simulation among its events", async () => {
-		const to = await fixture.place(REVERTS);
-		const tx = (await fixture.actor()).sign({ to });
-		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
-		const head = await fixture.passBlock();
-		await fixture.event(tx, "broadcast", ({ block }) => block === head + 1);
-		const status = await fixture.status(tx);
-		assert.deepEqual([status.status, status.stage, status.simulationError], ["UNKNOWN", "BROADCAST", null]);
-		assert.deepEqual(
-			(await fixture.events(tx)).filter(({ type }) => type.startsWith("simul")),
-			[],
-		);
-	});
 });
 
 describe("what is common to all paths", () => {
@@ -179,19 +163,6 @@ describe("what is common to all paths", () => {
 		await fixture.submit("/nochecks", tx);
 	});
 
-	it("transactions have different identifiers, and one has the same at every builder", async () => {
-		const actor = await fixture.actor();
-		const two = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];
-		await fixture.submit("/fast", ...two);
-		const uuids: (readonly unknown[])[] = [];
-		for (const tx of two) {
-			await fixture.sent(tx);
-			uuids.push(system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.uuid));
-		}
-		for (const [first, ...others] of uuids) for (const other of others) assert.equal(other, first);
-		assert.notEqual(uuids[0]?.[0], uuids[1]?.[0]);
-	});
-
 	it("every request is signed by the relay's key over its body, and taken by the builder", async () => {
 		await fence();
 		const { address } = accountOf(SIGNING_KEY);
@@ -208,26 +179,6 @@ describe("what is common to all paths", () => {
 			}
 		}
 	});
-
-	it("the events tell each delivery: builder, form, block and how it was taken", async () => {
-		const tx = (await fixture.actor()).sign();
-		await fixture.submit("/fullprivacy", tx);
-		await fixture.sent(tx, { builders: ["vault"] });
-		const block = (await fixture.head()) + 1;
-		const delivered = await fixture.event(tx, "delivered");
-		assert.deepEqual(
-			[delivered.builder, delivered.kind, delivered.block, delivered.answer],
-			["vault", "bundle", block, "accepted"],
-		);
-		assert.equal(typeof delivered.ms, "number");
-		const life = await fixture.life(tx);
-		assert.deepEqual(life, [
-			`received ${block - 1}`,
-			`ready ${block}`,
-			`simulated ${block}`,
-			`broadcast ${block}`,
-		]);
-	});
 });
 
 describe("query parameters", () => {
@@ -241,17 +192,6 @@ describe("query parameters", () => {
 		await system.nextBlock();
 		const record = await fixture.reaches(tx, "INCLUDED");
 		assert.deepEqual([record.referrer, record.refundRecipient], ["a wallet&co", recipient.toLowerCase()]);
-	});
-
-	it("softCancellations has no effect on /fast: it goes out as without", async () => {
-		const tx = (await fixture.actor()).sign();
-		const block = (await fixture.head()) + 1;
-		await fixture.submit("/fast?softCancellations=true", tx);
-		await fixture.sent(tx);
-		const [delivery] = fixture.deliveries(fixture.builder("plain"), tx);
-		assert.deepEqual(delivery?.param, expectedParam("plain", tx, block, true, delivery?.uuid ?? null));
-		await system.nextBlock();
-		assert.equal((await fixture.reaches(tx, "INCLUDED")).fastMode, true);
 	});
 
 	it("both spellings are taken on the paths where they count, and a bad value is refused and nothing kept", async () => {

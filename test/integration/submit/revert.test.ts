@@ -147,7 +147,9 @@ describe("what would revert", () => {
 		const { status, simulationError } = await fixture.reaches(tx, "REVERTED");
 		assert.deepEqual([status, simulationError], ["INCLUDED", null]);
 		assert.deepEqual((await fixture.receipt(tx))?.ok, false);
-		assert.equal((await fixture.life(tx)).at(-1), `included ${block}`);
+		const life = await fixture.life(tx);
+		assert.equal(life.at(-1), `included ${block}`);
+		assert.ok(!life.some((event) => event.startsWith("simul")), "it is never simulated");
 	});
 
 	it("is still sent on /fast and /maxbackruns once it has passed, and mined as reverted", async () => {
