@@ -129,13 +129,16 @@ describe("a builder in trouble", () => {
 		[{ reject: true }, "rejected"],
 		[{ down: true }, "failed"],
 		[{ httpError: true }, "failed"],
+		[{ hang: true }, "timeout"],
 	] as const) {
 		it(`that ${JSON.stringify(fault)} holds up nobody: 5 of 7 builders confirmed`, async () => {
 			const { tx } = await fixture.out();
 			const troubled = fixture.builder("troubled");
 			troubled.setFaults(fault);
 			try {
+				const begun = performance.now();
 				assert.equal(await fixture.cancel(tx), true);
+				assert.ok(performance.now() - begun < 2_000, "the answer waited for the builder");
 				await fixture.assertCancelled(tx);
 				const all = await answered(tx, Object.values(WAYS).flat().length);
 				assert.deepEqual(

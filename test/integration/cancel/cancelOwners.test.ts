@@ -105,8 +105,9 @@ describe("whose it is", () => {
 		assert.equal(await fixture.cancel(tx, HERE), true);
 		assert.equal(await fixture.cancel(pending, THERE), NOT_PENDING);
 		assert.equal(await fixture.cancel(pending, { ...THERE, ...own(other) }), true);
-		for (let i = 0; i <= WATCH_BLOCKS; i += 1) await fixture.mineUnseen();
-		await fixture.seesHead(await fixture.head());
+		const { chain } = fixture.system;
+		await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
+		await fixture.passBlock();
 		await until("it is settled", async () => (await fixture.cancel(tx, HERE)) === NOT_PENDING);
 		assert.equal(await fixture.cancel(tx, { ...THERE, ...own(actor) }), true);
 		assert.equal(await fixture.cancel(tx, { ...HERE, key: STRANGER_KEY }), NOT_PENDING);

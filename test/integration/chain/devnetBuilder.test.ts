@@ -94,51 +94,11 @@ test("of several backruns on one target the one that leaves the most is taken, t
 	);
 });
 
-test("a transaction may revert where revertingTxHashes, or canRevert, says so", async () => {
-	const good = await net.from(1);
-	const bad = await net.from(2, { to: CONTRACTS.refuser });
-	await net.bundle([good, bad], { revertingTxHashes: [bad.hash] });
-	const other = await net.from(3, { to: CONTRACTS.refuser });
-	const inclusion = { block: await net.blockAfter(1) };
-	await net.client.call("mev_sendBundle", {
-		version: "v0.1",
-		inclusion,
-		body: [{ tx: other.raw, canRevert: true }],
-	});
-	const block = await net.build();
-	assert.deepEqual(new Set(hashes(block)), new Set([good.hash, bad.hash, other.hash]));
-	assert.deepEqual(
-		new Set(block.orders.flatMap(({ reverted }) => reverted)),
-		new Set([bad.hash, other.hash]),
-	);
-	assert.deepEqual(await net.statuses(block), { [good.hash]: true, [bad.hash]: false, [other.hash]: false });
-});
-
 test("a droppable transaction is left out when it fails, and the rest lands", async () => {
 	const target = await net.from(1);
 	const backrun = await net.from(2, { to: CONTRACTS.refuser });
 	await net.bundle([target, backrun], { droppingTxHashes: [backrun.hash] });
 	assert.deepEqual(hashes(await net.build()), [target.hash]);
-});
-
-test("nonces are honoured across orders, whatever they pay", async () => {
-	const first = await net.from(1, { tip: GWEI });
-	const second = await net.from(1, {
-		tip: 9n * GWEI,
-		nonce: (await net.nonce(net.chain.wallet(1).address)) + 1,
-	});
-	const third = await net.from(1, {
-		tip: 5n * GWEI,
-		nonce: (await net.nonce(net.chain.wallet(1).address)) + 2,
-	});
-	const stranger = await net.from(2, { tip: 3n * GWEI });
-	for (const tx of [third, second]) await net.bundle([tx]);
-	await net.priv(first);
-	await net.bundle([stranger]);
-	assert.deepEqual(
-		hashes(await net.build()),
-		[stranger, first, second, third].map(({ hash }) => hash),
-	);
 });
 
 test("a transaction that is in several orders lands once, with the bundle that adds to it", async () => {

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import type { Signed } from "../../support/relayFixture.ts";
 import { REVERTS } from "../../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { until } from "../../support/until.ts";
@@ -13,25 +14,19 @@ const LIFE_BLOCKS = 3;
 const WATCHED_BLOCKS = 64;
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
 		builders: [{ name: "dev", privateMethod: "eth_sendPrivateTransaction" }],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
 
 async function passBlocks(count: number): Promise<void> {
 	for (let i = 0; i < count; i += 1) await fixture.passBlock();
-}
-
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
 }
 
 /** Lives through its whole life, in which nobody mines it. */
@@ -57,7 +52,7 @@ describe("a transaction that nobody mines", () => {
 		assert.deepEqual([status, transaction.from, simulationError], ["FAILED", actor.address, null]);
 		assert.deepEqual([await fixture.byHash(tx), await fixture.pendingNonce(actor)], [null, 0]);
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		assert.deepEqual(fixture.blocks(system.builder, tx), [begins, begins + 1, last]);
 		assert.equal((await fixture.life(tx)).at(-1), `expired ${last}`);
 		await system.nextBlock();
@@ -147,7 +142,7 @@ describe("what has ended and is mined all the same", () => {
 		await fixture.reaches(last, "INCLUDED");
 		await fixture.publish(late);
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		assert.equal((await fixture.receipt(late))?.ok, true);
 		const { status, stage } = await fixture.status(late);
 		assert.deepEqual([status, stage], ["FAILED", "EXPIRED"]);

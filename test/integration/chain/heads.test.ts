@@ -85,21 +85,6 @@ for (const road of ["polling", "subscription"] as const) {
 			assert.equal(await ask("eth_getTransactionCount", [authority.address, "latest"]), "0x1");
 		});
 
-		test("five blocks at once come one by one", async () => {
-			await start();
-			const first = fixture.tracker.current()?.number ?? 0;
-			await mine(5);
-			await fixture.inStep("five blocks");
-			const numbers = fixture.mirror.updates
-				.slice(1)
-				.flatMap(({ applied }) => applied.map(({ number }) => number));
-			assert.deepEqual(
-				numbers,
-				[1, 2, 3, 4, 5].map((i) => first + i),
-			);
-			assert.ok(fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
-		});
-
 		test("a reorganisation of three blocks reverts three and applies three", async () => {
 			await start();
 			await mine(4);
@@ -114,31 +99,6 @@ for (const road of ["polling", "subscription"] as const) {
 			assert.ok(updates.every(({ gap }) => !gap));
 			assert.equal(fixture.tracker.current()?.number, old.at(-1)?.number);
 			assert.ok(fixture.logged.includes("info reorganisation"));
-		});
-
-		test("a transaction goes out of the chain with its block, and comes back in another", async () => {
-			await start();
-			await mine(1);
-			const snapshot = await chain.snapshot();
-			const raw = await transaction(3);
-			const hash = await send(raw);
-			await mine(1);
-			await fixture.inStep("the block with it");
-			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
-			await chain.revert(snapshot);
-			await mine(1);
-			await fixture.inStep("the block without it");
-			const update = fixture.mirror.updates.find(({ reverted }) =>
-				reverted.some(({ transactions }) => transactions.some((one) => one.hash === hash)),
-			);
-			assert.ok(update !== undefined);
-			assert.ok(
-				fixture.mirror.blocks.every(({ transactions }) => transactions.every((one) => one.hash !== hash)),
-			);
-			await send(raw);
-			await mine(1);
-			await fixture.inStep("the block with it again");
-			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
 		});
 
 		test("while a listener is at work changes wait, and are one change then", async () => {

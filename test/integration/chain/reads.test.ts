@@ -154,6 +154,14 @@ test("each method that is passed on is asked for here", () => {
 	assert.deepEqual(Object.keys(READS).sort(), [...PASSED_METHODS.keys()].sort());
 });
 
+test("those that the node works on for as long as it likes weigh ten in the rate limit", () => {
+	const heavy = [...PASSED_METHODS].filter(([, { weight }]) => weight !== 1);
+	assert.deepEqual(
+		heavy.map(([method, { weight }]) => `${method} ${weight}`),
+		["eth_call 10", "eth_estimateGas 10", "eth_createAccessList 10", "eth_simulateV1 10", "eth_getLogs 10"],
+	);
+});
+
 /** Methods that anvil does not know: the relay's answer is then its own. */
 const UNKNOWN_TO_ANVIL = new Set(["net_peerCount", "eth_baseFee", "eth_capabilities"]);
 

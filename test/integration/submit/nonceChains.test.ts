@@ -4,7 +4,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { errorString, gate, REVERTS } from "../../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { until } from "../../support/until.ts";
@@ -15,14 +16,14 @@ const BUMPED_AGAIN = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 3n * GWEI
 const WORD_ONE = `0x${"1".padStart(64, "0")}`;
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
 		builders: [{ name: "vault", fullPrivacy: true }, { name: "other" }],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
 
@@ -32,13 +33,6 @@ function chainOf(actor: Actor, length: number): Signed[] {
 
 function assertNeverSent(tx: Signed, builders = system.builders): void {
 	for (const builder of builders) assert.deepEqual(fixture.deliveries(builder, tx), [], builder.name);
-}
-
-/** A transaction of a stranger's that every builder has: what was to be sent before it is there too. */
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
 }
 
 describe("a nonce gap", () => {
@@ -53,7 +47,7 @@ describe("a nonce gap", () => {
 		}
 		assert.equal(await fixture.pendingNonce(actor), 0);
 		for (let i = 0; i <= LIFE_BLOCKS; i += 1) await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		for (const tx of [second, third]) {
 			assertNeverSent(tx);
 			assert.equal((await fixture.status(tx)).stage, "QUEUED");
@@ -126,7 +120,7 @@ describe("/nochecks in a chain", () => {
 		}
 		assert.equal(await fixture.pendingNonce(actor), 3);
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		for (const tx of [simulated, behind]) assertNeverSent(tx);
 		await system.nextBlock();
 		assert.equal((await fixture.receipt(unchecked))?.ok, true);
@@ -161,7 +155,7 @@ describe("/fullprivacy in a chain", () => {
 		await fixture.sent(before);
 		for (const tx of [hidden, behind, last]) await fixture.sent(tx, { builders: ["vault"] });
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		for (const tx of [hidden, behind, last]) assertNeverSent(tx, [fixture.builder("other")]);
 		// A public transaction with the nonce of the first, and one with that of the hidden: what is behind is free.
 		const [open0, open1] = [0, 1].map((nonce) => actor.sign({ nonce, value: 5n }));

@@ -3,8 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { CancelFixture } from "../../support/cancelFixture.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
-import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
@@ -13,7 +14,7 @@ const STEPS = 8;
 const BUMPED = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: (11n * GWEI) / 10n };
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
@@ -24,14 +25,9 @@ before(async () => {
 			{ name: "none", cancel: "none" },
 		],
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
-
-async function refusal(tx: Signed, path = "/fast"): Promise<string> {
-	const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], path);
-	return `${error?.code} ${error?.message}`;
-}
 
 const UNDERPRICED = /^-32000 replacement transaction underpriced/;
 
@@ -81,7 +77,7 @@ describe("the ten percent", () => {
 			await fixture.submit("/fast", first);
 			for (const options of refused) {
 				const tx = actor.sign(options);
-				assert.match(await refusal(tx), UNDERPRICED);
+				assert.match(await fixture.tried(tx), UNDERPRICED);
 				assert.equal((await fixture.status(tx)).stage, undefined);
 			}
 			await fixture.reaches(first, "BROADCAST");
@@ -132,7 +128,7 @@ describe("a transaction that is replaced", () => {
 		await fixture.sent(behind, { builders: ["vault"] });
 		await fixture.submit("/nochecks", actor.sign({ nonce: 1, ...BUMPED }));
 		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), behind).length === 1);
-		await fence();
+		await fixture.fence();
 		// The hash alone would tell a builder that may not know of it.
 		for (const name of ["endpoint", "empty"]) {
 			const requests = fixture.builder(name).requests();
@@ -155,12 +151,12 @@ describe("the bytes of a replaced transaction", () => {
 		await assertDead(old, fresh, before);
 		await fixture.submit("/fast", old);
 		await fixture.submit("/maxbackruns", old);
-		await fence();
+		await fixture.fence();
 		await assertDead(old, fresh, before);
 		const block = await system.nextBlock();
 		await fixture.reaches(fresh, "INCLUDED");
 		assert.deepEqual([await fixture.receipt(old), (await fixture.receipt(fresh))?.block], [null, block]);
-		assert.match(await refusal(old), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
+		assert.match(await fixture.tried(old), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
 		assert.equal((await fixture.status(old)).stage, "REPLACED");
 	});
 
@@ -205,12 +201,6 @@ async function assertCancelled(tx: Signed): Promise<void> {
 			).length;
 		await until("the acknowledgements", async () => (await taken()) === expected.length);
 	}
-}
-
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
 }
 
 function submitAll(transactions: readonly Signed[], path = "/fast"): Promise<WireAnswer[]> {
