@@ -157,6 +157,11 @@ const WAYS: Readonly<Record<string, (hash: string) => Promise<string>>> = {
 	"from a page without encryption": (hash) =>
 		ask(hash, { "X-Forwarded-For": USER, Origin: "http://10.0.0.1" }),
 	"from a page that hides where it is from": (hash) => ask(hash, { "X-Forwarded-For": USER, Origin: "null" }),
+	"from a page with a key of its own": (hash) => {
+		const signature = createBodySigner(STRANGER_KEY).sign(JSON.stringify(callOf(hash)));
+		const page = { "X-Forwarded-For": USER, Origin: "https://app.example" };
+		return ask(hash, { ...page, "X-Flashbots-Signature": signature });
+	},
 	"from an extension elsewhere": (hash) =>
 		ask(hash, { Origin: "chrome-extension://nkbihfbeogaeaoehlefnkodb" }),
 	"behind an address of his own making": (hash) =>

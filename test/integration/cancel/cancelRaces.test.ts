@@ -93,34 +93,6 @@ describe("a cancel at the same time as", () => {
 		}
 	});
 
-	it("a replacement, of both: nothing of either is left", async () => {
-		const rounds = await Promise.all(
-			(await actors()).map(async (actor, i) => {
-				const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-				await fixture.submit("/noreverts", old);
-				const replacing = fixture.tried(fresh, "/noreverts");
-				await turns(i % 4);
-				const first = fixture.cancel(fresh);
-				const second = fixture.cancel(old);
-				assert.equal(await replacing, fresh.hash);
-				await Promise.all([first, second]);
-				// Whatever came first: it is there now.
-				assert.equal(await fixture.cancel(fresh), true);
-				return { actor, old, fresh };
-			}),
-		);
-		for (const { actor, old, fresh } of rounds) {
-			await fixture.assertCancelled(fresh);
-			assert.ok(["CANCELLED", "REPLACED"].includes(String((await fixture.status(old)).stage)));
-			assert.equal(await fixture.pendingNonce(actor), 0);
-			for (const tx of [old, fresh]) await fixture.withdrawn(tx);
-		}
-		await fixture.system.nextBlock();
-		for (const { old, fresh } of rounds) {
-			assert.deepEqual([await fixture.receipt(old), await fixture.receipt(fresh)], [null, null]);
-		}
-	});
-
 	it("the block: it ends as the chain has it", async () => {
 		for (let round = 0; round < 4; round += 1) {
 			const all = await actors(6);
@@ -195,32 +167,6 @@ describe("a soft cancel at the same time as", () => {
 				assert.match(sent, /^-32000 replacement transaction underpriced/);
 			}
 		}
-	});
-
-	it("nine others and a cancel by hash: each is answered, one end is told, none is heard of", async () => {
-		const [actor] = await actors(1);
-		assert.ok(actor !== undefined);
-		const tx = actor.sign();
-		await fixture.submit(SOFT, tx);
-		await fixture.sent(tx);
-		const cancels = Array.from({ length: 10 }, (_, value) =>
-			actor.sign({ to: actor.address, gasLimit: 21_000, value }),
-		);
-		const answers = await Promise.all([
-			...cancels.map((cancel) => fixture.tried(cancel, SOFT)),
-			fixture.cancel(tx),
-			...cancels.map((cancel) => fixture.tried(cancel, "/fast")),
-		]);
-		const hashes = cancels.map(({ hash }) => hash);
-		assert.deepEqual(answers, [...hashes, true, ...hashes]);
-		assert.deepEqual(await ends(tx), ["cancelled"]);
-		await fixture.withdrawn(tx);
-		await fixture.fence();
-		for (const cancel of cancels) {
-			await fixture.assertCancelled(cancel);
-			fixture.assertUnheard(cancel);
-		}
-		assert.equal(await fixture.pendingNonce(actor), 0);
 	});
 });
 

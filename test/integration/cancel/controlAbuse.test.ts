@@ -102,21 +102,6 @@ describe("streams", () => {
 		assert.equal(again.status, 200);
 		again.leave();
 	});
-
-	it("a client that pauses keeps nothing back from those that read", async () => {
-		const tx = await held();
-		const url = `${system.client.url}${pathOf(tx)}`;
-		const lazy = await Promise.all(
-			Array.from({ length: MAX_STREAMS }, () => EventStreamReader.open(url, from(3))),
-		);
-		for (const reader of lazy) reader.hang();
-		const reader = await EventStreamReader.open(url, from(4));
-		await fixture.sent(tx);
-		await system.nextBlock();
-		await reader.message("it is mined", ({ type }) => type === "included");
-		for (const one of [reader, ...lazy]) one.leave();
-		await until("all are forgotten", async () => (await gauge("relay_event_streams")) === 0);
-	});
 });
 
 describe("headers of garbage", () => {

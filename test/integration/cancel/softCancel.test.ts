@@ -36,51 +36,50 @@ async function assertTakenBack(actor: Actor, earlier: Signed, cancel: Signed): P
 }
 
 describe("a self-transfer with the nonce of what was sent with soft cancellations", () => {
-	for (const path of [SOFT, "/noreverts?softcancel=1", "/fullprivacy?softCancellations=true"]) {
-		it(`on ${path} takes it back, and the nonce is free`, async () => {
-			const { actor, tx } = await fixture.out(path);
-			const cancel = toSelf(actor);
-			assert.equal(await fixture.tried(cancel, path), cancel.hash);
-			await assertTakenBack(actor, tx, cancel);
-			const { status, transaction, rpc_timestamp } = await fixture.status(cancel);
-			assert.deepEqual([status, transaction.to, transaction.nonce], ["FAILED", actor.address, "0"]);
-			assert.notEqual(rpc_timestamp, null);
-			const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, value: 1n });
-			await fixture.submit("/fast", fresh);
-			await fixture.sent(fresh);
-			const block = await fixture.system.nextBlock();
+	/** What is cancelled came on the first path, the self-transfer of this form comes on the second one. */
+	const ROWS: readonly (readonly [
+		what: string,
+		sentOn: string,
+		form: Omit<TxOptions, "by">,
+		path: string,
+	])[] = [
+		["sent with the other spelling", "/noreverts?softcancel=1", {}, "/noreverts?softcancel=1"],
+		["sent on /fullprivacy", "/fullprivacy?softCancellations=true", {}, "/fullprivacy"],
+		...["/", "/fast", SOFT, "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"].map(
+			(path) => [`comes on ${path}`, SOFT, {}, path] as const,
+		),
+		["is legacy", SOFT, { type: 0, gasPrice: 1n }, "/fast"],
+		["has an access list", SOFT, { type: 1, gasPrice: 1n, gasLimit: 30_000, accessList: [] }, "/fast"],
+		["has a value, which it moves nowhere", SOFT, { value: 5n * ETHER }, "/fast"],
+		["pays for no block", SOFT, { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }, "/fast"],
+		["has high fees", SOFT, { maxFeePerGas: 900n * GWEI, maxPriorityFeePerGas: 90n * GWEI }, "/fast"],
+		["wants more than its sender has", SOFT, { value: 1_000_000n * ETHER }, "/fast"],
+	];
+
+	it("takes it back, in any form and on any path; the nonce is free, and what comes next is mined", async () => {
+		const rounds = await Promise.all(
+			ROWS.map(async ([what, sentOn, form, path]) => {
+				const { actor, tx } = await fixture.out(sentOn);
+				const cancel = toSelf(actor, form);
+				assert.equal(await fixture.tried(cancel, path), cancel.hash, what);
+				await assertTakenBack(actor, tx, cancel);
+				const { status, transaction, rpc_timestamp } = await fixture.status(cancel);
+				assert.deepEqual([status, transaction.to, transaction.nonce], ["FAILED", actor.address, "0"]);
+				assert.notEqual(rpc_timestamp, null);
+				const fresh = actor.sign({ maxFeePerGas: 15n * GWEI, value: 1n });
+				await fixture.submit("/fast", fresh);
+				await fixture.sent(fresh);
+				return { tx, cancel, fresh };
+			}),
+		);
+		const block = await fixture.system.nextBlock();
+		for (const { tx, cancel, fresh } of rounds) {
 			await fixture.reaches(fresh, "INCLUDED");
 			assert.equal((await fixture.receipt(fresh))?.block, block);
 			for (const one of [tx, cancel]) assert.equal(await fixture.receipt(one), null);
 			fixture.assertUnheard(cancel);
-		});
-	}
-
-	for (const path of ["/", "/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"]) {
-		it(`may come on ${path}`, async () => {
-			const { actor, tx } = await fixture.out(SOFT);
-			const cancel = toSelf(actor);
-			await fixture.submit(path, cancel);
-			await assertTakenBack(actor, tx, cancel);
-		});
-	}
-
-	const FORMS: Readonly<Record<string, Omit<TxOptions, "by">>> = {
-		"is legacy": { type: 0, gasPrice: 1n },
-		"has an access list": { type: 1, gasPrice: 1n, gasLimit: 30_000, accessList: [] },
-		"has a value, which it moves nowhere": { value: 5n * ETHER },
-		"has fees that pay for no block": { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
-		"has much higher fees": { maxFeePerGas: 900n * GWEI, maxPriorityFeePerGas: 90n * GWEI },
-		"wants more than its sender has": { value: 1_000_000n * ETHER },
-	};
-	for (const [name, form] of Object.entries(FORMS)) {
-		it(`counts where it ${name}`, async () => {
-			const { actor, tx } = await fixture.out(SOFT);
-			const cancel = toSelf(actor, form);
-			await fixture.submit("/fast", cancel);
-			await assertTakenBack(actor, tx, cancel);
-		});
-	}
+		}
+	});
 
 	it("needs no ether, of an account that has none any more", async () => {
 		const { actor, tx } = await fixture.out(SOFT);
@@ -124,23 +123,6 @@ describe("a self-transfer with the nonce of what was sent with soft cancellation
 		await fixture.system.nextBlock();
 		await fixture.reaches(first, "INCLUDED");
 		assert.deepEqual([await fixture.receipt(second), await fixture.receipt(third)], [null, null]);
-	});
-
-	it("in one batch with its submission takes it back", async () => {
-		const actor = await fixture.actor();
-		const [tx, cancel] = [actor.sign(), toSelf(actor)];
-		const body = [tx, cancel].map(({ raw }, id) => {
-			return { jsonrpc: "2.0", id, method: "eth_sendRawTransaction", params: [raw] };
-		});
-		const headers = { "content-type": "application/json" };
-		const url = `${fixture.system.client.url}${SOFT}`;
-		const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
-		const answers = (await response.json()) as { result: string }[];
-		assert.deepEqual(
-			answers.map(({ result }) => result),
-			[tx.hash, cancel.hash],
-		);
-		await assertTakenBack(actor, tx, cancel);
 	});
 
 	it("may be cancelled by hash like any other that is cancelled: true", async () => {

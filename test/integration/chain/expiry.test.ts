@@ -3,9 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { Wallet } from "ethers";
-import { BuilderClient } from "../../devnet/builderClient.ts";
-import { GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import type { Signed } from "../../support/relayFixture.ts";
 import { REVERTS } from "../../support/simulationContracts.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { until } from "../../support/until.ts";
@@ -13,34 +12,21 @@ import { until } from "../../support/until.ts";
 const LIFE_BLOCKS = 3;
 /** Blocks that what has ended is watched for. */
 const WATCHED_BLOCKS = 64;
-const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
 		builders: [{ name: "dev", privateMethod: "eth_sendPrivateTransaction" }],
 		env: { TX_TTL_BLOCKS: String(LIFE_BLOCKS) },
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
 
 async function passBlocks(count: number): Promise<void> {
 	for (let i = 0; i < count; i += 1) await fixture.passBlock();
-}
-
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
-}
-
-/** Gives `tx` to the builder as somebody else would, who has it too. */
-async function push(tx: Signed): Promise<void> {
-	const stranger = new BuilderClient({ url: system.builder.url, wallet: new Wallet(`0x${"57".repeat(32)}`) });
-	assert.equal(await stranger.call("eth_sendPrivateRawTransaction", tx.raw), tx.hash);
 }
 
 /** Lives through its whole life, in which nobody mines it. */
@@ -66,7 +52,7 @@ describe("a transaction that nobody mines", () => {
 		assert.deepEqual([status, transaction.from, simulationError], ["FAILED", actor.address, null]);
 		assert.deepEqual([await fixture.byHash(tx), await fixture.pendingNonce(actor)], [null, 0]);
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		assert.deepEqual(fixture.blocks(system.builder, tx), [begins, begins + 1, last]);
 		assert.equal((await fixture.life(tx)).at(-1), `expired ${last}`);
 		await system.nextBlock();
@@ -138,35 +124,6 @@ describe("a transaction that nobody mines", () => {
 });
 
 describe("what has ended and is mined all the same", () => {
-	it("an expired one is INCLUDED", async () => {
-		const actor = await fixture.actor();
-		const tx = actor.sign();
-		await expire(tx);
-		await fixture.passBlock();
-		await push(tx);
-		const block = await system.nextBlock();
-		const { status } = await fixture.reaches(tx, "INCLUDED");
-		assert.equal(status, "INCLUDED");
-		assert.equal((await fixture.life(tx)).at(-1), `included ${block}`);
-		assert.equal(await fixture.pendingNonce(actor), 1);
-	});
-
-	it("a replaced one is INCLUDED, and the one in its place is DROPPED", async () => {
-		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, to: await fixture.place(REVERTS) })];
-		await fixture.submit("/fast", old);
-		await fixture.sent(old);
-		await fixture.submit("/fast", fresh);
-		await fixture.reaches(fresh, "SIMULATION_FAILED");
-		await push(old);
-		const block = await system.nextBlock();
-		await fixture.reaches(old, "INCLUDED");
-		const { status } = await fixture.reaches(fresh, "DROPPED");
-		assert.equal(status, "FAILED");
-		assert.deepEqual((await fixture.life(fresh)).at(-1), `dropped ${block}`);
-		assert.equal((await fixture.life(old)).at(-1), `included ${block}`);
-	});
-
 	it("is seen in the last block in which it is watched, and no longer behind that", async () => {
 		const [last, late] = [(await fixture.actor()).sign(), (await fixture.actor()).sign()];
 		const begins = (await fixture.head()) + 1;
@@ -185,7 +142,7 @@ describe("what has ended and is mined all the same", () => {
 		await fixture.reaches(last, "INCLUDED");
 		await fixture.publish(late);
 		await fixture.passBlock();
-		await fence();
+		await fixture.fence();
 		assert.equal((await fixture.receipt(late))?.ok, true);
 		const { status, stage } = await fixture.status(late);
 		assert.deepEqual([status, stage], ["FAILED", "EXPIRED"]);

@@ -53,17 +53,6 @@ it("are the node's headers, each once and in order", async () => {
 	await subscribed(0);
 });
 
-it("are not asked of the node where nobody listens", async () => {
-	const { node } = system;
-	assert.ok(node);
-	await fixture.passBlock();
-	node.reset();
-	await fixture.passBlock();
-	await fixture.passBlock();
-	const headers = node.calls("eth_getBlockByHash").filter(({ params }) => params[1] === false);
-	assert.deepEqual(headers, []);
-});
-
 it("viem's watchBlocks and watchBlockNumber", async () => {
 	const client = createPublicClient({ chain: foundry, transport: webSocket(url, { reconnect: false }) });
 	const blocks: unknown[] = [];

@@ -62,18 +62,6 @@ for (const road of ["polling", "subscription"] as const) {
 		afterEach(() => fixture.stop());
 		after(() => chain.stop());
 
-		test("the first change has the head alone, and says that what was before is not known", async () => {
-			await mine(3);
-			await start();
-			assert.equal(fixture.mirror.updates.length, 1);
-			assert.equal(fixture.mirror.updates[0]?.gap, true);
-			assert.equal(fixture.tracker.current()?.number, 3);
-			assert.deepEqual(
-				fixture.logged.filter((line) => !line.startsWith("info heads")),
-				[],
-			);
-		});
-
 		test("a block tells its transactions, and everybody whose nonce it moved", async () => {
 			await start();
 			const authority = chain.wallet(5);
@@ -94,60 +82,7 @@ for (const road of ["polling", "subscription"] as const) {
 				[0, 0, 1, 2].map((sender, i) => ({ hash: hashes[i], from: address(sender) })),
 			);
 			assert.deepEqual(new Set(block?.touched), new Set([0, 1, 2, 5].map(address)));
-			assert.equal(block?.gasUsed, BigInt((await header()).gasUsed ?? 0));
 			assert.equal(await ask("eth_getTransactionCount", [authority.address, "latest"]), "0x1");
-		});
-
-		const header = async () =>
-			(await ask("eth_getBlockByNumber", ["latest", false])) as Record<string, string>;
-
-		test("header and next block are the node's", async () => {
-			await start();
-			await mine(1);
-			await fixture.inStep("the block");
-			const { hash, parentHash, number, timestamp, gasLimit, baseFeePerGas, miner } = await header();
-			const head = fixture.tracker.current();
-			assert.deepEqual(
-				[
-					head?.hash,
-					head?.parentHash,
-					head?.number,
-					head?.timestamp,
-					head?.gasLimit,
-					head?.baseFee,
-					head?.miner,
-				],
-				[
-					hash,
-					parentHash,
-					Number(number),
-					Number(timestamp),
-					BigInt(gasLimit ?? 0),
-					BigInt(baseFeePerGas ?? 0),
-					miner,
-				],
-			);
-			const next = fixture.tracker.next();
-			await mine(1);
-			assert.equal(next?.baseFee, BigInt((await header()).baseFeePerGas ?? 0));
-			assert.equal(next?.number, Number(number) + 1);
-			assert.equal(next?.timestamp, Number(timestamp) + 12);
-			assert.ok(fixture.tracker.ageMs() < 60_000);
-		});
-
-		test("five blocks at once come one by one", async () => {
-			await start();
-			const first = fixture.tracker.current()?.number ?? 0;
-			await mine(5);
-			await fixture.inStep("five blocks");
-			const numbers = fixture.mirror.updates
-				.slice(1)
-				.flatMap(({ applied }) => applied.map(({ number }) => number));
-			assert.deepEqual(
-				numbers,
-				[1, 2, 3, 4, 5].map((i) => first + i),
-			);
-			assert.ok(fixture.mirror.updates.slice(1).every(({ gap, reverted }) => !gap && reverted.length === 0));
 		});
 
 		test("a reorganisation of three blocks reverts three and applies three", async () => {
@@ -164,46 +99,6 @@ for (const road of ["polling", "subscription"] as const) {
 			assert.ok(updates.every(({ gap }) => !gap));
 			assert.equal(fixture.tracker.current()?.number, old.at(-1)?.number);
 			assert.ok(fixture.logged.includes("info reorganisation"));
-		});
-
-		test("a transaction goes out of the chain with its block, and comes back in another", async () => {
-			await start();
-			await mine(1);
-			const snapshot = await chain.snapshot();
-			const raw = await transaction(3);
-			const hash = await send(raw);
-			await mine(1);
-			await fixture.inStep("the block with it");
-			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
-			await chain.revert(snapshot);
-			await mine(1);
-			await fixture.inStep("the block without it");
-			const update = fixture.mirror.updates.find(({ reverted }) =>
-				reverted.some(({ transactions }) => transactions.some((one) => one.hash === hash)),
-			);
-			assert.ok(update !== undefined);
-			assert.ok(
-				fixture.mirror.blocks.every(({ transactions }) => transactions.every((one) => one.hash !== hash)),
-			);
-			await send(raw);
-			await mine(1);
-			await fixture.inStep("the block with it again");
-			assert.ok(fixture.tracker.current()?.transactions.some((one) => one.hash === hash));
-		});
-
-		test("a chain that is rolled back, and stays so, is believed", async () => {
-			await start();
-			await mine(1);
-			const snapshot = await chain.snapshot();
-			await mine(3);
-			await fixture.inStep("three blocks");
-			await chain.revert(snapshot);
-			await fixture.inStep("evm_revert");
-			await mine(2);
-			await fixture.inStep("two other blocks");
-			await ask("anvil_rollback", [2]);
-			await fixture.inStep("anvil_rollback");
-			assert.ok(fixture.mirror.updates.slice(1).every(({ gap }) => !gap));
 		});
 
 		test("while a listener is at work changes wait, and are one change then", async () => {
@@ -250,22 +145,6 @@ for (const road of ["polling", "subscription"] as const) {
 			again();
 			await fixture.inStep("six deep");
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, true);
-		});
-
-		test("a listener that throws is logged, and the next change comes all the same", async () => {
-			await start();
-			fixture.tracker.subscribe(async () => {
-				throw new Error("of the listener");
-			});
-			await mine(1);
-			await fixture.inStep("the block");
-			await mine(1);
-			await fixture.inStep("the next block");
-			await until(
-				"both in the log",
-				() => fixture.logged.filter((line) => line.startsWith("error")).length === 2,
-			);
-			assert.ok(fixture.logged.includes("error a listener to heads failed"));
 		});
 	});
 }

@@ -1,36 +1,43 @@
-// The chain followed while its node fails: unreachable, lagging, or talking nonsense. Blocks are caught up, nothing is
-// told that is not so, and an outage is logged once.
+// The chain followed while its node or its subscription fails: unreachable, lagging, silent, ahead, or talking nonsense.
+// Blocks are caught up, nothing is told that is not so, and an outage is logged once.
 
 import assert from "node:assert/strict";
+import type { AddressInfo } from "node:net";
 import { after, afterEach, before, describe, test } from "node:test";
+import { WebSocketServer } from "ws";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { type HeadFixture, startHeadFixture } from "../../support/headFixture.ts";
 import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
+import { startTcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 
 const OUT = "warn the node does not tell its head";
+const ANNOUNCED = "info heads are announced by the node";
+const NOT_ANNOUNCED = "warn heads are not announced by the node: polling";
 const BACK = "info the node tells its head again";
 
+let chain: DevChain;
+const ask = (method: string, params: readonly unknown[]) => chain.rpc(method, params);
+const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
+
+before(async () => {
+	chain = await startDevChain();
+	await mine(5);
+});
+after(() => chain.stop());
+
 describe("a node with faults", () => {
-	let chain: DevChain;
 	let proxy: NodeProxy;
 	let fixture: HeadFixture;
-	const ask = (method: string, params: readonly unknown[]) => chain.rpc(method, params);
-	const mine = (count: number) => chain.rpc("anvil_mine", [`0x${count.toString(16)}`]);
 
 	before(async () => {
-		chain = await startDevChain();
-		await mine(5);
 		proxy = await startNodeProxy(chain.url);
 	});
 	afterEach(async () => {
 		proxy.setFault(null);
 		await fixture.stop();
 	});
-	after(async () => {
-		await proxy.stop();
-		await chain.stop();
-	});
+	after(() => proxy.stop());
 
 	const faults: readonly [string, NodeFault][] = [
 		["refuses", { kind: "error", code: -32000, message: "no" }],
@@ -58,18 +65,6 @@ describe("a node with faults", () => {
 			assert.equal(fixture.mirror.updates.at(-1)?.gap, false);
 		});
 	}
-
-	test("before the node answers for the first time there is no head, and its age is endless", async () => {
-		proxy.setFault({ kind: "html", status: 503 });
-		fixture = await startHeadFixture(proxy.url, ask, {});
-		await until("the outage", () => fixture.logged.includes(OUT));
-		assert.equal(fixture.tracker.current(), null);
-		assert.equal(fixture.tracker.next(), null);
-		assert.equal(fixture.tracker.ageMs(), Infinity);
-		proxy.setFault(null);
-		await fixture.inStep("the first head");
-		assert.ok(fixture.tracker.ageMs() < 60_000);
-	});
 
 	test("a block that cannot be read whole is not passed over", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
@@ -109,16 +104,6 @@ describe("a node with faults", () => {
 		await fixture.inStep("the same head");
 	});
 
-	test("what the fees of the next block are is told by formula where the node cannot", async () => {
-		proxy.setFault({ kind: "error", code: -32601, message: "no" }, { methods: ["eth_feeHistory"] });
-		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
-		const told = fixture.tracker.next()?.baseFee;
-		await mine(1);
-		await fixture.inStep("the next block");
-		assert.equal(fixture.tracker.current()?.baseFee, told);
-	});
-
 	test("a stop does not wait for a node that hangs", async () => {
 		fixture = await startHeadFixture(proxy.url, ask, {});
 		await fixture.inStep("the head");
@@ -129,17 +114,128 @@ describe("a node with faults", () => {
 		await fixture.stop();
 		assert.ok(performance.now() - begun < 2_000);
 	});
+});
 
-	test("polling asks little: no block is read in full but a new one", async () => {
-		fixture = await startHeadFixture(proxy.url, ask, {});
-		await fixture.inStep("the head");
-		proxy.reset();
-		await until("ten looks", () => proxy.requests >= 10);
-		assert.ok(proxy.calls().every(({ method, params }) => method === "eth_getBlockByNumber" && !params[1]));
-		proxy.reset();
-		await mine(1);
-		await fixture.inStep("the block");
-		assert.equal(proxy.calls("eth_getBlockByHash").length, 1);
-		assert.equal(proxy.calls("eth_feeHistory").length, 1);
+describe("a subscription with faults", () => {
+	const latestHash = async () =>
+		((await ask("eth_getBlockByNumber", ["latest", false])) as { hash: string }).hash;
+	const times = (fixture: HeadFixture, line: string) => fixture.logged.filter((one) => one === line).length;
+
+	test("while it is out heads are polled, and announced again afterwards", async () => {
+		const wire = await startTcpProxy(chain.port);
+		const options = { wsUrl: `ws://127.0.0.1:${wire.port}`, safetyPollMs: 60_000, pollMs: 25 };
+		const fixture = await startHeadFixture(chain.url, ask, options);
+		try {
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await mine(1);
+			await fixture.inStep("an announced block");
+			wire.cut();
+			await until("the loss", () => fixture.logged.includes(NOT_ANNOUNCED));
+			await mine(2);
+			await fixture.inStep("polled blocks");
+			const tries = wire.accepted;
+			await until("two more tries", () => wire.accepted >= tries + 2);
+			assert.equal(times(fixture, NOT_ANNOUNCED), 1);
+			wire.mend();
+			await until("live again", () => times(fixture, ANNOUNCED) === 2);
+			await mine(1);
+			await fixture.inStep("an announced block");
+			assert.ok(fixture.mirror.updates.slice(1).every(({ gap }) => !gap));
+		} finally {
+			await fixture.stop();
+			await wire.stop();
+		}
+	});
+
+	test("an announced head that the node's other half does not have yet is asked for until it is there", async () => {
+		const proxy = await startNodeProxy(chain.url);
+		const options = { wsUrl: chain.wsUrl, safetyPollMs: 60_000, pollMs: 25 };
+		const fixture = await startHeadFixture(proxy.url, ask, options);
+		try {
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.inStep("the head");
+			const lagging = await ask("eth_getBlockByNumber", ["latest", true]);
+			proxy.reset();
+			proxy.setFault({ kind: "result", result: lagging }, { methods: ["eth_getBlockByNumber"], times: 4 });
+			await mine(1);
+			await fixture.inStep("the block");
+			assert.ok(proxy.calls("eth_getBlockByNumber").length >= 5);
+		} finally {
+			await fixture.stop();
+			await proxy.stop();
+		}
+	});
+
+	test("one that is up and announces nothing is noticed, and made anew", async () => {
+		const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+		let subscriptions = 0;
+		server.on("connection", (socket) => {
+			socket.on("message", () => {
+				subscriptions += 1;
+				socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x1" }));
+			});
+		});
+		await until("the port", () => server.address() !== null);
+		const wsUrl = `ws://127.0.0.1:${(server.address() as AddressInfo).port}`;
+		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 30, pollMs: 60_000 });
+		try {
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			for (let i = 0; i < 3; i++) {
+				await mine(1);
+				await fixture.inStep("a block found by asking");
+			}
+			await until("a new subscription", () => subscriptions === 2);
+			assert.ok(fixture.logged.includes("warn the node announces no heads any more: subscribing anew"));
+		} finally {
+			await fixture.stop();
+			server.close();
+		}
+	});
+
+	test("announcements twice, of old blocks, or of nothing at all do no harm", async () => {
+		const { server, wsUrl, say } = await announcer();
+		const fixture = await startHeadFixture(chain.url, ask, { wsUrl, safetyPollMs: 60_000, pollMs: 25 });
+		try {
+			await until("live", () => fixture.logged.includes(ANNOUNCED));
+			await fixture.inStep("the head");
+			const old = fixture.mirror.head?.hash;
+			for (let i = 0; i < 3; i++) {
+				await mine(1);
+				const hash = await latestHash();
+				for (const one of [hash, hash, old, "0x12", null, 7, `0x${"9".repeat(64)}`, hash]) say(one);
+				await fixture.inStep("the block");
+			}
+			assert.deepEqual(
+				fixture.mirror.updates.slice(1).map(({ applied, reverted }) => [applied.length, reverted.length]),
+				[
+					[1, 0],
+					[1, 0],
+					[1, 0],
+				],
+			);
+			assert.equal(times(fixture, NOT_ANNOUNCED), 0);
+		} finally {
+			await fixture.stop();
+			server.close();
+		}
 	});
 });
+
+/** A server that takes subscriptions and announces what it is told to. */
+async function announcer() {
+	const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+	let send = (_text: string): void => {};
+	server.on("connection", (socket) => {
+		socket.on("message", () => socket.send(JSON.stringify({ jsonrpc: "2.0", id: 1, result: "0x1" })));
+		send = (text) => socket.send(text);
+	});
+	await until("the port", () => server.address() !== null);
+	return {
+		server,
+		wsUrl: `ws://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		say(hash: unknown) {
+			const params = { subscription: "0x1", result: { hash } };
+			send(JSON.stringify({ jsonrpc: "2.0", method: "eth_subscription", params }));
+		},
+	};
+}

@@ -73,6 +73,8 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 		[{ to: BROKEN }, "latest"],
 		[{ to: ECHO, from: NOBODY, value: "0x1" }, "latest"],
 		[{ to: ECHO, gas: "0x1" }, "latest"],
+		[{ to: ECHO, data: "0xzz" }, "latest"],
+		[{ to: ECHO }, "0xffff"],
 	],
 	eth_estimateGas: () => [
 		[{ from: holder, to: ECHO, data: "0xbeef" }],
@@ -91,6 +93,8 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 		[holder, "earliest"],
 		[NOBODY, "pending"],
 		[holder, "0xffff"],
+		["0x1234", "latest"],
+		[],
 	],
 	eth_getCode: () => [
 		[ECHO, "latest"],
@@ -148,6 +152,14 @@ const READS: Readonly<Record<string, () => readonly (readonly unknown[])[]>> = {
 
 test("each method that is passed on is asked for here", () => {
 	assert.deepEqual(Object.keys(READS).sort(), [...PASSED_METHODS.keys()].sort());
+});
+
+test("those that the node works on for as long as it likes weigh ten in the rate limit", () => {
+	const heavy = [...PASSED_METHODS].filter(([, { weight }]) => weight !== 1);
+	assert.deepEqual(
+		heavy.map(([method, { weight }]) => `${method} ${weight}`),
+		["eth_call 10", "eth_estimateGas 10", "eth_createAccessList 10", "eth_simulateV1 10", "eth_getLogs 10"],
+	);
 });
 
 /** Methods that anvil does not know: the relay's answer is then its own. */

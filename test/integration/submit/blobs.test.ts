@@ -129,18 +129,6 @@ describe("each type, from submission to block", () => {
 });
 
 describe("what only one type has", () => {
-	it("type 2 that creates leaves its code", async () => {
-		const tx = (await fixture.actor()).sign({ to: null, data: deploying(EMITS), gasLimit: 200_000 });
-		await fixture.submit("/fast", tx);
-		await fixture.sent(tx);
-		await system.nextBlock();
-		await fixture.reaches(tx, "INCLUDED");
-		const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [tx.hash])) as {
-			contractAddress: string;
-		};
-		assert.equal(await system.chain.rpc("eth_getCode", [receipt.contractAddress, "latest"]), EMITS);
-	});
-
 	it("type 4 delegates the authority's code, which may then send by itself", async () => {
 		const authority = await fixture.actor();
 		const delegate = await fixture.place(EMITS);
@@ -192,16 +180,6 @@ describe("what only one type has", () => {
 			blobGasUsed: string;
 		};
 		assert.equal(Number(receipt.blobGasUsed), 6 * GAS_PER_BLOB);
-	});
-
-	it("blobs go as a private transaction on /nochecks", async () => {
-		const tx = (await fixture.actor()).sign({ type: 3 });
-		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
-		const methods = system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.method);
-		assert.deepEqual(methods, ["eth_sendPrivateRawTransaction", "eth_sendPrivateRawTransaction"]);
-		await system.nextBlock();
-		await fixture.reaches(tx, "INCLUDED");
 	});
 
 	it("blobs are replaced only by 10 % more on the blob fee too, and survive a restart with their sidecar", async () => {

@@ -1,11 +1,12 @@
-// Tests each row of the table of submission endpoints before builders of three kinds: what each builder's own record
-// says it was sent, when and how.
+// Each row of the table of submission endpoints before builders of three kinds: what each builder's own record says it was
+// sent, when and how; also where builders are marked otherwise or in trouble, and where the node simulates nothing.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import type { NodeFault, NodeProxy } from "../../support/nodeProxy.ts";
 import { type Delivery, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "../../support/startSystem.ts";
 import { accountOf } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
@@ -15,7 +16,7 @@ const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 const LIFE_BLOCKS = 25;
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
@@ -26,7 +27,7 @@ before(async () => {
 		],
 		env: { SIGNING_KEY },
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
 
@@ -45,13 +46,6 @@ function expectedParam(builder: string, tx: Signed, block: number, mayRevert: bo
 	}
 	const revertingTxHashes = mayRevert ? [tx.hash] : [];
 	return { txs: [tx.raw], blockNumber: number, revertingTxHashes, replacementUuid: uuid };
-}
-
-/** A transaction of another account that has reached every builder: whatever was to be sent before it is there too. */
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
 }
 
 function paramsOf(deliveries: readonly Delivery[]): readonly unknown[] {
@@ -81,7 +75,7 @@ describe("paths that send bundles", () => {
 			assert.deepEqual([pending.status, pending.stage, pending.fastMode], ["UNKNOWN", "BROADCAST", fastMode]);
 			await system.nextBlock();
 			assert.deepEqual(await fixture.receipt(tx).then((found) => found?.ok), true);
-			await fence();
+			await fixture.fence();
 			for (const name of builders) {
 				const deliveries = fixture.deliveries(fixture.builder(name), tx);
 				const uuid = deliveries[0]?.uuid ?? null;
@@ -125,7 +119,7 @@ describe("/nochecks", () => {
 		}
 		await system.nextBlock();
 		await fixture.reaches(tx, "INCLUDED");
-		await fence();
+		await fixture.fence();
 		const lastBlock = `0x${(first + LIFE_BLOCKS - 1).toString(16)}`;
 		const expected = [
 			["vault", "eth_sendPrivateRawTransaction", [tx.raw]],
@@ -143,21 +137,6 @@ describe("/nochecks", () => {
 			);
 		}
 	});
-
-	it("is never simulated: it goes out though it would revert, and has no simulation among its events", async () => {
-		const to = await fixture.place(REVERTS);
-		const tx = (await fixture.actor()).sign({ to });
-		await fixture.submit("/nochecks", tx);
-		await fixture.sent(tx);
-		const head = await fixture.passBlock();
-		await fixture.event(tx, "broadcast", ({ block }) => block === head + 1);
-		const status = await fixture.status(tx);
-		assert.deepEqual([status.status, status.stage, status.simulationError], ["UNKNOWN", "BROADCAST", null]);
-		assert.deepEqual(
-			(await fixture.events(tx)).filter(({ type }) => type.startsWith("simul")),
-			[],
-		);
-	});
 });
 
 describe("what is common to all paths", () => {
@@ -169,7 +148,7 @@ describe("what is common to all paths", () => {
 		for (const path of ["/nochecks", "/fast", "/fullprivacy"]) await fixture.submit(path, tx);
 		await fixture.passBlock();
 		await fixture.sent(tx, { builders: ["vault"] });
-		await fence();
+		await fixture.fence();
 		for (const name of ["plain", "share"]) {
 			assert.deepEqual(fixture.deliveries(fixture.builder(name), tx), []);
 		}
@@ -179,21 +158,8 @@ describe("what is common to all paths", () => {
 		await fixture.submit("/nochecks", tx);
 	});
 
-	it("transactions have different identifiers, and one has the same at every builder", async () => {
-		const actor = await fixture.actor();
-		const two = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];
-		await fixture.submit("/fast", ...two);
-		const uuids: (readonly unknown[])[] = [];
-		for (const tx of two) {
-			await fixture.sent(tx);
-			uuids.push(system.builders.map((builder) => fixture.deliveries(builder, tx)[0]?.uuid));
-		}
-		for (const [first, ...others] of uuids) for (const other of others) assert.equal(other, first);
-		assert.notEqual(uuids[0]?.[0], uuids[1]?.[0]);
-	});
-
 	it("every request is signed by the relay's key over its body, and taken by the builder", async () => {
-		await fence();
+		await fixture.fence();
 		const { address } = accountOf(SIGNING_KEY);
 		for (const builder of system.builders) {
 			const requests = builder.requests();
@@ -207,26 +173,6 @@ describe("what is common to all paths", () => {
 				assert.ok(answer !== null && "result" in answer, "a builder has refused it");
 			}
 		}
-	});
-
-	it("the events tell each delivery: builder, form, block and how it was taken", async () => {
-		const tx = (await fixture.actor()).sign();
-		await fixture.submit("/fullprivacy", tx);
-		await fixture.sent(tx, { builders: ["vault"] });
-		const block = (await fixture.head()) + 1;
-		const delivered = await fixture.event(tx, "delivered");
-		assert.deepEqual(
-			[delivered.builder, delivered.kind, delivered.block, delivered.answer],
-			["vault", "bundle", block, "accepted"],
-		);
-		assert.equal(typeof delivered.ms, "number");
-		const life = await fixture.life(tx);
-		assert.deepEqual(life, [
-			`received ${block - 1}`,
-			`ready ${block}`,
-			`simulated ${block}`,
-			`broadcast ${block}`,
-		]);
 	});
 });
 
@@ -243,17 +189,6 @@ describe("query parameters", () => {
 		assert.deepEqual([record.referrer, record.refundRecipient], ["a wallet&co", recipient.toLowerCase()]);
 	});
 
-	it("softCancellations has no effect on /fast: it goes out as without", async () => {
-		const tx = (await fixture.actor()).sign();
-		const block = (await fixture.head()) + 1;
-		await fixture.submit("/fast?softCancellations=true", tx);
-		await fixture.sent(tx);
-		const [delivery] = fixture.deliveries(fixture.builder("plain"), tx);
-		assert.deepEqual(delivery?.param, expectedParam("plain", tx, block, true, delivery?.uuid ?? null));
-		await system.nextBlock();
-		assert.equal((await fixture.reaches(tx, "INCLUDED")).fastMode, true);
-	});
-
 	it("both spellings are taken on the paths where they count, and a bad value is refused and nothing kept", async () => {
 		for (const query of ["softCancellations=true", "softcancel=1"]) {
 			const tx = (await fixture.actor()).sign();
@@ -266,5 +201,181 @@ describe("query parameters", () => {
 			assert.equal(error?.code, -32602, query);
 		}
 		assert.equal((await fixture.status(tx)).stage, undefined);
+	});
+});
+
+/** Methods that engines simulate by. */
+const ENGINE_METHODS = ["eth_simulateV1", "debug_traceCall", "eth_call"];
+
+async function withFixture(
+	options: SystemOptions,
+	run: (fixture: RelayFixture) => Promise<void>,
+): Promise<void> {
+	const system = await startSystem(options);
+	try {
+		await run(new RelayFixture(system));
+	} finally {
+		await system.stop();
+	}
+}
+
+function proxyOf(fixture: RelayFixture): NodeProxy {
+	const { node } = fixture.system;
+	if (node === null) throw new Error("the system has no proxy");
+	return node;
+}
+
+describe("/fullprivacy", () => {
+	it("goes to the first row alone where none is marked, and is mined by it", async () => {
+		const builders = [
+			{ name: "first" },
+			{ name: "second" },
+			{ name: "third", dialect: "mev-share" as const },
+		];
+		await withFixture({ builders }, async (fixture) => {
+			const hidden = (await fixture.actor()).sign();
+			await fixture.submit("/fullprivacy", hidden);
+			await fixture.sent(hidden, { builders: ["first"] });
+			await fixture.passBlock();
+			await fixture.sent(hidden, { builders: ["first"] });
+			const open = (await fixture.actor()).sign();
+			await fixture.submit("/noreverts", open);
+			await fixture.sent(open);
+			await fixture.system.nextBlock();
+			await fixture.reaches(hidden, "INCLUDED");
+			for (const name of ["second", "third"]) {
+				const everything = JSON.stringify(fixture.builder(name).requests());
+				assert.equal(everything.includes(hidden.raw.slice(2)), false);
+				assert.equal(everything.includes(hidden.hash.slice(2)), false);
+			}
+		});
+	});
+
+	it("goes to every marked row, whatever its place and dialect", async () => {
+		const builders = [
+			{ name: "open" },
+			{ name: "quiet", fullPrivacy: true },
+			{ name: "share", fullPrivacy: true, dialect: "mev-share" as const },
+		];
+		await withFixture({ builders }, async (fixture) => {
+			const hidden = (await fixture.actor()).sign();
+			await fixture.submit("/fullprivacy", hidden);
+			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			const open = (await fixture.actor()).sign();
+			await fixture.submit("/fast", open);
+			await fixture.sent(open);
+			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
+			// The only builder that builds may not have it: so it stays out of the block, and goes out for the next.
+			await fixture.system.nextBlock();
+			assert.deepEqual([await fixture.receipt(hidden), (await fixture.receipt(open))?.ok], [null, true]);
+			await fixture.sent(hidden, { builders: ["quiet", "share"] });
+			assert.deepEqual(fixture.deliveries(fixture.builder("open"), hidden), []);
+		});
+	});
+});
+
+describe("simulation comes before broadcast, and behind the answer", () => {
+	const out: NodeFault = { kind: "error", code: -32603, message: "out of order" };
+	const FAULTS: readonly (readonly [string, NodeFault])[] = [
+		["says that it is out of order", out],
+		["closes the connection", { kind: "destroy" }],
+		["answers a page", { kind: "html", status: 500 }],
+		["breaks off in its answer", { kind: "truncated" }],
+		["answers another question", { kind: "wrongId" }],
+		["answers null", { kind: "result", result: null }],
+		["does not have the state", { kind: "error", code: -32000, message: "header not found" }],
+		["serves no simulation", { kind: "error", code: -32601, message: "the method does not exist" }],
+	];
+
+	it("nothing simulated goes out while the node simulates nothing; /nochecks does; all of it once it does again", async () => {
+		await withFixture({ proxied: true }, async (fixture) => {
+			const proxy = proxyOf(fixture);
+			for (const [what, fault] of FAULTS) {
+				proxy.setFault(fault, { methods: ENGINE_METHODS });
+				const paths = fault === out ? ["/fast", "/noreverts", "/fullprivacy", "/maxbackruns"] : ["/fast"];
+				const waiting: Signed[] = [];
+				for (const path of paths) {
+					const tx = (await fixture.actor()).sign();
+					await fixture.submit(path, tx);
+					waiting.push(tx);
+				}
+				for (const tx of waiting) {
+					const { status, simulationError } = await fixture.reaches(tx, "SIMULATION_FAILED");
+					assert.deepEqual([status, simulationError?.code], ["FAILED", "NODE_UNAVAILABLE"], what);
+				}
+				const unchecked = (await fixture.actor()).sign();
+				await fixture.submit("/nochecks", unchecked);
+				await fixture.sent(unchecked);
+				for (const tx of waiting) assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), [], what);
+				proxy.setFault(null);
+				// Without a new block: the relay asks again by itself.
+				for (const tx of waiting) await fixture.sent(tx);
+				await fixture.system.nextBlock();
+				for (const tx of [...waiting, unchecked]) await fixture.reaches(tx, "INCLUDED");
+			}
+		});
+	});
+
+	it("the answer does not wait for a simulation that hangs", async () => {
+		await withFixture({ proxied: true }, async (fixture) => {
+			const proxy = proxyOf(fixture);
+			proxy.setFault({ kind: "hang" }, { methods: ENGINE_METHODS });
+			const tx = (await fixture.actor()).sign();
+			await fixture.submit("/fast", tx);
+			await until("the simulation has begun", () => ENGINE_METHODS.some((name) => proxy.calls(name).length));
+			assert.deepEqual(fixture.deliveries(fixture.system.builder, tx), []);
+			proxy.setFault(null);
+			await fixture.sent(tx);
+		});
+	});
+
+	it("what has passed on /fast goes out for the next block though the node simulates nothing any more", async () => {
+		await withFixture({ proxied: true }, async (fixture) => {
+			const fast = (await fixture.actor()).sign();
+			const noReverts = (await fixture.actor()).sign();
+			await fixture.submit("/fast", fast);
+			await fixture.submit("/noreverts", noReverts);
+			for (const tx of [fast, noReverts]) await fixture.sent(tx);
+			const fault = { kind: "error", code: -32603, message: "out of order" } as const;
+			proxyOf(fixture).setFault(fault, { methods: ENGINE_METHODS });
+			const head = await fixture.passBlock();
+			await fixture.sent(fast);
+			await fixture.reaches(noReverts, "SIMULATION_FAILED");
+			assert.deepEqual(fixture.blocks(fixture.system.builder, noReverts), [head]);
+			assert.equal((await fixture.status(fast)).stage, "BROADCAST");
+		});
+	});
+});
+
+describe("a builder in trouble", () => {
+	it("that hangs, is down or refuses delays nobody, and has its part told truthfully", async () => {
+		const names = ["good", "hangs", "down", "refuses", "broken"];
+		await withFixture({ builders: names.map((name) => ({ name })) }, async (fixture) => {
+			fixture.builder("hangs").setFaults({ hang: true });
+			fixture.builder("down").setFaults({ down: true });
+			fixture.builder("refuses").setFaults({ reject: { code: -32000, message: "secret words" } });
+			fixture.builder("broken").setFaults({ nonsense: "html" });
+			const tx = (await fixture.actor()).sign();
+			await fixture.submit("/fast", tx);
+			await fixture.sent(tx, { builders: ["good"] });
+			const answers = { good: "accepted", refuses: "rejected", broken: "failed", down: "failed" };
+			for (const [name, answer] of Object.entries(answers)) {
+				const told = await fixture.event(tx, "delivered", ({ builder }) => builder === name);
+				assert.equal(told.answer, answer, name);
+			}
+			assert.equal(JSON.stringify(await fixture.events(tx)).includes("secret words"), false);
+			// Whoever hangs for good has its connections closed in the end: only then, or at its deadline, it is told.
+			await fixture.builder("hangs").stop();
+			await fixture.event(
+				tx,
+				"delivered",
+				({ builder, answer }) => builder === "hangs" && answer !== "accepted",
+			);
+			for (const name of names) fixture.builder(name).setFaults({});
+			await fixture.passBlock();
+			await fixture.sent(tx, { builders: names.filter((name) => name !== "hangs") });
+			await fixture.system.nextBlock();
+			await fixture.reaches(tx, "INCLUDED");
+		});
 	});
 });

@@ -64,17 +64,3 @@ test("a client has a sixteenth of the pool, with however many keys and behind a 
 	await system.restart();
 	await check();
 });
-
-test("a wallet that was paid in a block that the relay has not seen can spend at once", async () => {
-	const payer = await fixture.actor();
-	const wallet = await fixture.actor(0n);
-	const tx = wallet.sign({ gasLimit: 21_000, maxFeePerGas: 2n * GWEI });
-	// The relay remembers that it has nothing.
-	const before = await send(tx.raw, "192.0.2.3");
-	assert.match(before.error?.message ?? "", /^insufficient funds/);
-	await fixture.publish(payer.sign({ to: wallet.address, value: ETHER }));
-	await fixture.mineUnseen();
-	const answer = await send(tx.raw, "192.0.2.3");
-	assert.equal(answer.result, tx.hash, JSON.stringify(answer));
-	await fixture.sent(tx);
-});

@@ -1,17 +1,20 @@
-// Tests a second transaction with the same sender and nonce: which of the two counts, what builders are told, and
-// that the first never comes back.
+// Transactions with the same sender and nonce, one after another and many at once: which of them counts, what builders
+// are told, and that the others never come back.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
+import { CancelFixture } from "../../support/cancelFixture.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 
+const STEPS = 8;
 const BUMPED = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: (11n * GWEI) / 10n };
 
 let system: TestSystem;
-let fixture: RelayFixture;
+let fixture: CancelFixture;
 
 before(async () => {
 	system = await startSystem({
@@ -22,14 +25,9 @@ before(async () => {
 			{ name: "none", cancel: "none" },
 		],
 	});
-	fixture = new RelayFixture(system);
+	fixture = new CancelFixture(system);
 });
 after(() => system.stop());
-
-async function refusal(tx: Signed, path = "/fast"): Promise<string> {
-	const { error } = await system.client.ask("eth_sendRawTransaction", [tx.raw], path);
-	return `${error?.code} ${error?.message}`;
-}
 
 const UNDERPRICED = /^-32000 replacement transaction underpriced/;
 
@@ -79,7 +77,7 @@ describe("the ten percent", () => {
 			await fixture.submit("/fast", first);
 			for (const options of refused) {
 				const tx = actor.sign(options);
-				assert.match(await refusal(tx), UNDERPRICED);
+				assert.match(await fixture.tried(tx), UNDERPRICED);
 				assert.equal((await fixture.status(tx)).stage, undefined);
 			}
 			await fixture.reaches(first, "BROADCAST");
@@ -121,26 +119,6 @@ describe("a transaction that is replaced", () => {
 		assert.deepEqual(fixture.blocks(system.builder, old), [block], "it is not sent again");
 	});
 
-	it("on /nochecks is told to builders by its hash", async () => {
-		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-		await fixture.submit("/nochecks", old);
-		await fixture.sent(old);
-		await fixture.submit("/nochecks", fresh);
-		await fixture.sent(fresh);
-		for (const builder of system.builders) {
-			const call = ["eth_cancelPrivateTransaction", [{ txHash: old.hash }]];
-			const expected = builder.name === "none" ? [] : [call];
-			await until("the cancel", () => fixture.cancels(builder, old).length === expected.length);
-			assert.deepEqual(
-				fixture.cancels(builder, old).map(({ method, params }) => [method, params]),
-				expected,
-			);
-		}
-		await system.nextBlock();
-		await fixture.reaches(fresh, "INCLUDED");
-	});
-
 	it("and was out to one builder alone is cancelled there alone", async () => {
 		const actor = await fixture.actor();
 		const hidden = actor.sign({ nonce: 0 });
@@ -150,7 +128,7 @@ describe("a transaction that is replaced", () => {
 		await fixture.sent(behind, { builders: ["vault"] });
 		await fixture.submit("/nochecks", actor.sign({ nonce: 1, ...BUMPED }));
 		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), behind).length === 1);
-		await fence();
+		await fixture.fence();
 		// The hash alone would tell a builder that may not know of it.
 		for (const name of ["endpoint", "empty"]) {
 			const requests = fixture.builder(name).requests();
@@ -158,42 +136,6 @@ describe("a transaction that is replaced", () => {
 		}
 		await fixture.submit("/fast", actor.sign({ nonce: 0, ...BUMPED }));
 		await until("the cancel", () => fixture.cancels(fixture.builder("vault"), hidden).length === 2);
-	});
-
-	it("and was never out is told to nobody", async () => {
-		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign({ nonce: 1 }), actor.sign({ nonce: 1, ...BUMPED })];
-		await fixture.submit("/nochecks", old);
-		await fixture.reaches(old, "QUEUED");
-		await fixture.submit("/nochecks", fresh);
-		await fixture.reaches(old, "REPLACED");
-		await fixture.reaches(fresh, "QUEUED");
-		await fence();
-		for (const builder of system.builders) {
-			assert.equal(JSON.stringify(builder.requests()).includes(old.hash.slice(2)), false);
-		}
-	});
-
-	it("does not come out of a slow builder's queue any more", async () => {
-		const slow = fixture.builder("endpoint");
-		slow.setFaults({ slow: 400 });
-		const crowd: Signed[] = [];
-		for (let i = 0; i < 8; i += 1) crowd.push((await fixture.actor()).sign());
-		await fixture.submit("/fast", ...crowd);
-		// All connections to it are taken now: what comes next waits.
-		for (const tx of crowd) await fixture.sent(tx, { builders: [slow.name] });
-		const actor = await fixture.actor();
-		const [old, fresh] = [actor.sign(), actor.sign({ ...BUMPED, value: 1n })];
-		await fixture.submit("/fast", old);
-		await fixture.sent(old, { builders: ["vault"] });
-		await fixture.submit("/fast", fresh);
-		slow.setFaults({});
-		await fixture.sent(fresh);
-		await fence();
-		const sent = fixture.deliveries(slow, old);
-		await until("the cancel, where it is needed", () => sent.length === 0 || fixture.cancels(slow, old)[0]);
-		const cancelled = fixture.cancels(slow, old)[0]?.seq ?? 0;
-		for (const { seq } of sent) assert.ok(seq < cancelled, "it was sent behind its cancel");
 	});
 });
 
@@ -209,23 +151,13 @@ describe("the bytes of a replaced transaction", () => {
 		await assertDead(old, fresh, before);
 		await fixture.submit("/fast", old);
 		await fixture.submit("/maxbackruns", old);
-		await fence();
+		await fixture.fence();
 		await assertDead(old, fresh, before);
 		const block = await system.nextBlock();
 		await fixture.reaches(fresh, "INCLUDED");
 		assert.deepEqual([await fixture.receipt(old), (await fixture.receipt(fresh))?.block], [null, block]);
-		assert.match(await refusal(old), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
+		assert.match(await fixture.tried(old), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
 		assert.equal((await fixture.status(old)).stage, "REPLACED");
-	});
-
-	it("of the winner sent again answer its hash while it is pending and after it was mined", async () => {
-		const actor = await fixture.actor();
-		const [, fresh] = await replaced(actor);
-		await fixture.submit("/fast", fresh);
-		await system.nextBlock();
-		await fixture.reaches(fresh, "INCLUDED");
-		await fixture.submit("/noreverts", fresh);
-		assert.equal((await fixture.status(fresh)).stage, "INCLUDED");
 	});
 
 	async function replaced(actor: Actor): Promise<readonly [Signed, Signed]> {
@@ -245,28 +177,6 @@ describe("the bytes of a replaced transaction", () => {
 		assert.equal((await fixture.byHash(fresh))?.hash, fresh.hash);
 		for (const builder of system.builders) assert.deepEqual(fixture.blocks(builder, old), [block]);
 	}
-});
-
-describe("a nonce that is used elsewhere", () => {
-	it("drops what has it; those behind go on, and the bytes are refused", async () => {
-		const actor = await fixture.actor();
-		const [first, second] = [actor.sign({ nonce: 0 }), actor.sign({ nonce: 1 })];
-		await fixture.submit("/fast", first, second);
-		await fixture.sent(second);
-		const open = actor.sign({ nonce: 0, value: 3n });
-		await fixture.publish(open);
-		const block = await fixture.passBlock();
-		const { status } = await fixture.reaches(first, "DROPPED");
-		assert.equal(status, "FAILED");
-		assert.equal((await fixture.life(first)).at(-1), `dropped ${block}`);
-		assert.equal(await fixture.byHash(first), null);
-		await fixture.sent(second);
-		assert.equal(await fixture.pendingNonce(actor), 2);
-		assert.match(await refusal(first), /^-32000 nonce too low: next nonce 1, tx nonce 0/);
-		await system.nextBlock();
-		await fixture.reaches(second, "INCLUDED");
-		assert.deepEqual(fixture.blocks(system.builder, first), [block]);
-	});
 });
 
 /** Every builder was told to forget `tx` in the way it knows, and has said so. */
@@ -293,8 +203,57 @@ async function assertCancelled(tx: Signed): Promise<void> {
 	}
 }
 
-async function fence(): Promise<void> {
-	const tx = (await fixture.actor()).sign();
-	await fixture.submit("/fast", tx);
-	await fixture.sent(tx);
+function submitAll(transactions: readonly Signed[], path = "/fast"): Promise<WireAnswer[]> {
+	return Promise.all(transactions.map(({ raw }) => system.client.ask("eth_sendRawTransaction", [raw], path)));
 }
+
+describe("at the same time", () => {
+	it("the same bytes thirty times are one transaction: the same answer, sent once", async () => {
+		const tx = (await fixture.actor()).sign();
+		const answers = await submitAll(Array.from({ length: 30 }, () => tx));
+		assert.deepEqual(new Set(answers.map(({ result }) => result)), new Set([tx.hash]));
+		await fixture.sent(tx);
+		const block = await system.nextBlock();
+		await fixture.reaches(tx, "INCLUDED");
+		const received = (await fixture.life(tx)).filter((event) => event.startsWith("received"));
+		assert.equal(received.length, 1);
+		for (const builder of system.builders) assert.deepEqual(fixture.blocks(builder, tx), [block]);
+	});
+
+	it("a ladder of fees has one winner, whatever came first; the others are REPLACED or were refused", async () => {
+		for (const ascending of [true, false]) {
+			const actor = await fixture.actor();
+			const ladder = Array.from({ length: STEPS }, (_, i) =>
+				actor.sign({
+					maxFeePerGas: 20n * GWEI * 2n ** BigInt(i),
+					maxPriorityFeePerGas: GWEI * 2n ** BigInt(i),
+				}),
+			);
+			const dearest = ladder[STEPS - 1];
+			assert.ok(dearest);
+			const order = ascending ? ladder : [...ladder].reverse();
+			const answers = await submitAll(order);
+			for (const [i, { result, error }] of answers.entries()) {
+				const tx = order[i];
+				assert.ok(tx);
+				if (error === undefined) {
+					assert.equal(result, tx.hash);
+					if (tx !== dearest) await fixture.reaches(tx, "REPLACED");
+				} else {
+					assert.match(error.message, /^replacement transaction underpriced/);
+					assert.equal((await fixture.status(tx)).stage, undefined);
+				}
+			}
+			await fixture.sent(dearest);
+			for (const tx of ladder.filter((one) => one !== dearest)) {
+				for (const builder of system.builders.filter(({ name }) => name !== "none")) {
+					await until(`${builder.name} has forgotten it`, () => fixture.live(builder, tx) === 0);
+				}
+			}
+			const block = await system.nextBlock();
+			await fixture.reaches(dearest, "INCLUDED");
+			assert.equal((await fixture.receipt(dearest))?.block, block);
+			assert.equal(await fixture.pendingNonce(actor), 1);
+		}
+	});
+});

@@ -1,4 +1,5 @@
-// What the dev builder pays back: behind the bundle, in the same block, from its coinbase's key, to the wei.
+// The dev builder, which the tests of the relay and `npm start` rely on: what it puts into a block and in which order, and
+// what it pays back behind a bundle, to the wei.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -11,9 +12,109 @@ const BID = 123_456_789_012_345n;
 
 let net: DevnetFixture;
 before(async () => {
-	net = await startFixture();
+	net = await startFixture({ chain: { accounts: 20 } });
 });
 after(() => net.stop());
+
+test("a bundle lands in its block only", async () => {
+	const tx = await net.from(0);
+	await net.bundle([tx], { blockNumber: await net.blockAfter(2) });
+	assert.deepEqual(hashes(await net.build()), []);
+	assert.deepEqual(hashes(await net.build()), [tx.hash]);
+	const late = await net.from(0);
+	await net.bundle([late], { blockNumber: await net.blockAfter(0) });
+	assert.deepEqual(hashes(await net.build()), []);
+	assert.equal(net.builder.bundles().at(-1)?.state, "expired");
+});
+
+test("orders are sorted by what they pay for each gas, transfers to the coinbase included", async () => {
+	const cheap = await net.from(1, { tip: 2n * GWEI });
+	const dear = await net.from(2, { tip: 5n * GWEI });
+	const payer = await net.from(3, { to: CONTRACTS.payer, value: 10n ** 16n, tip: 0n });
+	const direct = await net.from(4, {
+		to: net.builder.coinbase,
+		value: 10n ** 15n,
+		tip: 0n,
+		gasLimit: 21_000n,
+	});
+	await net.bundle([cheap]);
+	await net.priv(dear);
+	await net.bundle([payer]);
+	await net.bundle([direct]);
+	const block = await net.build();
+	assert.deepEqual(
+		hashes(block),
+		[payer, direct, dear, cheap].map(({ hash }) => hash),
+	);
+	assert.deepEqual(
+		block.orders.map(({ gain, gasUsed }) => [gain, gasUsed]),
+		[
+			[10n ** 16n, 27_814n],
+			[10n ** 15n, 21_000n],
+			[5n * GWEI * 21_000n, 21_000n],
+			[2n * GWEI * 21_000n, 21_000n],
+		],
+	);
+	assert.equal(block.coinbaseGain, 11n * 10n ** 15n + 7n * GWEI * 21_000n);
+});
+
+test("a bundle is all or nothing", async () => {
+	const good = await net.from(1);
+	const bad = await net.from(2, { to: CONTRACTS.refuser });
+	await net.bundle([good, bad]);
+	const block = await net.build();
+	assert.deepEqual(hashes(block), []);
+	assert.deepEqual(outcome(block), [["reverted", bad.hash]]);
+});
+
+test("of several backruns on one target the one that leaves the most is taken, those that revert are dropped, the target stays", async () => {
+	const target = await net.from(1);
+	// Dearer for each gas, and less in all: a plain transfer needs less gas than a call.
+	const [lean, rich] = [
+		await net.from(2, { to: net.builder.coinbase, value: 10n ** 16n, gasLimit: 21_000n, tip: 0n }),
+		await net.from(3, { to: CONTRACTS.payer, value: 11n * 10n ** 15n, tip: 0n }),
+	];
+	const reverting = await net.from(4, { to: CONTRACTS.refuser });
+	const refund = { refundPercent: 90, refundRecipient: walletOf("user").address };
+	for (const backrun of [reverting, lean, rich])
+		await net.bundle([target, backrun], { ...refund, refundTxHashes: [backrun.hash] });
+	await net.bundle([target]);
+	const block = await net.build();
+	assert.deepEqual(hashes(block).slice(0, 2), [target.hash, rich.hash]);
+	assert.equal(hashes(block).length, 3, "and its refund");
+
+	const alone = await net.from(1);
+	const failing = await net.from(4, { to: CONTRACTS.refuser });
+	await net.bundle([alone, failing]);
+	await net.bundle([alone]);
+	assert.deepEqual(
+		hashes(await net.build()),
+		[alone.hash],
+		"with no backrun that goes through it is there all the same",
+	);
+});
+
+test("a droppable transaction is left out when it fails, and the rest lands", async () => {
+	const target = await net.from(1);
+	const backrun = await net.from(2, { to: CONTRACTS.refuser });
+	await net.bundle([target, backrun], { droppingTxHashes: [backrun.hash] });
+	assert.deepEqual(hashes(await net.build()), [target.hash]);
+});
+
+test("a transaction that is in several orders lands once, with the bundle that adds to it", async () => {
+	const target = await net.from(1, { tip: 3n * GWEI });
+	const backrun = await net.from(2, { to: CONTRACTS.payer, value: 1_000n, tip: 0n });
+	await net.bundle([target]);
+	await net.priv(target);
+	// It pays less for each gas than the target alone, and more in all.
+	await net.bundle([target, backrun]);
+	const block = await net.build();
+	assert.deepEqual(hashes(block), [target.hash, backrun.hash]);
+	assert.deepEqual(outcome(block), [
+		["duplicate", target.hash],
+		["duplicate", target.hash],
+	]);
+});
 
 test("by default the last transaction's gain is shared, with the first one's sender", async () => {
 	const target = await net.from(0, { tip: 3n * GWEI });
@@ -56,27 +157,6 @@ test("refundRecipient and refundTxHashes say who, and of what", async () => {
 	assert.equal(refund, (7n * GWEI * 21_000n * 99n) / 100n);
 });
 
-test("several refunds in one block each stand behind their bundle", async () => {
-	const bundles = [];
-	for (const account of [0, 2, 4]) {
-		const target = await net.from(account);
-		const value = BID * BigInt(account + 1);
-		const backrun = await net.from(account + 1, { to: CONTRACTS.payer, value, tip: 0n });
-		await net.bundle([target, backrun], { refundPercent: 50 });
-		bundles.unshift([target.hash, backrun.hash]);
-	}
-	const block = await net.build();
-	const refunds = block.orders.map((order) => order.refunds[0]?.hash ?? "");
-	assert.deepEqual(
-		block.transactions,
-		bundles.flatMap((hashes, i) => [...hashes, refunds[i]]),
-	);
-	assert.deepEqual(
-		block.orders.map((order) => order.refunds[0]?.amount),
-		[5n, 3n, 1n].map((factor) => (BID * factor) / 2n),
-	);
-});
-
 test("mev_sendBundle: what the other entries bring is shared as refundConfig says", async () => {
 	const target = await net.from(0, { tip: 2n * GWEI });
 	const backrun = await net.from(1, { to: CONTRACTS.payer, value: BID, tip: 0n });
@@ -103,20 +183,6 @@ test("mev_sendBundle: what the other entries bring is shared as refundConfig say
 	assert.equal(await net.balance(b), (BID * 20n) / 100n);
 });
 
-test("mev_sendBundle without refundConfig pays the sender of the entry", async () => {
-	const target = await net.from(0);
-	const backrun = await net.from(1, { to: CONTRACTS.payer, value: BID, tip: 0n });
-	await net.client.call("mev_sendBundle", {
-		version: "v0.1",
-		inclusion: { block: await net.blockAfter(1) },
-		body: [{ tx: target.raw }, { tx: backrun.raw }],
-		validity: { refund: [{ bodyIdx: 0, percent: 100 }] },
-	});
-	const block = await net.build();
-	const [refund] = block.orders[0]?.refunds ?? [];
-	assert.deepEqual([refund?.recipient, refund?.amount], [target.from, BID]);
-});
-
 test("a recipient with code gets more gas; one that takes no ether keeps the bundle out", async () => {
 	const target = await net.from(0);
 	const backrun = await net.from(1, { to: CONTRACTS.payer, value: BID, tip: 0n });
@@ -132,19 +198,6 @@ test("a recipient with code gets more gas; one that takes no ether keeps the bun
 		block.leftOut.map(({ reason }) => reason),
 		["refundFailed"],
 	);
-});
-
-test("a refund whose gain depends on the block is paid by what it is in the block", async () => {
-	// Both want the only call that goes through; the first by pay lands, and its refund is of that block.
-	const first = await net.from(0, { to: CONTRACTS.once, value: 9n * BID, tip: 0n });
-	const second = await net.from(1, { to: CONTRACTS.once, value: 3n * BID, tip: 4n * GWEI });
-	await net.bundle([first], { refundPercent: 50 });
-	await net.bundle([second], { refundPercent: 50, revertingTxHashes: [second.hash] });
-	const block = await net.build();
-	const refunds = new Map(block.orders.map((order) => [order.hashes[0], order.refunds[0]?.amount]));
-	assert.equal(refunds.get(first.hash), (9n * BID) / 2n);
-	assert.equal(refunds.get(second.hash), (await priorityFee(second.hash, block)) / 2n);
-	assert.deepEqual((await net.statuses(block))[second.hash], false);
 });
 
 test("a coinbase that is short of ether skips the refund and says so", async () => {
@@ -173,6 +226,14 @@ test("refundGas makes a refund bear its own gas", async () => {
 		await other.stop();
 	}
 });
+
+function hashes(block: BuiltBlock): readonly string[] {
+	return block.transactions;
+}
+
+function outcome(block: BuiltBlock): [string, string | null][] {
+	return block.leftOut.map(({ reason, at }) => [reason, at]);
+}
 
 async function priorityFee(hash: string, block: BuiltBlock): Promise<bigint> {
 	const receipt = (await net.chain.rpc("eth_getTransactionReceipt", [hash])) as Record<string, string>;
