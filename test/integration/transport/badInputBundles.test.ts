@@ -10,7 +10,7 @@ import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bid
 import { BUNDLE_PAGE_ROWS } from "./badInput/bundlePages.ts";
 import { BUNDLE_ROWS } from "./badInput/bundleRows.ts";
 import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";
-import { type CallRow, expectedAnswer, testCallRows, testHttpRows } from "./badInput/rows.ts";
+import { type CallRow, expectedAnswer, requestOf, testCallRows, testHttpRows } from "./badInput/rows.ts";
 
 const ROWS: readonly CallRow[] = [...BUNDLE_ROWS, ...BID_ROWS];
 
@@ -40,24 +40,13 @@ before(async () => {
 });
 after(() => fixture.stop());
 
-test("there are many rows, each of its own", () => {
-	const names = ROWS.map(({ method, params }) => `${method} ${JSON.stringify(params)}`);
-	assert.equal(new Set(names).size, names.length);
-	assert.ok(ROWS.length >= 200, `${ROWS.length}`);
-	for (const { name, error } of ROWS) assert.notEqual(error, undefined, name);
-});
-
 testCallRows(ROWS, () => fixture);
 testHttpRows(BUNDLE_PAGE_ROWS, () => fixture);
-
-function request({ name, method, params }: CallRow): object {
-	return { jsonrpc: "2.0", id: name, method, params };
-}
 
 test("in batches each is answered as alone, in their order", async () => {
 	for (let from = 0; from < ROWS.length; from += 40) {
 		const rows = ROWS.slice(from, from + 40);
-		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(request)) });
+		const { status, body } = await fixture.wire.send({ body: JSON.stringify(rows.map(requestOf)) });
 		assert.equal(status, 200);
 		assert.deepEqual(JSON.parse(body), rows.map(expectedAnswer));
 	}
@@ -68,7 +57,7 @@ test("over a websocket each is answered as over HTTP, on every path", async () =
 	for (const path of ["/", "/ws", "/fullprivacy"]) {
 		const client = await WsClient.open(`ws://127.0.0.1:${fixture.system.relay.port}${path}`);
 		for (const row of ROWS) {
-			client.send(request(row));
+			client.send(requestOf(row));
 			assert.deepEqual(await client.next(), expectedAnswer(row), row.name);
 		}
 		client.terminate();
@@ -78,7 +67,7 @@ test("over a websocket each is answered as over HTTP, on every path", async () =
 
 test("a signature that does not verify is refused, never ignored", async () => {
 	const body = JSON.stringify(
-		request({ name: "x", method: "eth_cancelBundle", params: [{ replacementUuid: "u" }] }),
+		requestOf({ name: "x", method: "eth_cancelBundle", params: [{ replacementUuid: "u" }] }),
 	);
 	for (const [header, reason] of [
 		["", "malformed"],

@@ -97,13 +97,17 @@ export function testCallRows(
 		test(`${row.method.slice(0, 40)}: ${row.name}`, async () => {
 			const { wire, log } = fixture();
 			const answer = expectedAnswer(row);
-			const { method, params, path = "/" } = row;
-			const body = JSON.stringify({ jsonrpc: "2.0", id: row.name, method, params });
-			checkAnswer(await wire.send({ path, body }), { status: 200, answer });
+			const body = JSON.stringify(requestOf(row));
+			checkAnswer(await wire.send({ path: row.path ?? "/", body }), { status: 200, answer });
 			if (row.error === undefined) await then(row.result);
 			log.check();
 		});
 	}
+}
+
+/** A call row as it is sent; its id is its name. */
+export function requestOf({ name, method, params }: CallRow): object {
+	return { jsonrpc: "2.0", id: name, method, params };
 }
 
 /** What a call row is answered, as JSON. */
