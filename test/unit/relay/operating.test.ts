@@ -71,11 +71,18 @@ test("gauges tell what is now", async () => {
 	let pending = 3;
 	const expected = {
 		...{ pending_transactions: 7, ledger_transactions: 4, lane_depth: 5, head_number: -1 },
-		...{ head_age_seconds: 1.5, subscriptions: 6, bids: 8, barred_bidders: 9 },
+		...{ head_age_seconds: 1.5, subscriptions: 6, bids: 8, barred_bidders: 9, oldest_pending_seconds: 10 },
 		...{ 'lane_fullness{of="all"}': 0.25, 'lane_fullness{of="client"}': 0.5 },
 	};
 	watchRelay(registry, {
-		...{ pending: () => pending, records: () => 4, lanes: () => 5, head: () => -1, bids: () => 8 },
+		...{
+			pending: () => pending,
+			records: () => 4,
+			lanes: () => 5,
+			head: () => -1,
+			bids: () => 8,
+			oldestAgeSeconds: () => 10,
+		},
 		...{ headAgeSeconds: () => 1.5, subscriptions: () => 6, barred: () => 9 },
 		lanesFullness: () => ({ all: 0.25, client: 0.5 }),
 	});
