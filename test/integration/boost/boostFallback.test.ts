@@ -201,8 +201,8 @@ describe("what it may not have", () => {
 		["eth_subscribe", ["newHeads"]],
 		["service_transactionStatuses", [[]]],
 		["rpc.discover", []],
-		["eth_sendTransaction", [{}]],
 		["eth_accounts", []],
+		["eth_sendTransaction", [{}]],
 		["eth_sign", ["0x", "0x"]],
 		["debug_traceTransaction", ["0x"]],
 		["txpool_content", []],
@@ -225,7 +225,7 @@ describe("what it may not have", () => {
 			[...codes, -32601, undefined],
 		);
 		assert.equal(status, 200);
-		const OURS = 8;
+		const OURS = 9;
 		assert.deepEqual(codes, [...Array(OURS).fill(-32603), ...Array(NEVER.length - OURS).fill(-32601)]);
 		assert.deepEqual(recorder.methods, ["eth_gasPrice"]);
 		for (const path of ["/fullprivacy", "/maxbackruns", "/nochecks", "/ws"]) {

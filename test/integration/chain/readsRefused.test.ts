@@ -19,7 +19,7 @@ const OWN = ["eth_getTransactionCount", "eth_getTransactionByHash"];
 
 const REFUSED: Readonly<Record<string, readonly string[]>> = {
 	signing: ["eth_sign", "eth_signTransaction", "eth_signTypedData", "eth_signTypedData_v4", "personal_sign"],
-	"the node's accounts": ["eth_sendTransaction", "eth_accounts", "eth_requestAccounts", "eth_coinbase"],
+	"the node's accounts": ["eth_sendTransaction", "eth_requestAccounts", "eth_coinbase"],
 	mining: [
 		"eth_mining",
 		"eth_hashrate",
@@ -27,14 +27,6 @@ const REFUSED: Readonly<Record<string, readonly string[]>> = {
 		"eth_submitWork",
 		"eth_submitHashrate",
 		"miner_start",
-	],
-	"filters, which live in one node": [
-		"eth_newFilter",
-		"eth_newBlockFilter",
-		"eth_newPendingTransactionFilter",
-		"eth_getFilterChanges",
-		"eth_getFilterLogs",
-		"eth_uninstallFilter",
 	],
 	"the mempool": ["txpool_content", "txpool_inspect", "txpool_status", "eth_pendingTransactions"],
 	operators: [

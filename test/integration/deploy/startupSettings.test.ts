@@ -187,7 +187,7 @@ test("--print-config prints what is in force, and no secret: keys, and user, pat
 test("an unknown option is refused", () => {
 	const { code, stdout, stderr } = texts.unknown;
 	assert.deepEqual([code, stdout], [1, ""]);
-	assert.equal(stderr, "relay: unknown option --halp: expected --help or --print-config\n");
+	assert.equal(stderr, "relay: unknown option --halp: expected --help, --print-config, --version\n");
 });
 
 function builders(over: Readonly<Record<string, unknown>>): string {

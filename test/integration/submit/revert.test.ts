@@ -82,7 +82,11 @@ describe("/fast, failing first", () => {
 				referrer: "app",
 				refundRecipient: null,
 				refund: 0,
-				stage: "SIMULATION_FAILED",
+				...{ stage: "SIMULATION_FAILED", state: "failing", blockNumber: null, refundWei: "0" },
+				...{
+					reason: IS_SHUT.message,
+					nextStep: "wait, since it is tried again with each block, or cancel it",
+				},
 			},
 		);
 		await system.nextBlock();

@@ -1,5 +1,5 @@
 // Bad query parameters of the submission paths, with their exact answers. They are reported before the transaction is
-// read; unknown parameters are ignored.
+// read; unknown parameters are ignored, near misses of known ones are not.
 
 import type { CallRow, WireError } from "./rows.ts";
 
@@ -65,6 +65,9 @@ export const QUERY_ROWS: readonly CallRow[] = [
 	long(`/fast?referrer=${"a".repeat(10_000)}`),
 	long(`/fast?referrer=${"%F0%9F%98%80".repeat(65)}`),
 	long(`/fast?referrer=${"%20".repeat(65)}`),
+	flag("/noreverts?SOFTCANCELLATIONS=maybe"),
+	bad("/noreverts?soft_cancellations=true", "soft_cancellations", "the name softCancellations"),
+	bad("/fast?refundrecipent=0x", "refundrecipent", "the name refundRecipient"),
 	bad("/fast?referrer=a&referrer=a", "referrer", "once"),
 	bad("/fast?referrer=&referrer=", "referrer", "once"),
 
@@ -73,8 +76,7 @@ export const QUERY_ROWS: readonly CallRow[] = [
 	taken("/noreverts?softcancel=1&softCancellations=true"),
 	taken("/fullprivacy?softcancel=0"),
 	taken("/fast?softCancellations=true"),
-	taken("/noreverts?SoftCancellations=maybe"),
-	taken("/noreverts?soft_cancellations=maybe&x=%zz&=&&"),
+	taken("/noreverts?cancelSoftly=maybe&x=%zz&=&&"),
 	taken("/fast?__proto__=1&constructor=2&toString"),
 	taken(`/fast?refundRecipient=${ADDRESS}`),
 	taken(`/fast?refundRecipient=${ADDRESS.toUpperCase()}`),

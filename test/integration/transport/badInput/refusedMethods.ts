@@ -26,17 +26,10 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 	evm: ["mine", "snapshot", "increaseTime", "setAutomine", "setIntervalMining"],
 	hardhat: ["mine", "reset", "metadata", "impersonateAccount"],
 	eth: [
-		...["sign", "signTransaction", "signTypedData", "signTypedData_v4", "sendTransaction", "accounts"],
+		...["sign", "signTransaction", "signTypedData", "signTypedData_v4", "sendTransaction"],
 		...["sendUnsignedTransaction", "sendRawTransactionConditional", "resend", "fillTransaction"],
 		...["pendingTransactions", "requestAccounts", "coinbase", "mining", "hashrate", "getWork", "submitWork"],
-		...["submitHashrate", "newFilter", "newBlockFilter", "newPendingTransactionFilter", "getFilterChanges"],
-		...[
-			"getFilterLogs",
-			"uninstallFilter",
-			"getCompilers",
-			"compileSolidity",
-			"getTransactionBySenderAndNonce",
-		],
+		...["submitHashrate", "getCompilers", "compileSolidity", "getTransactionBySenderAndNonce"],
 	],
 	others: [
 		...["wallet_sendTransaction", "clique_propose", "les_serverInfo", "parity_pendingTransactions"],
@@ -95,8 +88,6 @@ const DANGEROUS: readonly CallRow[] = [
 	refused("personal_sign", ["0x00", VICTIM]),
 	refused("personal_unlockAccount", [VICTIM, "", 0]),
 	refused("miner_setEtherbase", [VICTIM]),
-	refused("eth_newFilter", [{}]),
-	refused("eth_getFilterChanges", ["0x1"]),
 ];
 
 /** Names that must not go into an answer as they are. */

@@ -38,7 +38,7 @@ function refused(method: string, params: string): MessageRow {
 
 function noSubscription(params: string): MessageRow {
 	const names = [
-		...["service_partialPendingTransactions", "newHeads"],
+		...["service_partialPendingTransactions", "newHeads", "logs"],
 		...["service_transactionStatus", "service_bundleStatus"],
 		"mevblocker_partialPendingTransactions",
 	];
@@ -74,9 +74,7 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 		message: `{"id":7,"method":"eth_call","params":${"[".repeat(4_000)}${"]".repeat(4_000)}}`,
 		answer: failure(7, -32602, "invalid params: params: expected at most 64 levels of nesting"),
 	},
-	...["[]", '["nope"]', '["newPendingTransactions"]', '["logs",{}]', '["syncing"]', "[1]", "[[]]"].map(
-		noSubscription,
-	),
+	...["[]", '["nope"]', '["newPendingTransactions"]', '["syncing"]', "[1]", "[[]]"].map(noSubscription),
 	{
 		name: "a subscription to the status of no hash",
 		message: '{"id":7,"method":"eth_subscribe","params":["service_bundleStatus","0x12"]}',
@@ -87,10 +85,8 @@ export const MESSAGE_ROWS: readonly MessageRow[] = [
 		message: '{"id":7,"method":"eth_unsubscribe","params":["0x1"]}',
 		answer: success(7, false),
 	},
-	refused("eth_newFilter", "[{}]"),
 	refused("anvil_mine", '["0x1"]'),
 	refused("admin_nodeInfo", "[]"),
-	refused("eth_accounts", "[]"),
 	refused("debug_traceCall", "[{}]"),
 	{
 		name: "eth_sendRawTransaction with nothing",
