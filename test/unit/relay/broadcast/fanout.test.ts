@@ -1,70 +1,115 @@
-// The fan-out against real servers: who gets what, signed by whom, under which identifier, and who holds up whom.
+// The fan-out against real servers: who gets what, signed by whom, under which identifier, who hears the answers, who
+// holds up whom, and what is taken back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keccak256, verifyMessage } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
+import type { BundleDelivery } from "../../../../relay/domain/bundleStatus.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
-import { startFakeBuilder } from "./fakeBuilder.ts";
-import { dispatch, fanoutFixtures, SIGNER, seen, UUID_V4, uuidIn } from "./fanoutFixture.ts";
+import { type FakeBuilder, startFakeBuilder } from "./fakeBuilder.ts";
+import {
+	bid,
+	dispatch,
+	fanoutFixtures,
+	methods,
+	nonces,
+	REFUND,
+	SIGNER,
+	seen,
+	TARGET,
+	UUID_V4,
+	uuidIn,
+} from "./fanoutFixture.ts";
 
-const { startBuilder, fixture } = fanoutFixtures();
+const { startBuilder, fixture, busy } = fanoutFixtures();
 
-test("every request is signed over the very bytes that arrive, as ethers verifies it", async () => {
-	const [one, two, three] = [await startBuilder(), await startBuilder(), await startBuilder()];
-	const rows = [one.row("one"), two.row("two", { dialect: "mev-share" }), three.row("three")];
-	const { fanout } = fixture(rows);
-	const transaction = privateTransaction();
-	fanout.send(dispatch(transaction), ["one", "two", "three"]);
-	fanout.cancel(transaction, ["one", "two", "three"], 101);
-	for (const builder of [one, two, three]) {
-		for (const request of await seen(builder, 3)) {
-			const [address, signature] = request.signature.split(":");
-			assert.equal(address, SIGNER);
-			assert.equal(verifyMessage(keccak256(request.body), signature ?? "").toLowerCase(), SIGNER);
-			assert.equal(request.contentType, "application/json");
-			assert.deepEqual(Object.keys(request.call).sort(), ["id", "jsonrpc", "method", "params"]);
+/** Told of nothing. */
+const quiet = () => {};
+
+/** Keeps what it is told, as `builder kind answer`. */
+function listener() {
+	const told: string[] = [];
+	const answered = ({ builder, kind, answer, ms, at }: BundleDelivery) => {
+		assert.ok(Number.isInteger(ms) && ms >= 0 && at > 0);
+		told.push(`${builder} ${kind} ${answer}`);
+	};
+	return { told, answered };
+}
+
+for (const count of [1, 3]) {
+	test(`every request to ${count} builders is signed over the very bytes that arrive, as ethers verifies it`, async () => {
+		const builders = await Promise.all(Array.from({ length: count }, startBuilder));
+		const rows = builders.map((builder, i) =>
+			builder.row(`${i}`, { dialect: i === 1 ? "mev-share" : "bundle" }),
+		);
+		const { fanout } = fixture(rows);
+		fanout.send(dispatch(TARGET), fanout.names());
+		fanout.cancel(TARGET, fanout.names(), 101);
+		fanout.sendBundle(bid("a"), fanout.names(), quiet);
+		fanout.cancelBundle("a", 101, fanout.names(), quiet);
+		for (const builder of builders) {
+			for (const { call, body, ...headers } of await seen(builder, 6)) {
+				const [address, signature] = headers.signature.split(":");
+				assert.equal(address, SIGNER);
+				assert.equal(verifyMessage(keccak256(body), signature ?? "").toLowerCase(), SIGNER);
+				assert.equal(headers.contentType, "application/json");
+				assert.deepEqual(Object.keys(call).sort(), ["id", "jsonrpc", "method", "params"]);
+			}
 		}
-	}
-	// Builders of one dialect get the same bytes.
-	assert.ok(one.seen[0]?.body.equals(three.seen[0]?.body ?? Buffer.alloc(0)));
-	assert.equal(two.seen[0]?.call.method, "mev_sendBundle");
-});
+		const sent = builders.map(
+			(builder) => methods(builder).filter((method) => method === "mev_sendBundle").length,
+		);
+		assert.deepEqual(sent, [0, 2, 0].slice(0, count));
+	});
+}
 
-test("how each builder took it becomes an event, and is noted", async () => {
+test("how each builder took a transaction becomes an event, and is noted", async () => {
 	const [good, bad, gone] = [await startBuilder(), await startBuilder(), await startFakeBuilder()];
 	bad.answerWith({ status: 200, text: '{"error":"a builder\'s own words"}' });
 	await gone.close();
 	const { fanout, events, noted } = fixture([good.row("good"), bad.row("bad"), gone.row("gone")]);
-	const transaction = privateTransaction();
-	fanout.send(dispatch(transaction, 107), ["good", "bad", "gone"]);
+	fanout.send(dispatch(TARGET, 107), fanout.names());
 	await until("three answers", () => events.length === 3);
 	const told = events.map(([hash, event]) => {
-		assert.equal(hash, transaction.tx.hash);
+		assert.equal(hash, TARGET.tx.hash);
 		assert.ok(event.type === "delivered" && Number.isInteger(event.ms) && event.ms >= 0 && event.at > 0);
-		const { builder, kind, block, answer } = event;
-		return [builder, kind, block, answer];
+		return `${event.builder} ${event.kind} ${event.answer} ${event.block}`;
 	});
 	assert.deepEqual(told.sort(), [
-		["bad", "bundle", 107, "rejected"],
-		["gone", "bundle", 107, "failed"],
-		["good", "bundle", 107, "accepted"],
+		"bad bundle rejected 107",
+		"gone bundle failed 107",
+		"good bundle accepted 107",
 	]);
 	assert.deepEqual([...noted].sort(), ["bad bundle rejected", "gone bundle failed", "good bundle accepted"]);
 	const text = JSON.stringify(events);
-	assert.ok(!text.includes("own words") && !text.includes(transaction.tx.raw.toString("hex")));
+	assert.ok(!text.includes("own words") && !text.includes(TARGET.tx.raw.toString("hex")));
+	// A bundle's are told to who sent it, and are no events of its target.
+	const { told: ofBundle, answered } = listener();
+	fanout.sendBundle(bid("a"), fanout.names(), answered);
+	await until("three more", () => ofBundle.length === 3);
+	assert.deepEqual(ofBundle.sort(), ["bad bundle rejected", "gone bundle failed", "good bundle accepted"]);
+	assert.deepEqual(noted.slice(3).sort(), [
+		"bad backrun rejected",
+		"gone backrun failed",
+		"good backrun accepted",
+	]);
+	fanout.cancelBundle("a", 101, ["good"], answered);
+	await until("both cancels", () => ofBundle.length === 5);
+	assert.deepEqual(ofBundle.slice(3), ["good cancel accepted", "good cancel accepted"]);
+	assert.equal(events.length, 3);
 });
 
-test("private transactions and cancels are told as what they are", async () => {
+test("/nochecks goes out under no identifier, and is told as private", async () => {
 	const builder = await startBuilder();
 	const { fanout, noted } = fixture([builder.row("b")]);
 	const transaction = privateTransaction({ path: "nochecks" });
 	fanout.send(dispatch(transaction), ["b"]);
-	await until("its answer", () => noted.length === 1);
 	fanout.cancel(transaction, ["b"], 102);
-	await until("its answer", () => noted.length === 2);
-	assert.deepEqual(noted, ["b private accepted", "b cancel accepted"]);
+	await until("both answers", () => noted.length === 2);
+	assert.deepEqual([...noted].sort(), ["b cancel accepted", "b private accepted"]);
+	assert.deepEqual(methods(builder), ["eth_sendPrivateRawTransaction", "eth_cancelPrivateTransaction"]);
 	assert.ok(!JSON.stringify(builder.seen.map(({ call }) => call)).includes("replacementUuid"));
 });
 
@@ -80,40 +125,10 @@ test("only the builders that are named get it; names of nobody are nobody", asyn
 	assert.ok(one.seen.every(({ call }) => !JSON.stringify(call).includes("0x02")));
 });
 
-test("a bundle's identifier is a UUIDv4 of the transaction and the key, the same after a restart", async () => {
-	const builder = await startBuilder();
-	const one = privateTransaction();
-	const two = privateTransaction({ nonce: 1 });
-	const first = fixture([builder.row("b")]).fanout;
-	first.send(dispatch(one), ["b"]);
-	await seen(builder, 1);
-	first.send(dispatch(one, 102), ["b"]);
-	await seen(builder, 2);
-	first.cancel(one, ["b"], 102);
-	await seen(builder, 4);
-	fixture([builder.row("b")]).fanout.send(dispatch(one), ["b"]);
-	await seen(builder, 5);
-	const uuid = String(uuidIn(builder, 0));
-	assert.match(uuid, UUID_V4);
-	for (const i of [1, 2, 3, 4]) assert.equal(uuidIn(builder, i), uuid, `request ${i}`);
-	first.send(dispatch(two), ["b"]);
-	await seen(builder, 6);
-	fixture([builder.row("b")], { key: testAccount(43).keyHex }).fanout.send(dispatch(one), ["b"]);
-	await seen(builder, 7);
-	const others = [String(uuidIn(builder, 5)), String(uuidIn(builder, 6))];
-	for (const other of others) assert.match(other, UUID_V4);
-	assert.equal(new Set([uuid, ...others]).size, 3);
-	assert.ok(!one.tx.hash.includes(uuid.slice(0, 8)));
-});
-
 test("who may have a transaction by its path", async () => {
 	const builder = await startBuilder();
 	const rows = ["a", "b", "c"].map((name) => builder.row(name));
-	const marked = [
-		builder.row("a"),
-		builder.row("b", { fullPrivacy: true }),
-		builder.row("c", { fullPrivacy: true }),
-	];
+	const marked = rows.map((row) => ({ ...row, fullPrivacy: row.name !== "a" }));
 	for (const path of ["fast", "noreverts", "maxbackruns", "nochecks"] as const) {
 		assert.deepEqual(fixture(marked).fanout.eligible(privateTransaction({ path })), ["a", "b", "c"], path);
 	}
@@ -122,16 +137,81 @@ test("who may have a transaction by its path", async () => {
 	assert.deepEqual(fixture(rows).fanout.eligible(secret), ["a"], "none marked: the first row alone");
 });
 
+test("a bundle with a refund goes to builders that pay refunds alone, on their terms", async () => {
+	const fakes = [await startBuilder(), await startBuilder(), await startBuilder(), await startBuilder()];
+	const [pays, little, never, nothing] = fakes as [FakeBuilder, FakeBuilder, FakeBuilder, FakeBuilder];
+	const { fanout } = fixture([
+		pays.row("pays"),
+		little.row("little", { maxRefundPercent: 40 }),
+		never.row("never", { refund: false }),
+		nothing.row("nothing", { maxRefundPercent: 0 }),
+	]);
+	const all = [...fanout.names(), "nobody"];
+	assert.deepEqual(fanout.sendBundle(bid("one"), all, quiet), ["pays", "little"]);
+	assert.deepEqual(fanout.sendBundle(bid("two"), ["never", "nobody"], quiet), []);
+	assert.deepEqual(fanout.sendBundle(bid("three", { refund: null }), all, quiet), fanout.names());
+	await Promise.all([seen(pays, 2), seen(little, 2), seen(never, 1), seen(nothing, 1)]);
+	const asked = fakes.map(({ seen: [first] }) => {
+		const [param] = (first?.call.params ?? []) as { refundPercent?: number; refundRecipient?: string }[];
+		return [param?.refundPercent, param?.refundRecipient];
+	});
+	const none = [undefined, undefined];
+	assert.deepEqual(asked, [[90, REFUND.recipient], [40, REFUND.recipient], none, none]);
+	assert.deepEqual(
+		all.map((name) => fanout.terms(name, 90)?.percent ?? null),
+		[90, 40, null, null, null],
+	);
+});
+
+test("a name has one UUIDv4, the same after a restart: another's, another key's and a target's differ", async () => {
+	const builder = await startBuilder();
+	const rows = [builder.row("b", { cancel: "endpoint" })];
+	const { fanout } = fixture(rows);
+	let count = 0;
+	/** One at a time, so that none takes another's place before it is out. */
+	const uuidOf = async (send: () => unknown): Promise<string> => {
+		send();
+		await seen(builder, ++count);
+		return String(uuidIn(builder, count - 1));
+	};
+	const restarted = fixture(rows).fanout;
+	const other = fixture(rows, { key: testAccount(43).keyHex }).fanout;
+	const target = await uuidOf(() => fanout.send(dispatch(TARGET), ["b"]));
+	for (const again of [
+		() => fanout.send(dispatch(TARGET, 102), ["b"]),
+		() => fanout.cancel(TARGET, ["b"], 102),
+		() => restarted.send(dispatch(TARGET), ["b"]),
+	]) {
+		assert.equal(await uuidOf(again), target);
+	}
+	const bundle = await uuidOf(() => fanout.sendBundle(bid("a"), ["b"], quiet));
+	for (const again of [
+		() => fanout.sendBundle(bid("a", { nonce: 1, block: 102 }), ["b"], quiet),
+		() => fanout.cancelBundle("a", 102, ["b"], quiet),
+		() => restarted.sendBundle(bid("a"), ["b"], quiet),
+	]) {
+		assert.equal(await uuidOf(again), bundle);
+	}
+	const others = [
+		await uuidOf(() => fanout.send(dispatch(privateTransaction({ nonce: 1 })), ["b"])),
+		await uuidOf(() => other.send(dispatch(TARGET), ["b"])),
+		await uuidOf(() => fanout.sendBundle(bid("b"), ["b"], quiet)),
+		await uuidOf(() => other.sendBundle(bid("a"), ["b"], quiet)),
+		// Not even a bundle that is named like a target's own takes its place.
+		await uuidOf(() => fanout.sendBundle(bid(`target ${TARGET.tx.hash}`), ["b"], quiet)),
+	];
+	for (const uuid of [target, bundle, ...others]) assert.match(uuid, UUID_V4);
+	assert.equal(new Set([target, bundle, ...others]).size, 7);
+	assert.ok(!TARGET.tx.hash.includes(target.slice(0, 8)));
+});
+
 test("a builder that hangs holds up nobody, and its lane is bounded", async () => {
 	const [slow, quick] = [await startBuilder(), await startBuilder()];
 	slow.answerWith(null);
 	const { fanout, noted } = fixture([slow.row("slow"), quick.row("quick")], { capacity: 10 });
-	const count = BUILDER_CONNECTIONS + 20;
-	for (let i = 0; i < count; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), [
-			"slow",
-			"quick",
-		]);
+	for (let i = 0; i < BUILDER_CONNECTIONS + 20; i += 1) {
+		const transaction = privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` });
+		fanout.send(dispatch(transaction), ["slow", "quick"]);
 	}
 	const answered = (line: string) => noted.filter((one) => one === line).length;
 	// The quick one's own lane is as short, so it had as many too many and nothing else.
@@ -140,55 +220,14 @@ test("a builder that hangs holds up nobody, and its lane is bounded", async () =
 	assert.equal(answered("slow bundle unsent"), 10);
 	await until("all its connections", () => slow.held === BUILDER_CONNECTIONS);
 	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 10);
+	// Closing finishes what is under way and drops what waits.
+	const closing = fanout.close();
 	slow.release();
-	await until("the slow one", () => answered("slow bundle accepted") === BUILDER_CONNECTIONS + 10);
-	assert.equal(fanout.depth, 0);
+	await closing;
+	assert.equal(answered("slow bundle accepted"), BUILDER_CONNECTIONS);
+	assert.equal(answered("slow bundle unsent"), 20);
+	assert.deepEqual([slow.seen.length, fanout.depth], [BUILDER_CONNECTIONS, 0]);
 });
-
-/** A builder whose connections are all taken, by other clients. */
-async function busy() {
-	const builder = await startBuilder();
-	builder.answerWith(null);
-	const { fanout, noted } = fixture([builder.row("b")]);
-	for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(1 + i), origin: `10.0.0.${i}` })), ["b"]);
-	}
-	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
-	const finish = async (): Promise<string[]> => {
-		builder.release();
-		await until("an empty lane", () => fanout.depth === 0);
-		return builder.seen.slice(BUILDER_CONNECTIONS).map(({ call }) => JSON.stringify(call));
-	};
-	return { fanout, noted, finish };
-}
-
-test("what waits for a block that is there is not sent", async () => {
-	const { fanout, finish } = await busy();
-	fanout.send(dispatch(privateTransaction({ nonce: 1 }), 101), ["b"]);
-	fanout.send(dispatch(privateTransaction({ nonce: 2 }), 102), ["b"]);
-	fanout.setHead(101);
-	const calls = await finish();
-	assert.equal(calls.length, 1);
-	assert.ok(calls[0]?.includes('"blockNumber":"0x66"'));
-});
-
-for (const path of ["fast", "nochecks"] as const) {
-	test(`what waits when it is cancelled is never sent behind its cancel, on /${path}`, async () => {
-		const { fanout, finish } = await busy();
-		const transaction = privateTransaction({ nonce: 1, path });
-		fanout.send(dispatch(transaction), ["b"]);
-		fanout.cancel(transaction, ["b"], 101);
-		const calls = await finish();
-		const raw = transaction.tx.raw.toString("hex");
-		assert.deepEqual(
-			calls.filter((call) => call.includes(raw)),
-			[],
-		);
-		// Another one, and the same one sent again afterwards, are no part of that.
-		fanout.send(dispatch(transaction), ["b"]);
-		assert.ok((await finish()).some((call) => call.includes(raw)));
-	});
-}
 
 test("a chain of nonces arrives in order, and its cancel behind what it cancels", async () => {
 	const builder = await startBuilder();
@@ -201,7 +240,7 @@ test("a chain of nonces arrives in order, and its cancel behind what it cancels"
 	fanout.cancel(first, ["b"], 101);
 	await until("all answers", () => noted.length === 14);
 	const raws = chain.map(({ tx }) => tx.raw.toString("hex"));
-	const arrived = builder.seen.map(({ call }) => raws.findIndex((raw) => JSON.stringify(call).includes(raw)));
+	const arrived = builder.seen.map(({ body }) => raws.findIndex((raw) => body.includes(raw)));
 	assert.deepEqual(
 		arrived.filter((index) => index >= 0),
 		raws.map((_, index) => index),
@@ -209,18 +248,119 @@ test("a chain of nonces arrives in order, and its cancel behind what it cancels"
 	assert.ok(arrived.indexOf(-1) > arrived.indexOf(0));
 });
 
-test("closing finishes what is under way and drops what waits", async () => {
+for (const path of ["fast", "nochecks"] as const) {
+	test(`what waits when it is cancelled is never sent behind its cancel, on /${path}`, async () => {
+		const { fanout, finish } = await busy();
+		const transaction = privateTransaction({ nonce: 1, path });
+		const raw = transaction.tx.raw.toString("hex");
+		fanout.send(dispatch(transaction), ["b"]);
+		fanout.cancel(transaction, ["b"], 101);
+		assert.ok((await finish()).every((body) => !body.includes(raw)));
+		// The same one sent again afterwards is no part of that.
+		fanout.send(dispatch(transaction), ["b"]);
+		assert.ok((await finish()).some((body) => body.includes(raw)));
+	});
+}
+
+test("of what waits under one name only the newest goes out, and nothing of what is cancelled or stale", async () => {
+	const { fanout, finish, noted } = await busy();
+	const { told, answered } = listener();
+	const left: string[] = [];
+	const send = (name: string, nonce: number, block = 101) =>
+		fanout.sendBundle(bid(name, { nonce, block }), ["b"], answered, () => left.push(`${name} ${nonce}`));
+	for (const nonce of [0, 1, 2]) send("a", nonce);
+	send("c", 3);
+	fanout.cancelBundle("c", 101, ["b"], answered);
+	send("d", 4, 100);
+	fanout.send(dispatch(privateTransaction({ nonce: 1 }), 100), ["b"]);
+	fanout.setHead(100);
+	assert.deepEqual(told, Array(4).fill("b bundle unsent"));
+	// What comes under a cancelled name afterwards is no part of that. Nothing has left yet.
+	send("c", 5);
+	assert.deepEqual([left, fanout.depth], [[], BUILDER_CONNECTIONS + 2]);
+	const bodies = await finish();
+	assert.deepEqual([nonces(bodies), bodies.length, left], [[2, 5], 2, ["a 2", "c 5"]]);
+	assert.deepEqual(told.slice(4), ["b bundle accepted", "b bundle accepted"]);
+	assert.equal(noted.filter((line) => line === "b bundle unsent").length, 1);
+});
+
+test("a builder is told to forget only what has left for it, in its words, once; it may leave and be cancelled again", async () => {
+	const [one, two, silent] = [await startBuilder(), await startBuilder(), await startBuilder()];
+	const { fanout, noted } = fixture([
+		one.row("one"),
+		two.row("two"),
+		silent.row("silent", { cancel: "none" }),
+	]);
+	fanout.sendBundle(bid("a"), ["one"], quiet);
+	for (const name of ["a", "a", "never"]) fanout.cancelBundle(name, 101, fanout.names(), quiet);
+	await until("the first answers", () => noted.length === 3);
+	fanout.sendBundle(bid("a", { nonce: 1 }), fanout.names(), quiet);
+	fanout.cancelBundle("a", 101, [...fanout.names(), "nobody"], quiet);
+	await until("all answers", () => noted.length === 10);
+	await fanout.close();
+	const life = ["eth_sendBundle", "eth_cancelBundle", "eth_sendBundle"];
+	assert.deepEqual([one, two, silent].map(methods), [[...life, ...life], life, ["eth_sendBundle"]]);
+	assert.deepEqual(one.seen[2]?.call.params, [
+		{ txs: [], blockNumber: "0x65", replacementUuid: uuidIn(one, 0) },
+	]);
+});
+
+test("what has left stays to be cancelled until its block is there, also when other heads come for the one before", async () => {
 	const builder = await startBuilder();
-	builder.answerWith(null);
-	const { fanout, noted } = fixture([builder.row("b")]);
-	for (let i = 0; i < BUILDER_CONNECTIONS + 3; i += 1) {
-		fanout.send(dispatch(privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` })), ["b"]);
+	const { fanout, noted } = fixture([builder.row("b", { cancel: "endpoint" })]);
+	const answers = (count: number) => until("the answers", () => noted.length === count);
+	fanout.sendBundle(bid("a", { nonce: 0, block: 102 }), ["b"], quiet);
+	fanout.sendBundle(bid("c", { nonce: 1, block: 102 }), ["b"], quiet);
+	await answers(2);
+	// Another block of the same height: what is out is still for the next one.
+	for (const head of [101, 101]) fanout.setHead(head);
+	fanout.cancelBundle("a", 102, ["b"], quiet);
+	await answers(3);
+	fanout.setHead(102);
+	fanout.cancelBundle("c", 102, ["b"], quiet);
+	// Out for a later block too: that one is to come.
+	fanout.sendBundle(bid("c", { nonce: 1, block: 103 }), ["b"], quiet);
+	await answers(4);
+	fanout.setHead(102);
+	fanout.cancelBundle("c", 103, ["b"], quiet);
+	await answers(5);
+	assert.deepEqual(
+		methods(builder).map((method) => method.replace("eth_", "")),
+		["sendBundle", "sendBundle", "cancelBundle", "sendBundle", "cancelBundle"],
+	);
+	assert.deepEqual([uuidIn(builder, 2), uuidIn(builder, 4)], [uuidIn(builder, 0), uuidIn(builder, 1)]);
+});
+
+test("users' transactions and backruns go before plain bundles, which are fair by client", async () => {
+	const { fanout, finish } = await busy(10_000);
+	const plain = { isPlain: true, refund: null };
+	for (let i = 0; i < 100; i += 1) {
+		const nonce = i === 99 ? 2 : 1;
+		fanout.sendBundle(bid(`plain ${i}`, { ...plain, nonce, client: "crowd" }), ["b"], quiet);
 	}
-	await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
-	const closing = fanout.close();
-	builder.release();
-	await closing;
-	assert.equal(noted.filter((line) => line === "b bundle accepted").length, BUILDER_CONNECTIONS);
-	assert.equal(noted.filter((line) => line === "b bundle unsent").length, 3);
-	assert.equal(builder.seen.length, BUILDER_CONNECTIONS);
+	fanout.sendBundle(bid("plain", { ...plain, nonce: 3, client: "one more" }), ["b"], quiet);
+	fanout.sendBundle(bid("backrun", { nonce: 4, client: "bidder" }), ["b"], quiet);
+	const transaction = privateTransaction({ by: testAccount(50), nonce: 5, origin: "2001:db8::1" });
+	fanout.send(dispatch(transaction), ["b"]);
+	const bodies = await finish();
+	const user = bodies.findIndex((body) => body.includes(transaction.tx.raw.toString("hex")));
+	const order = nonces(bodies);
+	assert.ok(user === 0 || user === 1, String(user));
+	assert.ok(order.indexOf(4) < 2 && order.indexOf(3) < 12, String(order));
+	assert.equal(order.at(-1), 2);
+});
+
+test("a client's eighth of a lane is counted by its network, and apart for what it sends as a searcher", async () => {
+	const { fanout, finish } = await busy(16);
+	const { told, answered } = listener();
+	for (let i = 1; i <= 3; i += 1) {
+		const origin = `2001:db8::${i}`;
+		const plain = { nonce: i, isPlain: true, client: "2001:db8::/56" };
+		fanout.send(dispatch(privateTransaction({ by: testAccount(50 + i), origin })), ["b"]);
+		fanout.sendBundle(bid(`plain ${i}`, plain), ["b"], answered);
+		fanout.sendBundle(bid(`backrun ${i}`, { nonce: i, client: "bidder" }), ["b"], answered);
+	}
+	assert.deepEqual(told, ["b bundle unsent", "b bundle unsent"]);
+	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 6);
+	await finish();
 });

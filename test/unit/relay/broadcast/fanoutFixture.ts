@@ -1,13 +1,15 @@
-// Fan-outs in front of real local servers, with what they reported. All of a file's are stopped after its tests.
+// Fan-outs in front of real local servers, with what they reported, and bids to send. All of a file's are stopped after
+// its tests.
 
 import { after } from "node:test";
 import { computeAddress } from "ethers";
 import { BUILDER_CONNECTIONS } from "../../../../relay/broadcast/builderClient.ts";
 import { Fanout } from "../../../../relay/broadcast/fanout.ts";
 import type { BuilderRow } from "../../../../relay/domain/builder.ts";
+import type { OutgoingBundle } from "../../../../relay/domain/bundle.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
+import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { type FakeBuilder, type SeenRequest, startFakeBuilder } from "./fakeBuilder.ts";
 
@@ -58,16 +60,18 @@ export function fanoutFixtures() {
 	const busy = async (capacity = 100) => {
 		const builder = await startBuilder();
 		builder.answerWith(null);
-		const { fanout } = fixture([builder.row("b")], { capacity });
+		const { fanout, noted } = fixture([builder.row("b")], { capacity });
 		for (let i = 0; i < BUILDER_CONNECTIONS; i += 1) {
 			fanout.send(dispatch(privateTransaction({ by: testAccount(20 + i), origin: `10.0.0.${i}` })), ["b"]);
 		}
 		await until("all its connections", () => builder.held === BUILDER_CONNECTIONS);
-		const finish = async (): Promise<void> => {
+		/** Answers everything; resolves with the bodies that came behind those that took the connections. */
+		const finish = async (): Promise<string[]> => {
 			builder.release();
 			await until("an empty lane", () => fanout.depth === 0);
+			return builder.seen.slice(BUILDER_CONNECTIONS).map(({ body }) => body.toString());
 		};
-		return { fanout, builder, finish };
+		return { fanout, builder, noted, finish };
 	};
 	return { startBuilder, fixture, busy };
 }
@@ -77,9 +81,45 @@ export function dispatch(transaction = privateTransaction(), block = 101) {
 	return { transaction, block, lastBlock: 125 };
 }
 
+/** What is bid on. */
+export const TARGET = privateTransaction();
+export const REFUND = { percent: 90, recipient: testAccount(9).address, bodyIdx: 0, of: null };
+
+/** A bid on TARGET; `nonce` tells one backrun from another. */
+export function bid(
+	name: string,
+	options: { nonce?: number; block?: number; refund?: null; client?: string; isPlain?: boolean } = {},
+): OutgoingBundle {
+	const { client = "192.0.2.1", isPlain = false } = options;
+	const backrun = signedTransaction({ by: testAccount(8), nonce: options.nonce ?? 0 });
+	return {
+		name,
+		transactions: [
+			{ tx: TARGET.tx, mayRevert: true, mayDrop: false },
+			{ tx: backrun, mayRevert: false, mayDrop: true },
+		],
+		block: options.block ?? 101,
+		refund: options.refund === undefined ? REFUND : options.refund,
+		...{ client, isPlain },
+	};
+}
+
+/** The nonces of the {@link bid}s in `bodies`, in their order. */
+export function nonces(bodies: readonly string[], upTo = 10): number[] {
+	const raws = Array.from({ length: upTo }, (_, nonce) =>
+		signedTransaction({ by: testAccount(8), nonce }).raw.toString("hex"),
+	);
+	return bodies.map((body) => raws.findIndex((raw) => body.includes(raw))).filter((found) => found >= 0);
+}
+
 /** What the builder has seen, once that is `count` requests. */
 export function seen(builder: FakeBuilder, count: number): Promise<readonly SeenRequest[]> {
 	return until(`${count} requests`, () => builder.seen.length >= count && builder.seen);
+}
+
+/** The methods that the builder was called by. */
+export function methods(builder: FakeBuilder): readonly string[] {
+	return builder.seen.map(({ call }) => call.method);
 }
 
 /** The identifier of a bundle or of its cancel. */

@@ -1,75 +1,56 @@
-// Whether deliveries are answered at all, by a clock moved by hand.
+// Whether deliveries are answered at all, as tables of what came when, by a clock moved by hand.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DeliveryHealth } from "../../../../relay/broadcast/health.ts";
+import type { DeliveryAnswer } from "../../../../relay/domain/events.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
-function fixture() {
-	const clock = new ManualClock();
-	return { clock, health: new DeliveryHealth({ windowMs: 24_000 }, { clock }) };
-}
+/** Seconds to wait, answers that come, and after each whether all is well; two slots are 24 s. */
+type Step = readonly [waitSeconds: number, answer: DeliveryAnswer | null, healthy: boolean];
 
-test("nothing tried is nothing wrong", async () => {
-	const { clock, health } = fixture();
-	assert.ok(health.healthy);
-	await clock.advance(1_000_000);
-	assert.ok(health.healthy);
-});
+const TABLE: Readonly<Record<string, readonly Step[]>> = {
+	"nothing tried is nothing wrong": [[1_000, null, true]],
+	"an answer is one, a rejection too, and quiet afterwards is nothing wrong": [
+		[0, "accepted", true],
+		[24.001, null, true],
+		[0, "rejected", true],
+		[24.001, null, true],
+	],
+	"two slots without an answer are not healthy, until one comes": [
+		[0, "accepted", true],
+		[12, "failed", true],
+		[12, "timeout", true],
+		[0.001, null, false],
+		[0, "failed", false],
+		[0, "rejected", true],
+	],
+	"one answer in two slots is enough": [
+		[0, "timeout", false],
+		[0, "rejected", true],
+		[20, "timeout", true],
+		[0, "accepted", true],
+		[20, "failed", true],
+	],
+	"what failed is forgotten when nothing was tried for two slots": [
+		[0, "timeout", false],
+		[24, null, false],
+		[0.001, null, true],
+	],
+	"what never left says nothing of the builders": [
+		[0, "unsent", true],
+		[10, "unsent", true],
+	],
+};
 
-test("an answer is an answer, a rejection too", async () => {
-	for (const answer of ["accepted", "rejected"] as const) {
-		const { clock, health } = fixture();
-		health.note(answer);
-		assert.ok(health.healthy, answer);
-		await clock.advance(24_001);
-		assert.ok(health.healthy, "quiet afterwards");
-	}
-});
-
-for (const answer of ["failed", "timeout"] as const) {
-	test(`two slots of nothing but ${answer}: not healthy, until one answers`, async () => {
-		const { clock, health } = fixture();
-		health.note("accepted");
-		for (let second = 0; second < 24; second += 1) {
-			await clock.advance(1_000);
-			health.note(answer);
-			assert.ok(health.healthy, `after ${second + 1} s`);
+for (const [name, steps] of Object.entries(TABLE)) {
+	test(name, async () => {
+		const clock = new ManualClock();
+		const health = new DeliveryHealth({ windowMs: 24_000 }, { clock });
+		for (const [i, [waitSeconds, answer, healthy]] of steps.entries()) {
+			await clock.advance(waitSeconds * 1_000);
+			if (answer !== null) health.note(answer);
+			assert.equal(health.healthy, healthy, `step ${i + 1}`);
 		}
-		await clock.advance(1);
-		assert.ok(!health.healthy);
-		health.note(answer);
-		assert.ok(!health.healthy);
-		health.note("accepted");
-		assert.ok(health.healthy);
-	});
-
-	test(`one answer among many of ${answer} is enough`, async () => {
-		const { clock, health } = fixture();
-		for (let i = 0; i < 10; i += 1) {
-			health.note(answer);
-			health.note(i % 5 === 0 ? "rejected" : answer);
-			assert.ok(health.healthy);
-			await clock.advance(4_000);
-		}
-	});
-
-	test(`${answer} is forgotten when nothing was tried for two slots`, async () => {
-		const { clock, health } = fixture();
-		health.note("accepted");
-		await clock.advance(30_000);
-		health.note(answer);
-		assert.ok(!health.healthy);
-		await clock.advance(24_001);
-		assert.ok(health.healthy);
 	});
 }
-
-test("what never left says nothing of the builders", async () => {
-	const { clock, health } = fixture();
-	for (let i = 0; i < 10; i += 1) {
-		health.note("unsent");
-		await clock.advance(10_000);
-		assert.ok(health.healthy);
-	}
-});
