@@ -1,4 +1,4 @@
-// Tests two clients' account states: whose are read next, who is refused, who has given up, and what is read again.
+// Account states of two clients: whose are read next, who is refused, who has given up, and what is read afresh.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -35,7 +35,14 @@ class Fixture {
 	}
 
 	async answerAll(): Promise<void> {
+		await settled();
 		while (this.#answers.length > 0) await this.answer();
+	}
+
+	/** What it comes to, once all that was asked for is answered. */
+	async told<T>(asked: Promise<T>): Promise<T> {
+		await this.answerAll();
+		return asked;
 	}
 
 	/** Which request asked for it, counted from 0. */
@@ -130,13 +137,11 @@ test("where too many wait, whoever has the most of them is refused at once", asy
 	assert.equal(await many[900], "timeout");
 	const honest = askAll(fixture, [HONEST], "honest");
 	assert.equal(await many[899], "timeout");
-	await settled();
 	await fixture.answerAll();
 	assert.deepEqual(await Promise.all(honest), ["told"]);
 	assert.equal((await Promise.all(many)).filter((outcome) => outcome === "timeout").length, 2);
 	// What was refused may be asked for again.
 	const again = askAll(fixture, crowd(901).slice(900), "attacker");
-	await settled();
 	await fixture.answerAll();
 	assert.deepEqual(await Promise.all(again), ["told"]);
 });
@@ -149,7 +154,6 @@ test("what was given up leaves the queue: the node is not asked for it", async (
 	const late = askAll(fixture, crowd(1_001).slice(999), "attacker");
 	await fixture.clock.advance(500);
 	assert.ok((await Promise.all(many)).every((outcome) => outcome === "timeout"));
-	await settled();
 	await fixture.answerAll();
 	assert.deepEqual(await Promise.all(late), ["told", "told"]);
 	// The last of them has somebody who still waits.
@@ -158,43 +162,26 @@ test("what was given up leaves the queue: the node is not asked for it", async (
 
 test("a fresh state is asked for at the latest block, whatever is known, and kept where it is the head's", async () => {
 	const fixture = new Fixture();
-	const first = fixture.accounts.get(HONEST, "honest");
-	await settled();
-	await fixture.answerAll();
-	const known = await first;
-	const again = fixture.accounts.fresh(HONEST, "honest");
-	await settled();
-	await fixture.answerAll();
-	const fresh = await again;
-	assert.deepEqual(fresh, { ...known });
-	assert.equal(fixture.requests.length, 2);
+	const known = await fixture.told(fixture.accounts.get(HONEST, "honest"));
+	const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
+	assert.deepEqual(fresh, known);
 	assert.equal(await fixture.accounts.get(HONEST, "another"), fresh);
 	assert.equal(fixture.requests.length, 2);
 });
 
-test("a fresh state of a later block is told and not kept: nothing runs ahead of the tracked head", async () => {
-	const fixture = new Fixture();
-	fixture.block = 12;
-	const asked = fixture.accounts.fresh(HONEST, "honest");
-	await settled();
-	await fixture.answerAll();
-	const { block, balance } = await asked;
-	assert.deepEqual({ block, balance }, { block: 12, balance: 12n });
-	const later = fixture.accounts.get(HONEST, "honest");
-	await settled();
-	await fixture.answerAll();
-	assert.deepEqual([(await later).block, (await later).balance], [10, 10n]);
-});
-
-test("a node behind the tracked head tells nothing fresh: the head's state counts", async () => {
-	const fixture = new Fixture();
-	fixture.block = 9;
-	const asked = fixture.accounts.fresh(HONEST, "honest");
-	await settled();
-	await fixture.answer();
-	await fixture.answerAll();
-	assert.equal((await asked).block, 10);
-});
+for (const [where, block, told] of [
+	["ahead of the tracked head: the later state, which is not kept", 12, 12],
+	["behind it: nothing fresh, the head's state counts", 9, 10],
+] as const) {
+	test(`a fresh state of a node that is ${where}`, async () => {
+		const fixture = new Fixture();
+		fixture.block = block;
+		const fresh = await fixture.told(fixture.accounts.fresh(HONEST, "honest"));
+		assert.deepEqual([fresh.block, fresh.balance], [told, BigInt(told)]);
+		const later = await fixture.told(fixture.accounts.get(HONEST, "honest"));
+		assert.deepEqual([later.block, later.balance], [10, 10n]);
+	});
+}
 
 test("who asks for a fresh state after the node was asked is not told what it said before", async () => {
 	const fixture = new Fixture();

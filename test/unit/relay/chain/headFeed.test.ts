@@ -1,59 +1,38 @@
-// Tests new heads for subscribers: the node's headers without bodies, in order, and the relay's own data where the
+// New heads for subscribers: the node's headers without bodies, in order, and the relay's own data where the
 // node fails. Without subscribers nothing is asked.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { test } from "node:test";
 import { createHeadFeed } from "../../../../relay/chain/headFeed.ts";
-import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
-import type { Block } from "../../../../relay/domain/chain.ts";
 import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";
-import { systemClock } from "../../../../shared/clock.ts";
-import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
 import { Listener } from "../../../support/listeners.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodeProxy.ts";
 import { until } from "../../../support/until.ts";
+import { startProxiedChain } from "./nodeFixture.ts";
 
 type Header = Readonly<Record<string, unknown>>;
 
 const BLOCKS = 80;
-let chain: DevChain;
-let proxy: NodeProxy;
-let client: JsonRpcClient;
-let blocks: Block[];
-
-before(async () => {
-	chain = await startDevChain();
-	await chain.rpc("anvil_mine", [`0x${BLOCKS.toString(16)}`]);
-	const calls = Array.from({ length: BLOCKS }, (_, i) => ({
-		method: "eth_getBlockByNumber",
-		params: [`0x${(i + 1).toString(16)}`, true],
-	}));
-	blocks = (await chain.batch(calls)).map((outcome) => {
-		assert.ok("result" in outcome);
-		return readBlock(outcome.result, () => null);
-	});
-	proxy = await startNodeProxy(chain.url);
-	client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
-});
-beforeEach(() => proxy.reset());
-afterEach(() => proxy.setFault(null));
-after(async () => {
-	await client.close();
-	await proxy.stop();
-	await chain.stop();
+const { chain, proxy, reader, mine } = await startProxiedChain();
+await mine(BLOCKS);
+const calls = Array.from({ length: BLOCKS }, (_, i) => ({
+	method: "eth_getBlockByNumber",
+	params: [`0x${(i + 1).toString(16)}`, true],
+}));
+const blocks = (await chain.batch(calls)).map((outcome) => {
+	assert.ok("result" in outcome);
+	return readBlock(outcome.result, () => null);
 });
 
 function fixture() {
 	const failed: string[] = [];
 	const background = new Background({ onFault: (task) => failed.push(task) }, { log: silentLogger });
 	const hub = new SubscriptionHub({ log: silentLogger });
-	const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
-	const feed = createHeadFeed({ node, publisher: hub, background, log: silentLogger });
+	const feed = createHeadFeed({ node: reader(), publisher: hub, background, log: silentLogger });
 	const listener = new Listener();
 	const listen = () => hub.subscribe(listener, NEW_HEADS);
 	const heads = () => listener.told.map(({ params }) => params.result as Header);
@@ -62,100 +41,79 @@ function fixture() {
 
 const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(number));
 
-describe("heads for subscribers", () => {
-	test("are the node's headers, without what is no part of one", async () => {
-		const { feed, background, listen, heads } = fixture();
-		listen();
-		feed.onHeads(blocks.slice(4, 5));
-		await background.join();
-		const whole = (await chain.rpc("eth_getBlockByNumber", ["0x5", false])) as Record<string, unknown>;
-		const [head] = heads();
-		assert.ok(head);
-		const { transactions, uncles, withdrawals, size, totalDifficulty, ...header } = whole;
-		assert.deepEqual(head, header);
-		// The fields of geth's newHeads that every chain of today has.
-		for (const field of [
-			...["parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom"],
-			...["difficulty", "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce"],
-			...["baseFeePerGas", "hash"],
-		]) {
-			assert.equal(typeof head[field], "string", field);
-		}
-		assert.ok(Array.isArray(transactions) && Array.isArray(uncles));
-	});
-
-	test("come in order, each once, also those that came while others were being asked for", async () => {
-		const { feed, background, listen, heads } = fixture();
-		listen();
-		const release = proxy.hold();
-		feed.onHeads(blocks.slice(0, 2));
-		await until("the node is asked", () => proxy.requests === 1);
-		feed.onHeads(blocks.slice(2, 3));
-		feed.onHeads(blocks.slice(3, 6));
-		feed.onHeads([]);
-		assert.deepEqual(heads(), []);
-		release();
-		await background.join();
-		assert.deepEqual(numbers(heads()), [1, 2, 3, 4, 5, 6]);
-		assert.equal(proxy.requests, 2, "those that waited are asked for together");
-		feed.onHeads(blocks.slice(6, 7));
-		await background.join();
-		assert.deepEqual(numbers(heads()), [1, 2, 3, 4, 5, 6, 7]);
-	});
-
-	test("cost nothing where nobody listens, and begin with the first that does", async () => {
-		const { feed, background, listen, heads } = fixture();
-		feed.onHeads(blocks.slice(0, 3));
-		await background.join();
-		assert.equal(proxy.requests, 0);
-		listen();
-		feed.onHeads(blocks.slice(3, 4));
-		await background.join();
-		assert.deepEqual(numbers(heads()), [4]);
-	});
-
-	test("no more than 64 wait: of more, the newest are told", async () => {
-		const { feed, background, listen, heads } = fixture();
-		listen();
-		const release = proxy.hold();
-		feed.onHeads(blocks.slice(0, 1));
-		await until("the node is asked", () => proxy.requests === 1);
-		for (const block of blocks.slice(1)) feed.onHeads([block]);
-		release();
-		await background.join();
-		assert.deepEqual(numbers(heads()), [1, ...Array.from({ length: 64 }, (_, i) => BLOCKS - 63 + i)]);
-	});
-
-	const FAULTS: Readonly<Record<string, NodeFault>> = {
-		"is gone": { kind: "destroy" },
-		"answers a page": { kind: "html", status: 502 },
-		refuses: { kind: "error", code: -32000, message: "secret-of-the-node" },
-		"has no such block": { kind: "result", result: null },
-		"answers no block": { kind: "result", result: "0x1" },
-		"answers another block": { kind: "result", result: { hash: `0x${"99".repeat(32)}`, number: "0x1" } },
-		"never answers": { kind: "hang" },
-	};
-	for (const [name, fault] of Object.entries(FAULTS)) {
-		test(`are told as far as the relay knows them where the node ${name}`, async () => {
-			const { feed, background, listen, heads, failed } = fixture();
-			listen();
-			proxy.setFault(fault);
-			feed.onHeads(blocks.slice(7, 9));
-			await background.join();
-			proxy.setFault(null);
-			feed.onHeads(blocks.slice(9, 10));
-			await background.join();
-			const [short, , full] = heads();
-			const known = (await chain.rpc("eth_getBlockByNumber", ["0x8", false])) as Header;
-			const fields = [
-				...["number", "hash", "parentHash", "miner", "gasLimit", "gasUsed", "timestamp", "baseFeePerGas"],
-				...["blobGasUsed", "excessBlobGas"],
-			];
-			assert.deepEqual(short, Object.fromEntries(fields.map((field) => [field, known[field]])));
-			assert.deepEqual(numbers(heads()), [8, 9, 10]);
-			assert.equal(typeof full?.stateRoot, "string", "the next one is whole again");
-			assert.deepEqual(failed, []);
-			assert.ok(!JSON.stringify(heads()).includes("secret-of-the-node"));
-		});
-	}
+test("are the node's headers, without what is no part of one", async () => {
+	const { feed, background, listen, heads } = fixture();
+	listen();
+	feed.onHeads(blocks.slice(4, 5));
+	await background.join();
+	const whole = (await chain.rpc("eth_getBlockByNumber", ["0x5", false])) as Record<string, unknown>;
+	const [head] = heads();
+	assert.ok(head);
+	const { transactions, uncles, withdrawals, size, totalDifficulty, ...header } = whole;
+	assert.deepEqual(head, header);
+	assert.ok(Array.isArray(transactions) && Array.isArray(uncles));
 });
+
+test("come in order, each once, also those that came while others were being asked for", async () => {
+	const { feed, background, listen, heads } = fixture();
+	feed.onHeads(blocks.slice(0, 1));
+	await background.join();
+	assert.equal(proxy.requests, 0, "nobody listens, so nothing is asked");
+	listen();
+	const release = proxy.hold();
+	feed.onHeads(blocks.slice(0, 2));
+	await until("the node is asked", () => proxy.requests === 1);
+	feed.onHeads(blocks.slice(2, 3));
+	feed.onHeads(blocks.slice(3, 6));
+	feed.onHeads([]);
+	assert.deepEqual(heads(), []);
+	release();
+	await background.join();
+	assert.deepEqual(numbers(heads()), [1, 2, 3, 4, 5, 6]);
+	assert.equal(proxy.requests, 2, "those that waited are asked for together");
+});
+
+test("no more than 64 wait: of more, the newest are told", async () => {
+	const { feed, background, listen, heads } = fixture();
+	listen();
+	const release = proxy.hold();
+	feed.onHeads(blocks.slice(0, 1));
+	await until("the node is asked", () => proxy.requests === 1);
+	for (const block of blocks.slice(1)) feed.onHeads([block]);
+	release();
+	await background.join();
+	assert.deepEqual(numbers(heads()), [1, ...Array.from({ length: 64 }, (_, i) => BLOCKS - 63 + i)]);
+});
+
+const FAULTS: Readonly<Record<string, NodeFault>> = {
+	"is gone": { kind: "destroy" },
+	"answers a page": { kind: "html", status: 502 },
+	refuses: { kind: "error", code: -32000, message: "secret-of-the-node" },
+	"has no such block": { kind: "result", result: null },
+	"answers no block": { kind: "result", result: "0x1" },
+	"answers another block": { kind: "result", result: { hash: `0x${"99".repeat(32)}`, number: "0x1" } },
+	"never answers": { kind: "hang" },
+};
+for (const [name, fault] of Object.entries(FAULTS)) {
+	test(`are told as far as the relay knows them where the node ${name}`, async () => {
+		const { feed, background, listen, heads, failed } = fixture();
+		listen();
+		proxy.setFault(fault);
+		feed.onHeads(blocks.slice(7, 9));
+		await background.join();
+		proxy.setFault(null);
+		feed.onHeads(blocks.slice(9, 10));
+		await background.join();
+		const [short, , full] = heads();
+		const known = (await chain.rpc("eth_getBlockByNumber", ["0x8", false])) as Header;
+		const fields = [
+			...["number", "hash", "parentHash", "miner", "gasLimit", "gasUsed", "timestamp", "baseFeePerGas"],
+			...["blobGasUsed", "excessBlobGas"],
+		];
+		assert.deepEqual(short, Object.fromEntries(fields.map((field) => [field, known[field]])));
+		assert.deepEqual(numbers(heads()), [8, 9, 10]);
+		assert.equal(typeof full?.stateRoot, "string", "the next one is whole again");
+		assert.deepEqual(failed, []);
+		assert.ok(!JSON.stringify(heads()).includes("secret-of-the-node"));
+	});
+}

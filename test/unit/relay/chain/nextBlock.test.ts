@@ -1,20 +1,24 @@
-// Tests the fees of the next block: formulas against known values and a real chain, and where the node can't tell.
+// What the next block asks of transactions: its fees by formulas, a real chain and nodes that can't tell, and its fork's
+// rules by what nodes say of them.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import {
 	BLOB_SCHEDULE,
 	type BlobSchedule,
+	ForkRules,
 	nextBaseFee,
 	nextBlobBaseFee,
 	nextBlockReader,
 } from "../../../../relay/chain/nextBlock.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
-import { systemClock } from "../../../../shared/clock.ts";
-import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { ScriptedNode } from "../../../support/scriptedNode.ts";
+import { startProxiedChain } from "./nodeFixture.ts";
+
+const { chain, proxy, client, mine } = await startProxiedChain();
 
 const HEAD: Block = {
 	number: 100,
@@ -53,44 +57,33 @@ describe("nextBaseFee", () => {
 });
 
 describe("nextBlobBaseFee", () => {
-	// Excess of a block that used the target: the next block's is the same. Values of go-ethereum's TestCalcBlobFee.
-	const rows: readonly [bigint, bigint][] = [
-		[0n, 1n],
-		[2_314_057n, 1n],
-		[2_314_058n, 2n],
-		[10n * 1024n * 1024n, 23n],
+	const reserve: BlobSchedule = { ...CANCUN, reserve: true };
+	const MUCH = 10n * 1024n * 1024n;
+	// Excess, blob gas used, schedule, base fee. Those at the target are go-ethereum's TestCalcBlobFee.
+	const rows: readonly [string, readonly [bigint, bigint, BlobSchedule, bigint], bigint][] = [
+		["no excess, at the target", [0n, 3n * BLOB, CANCUN, 0n], 1n],
+		["the last excess of one wei", [2_314_057n, 3n * BLOB, CANCUN, 0n], 1n],
+		["the first excess of two", [2_314_058n, 3n * BLOB, CANCUN, 0n], 2n],
+		["much excess", [MUCH, 3n * BLOB, CANCUN, 0n], 23n],
+		["below the target the difference is taken off", [2_314_058n + BLOB, 2n * BLOB, CANCUN, 0n], 2n],
+		["to nothing at the least", [BLOB, 0n, CANCUN, 0n], 1n],
+		["an empty block takes the target off", [MUCH, 0n, CANCUN, 10n ** 9n], 20n],
+		["EIP-7918: not while blobs cost less than their execution", [MUCH, 0n, reserve, 10n ** 9n], 23n],
+		["EIP-7918: but where they cost more", [MUCH, 0n, reserve, 100n], 20n],
+		// 6 blobs of at most 6, target 3: half of what was used is added, as many as by the old rule.
+		[
+			"EIP-7918: under the floor a full block adds its share above the target",
+			[2_314_058n - 3n * BLOB, 6n * BLOB, reserve, 10n ** 9n],
+			2n,
+		],
+		["EIP-7918: and one blob half of its own", [2_314_058n - BLOB / 2n, BLOB, reserve, 10n ** 9n], 2n],
+		["EIP-7918: and no more", [2_314_057n - BLOB / 2n, BLOB, reserve, 10n ** 9n], 1n],
 	];
-	for (const [excess, expected] of rows) {
-		test(`Cancun: excess ${excess} costs ${expected} wei`, () => {
-			const head = { ...HEAD, excessBlobGas: excess, blobGasUsed: 3n * BLOB };
-			assert.equal(nextBlobBaseFee(head, CANCUN), expected);
+	for (const [name, [excessBlobGas, blobGasUsed, schedule, baseFee], expected] of rows) {
+		test(name, () => {
+			assert.equal(nextBlobBaseFee({ ...HEAD, excessBlobGas, blobGasUsed, baseFee }, schedule), expected);
 		});
 	}
-
-	test("a block below the target takes the difference off the excess, to nothing at the least", () => {
-		const below = { ...HEAD, excessBlobGas: 2_314_058n + BLOB, blobGasUsed: 2n * BLOB };
-		assert.equal(nextBlobBaseFee(below, CANCUN), 2n);
-		assert.equal(nextBlobBaseFee({ ...HEAD, excessBlobGas: BLOB, blobGasUsed: 0n }, CANCUN), 1n);
-	});
-
-	test("EIP-7918: while blobs cost less than their execution the excess never falls", () => {
-		const schedule = { ...CANCUN, reserve: true };
-		const head = { ...HEAD, excessBlobGas: 10n * 1024n * 1024n, blobGasUsed: 0n, baseFee: 1_000_000_000n };
-		// Without blobs used, the excess stays where the floor holds, and falls by the target where it does not.
-		assert.equal(nextBlobBaseFee(head, schedule), 23n);
-		assert.equal(nextBlobBaseFee({ ...head, baseFee: 100n }, schedule), 20n);
-		assert.equal(nextBlobBaseFee(head, CANCUN), 20n);
-	});
-
-	test("EIP-7918: under the floor the excess rises by the used blobs' share above the target", () => {
-		const schedule = { ...CANCUN, reserve: true };
-		// 6 blobs of at most 6, target 3: half of what was used is added, as many as by the old rule.
-		const full = { ...HEAD, excessBlobGas: 2_314_058n - 3n * BLOB, blobGasUsed: 6n * BLOB };
-		assert.equal(nextBlobBaseFee(full, schedule), 2n);
-		const one = { ...HEAD, excessBlobGas: 2_314_058n - BLOB / 2n, blobGasUsed: BLOB };
-		assert.equal(nextBlobBaseFee(one, schedule), 2n);
-		assert.equal(nextBlobBaseFee({ ...one, excessBlobGas: one.excessBlobGas - 1n }, schedule), 1n);
-	});
 
 	test("the schedule that is fallen back to is mainnet's second blob-parameter fork", () => {
 		assert.deepEqual(BLOB_SCHEDULE, { target: 14, max: 21, updateFraction: 11_684_671n, reserve: true });
@@ -98,22 +91,8 @@ describe("nextBlobBaseFee", () => {
 });
 
 describe("nextBlockReader on a chain", () => {
-	let chain: DevChain;
-	let proxy: NodeProxy;
-	let client: JsonRpcClient;
 	const next = async (head: Block) => nextBlockReader({ slotSeconds: 12 }, { node: client })(head);
 	const latest = async () => readBlock(await chain.rpc("eth_getBlockByNumber", ["latest", true]), () => null);
-
-	before(async () => {
-		chain = await startDevChain();
-		proxy = await startNodeProxy(chain.url);
-		client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
-	});
-	after(async () => {
-		await client.close();
-		await proxy.stop();
-		await chain.stop();
-	});
 
 	test("tells the base fee that the next block then has, and so does the formula", async () => {
 		for (let i = 0; i < 10; i++) {
@@ -121,7 +100,7 @@ describe("nextBlockReader on a chain", () => {
 			const told = await next(head);
 			// anvil gives the first block the genesis block's base fee, and says so: the node knows best.
 			assert.equal(i === 0 ? head.baseFee : nextBaseFee(head), told.baseFee);
-			await chain.rpc("anvil_mine", ["0x1"]);
+			await mine();
 			const block = await latest();
 			assert.equal(block.baseFee, told.baseFee);
 			assert.equal(block.number, told.number);
@@ -131,20 +110,13 @@ describe("nextBlockReader on a chain", () => {
 		}
 	});
 
-	test("believes the node where it differs from the formula", async () => {
+	test("asks for the head by its number, once, and believes the node where it differs from the formula", async () => {
 		const head = await latest();
 		const baseFeePerGas = [head.baseFee, 5n].map((fee) => `0x${fee.toString(16)}`);
-		proxy.setFault({ kind: "result", result: { baseFeePerGas, baseFeePerBlobGas: ["0x1", "0x77"] } });
-		const told = await next(head);
-		assert.equal(told.baseFee, 5n);
-		assert.equal(told.blobBaseFee, 0x77n);
-		proxy.setFault(null);
-	});
-
-	test("asks for the head by its number, once", async () => {
-		const head = await latest();
 		proxy.reset();
-		await next(head);
+		proxy.setFault({ kind: "result", result: { baseFeePerGas, baseFeePerBlobGas: ["0x1", "0x77"] } });
+		const { baseFee, blobBaseFee } = await next(head);
+		assert.deepEqual([baseFee, blobBaseFee], [5n, 0x77n]);
 		const asked = proxy.calls().map(({ method, params }) => [method, params[1]]);
 		assert.deepEqual(asked, [["eth_feeHistory", `0x${head.number.toString(16)}`]]);
 	});
@@ -173,7 +145,6 @@ describe("nextBlockReader on a chain", () => {
 			// An eighth up; and, as the floor of EIP-7918 holds, a third of 14 blobs on top: e^(39933269/11684671).
 			assert.equal(told.baseFee, 1_125_000_000n);
 			assert.equal(told.blobBaseFee, 30n);
-			proxy.setFault(null);
 		});
 	}
 
@@ -184,7 +155,6 @@ describe("nextBlockReader on a chain", () => {
 			assert.equal(told.baseFee, 5n);
 			assert.equal(told.blobBaseFee, 1n);
 		}
-		proxy.setFault(null);
 	});
 
 	test("a node that hangs holds up a head for a second at most", async () => {
@@ -193,6 +163,75 @@ describe("nextBlockReader on a chain", () => {
 		const told = await next(HEAD);
 		assert.equal(told.baseFee, HEAD.baseFee);
 		assert.ok(performance.now() - begun < 2_500);
-		proxy.setFault(null);
+	});
+});
+
+describe("a fork's rules", () => {
+	const PRAGUE = { activationTime: 0, precompiles: { ECREC: "0x01" }, systemContracts: {} };
+	const OSAKA = { ...PRAGUE, precompiles: { ECREC: "0x01", P256VERIFY: "0x0100" } };
+	const AMSTERDAM = { ...OSAKA, systemContracts: { BUILDER_DEPOSIT_CONTRACT_ADDRESS: "0x02" } };
+	const OLD = [null, 49_152];
+	const CAPPED = [16_777_216n, 49_152];
+	const LIFTED = [null, 131_072];
+
+	function rulesOf(config: () => unknown, chainId = 31_337n) {
+		const node = new ScriptedNode({ eth_config: config });
+		const running: Promise<void>[] = [];
+		const background = { run: (_: string, task: () => Promise<void>) => void running.push(task()) };
+		const rules = new ForkRules({ chainId }, { node, background });
+		const setNext = async (number: number, timestamp: number) => {
+			rules.setNext({ number, timestamp });
+			const atOnce = [rules.maxTxGas, rules.maxInitCodeBytes];
+			await Promise.all(running);
+			return atOnce;
+		};
+		return { rules, node, setNext, allows: () => [rules.maxTxGas, rules.maxInitCodeBytes] };
+	}
+
+	const rows: readonly (readonly [title: string, config: unknown, chainId: bigint, allows: unknown[]])[] = [
+		["of Prague", { current: PRAGUE, next: null }, 1n, OLD],
+		["of Osaka", { current: OSAKA, next: null }, 5n, CAPPED],
+		["of Amsterdam", { current: AMSTERDAM, next: null }, 5n, LIFTED],
+		["of mainnet, by a node that does not say", null, 1n, CAPPED],
+		["of another chain, by a node that does not say", null, 5n, OLD],
+		["of another chain, by a node that says something else", { current: { precompiles: 7 } }, 5n, OLD],
+	];
+	for (const [title, config, chainId, allows] of rows) {
+		test(title, async () => {
+			const fixture = rulesOf(() => config, chainId);
+			await fixture.rules.read();
+			assert.deepEqual(fixture.allows(), allows);
+		});
+	}
+
+	test("change with the first block of an announced fork, and not before", async () => {
+		let config: object = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 1_012 } };
+		const fixture = rulesOf(() => config);
+		await fixture.rules.read();
+		assert.deepEqual(await fixture.setNext(1, 1_000), CAPPED);
+		assert.deepEqual(await fixture.setNext(2, 1_012), LIFTED);
+		config = { current: AMSTERDAM, next: null };
+		await fixture.setNext(3, 1_024);
+		assert.deepEqual(fixture.allows(), LIFTED);
+		const asked = fixture.node.calls.length;
+		await fixture.setNext(4, 1_036);
+		assert.equal(fixture.node.calls.length, asked);
+	});
+
+	test("are asked for again now and then, since the node may have been updated, and stay while it does not answer", async () => {
+		let config: object | null = { current: OSAKA, next: null };
+		const fixture = rulesOf(() => {
+			if (config === null) throw new UpstreamError("timeout");
+			return config;
+		});
+		await fixture.setNext(500, 1_000);
+		config = { current: OSAKA, next: { ...AMSTERDAM, activationTime: 9_000 } };
+		await fixture.setNext(599, 9_000);
+		assert.deepEqual(fixture.allows(), CAPPED);
+		await fixture.setNext(600, 9_012);
+		assert.deepEqual(fixture.allows(), LIFTED);
+		config = null;
+		await fixture.setNext(700, 9_024);
+		assert.deepEqual(fixture.allows(), LIFTED);
 	});
 });

@@ -1,50 +1,27 @@
 // What the relay itself asks of the node: who it is, and reads for the relay's own methods.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { describe, test } from "node:test";
 import { nodeReads, probeNode } from "../../../../relay/chain/node.ts";
 import { Passthrough } from "../../../../relay/chain/passthrough.ts";
-import { systemClock } from "../../../../shared/clock.ts";
-import { JsonRpcClient, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
 import { caller } from "../../../support/caller.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { startProxiedChain } from "./nodeFixture.ts";
 
-let chain: DevChain;
-let proxy: NodeProxy;
-let client: JsonRpcClient;
+const { chain, proxy, client, mine, send } = await startProxiedChain();
+await mine(2);
 
 const passthrough = () => new Passthrough({}, { node: client, head: () => null, log: silentLogger });
 const genesis = async () => (await chain.rpc("eth_getBlockByNumber", ["0x0", false])) as { hash: string };
-
-before(async () => {
-	chain = await startDevChain();
-	await chain.rpc("anvil_mine", ["0x2"]);
-	proxy = await startNodeProxy(chain.url);
-	client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
-});
-afterEach(() => proxy.setFault(null));
-after(async () => {
-	await client.close();
-	await proxy.stop();
-	await chain.stop();
-});
 
 describe("the relay's own reads", () => {
 	test("counts and transactions by hash, asked each time", async () => {
 		const reads = nodeReads(passthrough());
 		const address = chain.wallet(7).address;
-		const raw = await chain.wallet(7).signTransaction({
-			chainId: chain.chainId,
-			to: address,
-			nonce: 0,
-			gasLimit: 21_000n,
-			maxFeePerGas: 10n ** 10n,
-			maxPriorityFeePerGas: 1n,
-		});
 		assert.equal(await reads.pendingCount(address, caller()), 0n);
-		const hash = String(await chain.rpc("eth_sendRawTransaction", [raw]));
+		const hash = await send(7, 0);
 		assert.equal(await reads.pendingCount(address, caller()), 1n);
 		assert.equal(await reads.transactionCount(address, "latest", caller()), "0x0");
 		assert.equal(await reads.transactionCount(address, { blockNumber: "0x1" }, caller()), "0x0");

@@ -1,174 +1,150 @@
-// Tests reads of the node: batches split into sizes it accepts, what is retried, what is not.
+// Reads of the node: batches split into sizes it accepts, what is retried, what is not.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
+import { afterEach, test } from "node:test";
 import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import { JsonRpcClient, UpstreamError, type UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
+import { UpstreamError, type UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { fails, startProxiedChain } from "./nodeFixture.ts";
 
-describe("NodeReader", () => {
-	let chain: DevChain;
-	let proxy: NodeProxy;
-	let client: JsonRpcClient;
-	let warned: string[];
-	const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
-	const reader = (maxBatchCalls?: number) =>
-		new NodeReader(
-			{ timeoutMs: 5_000, ...(maxBatchCalls === undefined ? {} : { maxBatchCalls }) },
-			{ client, clock: systemClock, log },
-		);
-	/** Calls whose answers differ, so that their order is seen. */
-	const calls = (count: number) =>
-		Array.from({ length: count }, (_, i) => ({ method: "web3_sha3", params: [`0x${hex(i)}`] }));
-	const hex = (i: number) => i.toString(16).padStart(8, "0");
-	const fails = (code: UpstreamFault) => (thrown: unknown) =>
-		thrown instanceof UpstreamError && thrown.code === code;
+const { chain, proxy, client } = await startProxiedChain();
+let warned: string[] = [];
+afterEach(() => {
+	warned = [];
+});
+const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
+const reader = (maxBatchCalls?: number) =>
+	new NodeReader(
+		{ timeoutMs: 5_000, ...(maxBatchCalls === undefined ? {} : { maxBatchCalls }) },
+		{ client, clock: systemClock, log },
+	);
+/** Calls whose answers differ, so that their order is seen. */
+const calls = (count: number) =>
+	Array.from({ length: count }, (_, i) => ({ method: "web3_sha3", params: [`0x${hex(i)}`] }));
+const hex = (i: number) => i.toString(16).padStart(8, "0");
+const expectOrder = async (answers: readonly { ok: boolean; result?: unknown }[], count: number) => {
+	const own = await chain.batch(calls(count));
+	assert.deepEqual(
+		answers.map((answer) => answer.result),
+		own.map((answer) => (answer.ok ? answer.result : null)),
+	);
+	assert.equal(new Set(answers.map((answer) => answer.result)).size, count);
+};
 
-	before(async () => {
-		chain = await startDevChain();
-		proxy = await startNodeProxy(chain.url);
-		client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
-		warned = [];
-	});
-	afterEach(() => {
-		proxy.setFault(null);
-		proxy.reset();
-		warned = [];
-	});
-	after(async () => {
-		await client.close();
-		await proxy.stop();
-		await chain.stop();
-	});
+test("a batch goes out in one request as long as it fits, in pieces beyond, and not at all where it is empty", async () => {
+	assert.deepEqual(await reader().batch([]), []);
+	assert.equal(proxy.requests, 0);
+	await expectOrder(await reader().batch(calls(300)), 300);
+	assert.equal(proxy.requests, 1);
+	proxy.reset();
+	await expectOrder(await reader().batch(calls(301)), 301);
+	assert.equal(proxy.requests, 2);
+	proxy.reset();
+	await expectOrder(await reader(7).batch(calls(50)), 50);
+	assert.equal(proxy.requests, 8);
+	assert.ok(proxy.calls().every(({ batch }) => batch <= 7));
+});
 
-	const expectOrder = async (answers: readonly { ok: boolean; result?: unknown }[], count: number) => {
-		const own = await chain.batch(calls(count));
-		assert.deepEqual(
-			answers.map((answer) => answer.result),
-			own.map((answer) => (answer.ok ? answer.result : null)),
-		);
-		assert.equal(new Set(answers.map((answer) => answer.result)).size, count);
-	};
-
-	test("a batch goes out in one request as long as it fits, and in pieces beyond", async () => {
-		await expectOrder(await reader().batch(calls(300)), 300);
-		assert.equal(proxy.requests, 1);
-		proxy.reset();
-		await expectOrder(await reader().batch(calls(301)), 301);
-		assert.equal(proxy.requests, 2);
-		proxy.reset();
-		await expectOrder(await reader(7).batch(calls(50)), 50);
-		assert.equal(proxy.requests, 8);
-		assert.ok(proxy.calls().every(({ batch }) => batch <= 7));
-	});
-
-	test("an empty batch asks nothing", async () => {
-		assert.deepEqual(await reader().batch([]), []);
-		assert.equal(proxy.requests, 0);
-	});
-
-	for (const how of ["status", "oneError", "firstOnly"] as const) {
-		for (const limit of [1, 2, 10, 100]) {
-			test(`a node that takes ${limit} calls at most (${how}) is learnt, said once, and remembered`, async () => {
-				proxy.setFault({ kind: "batchLimit", calls: limit, how });
-				const node = reader();
-				await expectOrder(await node.batch(calls(300)), 300);
-				assert.deepEqual(warned, ["the node takes only small batches"]);
-				proxy.reset();
-				warned = [];
-				await expectOrder(await node.batch(calls(120)), 120);
-				assert.deepEqual(warned, []);
-				// Remembered: nothing is refused any more, so every call is seen once.
-				assert.equal(proxy.calls().length, 120);
-				assert.ok(proxy.calls().every(({ batch }) => batch <= limit));
-			});
-		}
-	}
-
-	test("an hour later larger batches are tried again", async () => {
-		let now = 0;
-		const clock = { ...systemClock, monotonic: () => now };
-		const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock, log });
-		proxy.setFault({ kind: "batchLimit", calls: 10, how: "status" });
-		await node.batch(calls(40));
-		proxy.setFault(null);
-		proxy.reset();
-		now = 3_599_000;
-		await node.batch(calls(40));
-		assert.ok(proxy.requests > 1);
-		proxy.reset();
-		now = 3_601_000;
-		await node.batch(calls(40));
-		assert.equal(proxy.requests, 1);
-	});
-
-	test("an outage is not taken for a small limit, and costs few requests", async () => {
-		const node = reader();
-		for (const fault of [
-			{ kind: "html", status: 200 },
-			{ kind: "html", status: 400 },
-			{ kind: "error", code: -32005, message: "quota", status: 429 },
-			{ kind: "truncated" },
-		] satisfies NodeFault[]) {
+for (const how of ["status", "oneError", "firstOnly"] as const) {
+	for (const limit of [1, 10]) {
+		test(`a node that takes ${limit} calls at most (${how}) is learnt, said once, and remembered`, async () => {
+			proxy.setFault({ kind: "batchLimit", calls: limit, how });
+			const node = reader();
+			await expectOrder(await node.batch(calls(300)), 300);
+			assert.deepEqual(warned, ["the node takes only small batches"]);
 			proxy.reset();
-			proxy.setFault(fault);
-			const outcome = await node.batch(calls(300)).catch((thrown: unknown) => thrown);
-			// An error to each call is a verdict on each; the rest are faults.
-			if (fault.kind !== "error") assert.ok(outcome instanceof UpstreamError);
-			assert.ok(proxy.requests <= 10, `${proxy.requests} requests`);
-		}
-		assert.deepEqual(warned, []);
-		proxy.setFault(null);
-		proxy.reset();
-		await node.batch(calls(300));
-		assert.equal(proxy.requests, 1);
-	});
-
-	const faults: readonly [string, NodeFault, UpstreamFault, number][] = [
-		["a closed connection", { kind: "destroy" }, "unreachable", 2],
-		["HTML under 502", { kind: "html", status: 502 }, "httpStatus", 1],
-		["HTML under 200", { kind: "html", status: 200 }, "notJsonRpc", 1],
-		["half an answer", { kind: "truncated" }, "notJsonRpc", 1],
-		["another id", { kind: "wrongId" }, "notJsonRpc", 1],
-	];
-	for (const [name, fault, code, requests] of faults) {
-		test(`a call that meets ${name} fails as ${code} after ${requests} request(s)`, async () => {
-			proxy.setFault(fault);
-			await assert.rejects(reader().call({ method: "eth_chainId", params: [] }), fails(code));
-			assert.equal(proxy.requests, requests);
+			warned = [];
+			await expectOrder(await node.batch(calls(120)), 120);
+			assert.deepEqual(warned, []);
+			// Remembered: nothing is refused any more, so every call is seen once.
+			assert.equal(proxy.calls().length, 120);
+			assert.ok(proxy.calls().every(({ batch }) => batch <= limit));
 		});
 	}
+}
 
-	test("what a closed connection swallowed once is sent a second time", async () => {
-		proxy.setFault({ kind: "destroy" }, { times: 1 });
-		const answer = await reader().call({ method: "eth_chainId", params: [] });
-		assert.deepEqual(answer, { ok: true, result: "0x7a69" });
-		proxy.setFault({ kind: "destroy" }, { times: 1 });
-		await expectOrder(await reader().batch(calls(30)), 30);
-	});
+test("an hour later larger batches are tried again", async () => {
+	let now = 0;
+	const clock = { ...systemClock, monotonic: () => now };
+	const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock, log });
+	proxy.setFault({ kind: "batchLimit", calls: 10, how: "status" });
+	await node.batch(calls(40));
+	proxy.setFault(null);
+	proxy.reset();
+	now = 3_599_000;
+	await node.batch(calls(40));
+	assert.ok(proxy.requests > 1);
+	proxy.reset();
+	now = 3_601_000;
+	await node.batch(calls(40));
+	assert.equal(proxy.requests, 1);
+});
 
-	test("a deadline holds for all pieces together", async () => {
-		proxy.setFault({ kind: "hang" });
-		const begun = performance.now();
-		await assert.rejects(reader(2).batch(calls(40), 300), fails("timeout"));
-		assert.ok(performance.now() - begun < 2_000);
-		await assert.rejects(reader().call({ method: "eth_chainId", params: [] }, 100), fails("timeout"));
-	});
+test("an outage is not taken for a small limit, and costs few requests", async () => {
+	const node = reader();
+	for (const fault of [
+		{ kind: "html", status: 200 },
+		{ kind: "html", status: 400 },
+		{ kind: "error", code: -32005, message: "quota", status: 429 },
+		{ kind: "truncated" },
+	] satisfies NodeFault[]) {
+		proxy.reset();
+		proxy.setFault(fault);
+		const outcome = await node.batch(calls(300)).catch((thrown: unknown) => thrown);
+		// An error to each call is a verdict on each; the rest are faults.
+		if (fault.kind !== "error") assert.ok(outcome instanceof UpstreamError);
+		assert.ok(proxy.requests <= 10, `${proxy.requests} requests`);
+	}
+	assert.deepEqual(warned, []);
+	proxy.setFault(null);
+	proxy.reset();
+	await node.batch(calls(300));
+	assert.equal(proxy.requests, 1);
+});
 
-	test("verdicts are answers, in their places", async () => {
-		const mixed = [
-			{ method: "eth_chainId", params: [] },
-			{ method: "eth_noSuchThing", params: [] },
-			{ method: "eth_getBalance", params: ["0x12", "latest"] },
-			{ method: "eth_blockNumber", params: [] },
-		];
-		const answers = await reader().batch(mixed);
-		assert.deepEqual(
-			answers.map((answer) => (answer.ok ? answer.result : answer.error.code)),
-			["0x7a69", -32601, -32602, "0x0"],
-		);
+const faults: readonly [string, NodeFault, UpstreamFault, number][] = [
+	["a closed connection", { kind: "destroy" }, "unreachable", 2],
+	["HTML under 502", { kind: "html", status: 502 }, "httpStatus", 1],
+	["HTML under 200", { kind: "html", status: 200 }, "notJsonRpc", 1],
+	["half an answer", { kind: "truncated" }, "notJsonRpc", 1],
+	["another id", { kind: "wrongId" }, "notJsonRpc", 1],
+];
+for (const [name, fault, code, requests] of faults) {
+	test(`a call that meets ${name} fails as ${code} after ${requests} request(s)`, async () => {
+		proxy.setFault(fault);
+		await assert.rejects(reader().call({ method: "eth_chainId", params: [] }), fails(code));
+		assert.equal(proxy.requests, requests);
 	});
+}
+
+test("what a closed connection swallowed once is sent a second time", async () => {
+	proxy.setFault({ kind: "destroy" }, { times: 1 });
+	const answer = await reader().call({ method: "eth_chainId", params: [] });
+	assert.deepEqual(answer, { ok: true, result: "0x7a69" });
+	proxy.setFault({ kind: "destroy" }, { times: 1 });
+	await expectOrder(await reader().batch(calls(30)), 30);
+});
+
+test("a deadline holds for all pieces together", async () => {
+	proxy.setFault({ kind: "hang" });
+	const begun = performance.now();
+	await assert.rejects(reader(2).batch(calls(40), 300), fails("timeout"));
+	assert.ok(performance.now() - begun < 2_000);
+	await assert.rejects(reader().call({ method: "eth_chainId", params: [] }, 100), fails("timeout"));
+});
+
+test("verdicts are answers, in their places", async () => {
+	const mixed = [
+		{ method: "eth_chainId", params: [] },
+		{ method: "eth_noSuchThing", params: [] },
+		{ method: "eth_getBalance", params: ["0x12", "latest"] },
+		{ method: "eth_blockNumber", params: [] },
+	];
+	const answers = await reader().batch(mixed);
+	assert.deepEqual(
+		answers.map((answer) => (answer.ok ? answer.result : answer.error.code)),
+		["0x7a69", -32601, -32602, "0x0"],
+	);
 });

@@ -1,33 +1,31 @@
 // Reads for clients: asked once while under way, remembered where they cannot change, and what becomes of faults.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, describe, test } from "node:test";
-import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
+import { beforeEach, describe, test } from "node:test";
 import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/passthrough.ts";
-import { systemClock } from "../../../../shared/clock.ts";
-import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
-import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
 import { caller } from "../../../support/caller.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodeProxy.ts";
 import { until } from "../../../support/until.ts";
+import { startProxiedChain } from "./nodeFixture.ts";
 
 const NO_HASH = `0x${"00".repeat(32)}`;
+/** Stands for the hash of block 99. */
+const HASH_99 = "the hash of block 99";
+const SOMEBODY = `0x${"5a".repeat(20)}`;
 const SECRET = "secret-of-the-node";
 
-let chain: DevChain;
-let proxy: NodeProxy;
-let client: JsonRpcClient;
+const { chain, proxy, reader, mine, send } = await startProxiedChain();
+await mine(100);
 let head: { number: number; hash: string } | null;
 let logged: string[];
 
 function newPassthrough(options: PassthroughOptions = {}): Passthrough {
-	const node = new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log: silentLogger });
 	const note = (message: string, fields?: LogFields) => logged.push(JSON.stringify([message, fields]));
 	const log: Logger = { ...silentLogger, debug: note, info: note, warn: note, error: note };
-	return new Passthrough(options, { node, head: () => head, log });
+	return new Passthrough(options, { node: reader(), head: () => head, log });
 }
 
 async function blockOf(number: number): Promise<{ hash: string; number: string }> {
@@ -36,25 +34,10 @@ async function blockOf(number: number): Promise<{ hash: string; number: string }
 
 const hex = (value: number) => `0x${value.toString(16)}`;
 
-before(async () => {
-	chain = await startDevChain();
-	await chain.rpc("anvil_mine", ["0x64"]);
-	proxy = await startNodeProxy(chain.url);
-	client = new JsonRpcClient({ url: proxy.url, timeoutMs: 5_000 }, { clock: systemClock });
-});
-afterEach(() => {
-	proxy.setFault(null);
-	proxy.reset();
+beforeEach(() => {
 	head = { number: 100, hash: "0xhead" };
 	logged = [];
 });
-after(async () => {
-	await client.close();
-	await proxy.stop();
-	await chain.stop();
-});
-head = { number: 100, hash: "0xhead" };
-logged = [];
 
 describe("reads under way", () => {
 	test("equal ones are asked once, others each", async () => {
@@ -72,12 +55,6 @@ describe("reads under way", () => {
 		release();
 		assert.equal(new Set(await Promise.all([...balances, more, other])).size, 1);
 		assert.equal(proxy.calls().length, 3);
-	});
-
-	test("one that has ended is asked again", async () => {
-		const passthrough = newPassthrough();
-		for (let i = 0; i < 3; i++) assert.equal(await passthrough.call("eth_blockNumber", [], caller()), "0x64");
-		assert.equal(proxy.requests, 3);
 	});
 
 	test("who has heard of a new head does not get what was asked for before it", async () => {
@@ -114,80 +91,75 @@ describe("what is remembered", () => {
 		return proxy.requests;
 	};
 
-	test("the chain's id, for good", async () => {
-		assert.equal(await asked("eth_chainId", []), 1);
-		assert.equal(await asked("net_version", []), 1);
-	});
-
-	test("what is of a block named by its hash, once it is there", async () => {
-		const { hash } = await blockOf(99);
-		assert.equal(await asked("eth_getBlockByHash", [hash, true]), 1);
-		assert.equal(await asked("eth_getBlockTransactionCountByHash", [hash]), 1);
-		assert.equal(await asked("eth_getUncleCountByBlockHash", [hash]), 1);
-		assert.equal(await asked("eth_getTransactionByBlockHashAndIndex", [hash, "0x0"]), 2);
-		assert.equal(await asked("eth_getBlockByHash", [`0x${"77".repeat(32)}`, true]), 2);
-	});
+	/** What is asked, with the head's number, and how often the node is asked where a client asks twice. */
+	const rows: Readonly<Record<string, readonly (readonly [string, readonly unknown[], number, number?])[]>> =
+		{
+			"the chain's id, for good": [
+				["eth_chainId", [], 1],
+				["net_version", [], 1],
+			],
+			"what is of a block named by its hash, once it is there": [
+				["eth_getBlockByHash", [HASH_99, true], 1],
+				["eth_getBlockTransactionCountByHash", [HASH_99], 1],
+				["eth_getUncleCountByBlockHash", [HASH_99], 1],
+				["eth_getTransactionByBlockHashAndIndex", [HASH_99, "0x0"], 2],
+				["eth_getBlockByHash", [NO_HASH, true], 2],
+			],
+			"a block by its number, once it is 64 below the head": [
+				["eth_getBlockByNumber", [hex(36), false], 1],
+				["eth_getBlockByNumber", [hex(37), false], 2],
+				["eth_getBlockByNumber", [hex(37), false], 1, 101],
+				["eth_getBlockByNumber", [hex(36), false], 2, 0],
+			],
+			"never a block by a tag: it names another one tomorrow": [
+				"latest",
+				"finalized",
+				"safe",
+				"pending",
+				"earliest",
+			].map((tag) => ["eth_getBlockByNumber", [tag, false], 2, 10_000] as const),
+			"nothing that moves": [
+				["eth_blockNumber", [], 2],
+				["eth_gasPrice", [], 2],
+				["eth_feeHistory", ["0x1", "0x1", []], 2],
+				["eth_getBalance", [SOMEBODY, "0x1"], 2],
+				["eth_getCode", [SOMEBODY, "0x1"], 2],
+				["eth_call", [{ to: SOMEBODY }, "0x1"], 2],
+				["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x1" }], 2],
+				["eth_syncing", [], 2],
+			],
+		};
+	for (const [name, questions] of Object.entries(rows)) {
+		test(name, async () => {
+			const { hash } = await blockOf(99);
+			for (const [method, params, times, number = 100] of questions) {
+				head = number === 0 ? null : { number, hash: `0x${number}` };
+				const given = params.map((one) => (one === HASH_99 ? hash : one));
+				assert.equal(await asked(method, given), times, `${method} ${params[0]} at ${number}`);
+			}
+		});
+	}
 
 	test("parameters are told apart", async () => {
 		const passthrough = newPassthrough();
 		const { hash } = await blockOf(50);
-		const full = await passthrough.call("eth_getBlockByHash", [hash, true], caller());
-		const light = await passthrough.call("eth_getBlockByHash", [hash, false], caller());
-		assert.deepEqual(full, await chain.rpc("eth_getBlockByHash", [hash, true]));
-		assert.deepEqual(light, await chain.rpc("eth_getBlockByHash", [hash, false]));
+		for (const full of [true, false]) {
+			const told = await passthrough.call("eth_getBlockByHash", [hash, full], caller());
+			assert.deepEqual(told, await chain.rpc("eth_getBlockByHash", [hash, full]));
+		}
 		assert.equal(proxy.requests, 2);
 	});
 
-	test("a block by its number, once it is 64 below the head", async () => {
-		assert.equal(await asked("eth_getBlockByNumber", [hex(36), false]), 1);
-		assert.equal(await asked("eth_getBlockByNumber", [hex(37), false]), 2);
-		head = { number: 101, hash: "0xnext" };
-		assert.equal(await asked("eth_getBlockByNumber", [hex(37), false]), 1);
-		head = null;
-		assert.equal(await asked("eth_getBlockByNumber", [hex(36), false]), 2);
-	});
-
-	test("never a block by a tag: it names another one tomorrow", async () => {
-		head = { number: 10_000, hash: "0xfar" };
-		for (const tag of ["latest", "finalized", "safe", "pending", "earliest"]) {
-			assert.equal(await asked("eth_getBlockByNumber", [tag, false]), 2, tag);
-		}
-	});
-
 	test("a receipt, once it is 64 below the head", async () => {
-		const raw = await chain.wallet(0).signTransaction({
-			chainId: chain.chainId,
-			to: chain.wallet(1).address,
-			nonce: 0,
-			gasLimit: 21_000n,
-			maxFeePerGas: 10n ** 10n,
-			maxPriorityFeePerGas: 1n,
-		});
 		const passthrough = newPassthrough();
-		const hash = String(await chain.rpc("eth_sendRawTransaction", [raw]));
+		const hash = await send(0, 0);
 		assert.equal(await passthrough.call("eth_getTransactionReceipt", [hash], caller()), null);
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 2);
-		await chain.rpc("anvil_mine", ["0x1"]);
+		await mine();
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 2);
 		head = { number: 101 + 64, hash: "0xfar" };
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 1);
 		assert.equal(await asked("eth_getTransactionReceipt", [hash], passthrough), 0);
-	});
-
-	test("nothing that moves", async () => {
-		const address = chain.accounts[5]?.address;
-		for (const [method, params] of [
-			["eth_blockNumber", []],
-			["eth_gasPrice", []],
-			["eth_feeHistory", ["0x1", "0x1", []]],
-			["eth_getBalance", [address, "0x1"]],
-			["eth_getCode", [address, "0x1"]],
-			["eth_call", [{ to: address }, "0x1"]],
-			["eth_getLogs", [{ fromBlock: "0x1", toBlock: "0x1" }]],
-			["eth_syncing", []],
-		] as const) {
-			assert.equal(await asked(method, params), 2, method);
-		}
 	});
 
 	test("no error", async () => {
@@ -245,32 +217,31 @@ describe("a large answer", () => {
 
 describe("what goes wrong at the node", () => {
 	const error = (code: number, message = SECRET): NodeFault => ({ kind: "error", code, message });
-	const ours: readonly [string, NodeFault, string, RpcErrorKind, string][] = [
-		["HTML under 502", { kind: "html", status: 502 }, "eth_gasPrice", "internal", "internal error"],
-		["HTML under 200", { kind: "html", status: 200 }, "eth_gasPrice", "internal", "internal error"],
-		["a closed connection", { kind: "destroy" }, "eth_gasPrice", "internal", "internal error"],
-		["half an answer", { kind: "truncated" }, "eth_call", "internal", "internal error"],
-		["another's answer", { kind: "wrongId" }, "eth_call", "internal", "internal error"],
-		["an internal error", error(-32603), "eth_gasPrice", "internal", "internal error"],
-		["a provider's refusal", error(-32600), "eth_call", "internal", "internal error"],
+	const INTERNAL = ["internal", "internal error"] as const;
+	const ours: readonly [string, NodeFault, string, readonly [RpcErrorKind, string]][] = [
+		["HTML under 502", { kind: "html", status: 502 }, "eth_gasPrice", INTERNAL],
+		["HTML under 200", { kind: "html", status: 200 }, "eth_gasPrice", INTERNAL],
+		["a closed connection", { kind: "destroy" }, "eth_gasPrice", INTERNAL],
+		["half an answer", { kind: "truncated" }, "eth_call", INTERNAL],
+		["another's answer", { kind: "wrongId" }, "eth_call", INTERNAL],
+		["an internal error", error(-32603), "eth_gasPrice", INTERNAL],
+		["a provider's refusal", error(-32600), "eth_call", INTERNAL],
+		["a provider's quota", { ...error(429), status: 429 } as NodeFault, "eth_call", INTERNAL],
+		["a code of nobody's", error(7), "eth_getLogs", INTERNAL],
 		[
-			"a provider's quota",
-			{ ...error(429), status: 429 } as NodeFault,
-			"eth_call",
-			"internal",
-			"internal error",
+			"a limit",
+			error(-32005),
+			"eth_getLogs",
+			["limit", "limit exceeded: the node does not answer this much"],
 		],
-		["a code of nobody's", error(7), "eth_getLogs", "internal", "internal error"],
-		["a limit", error(-32005), "eth_getLogs", "limit", "limit exceeded: the node does not answer this much"],
 		[
 			"a method that it does not have",
 			error(-32601),
 			"eth_config",
-			"methodNotFound",
-			"the method eth_config does not exist/is not available",
+			["methodNotFound", "the method eth_config does not exist/is not available"],
 		],
 	];
-	for (const [name, fault, method, kind, message] of ours) {
+	for (const [name, fault, method, [kind, message]] of ours) {
 		test(`${name} on ${method}: ${message}, and none of the node's words`, async () => {
 			proxy.setFault(fault);
 			await assert.rejects(newPassthrough().call(method, [], caller()), (thrown) => {
@@ -283,29 +254,22 @@ describe("what goes wrong at the node", () => {
 		});
 	}
 
-	const theirs: readonly [number, string][] = [
-		[3, "eth_call"],
-		[3, "eth_getBalance"],
-		[-32000, "eth_getBalance"],
-		[-32001, "eth_getBalance"],
-		[-32003, "eth_call"],
-		[-32015, "eth_call"],
-		[-32602, "eth_getLogs"],
-		[-32603, "eth_call"],
-		[-32603, "eth_estimateGas"],
-		[-32603, "eth_simulateV1"],
-		[-38_013, "eth_simulateV1"],
-		[4444, "eth_getBlockReceipts"],
-	];
-	for (const [code, method] of theirs) {
-		test(`${code} on ${method} is about the read, and passed on as it is`, async () => {
-			proxy.setFault(error(code, "words of the node"));
-			await assert.rejects(newPassthrough().call(method, [], caller()), {
-				name: "ForeignRpcError",
-				code,
-				message: "words of the node",
-				data: undefined,
-			});
+	const theirs: Readonly<Record<string, readonly number[]>> = {
+		eth_getBalance: [3, -32000, -32001],
+		eth_call: [3, -32003, -32015, -32603],
+		eth_getLogs: [-32602],
+		eth_estimateGas: [-32603],
+		eth_simulateV1: [-32603, -38_013],
+		eth_getBlockReceipts: [4444],
+	};
+	for (const [method, codes] of Object.entries(theirs)) {
+		test(`${codes.join(", ")} on ${method} is about the read, and passed on as it is`, async () => {
+			const message = "words of the node";
+			for (const code of codes) {
+				proxy.setFault(error(code, message));
+				const expected = { name: "ForeignRpcError", code, message, data: undefined };
+				await assert.rejects(newPassthrough().call(method, [], caller()), expected);
+			}
 		});
 	}
 

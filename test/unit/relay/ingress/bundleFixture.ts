@@ -57,7 +57,7 @@ export interface Caller {
 	readonly websocket?: boolean;
 }
 
-export function context({ address = ADDRESS, signer, origin, websocket = false }: Caller = {}): CallContext {
+function context({ address = ADDRESS, signer, origin, websocket = false }: Caller = {}): CallContext {
 	const client = { address, signer: signer ?? null, vouched: false };
 	const connection = websocket ? { send() {}, close() {}, onClose() {}, afterAnswer() {} } : null;
 	return callContext({ path: "/", search: "" }, client, origin ?? null, connection);

@@ -1,21 +1,131 @@
-// Tests waits for receipts: what each waiting client is told, and when, as the transaction moves and the node
-// answers.
+// Waits for receipts: what each waiting client is told, and when, as the transaction moves, the node answers, clients go and
+// the relay stops.
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
-import { newRecord } from "../../../../relay/domain/record.ts";
+import type { TxEvent } from "../../../../relay/domain/events.ts";
+import type { Following, RecordReader } from "../../../../relay/domain/ports.ts";
+import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
+import { Followers } from "../../../../relay/status/announcer.ts";
+import { TransactionRecords } from "../../../../relay/transactions/records.ts";
+import { ClientLife } from "../../../../shared/http/callContext.ts";
+import type { SyncCall, SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import {
-	failed,
-	HASH,
-	type Happening,
-	included,
-	NOT_PROCESSED,
-	queued,
-	RECEIPT,
-	ReceiptFixture,
-	transaction,
-} from "./receiptFixture.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
+
+const transaction = privateTransaction();
+const HASH = transaction.tx.hash;
+const RECEIPT = { transactionHash: HASH, status: "0x1" };
+const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
+
+/** How a wait ended: its receipt, or the error as the client reads it; undefined while it waits. */
+interface Outcome {
+	ended?: unknown;
+}
+
+/** What an event says beside its type; `at` and `block` where it has them need not be said. */
+type Happening = { readonly type: TxEvent["type"] } & Readonly<Record<string, unknown>>;
+
+class ReceiptFixture {
+	readonly clock = new ManualClock();
+	readonly records = new TransactionRecords({ log: silentLogger });
+	readonly #followers = new Followers({ log: silentLogger });
+	readonly waits: SyncWaits;
+	/** What the node answers: a value, or an error that it throws. */
+	answer: unknown = null;
+	/** Hashes that the node was asked for. */
+	readonly asked: string[] = [];
+	/** Records of transactions that are settled. */
+	readonly settled = new Map<string, TransactionRecord>();
+	/** Who follows the transaction now. */
+	follows = 0;
+	#gate: Promise<void> = Promise.resolve();
+
+	constructor(options: Partial<WaitingRoomLimits> = {}) {
+		this.records.subscribe((record, _before, event) => this.#followers.tell(record, event));
+		this.waits = createReceiptWaits(options, {
+			following: { follow: (hash, listener) => this.#follow(hash, listener) },
+			records: this.reader,
+			node: { receipt: (hash) => this.#receipt(hash) },
+			clock: this.clock,
+		});
+	}
+
+	readonly reader: RecordReader = {
+		record: async (hash) => this.records.get(hash)?.record ?? this.settled.get(hash) ?? null,
+	};
+
+	/** The relay has taken it, and each of these has happened to it. */
+	take(...happenings: readonly Happening[]): this {
+		this.records.open({ transaction, record: newRecord(transaction) });
+		this.happens({ type: "received" }, ...happenings);
+		return this;
+	}
+
+	happens(...happenings: readonly Happening[]): void {
+		for (const one of happenings) {
+			this.records.emit(HASH, { at: this.clock.now(), block: 7, builders: [], ...one } as TxEvent);
+		}
+	}
+
+	/** Waits for so many ms, from now on unless said. */
+	wait(ms: number, request: Partial<SyncCall> = {}): Outcome {
+		const begun = this.clock.monotonic();
+		const outcome: Outcome = {};
+		const life = new ClientLife(0);
+		this.waits.wait({ hash: HASH, client: "192.0.2.1", life, begun, until: begun + ms, ...request }).then(
+			(receipt) => {
+				outcome.ended = receipt;
+			},
+			(thrown: unknown) => {
+				outcome.ended = thrown instanceof RpcError ? [thrown.code, thrown.message, thrown.data] : thrown;
+			},
+		);
+		return outcome;
+	}
+
+	/** The node's answers wait until what is answered is called. */
+	hold(): () => void {
+		let release = (): void => {};
+		this.#gate = new Promise((resolve) => {
+			release = resolve;
+		});
+		return release;
+	}
+
+	#follow(...[hash, listener]: Parameters<Following["follow"]>): () => void {
+		const end = this.#followers.follow(hash, listener);
+		this.follows++;
+		return () => {
+			this.follows--;
+			end();
+		};
+	}
+
+	async #receipt(hash: string): Promise<unknown> {
+		this.asked.push(hash);
+		const { answer } = this;
+		await this.#gate;
+		if (answer instanceof Error) throw answer;
+		return answer;
+	}
+}
+
+/** It is in a block. */
+function included(reverted = false): Happening {
+	return { type: "included", blockHash: `0x${"b1".repeat(32)}`, index: 0, reverted };
+}
+
+function failed(code: string, message: string): Happening {
+	return { type: "simulationFailed", error: { code, message } };
+}
+
+function queued(reason: string): Happening {
+	return { type: "queued", reason };
+}
 
 const SENT: readonly Happening[] = [{ type: "ready" }, { type: "broadcast" }];
 const GAP = "a missing nonce: it goes out when the gap before it closes";
@@ -27,12 +137,11 @@ function start(...past: readonly Happening[]): ReceiptFixture {
 	fixture = new ReceiptFixture().take(...past);
 	return fixture;
 }
+const endings = (outcomes: readonly Outcome[]) => outcomes.map(({ ended }) => ended);
 /** Whatever a test has done, nothing is left of what has ended. */
 afterEach(async () => {
 	await fixture.clock.advance(30_000);
-	assert.equal(fixture.waits.size, 0, "waits");
-	assert.equal(fixture.clock.timers, 0, "timers");
-	assert.equal(fixture.follows, 0, "followers");
+	assert.deepEqual([fixture.waits.size, fixture.clock.timers, fixture.follows], [0, 0, 0]);
 });
 
 describe("mined", () => {
@@ -41,67 +150,55 @@ describe("mined", () => {
 			const { clock } = start(...SENT);
 			const outcome = fixture.wait(20_000);
 			await clock.advance(12_000);
-			assert.equal(outcome.ended, undefined);
-			assert.deepEqual(fixture.asked, [], "the node is not asked before");
+			assert.deepEqual([outcome.ended, fixture.asked], [undefined, []], "the node is not asked before");
 			fixture.answer = RECEIPT;
 			fixture.happens(included(reverted));
 			await clock.advance(0);
-			assert.equal(outcome.ended, RECEIPT);
-			assert.deepEqual(fixture.asked, [HASH]);
+			assert.deepEqual([outcome.ended, fixture.asked], [RECEIPT, [HASH]]);
 		});
 	}
 
-	test("what was mined before is its receipt at once, however it is known", async () => {
-		for (const settled of [false, true]) {
-			start(...(settled ? [] : [included()]));
-			if (settled) {
+	for (const [name, past, isSettled] of [
+		["mined before", [included()], false],
+		["mined before and settled", [], true],
+		["mined by a builder although it was cancelled", [...SENT, { type: "cancelled" }, included()], false],
+	] as const satisfies readonly (readonly [string, readonly Happening[], boolean])[]) {
+		test(`what was ${name} is its receipt at once`, async () => {
+			start(...past);
+			if (isSettled) {
 				fixture.records.close(fixture.records.get(HASH)?.record ?? newRecord(transaction));
 				fixture.settled.set(HASH, { ...newRecord(transaction), stage: "INCLUDED" });
 			}
 			fixture.answer = RECEIPT;
 			const outcome = fixture.wait(1);
 			await fixture.clock.advance(0);
-			assert.equal(outcome.ended, RECEIPT, `settled: ${settled}`);
-		}
-	});
+			assert.equal(outcome.ended, RECEIPT);
+		});
+	}
 
-	test("a node that has no receipt yet, or does not answer, is asked again every 250 ms", async () => {
-		const { clock } = start();
+	test("a node that has no receipt yet, or does not answer, is asked again", async () => {
+		const { clock } = start(included());
 		const outcome = fixture.wait(20_000);
-		fixture.happens(included());
-		const answers = [
-			null,
-			undefined,
-			new RpcError("internal", "internal error"),
-			new ForeignRpcError(-32000, "x"),
-		];
-		for (const [i, answer] of answers.entries()) {
+		for (const answer of [null, undefined, new RpcError("internal", "x"), new ForeignRpcError(-32000, "x")]) {
 			fixture.answer = answer;
-			await clock.advance(i === 0 ? 0 : 250);
-			assert.deepEqual([fixture.asked.length, outcome.ended], [i + 1, undefined]);
+			await clock.advance(1_000);
+			assert.equal(outcome.ended, undefined);
 		}
-		await clock.advance(249);
-		assert.equal(fixture.asked.length, 4);
 		fixture.answer = RECEIPT;
-		await clock.advance(1);
+		await clock.advance(1_000);
 		assert.equal(outcome.ended, RECEIPT);
 	});
 
-	test("a node that has no receipt until the end: the time is up all the same", async () => {
+	test("a node without a receipt, or one that hangs, holds nobody longer than asked for; a late answer changes nothing", async () => {
 		const { clock } = start(included());
-		const outcome = fixture.wait(1_000);
+		const early = fixture.wait(1_000);
 		await clock.advance(999);
-		assert.equal(outcome.ended, undefined);
-		await clock.advance(1);
-		assert.deepEqual(outcome.ended, timedOut("1s."));
-	});
-
-	test("a node that hangs holds nobody longer than asked for, and its late answer changes nothing", async () => {
-		const { clock } = start(included());
+		assert.equal(early.ended, undefined);
 		const release = fixture.hold();
 		const outcome = fixture.wait(2_500);
-		await clock.advance(2_500);
-		assert.deepEqual(outcome.ended, timedOut("2.5s."));
+		await clock.advance(1);
+		assert.deepEqual(early.ended, timedOut("1s."));
+		await clock.advance(2_499);
 		fixture.answer = RECEIPT;
 		release();
 		await clock.advance(1);
@@ -126,69 +223,37 @@ describe("mined", () => {
 		assert.equal(outcome.ended, next);
 	});
 
-	test("a block that went while the node had no receipt yet is not asked for again", async () => {
-		const { clock } = start();
-		const outcome = fixture.wait(10_000);
-		fixture.happens(included());
-		await clock.advance(100);
-		fixture.happens({ type: "reorged" });
-		await clock.advance(5_000);
-		assert.deepEqual([fixture.asked.length, outcome.ended], [1, undefined]);
-	});
-
-	test("what a builder mined although it was cancelled is its receipt", async () => {
-		const { clock } = start(...SENT, { type: "cancelled" }, included());
-		fixture.answer = RECEIPT;
-		const outcome = fixture.wait(1_000);
-		await clock.advance(0);
-		assert.equal(outcome.ended, RECEIPT);
-	});
-
 	test("what was cancelled, mined all the same, and whose block went, is not mined soon", async () => {
-		const { clock } = start(...SENT, { type: "cancelled" });
-		fixture.happens(included());
+		const { clock } = start(...SENT, { type: "cancelled" }, included());
 		const outcome = fixture.wait(10_000);
 		await clock.advance(1);
 		fixture.happens({ type: "reorged" });
 		await clock.advance(1);
 		assert.deepEqual(outcome.ended, notSoon("its cancellation"));
 	});
-
-	test("a fault of ours is thrown as it is", async () => {
-		const { clock } = start(included());
-		const fault = new TypeError("ours");
-		fixture.answer = fault;
-		const outcome = fixture.wait(1_000);
-		await clock.advance(1);
-		assert.equal(outcome.ended, fault);
-	});
 });
 
 describe("not soon", () => {
-	const ROWS: readonly { name: string; past?: readonly Happening[]; now: Happening; why: string }[] = [
-		{
-			name: "nonce gap",
-			now: queued("nonceGap"),
-			why: GAP,
-		},
-		{ name: "behind one that is held", now: queued("behindHeld"), why: "one before it that is held" },
-		{
-			name: "its simulation fails",
-			now: failed("EXECUTION_REVERTED", "execution reverted: no"),
-			why: "a failing simulation: execution reverted: no",
-		},
-		{
-			name: "it passed, and fails now",
-			past: SENT,
-			now: failed("FEE_CAP_TOO_LOW", "too low"),
-			why: "a failing simulation: too low",
-		},
-		{ name: "cancelled", past: SENT, now: { type: "cancelled" }, why: "its cancellation" },
-		{ name: "replaced", past: SENT, now: { type: "replaced", by: HASH }, why: "its replacement" },
-		{ name: "expired", past: SENT, now: { type: "expired" }, why: "its expiry" },
-		{ name: "dropped", past: SENT, now: { type: "dropped" }, why: "another one that used its nonce" },
-	];
-	for (const { name, past = [], now, why } of ROWS) {
+	const ROWS: Readonly<Record<string, readonly [readonly Happening[], Happening, string]>> = {
+		"nonce gap": [[], queued("nonceGap"), GAP],
+		"nonce gap behind another reason": [
+			[queued("behindUnchecked"), { type: "ready" }],
+			queued("nonceGap"),
+			GAP,
+		],
+		"behind one that is held": [[], queued("behindHeld"), "one before it that is held"],
+		"its simulation fails": [
+			[],
+			failed("EXECUTION_REVERTED", "execution reverted: no"),
+			"a failing simulation: execution reverted: no",
+		],
+		"it passed, and fails now": [SENT, failed("FEE_CAP_TOO_LOW", "too low"), "a failing simulation: too low"],
+		cancelled: [SENT, { type: "cancelled" }, "its cancellation"],
+		replaced: [SENT, { type: "replaced", by: HASH }, "its replacement"],
+		expired: [SENT, { type: "expired" }, "its expiry"],
+		dropped: [SENT, { type: "dropped" }, "another one that used its nonce"],
+	};
+	for (const [name, [past, now, why]] of Object.entries(ROWS)) {
 		test(`${name}: at once while somebody waits, and to whoever asks then`, async () => {
 			const { clock } = start(...past);
 			const outcome = fixture.wait(20_000);
@@ -196,47 +261,113 @@ describe("not soon", () => {
 			assert.equal(outcome.ended, undefined);
 			fixture.happens(now);
 			await clock.advance(0);
-			assert.deepEqual(outcome.ended, notSoon(why));
 			const second = fixture.wait(20_000);
 			await clock.advance(0);
-			assert.deepEqual(second.ended, notSoon(why));
+			assert.deepEqual(endings([outcome, second]), [notSoon(why), notSoon(why)]);
 			assert.deepEqual(fixture.asked, []);
 		});
 	}
 
-	test("what may be mined in the next block or so is waited for", async () => {
-		for (const now of [
-			queued("behindUnchecked"),
-			failed("NODE_UNAVAILABLE", "the node does not answer"),
-			{ type: "shared" },
-			{ type: "bid", bundle: HASH },
-			{ type: "delivered", builder: "dev", kind: "bundle", answer: "rejected", ms: 1 },
-		] as const) {
-			const { clock } = start();
-			const outcomes = [fixture.wait(5_000)];
-			fixture.happens(now);
-			outcomes.push(fixture.wait(5_000));
+	for (const [name, now] of [
+		["behind one that goes out unchecked", [queued("nonceGap"), queued("behindUnchecked")]],
+		["a node that could not tell", [failed("NODE_UNAVAILABLE", "the node does not answer")]],
+		["shared", [{ type: "shared" }]],
+		["a bid", [{ type: "bid", bundle: HASH }]],
+		[
+			"refused by a builder",
+			[{ type: "delivered", builder: "dev", kind: "bundle", answer: "rejected", ms: 1 }],
+		],
+	] as const satisfies readonly (readonly [string, readonly Happening[]])[]) {
+		test(`${name}: it may be mined in the next block or so, and is waited for`, async () => {
+			const { clock } = start(...now);
+			const outcome = fixture.wait(5_000);
 			await clock.advance(4_999);
-			assert.deepEqual(
-				outcomes.map(({ ended }) => ended),
-				[undefined, undefined],
-				now.type,
-			);
+			assert.equal(outcome.ended, undefined);
 			await clock.advance(1);
-			assert.deepEqual(
-				outcomes.map(({ ended }) => ended),
-				[timedOut("5s."), timedOut("5s.")],
-			);
+			assert.deepEqual(outcome.ended, timedOut("5s."));
+		});
+	}
+});
+
+describe("limits", () => {
+	test("the time is told as it was asked for", async () => {
+		const { clock } = start();
+		await clock.advance(123.4567);
+		for (const [ms, seconds] of [
+			[1, "0.001s."],
+			[1_500, "1.5s."],
+			[20_000, "20s."],
+		] as const) {
+			const outcome = fixture.wait(ms);
+			await clock.advance(ms);
+			assert.deepEqual(outcome.ended, timedOut(seconds));
 		}
 	});
 
-	test("it is the last reason that counts", async () => {
-		const { clock } = start(queued("nonceGap"), queued("behindUnchecked"));
-		const outcome = fixture.wait(5_000);
-		await clock.advance(1_000);
-		assert.equal(outcome.ended, undefined);
-		fixture.happens({ type: "ready" }, queued("nonceGap"));
+	test("what is taken only when its time is up is answered all the same, also with what is known by then", async () => {
+		const { clock } = start();
+		const outcome = fixture.wait(-50, { begun: -1_000 });
 		await clock.advance(0);
-		assert.deepEqual(outcome.ended, notSoon(GAP));
+		assert.deepEqual(outcome.ended, timedOut("0.95s."));
+		fixture.happens(queued("nonceGap"));
+		const known = fixture.wait(0);
+		await clock.advance(0);
+		assert.deepEqual(known.ended, notSoon(GAP));
+	});
+
+	test("who comes when too many wait, of one client or in all, is told so at once; who is done makes room", async () => {
+		fixture = new ReceiptFixture({ maxWaits: 3, maxPerClient: 2 }).take();
+		const { clock } = fixture;
+		const full = timedOut("0s: too many calls wait already, ask for its receipt.");
+		const mine = [fixture.wait(5_000), fixture.wait(1_000)];
+		const refused = [fixture.wait(5_000)];
+		const other = fixture.wait(5_000, { client: "other" });
+		refused.push(fixture.wait(5_000, { client: "third" }));
+		await clock.advance(1_000);
+		assert.deepEqual(endings([...refused, ...mine]), [full, full, undefined, timedOut("1s.")]);
+		const again = fixture.wait(5_000);
+		fixture.answer = RECEIPT;
+		fixture.happens(included());
+		await clock.advance(0);
+		assert.deepEqual(endings([...mine.slice(0, 1), other, again]), [RECEIPT, RECEIPT, RECEIPT]);
+	});
+
+	test("a client that goes ends its waits, all of one batch, and nobody else's", async () => {
+		const { clock } = start();
+		const [batch, other] = [new ClientLife(100), new ClientLife(100)];
+		const waits = [batch, batch, other].map((life) => fixture.wait(20_000, { life }));
+		await clock.advance(1_000);
+		batch.end();
+		waits.push(fixture.wait(20_000, { life: batch }));
+		await clock.advance(0);
+		const gone = (seconds: string) => timedOut(`${seconds}: its client has gone.`);
+		assert.deepEqual(endings(waits), [gone("1s"), gone("1s"), undefined, gone("0s")]);
+		assert.deepEqual([fixture.waits.size, fixture.follows], [1, 1]);
+	});
+
+	test("when the relay stops all are answered, and so is who comes then", async () => {
+		const { clock } = start(...SENT);
+		const waits = [fixture.wait(20_000), fixture.wait(25_000, { client: "other" })];
+		await clock.advance(3_200);
+		fixture.waits.close();
+		waits.push(fixture.wait(20_000));
+		await clock.advance(0);
+		const stopping = "the relay is shutting down, and keeps it.";
+		assert.deepEqual(
+			endings(waits),
+			["3.2s", "3.2s", "0s"].map((seconds) => timedOut(`${seconds}: ${stopping}`)),
+		);
+	});
+
+	test("a fault of ours, at the node or in the store, is thrown as it is, and nobody waits on", async () => {
+		const fault = new TypeError("ours");
+		const { clock } = start(included());
+		fixture.answer = fault;
+		const outcomes = [fixture.wait(1_000)];
+		await clock.advance(0);
+		Object.assign(fixture.reader, { record: () => Promise.reject(fault) });
+		outcomes.push(fixture.wait(1_000));
+		await clock.advance(0);
+		assert.deepEqual(endings(outcomes), [fault, fault]);
 	});
 });

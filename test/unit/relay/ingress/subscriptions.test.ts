@@ -1,11 +1,18 @@
-// The hub: who listens is told, each under an id of its own, in text that was made once; nobody stops the others,
-// nothing is told before the id was, and nothing is kept of a connection that has ended.
+// The hub: who listens is told, each under an id of its own, in text that was made once; nobody stops the others, nothing
+// is told before the id was, and nothing is kept of a connection that has ended. And a transaction that moves while somebody
+// subscribes to it.
 
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
-import { MAX_SUBSCRIPTIONS, SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
+import { after, before, describe, test } from "node:test";
+import { transactionTopic } from "../../../../relay/domain/endpoints.ts";
+import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
+import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
 import { Listener, OpenExchange } from "../../../support/listeners.ts";
+import { type SubscriptionServer, startSubscriptionServer } from "../../../support/subscriptionServer.ts";
+import { privateTransaction } from "../../../support/txFactory.ts";
+import { until } from "../../../support/until.ts";
+import { WsClient } from "../../../support/wsClient.ts";
 
 function fixture() {
 	const lines: (readonly [string, LogFields | undefined])[] = [];
@@ -15,21 +22,6 @@ function fixture() {
 }
 
 describe("publishing", () => {
-	test("each listener of the topic is told once, in the shape of the interface, and nobody else", () => {
-		const { hub } = fixture();
-		const [one, two, other] = [new Listener(), new Listener(), new Listener()];
-		const id = hub.subscribe(one, "a");
-		hub.subscribe(two, "a");
-		hub.subscribe(other, "b");
-		hub.publish("a", () => ({ hash: "0x1", list: ["x"], to: null }));
-		assert.equal(
-			one.frames[0],
-			`{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":{"hash":"0x1","list":["x"],"to":null}}}`,
-		);
-		assert.deepEqual([one.frames.length, two.frames.length, other.frames.length], [1, 1, 0]);
-		assert.notEqual(two.told[0]?.params.subscription, id);
-	});
-
 	test("the result is made and serialised once for two hundred listeners, and not at all for none", () => {
 		const { hub } = fixture();
 		let made = 0;
@@ -46,108 +38,90 @@ describe("publishing", () => {
 		hub.publish("a", make);
 		assert.deepEqual([made, serialised], [0, 0]);
 		const crowd = Array.from({ length: 200 }, () => new Listener());
-		for (const one of crowd) hub.subscribe(one, "a");
+		const other = new Listener();
+		const ids = crowd.map((one) => hub.subscribe(one, "a"));
+		hub.subscribe(other, "b");
 		hub.publish("a", make);
-		assert.deepEqual([made, serialised], [1, 1]);
-		assert.ok(crowd.every((one) => one.told[0]?.params.result === "the result"));
-	});
-
-	test("ids are 16 random bytes, and never the same", () => {
-		const { hub } = fixture();
-		const ids = Array.from({ length: 500 }, () => hub.subscribe(new Listener(), "a"));
+		assert.deepEqual([made, serialised, other.frames.length], [1, 1, 0]);
+		assert.deepEqual(
+			crowd.map(({ results }) => results),
+			ids.map((id) => [[id, "the result"]]),
+		);
 		assert.ok(ids.every((id) => /^0x[0-9a-f]{32}$/.test(id)));
-		assert.equal(new Set(ids).size, 500);
+		assert.equal(new Set(ids).size, 200);
 	});
 
-	test("one connection that is broken stops nobody, and its fault is told without its words", () => {
+	test("neither a broken connection nor a result that can't be made stops anybody, and none of their words is logged", () => {
 		const { hub, lines } = fixture();
-		const [before, broken, behind] = [new Listener(), new Listener(), new Listener()];
-		for (const one of [before, broken, behind]) hub.subscribe(one, "a");
+		const [first, broken, behind] = [new Listener(), new Listener(), new Listener()];
+		for (const one of [first, broken, behind]) hub.subscribe(one, "a");
 		broken.fault = new Error("0xdeadbeefcafe");
-		hub.publish("a", () => 1);
-		assert.deepEqual([before.frames.length, broken.frames.length, behind.frames.length], [1, 0, 1]);
-		assert.equal(lines.length, 1);
-		assert.ok(!JSON.stringify(lines).includes("deadbeef"), JSON.stringify(lines));
-	});
-
-	test("a result that can't be made fails nobody who publishes, and is logged", () => {
-		const { hub, lines } = fixture();
-		const one = new Listener();
-		hub.subscribe(one, "a");
 		hub.publish("a", () => ({ value: 1n }));
 		hub.publish("a", () => {
 			throw new Error("0xdeadbeefcafe");
 		});
 		hub.publish("a", () => undefined);
-		assert.deepEqual(
-			one.told.map(({ params }) => params.result),
-			[null],
-		);
-		assert.equal(lines.length, 2);
-		assert.ok(!JSON.stringify(lines).includes("deadbeef"));
+		for (const one of [first, behind]) {
+			assert.deepEqual(
+				one.results.map(([, result]) => result),
+				[null],
+			);
+		}
+		assert.deepEqual([broken.frames.length, lines.length], [0, 3]);
+		assert.ok(!JSON.stringify(lines).includes("deadbeef"), JSON.stringify(lines));
 	});
 
-	test("one subscription can be told alone, by its own connection only", () => {
+	test("one subscription can be told alone, and ended, by its own connection only", () => {
 		const { hub } = fixture();
 		const [one, two] = [new Listener(), new Listener()];
 		const id = hub.subscribe(one, "a");
 		hub.subscribe(two, "a");
 		hub.notify(one, id, () => "now");
 		hub.notify(two, id, () => "not yours");
-		assert.deepEqual(one.results, [[id, "now"]]);
-		assert.equal(two.frames.length, 0);
+		assert.deepEqual([one.results, two.frames.length], [[[id, "now"]], 0]);
+		for (const stranger of [two, new Listener()]) assert.equal(hub.unsubscribe(stranger, id), false);
+		assert.deepEqual([hub.unsubscribe(one, id), hub.unsubscribe(one, id)], [true, false]);
+		hub.publish("a", () => 1);
+		assert.deepEqual([one.frames.length, two.frames.length, hub.size], [1, 1, 1]);
 	});
 });
 
 describe("before the id was told", () => {
-	test("nothing is sent; then all of it, in order", () => {
+	test("nothing is sent; then all of it, in order; other subscriptions of the connection don't wait", () => {
 		const { hub } = fixture();
 		const one = new Listener();
 		const exchange = new OpenExchange();
+		const known = hub.subscribe(one, "a");
 		const id = hub.subscribe(one, "a", exchange);
 		hub.notify(one, id, () => "present");
 		hub.publish("a", () => "first");
-		hub.publish("a", () => "second");
-		assert.equal(one.frames.length, 0);
+		assert.deepEqual(one.results, [[known, "first"]]);
 		exchange.answer();
-		hub.publish("a", () => "third");
+		hub.publish("a", () => "second");
 		assert.deepEqual(
-			one.results,
-			["present", "first", "second", "third"].map((text) => [id, text]),
+			one.results.filter(([of]) => of === id).map(([, result]) => result),
+			["present", "first", "second"],
 		);
 	});
 
-	test("others of the same connection, whose ids are known, don't wait", () => {
-		const { hub } = fixture();
-		const one = new Listener();
-		const known = hub.subscribe(one, "a");
-		const exchange = new OpenExchange();
-		hub.subscribe(one, "a", exchange);
-		hub.publish("a", () => 1);
-		assert.deepEqual(one.results, [[known, 1]]);
-	});
-
-	test("what ends before its id was told is never heard of", () => {
-		const { hub } = fixture();
-		const one = new Listener();
-		const exchange = new OpenExchange();
-		const id = hub.subscribe(one, "a", exchange);
-		hub.publish("a", () => 1);
-		assert.equal(hub.unsubscribe(one, id), true);
-		exchange.answer();
-		assert.equal(one.frames.length, 0);
-	});
-
-	test("a connection that ends meanwhile is sent nothing", () => {
-		const { hub } = fixture();
-		const one = new Listener();
-		const exchange = new OpenExchange();
-		hub.subscribe(one, "a", exchange);
-		hub.publish("a", () => 1);
-		one.end();
-		exchange.answer();
-		assert.deepEqual([one.frames.length, hub.size], [0, 0]);
-	});
+	for (const [what, end] of [
+		["a subscription", (hub, one, id) => assert.ok(hub.unsubscribe(one, id))],
+		["a connection", (_hub, one) => one.end()],
+	] as const satisfies readonly (readonly [
+		string,
+		(hub: SubscriptionHub, one: Listener, id: string) => void,
+	])[]) {
+		test(`${what} that ends is sent nothing`, () => {
+			const { hub } = fixture();
+			const one = new Listener();
+			const exchange = new OpenExchange();
+			const id = hub.subscribe(one, "a", exchange);
+			hub.publish("a", () => 1);
+			end(hub, one, id);
+			exchange.answer();
+			assert.deepEqual([one.frames.length, hub.size], [0, 0]);
+		});
+	}
 
 	test("who leaves its message open while megabytes come is closed as too slow", () => {
 		const { hub } = fixture();
@@ -163,44 +137,17 @@ describe("before the id was told", () => {
 });
 
 describe("a connection's own", () => {
-	test(`${MAX_SUBSCRIPTIONS} are taken, one more is refused in words, and one that ended makes room`, () => {
+	test("at its end all of it is forgotten, also where that was before it subscribed", () => {
 		const { hub } = fixture();
-		const [one, other] = [new Listener(), new Listener()];
-		const ids = Array.from({ length: 16 }, (_, i) => hub.subscribe(one, `topic ${i % 3}`));
-		const refused = {
-			name: "RpcError",
-			code: -32005,
-			kind: "limit",
-			message: "limit exceeded: 16 subscriptions a connection",
-		};
-		assert.throws(() => hub.subscribe(one, "b"), refused);
-		assert.equal(hub.size, 16);
-		hub.subscribe(other, "b");
-		assert.equal(hub.unsubscribe(one, ids[3] ?? ""), true);
-		hub.subscribe(one, "b");
-		assert.throws(() => hub.subscribe(one, "b"), refused);
-	});
-
-	test("only one's own subscription can be ended, and only once", () => {
-		const { hub } = fixture();
-		const [one, two] = [new Listener(), new Listener()];
-		const id = hub.subscribe(one, "a");
-		hub.subscribe(two, "a");
-		assert.equal(hub.unsubscribe(two, id), false);
-		assert.equal(hub.unsubscribe(new Listener(), id), false);
-		hub.publish("a", () => 1);
-		assert.equal(hub.unsubscribe(one, id), true);
-		assert.equal(hub.unsubscribe(one, id), false);
-		hub.publish("a", () => 2);
-		assert.deepEqual([one.frames.length, two.frames.length, hub.size], [1, 2, 1]);
-	});
-
-	test("at its end all of it is forgotten", () => {
-		const { hub } = fixture();
-		const [one, two] = [new Listener(), new Listener()];
+		const [one, two, gone] = [new Listener(), new Listener(), new Listener()];
 		for (const topic of ["a", "a", "b"]) hub.subscribe(one, topic);
 		hub.subscribe(two, "a");
-		assert.deepEqual([hub.size, hub.isHeard("a"), hub.isHeard("b")], [4, true, true]);
+		gone.end();
+		hub.subscribe(gone, "c");
+		assert.deepEqual(
+			[hub.size, ...["a", "b", "c"].map((topic) => hub.isHeard(topic))],
+			[4, true, true, false],
+		);
 		one.end();
 		assert.deepEqual([hub.size, hub.isHeard("a"), hub.isHeard("b")], [1, true, false]);
 		hub.publish("a", () => 1);
@@ -209,18 +156,101 @@ describe("a connection's own", () => {
 		assert.deepEqual([hub.size, hub.isHeard("a")], [0, false]);
 	});
 
-	test("one that has ended before it subscribed leaves nothing behind", () => {
-		const { hub } = fixture();
-		const gone = new Listener();
-		gone.end();
-		hub.subscribe(gone, "a");
-		assert.deepEqual([hub.size, hub.isHeard("a")], [0, false]);
-	});
-
 	test("it is watched once, however often it subscribes and leaves", () => {
 		const { hub } = fixture();
 		const one = new Listener();
 		for (let i = 0; i < 100; i++) hub.unsubscribe(one, hub.subscribe(one, "a"));
 		assert.deepEqual([one.watchers, hub.size], [1, 0]);
+	});
+});
+
+describe("a transaction's status", () => {
+	let server: SubscriptionServer;
+	before(async () => {
+		server = await startSubscriptionServer([]);
+	});
+	after(() => server.stop());
+
+	type Stage = TransactionRecord["stage"];
+
+	/** A record of its own that the relay knows. */
+	function known(nonce: number): TransactionRecord {
+		const record = newRecord(privateTransaction({ nonce }));
+		server.records.set(record.hash, record);
+		return record;
+	}
+
+	const ask = (client: WsClient, hash: string) =>
+		client.send({ id: 1, method: "eth_subscribe", params: ["service_transactionStatus", hash] });
+
+	/** The record moves on and is announced, as the records do it: the record first. */
+	function move(record: TransactionRecord, stage: Stage): void {
+		record.stage = stage;
+		server.followers.tell(record, { type: "broadcast", at: 0, block: 1 });
+		server.hub.publish(transactionTopic(record.hash), () => ({ hash: record.hash, stage: record.stage }));
+	}
+
+	/** The stages that a client is told next. */
+	async function stages(client: WsClient, count: number): Promise<readonly unknown[]> {
+		const told: unknown[] = [];
+		while (told.length < count) {
+			const { params } = (await client.next()) as { params?: { result: { stage: string } } };
+			told.push(params?.result.stage);
+		}
+		return told;
+	}
+
+	/** The first read of a record waits until the answer is called. */
+	function holdReading() {
+		let release = (): void => {};
+		const held = { asked: 0, release: () => release() };
+		server.reading = () => {
+			held.asked += 1;
+			return held.asked > 1 ? Promise.resolve() : new Promise<void>((resolve) => (release = resolve));
+		};
+		return held;
+	}
+
+	for (const [name, isHeld, moves] of [
+		["it moves while its record is read", true, ["BROADCAST", "INCLUDED"]],
+		["it comes while the store is asked, which knows nothing of it", false, ["PENDING"]],
+	] as const) {
+		test(`${name}: told once, as it is by then, behind the id`, async () => {
+			const client = await WsClient.open(server.wsUrl);
+			const record = known(10);
+			if (!isHeld) server.records.delete(record.hash);
+			const reading = holdReading();
+			ask(client, record.hash);
+			await until("the record is read", () => reading.asked === 1);
+			server.records.set(record.hash, record);
+			for (const stage of moves) move(record, stage);
+			reading.release();
+			assert.match(String((await client.next()).result), /^0x/);
+			server.reading = async () => {};
+			move(record, "DROPPED");
+			assert.deepEqual(await stages(client, 2), [moves.at(-1), "DROPPED"]);
+			assert.equal(client.unread, 0);
+			client.terminate();
+			await until("nothing of the connection is kept", () => server.hub.size === 0);
+		});
+	}
+
+	test("a client that goes while its record is read leaves nothing behind", async () => {
+		const record = known(11);
+		const reading = holdReading();
+		const client = await WsClient.open(server.wsUrl);
+		ask(client, record.hash);
+		await until("the record is read", () => reading.asked === 1);
+		client.terminate();
+		reading.release();
+		server.reading = async () => {};
+		await until("nothing is kept", () => server.hub.size === 0);
+		// Who comes next is served as ever.
+		const next = await WsClient.open(server.wsUrl);
+		ask(next, record.hash);
+		await next.next();
+		assert.deepEqual(await stages(next, 1), ["PENDING"]);
+		next.terminate();
+		await until("nothing is kept", () => server.hub.size === 0);
 	});
 });

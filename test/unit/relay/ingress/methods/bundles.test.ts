@@ -1,0 +1,201 @@
+// mev_sendBundle and eth_cancelBundle before a market that remembers what it was asked: plain bundles, bids and refunds,
+// whose bundle it is and who may cancel it. eth_sendBundle has a file of its own.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ADDRESS, type Caller, HASH, SIGNER, startBundleMethods } from "../bundleFixture.ts";
+
+const TARGET = `0x${"Ab".repeat(32)}`;
+const SOMEBODY = `0x${"5A".repeat(20)}`;
+const raw = (byte: string) => `0x02${byte.repeat(60)}`;
+const bytes = (text: string) => Buffer.from(text.slice(2), "hex");
+
+const PLAIN = {
+	version: "v0.1",
+	inclusion: { block: "0x8", maxBlock: "0x26" },
+	body: [
+		{ tx: raw("aa"), canRevert: true },
+		{ tx: raw("bb"), canRevert: false },
+	],
+};
+const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { tx: raw("cc") }] };
+const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
+
+/** What the market is asked for `bundle`. */
+async function asked(bundle: object, caller = {}) {
+	const { market, result } = startBundleMethods();
+	assert.deepEqual(await result("mev_sendBundle", [bundle], caller), { bundleHash: HASH });
+	assert.equal(market.asked, 1);
+	return { bid: market.bids[0], plain: market.bundles[0] };
+}
+
+test("a plain bundle over a range of blocks", async () => {
+	const { plain } = await asked(PLAIN);
+	assert.deepEqual(plain, {
+		...envelope,
+		blocks: { first: 8n, last: 38n },
+		body: [
+			{ raw: bytes(raw("aa")), canRevert: true },
+			{ raw: bytes(raw("bb")), canRevert: false },
+		],
+		refund: null,
+	});
+});
+
+test("a bid with the target's hash first", async () => {
+	const { bid } = await asked(BID);
+	assert.deepEqual(bid, {
+		...envelope,
+		blocks: { first: 8n, last: null },
+		target: TARGET.toLowerCase(),
+		backrun: bytes(raw("cc")),
+	});
+});
+
+test("a bid over a range, under a uuid, for chosen builders", async () => {
+	const more = { inclusion: { block: "0x8", maxBlock: "0x9" }, replacementUuid: "mine" };
+	const privacy = { builders: ["two", "one"], hints: ["hash", "calldata"] };
+	const { bid } = await asked({ ...BID, ...more, privacy }, { signer: SIGNER });
+	const { target, backrun, network, ...rest } = bid ?? {};
+	assert.deepEqual(rest, {
+		owner: SIGNER,
+		blocks: { first: 8n, last: 9n },
+		uuid: "mine",
+		builders: ["two", "one"],
+	});
+});
+
+test("a body of one and of a hundred entries; canRevert absent or null is false", async () => {
+	for (const [length, entry] of [
+		[1, { tx: raw("aa") }],
+		[100, { tx: raw("aa"), canRevert: null }],
+	] as const) {
+		const { plain } = await asked({ ...PLAIN, body: Array(length).fill(entry) });
+		assert.deepEqual(plain?.body, Array(length).fill({ raw: bytes(raw("aa")), canRevert: false }));
+	}
+});
+
+test("everything that may be left out may be null", async () => {
+	const { plain: expected } = await asked(PLAIN);
+	for (const more of [
+		{ validity: null, privacy: null, metadata: null, replacementUuid: null },
+		{ validity: { refund: null, refundConfig: null }, privacy: { hints: null, builders: null } },
+		{ metadata: { originId: null } },
+		{ metadata: { originId: "me" }, validity: {}, privacy: {} },
+	]) {
+		assert.deepEqual((await asked({ ...PLAIN, ...more })).plain, expected);
+	}
+	const open = { inclusion: { block: "0x8", maxBlock: null } };
+	assert.deepEqual((await asked({ ...PLAIN, ...open })).plain?.blocks, { first: 8n, last: null });
+});
+
+const own = { bodyIdx: 1, percent: 90 };
+for (const [name, validity, refund] of [
+	["to the sender of the entry", { refund: [own] }, { bodyIdx: 1, percent: 90, recipient: null }],
+	[
+		"to an address",
+		{ refund: [own], refundConfig: [{ address: SOMEBODY, percent: 100 }] },
+		{ bodyIdx: 1, percent: 90, recipient: SOMEBODY.toLowerCase() },
+	],
+	[
+		"of a part of the part, rounded down",
+		{ refund: [{ bodyIdx: 0, percent: 99 }], refundConfig: [{ address: SOMEBODY, percent: 50 }] },
+		{ bodyIdx: 0, percent: 49, recipient: SOMEBODY.toLowerCase() },
+	],
+	["of all", { refund: [{ bodyIdx: 0, percent: 100 }] }, { bodyIdx: 0, percent: 100, recipient: null }],
+	["of nothing", { refund: [{ bodyIdx: 0, percent: 0 }] }, null],
+	[
+		"that comes to nothing",
+		{ refund: [{ bodyIdx: 0, percent: 1 }], refundConfig: [{ address: SOMEBODY, percent: 99 }] },
+		null,
+	],
+	["that nobody is owed", { refund: [], refundConfig: [{ address: SOMEBODY, percent: 100 }] }, null],
+] as const) {
+	test(`a refund ${name}`, async () => {
+		assert.deepEqual((await asked({ ...PLAIN, validity })).plain?.refund, refund);
+	});
+}
+
+test("a bid may repeat its user's terms, promise more, and say to whom: it changes nothing", async () => {
+	for (const validity of [
+		{ refund: [] },
+		{ refund: [{ bodyIdx: 0, percent: 90 }] },
+		{ refund: [{ bodyIdx: 0, percent: 100 }] },
+		{
+			refund: [],
+			refundConfig: [
+				{ address: SOMEBODY, percent: 40 },
+				{ address: SOMEBODY, percent: 60 },
+			],
+		},
+	]) {
+		assert.deepEqual((await asked({ ...BID, validity })).bid, (await asked(BID)).bid);
+	}
+});
+
+// A plain bundle weighs one for each of its transactions, beside the call itself.
+for (const [name, bundle, each] of [
+	["bid", BID, []],
+	["plain bundle", PLAIN, [1]],
+] as const) {
+	test(`a refused ${name} is told why; what it costs the node is charged for`, async () => {
+		const { market, charges, call } = startBundleMethods();
+		for (const [code, number, simulated] of [
+			["BACKRUN_REVERTED", -32000, true],
+			["LIMIT", -32005, false],
+		] as const) {
+			market.outcome = { outcome: "refused", code, message: `words for ${code}`, simulated };
+			const { error } = await call("mev_sendBundle", [bundle]);
+			assert.deepEqual(error, { code: number, message: `words for ${code}`, data: { reason: code } });
+			const weights = charges.splice(0).map(([, weight]) => weight);
+			assert.deepEqual(weights, simulated ? [...each, 9] : each);
+		}
+	});
+}
+
+const PAGE = "https://app.example";
+const EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn";
+const WEB = `web ${ADDRESS}`;
+
+/** Who calls, whose its bundles are, and whether it may cancel them. */
+const OWNERS: Readonly<Record<string, readonly [Caller, string, boolean]>> = {
+	unsigned: [{}, ADDRESS, true],
+	"another address": [{ address: "2001:db8::1" }, "2001:db8::1", true],
+	signed: [{ signer: SIGNER }, SIGNER, true],
+	"signed from a page": [{ signer: SIGNER, origin: PAGE }, SIGNER, true],
+	"over a websocket": [{ websocket: true }, ADDRESS, true],
+	"a signer over a websocket": [{ websocket: true, signer: SIGNER }, ADDRESS, true],
+	"an extension": [{ origin: EXTENSION }, ADDRESS, true],
+	"Firefox's extension": [{ origin: "moz-extension://0-1" }, ADDRESS, true],
+	"an extension over a websocket": [{ origin: EXTENSION, websocket: true }, ADDRESS, true],
+	"a scheme that only begins so": [{ origin: "httpsx://a" }, ADDRESS, true],
+	"a page": [{ origin: PAGE }, WEB, false],
+	"a page without TLS": [{ origin: "http://localhost:3000" }, WEB, false],
+	"a page in capitals": [{ origin: "HTTPS://APP.EXAMPLE" }, WEB, false],
+	"a page in a sandboxed frame": [{ origin: "null" }, WEB, false],
+	"a page over a websocket": [{ origin: PAGE, websocket: true }, WEB, false],
+	"a signer's page over a websocket": [{ origin: PAGE, websocket: true, signer: SIGNER }, WEB, false],
+};
+
+for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
+	test(`${name}: bundles are of ${owner}, which ${cancels ? "may" : "may not"} cancel them; the answer is the same`, async () => {
+		assert.equal((await asked({ ...PLAIN, replacementUuid: "mine" }, caller)).plain?.owner, owner);
+		const { market, result } = startBundleMethods();
+		const cancel = { replacementUuid: "mine", signingAddress: SIGNER };
+		assert.equal(await result("eth_cancelBundle", [cancel], caller), 200);
+		assert.deepEqual(market.cancels, cancels ? [[owner, "mine"]] : []);
+		assert.equal(market.asked, market.cancels.length);
+	});
+}
+
+test("half a million bad entries cost little, and reach no market", async () => {
+	const { market, call } = startBundleMethods();
+	const many = Array(500_000).fill({});
+	const validity = { refund: many, refundConfig: many };
+	const begun = performance.now();
+	await call("mev_sendBundle", [{ version: "v0.1", inclusion: { block: "0x1" }, body: many, validity }]);
+	await call("eth_sendBundle", [{ txs: many }]);
+	// An issue for each of them takes several seconds.
+	assert.ok(performance.now() - begun < 3_000, `${performance.now() - begun} ms`);
+	assert.equal(market.asked, 0);
+});
