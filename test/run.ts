@@ -39,6 +39,12 @@ const NO_FLOODS = /attacks\/(databaseSecret|freshState|time)\.test\.ts$/;
 /** Processes at a time, each of which starts more: two cores are busy with them all the time. */
 const CONCURRENCY = 3;
 
+/** What a test file may take, and a process of them, in ms: one that hangs fails by its name, and holds up no other. */
+const FILE_MS = 5 * 60_000;
+const PROCESS_MS = 10 * 60_000;
+/** What a process may take to end when its tests are over, in ms. */
+const END_MS = 20_000;
+
 /**
  * As relay and boost are run: with more room for young objects a test's process spends a tenth less. Those that measure
  * have what node has by itself.
@@ -75,11 +81,15 @@ const rounds = [
 		concurrency: CONCURRENCY,
 		options: `${own} ${MORE_ROOM}`,
 	},
-	{ files: files.filter(isAlone), concurrency: 1, options: own },
+	{
+		files: files.filter(isAlone).map((file, i) => written(`last${i}`, [{ file, onPostgres: false }])),
+		concurrency: 1,
+		options: own,
+	},
 ];
 for (const { options, ...round } of rounds.filter((one) => one.files.length > 0)) {
 	process.env.NODE_OPTIONS = options;
-	const events = run(round);
+	const events = run({ ...round, timeout: PROCESS_MS });
 	events.on("test:fail", () => {
 		process.exitCode = 1;
 	});
@@ -142,15 +152,21 @@ function grouped(kind: keyof typeof SHARED, suites: readonly Suite[]): readonly 
 function written(name: string, suites: readonly Suite[]): string {
 	const path = join(folder, `${name}.test.mjs`);
 	const engine = JSON.stringify(new URL("./support/engine.ts", import.meta.url).href);
+	const ending = JSON.stringify(new URL("./support/endInTime.ts", import.meta.url).href);
+	const limit = `{ timeout: ${FILE_MS} }`;
 	const lines = suites.map(({ file, onPostgres }) => {
 		const url = pathToFileURL(join(root, file)).href;
 		return onPostgres
-			? `describe("${file} on PostgreSQL", async () => { before(usePostgres); await import("${url}?postgres"); after(useLmdb); });`
-			: `describe("${file}", async () => { await import("${url}"); });`;
+			? `describe("${file} on PostgreSQL", ${limit}, async () => { before(usePostgres); await import("${url}?postgres"); after(useLmdb); });`
+			: `describe("${file}", ${limit}, async () => { await import("${url}"); });`;
 	});
-	const imports = [`import { after, before, describe } from "node:test";`];
+	const imports = [
+		`import { after, before, describe } from "node:test";`,
+		`import { endInTime } from ${ending};`,
+	];
 	if (suites.some(({ onPostgres }) => onPostgres))
 		imports.push(`import { useLmdb, usePostgres } from ${engine};`);
-	writeFileSync(path, `${[...imports, ...lines].join("\n")}\n`);
+	const end = `after(() => endInTime(${END_MS}));`;
+	writeFileSync(path, `${[...imports, ...lines, end].join("\n")}\n`);
 	return path;
 }

@@ -12,7 +12,7 @@ export interface RawAnswer {
 	readonly body: string;
 }
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 30_000;
 
 /** One connection to 127.0.0.1. */
 export class RawConnection {

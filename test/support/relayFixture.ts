@@ -92,14 +92,10 @@ export class RelayFixture {
 	/** The status once it has `stage`. */
 	async reaches(tx: Signed, stage: string): Promise<WireStatus> {
 		let last: WireStatus | undefined;
-		return until(
-			`${tx.hash} at ${stage}`,
-			async () => {
-				last = await this.status(tx);
-				return last.stage === stage && last;
-			},
-			10_000,
-		).catch((thrown: Error) => {
+		return until(`${tx.hash} at ${stage}`, async () => {
+			last = await this.status(tx);
+			return last.stage === stage && last;
+		}).catch((thrown: Error) => {
 			throw new Error(`${thrown.message}; it is ${last?.stage}: ${JSON.stringify(last?.simulationError)}`);
 		});
 	}

@@ -85,9 +85,9 @@ export async function startSystem(options: SystemOptions = {}): Promise<TestSyst
 	const { port } = relay;
 	const client = new RelayClient(`http://127.0.0.1:${port}`);
 	const seesHead = async (block: number): Promise<void> => {
-		const end = Date.now() + 10_000;
+		const end = Date.now() + 30_000;
 		while ((await headOf(client)) < block) {
-			if (Date.now() > end) throw new Error(`the relay has not seen block ${block} within 10 s`);
+			if (Date.now() > end) throw new Error(`the relay has not seen block ${block} within 30 s`);
 			await new Promise((resolve) => setTimeout(resolve, 5));
 		}
 	};
@@ -127,7 +127,7 @@ async function headOf(client: RelayClient): Promise<number> {
 }
 
 async function ready(port: number): Promise<void> {
-	const end = Date.now() + 10_000;
+	const end = Date.now() + 30_000;
 	for (;;) {
 		const answer = await fetch(`http://127.0.0.1:${port}/readyz`);
 		const text = await answer.text();

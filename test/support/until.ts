@@ -6,13 +6,13 @@ const MOST_MS = 50;
 const SHARE = 0.05;
 
 /**
- * Asks `question` until it answers something but undefined or false; throws after `ms` milliseconds. Between two questions
+ * Asks `question` until it answers something but undefined or false; throws after `ms` milliseconds (30,000). Between two questions
  * there are `mostMs` at most.
  */
 export async function until<T>(
 	what: string,
 	question: () => Promise<T | undefined | false> | T | undefined | false,
-	ms = 10_000,
+	ms = 30_000,
 	mostMs = MOST_MS,
 ): Promise<T> {
 	const begun = Date.now();

@@ -11,7 +11,7 @@ export interface WsMessage {
 	readonly error?: { readonly code: number; readonly message: string };
 }
 
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 30_000;
 
 /** A connection that is open. */
 export class WsClient {

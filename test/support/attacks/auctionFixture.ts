@@ -33,7 +33,7 @@ export const COINBASE_WEI: bigint = 1_000n * ETHER;
 const FUNDS = 100n * ETHER;
 const EMITTER = `0x${"e1".repeat(20)}`;
 const METRICS_TOKEN = "a token of the operator's";
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 30_000;
 /** Blocks whose coinbases a relay may look at, and some more. */
 const HISCENARIO = 70;
 const SLOT_SECONDS = 12;
