@@ -21,13 +21,17 @@ export class NonceReaders {
 		this.#url = url;
 		// By itself ethers gives the answer of a quarter of a second ago again.
 		this.#ethers = new JsonRpcProvider(url, foundry.id, { staticNetwork: true, cacheTimeout: -1 });
-		const sockets = webSocket(`${url.replace("http", "ws")}/fast`, { reconnect: false });
-		this.#viem = [http(url), sockets].map((transport) => createPublicClient({ chain: foundry, transport }));
+		// Not asked again: what was asked before a fault is lifted must not be answered behind it.
+		const once = { retryCount: 0 };
+		const sockets = webSocket(`${url.replace("http", "ws")}/fast`, { ...once, reconnect: false });
+		this.#viem = [http(url, once), sockets].map((transport) =>
+			createPublicClient({ chain: foundry, transport }),
+		);
 	}
 
 	/** What every one of them was told; throws where two were told different nonces, or one got an error. */
 	async read(address: string): Promise<Nonces> {
-		const told = await Promise.all([
+		const told = await all([
 			this.#both((tag) => this.#ethers.getTransactionCount(address, tag)),
 			...this.#viem.map((client) =>
 				this.#both((blockTag) => client.getTransactionCount({ address: address as `0x${string}`, blockTag })),
@@ -54,9 +58,15 @@ export class NonceReaders {
 	}
 
 	async #both(ask: (tag: "pending" | "latest") => Promise<number>): Promise<Nonces> {
-		const [pending, latest] = await Promise.all([ask("pending"), ask("latest")]);
+		const [pending = 0, latest = 0] = await all([ask("pending"), ask("latest")]);
 		return { pending, latest };
 	}
+}
+
+/** As Promise.all, once none is under way any more. */
+async function all<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+	await Promise.allSettled(promises);
+	return Promise.all(promises);
 }
 
 function agreed(told: readonly Nonces[]): Nonces {
