@@ -1,6 +1,7 @@
 // Puts boost's servers together. Submissions, reads and operators' routes are its own; everything else is streamed to the
 // relay. No rule of boost's is here.
 
+import type { Background } from "../shared/background.ts";
 import { type Clock, pause } from "../shared/clock.ts";
 import { parseHash } from "../shared/ethereum/hex.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
@@ -13,6 +14,8 @@ import { RateLimiter } from "../shared/http/rateLimit.ts";
 import type { Route } from "../shared/http/routes.ts";
 import { createHttpServer, type HttpServer } from "../shared/http/server.ts";
 import type { Standby } from "../shared/http/standby.ts";
+import { UnreadBytes } from "../shared/http/unreadBytes.ts";
+import { RpcWebsocket } from "../shared/http/websocket.ts";
 import type { Component } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
@@ -20,7 +23,7 @@ import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
 import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
-import { createBoostPost } from "./ingress/ingress.ts";
+import { createBoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
 import { Recent } from "./ingress/recent.ts";
@@ -30,6 +33,7 @@ import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
+import { Subscriptions } from "./subscriptions/subscriptions.ts";
 import type { ClientTrust } from "./upstream/clientTrust.ts";
 import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
@@ -40,6 +44,7 @@ export interface FrontParts {
 	readonly chain: ChainReads;
 	readonly observer: Observer;
 	readonly clientTrust: ClientTrust;
+	readonly background: Background;
 	readonly registry: Metrics;
 	readonly metrics: BoostMetrics;
 	/** Null until somebody told it. */
@@ -59,7 +64,7 @@ export interface FrontOptions {
 export interface Front extends Component {
 	/** The port of HTTP, once started. */
 	readonly port: number;
-	/** Websockets that are passed through. */
+	/** Websockets that are open. */
 	readonly websockets: number;
 }
 
@@ -100,12 +105,17 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	const recent = new Recent(breakers, { clock });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
-	const post = createBoostPost(
+	const subscriptions = new Subscriptions(
+		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
+		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },
+	);
+	const { post, messages } = createBoostIngress(
 		{ maxBatch: config.MAX_BATCH, budgetMs: config.REQUEST_BUDGET_MS },
 		{
-			...{ submissions, cancels, views, syncWaits, failover, upstreams, limiter, clock },
+			...{ submissions, cancels, views, syncWaits, failover, upstreams, subscriptions, limiter, clock },
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
+			onPassed: () => parts.observer.passed(),
 			onCall(method, outcome, seconds) {
 				metrics.call(method, outcome, seconds);
 				recent.called(seconds);
@@ -118,11 +128,16 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{
 			...{ breaker: relay.breaker, readAddress, clock, log: log.child("pass") },
-			onPassed(kind, outcome) {
-				metrics.passed({ kind, outcome });
+			onPassed(outcome) {
+				metrics.passed({ outcome });
 				parts.observer.passed();
 			},
 		},
+	);
+	const unread = new UnreadBytes();
+	const websocket = new RpcWebsocket(
+		{ paths: WEBSOCKET_PATHS, maxMessageBytes: config.MAX_BODY_BYTES },
+		{ dispatcher: messages, limiter, unread, clock, headers },
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const status: Route = {
@@ -157,7 +172,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		...connectionsOf(config),
 		...{ host: config.HOST, maxBodyBytes: config.MAX_BODY_BYTES, exposedHeaders: BOOST_HEADERS },
 	};
-	const deps = { readAddress, limiter, log, clock };
+	const deps = { readAddress, limiter, unread, log, clock };
 	const main = createHttpServer(
 		{
 			...common,
@@ -168,7 +183,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			headersFor,
 			pages: pages.find,
 		},
-		{ ...deps, post, pass, websocket: pass, standby },
+		{ ...deps, post, pass, websocket, standby },
 	);
 	const servers: HttpServer[] = [main];
 	if (config.METRICS_PORT !== undefined) {
@@ -182,7 +197,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			return main.port;
 		},
 		get websockets() {
-			return pass.websockets;
+			return websocket.size;
 		},
 		start: () =>
 			startListening(servers, {
@@ -193,6 +208,8 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			for (const server of servers) server.drain();
 			await pause(clock, drainMs);
 			syncWaits.close();
+			subscriptions.close();
+			pass.stop();
 			await Promise.all(servers.map((server) => server.stop()));
 		},
 	};

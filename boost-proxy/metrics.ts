@@ -8,7 +8,7 @@ import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
 import type { Rows, Upstreams } from "./domain/ports.ts";
 import { type Attempted, BREAKER_STATES, type ProbeOutcome, type TripReason } from "./domain/ports.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
-import { PASS_KINDS, PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
+import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
 
@@ -44,7 +44,7 @@ export interface BoostMetrics {
 	/** A probe that ended. */
 	readonly probe: Count<"upstream" | "word">;
 	/** What was passed through to the relay. */
-	readonly passed: Count<"kind" | "outcome">;
+	readonly passed: Count<"outcome">;
 	/** A background task that failed. */
 	readonly taskFailed: Count<"task">;
 }
@@ -98,8 +98,8 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 		),
 		passed: metrics.counter(
 			"boost_passed_total",
-			"Requests and websockets that were passed through to the relay",
-			labelSets({ kind: PASS_KINDS, outcome: PASS_OUTCOMES }),
+			"Requests that were passed through to the relay",
+			labelSets({ outcome: PASS_OUTCOMES }),
 		),
 		taskFailed: metrics.counter(
 			"boost_task_failures_total",
@@ -114,7 +114,7 @@ export interface BoostReadings {
 	readonly upstreams: Upstreams;
 	readonly rows: Rows;
 	readonly clock: Pick<Clock, "now">;
-	/** Websockets that are passed through. */
+	/** Websockets that are open. */
 	readonly websockets: () => number;
 }
 
@@ -151,7 +151,7 @@ export function watchBoost(metrics: Metrics, { upstreams, rows, clock, websocket
 		labelSets({ of: FULLNESS_OF }),
 		({ of }) => rows.fullness[of === "all" ? "all" : "client"],
 	);
-	metrics.gauge("boost_websockets", "Websockets that are passed through", websockets);
+	metrics.gauge("boost_websockets", "Websockets that are open", websockets);
 }
 
 function requestOutcome(outcome: CallOutcome): (typeof REQUEST_OUTCOMES)[number] {

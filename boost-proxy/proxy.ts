@@ -149,7 +149,7 @@ async function connect(
 		config,
 		{ log, clock, version, drainMs, standby },
 		{
-			...{ rows, upstreams, chain, observer, clientTrust, registry, metrics },
+			...{ rows, upstreams, chain, observer, clientTrust, background, registry, metrics },
 			chainId: bound.chainId,
 		},
 	);

@@ -39,7 +39,7 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/main\.ts$/, ["relay/relay.ts", "relay/config.ts", "shared/"]],
 	// Boost's rooms, each above those that it may import, so that there is no circle among them.
 	[/^boost-proxy\/domain\//, ["shared/"]],
-	[/^boost-proxy\/(dialects|journal|reconcile)\//, BOOST],
+	[/^boost-proxy\/(dialects|journal|reconcile|subscriptions)\//, BOOST],
 	[/^boost-proxy\/rows\//, [...BOOST, "boost-proxy/journal/"]],
 	[/^boost-proxy\/upstream\//, [...BOOST, "boost-proxy/dialects/"]],
 	[/^boost-proxy\/health\//, [...BOOST, "boost-proxy/upstream/verdict.ts"]],
@@ -47,7 +47,10 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^boost-proxy\/views\//, [...BOOST, "boost-proxy/requests/failover.ts"]],
 	[
 		/^boost-proxy\/ingress\//,
-		[...BOOST, "boost-proxy/requests/", "boost-proxy/views/", "boost-proxy/upstream/verdict.ts"],
+		[
+			...[...BOOST, "boost-proxy/requests/", "boost-proxy/subscriptions/", "boost-proxy/views/"],
+			"boost-proxy/upstream/verdict.ts",
+		],
 	],
 	[/^boost-proxy\/config\.ts$/, BOOST],
 	[/^boost-proxy\//, ["boost-proxy/", "shared/"]],

@@ -154,6 +154,8 @@ export interface Upstream {
 		body: Buffer | string,
 		options: SendOptions & {
 			readonly path: BoostPath;
+			/** In the place of path and query, where it is there. */
+			readonly target?: string | null;
 			readonly search: string;
 			/** Of the calls, in their order; undefined for notifications. */
 			readonly ids: readonly (RpcId | undefined)[];

@@ -44,6 +44,8 @@ export interface WholeBody {
 export interface RequestState {
 	readonly caller: Caller;
 	readonly path: BoostPath;
+	/** Path and query of a request for our relay alone, where boost has no path like it; else null. */
+	readonly target: string | null;
 	/** As it came, without "?". */
 	readonly search: string;
 	/** The body as it came where it is one call with an id, else null: then calls are written anew. */

@@ -2,7 +2,12 @@
 // dispatcher, entry by entry. The answer's headers say who gave it.
 
 import type { Clock } from "../../shared/clock.ts";
-import { callContext, identify, type VerifySignature } from "../../shared/http/callContext.ts";
+import {
+	type CallContext,
+	callContext,
+	identify,
+	type VerifySignature,
+} from "../../shared/http/callContext.ts";
 import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/httpAnswer.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostHandler, PostRequest } from "../../shared/http/routes.ts";
@@ -13,12 +18,19 @@ import {
 	methodNotFound,
 	oversized,
 } from "../../shared/jsonrpc/dispatch.ts";
-import { type CallOutcome, type RpcBody, type RpcCall, readBody } from "../../shared/jsonrpc/envelope.ts";
+import {
+	type CallOutcome,
+	type RpcAnswer,
+	type RpcBody,
+	type RpcCall,
+	readBody,
+} from "../../shared/jsonrpc/envelope.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Upstreams } from "../domain/ports.ts";
 import type { RequestState, RoutingInfo } from "../domain/request.ts";
 import { type Failover, unavailable, verdictError } from "../requests/failover.ts";
+import type { Subscriptions } from "../subscriptions/subscriptions.ts";
 import { readCalls } from "../upstream/verdict.ts";
 import {
 	type BoostContext,
@@ -28,6 +40,7 @@ import {
 	labelOf,
 	maxParamsSizeOf,
 	RELAY_ONLY,
+	SUBSCRIPTION_METHODS,
 	weightOf,
 } from "./methods.ts";
 import { routingHeaders } from "./routingHeaders.ts";
@@ -42,6 +55,10 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 	readonly upstreams: Upstreams;
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
+	/** Of websockets. */
+	readonly subscriptions: Pick<Subscriptions, "subscribe" | "unsubscribe">;
+	/** Told of each body that went to our relay as it is on a path of its own. */
+	readonly onPassed: () => void;
 	readonly clock: Clock;
 	readonly log: Logger;
 	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
@@ -54,13 +71,27 @@ const BATCH_MS = 25_000;
 /** A call that can be sent on as it is. */
 type Passable = RpcCall & { readonly params: readonly unknown[] };
 
-/** The handler of POSTs on boost's own paths. */
-export function createBoostPost(options: IngressOptions, dependencies: IngressDependencies): PostHandler {
-	const ingress = new BoostIngress(options, dependencies);
-	return (request) => ingress.post(request);
+/** Only our relay is given what is submitted on these, and answers it however long that takes. */
+const RELAY_PATHS: ReadonlySet<string> = new Set(["/fullprivacy", "/maxbackruns", "/nochecks"]);
+/** Paths whose websockets are taken: the relay's. */
+export const WEBSOCKET_PATHS: readonly string[] = ["/", "/ws", "/fast", "/noreverts", ...RELAY_PATHS];
+const RELAY_PATH_MS = 27_000;
+
+/** Serves POSTs on boost's own paths, and websockets' messages. */
+export interface BoostIngress {
+	readonly post: PostHandler;
+	readonly messages: Dispatcher<CallContext>;
 }
 
-class BoostIngress {
+export function createBoostIngress(options: IngressOptions, dependencies: IngressDependencies): BoostIngress {
+	const ingress = new Ingress(options, dependencies);
+	return {
+		post: (request) => ingress.post(request),
+		messages: { dispatch: (body, call) => ingress.message(body as Buffer, call) },
+	};
+}
+
+class Ingress {
 	readonly #options: IngressOptions;
 	readonly #dependencies: IngressDependencies;
 	readonly #dispatcher: Dispatcher<BoostContext>;
@@ -78,7 +109,8 @@ class BoostIngress {
 				fallback: {
 					weigh: weightOf,
 					maxParamsSize: maxParamsSizeOf,
-					call: (method, params, { state }) => read(method, params, state),
+					call: (method, params, { call, state }) =>
+						this.#subscription(method, params, call) ?? read(method, params, state),
 				},
 				limiter: {
 					take(context, entry, weight) {
@@ -99,33 +131,70 @@ class BoostIngress {
 		const limited = limiter.takeBody(from, body.length);
 		if (limited !== null) return httpAnswerOf(limited);
 		const { client, refused } = identify(headers, from, body, verifySignature);
-		const refusal = request.refusal ?? refused;
-		const read = readBody(body, this.#options.maxBatch);
 		const call = callContext(target, client, headers.origin ?? null, null, null, life);
-		const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
 		const signature = headers["x-flashbots-signature"];
+		const { routing, ...answer } = await this.#serve(body, call, {
+			search: target.search,
+			signature: typeof signature === "string" ? signature : null,
+			refusal: request.refusal ?? refused,
+		});
+		const told = routingHeaders(routing, upstreams.relay.breaker.state);
+		return { ...answer, headers: Object.assign(told, answer.headers) };
+	}
+
+	/** A websocket's message. */
+	async message(body: Buffer, call: CallContext): Promise<RpcAnswer> {
+		const sent = { search: call.query.toString(), signature: null, refusal: null };
+		const answer = await this.#serve(body, call, sent);
+		return { status: answer.status, text: answer.body === null ? null : String(answer.body), retryMs: 0 };
+	}
+
+	async #serve(
+		body: Buffer,
+		call: CallContext,
+		sent: {
+			readonly search: string;
+			readonly signature: string | null;
+			readonly refusal: RpcError | null;
+		},
+	): Promise<Pick<HttpAnswer, "status" | "body" | "headers"> & { readonly routing: RoutingInfo }> {
+		const { client, origin, life, path, connection } = call;
+		const read = readBody(body, this.#options.maxBatch);
+		const search = boundedQuery(sent.search);
+		const routing: RoutingInfo = { answeredBy: new Set(), attempts: 0, dropped: new Set() };
+		const isRelays =
+			connection !== null &&
+			RELAY_PATHS.has(path) &&
+			!(read instanceof RpcError) &&
+			read.calls.some(({ method }) => kindOf(method) === "submission" || kindOf(method) === "sync");
 		const state: RequestState = {
-			caller: {
-				address: client.address,
-				signer: client.signer,
-				origin: headers.origin ?? null,
-				signature: typeof signature === "string" ? signature : null,
-				life,
-			},
-			path: target.path === "/noreverts" ? "noreverts" : "fast",
-			search: boundedQuery(target.search),
+			caller: { address: client.address, signer: client.signer, origin, signature: sent.signature, life },
+			path: path === "/noreverts" ? "noreverts" : "fast",
+			target: isRelays ? (search === "" ? path : `${path}?${search}`) : null,
+			search,
 			whole: wholeOf(read, body),
-			until: this.#dependencies.clock.monotonic() + this.#budgetMs(read),
+			until: this.#dependencies.clock.monotonic() + (isRelays ? RELAY_PATH_MS : this.#budgetMs(read)),
 			routing,
 		};
 		const context: BoostContext = { call, state, granted: 0 };
-		const passed = refusal === null ? await this.#passOn(read, body, context) : null;
+		const passed = sent.refusal === null ? await this.#passOn(read, body, context) : null;
+		if (isRelays) this.#dependencies.onPassed();
 		const answer =
 			passed === null || passed instanceof RpcError
-				? await this.#dispatch(read, context, passed ?? refusal)
+				? await this.#dispatch(read, context, passed ?? sent.refusal)
 				: passed;
-		const told = routingHeaders(routing, upstreams.relay.breaker.state);
-		return { status: answer.status, body: answer.body, headers: Object.assign(told, answer.headers) };
+		return { ...answer, routing };
+	}
+
+	/** What concerns subscriptions of the call's websocket; null where it does not. */
+	#subscription(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
+		const { connection } = call;
+		if (connection === null || !SUBSCRIPTION_METHODS.has(method)) return null;
+		const { subscriptions } = this.#dependencies;
+		if (method === "eth_subscribe") return subscriptions.subscribe(params, call, connection);
+		const [id] = params;
+		if (typeof id === "string") return subscriptions.unsubscribe(id, connection);
+		throw new RpcError("invalidParams", "invalid params: id: expected the id of a subscription");
 	}
 
 	/** A batch's submissions go one after another: the more there are, the longer it may take. */
@@ -163,12 +232,15 @@ class BoostIngress {
 		const { clock, limiter, failover, upstreams, onCall } = this.#dependencies;
 		const { state } = context;
 		const { calls, batch } = read;
-		if (!calls.every((one): one is Passable => this.#isPassable(one))) return null;
+		const { connection } = context.call;
+		if (connection !== null && calls.some(({ method }) => SUBSCRIPTION_METHODS.has(method))) return null;
+		if (!calls.every((one): one is Passable => this.#isPassable(one, state))) return null;
 		const ids = calls.map(({ id }) => id);
 		if (ids.every((id) => id === undefined)) return null;
 		const kinds = calls.map(({ method }) => kindOf(method));
-		const relayOnly = kinds.includes("relay") || kinds.includes("byHash");
-		if (relayOnly && upstreams.relay.breaker.isUnavailable) return null;
+		const relayOnly = state.target !== null || kinds.includes("relay") || kinds.includes("byHash");
+		if (relayOnly && upstreams.relay.breaker.isUnavailable)
+			return state.target === null ? null : unavailable("the relay is out");
 		for (const one of calls) {
 			if (limiter.take(context.call, one, weightOf(one.method)) > 0) return null;
 			context.granted += 1;
@@ -183,16 +255,18 @@ class BoostIngress {
 			return { status, body: answer.body };
 		} catch (thrown) {
 			if (!(thrown instanceof RpcError)) throw thrown;
-			return kinds.includes("byHash") && !kinds.includes("relay") ? null : thrown;
+			const isMerged = state.target === null && kinds.includes("byHash") && !kinds.includes("relay");
+			return isMerged ? null : thrown;
 		}
 	}
 
 	/** Whether one upstream's answer is the whole answer. */
-	#isPassable(call: RpcCall): boolean {
+	#isPassable(call: RpcCall, state: RequestState): boolean {
 		const { fault, id, params, method } = call;
 		if (oversized(call, maxParamsSizeOf(method)) !== null) return false;
 		if (fault !== null || params === null || (id !== undefined && typeof id === "object" && id !== null))
 			return false;
+		if (state.target !== null) return true;
 		const { views } = this.#dependencies;
 		const [first, second] = params;
 		switch (kindOf(method)) {

@@ -9,7 +9,6 @@ import type { Clock, Timer } from "../../shared/clock.ts";
 import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { Passing, PassThrough } from "../../shared/http/routes.ts";
-import type { UpgradeHandler } from "../../shared/http/server.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
@@ -23,7 +22,6 @@ import {
 	towardsClient,
 	towardsRelay,
 } from "./routingHeaders.ts";
-import { Tunnels } from "./tunnels.ts";
 
 export interface PassThroughOptions {
 	/** The relay's, with credentials and a path where it has them; without a query. */
@@ -32,8 +30,6 @@ export interface PassThroughOptions {
 	readonly boostSecret?: string | undefined;
 	/** When an answer that has not begun is given up, in ms; 28 s unless said. What has begun may take its time. */
 	readonly firstByteMs?: number;
-	/** Websockets at most; a further one gets 503. 10,000 unless said. */
-	readonly maxWebsockets?: number;
 }
 
 export interface PassThroughDependencies {
@@ -45,10 +41,10 @@ export interface PassThroughDependencies {
 	readonly onPassed?: OnPassed;
 }
 
-/** Both for a server of createHttpServer: its `pass` and its `websocket`. */
-export interface RelayPassThrough extends PassThrough, UpgradeHandler {
-	/** Websockets that are open or about to be. */
-	readonly websockets: number;
+/** For a server of createHttpServer: its `pass`. */
+export interface RelayPassThrough extends PassThrough {
+	/** Ends what it keeps. */
+	stop(): void;
 }
 
 /** Routers in front give an answer 30 s to begin. */
@@ -90,15 +86,11 @@ export function createPassThrough(
 		const { path, search } = readTarget(request.url ?? "/");
 		request.url = search === "" ? path : `${path}?${search}`;
 	};
-	const tunnels = new Tunnels(
-		{ firstByteMs, maxWebsockets: options.maxWebsockets },
-		{ ...dependencies, proxy, introduce },
-	);
 	return {
 		web(request, response, passing) {
 			const refusal = judge(request, dependencies.breaker);
 			if (refusal !== null) {
-				dependencies.onPassed?.("http", "unavailable");
+				dependencies.onPassed?.("unavailable");
 				passing.refuse(refusal);
 				return;
 			}
@@ -107,15 +99,7 @@ export function createPassThrough(
 			proxiedRequests.set(request, proxied);
 			proxied.begin((onError) => proxy.web(request, response, onError));
 		},
-		upgrade: (request, socket, head) => tunnels.upgrade(request, socket, head),
-		drain: () => tunnels.drain(),
-		stop(deadlineMs) {
-			forgetIdle(agent);
-			return tunnels.stop(deadlineMs);
-		},
-		get websockets() {
-			return tunnels.size;
-		},
+		stop: () => forgetIdle(agent),
 	};
 }
 
@@ -284,7 +268,7 @@ class ProxiedRequest {
 	#settle(outcome: ProxyOutcome): void {
 		if (this.#over) return;
 		this.#over = true;
-		this.#dependencies.onPassed?.("http", outcome);
+		this.#dependencies.onPassed?.(outcome);
 	}
 }
 

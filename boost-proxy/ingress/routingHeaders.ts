@@ -145,15 +145,12 @@ function answer(
 		: jsonAnswer(status, { error: message }, headers);
 }
 
-export const PASS_KINDS = ["http", "websocket"] as const;
-export type PassKind = (typeof PASS_KINDS)[number];
-
 /**
- * `answered` by the relay, or upgraded; `unavailable`: the relay was out or could not be reached; `failed`: it took the
+ * `answered` by the relay; `unavailable`: the relay was out or could not be reached; `failed`: it took the
  * request and did not answer; `gone`: its client went first.
  */
 export const PASS_OUTCOMES = ["answered", "unavailable", "failed", "gone"] as const;
 export type ProxyOutcome = (typeof PASS_OUTCOMES)[number];
 
-/** Told once of each request and each upgrade. */
-export type OnPassed = (kind: PassKind, outcome: ProxyOutcome) => void;
+/** Told once of each request. */
+export type OnPassed = (outcome: ProxyOutcome) => void;

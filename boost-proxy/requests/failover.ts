@@ -98,13 +98,14 @@ export class Failover {
 		},
 		state: RequestState,
 	): Promise<{ readonly body: Buffer; readonly status: number }> {
-		const { path, search, caller, routing } = state;
+		const { path, target, search, caller, routing } = state;
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
 		for (const [i, upstream] of order.entries()) {
 			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
 			if (deadlineMs === 0) break;
-			const options = { deadlineMs, caller, routing, path, search, ids: request.ids, batch: request.batch };
+			const { ids, batch } = request;
+			const options = { deadlineMs, caller, routing, path, target, search, ids, batch };
 			const reading = await upstream.read(request.body, options);
 			if (reading?.kind === "answered") {
 				routing.answeredBy.add(upstream.name);

@@ -129,7 +129,9 @@ export class HttpUpstream implements Upstream {
 			anyway,
 		}: { readonly asCame: boolean; readonly transports: PathTransports; readonly anyway: boolean },
 	): Promise<Reading | null> {
-		const { transport, target } = this.#place(transports, options.path, options.search);
+		const place = this.#place(transports, options.path, options.search);
+		const { transport } = place;
+		const target = options.target ?? place.target;
 		const headers = this.#headers(options.caller, asCame);
 		const left = this.#leftOf(options.deadlineMs);
 		const ran = anyway

@@ -2,6 +2,7 @@
 // nobody listens.
 
 import type { Background } from "../../shared/background.ts";
+import { headerOf } from "../../shared/ethereum/header.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
@@ -30,15 +31,6 @@ export interface HeadFeed {
 const HEADERS_MS = 1_000;
 /** Heads that may wait; of more, the newest are told. */
 const MAX_WAITING = 64;
-/** What a node tells of a block beside its header: geth's `newHeads` has none of it. */
-const BODY_FIELDS: ReadonlySet<string> = new Set([
-	"transactions",
-	"uncles",
-	"withdrawals",
-	"size",
-	"totalDifficulty",
-]);
-
 /** The feed of `NEW_HEADS`: headers as geth's `newHeads` has them; what the relay knows itself where the node fails. */
 export function createHeadFeed(dependencies: HeadFeedDependencies): HeadFeed {
 	const { node, publisher, background, log } = dependencies;
@@ -53,7 +45,7 @@ export function createHeadFeed(dependencies: HeadFeedDependencies): HeadFeed {
 				waiting = [];
 				const answers = await askHeaders(heads);
 				for (const [i, head] of heads.entries()) {
-					publisher.publish(NEW_HEADS, () => headerOf(answers[i], head) ?? knownHeader(head));
+					publisher.publish(NEW_HEADS, () => toldHeader(answers[i], head) ?? knownHeader(head));
 				}
 			}
 		} finally {
@@ -82,11 +74,10 @@ export function createHeadFeed(dependencies: HeadFeedDependencies): HeadFeed {
 }
 
 /** The node's header of `head`; null where it did not tell, or told of another block. */
-function headerOf(answer: RpcAnswer | undefined, head: Header): Record<string, unknown> | null {
+function toldHeader(answer: RpcAnswer | undefined, head: Header): Record<string, unknown> | null {
 	const block = answer?.ok === true ? answer.result : null;
 	if (typeof block !== "object" || block === null) return null;
-	const header = Object.fromEntries(Object.entries(block).filter(([name]) => !BODY_FIELDS.has(name)));
-	return header.hash === head.hash ? header : null;
+	return "hash" in block && block.hash === head.hash ? headerOf(block) : null;
 }
 
 /** The fields that the relay has itself, as a node writes them. */

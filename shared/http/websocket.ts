@@ -41,6 +41,8 @@ interface RpcWebsocketDependencies {
 	/** What readers have left unread; too much ends one with 1013. */
 	readonly unread: UnreadBytes;
 	readonly clock: Clock;
+	/** Headers of each answer that refuses an upgrade. */
+	readonly headers?: () => Readonly<Record<string, string>>;
 }
 
 const MAX_CONNECTIONS = 10_000;
@@ -125,6 +127,9 @@ export class RpcWebsocket implements UpgradeHandler {
 	/** The raw answer that refuses the upgrade, or null. */
 	#judge(request: IncomingMessage, { path }: RequestTarget): string | null {
 		const { maxConnections = MAX_CONNECTIONS } = this.#options;
+		const { headers = () => ({}) } = this.#dependencies;
+		const refuse = (status: number, kind: RpcErrorKind, message: string) =>
+			refusal(status, kind, message, headers());
 		if (!this.#paths.has(path)) return refuse(404, "invalidRequest", "invalid request: unknown path");
 		if (request.headers["x-flashbots-signature"] !== undefined) {
 			return refuse(
@@ -182,7 +187,13 @@ export class RpcWebsocket implements UpgradeHandler {
 	}
 }
 
-function refuse(status: number, kind: RpcErrorKind, message: string): string {
-	const wait = status === 503 ? ["retry-after: 1"] : [];
-	return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), wait);
+function refusal(
+	status: number,
+	kind: RpcErrorKind,
+	message: string,
+	headers: Readonly<Record<string, string>>,
+): string {
+	const all = { ...(status === 503 ? { "retry-after": "1" } : {}), ...headers };
+	const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+	return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), lines);
 }

@@ -9,7 +9,6 @@ import { type RecordingFallback, startRecordingFallback } from "../../support/re
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const OUT = "no relay available: the relay is out";
@@ -50,23 +49,6 @@ describe("what only the relay serves", () => {
 		}
 		const { status: code, headers } = await boost.send({ verb: "OPTIONS", path: "/fullprivacy" });
 		assert.deepEqual([code, headers["access-control-allow-origin"]], [204, "*"]);
-	});
-
-	it("refuses upgrades to a websocket on every path, and takes them again afterwards", async () => {
-		// Wires carry no websockets.
-		const direct = await fixture.startBoost({ env: { RELAY_URL: fixture.system.client.url } });
-		const base = direct.url.replace("http", "ws");
-		await direct.force("open");
-		for (const path of ["/", "/ws", "/fast", "/noreverts", "/fullprivacy"]) {
-			const { status: code, body } = await WsClient.refused(base + path);
-			assert.equal(code, 503, path);
-			assert.deepEqual(JSON.parse(body), { jsonrpc: "2.0", id: null, error: { code: -32603, message: OUT } });
-		}
-		await direct.force("auto");
-		const client = await WsClient.open(`${base}/fast`);
-		client.send({ id: 1, method: "eth_chainId" });
-		assert.deepEqual(await client.next(), { jsonrpc: "2.0", id: 1, result: "0x7a69" });
-		client.terminate();
 	});
 
 	it("boost itself is up and ready as long as there is a road", async () => {

@@ -1,5 +1,5 @@
-// What boost does not decide about, with a real relay behind it: other submission paths, events as they happen and
-// websockets work as on the relay itself, on behalf of the client, and say so while the relay is out.
+// What boost does not decide about, with a real relay behind it: other submission paths and events as they happen work as on
+// the relay itself, on behalf of the client, and say so while the relay is out.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,7 +9,6 @@ import { FeedClient } from "../../support/feedClient.ts";
 import { metricsOf } from "../../support/metricsPage.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 let fixture: BoostFixture;
 before(async () => {
@@ -19,8 +18,6 @@ before(async () => {
 	});
 });
 after(() => fixture.stop());
-
-const wsUrl = (path: string): string => `ws://127.0.0.1:${fixture.boost.port}${path}`;
 
 test("a submission on a path that boost does not know is the relay's, and is mined", async () => {
 	const tx = (await fixture.users.actor()).sign();
@@ -63,28 +60,6 @@ test("events of a transaction come as they happen, through boost", async () => {
 	});
 });
 
-test("websockets reach the relay on behalf of their client, and calls and subscriptions work", async () => {
-	const feed = await FeedClient.open(wsUrl("/"));
-	const id = await feed.subscribe("service_partialPendingTransactions");
-	const sender = await FeedClient.open(wsUrl("/maxbackruns"), {
-		headers: { "x-forwarded-for": "6.6.6.6, 203.0.113.7", "x-boost-auth": "a guess" },
-	});
-	const tx = (await fixture.users.actor()).sign();
-	assert.equal(await sender.call("eth_sendRawTransaction", [tx.raw]), tx.hash);
-	await feed.shown(id, tx.hash);
-	// Who sent it is who may cancel it: his address came through, nobody else's did.
-	const cancel = (address: string) =>
-		fixture.boost.call("eth_cancelTransaction", [tx.hash], { headers: { "x-forwarded-for": address } });
-	assert.equal(((await cancel("203.0.113.8")).json as WireAnswer).error?.code, -32000);
-	assert.equal(((await cancel("203.0.113.7")).json as WireAnswer).result, true);
-	feed.ws.socket.close(1000);
-	assert.equal((await feed.ws.closed()).code, 1000);
-	sender.ws.terminate();
-	await until("boost is rid of both", async () =>
-		/^boost_websockets 0$/m.test(await metricsOf(fixture.boost.url)),
-	);
-});
-
 test("while the relay is out all of that says so, and works again afterwards", async () => {
 	await fixture.boost.force("open");
 	const tx = (await fixture.users.actor()).sign();
@@ -95,9 +70,6 @@ test("while the relay is out all of that says so, and works again afterwards", a
 	);
 	const events = await fixture.boost.get(`/tx/${tx.hash}/events`);
 	assert.deepEqual([events.status, events.json], [503, { error: "no relay available: the relay is out" }]);
-	const upgrade = await WsClient.refused(wsUrl("/"));
-	assert.equal(upgrade.status, 503);
-	assert.match(upgrade.body, /no relay available/);
 	assert.equal(await fixture.system.client.stage(tx.hash), undefined, "nothing of it went anywhere");
 	await fixture.boost.force("auto");
 	await fixture.boost.isWell();

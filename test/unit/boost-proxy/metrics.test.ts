@@ -55,10 +55,8 @@ test("every series is there at zero before anything happened", async () => {
 		...["submission", "sync", "cancel", "nonce", "byHash", "read", "relay"].map(
 			(kind) => `boost_request_seconds_count{kind="${kind}"}`,
 		),
-		...["http", "websocket"].flatMap((kind) =>
-			["answered", "unavailable", "failed", "gone"].map(
-				(outcome) => `boost_passed_total{kind="${kind}",outcome="${outcome}"}`,
-			),
+		...["answered", "unavailable", "failed", "gone"].map(
+			(outcome) => `boost_passed_total{outcome="${outcome}"}`,
 		),
 		"boost_journal_faults_total",
 		...["reconcile", "following the relay", "following the chain", "chain"].map(
@@ -82,7 +80,7 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 	metrics.handover({ to: "fallback", outcome: "acknowledged" });
 	metrics.journalFault({});
 	metrics.probe({ upstream: "relay", word: "staleHead" });
-	metrics.passed({ kind: "websocket", outcome: "gone" });
+	metrics.passed({ outcome: "gone" });
 	metrics.taskFailed({ task: "reconcile" });
 	const all = await series(registry);
 	assert.equal(all.size, before);
@@ -98,7 +96,7 @@ test("what is called is counted, and no name of a client's makes a series", asyn
 		['boost_handovers_total{to="fallback",outcome="acknowledged"}', 1],
 		["boost_journal_faults_total", 1],
 		['boost_probes_total{upstream="relay",word="staleHead"}', 1],
-		['boost_passed_total{kind="websocket",outcome="gone"}', 1],
+		['boost_passed_total{outcome="gone"}', 1],
 		['boost_task_failures_total{task="reconcile"}', 1],
 	] as const) {
 		assert.equal(all.get(name), value, name);

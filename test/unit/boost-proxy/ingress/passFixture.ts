@@ -1,14 +1,13 @@
 // A server that passes everything but its own paths on to a relay that a test plays: what the relay shall do comes in, both
 // ports and what the relay saw go out. The breaker is played too.
 
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Attempted, Breaker, BreakerState } from "../../../../boost-proxy/domain/ports.ts";
 import { createPassThrough, type RelayPassThrough } from "../../../../boost-proxy/ingress/passthrough.ts";
 import {
 	BOOST_HEADERS,
 	ownHeaders,
-	type PassKind,
 	type ProxyOutcome,
 } from "../../../../boost-proxy/ingress/routingHeaders.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
@@ -56,9 +55,8 @@ export class PlayedBreaker implements Breaker {
 }
 
 export interface PassFixtureOptions {
-	/** What the relay does with a request; with an upgrade it does what `upgrade` says. */
+	/** What the relay does with a request. */
 	readonly relay?: RequestListener;
-	readonly upgrade?: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 	/** Instead of the played one. */
 	readonly relayUrl?: string;
 	/** Behind the relay's address. */
@@ -67,7 +65,6 @@ export interface PassFixtureOptions {
 	readonly trustProxy?: number;
 	readonly clock?: Clock;
 	readonly stopMs?: number;
-	readonly maxWebsockets?: number;
 	/** 4096 unless said. */
 	readonly maxBodyBytes?: number;
 	readonly routes?: readonly Route[];
@@ -83,7 +80,7 @@ export interface PassFixture {
 	readonly breaker: PlayedBreaker;
 	/** Connections that the relay has now. */
 	readonly relaySockets: ReadonlySet<Socket>;
-	readonly passed: (readonly [PassKind, ProxyOutcome])[];
+	readonly passed: ProxyOutcome[];
 	/** Ends the relay at once. */
 	killRelay(): Promise<void>;
 	stop(): Promise<void>;
@@ -100,27 +97,22 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 		relaySockets.add(socket);
 		socket.on("close", () => relaySockets.delete(socket));
 	});
-	if (options.upgrade !== undefined) {
-		const { upgrade } = options;
-		relay.on("upgrade", (request, socket, head) => upgrade(request, socket as Socket, head));
-	}
 	const relayPort = await listen(relay);
 	const breaker = new PlayedBreaker();
-	const passed: (readonly [PassKind, ProxyOutcome])[] = [];
-	const { clock = systemClock, boostSecret, trustProxy = 0, maxWebsockets } = options;
+	const passed: ProxyOutcome[] = [];
+	const { clock = systemClock, boostSecret, trustProxy = 0 } = options;
 	const readAddress = addressReader({ trustProxy });
 	const pass = createPassThrough(
 		{
 			relayUrl: options.relayUrl ?? `http://127.0.0.1:${relayPort}${options.base ?? ""}`,
 			boostSecret,
-			...(maxWebsockets === undefined ? {} : { maxWebsockets }),
 		},
 		{
 			breaker,
 			readAddress,
 			clock,
 			log: silentLogger,
-			onPassed: (kind, outcome) => passed.push([kind, outcome]),
+			onPassed: (outcome) => passed.push(outcome),
 		},
 	);
 	const server = createHttpServer(
@@ -137,7 +129,7 @@ export async function startPassFixture(options: PassFixtureOptions = {}): Promis
 		},
 		{
 			post: async ({ body }) => ({ status: 200, body: `{"bytes":${body.length}}` }),
-			...{ pass, websocket: pass, readAddress, clock, log: silentLogger },
+			...{ pass, readAddress, clock, log: silentLogger },
 		},
 	);
 	await server.start();

@@ -155,6 +155,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 			...{ signer: null, origin: null, signature: null },
 			life: { bytes: 0, onGone: () => {} },
 		},
+		target: null,
 		...{ path: "fast", search: "", whole: null },
 		until: clock.monotonic() + budgetMs,
 		routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },

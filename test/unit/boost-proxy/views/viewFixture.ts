@@ -228,7 +228,7 @@ export class ViewFixture {
 		const life = new ClientLife(0);
 		return {
 			caller: { address: "192.0.2.1", signer: null, origin: null, signature: null, life },
-			...{ path: "fast", search: "", whole: null, until: this.clock.monotonic() + budgetMs },
+			...{ path: "fast", target: null, search: "", whole: null, until: this.clock.monotonic() + budgetMs },
 			routing: { answeredBy: new Set(), attempts: 0, dropped: new Set() },
 		};
 	}

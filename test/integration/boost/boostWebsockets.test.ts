@@ -1,0 +1,201 @@
+// Websockets of boost with a real relay behind it: as the relay's own while it is well; through an outage they stay open, heads,
+// logs, reads and submissions go on, and what only the relay can do says so until it is back.
+
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { FeedClient } from "../../support/feedClient.ts";
+import { metricsOf } from "../../support/metricsPage.ts";
+import type { Actor } from "../../support/relayFixture.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
+import { until } from "../../support/until.ts";
+
+/** Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1 STOP */
+const EMITS_TOPIC = "0x5f355f5fa100";
+const OUT = { code: -32603, message: "no relay available: the relay is out" };
+const SEARCHERS = "service_partialPendingTransactions";
+
+let fixture: BoostFixture;
+let boost: BoostClient;
+/** Between boost and the relay. */
+let line: TcpProxy;
+let actor: Actor;
+let contract: string;
+let nonce = 0;
+before(async () => {
+	fixture = await startBoostFixture({ boost: { TRUST_PROXY: "1" } });
+	line = await startTcpProxy(Number(new URL(fixture.system.client.url).port));
+	boost = await fixture.startBoost({ env: { RELAY_URL: `http://127.0.0.1:${line.port}` } });
+	actor = await fixture.users.actor();
+	contract = await fixture.users.place(EMITS_TOPIC);
+	await fixture.users.passBlock();
+});
+after(async () => {
+	await line?.stop();
+	await fixture?.stop();
+});
+
+const open = (path = "/fast", headers: Record<string, string> = {}): Promise<FeedClient> =>
+	FeedClient.open(`ws://127.0.0.1:${boost.port}${path}`, { headers });
+const topic = (digit: string): string => `0x${digit.repeat(64)}`;
+
+/** A block with an event of each topic; answers its number. */
+async function emit(...topics: readonly string[]): Promise<number> {
+	for (const data of topics) {
+		const { raw } = actor.sign({ nonce, to: contract, data, gasLimit: 100_000n });
+		nonce += 1;
+		await fixture.system.chain.rpc("eth_sendRawTransaction", [raw]);
+	}
+	return fixture.users.passBlock();
+}
+
+const numbers = (feed: FeedClient, id: string) => feed.told(id).map(({ number }) => Number(number));
+const topics = (feed: FeedClient, id: string) =>
+	feed.told(id).map((log) => [(log.topics as readonly unknown[])[0], log.removed]);
+
+async function fails(): Promise<void> {
+	line.cut();
+	await boost.reaches("the relay is out", ({ relay }) => relay.state !== "closed");
+}
+
+async function recovers(): Promise<void> {
+	line.mend();
+	await boost.isWell();
+}
+
+describe("while the relay is well", () => {
+	it("each path is its own, and boost answers for what it serves itself", async () => {
+		const user = await fixture.users.actor();
+		const [kept, passed] = [user.sign({ nonce: 0 }), user.sign({ nonce: 1 })];
+		const feed = await open("/noreverts?referrer=mine");
+		assert.equal(await feed.call("eth_sendRawTransaction", [kept.raw]), kept.hash);
+		assert.equal((await boost.status()).journal.depth, 1);
+		const hidden = await open("/fullprivacy?referrer=me");
+		assert.equal(await hidden.call("eth_sendRawTransaction", [passed.raw]), passed.hash);
+		assert.equal((await boost.status()).journal.depth, 1, "the relay alone answers for it");
+		await fixture.users.sent(kept);
+		await fixture.users.sent(passed);
+		await fixture.system.nextBlock();
+		for (const [tx, referrer] of [
+			[kept, "mine"],
+			[passed, "me"],
+		] as const) {
+			const status = await fixture.system.client.status(tx.hash);
+			assert.deepEqual([status.status, status.referrer, status.shared], ["INCLUDED", referrer, false]);
+		}
+		for (const one of [feed, hidden]) one.close();
+		await until("boost is rid of both", async () => /^boost_websockets 0$/m.test(await metricsOf(boost.url)));
+	});
+
+	it("the relay is told whose it is, whatever the client says", async () => {
+		const headers = { "x-forwarded-for": "6.6.6.6, 203.0.113.7", "x-boost-auth": "a guess" };
+		const feed = await open("/maxbackruns", headers);
+		const id = await feed.subscribe(SEARCHERS);
+		const tx = (await fixture.users.actor()).sign();
+		assert.equal(await feed.call("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		await feed.shown(id, tx.hash);
+		const cancel = async (address: string) =>
+			(await boost.call("eth_cancelTransaction", [tx.hash], { headers: { "x-forwarded-for": address } }))
+				.json;
+		assert.match(JSON.stringify(await cancel("203.0.113.8")), /-32000/);
+		assert.match(JSON.stringify(await cancel("203.0.113.7")), /"result":true/);
+		feed.close();
+	});
+
+	it("a subscription is answered before it is told anything, and ends when its client says so", async () => {
+		const feed = await open();
+		const id = await feed.subscribe("newHeads");
+		const number = await fixture.users.passBlock();
+		await until("it is told", () => numbers(feed, id).includes(number));
+		const { answer, first } = feed.order(id);
+		assert.ok(answer < first);
+		assert.equal(await feed.call("eth_unsubscribe", [id]), true);
+		assert.equal(await feed.call("eth_unsubscribe", [id]), false);
+		const again = await feed.subscribe("newHeads");
+		const next = await fixture.users.passBlock();
+		await until("the other one is told", () => numbers(feed, again).includes(next));
+		assert.deepEqual(numbers(feed, id), [number]);
+		assert.equal((await feed.ask("eth_subscribe", ["nothing"])).error?.code, -32602);
+		feed.close();
+	});
+});
+
+describe("through an outage", () => {
+	it("heads and logs go on, in order and none twice, and the relay's own subscriptions come back", async (t) => {
+		t.after(recovers);
+		const feed = await open();
+		const heads = await feed.subscribe("newHeads");
+		const logs = await feed.subscribe("logs", { address: contract, topics: [[topic("a"), topic("b")]] });
+		const shared = await feed.subscribe(SEARCHERS);
+		const blocks = [await emit(topic("a"), topic("c"))];
+		await until("all is told", () => numbers(feed, heads).length === 1 && feed.told(logs).length === 1);
+		await fails();
+		blocks.push(await emit(topic("b")), await emit(topic("a")));
+		await until("heads go on", () => numbers(feed, heads).length === 3);
+		await until("logs go on", () => feed.told(logs).length === 3);
+		const late = await feed.subscribe("newHeads");
+		await recovers();
+		blocks.push(await emit(topic("b")));
+		await until("and later", () => numbers(feed, heads).length === 4 && feed.told(logs).length === 4);
+		const sender = await open("/maxbackruns");
+		await until("what is pending is told again", async () => {
+			const tx = (await fixture.users.actor()).sign();
+			await sender.call("eth_sendRawTransaction", [tx.raw]);
+			return feed.told(shared).length > 0;
+		});
+		blocks.push(await emit());
+		await until("all know the last one", () =>
+			[heads, late].every((id) => numbers(feed, id).includes(blocks.at(-1) ?? 0)),
+		);
+		assert.deepEqual(numbers(feed, heads), blocks);
+		assert.deepEqual(numbers(feed, late), blocks.slice(3));
+		assert.deepEqual(
+			topics(feed, logs),
+			["a", "b", "a", "b"].map((digit) => [topic(digit), false]),
+		);
+		const [first, second] = feed.told(heads);
+		assert.deepEqual(Object.keys(second ?? {}).sort(), Object.keys(first ?? {}).sort());
+		assert.equal(await feed.call("eth_unsubscribe", [logs]), true);
+		for (const one of [feed, sender]) one.close();
+	});
+
+	it("a reorganisation takes logs back", async (t) => {
+		t.after(recovers);
+		const feed = await open();
+		const heads = await feed.subscribe("newHeads");
+		const logs = await feed.subscribe("logs", { address: contract });
+		await fails();
+		const number = await emit(topic("d"));
+		await until("it is told", () => feed.told(logs).length === 1 && numbers(feed, heads).length === 1);
+		await fixture.system.chain.rpc("anvil_reorg", [1, []]);
+		nonce -= 1;
+		await until("it is taken back", () => feed.told(logs).length === 2);
+		await fixture.users.passBlock();
+		await until("the new chain is told", () => numbers(feed, heads).length === 3);
+		assert.deepEqual(topics(feed, logs), [
+			[topic("d"), false],
+			[topic("d"), true],
+		]);
+		assert.deepEqual(numbers(feed, heads), [number, number, number + 1]);
+		feed.close();
+	});
+
+	it("reads and submissions go on; what only the relay can do says so on the open socket", async (t) => {
+		t.after(recovers);
+		const [feed, hidden] = [await open(), await open("/fullprivacy")];
+		await fails();
+		for (const one of [feed, hidden, await open("/ws")]) {
+			assert.equal(await one.call("eth_chainId", []), "0x7a69");
+		}
+		const tx = (await fixture.users.actor()).sign();
+		assert.deepEqual((await hidden.ask("eth_sendRawTransaction", [tx.raw])).error, OUT);
+		assert.deepEqual((await feed.ask("eth_subscribe", [SEARCHERS])).error, OUT);
+		assert.deepEqual((await feed.ask("eth_subscribe", ["logs", { address: 1 }])).error, OUT);
+		assert.equal((await feed.ask("eth_sendBundle", [{ txs: [] }])).error?.code, -32603);
+		assert.equal(await feed.call("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		const { journal } = await boost.status();
+		assert.ok(journal.depth >= 1);
+		assert.equal((await fetch(`${fixture.fallbackUrl}/tx/${tx.hash}/events`)).status, 200);
+		for (const one of [feed, hidden]) one.close();
+	});
+});
