@@ -182,6 +182,7 @@ export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 		eth_cancelBundle: LIGHT,
 		mev_sendBundle: LIGHT,
 		eth_callMany: HEAVY,
+		eth_callBundle: HEAVY,
 		eth_sendPrivateTransaction: LIGHT,
 		eth_subscribe: LIGHT,
 		eth_unsubscribe: LIGHT,

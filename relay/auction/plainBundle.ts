@@ -1,7 +1,5 @@
 // One plain bundle as the relay keeps it: what makes it what it is, its hash, and what blocks mean for it. Pure.
 
-import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
-import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
 import type { BundleRecord } from "../domain/bundleStatus.ts";
@@ -84,9 +82,4 @@ export function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: 
 /** Whether it is for `block`. */
 export function isIn({ firstBlock, lastBlock }: PlainBundle, block: number): boolean {
 	return firstBlock <= block && block <= lastBlock;
-}
-
-/** keccak256 of the hashes (32 bytes of 0x hex each) in a row. */
-export function bundleHash(hashes: readonly string[]): string {
-	return bytesToHex(keccak256(Buffer.concat(hashes.map((hash) => hexToBytes(hash) ?? Buffer.alloc(0)))));
 }

@@ -250,7 +250,7 @@ const EXECUTION: PassedMethod = { ...HEAVY, executes: true };
 
 /**
  * The list. Not in it, because the relay answers them itself: eth_sendRawTransaction, eth_getTransactionCount,
- * eth_getTransactionByHash, eth_callMany. https://ethereum.github.io/execution-apis/
+ * eth_getTransactionByHash, eth_callMany, eth_callBundle. https://ethereum.github.io/execution-apis/
  */
 export const PASSED_METHODS: ReadonlyMap<string, PassedMethod> = new Map(
 	Object.entries({

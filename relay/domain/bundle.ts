@@ -1,6 +1,8 @@
-// Bundles as searchers send them: a bid behind a shared transaction, or transactions of their own. Pure types, and the
-// closed list of refusals; what becomes of a bundle stands in bundleStatus.ts.
+// Bundles as searchers send them: a bid behind a shared transaction, or transactions of their own. Pure types, their hash, and
+// the closed list of refusals; what becomes of a bundle stands in bundleStatus.ts.
 
+import { bytesToHex, hexToBytes } from "../../shared/ethereum/hex.ts";
+import { keccak256 } from "../../shared/ethereum/signatures.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 
 /** How far above the head a bundle's first block may be, and its last block above its first. */
@@ -113,4 +115,9 @@ export interface OutgoingBundle {
 	readonly client: string;
 	/** A searcher's own transactions alone: it goes behind whatever holds a user's, as a backrun behind its target does. */
 	readonly isPlain: boolean;
+}
+
+/** keccak256 of the hashes (32 bytes of 0x hex each) in a row. */
+export function bundleHash(hashes: readonly string[]): string {
+	return bytesToHex(keccak256(Buffer.concat(hashes.map((hash) => hexToBytes(hash) ?? Buffer.alloc(0)))));
 }

@@ -81,6 +81,24 @@ export interface CallResult {
 	readonly error?: string;
 }
 
+/** How one transaction of a bundle fared. */
+export interface BundleResult extends CallResult {
+	readonly tx: DecodedTransaction;
+	/** 0 where it could not run. */
+	readonly gasUsed: bigint;
+	/** Wei that the block's fee recipient has more behind it, priority fees included; negative where it has less. */
+	readonly coinbaseDiff: bigint;
+	/** Wei of that which are priority fees. */
+	readonly gasFees: bigint;
+}
+
+/** How a bundle fared. */
+export interface BundleRun {
+	/** Number of the block whose state it ran on. */
+	readonly stateBlock: number;
+	readonly results: readonly BundleResult[];
+}
+
 /** One inner list for each bundle. */
 export type CallResults = readonly (readonly CallResult[])[];
 
@@ -92,6 +110,8 @@ export interface CallMany {
 	 * the node is out.
 	 */
 	runTransactions(request: TransactionsRequest): Promise<CallResults>;
+	/** The same with what each transaction used and paid. Throws like {@link runTransactions}. */
+	runBundle(request: TransactionsRequest): Promise<BundleRun>;
 	/** Throws like {@link runTransactions}; `rejected` also where the node can't replay the block. */
 	runCalls(request: CallsRequest): Promise<CallResults>;
 }

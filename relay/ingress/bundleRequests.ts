@@ -31,8 +31,8 @@ export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 /** What a bundle that fails its simulation weighs beyond the one of its call: as much as an eth_call in all. */
 export const FAILED_SIMULATION_WEIGHT = 9;
 
-/** The bundle's hash. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
-export function bundleHash(
+/** The hash of a bundle that was taken. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
+export function takenHash(
 	outcome: BundleOutcome,
 	client: Client,
 	charge: (client: Client, weight: number) => void,

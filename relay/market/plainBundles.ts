@@ -9,7 +9,6 @@ import { nodeUnavailable } from "../admission/admission.ts";
 import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
 import { type BundleTable, type Submission, statusIn } from "../auction/bundleTable.ts";
 import {
-	bundleHash,
 	bytesOf,
 	hashesOf,
 	holdsAll,
@@ -21,7 +20,7 @@ import {
 	touches,
 	withBlocksOf,
 } from "../auction/plainBundle.ts";
-import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
+import { type BundleOutcome, bundleHash, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import type { BundleSender, Tip } from "../domain/ports.ts";

@@ -72,12 +72,14 @@ export async function startCallManyFixture(): Promise<CallManyFixture> {
 	};
 }
 
-/** What the method answers to `params` on this `callMany`. */
-export async function askMethod(callMany: CallMany, params: readonly unknown[]): Promise<unknown> {
+/** What the method, eth_callMany unless said, answers to `params` on this `callMany`. */
+export async function askMethod(
+	callMany: CallMany,
+	params: readonly unknown[],
+	method: Pick<typeof eth_callMany, "invoke"> = eth_callMany,
+): Promise<unknown> {
 	// The method uses nothing else.
 	const needs = { callMany } as Pick<MethodDependencies, "callMany"> as MethodDependencies;
 	// As JSON, like on the wire.
-	return JSON.parse(
-		JSON.stringify(await eth_callMany.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)),
-	);
+	return JSON.parse(JSON.stringify(await method.invoke(JSON.parse(JSON.stringify(params)), CONTEXT, needs)));
 }

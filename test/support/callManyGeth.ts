@@ -2,6 +2,7 @@
 // debug namespace to it: only what a public node answers is used.
 
 import { nextBlockReader } from "../../relay/chain/nextBlock.ts";
+import type { CallMany } from "../../relay/domain/callMany.ts";
 import { createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import { systemClock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -19,6 +20,7 @@ export interface GethFixture {
 	/** Accounts with 10,000 ether each. */
 	readonly rich: readonly TestAccount[];
 	readonly shared: Map<string, DecodedTransaction>;
+	readonly callMany: CallMany;
 	/** Calls the method as a client does. Throws RpcError. */
 	ask(params: readonly unknown[]): Promise<Entry[][]>;
 	/** The same, in slots of other seconds. */
@@ -69,6 +71,7 @@ export async function startGethFixture(name: string, options: GethOptions = {}):
 		geth,
 		rich: geth.accounts.map(({ privateKey }) => accountOf(privateKey)),
 		shared,
+		callMany: usual,
 		ask: async (params) => (await askMethod(usual, params)) as Entry[][],
 		askWith: async (slotSeconds, params) => (await askMethod(over(slotSeconds), params)) as Entry[][],
 		head: () => readHead(geth),

@@ -6,7 +6,7 @@ import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { PARAMS_SIZE, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";
-import { bundleClient, bundleHash, bundleOwner, mayCancel } from "../bundleRequests.ts";
+import { bundleClient, bundleOwner, mayCancel, takenHash } from "../bundleRequests.ts";
 import { cancelBundle, type ShareBundle, sendBundle, shareBundle } from "../bundleSchemas.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
@@ -30,7 +30,7 @@ export const eth_sendBundle = relayMethod({
 		const { target, backrun, block, uuid } = bundle;
 		const blocks = { first: block, last: null };
 		const outcome = await market.bid({ ...client, blocks, uuid, builders: null, target, backrun });
-		return bundleHash(outcome, context.client, charge);
+		return takenHash(outcome, context.client, charge);
 	},
 });
 
@@ -74,7 +74,7 @@ export const mev_sendBundle = relayMethod({
 			charge(context.client, transactions.length - 1);
 			outcome = await market.submit({ ...envelope, body: transactions, refund });
 		}
-		return { bundleHash: bundleHash(outcome, context.client, charge) };
+		return { bundleHash: takenHash(outcome, context.client, charge) };
 	},
 });
 

@@ -31,7 +31,8 @@ const MAX_COUNT = BigInt(Number.MAX_SAFE_INTEGER);
 /** Gas and fees that nodes take; they read them into 64 bits. */
 const MAX_UINT64 = 2n ** 64n - 1n;
 
-const seconds = z
+/** A time. */
+export const seconds = z
 	.int({ error: "expected whole seconds since the epoch" })
 	.min(0, { error: "expected whole seconds since the epoch" });
 const count = quantity
@@ -43,9 +44,12 @@ const element = z.union([hash, rawBytes("a signed transaction, or the hash of a 
 	error: "expected a signed transaction, or the hash of a shared one, as 0x hex",
 });
 
-// What else searchers send with bundles is ignored, as in eth_sendBundle.
+/** 1 to 100 signed transactions, or hashes of shared ones. */
+export const bundleTransactions = boundedList(element, MAX_CALLS, `1 to ${MAX_CALLS} transactions`, 1);
+
+// What else searchers send with bundles is ignored.
 const signedBundle = z.object({
-	txs: boundedList(element, MAX_CALLS, `1 to ${MAX_CALLS} transactions`, 1),
+	txs: bundleTransactions,
 	blockNumber: quantity,
 	stateBlockNumber: blockNumberOrTag,
 	timestamp: seconds.nullish(),
@@ -178,7 +182,10 @@ export const eth_callMany = relayMethod({
 /** Transactions that are decoded before others have a turn: each costs a tenth of a millisecond. */
 const AT_ONCE = 16;
 
-async function readElements(elements: readonly (string | Uint8Array)[]): Promise<TransactionsRequest["txs"]> {
+/** What is run. Throws RpcError naming the element that is none. */
+export async function readElements(
+	elements: readonly (string | Uint8Array)[],
+): Promise<TransactionsRequest["txs"]> {
 	const read: TransactionsRequest["txs"][number][] = [];
 	for (const [index, element] of elements.entries()) {
 		if (index % AT_ONCE === AT_ONCE - 1) await nextTurn();
@@ -187,7 +194,7 @@ async function readElements(elements: readonly (string | Uint8Array)[]): Promise
 	return read;
 }
 
-/** A hash stays what it is; bytes are decoded. Throws RpcError naming the element. */
+/** A hash stays what it is; bytes are decoded. */
 function readElement(one: string | Uint8Array, index: number): TransactionsRequest["txs"][number] {
 	if (typeof one === "string") return one;
 	const decoded = decodeTransaction(one);

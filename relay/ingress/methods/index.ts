@@ -2,6 +2,7 @@
 // that the node answers are passed on elsewhere.
 
 import { eth_cancelBundle, eth_sendBundle, mev_sendBundle } from "./bundles.ts";
+import { eth_callBundle } from "./eth_callBundle.ts";
 import { eth_callMany } from "./eth_callMany.ts";
 import {
 	eth_accounts,
@@ -30,6 +31,7 @@ export const METHODS = [
 	eth_getTransactionCount,
 	eth_getTransactionByHash,
 	eth_callMany,
+	eth_callBundle,
 	eth_sendPrivateTransaction,
 	eth_subscribe,
 	eth_unsubscribe,

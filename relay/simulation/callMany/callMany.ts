@@ -3,13 +3,15 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../shared/clock.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
+import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { Shares } from "../../../shared/shares/shares.ts";
 import {
+	type BundleResult,
 	type CallMany,
-	type CallResults,
 	MAX_BLOCKS_ABOVE,
 	type NamedBlock,
 	type TransactionsRequest,
@@ -17,11 +19,13 @@ import {
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
-import { systemWrites } from "../engines/nodeObjects.ts";
+import type { StateOverrides } from "../engines/engine.ts";
+import { PROBE_ADDRESS, PROBE_CALLER, systemWrites } from "../engines/nodeObjects.ts";
+import { BALANCES_CODE, QUESTION_GAS } from "../engines/simulateV1.ts";
 import { readAnswer } from "../engines/verdicts.ts";
 import { type AskNode, type CallBlock, type NodeBlock, readBlock } from "./blocks.ts";
-import { LOST, runCalls } from "./calls.ts";
-import { transactionCall } from "./plan.ts";
+import { resultOf, runCalls } from "./calls.ts";
+import { type PlannedCall, type PlanResult, transactionCall } from "./plan.ts";
 import { ownProblem, readSenders } from "./rules.ts";
 import { probeSimulating, type Simulating, simulate } from "./simulate.ts";
 import { trace } from "./traces.ts";
@@ -65,10 +69,10 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	const [total, perClient] = [options.maxAtOnce ?? MAX_AT_ONCE, options.maxPerClient ?? MAX_PER_CLIENT];
 	const shares = new Shares({ total, perClient });
 	let known: Simulating | null = null;
-	const bounded = async (
+	const bounded = async <T>(
 		client: string,
-		run: (ask: AskNode, simulatingOf: () => Promise<Simulating>) => Promise<CallResults>,
-	): Promise<CallResults> => {
+		run: (ask: AskNode, simulatingOf: () => Promise<Simulating>) => Promise<T>,
+	): Promise<T> => {
 		const over = shares.take(client, 1);
 		if (over !== null) {
 			const what = over === "client" ? `${perClient} simulations of one client` : "too many simulations";
@@ -85,27 +89,57 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 			shares.give(client, 1);
 		}
 	};
+	/** Runs the transactions; where `measured` a question for what the fee recipient has before and behind each. */
+	const runSigned = (request: TransactionsRequest, measured: boolean): Promise<SignedRun> =>
+		bounded(request.client, async (ask, simulatingOf) => {
+			const txs = resolve(request.txs, shared);
+			const simulating = await simulatingOf();
+			const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
+			const block = await blockAbove(request, header, options, nextBlock);
+			const addresses = txs.map(({ from }) => from);
+			const senders = await readSenders(ask, addresses, header.number);
+			if (senders === null) throw stateUnavailable(header.number);
+			const problems = txs.map((tx) => ownProblem(tx, senders.get(tx.from), block, options.rules));
+			const signed = txs.filter((_, i) => problems[i] === null).map((tx) => transactionCall(tx, block));
+			const calls = measured
+				? [balanceCall(block), ...signed.flatMap((one) => [one, balanceCall(block)])]
+				: signed;
+			const plan = {
+				state: header,
+				overrides: measured ? BALANCE_READER : {},
+				blocks: [{ block, mayMove: request.timestamp === null, calls }],
+			};
+			const results = simulating.isExact
+				? await simulate(plan, { validation: true, gasCap: simulating.gasCap, senders }, ask)
+				: await trace(
+						{ ...plan, overrides: { ...plan.overrides, ...systemWrites(header, block) } },
+						senders,
+						ask,
+					);
+			if (results === null) throw notRunnable(request, header);
+			return { txs, block, problems, results };
+		});
 	return {
-		runTransactions: (request) =>
-			bounded(request.client, async (ask, simulatingOf) => {
-				const txs = resolve(request.txs, shared);
-				const simulating = await simulatingOf();
-				const { header } = await blockOf(ask, request.stateBlock, "bundle.stateBlockNumber");
-				const block = await blockAbove(request, header, options, nextBlock);
-				const addresses = txs.map(({ from }) => from);
-				const senders = await readSenders(ask, addresses, header.number);
-				if (senders === null) throw stateUnavailable(header.number);
-				const problems = txs.map((tx) => ownProblem(tx, senders.get(tx.from), block, options.rules));
-				const calls = txs.filter((_, i) => problems[i] === null).map((tx) => transactionCall(tx, block));
-				const blocks = [{ block, mayMove: request.timestamp === null, calls }];
-				const plan = { state: header, overrides: {}, blocks };
-				const results = simulating.isExact
-					? await simulate(plan, { validation: true, gasCap: simulating.gasCap, senders }, ask)
-					: await trace({ ...plan, overrides: systemWrites(header, block) }, senders, ask);
-				if (results === null) throw notRunnable(request, header);
-				let next = 0;
-				return [problems.map((error) => (error === null ? results[next++] : { value: "", error }) ?? LOST)];
-			}),
+		async runTransactions(request) {
+			const { problems, results } = await runSigned(request, false);
+			let next = 0;
+			return [problems.map((error) => (error === null ? resultOf(results[next++]) : { value: "", error }))];
+		},
+		async runBundle(request) {
+			const { txs, block, problems, results } = await runSigned(request, true);
+			let next = 0;
+			const all = txs.map((tx, i): BundleResult => {
+				const error = problems[i] ?? null;
+				if (error !== null) return { tx, value: "", error, gasUsed: 0n, coinbaseDiff: 0n, gasFees: 0n };
+				const [before, ran, behind] = results.slice(next, next + 3);
+				next += 2;
+				const coinbaseDiff = balanceIn(behind) - balanceIn(before);
+				const gasUsed = ran?.gasUsed ?? 0n;
+				const gasFees = gasUsed * (effectiveGasPrice(tx, block.baseFee) - block.baseFee);
+				return { tx, ...resultOf(ran), gasUsed, coinbaseDiff, gasFees };
+			});
+			return { stateBlock: block.stateBlock, results: all };
+		},
 		runCalls: (request) =>
 			bounded(request.client, async (ask, simulatingOf) => {
 				const simulating = await simulatingOf();
@@ -122,6 +156,35 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 				throw new RpcError("rejected", `node cannot replay block ${within.header.number}`);
 			}),
 	};
+}
+
+/** How signed transactions fared; `results` are of those without a problem of their own, and of what was asked between. */
+interface SignedRun {
+	readonly txs: readonly DecodedTransaction[];
+	readonly block: CallBlock;
+	readonly problems: readonly (string | null)[];
+	readonly results: readonly PlanResult[];
+}
+
+/** Who asks what the fee recipient has, and can pay for that. */
+const BALANCE_READER: StateOverrides = {
+	[PROBE_ADDRESS]: { code: BALANCES_CODE },
+	[PROBE_CALLER]: { balance: toQuantity(2n ** 100n) },
+};
+
+/** Asks for the fee recipient's balance, and pays it nothing for that. */
+function balanceCall({ baseFee, feeRecipient }: CallBlock): PlannedCall {
+	const word = feeRecipient.slice(2).padStart(64, "0");
+	const object = {
+		...{ from: PROBE_CALLER, to: PROBE_ADDRESS, input: `0x${word}${word}` },
+		...{ gas: toQuantity(QUESTION_GAS), maxFeePerGas: toQuantity(baseFee), maxPriorityFeePerGas: "0x0" },
+	};
+	const signer = { from: PROBE_CALLER, chainId: 0n, authorizationList: [] };
+	return { object, gas: QUESTION_GAS, signer, tx: null, mined: null };
+}
+
+function balanceIn(ran: PlanResult | undefined): bigint {
+	return ran === undefined || ran.value === "" ? 0n : BigInt(`0x${ran.value.slice(0, 64)}`);
 }
 
 /** Codes of a node that could not do what it serves: internal error, busy, over a limit. */

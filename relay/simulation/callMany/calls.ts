@@ -20,6 +20,7 @@ import {
 	type Plan,
 	type PlannedBlock,
 	type PlannedCall,
+	type PlanResult,
 	type PlanResults,
 	unsignedCall,
 } from "./plan.ts";
@@ -85,13 +86,19 @@ export async function runCalls(
 	const results = await run();
 	let next = 0;
 	return (
-		results && request.bundles.map(({ transactions }) => transactions.map(() => results[next++] ?? LOST))
+		results && request.bundles.map(({ transactions }) => transactions.map(() => resultOf(results[next++])))
 	);
 }
 
 const NOBODY: ReadonlyMap<string, SenderState> = new Map();
 /** Of a call that no answer names. */
-export const LOST: CallResult = { value: "", error: "execution failed" };
+const LOST: CallResult = { value: "", error: "execution failed" };
+
+/** What its client is told. */
+export function resultOf(ran: PlanResult | undefined): CallResult {
+	const { value, error } = ran ?? LOST;
+	return error === undefined ? { value } : { value, error };
+}
 
 function isPriced({ gasPrice, maxFeePerGas }: UnsignedCall): boolean {
 	return gasPrice !== null || maxFeePerGas !== null;
@@ -161,8 +168,8 @@ async function callAt(
 	const read = readAnswer(answer);
 	if (read.kind === "failed") {
 		const data = answer.ok || read.error.code !== "EXECUTION_REVERTED" ? null : readHex(answer.error.data);
-		return [{ value: (data ?? "0x").slice(2), error: read.error.message }];
+		return [{ value: (data ?? "0x").slice(2), error: read.error.message, gasUsed: null }];
 	}
 	const output = read.kind === "result" ? readHex(read.value) : null;
-	return output === null ? null : [{ value: output.slice(2) }];
+	return output === null ? null : [{ value: output.slice(2), gasUsed: null }];
 }

@@ -46,8 +46,13 @@ export interface Ended {
 	readonly ok: boolean;
 }
 
+/** How a call ended, and what it used; null where it could not be executed. */
+export interface PlanResult extends CallResult {
+	readonly gasUsed: bigint | null;
+}
+
 /** How all calls ended that are not mined ones, in order; null where the node can't run them all as they are. */
-export type PlanResults = readonly CallResult[] | null;
+export type PlanResults = readonly PlanResult[] | null;
 
 /** A client's signed transaction in `block`. */
 export function transactionCall(tx: DecodedTransaction, block: CallBlock): PlannedCall {
@@ -128,5 +133,8 @@ export function ended(output: unknown, gasUsed: unknown, error: SimulationError 
 /** The results of `plan`. */
 export function collect(plan: Plan, endOf: (call: PlannedCall) => Ended | undefined): PlanResults {
 	const own = plan.blocks.flatMap(({ calls }) => calls.filter(({ mined }) => mined === null));
-	return own.map((call) => (endOf(call) ?? notRun("execution failed")).result);
+	return own.map((call) => {
+		const { result, gasUsed } = endOf(call) ?? notRun("execution failed");
+		return { ...result, gasUsed };
+	});
 }

@@ -20,7 +20,7 @@ const SLOT_SECONDS = 12;
 /** Gas of the question in the block behind; it uses 25,000. */
 export const QUESTION_GAS = 50_000n;
 /** Answers the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
-const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
+export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
 /** geth's code of what failed otherwise than by a revert. */
 const VM_ERROR_CODE = -32015;
 

@@ -95,6 +95,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	const block = `0x${((await auction.head()) + 1).toString(16)}`;
 	const simulation = { txs: [tx.hash, backrun.raw], blockNumber: block, stateBlockNumber: "latest" };
 	real.callMany = await ask("eth_callMany", [simulation]);
+	real.callBundle = await ask("eth_callBundle", [simulation]);
 	const bid = { txs: [tx.hash, backrun.raw], blockNumber: block, replacementUuid: "mine" };
 	real.sendBundle = await feed.ask("eth_sendBundle", [bid]);
 	const bundle = (real.sendBundle as { result: string }).result;
@@ -121,7 +122,15 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	const late = user.sign({ nonce: 0, value: 1n });
 	real.errorRejected = await ask("eth_sendRawTransaction", [late.raw]);
 	agree("subscribe", "sendRawTransaction", "partialPendingTransaction", "statusPending");
-	agree("getTransactionByHash", "callMany", "sendBundle", "bundleStatus", "cancelBundle", "mevSendBundle");
+	agree(
+		"getTransactionByHash",
+		"callMany",
+		"callBundle",
+		"sendBundle",
+		"bundleStatus",
+		"cancelBundle",
+		"mevSendBundle",
+	);
 	agree("statusIncluded", "eventsIncluded", "bundle", "transactionStatus", "newHeads");
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backrunBundle, backrunName } from "../../../../relay/auction/bids.ts";
-import { bundleHash } from "../../../../relay/auction/plainBundle.ts";
+import { bundleHash } from "../../../../relay/domain/bundle.ts";
 import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { bidOf } from "./bids.ts";

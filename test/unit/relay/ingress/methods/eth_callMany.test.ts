@@ -23,7 +23,8 @@ function start() {
 		asked.push(request);
 		return [[{ value: "01" }]];
 	};
-	const callMany: CallMany = { runTransactions: remember, runCalls: remember };
+	const runBundle: CallMany["runBundle"] = () => Promise.reject(new Error("not asked for here"));
+	const callMany: CallMany = { runTransactions: remember, runCalls: remember, runBundle };
 	return { asked, ask: (...params: unknown[]) => askMethod(callMany, params) };
 }
 
