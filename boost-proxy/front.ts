@@ -26,7 +26,6 @@ import type { RoutingInfo } from "./domain/request.ts";
 import { createBoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
 import { createPassThrough } from "./ingress/passthrough.ts";
-import { Recent } from "./ingress/recent.ts";
 import { BOOST_HEADERS, hasRouting, ownHeaders, routingHeaders } from "./ingress/routingHeaders.ts";
 import type { BoostMetrics } from "./metrics.ts";
 import type { Observer } from "./reconcile/observer.ts";
@@ -101,8 +100,6 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		onOutcome: (path, outcome) => metrics.submission({ path, outcome }),
 	});
 	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
-	const breakers = [relay.breaker, ...(upstreams.fallback === null ? [] : [upstreams.fallback.breaker])];
-	const recent = new Recent(breakers, { clock });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
 	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
 	const subscriptions = new Subscriptions(
@@ -116,10 +113,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 			verifySignature: verifyBody,
 			log: log.child("ingress"),
 			onPassed: () => parts.observer.passed(),
-			onCall(method, outcome, seconds) {
-				metrics.call(method, outcome, seconds);
-				recent.called(seconds);
-			},
+			onCall: metrics.call,
 		},
 	);
 	const headers = () => ownHeaders(relay.breaker.state);
@@ -161,7 +155,12 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 		status,
 		...operatorRoutes(
 			{ adminToken: config.ADMIN_TOKEN },
-			{ relay: relay.breaker, fallback: upstreams.fallback?.breaker ?? null, rows, recent },
+			{
+				relay: relay.breaker,
+				fallback: upstreams.fallback?.breaker ?? null,
+				rows,
+				latency: metrics.callTimes,
+			},
 		),
 		...opsRoutes({ checks: [upstreamCheck(upstreams)], draining }, { clock, log }),
 		// In any case, so that what is passed on never shows the relay's in their place.

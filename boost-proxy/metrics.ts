@@ -1,6 +1,6 @@
 // Boost's metrics: each a function, all series there from the start. What is measured is decided by those who call them.
 
-import type { Clock } from "../shared/clock.ts";
+import { type Clock, systemClock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
@@ -27,7 +27,25 @@ const METHOD_KINDS = keys<MethodKind>({
 });
 /** How a call ended, for the client: `refused` with an error about itself. */
 const REQUEST_OUTCOMES = ["ok", "refused", "limited", "unavailable", "internal"] as const;
-const TASKS = ["reconcile", "following the relay", "following the chain", "chain", "client trust"] as const;
+const TASKS = [
+	"reconcile",
+	"following the relay",
+	"following the chain",
+	"chain",
+	"client trust",
+	"subscriptions",
+] as const;
+
+/** The calls of five seconds. */
+export interface CallTimes {
+	readonly calls: number;
+	readonly meanMs: number;
+	readonly slowestMs: number;
+}
+
+const PIECE_MS = 5_000;
+/** Five minutes. */
+const PIECES = 60;
 
 export interface BoostMetrics {
 	/** A breaker opened. */
@@ -36,6 +54,8 @@ export interface BoostMetrics {
 	readonly attempt: Count<"upstream" | "kind" | "outcome">;
 	/** A client's call that ended, by the name that labelOf gives it, and the seconds that it took. */
 	readonly call: (method: string, outcome: CallOutcome, seconds: number) => void;
+	/** How long calls took in each five seconds of the last five minutes, oldest first. */
+	readonly callTimes: () => readonly CallTimes[];
 	/** A submission that was answered. */
 	readonly submission: Count<"path" | "outcome">;
 	/** A delivery of what another one held. */
@@ -50,7 +70,7 @@ export interface BoostMetrics {
 }
 
 /** Makes boost's series. */
-export function boostMetrics(metrics: Metrics): BoostMetrics {
+export function boostMetrics(metrics: Metrics, clock: Pick<Clock, "monotonic"> = systemClock): BoostMetrics {
 	const requests = metrics.counter(
 		"boost_requests_total",
 		"JSON-RPC calls by method",
@@ -61,6 +81,9 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 		"Time of a JSON-RPC call by the kind of its method",
 		labelSets({ kind: METHOD_KINDS }),
 	);
+	/** By number since the clock's start. */
+	const pieces = new Map<number, { calls: number; sumMs: number; slowestMs: number }>();
+	const pieceNow = () => Math.floor(clock.monotonic() / PIECE_MS);
 	return {
 		trip: metrics.counter(
 			"boost_trips_total",
@@ -75,6 +98,23 @@ export function boostMetrics(metrics: Metrics): BoostMetrics {
 		call(method, outcome, took) {
 			requests({ method, outcome: requestOutcome(outcome) });
 			seconds({ kind: kindOf(method) }, took);
+			const now = pieceNow();
+			let piece = pieces.get(now);
+			if (piece === undefined) {
+				piece = { calls: 0, sumMs: 0, slowestMs: 0 };
+				pieces.set(now, piece);
+				for (const number of pieces.keys()) if (number <= now - PIECES) pieces.delete(number);
+			}
+			piece.calls += 1;
+			piece.sumMs += took * 1000;
+			piece.slowestMs = Math.max(piece.slowestMs, took * 1000);
+		},
+		callTimes() {
+			const first = pieceNow() - PIECES + 1;
+			return Array.from({ length: PIECES }, (_, i) => {
+				const { calls = 0, sumMs = 0, slowestMs = 0 } = pieces.get(first + i) ?? {};
+				return { calls, meanMs: calls === 0 ? 0 : sumMs / calls, slowestMs };
+			});
 		},
 		submission: metrics.counter(
 			"boost_submissions_total",

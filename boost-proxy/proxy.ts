@@ -93,7 +93,7 @@ async function connect(
 	}: ProxyOverrides & { standby: Standby },
 	kv: KeyValueStore,
 ): Promise<Assembly> {
-	const metrics = boostMetrics(registry);
+	const metrics = boostMetrics(registry, clock);
 	const background = new Background(
 		{ onFault: (task) => metrics.taskFailed({ task }) },
 		{ log: log.child("background") },
@@ -127,7 +127,7 @@ async function connect(
 		},
 		{
 			...{ ...parts, log: log.child("reconciler") },
-			onHandover: (to, outcome) => metrics.handover({ to, outcome }),
+			onHandover: metrics.handover,
 		},
 	);
 	const observer = createObserver(

@@ -74,11 +74,12 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		{ slotMs },
 		{ node, fallback: fallbackProbeTransports?.transports.fast.transport ?? null, clock, log },
 	);
-	let fallback: HttpUpstream | null = null;
 	const guard = (
 		name: UpstreamName,
 		probe: Probe,
 		transports: { readonly probe: Renewable | null; readonly requests: readonly (Renewable | null)[] },
+		// What hangs at a fallback has nowhere else to go.
+		yieldsTo: UpstreamBreaker | null,
 	) => {
 		const isRelay = name === "relay";
 		const breaker = new UpstreamBreaker(
@@ -97,14 +98,12 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 				shareMs: submissionShareMs(config.REQUEST_BUDGET_MS),
 			},
 			{
-				...{ probe, clock, log },
+				...{ probe, clock, log, yieldsTo },
 				onTrip: (reason) => metrics.trip({ upstream: name, reason }),
 				onProbe: (word) => {
 					if (word !== "ok") transports.probe?.renew();
 					metrics.probe({ upstream: name, word });
 				},
-				// What hangs at a fallback has nowhere else to go.
-				canYield: () => isRelay && fallback !== null && !fallback.breaker.isUnavailable,
 			},
 		);
 		breaker.onChange(() => {
@@ -112,8 +111,18 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		});
 		return breaker;
 	};
-	const onAttempt = (upstream: UpstreamName) => (kind: "read" | "submission", outcome: string) =>
-		metrics.attempt({ upstream, kind, outcome });
+	const fallbackBreaker =
+		fallbackProbeTransports === null
+			? null
+			: guard(
+					"fallback",
+					fallbackProbe(
+						{ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId },
+						{ transport: fallbackProbeTransports.transports.fast.transport },
+					),
+					{ probe: fallbackProbeTransports, requests: [fallbackTransports, fallbackReadTransports] },
+					null,
+				);
 	const relayBreaker = guard(
 		"relay",
 		relayProbe(
@@ -121,6 +130,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			{ transport: relayProbeTransport, reference, clock },
 		),
 		{ probe: relayProbeTransport, requests: [relayTransport, relayReadTransport] },
+		fallbackBreaker,
 	);
 	const relay = new HttpUpstream(
 		{ name: "relay", boostSecret: config.BOOST_SECRET, refusals: NO_REFUSALS },
@@ -130,7 +140,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			transports: everyPath(relayTransport),
 			readTransports: everyPath(relayReadTransport),
 			statusTransport: relayTransport,
-			onAttempt: onAttempt("relay"),
+			onAttempt: metrics.attempt,
 		},
 	);
 	const all = [
@@ -148,22 +158,13 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 		reference,
 		life("relay probe", relayBreaker),
 	];
-	if (fallbackTransports === null || fallbackReadTransports === null || fallbackProbeTransports === null) {
+	if (fallbackTransports === null || fallbackReadTransports === null || fallbackBreaker === null) {
 		return {
 			upstreams: { relay, fallback: null },
 			component: sequence("upstreams", parts, { log, clock }),
 		};
 	}
-	const { transport: probeTransport } = fallbackProbeTransports.transports.fast;
-	const fallbackBreaker = guard(
-		"fallback",
-		fallbackProbe(
-			{ timeoutMs: config.PROBE_TIMEOUT_MS, expectedChainId: chainId },
-			{ transport: probeTransport },
-		),
-		{ probe: fallbackProbeTransports, requests: [fallbackTransports, fallbackReadTransports] },
-	);
-	fallback = new HttpUpstream(
+	const fallback = new HttpUpstream(
 		{ name: "fallback", refusals: fallbackRefusals(fallbackConfig) },
 		{
 			...{ breaker: fallbackBreaker, clock },
@@ -171,7 +172,7 @@ export function createUpstreams(config: BoostConfig, dependencies: UpstreamsDepe
 			transports: fallbackTransports.transports,
 			readTransports: fallbackReadTransports.transports,
 			statusTransport: fallbackTransports.statusTransport,
-			onAttempt: onAttempt("fallback"),
+			onAttempt: metrics.attempt,
 		},
 	);
 	const warmed = BOOST_PATHS.map((path) => fallbackTransports.transports[path].transport);

@@ -42,8 +42,8 @@ export interface BreakerDependencies {
 	readonly probe: Probe;
 	readonly clock: Clock;
 	readonly log: Logger;
-	/** See {@link Health.canYield}. */
-	readonly canYield: () => boolean;
+	/** Who has what hangs here, where it is well: see {@link Health.canYield}. Null: nobody. */
+	readonly yieldsTo: { readonly isUnavailable: boolean } | null;
 	/** From 0 up to 1; for the jitter of the backoff. */
 	readonly random?: () => number;
 	/** Each opening. */
@@ -210,7 +210,8 @@ export class UpstreamBreaker implements Breaker {
 
 	get #health(): Health {
 		const isProbation = this.#clock.monotonic() < this.#probationUntil;
-		const canYield = this.#dependencies.canYield();
+		const { yieldsTo } = this.#dependencies;
+		const canYield = yieldsTo !== null && !yieldsTo.isUnavailable;
 		return { settings: this.#options, figures: this.#figures, isProbation, canYield };
 	}
 

@@ -6,9 +6,8 @@ import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";
-import type { Breaker, BreakerStatus, Rows, Upstream } from "../domain/ports.ts";
+import type { Breaker, BreakerState, BreakerStatus, Rows, TripReason, Upstream } from "../domain/ports.ts";
 import { holdersOf } from "../domain/row.ts";
-import type { Recent } from "./recent.ts";
 
 export interface OperatorRoutesOptions {
 	/** Without one nobody may force anything: the paths are not there. */
@@ -19,8 +18,21 @@ export interface OperatorRoutesDependencies {
 	readonly relay: Breaker;
 	readonly fallback: Breaker | null;
 	readonly rows: Rows;
-	readonly recent: Recent;
+	/** How long calls took lately, for the operator's page: JSON. */
+	readonly latency: () => readonly unknown[];
 }
+
+/** A breaker's change. */
+interface BreakerChange {
+	/** ISO 8601. */
+	readonly at: string;
+	readonly upstream: UpstreamName;
+	readonly state: BreakerState;
+	readonly reason: TripReason | null;
+}
+
+/** Of a breaker's changes so many are kept, in memory alone. */
+const MAX_CHANGES = 100;
 
 /** What `GET /status` answers. */
 export interface BoostStatus {
@@ -47,6 +59,7 @@ export function operatorRoutes(
 	dependencies: OperatorRoutesDependencies,
 ): Route[] {
 	const isAllowed = bearerCheck(adminToken);
+	const historyOf = historyReader(dependencies);
 	const admin = (path: string, force: (typeof FORCES)[keyof typeof FORCES]): Route => ({
 		path: `/admin/${path}`,
 		verb: "POST",
@@ -65,12 +78,27 @@ export function operatorRoutes(
 			handle({ headers }) {
 				if (isAllowed === null) return jsonAnswer(404, { error: "unknown path" });
 				if (!isAllowed(headers.authorization)) return UNAUTHORIZED;
-				const { history, latency } = dependencies.recent;
-				return jsonAnswer(200, { status: statusOf(dependencies), history, latency });
+				const state = { history: historyOf(), latency: dependencies.latency() };
+				return jsonAnswer(200, { status: statusOf(dependencies), ...state });
 			},
 		},
 		...Object.entries(FORCES).map(([path, force]) => admin(path, force)),
 	];
+}
+
+/** Reads the last changes of the breakers, oldest first. */
+function historyReader({ relay, fallback }: OperatorRoutesDependencies): () => readonly BreakerChange[] {
+	let history: readonly BreakerChange[] = [];
+	for (const breaker of fallback === null ? [relay] : [relay, fallback]) {
+		const { upstream } = breaker;
+		breaker.onChange(() => {
+			const { state, reason, since: at } = breaker.status();
+			const last = history.findLast((change) => change.upstream === upstream);
+			if (last?.state === state && last.reason === reason) return;
+			history = [...history, { at, upstream, state, reason }].slice(-MAX_CHANGES);
+		});
+	}
+	return () => history;
 }
 
 /** At least one upstream for a transaction: the relay, or a fallback that may be given what comes on some path. */

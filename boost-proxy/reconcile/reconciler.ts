@@ -51,7 +51,7 @@ export interface ReconcilerDependencies {
 	readonly clock: Clock;
 	readonly background: Background;
 	readonly log: Logger;
-	readonly onHandover?: (to: UpstreamName, outcome: HandoverOutcome) => void;
+	readonly onHandover?: (handover: { readonly to: UpstreamName; readonly outcome: HandoverOutcome }) => void;
 }
 
 type Send = Extract<Action, { kind: "send" }>;
@@ -193,16 +193,16 @@ export class Reconciler {
 		if (delivery === null) {
 			this.#change(hash, (one) => delayedAt(one, name, time));
 		} else if (delivery.kind === "acknowledged") {
-			onHandover?.(name, "acknowledged");
+			onHandover?.({ to: name, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: name });
 			this.#reached(name, row, (one) => replacementDelivered(has(one, name), name));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
-			onHandover?.(name, "rejected");
+			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
 			log.warn("what was handed over is refused", { upstream: name, hash, reason: need, code });
 			this.#change(hash, (one) => refusedBy(one, name, time));
 		} else {
-			onHandover?.(name, "failed");
+			onHandover?.({ to: name, outcome: "failed" });
 			this.#failed(upstream, row, delivery, time);
 		}
 	}

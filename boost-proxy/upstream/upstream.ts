@@ -37,7 +37,11 @@ export interface UpstreamDependencies {
 	readonly readTransports: PathTransports;
 	/** Where a status page is; null where there is none. */
 	readonly statusTransport: Transport | null;
-	readonly onAttempt?: (kind: "read" | "submission", outcome: Attempted["outcome"]) => void;
+	readonly onAttempt?: (attempt: {
+		readonly upstream: UpstreamName;
+		readonly kind: "read" | "submission";
+		readonly outcome: Attempted["outcome"];
+	}) => void;
 }
 
 type ReadOptions = Parameters<Upstream["read"]>[1];
@@ -104,7 +108,7 @@ export class HttpUpstream implements Upstream {
 			return transport.post({ target, body, headers, deadlineMs: left(), abort }).then((exchange) => {
 				const delivery = judgeDelivery(exchange, { id, hash: tx.hash }, this.#judge);
 				const outcome = deliveryOutcome(delivery);
-				this.#dependencies.onAttempt?.("submission", outcome);
+				this.#dependencies.onAttempt?.({ upstream: this.name, kind: "submission", outcome });
 				return { outcome, sender: tx.from, delivery };
 			});
 		});
@@ -147,7 +151,7 @@ export class HttpUpstream implements Upstream {
 		return transport.post(post).then((exchange) => {
 			const reading = judgeReading(exchange, { ids, batch }, this.#judge);
 			const outcome = readingOutcome(reading);
-			this.#dependencies.onAttempt?.("read", outcome);
+			this.#dependencies.onAttempt?.({ upstream: this.name, kind: "read", outcome });
 			return { outcome, reading };
 		});
 	}

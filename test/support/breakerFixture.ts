@@ -83,8 +83,8 @@ export class BreakerFixture {
 	readonly thorough: boolean[] = [];
 	/** What the probe finds: a word, or nothing until its deadline. */
 	found: ProbeResult | "hang" = "ok";
-	/** Whether another upstream takes what this one does not answer. */
-	canYield = true;
+	/** The upstream that takes what this one does not answer. */
+	readonly other = { isUnavailable: false };
 	/** How long it takes to find it, in ms. */
 	probeMs = 0;
 	/** A probe in place of the fixture's own. */
@@ -105,7 +105,7 @@ export class BreakerFixture {
 		this.options = { ...BREAKER_OPTIONS, ...given };
 		this.breaker = new UpstreamBreaker(this.options, {
 			...{ clock: this.clock, log: silentLogger, random },
-			canYield: () => this.canYield,
+			yieldsTo: this.other,
 			probe: (thorough) => this.#probe(thorough),
 			onTrip: (reason) => this.trips.push(reason),
 			onProbe: (word) => this.words.push(word),

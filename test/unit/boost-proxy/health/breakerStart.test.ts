@@ -76,7 +76,7 @@ test("one answer to a submission lets those that wait go on", async (t) => {
 
 test("without another upstream none waits and none is aborted until its time is up", async (t) => {
 	const fixture = new BreakerFixture(t);
-	fixture.canYield = false;
+	fixture.other.isUnavailable = true;
 	const hanging = await hang(fixture, 40);
 	assert.ok(hanging.every(({ isBegun }) => isBegun));
 	await read(fixture, 3_000);
@@ -87,7 +87,7 @@ test("where the other upstream fails meanwhile those that wait go on", async (t)
 	const fixture = new BreakerFixture(t);
 	await hang(fixture, 16);
 	const [newcomer] = await hang(fixture, 1);
-	fixture.canYield = false;
+	fixture.other.isUnavailable = true;
 	await fixture.clock.advance(50);
 	assert.equal(newcomer?.isBegun, true);
 });

@@ -5,8 +5,6 @@ import { test } from "node:test";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
-import { Recent } from "../../../../boost-proxy/ingress/recent.ts";
-import { systemClock } from "../../../../shared/clock.ts";
 import { PlayedBreaker, startPassFixture } from "./passFixture.ts";
 
 /** Only what is asked of it. */
@@ -28,8 +26,7 @@ async function fixture(adminToken: string | undefined, withFallback = true, stat
 	const relay = new PlayedBreaker("relay");
 	const fallback = withFallback ? new PlayedBreaker("fallback") : null;
 	const rows = rowsOf([["relay"], ["relay", "fallback"], []], state);
-	const recent = new Recent([relay, ...(fallback === null ? [] : [fallback])], { clock: systemClock });
-	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows, recent });
+	const routes = operatorRoutes({ adminToken }, { relay, fallback, rows, latency: () => [] });
 	const server = await startPassFixture({ routes });
 	const post = async (path: string, authorization?: string) => {
 		const headers = authorization === undefined ? {} : { authorization };

@@ -252,7 +252,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
 	const reconciler = new Reconciler(
 		{ deadlineMs: 1_000 },
-		{ ...shared, onHandover: (to, outcome) => outcomes.push(`${to} ${outcome}`) },
+		{ ...shared, onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`) },
 	);
 	const handover = {
 		wake: () => reconciler.trigger(),
