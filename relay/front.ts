@@ -29,8 +29,7 @@ import type { Cancellations, Pipeline } from "./pipeline.ts";
 import { readinessChecks } from "./readiness.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
-import { createAnnouncer, eventHistory, eventNews, Followers } from "./status/announcer.ts";
-import { createLifeLog } from "./status/lifeLog.ts";
+import { createAnnouncer, createLifeLog, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
 import type { TransactionDisk } from "./transactions/disk.ts";
 import { MAX_PER_SENDER, type Pool } from "./transactions/pool.ts";
@@ -78,7 +77,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 		return record !== undefined && (record.shared || isMined(record.stage));
 	};
 	const followers = new Followers({ log: log.child("followers") });
-	records.subscribe((record, _before, event) => followers.tell(record, event));
+	records.subscribe(followers.tell);
 	records.subscribe(createLifeLog({ log: log.child("transactions") }));
 	records.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
 	const callMany = createCallMany(
@@ -151,10 +150,10 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				isStoreHeld: parts.isStoreHeld,
 				isDelivering: () => parts.deliveries.healthy,
 			}),
-			isReady: () => tip.head() !== null,
+			tip,
 			isOwn: (hash) => records.get(hash) !== undefined,
 			registry: parts.registry,
-			onCall: (method, outcome) => parts.metrics.call({ method, outcome }),
+			onCall: parts.metrics.call,
 			verifySignature: verifyBody,
 			...{ clock, standby },
 			log: log.child("ingress"),

@@ -59,12 +59,12 @@ export interface IngressDependencies
 	readonly reads: Fallback<CallContext>;
 	readonly views: RecordViews;
 	readonly checks: readonly ReadinessCheck[];
-	/** False until the first head: nothing can be judged before. */
-	readonly isReady: () => boolean;
+	/** Null until the first head: nothing can be judged before. */
+	readonly tip: { head(): unknown };
 	/** Whether a hash is of a transaction that the relay holds: its receipt may be polled for free once a second. */
 	readonly isOwn: (hash: string) => boolean;
 	readonly registry: Metrics;
-	readonly onCall: (method: string, outcome: CallOutcome, seconds: number) => void;
+	readonly onCall: (call: { readonly method: string; readonly outcome: CallOutcome }) => void;
 	readonly verifySignature: VerifySignature;
 	/** Has the main port until it starts. */
 	readonly standby: Standby;
@@ -120,7 +120,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 			limiter,
 			log,
 			clock,
-			onCall: dependencies.onCall,
+			onCall: (method, outcome) => dependencies.onCall({ method, outcome }),
 		},
 	);
 	const readAddress = addressReader({
@@ -131,7 +131,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	const post = rpcOverHttp({
 		...{ dispatcher, limiter },
 		verifySignature: dependencies.verifySignature,
-		unavailable: () => (dependencies.isReady() ? null : notReady),
+		unavailable: () => (dependencies.tip.head() === null ? notReady : null),
 	});
 	const unread = new UnreadBytes();
 	const websocket = new RpcWebsocket(

@@ -1,5 +1,5 @@
-// Tells subscribers of transactions: the status record whenever an event changed it, and each event to those who follow the
-// transaction's event stream. It keeps nothing of a transaction.
+// Tells what happens to transactions: the status record to its subscribers whenever an event changed it, each event to those
+// who follow the transaction's event stream, and stages to the log. It keeps nothing of a transaction.
 
 import { type Logger, safeError } from "../../shared/log.ts";
 import { transactionTopic } from "../domain/endpoints.ts";
@@ -86,8 +86,8 @@ export class Followers implements Following {
 		};
 	}
 
-	/** To be told of every event. A follower's fault is its own: what happened must not fail for it. */
-	tell(record: TransactionRecord, event: TxEvent): void {
+	/** A listener of the records. A follower's fault is its own: what happened must not fail for it. */
+	readonly tell: EventListener = (record, _before, event) => {
 		const followers = this.#byHash.get(record.hash);
 		if (followers === undefined) return;
 		for (const follower of [...followers]) {
@@ -97,7 +97,40 @@ export class Followers implements Following {
 				this.#log.error("a follower failed", { fault: safeError(thrown) });
 			}
 		}
-	}
+	};
+}
+
+/** What is said when a transaction comes to a stage. */
+const LINES: Readonly<Partial<Record<Stage, string>>> = {
+	SIMULATION_FAILED: "transaction held: its simulation fails",
+	BROADCAST: "transaction sent to builders",
+	INCLUDED: "transaction mined",
+	REVERTED: "transaction mined, and reverted",
+	REPLACED: "transaction replaced",
+	CANCELLED: "transaction cancelled",
+	EXPIRED: "transaction expired",
+	DROPPED: "transaction dropped: another one with its nonce was mined",
+};
+
+/**
+ * A listener of the records: the lines of the log that follow a transaction, for an operator who has its hash, never its
+ * bytes, signature or value. `ms` is counted from when it was received.
+ */
+export function createLifeLog({ log }: { readonly log: Logger }): EventListener {
+	return (record, before, event) => {
+		const { hash, path, stage, receivedAt, block, simulationError } = record;
+		if (event.type === "received") log.info("transaction accepted", { hash, path, block: event.block });
+		if (event.type === "reorged")
+			log.info("transaction out of its block", { hash, path, block: event.block });
+		const line = LINES[stage];
+		if (stage === before || line === undefined) return;
+		log.info(line, {
+			...{ hash, path },
+			...(block === null ? {} : { block }),
+			...("at" in event ? { ms: event.at - receivedAt } : {}),
+			...(simulationError === null ? {} : { code: simulationError.code }),
+		});
+	};
 }
 
 /** One message: when it happened, in ms since the epoch, and what is told of it. */

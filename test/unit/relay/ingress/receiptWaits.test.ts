@@ -45,7 +45,7 @@ class ReceiptFixture {
 	#gate: Promise<void> = Promise.resolve();
 
 	constructor(options: Partial<WaitingRoomLimits> = {}) {
-		this.records.subscribe((record, _before, event) => this.#followers.tell(record, event));
+		this.records.subscribe((record, _before, event) => this.#followers.tell(record, "QUEUED", event));
 		this.waits = createReceiptWaits(options, {
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
 			records: this.reader,

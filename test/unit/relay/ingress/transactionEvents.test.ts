@@ -105,14 +105,18 @@ test("what happened comes first, then what happens; what is not told is left out
 	(await ask({ accept: STREAM })).open?.(stream);
 	assert.ok(stream.text.startsWith(`retry: 3000\n\nid: ${AT}\ndata: {"type":"received"}\n\n`), stream.text);
 	assert.deepEqual(idsOf(stream.text), [0, 5, 5, 9]);
-	followers.tell(record, { type: "broadcast", at: AT + 20, block: 101 });
-	followers.tell(record, { type: "bid", at: AT + 21, bundle: "0xb" });
-	followers.tell({ ...record, hash: "0xother" } as TransactionRecord, { type: "expired", at: AT, block: 1 });
+	followers.tell(record, "QUEUED", { type: "broadcast", at: AT + 20, block: 101 });
+	followers.tell(record, "QUEUED", { type: "bid", at: AT + 21, bundle: "0xb" });
+	followers.tell({ ...record, hash: "0xother" } as TransactionRecord, "QUEUED", {
+		type: "expired",
+		at: AT,
+		block: 1,
+	});
 	assert.ok(stream.text.endsWith(`id: ${AT + 20}\ndata: {"type":"broadcast"}\n\n`), stream.text);
 	assert.equal(streams.size, 1);
 	const { text } = stream;
 	stream.end();
-	followers.tell(record, { type: "broadcast", at: AT + 30, block: 102 });
+	followers.tell(record, "QUEUED", { type: "broadcast", at: AT + 30, block: 102 });
 	assert.deepEqual([stream.text, streams.size], [text, 0]);
 });
 
