@@ -40,7 +40,6 @@ import {
 	labelOf,
 	maxParamsSizeOf,
 	RELAY_ONLY,
-	SUBSCRIPTION_METHODS,
 	weightOf,
 } from "./methods.ts";
 import { routingHeaders } from "./routingHeaders.ts";
@@ -56,7 +55,7 @@ export interface IngressDependencies extends Omit<BoostMethodDependencies, "read
 	readonly limiter: RateLimiter;
 	readonly verifySignature: VerifySignature;
 	/** Of websockets. */
-	readonly subscriptions: Pick<Subscriptions, "subscribe" | "unsubscribe">;
+	readonly subscriptions: Pick<Subscriptions, "subscribe" | "unsubscribe" | "call">;
 	/** Told of each body that went to our relay as it is on a path of its own. */
 	readonly onPassed: () => void;
 	readonly clock: Clock;
@@ -110,7 +109,7 @@ class Ingress {
 					weigh: weightOf,
 					maxParamsSize: maxParamsSizeOf,
 					call: (method, params, { call, state }) =>
-						this.#subscription(method, params, call) ?? read(method, params, state),
+						this.#overWebsocket(method, params, call) ?? read(method, params, state),
 				},
 				limiter: {
 					take(context, entry, weight) {
@@ -186,12 +185,13 @@ class Ingress {
 		return { ...answer, routing };
 	}
 
-	/** What concerns subscriptions of the call's websocket; null where it does not. */
-	#subscription(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
+	/** What only the relay serves, over a websocket; null for anything else. */
+	#overWebsocket(method: string, params: readonly unknown[], call: CallContext): Promise<unknown> | null {
 		const { connection } = call;
-		if (connection === null || !SUBSCRIPTION_METHODS.has(method)) return null;
+		if (connection === null || !RELAY_ONLY.has(method)) return null;
 		const { subscriptions } = this.#dependencies;
 		if (method === "eth_subscribe") return subscriptions.subscribe(params, call, connection);
+		if (method !== "eth_unsubscribe") return subscriptions.call(method, params, call, connection);
 		const [id] = params;
 		if (typeof id === "string") return subscriptions.unsubscribe(id, connection);
 		throw new RpcError("invalidParams", "invalid params: id: expected the id of a subscription");
@@ -233,7 +233,9 @@ class Ingress {
 		const { state } = context;
 		const { calls, batch } = read;
 		const { connection } = context.call;
-		if (connection !== null && calls.some(({ method }) => SUBSCRIPTION_METHODS.has(method))) return null;
+		// What only the relay serves goes there on the client's own connection, which keeps its order.
+		if (connection !== null && state.target === null && calls.some(({ method }) => RELAY_ONLY.has(method)))
+			return null;
 		if (!calls.every((one): one is Passable => this.#isPassable(one, state))) return null;
 		const ids = calls.map(({ id }) => id);
 		if (ids.every((id) => id === undefined)) return null;

@@ -199,9 +199,6 @@ export const RELAY_ONLY: ReadonlyMap<string, number> = new Map(
 	}),
 );
 
-/** Over a websocket these are served here. */
-export const SUBSCRIPTION_METHODS: ReadonlySet<string> = new Set(["eth_subscribe", "eth_unsubscribe"]);
-
 /** What is done with a call of `method`. */
 export function kindOf(method: string): MethodKind {
 	return OWN.get(method) ?? (READS.has(method) ? "read" : "relay");

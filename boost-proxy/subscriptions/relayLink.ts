@@ -1,4 +1,4 @@
-// A websocket to our relay on behalf of one client. Its subscriptions live on it, and end with it.
+// A websocket to our relay on behalf of one client: what is sent on it arrives in order, and its subscriptions end with it.
 
 import { WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
@@ -30,7 +30,8 @@ export class LinkError extends Error {
 }
 
 const OPEN_MS = 2_500;
-const ANSWER_MS = 5_000;
+/** Longer than the relay takes for anything. */
+const ANSWER_MS = 29_000;
 /** The relay asks for a sign of life every 25 s; one that nothing came on between two looks is dead. */
 const LOOK_MS = 60_000;
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;

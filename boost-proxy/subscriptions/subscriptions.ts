@@ -1,4 +1,4 @@
-// Clients' subscriptions over websockets. They are the relay's as long as it is well. While it is out, heads and logs go on
+// What clients ask of the relay alone over websockets, above all subscriptions. These are the relay's as long as it is well. While it is out, heads and logs go on
 // as the node or the fallback tells them, and when it is back every subscription is made anew there under the id that its
 // client knows.
 
@@ -54,6 +54,8 @@ const REMOVED = '"removed":true';
 
 type ChainName = keyof typeof BLOCK_OF;
 
+const OUT = new RpcError("unavailable", "no relay available: the relay is out");
+
 /** Those of all connections. */
 export class Subscriptions {
 	readonly #options: SubscriptionsOptions;
@@ -79,9 +81,17 @@ export class Subscriptions {
 	 * the relay can tell while it is out.
 	 */
 	async subscribe(params: readonly unknown[], call: CallContext, connection: Connection): Promise<string> {
-		const session = this.#sessions.get(connection) ?? this.#open(call, connection);
-		if (!this.#isRunning) this.#with.background.run("subscriptions", () => this.#run());
-		return session.subscribe(params, call);
+		return this.#session(call, connection).subscribe(params, call);
+	}
+
+	/** A call that only the relay serves, in the order in which they come. Throws as {@link subscribe}. */
+	call(
+		method: string,
+		params: readonly unknown[],
+		call: CallContext,
+		connection: Connection,
+	): Promise<unknown> {
+		return this.#session(call, connection).call(method, params);
 	}
 
 	/** Whether the connection had it. */
@@ -89,7 +99,9 @@ export class Subscriptions {
 		return this.#sessions.get(connection)?.unsubscribe(id) ?? Promise.resolve(false);
 	}
 
-	#open({ client, origin }: CallContext, connection: Connection): Session {
+	#session({ client, origin }: CallContext, connection: Connection): Session {
+		const known = this.#sessions.get(connection);
+		if (known !== undefined) return known;
 		const { relayUrl, boostSecret } = this.#options;
 		const headers = {
 			...(client.address === "unknown" ? {} : { "x-forwarded-for": client.address }),
@@ -105,10 +117,11 @@ export class Subscriptions {
 			this.#sessions.delete(connection);
 			session.close();
 		});
+		if (!this.#isRunning) this.#with.background.run("subscriptions", () => this.#run());
 		return session;
 	}
 
-	/** Looks at the chain and for the relay as long as there is a connection that has subscribed. */
+	/** Looks at the chain and for the relay as long as there is a connection that has used either. */
 	async #run(): Promise<void> {
 		const { clock, breaker } = this.#with;
 		const { signal } = this.#stopping;
@@ -179,6 +192,18 @@ class Session {
 		if (call.exchange === null) release();
 		else call.exchange.onAnswered(release);
 		return id;
+	}
+
+	async call(method: string, params: readonly unknown[]): Promise<unknown> {
+		if (this.#with.breaker.isUnavailable) throw OUT;
+		try {
+			this.#link ??= this.#connect();
+			return await (await this.#link).call(method, params);
+		} catch (thrown) {
+			throw thrown instanceof LinkError ? OUT : thrown;
+		} finally {
+			if (this.#isClosed) this.#drop();
+		}
 	}
 
 	async unsubscribe(id: string): Promise<boolean> {
@@ -287,7 +312,7 @@ class Session {
 		if (this.#all.size >= MAX_SUBSCRIPTIONS)
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
 		const known = chainName(params) !== null && (await this.#with.follower.canTell(params[1] ?? {}));
-		if (!known) throw new RpcError("unavailable", "no relay available: the relay is out");
+		if (!known) throw OUT;
 	}
 
 	/** A notification of the relay's. */

@@ -102,6 +102,27 @@ describe("while the relay is well", () => {
 		feed.close();
 	});
 
+	it("what only the relay serves is the client's own there, and arrives in order", async () => {
+		const feed = await open();
+		const block = `0x${((await fixture.users.passBlock()) + 3).toString(16)}`;
+		const user = await fixture.users.actor();
+		const asked = Array.from({ length: 12 }, async (_, i) => {
+			const { raw } = user.sign({ value: BigInt(i + 1) });
+			const body = [{ tx: raw, canRevert: false }];
+			const bundle = { version: "v0.1", inclusion: { block }, body, replacementUuid: `u${i}` };
+			const sent = feed.call("mev_sendBundle", [bundle]);
+			const cancelled = feed.call("eth_cancelBundle", [{ replacementUuid: `u${i}` }]);
+			assert.equal(await cancelled, 200);
+			return ((await sent) as { bundleHash: string }).bundleHash;
+		});
+		for (const hash of await Promise.all(asked)) {
+			const { json } = await boost.get(`/bundle/${hash}`);
+			const statuses = (json as { blocks: { status: string }[] }).blocks.map(({ status }) => status);
+			assert.deepEqual([...new Set(statuses)], ["CANCELLED"], JSON.stringify(json));
+		}
+		feed.close();
+	});
+
 	it("a subscription is answered before it is told anything, and ends when its client says so", async () => {
 		const feed = await open();
 		const id = await feed.subscribe("newHeads");
