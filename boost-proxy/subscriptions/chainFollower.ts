@@ -2,6 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { type Log, type LogFilter, takes } from "../../shared/jsonrpc/logs.ts";
 import type { ChainReads } from "../domain/ports.ts";
 
 /** A block as a node tells it. */
@@ -14,8 +15,7 @@ export type ToldBlock = Readonly<Record<string, unknown>> & {
 /** Blocks that are remembered, and that one look catches up with at most. */
 const KEPT_BLOCKS = 64;
 const READ_MS = 2_000;
-/** Answers to questions for logs that are remembered: many ask for the same. */
-const KEPT_LOGS = 256;
+const ANY: LogFilter = { address: [], topics: [] };
 
 /** Follows the head. */
 export class ChainFollower {
@@ -26,7 +26,8 @@ export class ChainFollower {
 	#recent: readonly ToldBlock[] = [];
 	#left: readonly ToldBlock[] = [];
 	#looking: Promise<void> | null = null;
-	readonly #logs = new LRUCache<string, Promise<readonly object[] | null>>({ max: KEPT_LOGS });
+	/** Of the blocks that were asked for last: many want some of them. */
+	readonly #logs = new LRUCache<string, Promise<readonly Log[] | null>>({ max: KEPT_BLOCKS });
 
 	constructor(dependencies: { readonly chain: ChainReads }) {
 		this.#chain = dependencies.chain;
@@ -72,22 +73,19 @@ export class ChainFollower {
 		this.#recent = [...this.#recent.filter((one) => !left.includes(one)), ...added].slice(-KEPT_BLOCKS);
 	}
 
-	/** The logs of one block that `filter` asks for, an object as `eth_getLogs` takes it; null where nobody tells. */
-	async logs({ hash }: ToldBlock, filter: object): Promise<readonly object[] | null> {
-		const { address, topics } = filter as { address?: unknown; topics?: unknown };
-		const params = [{ blockHash: hash, address, topics }];
-		const key = JSON.stringify(params);
-		const asked = this.#logs.get(key) ?? this.#ask(params);
-		this.#logs.set(key, asked);
+	/** The logs of one block that `filter` takes; null where nobody tells. */
+	async logs({ hash }: ToldBlock, filter: LogFilter): Promise<readonly Log[] | null> {
+		const asked = this.#logs.get(hash) ?? this.#ask(hash);
+		this.#logs.set(hash, asked);
 		const logs = await asked;
-		if (logs === null) this.#logs.delete(key);
-		return logs;
+		if (logs === null) this.#logs.delete(hash);
+		return logs?.filter((log) => takes(filter, log)) ?? null;
 	}
 
-	/** Whether somebody tells heads, and logs by `filter`. */
-	async canTell(filter: object): Promise<boolean> {
+	/** Whether somebody tells heads and logs. */
+	async canTell(): Promise<boolean> {
 		const latest = await this.#block("eth_getBlockByNumber", "latest");
-		return latest !== null && (await this.logs(latest, filter)) !== null;
+		return latest !== null && (await this.logs(latest, ANY)) !== null;
 	}
 
 	/** Forgets the chain: what was while nobody asked is nobody's. */
@@ -97,9 +95,10 @@ export class ChainFollower {
 		this.#left = [];
 	}
 
-	async #ask(params: readonly unknown[]): Promise<readonly object[] | null> {
-		const [answer] = (await this.#chain.batch([{ method: "eth_getLogs", params }], READ_MS)) ?? [];
-		return answer?.ok === true && Array.isArray(answer.result) ? (answer.result as object[]) : null;
+	async #ask(blockHash: string): Promise<readonly Log[] | null> {
+		const call = { method: "eth_getLogs", params: [{ blockHash }] };
+		const [answer] = (await this.#chain.batch([call], READ_MS)) ?? [];
+		return answer?.ok === true && Array.isArray(answer.result) ? (answer.result as Log[]) : null;
 	}
 
 	#indexOf(hash: string): number {

@@ -8,6 +8,8 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import { headerOf } from "../../shared/ethereum/header.ts";
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { type LogFilter, logCriteria, told } from "../../shared/jsonrpc/logs.ts";
+import { checkParam } from "../../shared/jsonrpc/method.ts";
 import type { Breaker, ChainReads } from "../domain/ports.ts";
 import { ChainFollower, type ToldBlock } from "./chainFollower.ts";
 import { LinkError, RelayLink, type RelayLinkOptions } from "./relayLink.ts";
@@ -31,6 +33,8 @@ interface Subscription {
 	/** As its client knows it: the relay's first one. */
 	readonly id: string;
 	readonly params: readonly unknown[];
+	/** Which logs it asks for, where it asks for logs. */
+	readonly filter: LogFilter;
 	/** The relay's now; null while it is not there. */
 	linkId: string | null;
 	/** Hashes of blocks that were there before it, that the relay has told, and that we have: none comes twice. */
@@ -181,8 +185,8 @@ class Session {
 		if (linkId === null) await this.#judge(params);
 		const id = linkId ?? `0x${randomBytes(ID_BYTES).toString("hex")}`;
 		const before = new Set(this.#with.follower.recent.map(({ hash }) => hash));
-		const told = { byRelay: new Set<string>(), byChain: new Set<string>(), takenBack: new Set<string>() };
-		this.#all.set(id, { id, params, linkId, before, ...told });
+		const heard = { byRelay: new Set<string>(), byChain: new Set<string>(), takenBack: new Set<string>() };
+		this.#all.set(id, { id, params, filter: filterOf(params), linkId, before, ...heard });
 		const held: string[] = [];
 		this.#held.set(id, held);
 		const release = (): void => {
@@ -307,12 +311,13 @@ class Session {
 		);
 	}
 
-	/** Whether it can be told without the relay. Throws RpcError `unavailable` or `limit` where not. */
+	/** Throws RpcError `unavailable`, `limit` or `invalidParams` where it can't be told without the relay. */
 	async #judge(params: readonly unknown[]): Promise<void> {
 		if (this.#all.size >= MAX_SUBSCRIPTIONS)
 			throw new RpcError("limit", `limit exceeded: ${MAX_SUBSCRIPTIONS} subscriptions a connection`);
-		const known = chainName(params) !== null && (await this.#with.follower.canTell(params[1] ?? {}));
-		if (!known) throw OUT;
+		const name = chainName(params);
+		if (name === "logs") checkParam("filter", logCriteria, params[1] ?? {});
+		if (name === null || !(await this.#with.follower.canTell())) throw OUT;
 	}
 
 	/** A notification of the relay's. */
@@ -342,8 +347,8 @@ class Session {
 	}
 
 	async #tellLogs(one: Subscription, block: ToldBlock, removed: boolean): Promise<boolean> {
-		const logs = await this.#with.follower.logs(block, (one.params[1] ?? {}) as object);
-		for (const log of logs ?? []) this.#notify(one, { ...log, removed });
+		const logs = await this.#with.follower.logs(block, one.filter);
+		for (const log of logs ?? []) this.#notify(one, told(log, removed));
 		return logs !== null;
 	}
 
@@ -362,6 +367,10 @@ class Session {
 /** Which of those that a node can tell, too. */
 function chainName([name]: readonly unknown[]): ChainName | null {
 	return name === "newHeads" || name === "logs" ? name : null;
+}
+
+function filterOf([, criteria]: readonly unknown[]): LogFilter {
+	return logCriteria.safeParse(criteria ?? {}).data?.filter ?? { address: [], topics: [] };
 }
 
 function remember(hashes: Set<string>, hash: string): void {

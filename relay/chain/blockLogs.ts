@@ -5,10 +5,10 @@ import { LRUCache } from "lru-cache";
 import type { Background } from "../../shared/background.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { JsonText } from "../../shared/jsonrpc/envelope.ts";
+import { type Log, type LogFilter, takes, told } from "../../shared/jsonrpc/logs.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { LOGS } from "../domain/endpoints.ts";
-import { type Log, type LogFilter, takes, told } from "../domain/logs.ts";
 import type { Publisher } from "../domain/ports.ts";
 import type { NodeReader } from "./nodeReader.ts";
 

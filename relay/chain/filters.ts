@@ -6,9 +6,9 @@ import { randomBytes } from "node:crypto";
 import type { Clock } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import { type LogCriteria, takes, told } from "../../shared/jsonrpc/logs.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import { type LogCriteria, takes, told } from "../domain/logs.ts";
 import type { Filters } from "../domain/ports.ts";
 import type { BlockLogs } from "./blockLogs.ts";
 

@@ -3,11 +3,11 @@
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RequestLife } from "../../shared/http/callContext.ts";
+import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
 import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
-import type { LogCriteria } from "./logs.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
 import type { CancelRequest, PrivateTransaction, Submission, SubmitOutcome } from "./transaction.ts";

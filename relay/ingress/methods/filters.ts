@@ -2,58 +2,14 @@
 // to is not everybody.
 
 import { z } from "zod";
-import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { clientOf } from "../../../shared/http/callContext.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
-import {
-	address,
-	type BlockTag,
-	blockNumberOrTag,
-	boundedList,
-	hash,
-	readParamsSize,
-} from "../../../shared/jsonrpc/method.ts";
-import type { LogCriteria } from "../../domain/logs.ts";
+import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
+import { readParamsSize } from "../../../shared/jsonrpc/method.ts";
 import { callerOf, relayMethod } from "../methodDependencies.ts";
 
-const MAX_VALUES = 100;
-const MAX_TOPICS = 4;
 /** As go-ethereum weighs it: it may read many blocks. */
 const HEAVY = 10;
-
-/** One value, a list of them, or null for any. */
-function anyOf<T extends typeof hash>(value: T, expected: string) {
-	const list = boundedList(value, MAX_VALUES, `${MAX_VALUES} at most`);
-	return z.union([value.transform((one) => [one]), list], { error: `expected ${expected}` }).nullish();
-}
-
-/** The filter object of `eth_newFilter` and of `eth_subscribe ["logs", …]`. */
-export const logCriteria = z
-	.object({
-		address: anyOf(address, "an address of 20 bytes as 0x hex, or a list of them"),
-		topics: boundedList(
-			anyOf(hash, "a topic of 32 bytes as 0x hex, a list of them, or null"),
-			MAX_TOPICS,
-			`a list of ${MAX_TOPICS} topics at most`,
-		).nullish(),
-		fromBlock: blockNumberOrTag.nullish(),
-		toBlock: blockNumberOrTag.nullish(),
-	})
-	.transform(({ address, topics, fromBlock, toBlock }): LogCriteria => {
-		const filter = { address: address ?? [], topics: (topics ?? []).map((topic) => topic ?? []) };
-		const wire = (block: bigint | BlockTag) => (typeof block === "bigint" ? toQuantity(block) : block);
-		return {
-			filter,
-			from: typeof fromBlock === "bigint" ? fromBlock : null,
-			to: typeof toBlock === "bigint" ? toBlock : null,
-			query: {
-				address: filter.address,
-				topics: filter.topics.map((wanted) => (wanted.length === 0 ? null : wanted)),
-				...(fromBlock == null ? {} : { fromBlock: wire(fromBlock) }),
-				...(toBlock == null ? {} : { toBlock: wire(toBlock) }),
-			},
-		};
-	});
 
 const id = z.string({ error: "expected the id of a filter" });
 

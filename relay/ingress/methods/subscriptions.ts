@@ -5,6 +5,7 @@ import { parseHash } from "../../../shared/ethereum/hex.ts";
 import type { CallContext, Connection } from "../../../shared/http/callContext.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
+import { logCriteria } from "../../../shared/jsonrpc/logs.ts";
 import { checkParam } from "../../../shared/jsonrpc/method.ts";
 import {
 	bundleTopic,
@@ -18,7 +19,6 @@ import { bundleOwner } from "../bundleRequests.ts";
 import { bundleBlockView } from "../bundleViews.ts";
 import { type MethodDependencies, relayMethod } from "../methodDependencies.ts";
 import { subscribeToTransaction } from "../subscriptions.ts";
-import { logCriteria } from "./filters.ts";
 
 export const eth_subscribe = relayMethod({
 	name: "eth_subscribe",

@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { BlockLogs } from "../../../../relay/chain/blockLogs.ts";
 import { PolledFilters } from "../../../../relay/chain/filters.ts";
 import type { Block, ChainUpdate } from "../../../../relay/domain/chain.ts";
-import type { LogCriteria } from "../../../../relay/domain/logs.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
+import type { LogCriteria } from "../../../../shared/jsonrpc/logs.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const MINUTE = 60_000;

@@ -1,0 +1,77 @@
+// Event logs of blocks, and which of them a client asks for: by address and by topics, as `eth_getLogs` does. Pure.
+
+import { z } from "zod";
+import { toQuantity } from "../ethereum/hex.ts";
+import { address, type BlockTag, blockNumberOrTag, boundedList, hash } from "./method.ts";
+
+const MAX_VALUES = 100;
+const MAX_TOPICS = 4;
+
+/** A log as the node tells it. */
+export interface Log {
+	readonly address: string;
+	readonly topics: readonly string[];
+}
+
+/** Lower-case hex; an empty list takes any. */
+export interface LogFilter {
+	readonly address: readonly string[];
+	/** By position. A log with fewer topics is not taken. */
+	readonly topics: readonly (readonly string[])[];
+}
+
+/** What a filter that is polled asks for. */
+export interface LogCriteria {
+	readonly filter: LogFilter;
+	/** The first and the last block; null: any. */
+	readonly from: bigint | null;
+	readonly to: bigint | null;
+	/** The same as the object that `eth_getLogs` takes. */
+	readonly query: object;
+}
+
+/** Whether `filter` takes `log`. */
+export function takes(filter: LogFilter, { address, topics }: Log): boolean {
+	if (filter.address.length > 0 && !filter.address.includes(address)) return false;
+	if (topics.length < filter.topics.length) return false;
+	return filter.topics.every((wanted, i) => wanted.length === 0 || wanted.includes(topics[i] ?? ""));
+}
+
+/** The log as it is told where its block has left the chain, or is in it. */
+export function told(log: Log, removed: boolean): Log & { readonly removed: boolean } {
+	return { ...log, removed };
+}
+
+/** One value, a list of them, or null for any. */
+function anyOf<T extends typeof hash>(value: T, expected: string) {
+	const list = boundedList(value, MAX_VALUES, `${MAX_VALUES} at most`);
+	return z.union([value.transform((one) => [one]), list], { error: `expected ${expected}` }).nullish();
+}
+
+/** The filter object of `eth_newFilter` and of `eth_subscribe ["logs", …]`. */
+export const logCriteria = z
+	.object({
+		address: anyOf(address, "an address of 20 bytes as 0x hex, or a list of them"),
+		topics: boundedList(
+			anyOf(hash, "a topic of 32 bytes as 0x hex, a list of them, or null"),
+			MAX_TOPICS,
+			`a list of ${MAX_TOPICS} topics at most`,
+		).nullish(),
+		fromBlock: blockNumberOrTag.nullish(),
+		toBlock: blockNumberOrTag.nullish(),
+	})
+	.transform(({ address, topics, fromBlock, toBlock }): LogCriteria => {
+		const filter = { address: address ?? [], topics: (topics ?? []).map((topic) => topic ?? []) };
+		const wire = (block: bigint | BlockTag) => (typeof block === "bigint" ? toQuantity(block) : block);
+		return {
+			filter,
+			from: typeof fromBlock === "bigint" ? fromBlock : null,
+			to: typeof toBlock === "bigint" ? toBlock : null,
+			query: {
+				address: filter.address,
+				topics: filter.topics.map((wanted) => (wanted.length === 0 ? null : wanted)),
+				...(fromBlock == null ? {} : { fromBlock: wire(fromBlock) }),
+				...(toBlock == null ? {} : { toBlock: wire(toBlock) }),
+			},
+		};
+	});
