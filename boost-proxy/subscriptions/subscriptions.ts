@@ -214,11 +214,7 @@ class Session {
 		const known = this.#all.get(id);
 		if (known === undefined) return false;
 		this.#all.delete(id);
-		if (this.#all.size === 0) this.#drop();
-		else if (known.linkId !== null) {
-			const link = await this.#link?.catch(() => null);
-			await link?.call("eth_unsubscribe", [known.linkId]).catch(() => null);
-		}
+		if (known.linkId !== null) await this.call("eth_unsubscribe", [known.linkId]).catch(() => null);
 		return true;
 	}
 
