@@ -16,6 +16,7 @@ const SHARED = { integration: 12, unit: 24 };
 /** In processes of their own, these first, since they take the longest. */
 const ALONE = [
 	"test/integration/deploy/demo.test.ts",
+	"test/integration/deploy/start.test.ts",
 	"test/integration/deploy/crash.test.ts",
 	"test/integration/deploy/crashDatabase.test.ts",
 	"test/integration/auction/auctionCrowd.test.ts",

@@ -30,6 +30,8 @@ const COLOUR = usesColour(process.stdout);
 const TELLS = !isSet("LOG_LEVEL");
 /** Short, so that a first transaction is mined while one looks on. */
 const DEV_SLOT_SECONDS = "2";
+/** From then on nothing is told: Ctrl-C in a terminal reaches all processes at once, and each misses the others. */
+let stopping = false;
 /** How long a relay that was killed stays away, so that one can look on how boost does without it. */
 const AWAY_MS = 15_000;
 
@@ -54,7 +56,6 @@ async function main(): Promise<void> {
 	const [front, ...behind] = system === null ? alone() : around(system);
 	print(`Starting ${behind.map(({ title, port }) => `${title} (port ${port})`).join(" and ")} …`);
 	const servers = behind.map(start);
-	let stopping = false;
 	const stop = async (code: number): Promise<void> => {
 		if (stopping) return;
 		stopping = true;
@@ -67,14 +68,14 @@ async function main(): Promise<void> {
 		process.exit(code);
 	};
 	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop(0));
-	for (const server of servers) void keep(server, () => stopping, stop);
+	for (const server of servers) void keep(server, stop);
 	const readyOnes = await Promise.all(servers.map(isUp));
 	if (stopping) return;
 	print(`Starting boost (port ${BOOST_PORT}) …`);
 	// Only now: boost would take a relay that is not there yet for one that is down.
 	const boost = start(front);
 	servers.push(boost);
-	void keep(boost, () => stopping, stop);
+	void keep(boost, stop);
 	const ready = [...readyOnes, await isUp(boost)];
 	if (stopping) return;
 	print(system === null ? pairWelcome() : welcome(system, servers));
@@ -148,7 +149,7 @@ function start(server: Plan): Server {
 	const env = { ...server.env, PORT: String(server.port) };
 	if (!TELLS) return { ...server, child: startServer(server.name, env) };
 	const child = startQuietServer(server.name, env);
-	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, print, COLOUR);
+	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, tell, COLOUR);
 	return { ...server, child };
 }
 
@@ -197,19 +198,15 @@ function isUp({ port, child }: Server): Promise<boolean> {
 }
 
 /** Starts a relay again that was killed; everything else that ends is the end of all. */
-async function keep(
-	server: Server,
-	isStopping: () => boolean,
-	stop: (code: number) => Promise<void>,
-): Promise<void> {
+async function keep(server: Server, stop: (code: number) => Promise<void>): Promise<void> {
 	for (;;) {
 		await new Promise((resolve) => server.child.once("exit", resolve));
 		const { exitCode, signalCode } = server.child;
-		if (isStopping()) return;
+		if (stopping) return;
 		if (server.name === "boost" || signalCode === null) return stop(exitCode ?? 1);
 		print(`${server.title} has ended (${signalCode}); it is started again in ${AWAY_MS / 1000} s`);
 		await pause(systemClock, AWAY_MS);
-		if (isStopping()) return;
+		if (stopping) return;
 		server.child = start(server).child;
 		print(`${server.title} is started again (pid ${server.child.pid})`);
 	}
@@ -260,6 +257,10 @@ function urlOf(port: number): string {
 
 function isSet(name: string): boolean {
 	return (process.env[name] ?? "") !== "";
+}
+
+function tell(line: string): void {
+	if (!stopping) print(line);
 }
 
 function print(text: string): void {

@@ -94,7 +94,7 @@ async function main(): Promise<void> {
 		},
 		{ clock: systemClock, tell: (news) => print(tellLine(news)) },
 	);
-	print(`${searcher.address} is bidding; stop with Ctrl-C`);
+	print(`${searcher.address} is bidding`);
 	let asked = false;
 	const stop = (): void => {
 		asked = true;

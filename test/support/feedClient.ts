@@ -40,9 +40,17 @@ export class FeedClient {
 	/** One call's whole answer. */
 	async ask(method: string, params: readonly unknown[]): Promise<Frame> {
 		this.#id += 1;
-		const id = this.#id;
-		this.ws.send({ jsonrpc: "2.0", id, method, params });
-		return until(`the answer to ${method}`, () => this.#frames.find((frame) => frame.id === id));
+		return this.say(JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }));
+	}
+
+	/** The whole answer to a request as it stands, whose id may have been used before. */
+	async say(request: string): Promise<Frame> {
+		const { id } = JSON.parse(request) as Frame;
+		const before = this.#frames.length;
+		this.ws.send(request);
+		return until(`the answer to ${request}`, () =>
+			this.#frames.find((frame, i) => i >= before && frame.id === id),
+		);
 	}
 
 	/** One call's result; throws with the code and message of an error. */

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../../shared/clock.ts";
+import { snippet } from "../../support/documents.ts";
 import { until } from "../../support/until.ts";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -19,9 +20,12 @@ interface Demo {
 	readonly code: Promise<number | null>;
 }
 
-function runDemo(env: NodeJS.ProcessEnv = {}): Demo {
+function runDemo(
+	env: NodeJS.ProcessEnv = {},
+	[command = "", ...args]: readonly string[] = [process.execPath, ...process.execArgv, "test/devnet/demo.ts"],
+): Demo {
 	const { PATH, HOME, TMPDIR } = process.env;
-	const child = spawn(process.execPath, [...process.execArgv, "test/devnet/demo.ts"], {
+	const child = spawn(command, args, {
 		cwd: ROOT,
 		stdio: ["ignore", "pipe", "pipe"],
 		env: { PATH, HOME, TMPDIR, ...env },
@@ -104,7 +108,8 @@ const SCENARIO: readonly RegExp[] = [
 ];
 
 test("all of it holds, in order, and the amounts are those of one another", async () => {
-	const demo = runDemo();
+	const [line = ""] = /^npm run demo\b[^#]*/m.exec(snippet("README.md", "npm ci && npm start")) ?? [];
+	const demo = runDemo({}, line.trim().split(" "));
 	const code = await demo.code;
 	const told = demo.lines.join("\n");
 	assert.equal(code, 0, told);

@@ -1,14 +1,14 @@
 // The clients that wallets are built on send a transaction by the relay and see it mined, on a chain whose blocks come
-// by real time. Nothing is set in them for us: the relay looks like any node to them.
+// by real time. Nothing is set in them for us: the relay looks like any node to them. The README's own lines for cast, ethers
+// and viem are run by test/integration/deploy/start.test.ts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { JsonRpcProvider, parseEther, Wallet, WebSocketProvider } from "ethers";
-import { createWalletClient, http, publicActions, TransactionReceiptNotFoundError, webSocket } from "viem";
+import { parseEther, Wallet, WebSocketProvider } from "ethers";
+import { createWalletClient, publicActions, TransactionReceiptNotFoundError, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { Web3 } from "web3";
-import { cast } from "../../support/castCommand.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
 import type { RelayProcess } from "../../support/relayProcess.ts";
 import { until } from "../../support/until.ts";
@@ -26,46 +26,6 @@ before(async () => {
 	relay = await system.start();
 });
 after(() => system.stop());
-
-test("cast send", async () => {
-	const run = await cast(
-		"send",
-		"--rpc-url",
-		`${relay.url}/fast`,
-		"--private-key",
-		keyOf(0),
-		"--value",
-		"1ether",
-		"--json",
-		RECEIVER,
-	);
-	assert.equal(run.code, 0, run.stderr);
-	const receipt = JSON.parse(run.stdout) as Record<string, string>;
-	assert.equal(receipt.status, "0x1");
-	await assertBuilt(receipt.transactionHash, Number(receipt.blockNumber));
-});
-
-test("ethers: sendTransaction and wait", async (t) => {
-	const provider = new JsonRpcProvider(`${relay.url}/fast`);
-	t.after(() => provider.destroy());
-	const wallet = new Wallet(keyOf(1), provider);
-	const sent = await wallet.sendTransaction({ to: RECEIVER, value: parseEther("1") });
-	const receipt = await sent.wait();
-	assert.equal(receipt?.status, 1);
-	await assertBuilt(sent.hash, receipt?.blockNumber);
-});
-
-test("viem: sendRawTransaction and waitForTransactionReceipt", async () => {
-	const account = privateKeyToAccount(keyOf(2));
-	const transport = http(`${relay.url}/fast`);
-	const client = createWalletClient({ account, chain: foundry, transport }).extend(publicActions);
-	const request = await client.prepareTransactionRequest({ to: RECEIVER, value: parseEther("1") });
-	const serializedTransaction = await client.signTransaction(request);
-	const hash = await client.sendRawTransaction({ serializedTransaction });
-	const receipt = await client.waitForTransactionReceipt({ hash });
-	assert.equal(receipt.status, "success");
-	await assertBuilt(hash, Number(receipt.blockNumber));
-});
 
 test("web3.js: sendSignedTransaction", async () => {
 	const web3 = new Web3(`${relay.url}/fast`);

@@ -1,8 +1,10 @@
-// The examples of docs/api.md, held against what a running relay and boost really answer: the same keys with the same JSON
-// types. And the tables of metrics in docs/operators.md, against the real pages.
+// The requests of docs/api.md and docs/searchers.md, sent to a running relay as they stand, and the examples of docs/api.md,
+// held against what it and boost really answer: the same keys with the same JSON types. And the tables of metrics in
+// docs/operators.md, against the real pages.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { STATUS_CODES } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
@@ -11,7 +13,8 @@ import { openRpc } from "../../../shared/jsonrpc/method.ts";
 import { AuctionFixture, type Bidder } from "../../support/bidder.ts";
 import { EMITTER, MISER, prepareBidding, REASONER } from "../../support/biddingFixture.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { documents, examplesOf, ROOT } from "../../support/documents.ts";
+import { documents, examplesOf, filled, ROOT, snippet } from "../../support/documents.ts";
+import { EventStreamReader } from "../../support/eventStream.ts";
 import type { FeedClient } from "../../support/feedClient.ts";
 import { metricsOf } from "../../support/metricsPage.ts";
 import { until } from "../../support/until.ts";
@@ -41,6 +44,12 @@ after(async () => {
 /** One call at the relay; the whole answer. */
 function ask(method: string, params: readonly unknown[], path = "/fast") {
 	return fixture.system.client.ask(method, params, path);
+}
+
+/** The whole answer to a request as it stands. */
+async function post(body: string): Promise<unknown> {
+	const headers = { "content-type": "application/json" };
+	return (await fetch(`${fixture.system.client.url}/fast`, { method: "POST", headers, body })).json();
 }
 
 /** The JSON of one of the relay's pages, as the bidder gets it. */
@@ -79,30 +88,39 @@ function agree(...names: readonly string[]): void {
 test("a transaction with a bid on it, from its submission to its block", async () => {
 	const user = await auction.actor();
 	const tx = user.sign({ to: EMITTER, type: 2 });
-	const [feedId, headsId] = [
-		await feed.subscribe("service_partialPendingTransactions"),
-		await feed.subscribe("newHeads"),
-	];
+	const subscribed = await feed.say(snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":1,'));
+	const [feedId, headsId] = [String(subscribed.result), await feed.subscribe("newHeads")];
 	real.subscribe = await feed.ask("eth_subscribe", ["service_transactionStatus", tx.hash]);
 	const statusId = (real.subscribe as { result: string }).result;
-	real.sendRawTransaction = await ask("eth_sendRawTransaction", [tx.raw]);
+	const submission = snippet("docs/api.md", '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction"');
+	real.sendRawTransaction = await post(filled(submission, ["0x<signed>", tx.raw]));
 	await auction.open(tx);
 	real.partialPendingTransaction = await notification(feedId);
 	real.statusPending = await auction.status(tx);
 	real.getTransactionByHash = await ask("eth_getTransactionByHash", [tx.hash]);
 
 	const backrun = bidder.backrun(10n ** 16n);
+	const own = (await auction.actor()).sign();
 	const block = `0x${((await auction.head()) + 1).toString(16)}`;
-	const simulation = { txs: [tx.hash, backrun.raw], blockNumber: block, stateBlockNumber: "latest" };
-	real.callMany = await ask("eth_callMany", [simulation]);
-	real.callBundle = await ask("eth_callBundle", [simulation]);
-	const bid = { txs: [tx.hash, backrun.raw], blockNumber: block, replacementUuid: "mine" };
-	real.sendBundle = await feed.ask("eth_sendBundle", [bid]);
+	const [simulation = "", calls = ""] = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":3,').split("\n");
+	real.callMany = await post(
+		filled(simulation, ["0x<signed>", own.raw], ["0x<hash of a shared one>", tx.hash], ["0x11", block]),
+	);
+	const bundleAsked = snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":5,');
+	real.callBundle = await post(
+		filled(bundleAsked, ["0x<hash of a shared one>", tx.hash], ["0x<signed>", backrun.raw], ["0x11", block]),
+	);
+	const bid = filled(
+		snippet("docs/searchers.md", '{"jsonrpc":"2.0","id":2,'),
+		["0x<target hash>", tx.hash],
+		["0x<signed backrun>", backrun.raw],
+		["0x10", block],
+	);
+	real.sendBundle = await feed.say(bid);
 	const bundle = (real.sendBundle as { result: string }).result;
 	const bundleId = await feed.subscribe("service_bundleStatus", bundle);
 	real.bundleStatus = await notification(bundleId, ({ builders }) => (builders as unknown[]).length > 0);
 	real.cancelBundle = await feed.ask("eth_cancelBundle", [{ replacementUuid: "other" }]);
-	const own = (await auction.actor()).sign();
 	const plain = { version: "v0.1", inclusion: { block }, body: [{ tx: own.raw, canRevert: false }] };
 	real.mevSendBundle = await ask("mev_sendBundle", [plain]);
 
@@ -119,6 +137,8 @@ test("a transaction with a bid on it, from its submission to its block", async (
 		[{ transactions: [EMITTER, REASONER].map((to) => ({ from: user.address, to, data: "0x" })) }],
 		{ blockNumber: "latest", transactionIndex: 0 },
 	]);
+	const call = filled(calls, ["0x…", user.address], ["0x…", EMITTER], ["0x…", "0x"], ["0x10", block]);
+	assert.deepEqual(await post(call), { jsonrpc: "2.0", id: 4, result: [[{ value: "" }]] });
 	const late = user.sign({ nonce: 0, value: 1n });
 	real.errorRejected = await ask("eth_sendRawTransaction", [late.raw]);
 	agree("subscribe", "sendRawTransaction", "partialPendingTransaction", "statusPending");
@@ -135,7 +155,7 @@ test("a transaction with a bid on it, from its submission to its block", async (
 	agree("transactionStatuses", "callManyCalls", "errorRejected");
 });
 
-test("transactions that fail or are cancelled, and refusals", async () => {
+test("transactions that fail or are cancelled, and refusals", async (t) => {
 	const failing = (await auction.actor()).sign({ to: REASONER });
 	await auction.submit("/noreverts", failing);
 	await auction.reaches(failing, "SIMULATION_FAILED");
@@ -145,7 +165,20 @@ test("transactions that fail or are cancelled, and refusals", async () => {
 	await auction.submit("/fullprivacy", tx);
 	await auction.sent(tx);
 	await auction.event(tx, "delivered");
-	real.cancelTransaction = await ask("eth_cancelTransaction", [tx.hash]);
+	const stream = await EventStreamReader.open(`${fixture.system.client.url}/tx/${tx.hash}/events`);
+	t.after(() => stream.leave());
+	const cancel = snippet("docs/api.md", '{"jsonrpc":"2.0","id":1,"method":"eth_cancelTransaction"');
+	real.cancelTransaction = await post(filled(cancel, ["0x<hash>", tx.hash]));
+	const shown = await stream.message("its end", ({ type }) => type === "cancelled");
+	const [id = "", data = ""] = snippet("docs/api.md", "id: ").split("\n");
+	assert.deepEqual(
+		[id, data].map((line) => line.split(": ")[0]),
+		["id", "data"],
+	);
+	assert.equal(Date.parse(String(shown.data.at)), Number(shown.id));
+	const told = JSON.parse(data.replace("data: ", ""));
+	assert.equal(Date.parse(told.at), Number(id.replace("id: ", "")));
+	assert.deepEqual(shapeOf(told), shapeOf(shown.data));
 	await auction.event(tx, "delivered", ({ kind, answer }) => kind === "cancel" && answer === "accepted");
 	real.eventsCancelled = await page(`/tx/${tx.hash}/events`);
 	real.errorCancel = await ask("eth_cancelTransaction", [UNKNOWN]);
@@ -187,9 +220,11 @@ test("the metrics", async () => {
 test("boost: its status, its headers, and what it says while nobody else answers", async () => {
 	const { boost } = fixture;
 	const tx = (await auction.actor()).sign({ to: EMITTER });
-	const { headers } = await boost.call("eth_sendRawTransaction", [tx.raw]);
-	for (const name of ["X-Boost-Upstream", "X-Boost-Breaker", "X-Boost-Attempts"]) {
-		assert.ok(headers[name.toLowerCase()] !== undefined, name);
+	const { status, headers } = await boost.call("eth_sendRawTransaction", [tx.raw]);
+	const [first = "", ...lines] = snippet("docs/api.md", "HTTP/1.1 ").trimEnd().split("\n");
+	assert.equal(first, `HTTP/1.1 ${status} ${STATUS_CODES[status]}`);
+	for (const [name = "", value] of lines.map((line) => line.split(": "))) {
+		assert.equal(headers[name.toLowerCase()], value, name);
 	}
 	real.boostStatus = await until("no probe under way", async () => {
 		const status = await boost.status();

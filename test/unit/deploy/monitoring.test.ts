@@ -2,13 +2,18 @@
 // operators' guide.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parser } from "@prometheus-io/lezer-promql";
 import { parse } from "yaml";
+import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
+import { RELAY_SETTINGS } from "../../../relay/config.ts";
 import { processMetrics } from "../../../shared/metrics.ts";
 import { textOf } from "../../support/deployFiles.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { filled, ROOT, snippet } from "../../support/documents.ts";
+import { METRICS_TOKEN, metricsOf } from "../../support/metricsPage.ts";
 import { startSystem, type TestSystem } from "../../support/startSystem.ts";
 
 interface Rule {
@@ -86,6 +91,35 @@ test("a query that is not so is noticed", () => {
 	assert.deepEqual(unknownIn('boost_breaker_state{state="shut"}'), ['boost_breaker_state{state="shut"}']);
 	assert.deepEqual(unknownIn('relay_head_number{of="all"}'), ["relay_head_number{of}"]);
 	assert.notDeepEqual(unknownIn("sum by (le (up)"), []);
+});
+
+interface Scraping {
+	readonly rule_files: readonly string[];
+	readonly scrape_configs: readonly {
+		readonly job_name: string;
+		readonly authorization: { readonly credentials: string };
+		readonly static_configs: readonly { readonly targets: readonly string[] }[];
+	}[];
+}
+
+test("the scrape configuration has the rules' file, the jobs that they ask for, and what opens the page", async () => {
+	const placeholder = ["<METRICS_TOKEN>", METRICS_TOKEN] as const;
+	const text = filled(snippet("docs/operators.md", "rule_files:"), placeholder, placeholder);
+	const { rule_files, scrape_configs } = parse(text) as Scraping;
+	for (const file of rule_files) assert.ok(existsSync(join(ROOT, "docs/monitoring", file)), file);
+	const asked = [...rules.map(({ expr }) => expr), ...queries.map(([, expr]) => expr)].flatMap((expr) =>
+		[...expr.matchAll(/\bjob=~?"([^"]+)"/g)].flatMap(([, jobs = ""]) => jobs.split("|")),
+	);
+	assert.deepEqual([...new Set(asked)].sort(), scrape_configs.map(({ job_name }) => job_name).sort());
+	const usual = { relay: RELAY_SETTINGS.PORT.default, boost: BOOST_SETTINGS.PORT.default };
+	for (const { job_name, authorization, static_configs } of scrape_configs) {
+		const ports = static_configs.flatMap(({ targets }) => targets).map((target) => target.split(":")[1]);
+		assert.deepEqual(ports, [usual[job_name as keyof typeof usual]], job_name);
+		// Prometheus says Bearer unless it is told another type.
+		const headers = { authorization: `Bearer ${authorization.credentials}` };
+		assert.equal((await fetch(`${system.client.url}/metrics`, { headers })).status, 200);
+	}
+	assert.notEqual((await fetch(`${system.client.url}/metrics`)).status, 200);
 });
 
 test("each alert is explained to operators under its name, and nothing else is", () => {

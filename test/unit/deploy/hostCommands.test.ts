@@ -1,0 +1,227 @@
+// The commands of docs/deploy.md, run by a shell as they stand. What stands for the hosts' own programs only writes down
+// what it is called with; the settings among that are those that relay and boost take.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import {
+	chmodSync,
+	copyFileSync,
+	existsSync,
+	mkdtempSync,
+	readFileSync,
+	rmSync,
+	writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { parseEnv } from "node:util";
+import { Wallet } from "ethers";
+import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
+import type { SettingTable } from "../../../shared/config.ts";
+import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
+import { compose, flyToml, textOf } from "../../support/deployFiles.ts";
+import { ROOT, snippet, snippets } from "../../support/documents.ts";
+
+const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
+const PROGRAMS = ["heroku", "fly", "docker", "git", "curl", "vi"];
+/** Heroku names an app's address with something that it makes up. */
+const WEB = "https://my-leeward-0a1b2c3d4e5f.herokuapp.com/";
+/** Notes its name and arguments, each behind a byte that none of them has, and says what Heroku says of an app. */
+const NOTES = `#!/bin/sh
+{ printf '%s' "\${0##*/}"; printf '\\037%s' "$@"; printf '\\036'; } >> "$CALLS"
+case "$*" in apps:info*--shell*) printf 'addons=\\nweb_url=${WEB}\\n' ;; esac
+`;
+const RANDOM = `#!/bin/sh
+[ "$1 $2" = "rand -hex" ] && head -c "$3" /dev/urandom | od -An -v -tx1 | tr -d ' \\n'
+`;
+
+/** What a block has done. */
+interface Run {
+	/** Name and arguments of each program, in order. */
+	readonly calls: readonly (readonly string[])[];
+	/** The .env that it leaves, if it writes one. */
+	readonly env: Readonly<Record<string, string>>;
+}
+
+const folders: string[] = [];
+after(() => {
+	for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+function run(block: string): Promise<Run> {
+	const text = block
+		.replaceAll("https://…", "https://node.example")
+		.replaceAll("postgresql://…@direct.…", "postgresql://fly-user:secret@direct.0a1b");
+	assert.doesNotMatch(text, /…/);
+	const folder = mkdtempSync(join(tmpdir(), "leeward-host-"));
+	folders.push(folder);
+	copyFileSync(join(ROOT, ".env.example"), join(folder, ".env.example"));
+	const programs = [...PROGRAMS.map((name) => [name, NOTES] as const), ["openssl", RANDOM] as const];
+	for (const [name, script] of programs) {
+		writeFileSync(join(folder, name), script);
+		chmodSync(join(folder, name), 0o755);
+	}
+	const calls = join(folder, "calls");
+	const env = { PATH: `${folder}:${process.env.PATH}`, CALLS: calls };
+	return new Promise((resolve, reject) => {
+		execFile("/bin/sh", ["-euc", text], { cwd: folder, env }, (error, _, stderr) => {
+			if (error !== null || stderr !== "") return reject(error ?? new Error(stderr));
+			const made = join(folder, ".env");
+			resolve({
+				calls: readFileSync(calls, "utf8")
+					.split("\x1e")
+					.slice(0, -1)
+					.map((call) => call.split("\x1f")),
+				env: existsSync(made) ? (parseEnv(readFileSync(made, "utf8")) as Record<string, string>) : {},
+			});
+		});
+	});
+}
+
+/** By block. */
+const runs = new Map<string, Run>();
+before(async () => {
+	await Promise.all(
+		snippets("docs/deploy.md", "sh").map(async (block) => {
+			runs.set(block, await run(block));
+		}),
+	);
+});
+
+function runOf(block: string): Run {
+	const found = runs.get(block);
+	assert.ok(found !== undefined, block);
+	return found;
+}
+
+/** The calls that begin so, without what they begin with. */
+function callsOf({ calls }: Run, ...start: readonly string[]): readonly (readonly string[])[] {
+	return calls
+		.filter((call) => start.every((word, i) => call[i] === word))
+		.map((call) => call.slice(start.length));
+}
+
+/** The settings that a call sets. */
+function setBy(call: readonly string[] = []): Record<string, string> {
+	const pairs = call.map((word) => /^([A-Z][A-Z0-9_]*)=(.*)$/s.exec(word)?.slice(1) ?? []);
+	return Object.fromEntries(pairs.filter(([name]) => name !== undefined));
+}
+
+/** What relay and boost are given of it: the host's own are left out, and the database, which is not there. */
+function taken({ PROCESS: _, DATABASE_URL: __, POSTGRES_PASSWORD: ___, ...env }: Record<string, string>) {
+	return env;
+}
+
+/** What stands behind `name` in a call. */
+function option(call: readonly string[], name: string): string | undefined {
+	return call.includes(name) ? call[call.indexOf(name) + 1] : undefined;
+}
+
+test("each variable that is set is a setting, each file that is named is there", () => {
+	for (const one of runs.values()) {
+		const calls = [...callsOf(one, "heroku", "config:set"), ...callsOf(one, "fly", "secrets", "set")];
+		for (const call of calls) {
+			assert.ok(Object.keys(setBy(call)).length > 1, call.join(" "));
+			for (const name of Object.keys(setBy(call))) assert.ok(name === "PROCESS" || name in SETTINGS, name);
+		}
+		for (const call of callsOf(one, "fly", "deploy")) {
+			const file = option(call, "-c") ?? option(call, "--config") ?? "fly.toml";
+			assert.ok(existsSync(join(ROOT, file)), file);
+		}
+		for (const call of callsOf(one, "docker", "compose")) {
+			const profile = option(call, "--profile");
+			assert.equal(compose().services.chain?.profiles?.includes(profile ?? "dev"), true, profile);
+		}
+		for (const [address = ""] of callsOf(one, "curl")) assert.equal(new URL(address).pathname, "/readyz");
+	}
+});
+
+test("Heroku: every app that is named was made before, and each has app.json's add-on before its first push", () => {
+	const { addons } = JSON.parse(textOf("app.json")) as { addons: { plan: string }[] };
+	const blocks = [...runs.values()].filter(({ calls }) => calls.some(([program]) => program === "heroku"));
+	assert.equal(blocks.length, 2);
+	for (const one of blocks) {
+		const apps = callsOf(one, "heroku", "create");
+		const names = apps.map(([name]) => name);
+		const all = callsOf(one, "heroku");
+		for (const call of all.filter((call) => call.includes("-a"))) {
+			assert.ok(names.includes(option(call, "-a")), call.join(" "));
+		}
+		const made = callsOf(one, "heroku", "addons:create");
+		assert.deepEqual(
+			made.map((call) => [call[0], option(call, "-a")]),
+			names.map((name) => [addons[0]?.plan, name]),
+		);
+		const pushed = callsOf(one, "git", "push").map(([remote, branch]) => [remote, branch]);
+		assert.deepEqual(
+			pushed,
+			apps.map((app) => [option(app, "--remote") ?? "heroku", "main"]),
+		);
+		const order = one.calls.map(([program, command]) => `${program} ${command}`);
+		assert.ok(order.lastIndexOf("heroku addons:create") < order.indexOf("git push"));
+	}
+});
+
+test("Heroku, one app: the pair starts with what is set, and its address is asked", () => {
+	const one = runOf(snippet("docs/deploy.md", "heroku create my-leeward\n"));
+	const [set, ...others] = callsOf(one, "heroku", "config:set").map(setBy);
+	assert.deepEqual(others, []);
+	assert.equal(readRelayConfig(taken(set ?? {})).TRUST_PROXY, 1);
+	assert.notEqual(readBoostConfig({ ...taken(set ?? {}), RELAY_URL: "http://127.0.0.1:1" }).fallback, null);
+	assert.deepEqual(callsOf(one, "curl"), [[`${WEB}readyz`]]);
+});
+
+test("Heroku, two apps: each starts with what is set, and they know each other", () => {
+	const one = runOf(snippet("docs/deploy.md", "heroku create my-leeward-relay"));
+	const [relay = {}, boost = {}] = callsOf(one, "heroku", "config:set").map(setBy);
+	assert.deepEqual([relay.PROCESS, boost.PROCESS], ["relay", "boost"]);
+	const { BOOST_SECRET } = readRelayConfig(taken(relay));
+	assert.match(BOOST_SECRET ?? "", /^[0-9a-f]{64}$/);
+	const config = readBoostConfig(taken(boost));
+	assert.deepEqual([config.BOOST_SECRET, `${config.RELAY_URL}/`], [BOOST_SECRET, WEB]);
+	// Which app's address it is.
+	const [asked = []] = callsOf(one, "heroku", "apps:info");
+	assert.equal(option(asked, "-a"), "my-leeward-relay");
+});
+
+test("Fly: both start with what is set and fly.toml has, at the address that boost is told", () => {
+	const one = runOf(snippet("docs/deploy.md", "fly apps create"));
+	const { env, checks } = flyToml() as { env: Record<string, string>; checks: { relay: { port: number } } };
+	const [set = {}] = callsOf(one, "fly", "secrets", "set").map(setBy);
+	assert.match(set.DATABASE_URL ?? "", /@direct\./);
+	const given = { ...env, ...taken(set) };
+	assert.notEqual(readRelayConfig(given).SIGNING_KEY, undefined);
+	const [[app = ""] = []] = callsOf(one, "fly", "apps", "create");
+	assert.equal(readBoostConfig(given).RELAY_URL, `http://relay.process.${app}.internal:${checks.relay.port}`);
+	for (const call of callsOf(one, "fly").filter((call) => call.includes("-a"))) {
+		assert.equal(option(call, "-a"), app);
+	}
+	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
+});
+
+test("containers: what .env.example leaves open is made up, and relay and boost start with the rest", () => {
+	const one = runOf(snippet("docs/deploy.md", "sed "));
+	const open = [...textOf(".env.example").matchAll(/^([A-Z_]+)=$/gm)].map(([, name = ""]) => name);
+	assert.ok(open.length > 0);
+	for (const name of open) assert.match(one.env[name] ?? "", /^[0-9a-f]{48,64}$/, name);
+	assert.equal(readRelayConfig(taken({ ...one.env })).BOOST_SECRET, one.env.BOOST_SECRET);
+	assert.notEqual(
+		readBoostConfig({ ...taken({ ...one.env }), RELAY_URL: "http://relay:8080" }).fallback,
+		null,
+	);
+	assert.deepEqual(callsOf(one, "vi"), [[".env"]]);
+	const [[address = ""] = []] = callsOf(one, "curl");
+	const { port } = new URL(address);
+	assert.ok(compose().services.boost?.ports?.includes(`${port}:${port}`));
+});
+
+test("containers with the dev chain: relay and boost take what its .env says", () => {
+	const one = runOf(snippet("docs/deploy.md", "cat > .env"));
+	assert.match(one.env.POSTGRES_PASSWORD ?? "", /^[0-9a-f]{48}$/);
+	const { ETH_RPC_URL, FEE_RECIPIENT } = readRelayConfig(taken({ ...one.env }));
+	assert.equal(ETH_RPC_URL, "http://127.0.0.1:8545");
+	assert.equal(FEE_RECIPIENT, new Wallet(DEV_COINBASE_KEY).address.toLowerCase());
+	assert.equal(readBoostConfig({ ...taken({ ...one.env }), RELAY_URL: "http://relay:8080" }).fallback, null);
+});
