@@ -45,6 +45,8 @@ const shells: Shell[] = [];
 let ports: Record<keyof typeof USUAL, string>;
 /** `npm start`, and the same with a node and builders of its own. */
 let run: LaunchedRelay;
+/** Whether it is ours to end it now. */
+let ending = false;
 let pair: LaunchedRelay;
 let pairEnds: Promise<void>;
 /** What ethers and viem print, by library. */
@@ -54,6 +56,11 @@ let hash = "";
 before(async () => {
 	ports = await freePorts();
 	run = launchRelay({ line: `exec ${commandsOf(QUICK_START)[1]}`, env: ports });
+	// What it said last is all that tells why, and the tests behind would only say that nobody answers.
+	void run.exited.then(({ code, signal, stdout, stderr }) => {
+		if (!ending)
+			throw new Error(`npm start has ended with ${code ?? signal}:\n${stdout.slice(-2000)}${stderr}`);
+	});
 });
 after(async () => {
 	for (const { child, code } of shells) {
@@ -61,6 +68,7 @@ after(async () => {
 		process.kill(-Number(child.pid), "SIGKILL");
 		await code;
 	}
+	ending = true;
 	await Promise.all([run?.kill(), pair?.kill()]);
 	rmSync(folder, { recursive: true, force: true });
 });
@@ -319,5 +327,6 @@ it("ethers and viem have seen their receipts", async () => {
 });
 
 it("ends quietly by Ctrl-C", async () => {
+	ending = true;
 	await Promise.all([pairEnds, interrupted(run)]);
 });
