@@ -34,4 +34,4 @@ USER 1000:1000
 EXPOSE 8080
 # Whether it is up, not whether it would serve: one that waits for another's store is well.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--import", "tsx", "boost-proxy/pair.ts"]
+CMD ["node", "--max-semi-space-size=32", "--import", "tsx", "boost-proxy/pair.ts"]

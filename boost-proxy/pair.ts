@@ -1,10 +1,10 @@
-// Relay and boost behind one port, for hosts that give one: boost stands in front, the relay listens on this machine alone
-// and is started again when it ends.
+// What a host with one port runs, by PROCESS: relay or boost alone, or both behind that port. Boost stands in front then;
+// the relay listens on this machine alone and is started again when it ends.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { systemClock } from "../shared/clock.ts";
 import { readSettings, SERVER_ROWS } from "../shared/config.ts";
 import { createLogger, type LogLevel } from "../shared/log.ts";
@@ -15,8 +15,14 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const RELAY = fileURLToPath(new URL("../relay/main.ts", import.meta.url));
 const BOOST = fileURLToPath(new URL("./main.ts", import.meta.url));
-/** See the script `relay` of package.json. */
-const RELAY_FLAGS = ["--max-semi-space-size=32"];
+/** What PROCESS may name beside the pair; it runs in this very process, to which signals come. */
+const ALONE = new Map([
+	["relay", RELAY],
+	["boost", BOOST],
+]);
+/** For the relay, also where the pair itself was started without it: see the script `relay` of package.json. */
+const YOUNG = "--max-semi-space-size";
+const RELAY_FLAGS = [`${YOUNG}=32`];
 /** Below those that systems give out by themselves: nobody's own connection may have it when the relay starts again. */
 const FIRST_PORT = 12_000;
 const PORTS = 18_000;
@@ -62,7 +68,7 @@ async function tell(
 function start(file: string, env: Environment, flags: readonly string[]): Child {
 	const child = fork(file, [SUPERVISED], {
 		env,
-		execArgv: [...flags, ...process.execArgv],
+		execArgv: [...flags, ...process.execArgv.filter((flag) => !flag.startsWith(YOUNG))],
 		stdio: ["ignore", "inherit", "inherit", "ipc"],
 	});
 	return {
@@ -113,4 +119,11 @@ async function freePort(): Promise<number> {
 	throw new Error("no port is free");
 }
 
-process.exit(await main(process.argv.slice(2), process.env));
+const named = process.env.PROCESS || "pair";
+const alone = ALONE.get(named);
+if (alone !== undefined) await import(pathToFileURL(alone).href);
+else if (named === "pair") process.exit(await main(process.argv.slice(2), process.env));
+else {
+	process.stderr.write("PROCESS is not valid: expected relay, boost or pair, for example PROCESS=pair\n");
+	process.exit(1);
+}

@@ -20,14 +20,16 @@ export function lineOf(name: string): string {
 	return line;
 }
 
-/** Runs the lines `names` side by side: the first one on `port`, each further one on the port 100 above. */
+/** Runs `nf start` with `names`: the first one on `port`, each further one on the port 100 above. */
 export function runProcfile(
 	names: readonly string[],
 	port: number,
 	env: Readonly<Record<string, string>>,
 ): LaunchedRelay {
-	const which = names.map((name) => `${name}=1`).join(",");
-	return launchRelay({ line: `exec node node_modules/foreman/nf.js -p ${port} start -r ${which}`, env });
+	return launchRelay({
+		line: `exec node node_modules/foreman/nf.js -p ${port} start -r ${names.join(",")}`,
+		env,
+	});
 }
 
 /** Waits until no process of the group is left. */

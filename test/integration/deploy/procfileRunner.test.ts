@@ -40,6 +40,20 @@ test("two processes: boost finds the relay, and the runner's Ctrl-C ends both in
 	await groupGone(runner.pid);
 });
 
+test("one port: a terminal's Ctrl-C, which reaches all at once and once more by the runner, ends it in order", async (t) => {
+	const port = await freePort();
+	const runner = runProcfile(["web"], port, environment("terminal"));
+	t.after(() => runner.kill());
+	const url = `http://127.0.0.1:${port}`;
+	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay", READY_MS);
+	process.kill(-runner.pid, "SIGINT");
+	const exit = await runner.ended();
+	// Relay, boost, and what holds them.
+	assert.equal(stopsIn(exit.stdout), 3, exit.stdout.slice(-2_000));
+	assert.doesNotMatch(exit.stdout, /"level":50/);
+	await groupGone(runner.pid);
+});
+
 test("one port: the pair serves all of the interface on it, and a host's SIGTERM to every process ends it", async (t) => {
 	const port = await freePort();
 	const runner = runProcfile(["web"], port, environment("one"));

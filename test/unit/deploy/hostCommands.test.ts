@@ -18,6 +18,7 @@ import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { Wallet } from "ethers";
 import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
+import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
@@ -187,7 +188,7 @@ test("Heroku, two apps: each starts with what is set, and they know each other",
 });
 
 test("Fly: both start with what is set and fly.toml has, at the address that boost is told", () => {
-	const one = runOf(snippet("docs/deploy.md", "fly apps create"));
+	const one = runOf(snippet("docs/deploy.md", "fly apps create my-leeward\nfly mpg"));
 	const { env, checks } = flyToml() as { env: Record<string, string>; checks: { relay: { port: number } } };
 	const [set = {}] = callsOf(one, "fly", "secrets", "set").map(setBy);
 	assert.match(set.DATABASE_URL ?? "", /@direct\./);
@@ -198,6 +199,31 @@ test("Fly: both start with what is set and fly.toml has, at the address that boo
 	for (const call of callsOf(one, "fly").filter((call) => call.includes("-a"))) {
 		assert.equal(option(call, "-a"), app);
 	}
+	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
+});
+
+test("Fly, a volume: the pair starts with what is set and its file has, on the ports that its checks ask", () => {
+	const one = runOf(snippet("docs/deploy.md", "fly apps create my-leeward\nfly secrets"));
+	const [set = {}, ...others] = callsOf(one, "fly", "secrets", "set").map(setBy);
+	assert.deepEqual(others, []);
+	assert.ok(!("DATABASE_URL" in set));
+	const [deploy = []] = callsOf(one, "fly", "deploy");
+	assert.ok(deploy.includes("--ha=false"));
+	const file = flyToml(textOf(option(deploy, "-c") ?? "")) as {
+		env: Record<string, string>;
+		http_service: { internal_port: number };
+		checks: { web: { port: number } };
+	};
+	const given = { ...file.env, ...taken(set) };
+	const { relay, boost } = pairEnvironments(given, { relayPort: 1, secret: "s" });
+	const settings = readBoostConfig(boost as Record<string, string>);
+	assert.deepEqual(
+		[file.http_service.internal_port, file.checks.web.port, settings.HOST, settings.TRUST_PROXY],
+		[settings.PORT, settings.PORT, "::", 2],
+	);
+	const { DATA_DIR, HOST } = readRelayConfig(relay as Record<string, string>);
+	assert.deepEqual([DATA_DIR, HOST], ["/data", "127.0.0.1"]);
+	const [[app = ""] = []] = callsOf(one, "fly", "apps", "create");
 	assert.deepEqual(callsOf(one, "curl"), [[`https://${app}.fly.dev/readyz`]]);
 });
 

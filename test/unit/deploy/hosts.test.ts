@@ -1,4 +1,5 @@
-// fly.toml and app.json, held against the settings, the Procfile and the schemas of hosts. No host is asked.
+// package.json's engines, the fly files and app.json, held against the settings, the Procfile and the schemas of hosts. No host
+// is asked.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -7,7 +8,7 @@ import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts"
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
-import { flyToml, textOf } from "../../support/deployFiles.ts";
+import { flyToml, imageStages, only, textOf } from "../../support/deployFiles.ts";
 import { lineOf, PROCFILE } from "../../support/procfileRunner.ts";
 
 const CHECK = ["interval", "timeout", "grace_period", "method", "path"];
@@ -28,6 +29,10 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 	"http_service.checks": [...CHECK, "headers", "protocol"],
 	checks: ["*"],
 	"checks.*": [...CHECK, "processes", "type", "port", "headers"],
+	mounts: [
+		...["source", "destination", "processes", "initial_size", "snapshot_retention"],
+		...["auto_extend_size_threshold", "auto_extend_size_increment", "auto_extend_size_limit"],
+	],
 	vm: ["size", "memory", "cpus", "cpu_kind", "processes"],
 };
 
@@ -49,9 +54,16 @@ interface Fly {
 		readonly checks: readonly Check[];
 	};
 	readonly checks: Readonly<Record<string, Check>>;
+	readonly mounts?: {
+		readonly destination: string;
+		readonly processes: readonly string[];
+		readonly initial_size: string;
+	};
 }
 
+const VOLUME = "docs/deploy/fly-volume.toml";
 const fly = flyToml() as unknown as Fly;
+const volume = flyToml(textOf(VOLUME)) as unknown as Fly;
 
 /** Keys that stand where they may not, by their paths. */
 function unknownKeys(value: unknown, place = ""): readonly string[] {
@@ -66,20 +78,52 @@ function unknownKeys(value: unknown, place = ""): readonly string[] {
 	});
 }
 
-test("the keys of fly.toml are Fly's, and one that is not is noticed", () => {
-	assert.deepEqual(unknownKeys(fly), []);
-	const other = flyToml(textOf("fly.toml").replace("path =", "paths ="));
-	assert.deepEqual(unknownKeys(other), ["http_service.checks.paths"]);
-});
+for (const [file, one, processes, front] of [
+	["fly.toml", fly, ["relay", "boost"], "boost"],
+	[VOLUME, volume, ["web"], "web"],
+] as const) {
+	test(`${file}: the keys are Fly's, and one that is not is noticed`, () => {
+		assert.deepEqual(unknownKeys(one), []);
+		const other = flyToml(textOf(file).replace("path =", "paths ="));
+		assert.deepEqual(unknownKeys(other), ["http_service.checks.paths"]);
+	});
 
-test("processes of fly.toml are the Procfile's commands", () => {
-	assert.deepEqual(Object.keys(fly.processes), ["relay", "boost"]);
-	for (const [name, command] of Object.entries(fly.processes)) assert.equal(lineOf(name), `exec ${command}`);
-});
+	test(`${file}: processes are the Procfile's commands`, () => {
+		assert.deepEqual(Object.keys(one.processes), processes);
+		for (const [name, command] of Object.entries(one.processes))
+			assert.equal(lineOf(name), `exec ${command}`);
+	});
 
-test("machines are replaced in place: a new one can't be ready before the old one has let go of the store", () => {
-	assert.equal(fly.deploy.strategy, "rolling");
-	assert.ok(!("mounts" in fly));
+	test(`${file}: machines are replaced in place, since a new one waits for the store of the old one`, () => {
+		assert.equal(one.deploy.strategy, "rolling");
+	});
+
+	test(`${file}: only ${front} is public; deploys wait until each is ready, routing goes by whether it is up`, () => {
+		assert.deepEqual(one.http_service.processes, [front]);
+		assert.deepEqual(
+			one.http_service.checks.map(({ path }) => path),
+			["/livez"],
+		);
+		for (const [name, check] of Object.entries(one.checks)) {
+			assert.deepEqual([check.path, check.processes], ["/readyz", [name]]);
+		}
+		assert.deepEqual(Object.keys(one.checks), Object.keys(one.processes));
+	});
+
+	test(`${file}: a machine is told to stop by SIGTERM, and has the time for it`, () => {
+		assert.equal(one.kill_signal, "SIGTERM");
+		assert.ok(one.kill_timeout * 1_000 >= STOP_LIMIT_MS);
+	});
+}
+
+test("the volume is mounted where both stores are, which is where the image's user may write", () => {
+	assert.deepEqual(volume.mounts?.processes, Object.keys(volume.processes));
+	assert.equal(volume.mounts?.destination, volume.env.DATA_DIR);
+	const image = imageStages().at(-1);
+	assert.ok(image !== undefined);
+	assert.match(only(image, "ENV"), new RegExp(`\\bDATA_DIR=${volume.mounts?.destination}$`));
+	assert.match(volume.mounts?.initial_size ?? "", /^\d+gb$/);
+	assert.equal(fly.mounts, undefined);
 });
 
 test("what fly.toml says of the environment, relay and boost take; ports are those that they listen on", () => {
@@ -94,23 +138,6 @@ test("what fly.toml says of the environment, relay and boost take; ports are tho
 	assert.equal(boost.PORT, fly.http_service.internal_port);
 	assert.deepEqual([fly.checks.relay?.port, fly.checks.boost?.port], [relay.PORT, boost.PORT]);
 	assert.deepEqual([relay.TRUST_PROXY, boost.HOST], [2, "::"]);
-});
-
-test("only boost is public; deploys wait until each is ready, and routing goes by whether boost is up", () => {
-	assert.deepEqual(fly.http_service.processes, ["boost"]);
-	assert.deepEqual(
-		fly.http_service.checks.map(({ path }) => path),
-		["/livez"],
-	);
-	for (const [name, { path, processes }] of Object.entries(fly.checks)) {
-		assert.deepEqual([path, processes], ["/readyz", [name]]);
-	}
-	assert.deepEqual(Object.keys(fly.checks), Object.keys(fly.processes));
-});
-
-test("a machine is told to stop by SIGTERM, and has the time for it", () => {
-	assert.equal(fly.kill_signal, "SIGTERM");
-	assert.ok(fly.kill_timeout * 1_000 >= STOP_LIMIT_MS);
 });
 
 interface Variable {
@@ -134,6 +161,7 @@ const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 const SCHEMA = z.strictObject({
 	name: z.string().min(3).max(30),
 	description: z.string(),
+	success_url: z.string().regex(/^\//),
 	keywords: z.array(z.string()),
 	stack: z.enum(["heroku-22", "heroku-24"]),
 	buildpacks: z.array(z.strictObject({ url: z.string() })),
@@ -211,4 +239,27 @@ test("app.json has one dyno of a line of the Procfile, and a database", () => {
 		app.addons.map(({ plan }) => plan.split(":")[0]),
 		["heroku-postgresql"],
 	);
+});
+
+test("Heroku's button names no repository, so that it deploys the copy in which it is clicked", () => {
+	for (const file of ["README.md", "docs/deploy.md"]) {
+		const links = [...textOf(file).matchAll(/\[!\[([^\]]+)\]\((\S+)\)\]\((\S+)\)/g)].map((found) =>
+			found.slice(1),
+		);
+		assert.deepEqual(links, [
+			["Deploy to Heroku", "https://www.herokucdn.com/deploy/button.svg", "https://www.heroku.com/deploy"],
+		]);
+	}
+});
+
+test("engines is a range with an end, as Heroku wants it, whose newest is the image's; the lock file repeats it", () => {
+	const { engines } = JSON.parse(textOf("package.json")) as { engines: { node: string } };
+	const [, major] = /^\^20\.19\.0 \|\| (\d+)\.x$/.exec(engines.node) ?? [];
+	assert.ok(major !== undefined, engines.node);
+	for (const { from } of imageStages()) assert.equal(from, `node:${major}-slim`);
+	const lock = JSON.parse(textOf("package-lock.json")) as { packages: Record<string, { engines?: unknown }> };
+	assert.deepEqual(lock.packages[""]?.engines, engines);
+	assert.ok(textOf("docs/deploy.md").includes(`the newest ${major}, as in the image`));
+	for (const file of ["README.md", "CONTRIBUTING.md"])
+		assert.ok(textOf(file).includes(`Node ${major}, `), file);
 });
