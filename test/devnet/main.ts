@@ -30,6 +30,8 @@ const COLOUR = usesColour(process.stdout);
 const TELLS = !isSet("LOG_LEVEL");
 /** Short, so that a first transaction is mined while one looks on. */
 const DEV_SLOT_SECONDS = "2";
+/** Stopped by Ctrl-C, which reaches all processes at once: that boost then misses the relay is no news. */
+let isQuiet = false;
 /** How long a relay that was killed stays away, so that one can look on how boost does without it. */
 const AWAY_MS = 15_000;
 
@@ -58,6 +60,7 @@ async function main(): Promise<void> {
 	const stop = async (code: number): Promise<void> => {
 		if (stopping) return;
 		stopping = true;
+		isQuiet = code === 0;
 		print(code === 0 ? "\nStopping." : "Stopping.");
 		// The one in front first, so that what it still does finds the others.
 		const [last, ...others] = [...servers].reverse();
@@ -148,7 +151,10 @@ function start(server: Plan): Server {
 	const env = { ...server.env, PORT: String(server.port) };
 	if (!TELLS) return { ...server, child: startServer(server.name, env) };
 	const child = startQuietServer(server.name, env);
-	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, print, COLOUR);
+	const tell = (text: string): void => {
+		if (!isQuiet) print(text);
+	};
+	for (const stream of [child.stdout, child.stderr]) narrate(server.title, stream, tell, COLOUR);
 	return { ...server, child };
 }
 

@@ -91,9 +91,11 @@ it("names each port that is taken, and ends", async () => {
 	assert.match(bad.text(), /^npm start: BOOST_PORT is not valid: expected a port/);
 });
 
-it("ends quietly by Ctrl-C", async () => {
+it("ends quietly by Ctrl-C, which reaches the relay as well", async () => {
 	const before = run.text();
+	const relay = Number(/^ {2}kill -9 (\d+)$/m.exec(before)?.[1]);
 	run.child.kill("SIGINT");
+	process.kill(relay, "SIGINT");
 	assert.equal(await run.code, 0);
 	assert.equal(run.text().slice(before.length).trim(), "Stopping.");
 });
