@@ -23,6 +23,7 @@ import { STEP_MS, until } from "./demo/until.ts";
 import { type DemoServers, startServers } from "./demoServers.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
 import { type DevSystem, startDevSystem } from "./devSystem.ts";
+import { painted, usesColour } from "./narrator.ts";
 import { bestRoundTrip } from "./searcher/pools.ts";
 import type { SearcherNews } from "./searcher/searcher.ts";
 import { PAIR } from "./searcher/target.ts";
@@ -48,7 +49,10 @@ interface Stage extends DemoServers {
 }
 
 async function main(): Promise<number> {
-	const scenario = new Scenario((line) => process.stdout.write(`${line}\n`));
+	const scenario = new Scenario(
+		(line) => process.stdout.write(`${line}\n`),
+		(text, style) => painted(text, style, usesColour(process.stdout)),
+	);
 	const stops = new Stops();
 	for (const signal of ["SIGINT", "SIGTERM"]) {
 		process.on(signal, () => {
@@ -86,7 +90,7 @@ async function play(scenario: Scenario, stops: Stops): Promise<void> {
 	);
 	stops.add(() => bot.stop());
 	scenario.tell(`searcher    ${bot.address}, listening on the relay's websocket`);
-	scenario.chapter("The user changes his mind");
+	scenario.chapter("The user changes their mind");
 	const { chain, builder } = stage.system;
 	const regretted = await takeOneBack({ scenario, ...stage, chainId: chain.chainId, builder });
 	const signed = await userSwaps(scenario, stage);
@@ -100,7 +104,11 @@ async function play(scenario: Scenario, stops: Stops): Promise<void> {
 }
 
 async function setTheStage(scenario: Scenario, stops: Stops): Promise<Stage> {
-	scenario.chapter("The stage: everything is made for this and gone afterwards");
+	scenario.chapter("The stage: a chain, a builder and a market of their own, all gone afterwards");
+	scenario.tell(
+		`It takes about half a minute. "ok" is a claim that was checked; the first that fails ends it.`,
+	);
+	scenario.tell("starting the dev chain and its builder …");
 	const system = await startDevSystem({ chainPort: 0, builderPort: 0, slotSeconds: SLOT_SECONDS });
 	stops.add(() => system.stop());
 	const { chain, builder } = system;
@@ -109,6 +117,7 @@ async function setTheStage(scenario: Scenario, stops: Stops): Promise<Stage> {
 	// The one setting that may be given: what a relay that refunds otherwise does to the scenario.
 	const percent = process.env.REFUND_PERCENT ?? String(REFUND_PERCENT);
 	const servers = await startServers({ system, percent, stops, scenario });
+	scenario.tell("compiling and deploying two pools and the searcher's contract …");
 	const [deployer, searcher, user] = [chain.wallet(0), chain.wallet(1), chain.wallet(2)];
 	const market = await deployMarket(chain.url, compileContracts(), { deployer, searcher, user });
 	const [poolA, poolB] = market.pairs;

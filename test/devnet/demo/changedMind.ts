@@ -50,7 +50,7 @@ export async function takeOneBack(regretting: Regretting): Promise<Regretted> {
 	scenario.tell(`${hash}, nonce ${nonce}`);
 	scenario.claim("the builder has it for the next block", live(builder, hash) === 1);
 	const after = await pendingNonce(relayUrl, user.address);
-	scenario.claim(`his pending nonce is ${nonce + 1}`, after === nonce + 1, String(after));
+	scenario.claim(`the user's pending nonce is ${nonce + 1}`, after === nonce + 1, String(after));
 	scenario.claim("the relay answers eth_cancelTransaction with true", await takeBack(relayUrl, hash));
 	const { summary } = await until("the builder to confirm", async () => {
 		const told = await confirmations(relayUrl, hash);

@@ -73,7 +73,7 @@ export async function surviveTheRelay(fixture: Outage): Promise<void> {
 	scenario.claim("  X-Boost-Upstream: fallback", fresh.by === "fallback", fresh.by);
 	scenario.claim("  X-Boost-Breaker: open", fresh.breaker === "open", fresh.breaker);
 	const next = await pendingNonce(boostUrl, user.address);
-	scenario.claim(`his pending nonce is ${nonce + 2}`, next === nonce + 2, String(next));
+	scenario.claim(`the user's pending nonce is ${nonce + 2}`, next === nonce + 2, String(next));
 	const both = [fresh.hash ?? "", hash];
 	await provePrivate(outage, both);
 	const [one, other] = [await mined(outage, both[0] ?? ""), await mined(outage, hash)];

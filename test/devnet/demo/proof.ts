@@ -83,7 +83,7 @@ export async function proveOnlyBehind({ scenario, node }: Fixture, { backrun }: 
 	);
 }
 
-/** That the refund is the user's percent of all that the backrun brought, and his to the wei. What it brought. */
+/** That the refund is the user's percent of all that the backrun brought, and theirs to the wei. What it brought. */
 export async function proveMoney(
 	fixture: Fixture,
 	won: WonBid,
@@ -102,7 +102,11 @@ export async function proveMoney(
 	scenario.tell(`the user had ${amount(before)} before the block,`);
 	scenario.tell(`  paid for gas ${amount(target.gasCost)},`);
 	scenario.tell(`  and has ${amount(after)} behind it`);
-	scenario.same("gas aside, his balance rose by exactly what is owed", after - before + target.gasCost, owed);
+	scenario.same(
+		"gas aside, the user's balance rose by exactly what is owed",
+		after - before + target.gasCost,
+		owed,
+	);
 	return brought;
 }
 

@@ -3,6 +3,9 @@
 
 import { formatEther } from "ethers";
 
+/** A text in a colour, where colours are used. */
+export type Paint = (text: string, style: "cyan" | "green" | "red") => string;
+
 /** A claim did not hold; its line has been told. */
 export class ScenarioBroken extends Error {
 	constructor(claim: string) {
@@ -14,10 +17,12 @@ export class ScenarioBroken extends Error {
 /** Tells the demo, line by line. */
 export class Scenario {
 	readonly #print: (line: string) => void;
+	readonly #paint: Paint;
 	#claims = 0;
 
-	constructor(print: (line: string) => void) {
+	constructor(print: (line: string) => void, paint: Paint) {
 		this.#print = print;
+		this.#paint = paint;
 	}
 
 	/** How many claims have held so far. */
@@ -27,7 +32,7 @@ export class Scenario {
 
 	/** A heading. */
 	chapter(text: string): void {
-		this.#print(`\n${text}`);
+		this.#print(`\n${this.#paint(text, "cyan")}`);
 	}
 
 	/** Something that was done, or is so. */
@@ -37,7 +42,7 @@ export class Scenario {
 
 	/** A claim. Throws {@link ScenarioBroken} where it does not hold; `found` is told then, to say what is the case. */
 	claim(text: string, holds: boolean, found = ""): void {
-		this.#print(`  ${holds ? "ok  " : "FAIL"} ${text}`);
+		this.#print(`  ${this.#mark(holds)} ${text}`);
 		if (!holds && found !== "") this.#print(`       found: ${found}`);
 		if (!holds) throw new ScenarioBroken(text);
 		this.#claims += 1;
@@ -45,9 +50,12 @@ export class Scenario {
 
 	/** The scenario could not go on. */
 	broken(thrown: unknown): void {
-		this.#print(
-			`  FAIL ${thrown instanceof Error ? thrown.message : "something that is no error was thrown"}`,
-		);
+		const text = thrown instanceof Error ? thrown.message : "something that is no error was thrown";
+		this.#print(`  ${this.#mark(false)} ${text}`);
+	}
+
+	#mark(holds: boolean): string {
+		return holds ? this.#paint("ok  ", "green") : this.#paint("FAIL", "red");
 	}
 
 	/** That two amounts of wei are the same. */

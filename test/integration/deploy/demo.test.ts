@@ -53,9 +53,10 @@ function runDemo(
 /** What is told, in this order; other lines stand between. */
 const SCENARIO: readonly RegExp[] = [
 	/^The stage/,
+	/^ {7}starting the dev chain and its builder …$/,
 	/^ {7}relay {7}http:\/\/127\.0\.0\.1:\d+/,
 	/^ {2}ok {3}no round trip through both gains anything now$/,
-	/^The user changes his mind$/,
+	/^The user changes their mind$/,
 	/^ {2}ok {3}the builder has it for the next block$/,
 	/^ {2}ok {3}the relay answers eth_cancelTransaction with true$/,
 	/^ {2}ok {3}GET \/tx\/\{hash\}\/events: 1 of 1 builders confirmed$/,
@@ -79,7 +80,7 @@ const SCENARIO: readonly RegExp[] = [
 	/^The money, read from the chain$/,
 	/^ {7}so it brought \d+ wei \(0\.\d+ ETH\)$/,
 	/^ {2}ok {3}90 % of that is owed to the user, and paid: \d+ wei \(0\.\d+ ETH\)$/,
-	/^ {2}ok {3}gas aside, his balance rose by exactly what is owed: \d+ wei \(0\.\d+ ETH\)$/,
+	/^ {2}ok {3}gas aside, the user's balance rose by exactly what is owed: \d+ wei \(0\.\d+ ETH\)$/,
 	/^The relay's own account$/,
 	/^ {2}ok {3}GET \/tx\/\{hash\} says INCLUDED$/,
 	/^ {2}ok {5}paid: \d+ wei \(0\.\d+ ETH\)$/,
