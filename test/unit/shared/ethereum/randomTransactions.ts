@@ -33,7 +33,7 @@ export function randomTransaction(random: SeededRandom, type: RandomTransaction[
 		gasLimit: random.uint(8),
 		to: type !== 4 && random.below(5) === 0 ? null : hex(random, 20),
 		value: random.uint(31),
-		data: hex(random, random.below(200) === 0 ? 70_000 : random.pick(DATA_BYTES)),
+		data: hex(random, random.below(50) === 0 ? 70_000 : random.pick(DATA_BYTES)),
 		accessList: type === 0 ? [] : randomAccessList(random),
 		maxFeePerGas,
 		maxPriorityFeePerGas: type <= 1 ? maxFeePerGas : maxFeePerGas / BigInt(1 + random.below(9)),
@@ -79,7 +79,7 @@ export function randomKey(random: SeededRandom): Buffer {
 }
 
 function randomAccessList(random: SeededRandom): RandomTransaction["accessList"] {
-	const length = random.below(100) === 0 ? 120 : random.pick([0, 0, 1, 2, 5]);
+	const length = random.below(30) === 0 ? 120 : random.pick([0, 0, 1, 2, 5]);
 	return many(length, () => ({
 		address: hex(random, 20),
 		storageKeys: many(random.pick([0, 1, 1, 3, 9]), () => hex(random, 32)),
