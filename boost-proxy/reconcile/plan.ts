@@ -1,6 +1,6 @@
-// What boost, the failover proxy, does next for one sender's journal rows (one for each transaction), worked out from nothing but
-// the rows, the upstreams' health and the time. Who is asked first for a new one, and all that boost sends beside its clients' requests, is decided here, so that "why was this sent
-// there?" has one answer.
+// What boost, the failover proxy, does next for one sender's journal rows (one for each transaction), worked out from nothing
+// but the rows, the upstreams' health and the time. Who is asked first for a new one, and all that boost sends beside its
+// clients' requests, is decided here, so that "why was this sent there?" has one answer.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
 import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";

@@ -1,7 +1,6 @@
 // Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk (or the
-// journal has failed or takes too long, which is logged). What the
-// transaction means for those before it is decided here; attempts are failover.ts's, and whatever is left to do afterwards
-// is the reconciler's.
+// journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
+// attempts are failover.ts's, and whatever is left to do afterwards is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
