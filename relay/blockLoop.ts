@@ -5,10 +5,10 @@
 import type { Background } from "../shared/background.ts";
 import { type Clock, nextTurn, pause, type Timer } from "../shared/clock.ts";
 import { type Logger, safeError } from "../shared/log.ts";
+import { mustPass } from "./chainActions.ts";
 import { ChainChanges, type ChainChangesDependencies, WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
 import { type Block, type ChainUpdate, earlierTime, type NextBlock } from "./domain/chain.ts";
-import { mustPass } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import { isLive } from "./domain/record.ts";
 import type { RecordEntry } from "./transactions/records.ts";

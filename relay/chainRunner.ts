@@ -6,9 +6,14 @@ import type { Background } from "../shared/background.ts";
 import type { Timer } from "../shared/clock.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { UpstreamError } from "../shared/jsonrpc/client.ts";
-import { ChainActions, type ChainActionsDependencies } from "./chainActions.ts";
+import {
+	ChainActions,
+	type ChainActionsDependencies,
+	type Link,
+	linksToSimulate,
+	planChain,
+} from "./chainActions.ts";
 import type { Block, NextBlock } from "./domain/chain.ts";
-import { type Link, linksToSimulate, planChain } from "./domain/chainPlan.ts";
 import { policyOf } from "./domain/endpoints.ts";
 import type { Accounts, InclusionReader, Simulations, Tip } from "./domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationPriority } from "./domain/simulation.ts";

@@ -8,7 +8,7 @@ import {
 	identify,
 	type VerifySignature,
 } from "../../shared/http/callContext.ts";
-import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, httpAnswerOf, retryAfter } from "../../shared/http/messages.ts";
 import type { RateLimiter } from "../../shared/http/rateLimit.ts";
 import type { PostHandler, PostRequest } from "../../shared/http/routes.ts";
 import { boundedQuery } from "../../shared/http/submissionQuery.ts";

@@ -2,7 +2,7 @@
 // says `auto`.
 
 import { bearerCheck } from "../../shared/http/callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/delivery.ts";

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import httpProxy from "http-proxy";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type ReadAddress, readTarget } from "../../shared/http/callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Passing, PassThrough } from "../../shared/http/routes.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Breaker } from "../domain/ports.ts";

@@ -2,7 +2,7 @@
 // headers of what is passed through: nobody but boost names the client, and nothing that frames a body is lost on the way.
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer, retryAfter, rpcErrorAnswer } from "../../shared/http/messages.ts";
 import type { Breaker, BreakerState } from "../domain/ports.ts";
 import type { RoutingInfo } from "../domain/request.ts";
 

@@ -2,10 +2,9 @@
 // it. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { OutgoingBundle } from "../domain/bundle.ts";
+import type { OutgoingBundle, Range } from "../domain/bundle.ts";
 import type { BundleRecord } from "../domain/bundleStatus.ts";
 import type { Block } from "../domain/chain.ts";
-import type { Range } from "./blockRange.ts";
 
 /** A bundle on its way through the blocks of its range. */
 export interface PlainBundle {

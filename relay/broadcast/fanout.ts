@@ -13,9 +13,17 @@ import type { DeliveryAnswer, DeliveryKind } from "../domain/events.ts";
 import type { Broadcaster, BundleAnswered, BundleSender, Dispatch, EventSink } from "../domain/ports.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
-import { BUILDER_CONNECTIONS, BuilderClient } from "./builderClient.ts";
-import { cancelBundleCalls, cancelPrivateCalls, DIALECTS, privateCall, refundTerms } from "./dialects.ts";
-import { createIdentity, type Identity } from "./identity.ts";
+import {
+	BUILDER_CONNECTIONS,
+	BuilderClient,
+	cancelBundleCalls,
+	cancelPrivateCalls,
+	createIdentity,
+	DIALECTS,
+	type Identity,
+	privateCall,
+	refundTerms,
+} from "./builderClient.ts";
 import { Lane, type LaneItem } from "./lane.ts";
 
 export interface FanoutOptions {

@@ -1,9 +1,14 @@
-// What all requests about bundles share: whose a bundle is (the verified signer, or else the client), and the answer that the
-// market's outcome becomes. A refusal that cost a simulation is charged for.
+// What all requests about bundles share: their parameters, whose a bundle is (the verified signer, or else the client), and the
+// answer that the market's outcome becomes. A refusal that cost a simulation is charged for.
+//
+// The keys of a bundle are a closed list: with a `minTimestamp` that is ignored, or behind a misspelt `privacy`, it would
+// run when nobody wanted it to, or go to everybody. What depends on settings or on the chain is checked elsewhere.
 
+import { z } from "zod";
 import { type CallContext, type Client, clientOf, isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { BundleOutcome } from "../domain/bundle.ts";
+import { address, boundedList, hash, quantity, rawBytes } from "../../shared/jsonrpc/method.ts";
+import { type BundleOutcome, MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
 
 /**
  * The client that a bundle belongs to: the address that signed the request, else the network address; over a websocket
@@ -41,4 +46,250 @@ export function takenHash(
 	const { code, message, simulated } = outcome;
 	if (simulated) charge(client, FAILED_SIMULATION_WEIGHT);
 	throw new RpcError(code === "LIMIT" ? "limit" : "rejected", message, { reason: code });
+}
+
+/** Transactions of a plain bundle at most. */
+export const MAX_BUNDLE_TRANSACTIONS = 100;
+/** Characters of a `replacementUuid` at most. */
+export const MAX_UUID_LENGTH = 256;
+
+/** Where a value is wrong, and what was expected there. */
+interface Fault {
+	readonly path: readonly (string | number)[];
+	readonly expected: string;
+}
+
+/** What a faulty value becomes: the whole parameter is refused then. */
+function refuse(context: { issues: object[] }, { path, expected }: Fault): never {
+	context.issues.push({ code: "custom", message: `expected ${expected}`, input: undefined, path: [...path] });
+	return z.NEVER;
+}
+
+const UUID = `a text of 1 to ${MAX_UUID_LENGTH} characters`;
+
+/** Any text of the searcher's, which needs not be a UUID (interface, section 2.4). */
+const uuid = z
+	.string({ error: `expected ${UUID}` })
+	.transform((text, context) =>
+		text === "" || text.length > 2 * MAX_UUID_LENGTH || [...text].length > MAX_UUID_LENGTH
+			? refuse(context, { path: [], expected: UUID })
+			: text,
+	)
+	.meta({ description: UUID, minLength: 1, maxLength: MAX_UUID_LENGTH });
+
+const rawTransaction = rawBytes("a signed transaction as 0x hex");
+const BUNDLE = "expected an object";
+const BID = "two entries, the target's hash and a signed backrun, or none to cancel";
+const NO_TARGET = "the target's hash first: 32 bytes as 0x hex";
+const NO_BACKRUN = "a signed transaction as 0x hex behind the target's hash";
+
+/** What a call of eth_sendBundle asks for. */
+export type SendBundle =
+	| { readonly kind: "cancel"; readonly uuid: string }
+	| {
+			readonly kind: "bid";
+			readonly target: string;
+			readonly backrun: Uint8Array;
+			/** Null: the next one. */
+			readonly block: bigint | null;
+			readonly uuid: string | null;
+	  };
+
+/** The parameter of eth_sendBundle (interface, section 2.4). */
+export const sendBundle = z
+	.strictObject(
+		{
+			txs: boundedList(z.string({ error: `expected ${BID}` }), 2, BID).meta({ description: BID }),
+			blockNumber: quantity.nullish(),
+			replacementUuid: uuid.nullish(),
+		},
+		{ error: BUNDLE },
+	)
+	.transform(({ txs, blockNumber, replacementUuid }, context): SendBundle => {
+		const [first, second] = txs;
+		if (first === undefined) {
+			return replacementUuid === null || replacementUuid === undefined
+				? refuse(context, { path: ["replacementUuid"], expected: `${UUID}: an empty txs cancels by it` })
+				: { kind: "cancel", uuid: replacementUuid };
+		}
+		if (second === undefined) return refuse(context, { path: ["txs"], expected: BID });
+		const target = hash.safeParse(first);
+		if (!target.success) return refuse(context, { path: ["txs", 0], expected: NO_TARGET });
+		const backrun = rawTransaction.safeParse(second);
+		// No transaction is as short as a hash, which is what somebody has put there then.
+		if (!backrun.success || backrun.data.length === 32) {
+			return refuse(context, { path: ["txs", 1], expected: NO_BACKRUN });
+		}
+		return {
+			kind: "bid",
+			target: target.data,
+			backrun: backrun.data,
+			block: blockNumber ?? null,
+			uuid: replacementUuid ?? null,
+		};
+	});
+
+/** The parameter of eth_cancelBundle. */
+export const cancelBundle = z.object({ replacementUuid: uuid }, { error: BUNDLE });
+
+/**
+ * What searchers may be shown of a bundle on MEV-Share. Here a bundle is shown to nobody, whatever it allows.
+ * https://docs.flashbots.net/flashbots-mev-share/searchers/understanding-bundles#bundle-privacy
+ */
+const HINTS = [
+	...["calldata", "contract_address", "function_selector", "logs", "default_logs", "special_logs"],
+	...["hash", "tx_hash", "full"],
+];
+const HINT_NAMES = `names of hints: ${HINTS.join(", ")}`;
+const BUILDER_NAMES = "names of builders, one at least";
+const MAX_NAMES = 100;
+
+/** One transaction of a body, or the hash of the target that the bundle bids on. */
+const bodyEntry = z
+	.strictObject(
+		{
+			hash: hash.optional(),
+			tx: rawTransaction.optional(),
+			canRevert: z.boolean({ error: "expected true or false" }).nullish(),
+			bundle: z.never({ error: "expected none: nested bundles are not taken" }).optional(),
+		},
+		{ error: "expected {tx, canRevert}, or {hash} as the first one" },
+	)
+	.transform((entry, context) => {
+		if (entry.hash === undefined) {
+			return entry.tx === undefined
+				? refuse(context, { path: [], expected: "{tx, canRevert}, or {hash} as the first one" })
+				: { kind: "tx" as const, raw: entry.tx, canRevert: entry.canRevert ?? false };
+		}
+		if (entry.tx !== undefined) return refuse(context, { path: ["tx"], expected: "none beside hash" });
+		return entry.canRevert !== undefined
+			? refuse(context, { path: ["canRevert"], expected: "none beside hash" })
+			: { kind: "hash" as const, hash: entry.hash };
+	});
+
+function wholeNumber(max: number, expected: string) {
+	const error = `expected ${expected}`;
+	return z.int({ error }).min(0, { error }).max(max, { error });
+}
+const percent = wholeNumber(100, "a whole number from 0 to 100");
+const bodyIdx = wholeNumber(MAX_BUNDLE_TRANSACTIONS, "the index of an entry of the body");
+
+const inclusion = z
+	.strictObject({ block: quantity, maxBlock: quantity.nullish() }, { error: "expected {block, maxBlock}" })
+	.transform(({ block, maxBlock }, context) => {
+		const last = maxBlock ?? null;
+		const span = last === null ? 0n : last - block;
+		return span < 0n || span > BigInt(MAX_BLOCKS_AHEAD)
+			? refuse(context, { path: ["maxBlock"], expected: `block to block + ${MAX_BLOCKS_AHEAD}` })
+			: { first: block, last };
+	});
+
+const REFUND = "at most one {bodyIdx, percent} for each entry of the body";
+const REFUND_CONFIG = "a list of {address, percent}";
+const SUM = "percents of 100 in all at most";
+
+const validity = z
+	.strictObject(
+		{
+			refund: boundedList(
+				z.strictObject({ bodyIdx, percent }, { error: "expected {bodyIdx, percent}" }),
+				MAX_BUNDLE_TRANSACTIONS,
+				REFUND,
+			).nullish(),
+			refundConfig: boundedList(
+				z.strictObject({ address, percent }, { error: "expected {address, percent}" }),
+				MAX_BUNDLE_TRANSACTIONS,
+				REFUND_CONFIG,
+			).nullish(),
+		},
+		{ error: "expected {refund, refundConfig}" },
+	)
+	.transform(({ refund, refundConfig }, context) => {
+		if (percents(refund) > 100) return refuse(context, { path: ["refund"], expected: SUM });
+		if (percents(refundConfig) > 100) return refuse(context, { path: ["refundConfig"], expected: SUM });
+		return { refund: refund ?? [], refundConfig: refundConfig ?? [] };
+	});
+
+function percents(entries: readonly { readonly percent: number }[] | null | undefined): number {
+	return (entries ?? []).reduce((sum, entry) => sum + entry.percent, 0);
+}
+
+/** What a call of mev_sendBundle asks for, as far as the form goes. */
+export type ShareBundle = z.output<typeof shareBundle>;
+
+/** The parameter of mev_sendBundle, v0.1. https://github.com/flashbots/mev-share/blob/main/specs/bundles/v0.1.md */
+export const shareBundle = z
+	.strictObject(
+		{
+			version: z.literal("v0.1", { error: "expected v0.1" }),
+			inclusion,
+			body: boundedList(
+				bodyEntry,
+				MAX_BUNDLE_TRANSACTIONS,
+				`1 to ${MAX_BUNDLE_TRANSACTIONS} entries {tx, canRevert}, or {hash} and one of them behind it`,
+			),
+			validity: validity.nullish(),
+			privacy: z
+				.strictObject(
+					{
+						hints: boundedList(
+							z.enum(HINTS, { error: `expected ${HINT_NAMES}` }),
+							MAX_NAMES,
+							HINT_NAMES,
+						).nullish(),
+						builders: boundedList(
+							z.string({ error: `expected ${BUILDER_NAMES}` }),
+							MAX_NAMES,
+							BUILDER_NAMES,
+						).nullish(),
+					},
+					{ error: "expected {hints, builders}" },
+				)
+				.nullish(),
+			metadata: z
+				.strictObject(
+					{ originId: z.string({ error: "expected a text" }).nullish() },
+					{ error: "expected {originId}" },
+				)
+				.nullish(),
+			replacementUuid: uuid.nullish(),
+		},
+		{ error: BUNDLE },
+	)
+	.transform((bundle, context) => {
+		const fault = faultOf(bundle.body, bundle.validity?.refund ?? []) ?? null;
+		if (fault !== null) return refuse(context, fault);
+		if (bundle.privacy?.builders?.length === 0) {
+			return refuse(context, { path: ["privacy", "builders"], expected: BUILDER_NAMES });
+		}
+		return {
+			blocks: bundle.inclusion,
+			body: bundle.body,
+			refund: bundle.validity?.refund ?? [],
+			refundConfig: bundle.validity?.refundConfig ?? [],
+			builders: bundle.privacy?.builders ?? null,
+			uuid: bundle.replacementUuid ?? null,
+		};
+	});
+
+/** What is wrong with a body, or with what its entries are owed. */
+function faultOf(
+	body: readonly z.output<typeof bodyEntry>[],
+	refund: readonly { readonly bodyIdx: number }[],
+): Fault | null {
+	if (body.length === 0) {
+		return { path: ["body"], expected: `1 to ${MAX_BUNDLE_TRANSACTIONS} entries` };
+	}
+	const late = body.findIndex((entry, i) => i > 0 && entry.kind === "hash");
+	if (late > 0) return { path: ["body", late], expected: "{tx, canRevert}: a hash may only be first" };
+	if (body[0]?.kind === "hash" && body.length !== 2) {
+		return { path: ["body"], expected: "exactly one {tx, canRevert} behind a hash" };
+	}
+	const wrong = refund.findIndex(({ bodyIdx: index }) => index >= body.length);
+	if (wrong >= 0)
+		return { path: ["validity", "refund", wrong, "bodyIdx"], expected: "the index of an entry of the body" };
+	const again = refund.findIndex(({ bodyIdx: index }, i) =>
+		refund.slice(0, i).some((one) => one.bodyIdx === index),
+	);
+	return again < 0 ? null : { path: ["validity", "refund", again, "bodyIdx"], expected: "each index once" };
 }

@@ -3,7 +3,7 @@
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import type { VerifySignature } from "../../shared/http/callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { BundleReader } from "../domain/ports.ts";

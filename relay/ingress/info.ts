@@ -1,7 +1,7 @@
 // What `GET /info` says of the relay: its chain, how bids must pay, its limits. Pure.
 
 import { MAX_BLOCKS_AHEAD } from "../domain/bundle.ts";
-import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleSchemas.ts";
+import { MAX_BUNDLE_TRANSACTIONS, MAX_UUID_LENGTH } from "./bundleRequests.ts";
 
 /** The settings that are told. */
 export interface InfoSettings {

@@ -3,7 +3,7 @@
 
 import { parseHash } from "../../shared/ethereum/hex.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
-import { jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route } from "../../shared/http/routes.ts";
 import type { TransactionRecord } from "../domain/record.ts";
 import { type BundleRouteDependencies, bundleRoute } from "./bundleViews.ts";

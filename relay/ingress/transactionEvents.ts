@@ -9,7 +9,7 @@ import {
 	type EventStreams,
 	wholeEventStream,
 } from "../../shared/http/eventStreams.ts";
-import { type HttpAnswer, jsonAnswer } from "../../shared/http/httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
 import type { TxEvent } from "../domain/events.ts";
 import type { Following, RecordReader } from "../domain/ports.ts";

@@ -5,10 +5,17 @@ import { type Clock, pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import type { Bid, Bids } from "../auction/bids.ts";
-import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
 import type { BundleTable, Overtaken, Submission } from "../auction/bundleTable.ts";
 import { bidderOf } from "../auction/conduct.ts";
-import { type BidRequest, type BundleOutcome, bundleHash, refusedBundle } from "../domain/bundle.ts";
+import {
+	type BidRequest,
+	type BundleOutcome,
+	blockRange,
+	bundleHash,
+	comingOf,
+	type Range,
+	refusedBundle,
+} from "../domain/bundle.ts";
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";

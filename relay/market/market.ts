@@ -1,14 +1,16 @@
-// The searchers' side, put together from its parts. No rule of the market's is here.
+// The searchers' side, put together from its parts, and the way in that bids and plain bundles share.
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
+import { nodeUnavailable } from "../admission/admission.ts";
 import { BID_LIMITS, Bids } from "../auction/bids.ts";
-import { BundleTable, TABLE_LIMITS } from "../auction/bundleTable.ts";
+import { BundleTable, type Submission, TABLE_LIMITS } from "../auction/bundleTable.ts";
 import { bidderOf, type ConductFact } from "../auction/conduct.ts";
 import { createFeed } from "../auction/feed.ts";
 import type { Searchers } from "../chainActions.ts";
-import type { BundleRefusal } from "../domain/bundle.ts";
+import type { BundleEnvelope, BundleOutcome, BundleRefusal } from "../domain/bundle.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import type {
@@ -32,7 +34,6 @@ import { Auctioneer } from "./auctioneer.ts";
 import { BidderConduct, type FactStore } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
 import { BidSimulation } from "./bidSimulation.ts";
-import { enterBundle } from "./bundleEntrance.ts";
 import { PlainBundles } from "./plainBundles.ts";
 import { PlainSimulation } from "./plainSimulation.ts";
 import { reportRound } from "./roundReport.ts";
@@ -177,4 +178,32 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 			plain.stop();
 		},
 	};
+}
+
+export interface BundleEntranceDependencies {
+	readonly table: BundleTable;
+	/** How a bundle ended: a refusal by its code. */
+	readonly onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => void;
+}
+
+/**
+ * What `consider` answers for the bundle; meanwhile it holds its place in the order of its uuid. Throws RpcError where
+ * the node fails.
+ */
+export async function enterBundle<R extends BundleEnvelope>(
+	request: R,
+	{ table, onOutcome }: BundleEntranceDependencies,
+	consider: (request: R, submission: Submission) => Promise<BundleOutcome>,
+): Promise<BundleOutcome> {
+	const submission = table.enter(request.owner, request.uuid);
+	try {
+		const outcome = await consider(request, submission);
+		onOutcome(outcome.outcome === "refused" ? outcome.code : "accepted");
+		return outcome;
+	} catch (thrown) {
+		onOutcome("failed");
+		throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
+	} finally {
+		if (submission.end === null) table.release(submission);
+	}
 }

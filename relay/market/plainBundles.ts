@@ -4,9 +4,8 @@
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { Shares, type SharesOptions } from "../../shared/shares/shares.ts";
+import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { blockRange, comingOf, type Range } from "../auction/blockRange.ts";
 import { type BundleTable, type Submission, statusIn } from "../auction/bundleTable.ts";
 import {
 	bytesOf,
@@ -20,20 +19,23 @@ import {
 	touches,
 	withBlocksOf,
 } from "../auction/plainBundle.ts";
-import { type BundleOutcome, bundleHash, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
+import {
+	type BundleOutcome,
+	blockRange,
+	bundleHash,
+	comingOf,
+	type PlainBundleRequest,
+	type Range,
+	refusedBundle,
+} from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
 import type { BundleSender, Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
 import { LATER_HEAD_MS } from "./accountAge.ts";
-import { PlainTurns, readTransactions } from "./plainIntake.ts";
+import { PLAIN_LIMITS, type PlainLimits, PlainTurns, readTransactions } from "./plainIntake.ts";
 import { isMendable, type PlainSimulation, type PlainVerdict, refusalOf } from "./plainSimulation.ts";
-
-export interface PlainLimits {
-	readonly transactions: SharesOptions;
-	readonly bytes: SharesOptions;
-}
 
 export interface PlainBundlesOptions {
 	readonly rules: ChainRules;
@@ -52,11 +54,6 @@ export interface PlainBundlesDependencies {
 	readonly clock: Clock;
 }
 
-/** Transactions of all plain bundles at most, since each is tried at each head, and their bytes. */
-export const PLAIN_LIMITS: PlainLimits = {
-	transactions: { total: 20_000, perClient: 2_000 },
-	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
-};
 /** How often one is tried where heads come or accounts change meanwhile. */
 const MAX_TRIES = 3;
 /** Between two tries while the node gives no verdict, in ms. */

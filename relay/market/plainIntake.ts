@@ -1,13 +1,24 @@
-// Queues plain bundles for decoding and simulation, with clients in turns: to recover a hundred signatures is work,
-// and so is what the node is asked.
+// Limits and queues plain bundles before they are decoded and simulated, with clients in turns: to recover a hundred
+// signatures is work, and so is what the node is asked.
 
 import { nextTurn } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { FairScheduler, type JobOptions, OverloadedError } from "../../shared/shares/scheduler.ts";
+import type { SharesOptions } from "../../shared/shares/shares.ts";
 import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { NextBlock } from "../domain/chain.ts";
 import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 
+export interface PlainLimits {
+	readonly transactions: SharesOptions;
+	readonly bytes: SharesOptions;
+}
+
+/** Transactions of all plain bundles at most, since each is tried at each head, and their bytes. */
+export const PLAIN_LIMITS: PlainLimits = {
+	transactions: { total: 20_000, perClient: 2_000 },
+	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
+};
 /** Bundles that are considered at once, half of them of a client that is alone, and those that wait for it at most. */
 const AT_ONCE = 4;
 const MAX_WAITING = 1_000;

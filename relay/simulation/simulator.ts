@@ -17,20 +17,18 @@ import type {
 	SimulationRequest,
 } from "../domain/simulation.ts";
 import { feeProblem } from "../domain/transactionRules.ts";
-import {
-	type Ask,
-	type EngineRequest,
-	endsWith,
-	NO_VERDICT,
-	type NodeAnswer,
-	type Part,
-	type SimulationNode,
-	type StateOverrides,
+import type {
+	Ask,
+	EngineRequest,
+	NodeAnswer,
+	Part,
+	SimulationNode,
+	StateOverrides,
 } from "./engines/engine.ts";
 import { systemWrites } from "./engines/nodeObjects.ts";
 import { simulatePart } from "./engines/simulateV1.ts";
 import { stateBehind, traceFirst } from "./engines/traces.ts";
-import { readAnswer } from "./engines/verdicts.ts";
+import { endsWith, NO_VERDICT, readAnswer } from "./engines/verdicts.ts";
 import type { NodeAbilities } from "./nodeAbilities.ts";
 
 /** How long one simulation may take, in ms: a sixth of a slot, so that it can be tried again within it. */

@@ -5,7 +5,7 @@ import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
 import type { AnswerStream } from "./answerStream.ts";
 import { clientOf } from "./callContext.ts";
-import { type HttpAnswer, jsonAnswer, retryAfter } from "./httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer, retryAfter } from "./messages.ts";
 
 /** The media type. */
 const EVENT_STREAM = "text/event-stream";

@@ -5,7 +5,7 @@ import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { bearerCheck } from "./callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "./httpAnswer.ts";
+import { type HttpAnswer, jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
 /** What a check found. `reason` is public: our own words, never an upstream's text or a URL. */

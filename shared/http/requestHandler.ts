@@ -16,18 +16,22 @@ import {
 	BEHIND,
 	BUSY,
 	crowded,
+	declaredBytes,
+	endUnread,
 	FAILED,
 	type HttpAnswer,
+	hasBody,
 	httpAnswerOf,
 	indented,
 	jsonAnswer,
+	judgePost,
 	limited,
 	notServing,
+	readWhole,
 	tooLarge,
 	writeHead,
-} from "./httpAnswer.ts";
+} from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import { declaredBytes, endUnread, hasBody, judgePost, readWhole } from "./requestBody.ts";
 import {
 	createRouter,
 	type PassThrough,
@@ -100,12 +104,8 @@ export class RequestHandler {
 	#onIdle: (() => void)[] = [];
 
 	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
-		this.#route = createRouter(
-			options.rpcPaths,
-			options.routes,
-			dependencies.pass !== undefined,
-			options.pages,
-		);
+		const { rpcPaths, routes, pages } = options;
+		this.#route = createRouter(rpcPaths, routes, dependencies.pass !== undefined, pages);
 		this.#options = options;
 		this.#tooLarge = tooLarge(options.maxBodyBytes);
 		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));

@@ -21,7 +21,7 @@ import {
 	jsonAnswer,
 	type PageFinder,
 	rpcErrorAnswer,
-} from "./httpAnswer.ts";
+} from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 
 /** A GET request (HEAD is answered like GET, without the body), or a POST whose body nobody reads. */

@@ -9,8 +9,8 @@ import type { Component } from "../lifecycle.ts";
 import { safeError } from "../log.ts";
 import type { ClientAddress } from "./callContext.ts";
 import type { Connections } from "./connections.ts";
-import { badRequestText, crowded, endWith, rawAnswer, withoutUpgrade } from "./httpAnswer.ts";
 import { listen, type NodeServer, type NodeServerOptions, nodeServer } from "./listening.ts";
+import { badRequestText, crowded, endWith, rawAnswer, withoutUpgrade } from "./messages.ts";
 import {
 	RequestHandler,
 	type RequestHandlerDependencies,

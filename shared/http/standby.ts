@@ -7,17 +7,18 @@ import type { AddressInfo } from "node:net";
 import type { Clock, Timer } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { ConnectionsOptions } from "./connections.ts";
+import { listen, type NodeServer, nodeServer, startListening } from "./listening.ts";
 import {
 	badRequestText,
+	endUnread,
 	endWith,
 	type HttpAnswer,
+	hasBody,
 	jsonAnswer,
 	notServing,
 	rawAnswer,
 	writeHead,
-} from "./httpAnswer.ts";
-import { listen, type NodeServer, nodeServer, startListening } from "./listening.ts";
-import { endUnread, hasBody } from "./requestBody.ts";
+} from "./messages.ts";
 
 export interface StandbyOptions extends ConnectionsOptions {
 	readonly host: string;

@@ -17,7 +17,7 @@ import {
 	type RequestTarget,
 	readTarget,
 } from "./callContext.ts";
-import { endWith, rawAnswer } from "./httpAnswer.ts";
+import { endWith, rawAnswer } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UpgradeHandler } from "./server.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";

@@ -2,7 +2,7 @@
 // ask of the same server as any other client would.
 
 import { readFileSync } from "node:fs";
-import type { HttpAnswer, PageFinder } from "../http/httpAnswer.ts";
+import type { HttpAnswer, PageFinder } from "../http/messages.ts";
 import type { Route } from "../http/routes.ts";
 
 /** An endpoint to choose from. */

@@ -18,7 +18,8 @@ import { freePort } from "../devnet/freePort.ts";
 import { until } from "../support/until.ts";
 import { WsClient } from "../support/wsClient.ts";
 
-/** Code that writes a log and ends. */
+/** A contract whose every call writes a log, as a swap does; and its code. */
+const EMITTER = `0x${"e1".repeat(20)}`;
 const EMITS_LOG = "0x60006000a000";
 const GWEI = 10n ** 9n;
 const OURS = /\/((?:relay|boost-proxy|shared)\/.+\.ts)$/;
@@ -53,7 +54,8 @@ export async function longFiles(say: (line: string) => void): Promise<boolean> {
 			params: ["service_partialPendingTransactions"],
 		});
 		await feed.next();
-		const target = signed(system, sender, 0, null, EMITS_LOG);
+		await system.chain.rpc("anvil_setCode", [EMITTER, EMITS_LOG]);
+		const target = signed(system, sender, 0, EMITTER);
 		const submit = { method: "eth_sendRawTransaction", params: [target.serialized] };
 		// What follows fits between two heads.
 		await relay.nextHead();
@@ -167,15 +169,13 @@ function signed(
 	{ chain }: DevSystem,
 	wallet: Wallet,
 	nonce: number,
-	to: string | null = `0x${"de".repeat(20)}`,
-	data = "0x",
+	to = `0x${"de".repeat(20)}`,
 ): { readonly hash: string; readonly serialized: string } {
 	const tx = Transaction.from({
 		type: 2,
 		chainId: chain.chainId,
 		nonce,
 		to,
-		data,
 		value: 10n ** 16n,
 		gasLimit: 100_000n,
 		maxFeePerGas: 100n * GWEI,

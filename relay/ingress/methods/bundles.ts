@@ -6,8 +6,16 @@ import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { PARAMS_SIZE, RAW_PARAMS_SIZE } from "../../../shared/jsonrpc/method.ts";
 import type { PlainBundleRequest } from "../../domain/bundle.ts";
-import { bundleClient, bundleOwner, mayCancel, takenHash } from "../bundleRequests.ts";
-import { cancelBundle, type ShareBundle, sendBundle, shareBundle } from "../bundleSchemas.ts";
+import {
+	bundleClient,
+	bundleOwner,
+	cancelBundle,
+	mayCancel,
+	type ShareBundle,
+	sendBundle,
+	shareBundle,
+	takenHash,
+} from "../bundleRequests.ts";
 import { relayMethod } from "../methodDependencies.ts";
 
 /** The hash of no bundle: the answer to every cancel, so that it tells nothing of what there was. */

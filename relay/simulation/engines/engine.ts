@@ -1,14 +1,8 @@
 // What the ways to let the node run transactions have in common: what they are given, and how they ask.
 
-import { parseQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
-import type {
-	BlockContext,
-	SimulatedAccount,
-	SimulationError,
-	SimulationOutcome,
-} from "../../domain/simulation.ts";
+import type { BlockContext, SimulatedAccount, SimulationError } from "../../domain/simulation.ts";
 
 /** Methods of the node by which transactions are run, the better one first. */
 export const ENGINE_NAMES = ["eth_simulateV1", "debug_traceCall"] as const;
@@ -66,26 +60,3 @@ export type NodeAnswer =
 
 /** Asks the node, in one request, within what is left of the simulation's deadline; never throws for a node's failure. */
 export type Ask = (calls: readonly RpcCall[]) => Promise<readonly NodeAnswer[]>;
-
-/** Wei that the sender of the part's first transaction holds, as far as it is known. */
-export function firstBalance({ chain, state, accounts }: Part): bigint | null {
-	const from = chain[0]?.from ?? "";
-	const changed = state[from]?.balance;
-	return changed === undefined ? (accounts.get(from)?.balance ?? null) : parseQuantity(changed);
-}
-
-/** What a simulation without a verdict answers. */
-export const NO_VERDICT: SimulationOutcome = {
-	ok: false,
-	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
-};
-
-/** Whether nothing is run behind `outcome`, which is of the request's transaction at `index`. */
-export function endsWith(
-	{ chain, mayFail }: Pick<EngineRequest, "chain" | "mayFail">,
-	outcome: SimulationOutcome,
-	index: number,
-): boolean {
-	if (outcome.ok) return false;
-	return outcome.error.code === "NODE_UNAVAILABLE" || !mayFail.has(chain[index]?.hash ?? "");
-}

@@ -1,5 +1,5 @@
 // The JSON that nodes which simulate are sent and answer: transactions and their block, what a block writes before its first
-// transaction, and the state behind a traced transaction as overrides for the next one. It is for the relay's own node alone:
+// transaction, logs, and the state behind a traced transaction as overrides for the next one. It is for the relay's own node alone:
 // authorizations keep their signatures, without which they have no effect.
 
 import { bytesToHex, parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
@@ -9,7 +9,7 @@ import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts
 import type { Header } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { effectiveAuthorizations, type Signer } from "../simulator.ts";
-import type { AccountOverride, StateOverrides } from "./engine.ts";
+import type { AccountOverride, Part, StateOverrides } from "./engine.ts";
 
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */
 const MAX_UINT128 = (1n << 128n) - 1n;
@@ -180,6 +180,21 @@ function storageOf(storage: Readonly<Record<string, unknown>>): Record<string, s
 	const slots: Record<string, string> = {};
 	for (const [slot, value] of Object.entries(storage)) if (typeof value === "string") slots[slot] = value;
 	return slots;
+}
+
+/** Wei that the sender of the part's first transaction holds, as far as it is known. */
+export function firstBalance({ chain, state, accounts }: Part): bigint | null {
+	const from = chain[0]?.from ?? "";
+	const changed = state[from]?.balance;
+	return changed === undefined ? (accounts.get(from)?.balance ?? null) : parseQuantity(changed);
+}
+
+/** Of the system's own logs: each transfer of Ether is one from Amsterdam on. https://eips.ethereum.org/EIPS/eip-7708 */
+const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
+
+/** Whether one of `logs`, as a node gives them, is a contract's. */
+export function emitsEvents(logs: unknown): boolean {
+	return Array.isArray(logs) && logs.some((log) => isObject(log) && readHex(log.address) !== SYSTEM_ADDRESS);
 }
 
 /** Whether it is an object and no array. */

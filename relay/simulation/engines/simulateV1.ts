@@ -10,10 +10,18 @@ import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
 import { findFundsProblem } from "../simulator.ts";
-import { type Ask, endsWith, firstBalance, NO_VERDICT, type NodeAnswer, type Part } from "./engine.ts";
-import { blockOverrides, isObject, PROBE_ADDRESS, PROBE_CALLER, readHex, signedCall } from "./nodeObjects.ts";
-import { emitsEvents } from "./traces.ts";
-import { readExecutionError } from "./verdicts.ts";
+import type { Ask, NodeAnswer, Part } from "./engine.ts";
+import {
+	blockOverrides,
+	emitsEvents,
+	firstBalance,
+	isObject,
+	PROBE_ADDRESS,
+	PROBE_CALLER,
+	readHex,
+	signedCall,
+} from "./nodeObjects.ts";
+import { endsWith, NO_VERDICT, readExecutionError } from "./verdicts.ts";
 
 /** Seconds between a block and the one behind it, where that is ours to say. */
 const SLOT_SECONDS = 12;

@@ -1,16 +1,24 @@
 // For what `eth_simulateV1` does not take on some nodes (anvil: creations), does not explain (anvil: why something failed) or
 // does not give enough gas: single transactions by `debug_traceCall`, each on what those before it changed, put over the
 // block's state. https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtracecall
-// Also what a node's logs and frames say of transfers of Ether; fees are none, and what was undone does not count.
+// Also what frames say of transfers of Ether; fees are none, and what was undone does not count.
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { SimulationOutcome } from "../../domain/simulation.ts";
 import { findFundsProblem } from "../simulator.ts";
-import { type Ask, firstBalance, NO_VERDICT, type Part, type StateOverrides } from "./engine.ts";
-import { applyDiff, blockOverrides, isObject, readHex, signedCall } from "./nodeObjects.ts";
-import { readExecutionError } from "./verdicts.ts";
+import type { Ask, Part, StateOverrides } from "./engine.ts";
+import {
+	applyDiff,
+	blockOverrides,
+	emitsEvents,
+	firstBalance,
+	isObject,
+	readHex,
+	signedCall,
+} from "./nodeObjects.ts";
+import { NO_VERDICT, readExecutionError } from "./verdicts.ts";
 
 const CALLS = { tracer: "callTracer", tracerConfig: { withLog: true } };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
@@ -84,14 +92,6 @@ function framesEmit(root: Readonly<Record<string, unknown>>): boolean {
 		if (Array.isArray(frame.calls)) for (const call of frame.calls) open.push(call);
 	}
 	return false;
-}
-
-/** Of the system's own logs: each transfer of Ether is one from Amsterdam on. https://eips.ethereum.org/EIPS/eip-7708 */
-const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
-
-/** Whether one of `logs`, as a node gives them, is a contract's. */
-export function emitsEvents(logs: unknown): boolean {
-	return Array.isArray(logs) && logs.some((log) => isObject(log) && readHex(log.address) !== SYSTEM_ADDRESS);
 }
 
 /** A delegatecall's value is only shown, and a callcode's goes to the caller itself. */

@@ -3,9 +3,9 @@
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
 import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
-import type { SimulationError, SimulationErrorCode } from "../../domain/simulation.ts";
+import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
-import type { NodeAnswer } from "./engine.ts";
+import type { EngineRequest, NodeAnswer } from "./engine.ts";
 
 type Meaning = "refused" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
@@ -119,4 +119,20 @@ function isRevert(code: number | null, message: string): boolean {
 function findWords(message: string): Meaning | undefined {
 	const letters = message.toLowerCase().replace(/[^a-z0-9]/g, "");
 	return WORDS.find(([words]) => words.test(letters))?.[1];
+}
+
+/** What a simulation without a verdict answers. */
+export const NO_VERDICT: SimulationOutcome = {
+	ok: false,
+	error: { code: "NODE_UNAVAILABLE", message: "the node gave no verdict" },
+};
+
+/** Whether nothing is run behind `outcome`, which is of the request's transaction at `index`. */
+export function endsWith(
+	{ chain, mayFail }: Pick<EngineRequest, "chain" | "mayFail">,
+	outcome: SimulationOutcome,
+	index: number,
+): boolean {
+	if (outcome.ok) return false;
+	return outcome.error.code === "NODE_UNAVAILABLE" || !mayFail.has(chain[index]?.hash ?? "");
 }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Transaction } from "ethers";
-import type { HttpAnswer } from "../../../shared/http/httpAnswer.ts";
+import type { HttpAnswer } from "../../../shared/http/messages.ts";
 import { guardedMetricsRoute, opsRoutes, type ReadinessCheck } from "../../../shared/http/opsRoutes.ts";
 import type { Route } from "../../../shared/http/routes.ts";
 import { createLogger, LOG_LEVELS, safeError, silentLogger } from "../../../shared/log.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blockRange, comingOf } from "../../../../relay/auction/blockRange.ts";
+import { blockRange, comingOf } from "../../../../relay/domain/bundle.ts";
 
 /** First and last as asked for; the range, or how the refusal's message begins. */
 const ROWS: readonly (readonly [bigint | null, bigint | null, readonly [number, number] | string])[] = [

@@ -9,7 +9,7 @@ import {
 	DIALECTS,
 	privateCall,
 	refundTerms,
-} from "../../../../relay/broadcast/dialects.ts";
+} from "../../../../relay/broadcast/builderClient.ts";
 import { targetBundle } from "../../../../relay/broadcast/fanout.ts";
 import { type BuilderRow, parseBuilders } from "../../../../relay/domain/builder.ts";
 import type { BundleRefund, OutgoingBundle } from "../../../../relay/domain/bundle.ts";

@@ -6,7 +6,7 @@ import { fold, newRecord, type TransactionRecord } from "../../../../relay/domai
 import { transactionEventsRoute } from "../../../../relay/ingress/transactionEvents.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
 import { EventStreams } from "../../../../shared/http/eventStreams.ts";
-import type { HttpAnswer } from "../../../../shared/http/httpAnswer.ts";
+import type { HttpAnswer } from "../../../../shared/http/messages.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";

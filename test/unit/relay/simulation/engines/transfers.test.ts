@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { emitsEvents, receivedByFrames } from "../../../../../relay/simulation/engines/traces.ts";
+import { emitsEvents } from "../../../../../relay/simulation/engines/nodeObjects.ts";
+import { receivedByFrames } from "../../../../../relay/simulation/engines/traces.ts";
 
 const HERE = "0x00000000000000000000000000000000facade01";
 const UPPER = "0x00000000000000000000000000000000FACADE01";
