@@ -22,8 +22,8 @@ import {
 	type SettingTable,
 	url,
 } from "../shared/config.ts";
-import { BOOST_PATHS, type BoostPath } from "./domain/delivery.ts";
 import { DIALECTS, type DialectName } from "./domain/ports.ts";
+import { BOOST_PATHS, type BoostPath } from "./domain/request.ts";
 
 const NONE = "none";
 const SAFE_URL = "an https URL (http only on loopback, in private networks, and to .internal and .flycast)";

@@ -33,7 +33,7 @@ import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
 import { Subscriptions } from "./subscriptions/subscriptions.ts";
-import type { ClientTrust } from "./upstream/clientTrust.ts";
+import type { ClientTrust } from "./upstream/upstream.ts";
 import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 

@@ -4,9 +4,15 @@ import { type Clock, systemClock } from "../shared/clock.ts";
 import type { CallOutcome } from "../shared/jsonrpc/envelope.ts";
 import { type Count, labelSets, type Metrics } from "../shared/metrics.ts";
 import { FULLNESS_OF } from "../shared/shares/shares.ts";
-import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/delivery.ts";
-import type { Rows, Upstreams } from "./domain/ports.ts";
-import { type Attempted, BREAKER_STATES, type ProbeOutcome, type TripReason } from "./domain/ports.ts";
+import {
+	type Attempted,
+	BREAKER_STATES,
+	type ProbeOutcome,
+	type Rows,
+	type TripReason,
+	type Upstreams,
+} from "./domain/ports.ts";
+import { BOOST_PATHS, FAULTS, UPSTREAMS } from "./domain/request.ts";
 import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";

@@ -25,7 +25,7 @@ import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openRows } from "./rows/openRows.ts";
-import { createClientTrust } from "./upstream/clientTrust.ts";
+import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
 
 /** What a caller may bring of its own. */

@@ -7,14 +7,14 @@ import { type Component, sequence, sink } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
 import { type BoostConfig, type FallbackConfig, fallbackRefusals } from "./config.ts";
 import { dialectOf } from "./dialects/dialects.ts";
+import type { ChainReads, Dialect, Probe, Transport, Upstreams } from "./domain/ports.ts";
 import {
 	BOOST_PATHS,
 	type BoostPath,
 	type Call,
 	type CallResult,
 	type UpstreamName,
-} from "./domain/delivery.ts";
-import type { ChainReads, Dialect, Probe, Transport, Upstreams } from "./domain/ports.ts";
+} from "./domain/request.ts";
 import { UpstreamBreaker } from "./health/breaker.ts";
 import { createHeadReference, fallbackProbe, keepWarm, relayProbe } from "./health/probes.ts";
 import type { BoostMetrics } from "./metrics.ts";

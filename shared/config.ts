@@ -2,7 +2,7 @@
 // the rows that relay and boost share. A refusal names the setting, what was expected and an example, and no value that may
 // be a secret.
 
-import { SIGNATURE_HIDING } from "./ethereum/rpcTransaction.ts";
+import { SIGNATURE_HIDING } from "./ethereum/rpcObjects.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { nearest } from "./nearest.ts";
 

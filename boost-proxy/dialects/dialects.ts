@@ -2,8 +2,8 @@
 // here, under the name that FALLBACK_DIALECT takes.
 
 import { parseAddress } from "../../shared/ethereum/hex.ts";
-import type { BoostPath } from "../domain/delivery.ts";
 import type { Dialect, DialectName } from "../domain/ports.ts";
+import type { BoostPath } from "../domain/request.ts";
 
 /** What servers put before another's words: "INTERNAL_ERROR: existing tx with same hash" (Erigon). */
 const PREFIXES =

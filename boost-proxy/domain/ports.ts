@@ -5,14 +5,16 @@ import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type {
 	BoostPath,
 	Call,
+	Caller,
 	CallResult,
 	Delivery,
 	ExchangeResult,
 	Fault,
 	Reading,
+	RoutingInfo,
 	UpstreamName,
-} from "./delivery.ts";
-import type { Caller, RoutingInfo, WholeBody } from "./request.ts";
+	WholeBody,
+} from "./request.ts";
 import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
 /** One POST to an upstream. */

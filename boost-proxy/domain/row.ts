@@ -1,7 +1,7 @@
 // The one row of a transaction that boost answers for: what its client wants of it, and how it stands at each upstream.
 // Every change of a row is a pure function here, so that there is one place to read what can happen to it.
 
-import { type BoostPath, UPSTREAMS, type UpstreamName } from "./delivery.ts";
+import { type BoostPath, UPSTREAMS, type UpstreamName } from "./request.ts";
 
 /** How a row can end. `dropped`: its nonce was used by another one, or everybody who may have it refused it for good. */
 export const ENDINGS = ["mined", "replaced", "cancelled", "expired", "dropped"] as const;

@@ -5,7 +5,6 @@ import CircuitBreaker from "opossum";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { LinkedList } from "../../shared/linkedList.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { UpstreamName } from "../domain/delivery.ts";
 import type {
 	Abort,
 	Attempted,
@@ -16,6 +15,7 @@ import type {
 	ProbeOutcome,
 	TripReason,
 } from "../domain/ports.ts";
+import type { UpstreamName } from "../domain/request.ts";
 import { Figures, type InFlight } from "./figures.ts";
 import { Prober } from "./prober.ts";
 import {

@@ -1,8 +1,8 @@
 // When an upstream counts as broken, and for how long: every rule of its breaker. Pure, so that each rule is one row of a
 // table in its test; figures.ts counts, breaker.ts acts.
 
-import type { Fault, UpstreamName } from "../domain/delivery.ts";
 import type { Attempted, ProbeOutcome, TripReason } from "../domain/ports.ts";
+import type { Fault, UpstreamName } from "../domain/request.ts";
 
 export type AttemptKind = "read" | "submission";
 

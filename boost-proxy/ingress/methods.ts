@@ -4,7 +4,7 @@
 import { z } from "zod";
 import type { Clock } from "../../shared/clock.ts";
 import { type CallContext, clientOf } from "../../shared/http/callContext.ts";
-import type { SyncWaits } from "../../shared/http/syncWaits.ts";
+import { neverMined, SYNC_DEFAULT_MS, type SyncWaits, syncTimeoutMs } from "../../shared/http/syncWaits.ts";
 import {
 	AnswerLater,
 	address,
@@ -17,7 +17,6 @@ import {
 	rawBytes,
 	readParamsSize,
 } from "../../shared/jsonrpc/method.ts";
-import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../shared/jsonrpc/sendSync.ts";
 import type { RequestState } from "../domain/request.ts";
 import type { Cancels } from "../requests/cancels.ts";
 import type { Submissions } from "../requests/submissions.ts";

@@ -1,6 +1,6 @@
 // How rows lie in the key-value store: pure functions between a row and bytes, readable across versions of boost.
 
-import { BOOST_PATHS, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
+import { BOOST_PATHS, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import {
 	ABSENT,
 	cancelsPendingAt,

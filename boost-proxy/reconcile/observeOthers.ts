@@ -3,8 +3,8 @@
 // up or has lost it does not have; whether something is mined is the chain's to say.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
-import type { Call, CallResult, UpstreamName } from "../domain/delivery.ts";
 import type { Upstream } from "../domain/ports.ts";
+import type { Call, CallResult, UpstreamName } from "../domain/request.ts";
 import { abandonedBy, type Ending, holdersOf, isHolder, lost, notHeld, type Row } from "../domain/row.ts";
 import type { Observed, ObserveRelay } from "./observeRelay.ts";
 

@@ -2,7 +2,7 @@
 // but the rows, the upstreams' health and the time. Who is asked first for a new one, and all that boost sends beside its
 // clients' requests, is decided here, so that "why was this sent there?" has one answer.
 
-import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
+import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/request.ts";
 import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
 
 /** What the plan needs to know of an upstream. */

@@ -6,9 +6,8 @@ import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
-import { type Delivery, mayHave, type UpstreamName } from "../domain/delivery.ts";
 import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
-import { onBehalfOf } from "../domain/request.ts";
+import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
 import {
 	delayedAt,
 	has,

@@ -5,16 +5,18 @@
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
+import type { Rows, Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Call,
 	type Delivery,
+	type RequestState,
+	relayStages,
+	stagesCall,
 	UPSTREAMS,
 	type UpstreamName,
 	type WireVerdict,
-} from "../domain/delivery.ts";
-import type { Rows, Upstream, Upstreams } from "../domain/ports.ts";
-import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
+} from "../domain/request.ts";
 import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 

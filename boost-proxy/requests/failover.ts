@@ -4,9 +4,8 @@
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
-import type { RequestState } from "../domain/request.ts";
+import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 
 /**
  * Whether an upstream has a transaction on which it gave no verdict. `absent`: no byte left, or it said that it does not.

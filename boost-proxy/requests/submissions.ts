@@ -12,9 +12,8 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import { mayHave, type UpstreamName, type WireVerdict } from "../domain/delivery.ts";
 import type { Rows, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
-import type { RequestState } from "../domain/request.ts";
+import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
 	has,
 	holdersOf,

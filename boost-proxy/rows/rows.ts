@@ -4,8 +4,8 @@
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
-import type { UpstreamName } from "../domain/delivery.ts";
 import type { Journal, Rows } from "../domain/ports.ts";
+import type { UpstreamName } from "../domain/request.ts";
 import {
 	aliveTo,
 	cancelsPendingAt,

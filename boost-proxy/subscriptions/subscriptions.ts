@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import type { Background } from "../../shared/background.ts";
 import { type Clock, pause } from "../../shared/clock.ts";
-import { headerOf } from "../../shared/ethereum/header.ts";
+import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import type { CallContext, Connection } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type LogFilter, logCriteria, told } from "../../shared/jsonrpc/logs.ts";

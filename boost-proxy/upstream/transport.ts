@@ -4,8 +4,8 @@
 import { Socket } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import type { ExchangeResult, Fault } from "../domain/delivery.ts";
 import type { Abort, Post, Transport } from "../domain/ports.ts";
+import type { ExchangeResult, Fault } from "../domain/request.ts";
 
 export interface TransportOptions {
 	/** http(s) address; path, query and credentials in it are kept and never printed. */

@@ -15,7 +15,7 @@ import type {
 	Reading,
 	UpstreamName,
 	WireVerdict,
-} from "../domain/delivery.ts";
+} from "../domain/request.ts";
 
 /** Whose answer it is. */
 export interface Judged {

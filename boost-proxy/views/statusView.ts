@@ -3,13 +3,12 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
-import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcTransaction.ts";
+import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { UpstreamName } from "../domain/delivery.ts";
 import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
-import type { RoutingInfo } from "../domain/request.ts";
+import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 

@@ -3,10 +3,15 @@
 
 import { type Clock, pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
-import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
-import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
-import type { Call } from "../domain/delivery.ts";
-import { type RequestState, relayStages, stagesCall } from "../domain/request.ts";
+import {
+	failingSimulation,
+	notSoon,
+	type SyncCall,
+	SyncWaits,
+	type WaitingRoomLimits,
+	WHY_NOT_SOON,
+} from "../../shared/http/syncWaits.ts";
+import { type Call, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
 import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";
 import { isObject } from "./thirdParties.ts";

@@ -2,15 +2,15 @@
 // only where it is about its hash, and only fields that are known pass, with values of their type.
 
 import { readQuantity } from "../../shared/ethereum/hex.ts";
-import type { RpcTransaction } from "../../shared/ethereum/rpcTransaction.ts";
+import type { RpcTransaction } from "../../shared/ethereum/rpcObjects.ts";
 import {
 	type StatusError,
 	type StatusRecord,
 	stageReport,
 	unknownStatus,
 } from "../../shared/ethereum/statusRecord.ts";
-import type { CallResult } from "../domain/delivery.ts";
 import type { ChainReads, DialectName } from "../domain/ports.ts";
+import type { CallResult } from "../domain/request.ts";
 
 /** A mined transaction. */
 export interface Mined {

@@ -7,11 +7,17 @@ import {
 	minedTransaction,
 	pendingTransaction,
 	type RpcTransaction,
-} from "../../shared/ethereum/rpcTransaction.ts";
+} from "../../shared/ethereum/rpcObjects.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
-import type { Call, CallResult } from "../domain/delivery.ts";
 import type { Upstream } from "../domain/ports.ts";
-import { type RequestState, type RoutingInfo, relayStages, stagesCall } from "../domain/request.ts";
+import {
+	type Call,
+	type CallResult,
+	type RequestState,
+	type RoutingInfo,
+	relayStages,
+	stagesCall,
+} from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
 import { type StatusAnswer, statusReader, type ViewsDependencies } from "./statusView.ts";

@@ -2,8 +2,8 @@
 // nobody listens.
 
 import type { Background } from "../../shared/background.ts";
-import { headerOf } from "../../shared/ethereum/header.ts";
 import { toQuantity } from "../../shared/ethereum/hex.ts";
+import { headerOf } from "../../shared/ethereum/rpcObjects.ts";
 import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Block, Header } from "../domain/chain.ts";

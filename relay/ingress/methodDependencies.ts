@@ -1,7 +1,7 @@
 // What the relay's methods need of the process, and what they get of a request: two types, for the method files.
 
 import type { Clock } from "../../shared/clock.ts";
-import type { SignatureHiding } from "../../shared/ethereum/rpcTransaction.ts";
+import type { SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import type { StatusRecord } from "../../shared/ethereum/statusRecord.ts";
 import { type CallContext, type Client, clientOf } from "../../shared/http/callContext.ts";
 import type { SyncWaits } from "../../shared/http/syncWaits.ts";

@@ -1,9 +1,15 @@
 // Waits for a transaction's receipt, or for the error that says why there will be none soon (EIP-7966).
 
 import { type Clock, pause } from "../../shared/clock.ts";
-import { type SyncCall, SyncWaits, type WaitingRoomLimits } from "../../shared/http/syncWaits.ts";
+import {
+	failingSimulation,
+	notSoon,
+	type SyncCall,
+	SyncWaits,
+	type WaitingRoomLimits,
+	WHY_NOT_SOON,
+} from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
-import { failingSimulation, notSoon, WHY_NOT_SOON } from "../../shared/jsonrpc/sendSync.ts";
 import type { Following, NodeReads, RecordReader } from "../domain/ports.ts";
 import { isMined, type TransactionRecord } from "../domain/record.ts";
 

@@ -3,9 +3,9 @@
 
 import type { Clock, Timer } from "../clock.ts";
 import { Shares } from "../shares/shares.ts";
-import type { AnswerStream } from "./answerStream.ts";
 import { clientOf } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./messages.ts";
+import type { AnswerStream } from "./unreadBytes.ts";
 
 /** The media type. */
 const EVENT_STREAM = "text/event-stream";

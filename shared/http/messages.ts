@@ -8,7 +8,7 @@ import type { Clock } from "../clock.ts";
 import { errorText, type RpcAnswer } from "../jsonrpc/envelope.ts";
 import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
-import type { AnswerStream } from "./answerStream.ts";
+import type { AnswerStream } from "./unreadBytes.ts";
 
 /** An answer. */
 export interface HttpAnswer {

@@ -8,7 +8,6 @@ import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
 import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
-import { type OpenAnswer, PassedStream, ResponseStream } from "./answerStream.ts";
 import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
 import { type Connections, type Exchange, OpenRequests } from "./connections.ts";
 import {
@@ -40,7 +39,7 @@ import {
 	type Served,
 	writePassedHead,
 } from "./routes.ts";
-import { UnreadBytes } from "./unreadBytes.ts";
+import { type OpenAnswer, PassedStream, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
 export interface RequestHandlerOptions extends Served {
 	/** Bytes of a body at most. */

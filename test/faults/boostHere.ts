@@ -3,8 +3,8 @@
 
 import { request } from "undici";
 import { readBoostConfig } from "../../boost-proxy/config.ts";
-import type { UpstreamName } from "../../boost-proxy/domain/delivery.ts";
 import type { BreakerStatus } from "../../boost-proxy/domain/ports.ts";
+import type { UpstreamName } from "../../boost-proxy/domain/request.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";

@@ -1,7 +1,7 @@
 // What one cell of the fault matrix is made of: a relay of its own between wires that can fail on each side, a boost of
 // its own, and the shared fallback behind another such wire. Everything can be broken and mended from outside.
 
-import type { BoostPath } from "../../boost-proxy/domain/delivery.ts";
+import type { BoostPath } from "../../boost-proxy/domain/request.ts";
 import { startBoostProcess } from "../support/boostProcess.ts";
 import { startRelayProcess } from "../support/relayProcess.ts";
 import { BOOST_SECRET, boostEnv, startBoostHere } from "./boostHere.ts";

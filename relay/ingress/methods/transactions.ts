@@ -7,9 +7,10 @@ import {
 	minedTransaction,
 	pendingTransaction,
 	type RpcTransaction,
-} from "../../../shared/ethereum/rpcTransaction.ts";
+} from "../../../shared/ethereum/rpcObjects.ts";
 import { type CallContext, clientOf, isWebPage } from "../../../shared/http/callContext.ts";
 import { readSubmissionQuery } from "../../../shared/http/submissionQuery.ts";
+import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/http/syncWaits.ts";
 import { methodNotFound } from "../../../shared/jsonrpc/dispatch.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import {
@@ -20,7 +21,6 @@ import {
 	RAW_PARAMS_SIZE,
 	rawBytes,
 } from "../../../shared/jsonrpc/method.ts";
-import { neverMined, SYNC_DEFAULT_MS, syncTimeoutMs } from "../../../shared/jsonrpc/sendSync.ts";
 import { DEFAULT_PATH, isSubmissionPath, policyOf, type SubmissionPath } from "../../domain/endpoints.ts";
 import type { Submitter } from "../../domain/ports.ts";
 import type { CancelRequest, SubmissionOptions, SubmitOutcome } from "../../domain/transaction.ts";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FAULTS } from "../../../boost-proxy/domain/delivery.ts";
 import type { Rows, Upstreams } from "../../../boost-proxy/domain/ports.ts";
+import { FAULTS } from "../../../boost-proxy/domain/request.ts";
 import { METHOD_LABELS } from "../../../boost-proxy/ingress/methods.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { Metrics } from "../../../shared/metrics.ts";

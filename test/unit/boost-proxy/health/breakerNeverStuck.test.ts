@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
-import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
 import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
+import { FAULTS } from "../../../../boost-proxy/domain/request.ts";
 import { type Attempt, BreakerFixture, type Outcome } from "../../../support/breakerFixture.ts";
 
 const TIMES = {

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
 import type { ProbeResult } from "../../../../boost-proxy/domain/ports.ts";
+import { FAULTS } from "../../../../boost-proxy/domain/request.ts";
 import { BreakerFixture } from "../../../support/breakerFixture.ts";
 
 const KINDS = ["submission", "read"] as const;

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Transport } from "../../../../boost-proxy/domain/ports.ts";
+import { type ExchangeResult, FAULTS } from "../../../../boost-proxy/domain/request.ts";
 import {
 	createHeadReference,
 	fallbackProbe,

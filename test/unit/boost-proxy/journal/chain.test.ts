@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CallResult } from "../../../../boost-proxy/domain/delivery.ts";
+import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { bindWhenKnown, OtherChainError } from "../../../../boost-proxy/journal/chain.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { UPSTREAMS } from "../../../../boost-proxy/domain/delivery.ts";
+import { UPSTREAMS } from "../../../../boost-proxy/domain/request.ts";
 import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";

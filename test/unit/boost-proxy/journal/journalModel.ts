@@ -1,7 +1,7 @@
 // The journal as plainly as can be: what the words of its port mean, on maps, without a disk. It shares no code with
 // the real one.
 
-import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import type { Ending, NewRow } from "../../../../boost-proxy/domain/row.ts";
 import type { EndedRow, LiveRow } from "./rowVerbs.ts";
 

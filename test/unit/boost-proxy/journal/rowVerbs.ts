@@ -1,8 +1,8 @@
 // The table of rows spoken to by verbs, for scenarios that say what happens to a transaction one word after another; and a row
 // as a scenario looks at it: live or ended, with names in place of standings.
 
-import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	cancelsPendingAt,
 	type Ending,

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
 	ended,

@@ -1,6 +1,6 @@
 // What the tests of the plan share: rows by number, every kind of standing, and two upstreams that are well.
 
-import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, NEVER, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
 import type { PlanTime, UpstreamHealth } from "../../../../boost-proxy/reconcile/plan.ts";
 import { addressOf, hashOf, senderOf } from "../journal/journalFixture.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	delayedAt,
 	ended,

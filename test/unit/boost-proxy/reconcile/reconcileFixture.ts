@@ -3,13 +3,6 @@
 
 import assert from "node:assert/strict";
 import type {
-	Call,
-	CallResult,
-	Delivery,
-	UpstreamName,
-	WireVerdict,
-} from "../../../../boost-proxy/domain/delivery.ts";
-import type {
 	Breaker,
 	ChainReads,
 	Dialect,
@@ -17,6 +10,13 @@ import type {
 	SendOptions,
 	Upstream,
 } from "../../../../boost-proxy/domain/ports.ts";
+import type {
+	Call,
+	CallResult,
+	Delivery,
+	UpstreamName,
+	WireVerdict,
+} from "../../../../boost-proxy/domain/request.ts";
 import { abandonedBy, lost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";

@@ -2,8 +2,8 @@
 // should not have happened goes out as a list of faults.
 
 import assert from "node:assert/strict";
-import type { BoostPath, Delivery, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type { Sendable } from "../../../../boost-proxy/domain/ports.ts";
+import type { BoostPath, Delivery, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { newEntry } from "../journal/journalFixture.ts";
 import type { LiveRow } from "../journal/rowVerbs.ts";
 import {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import { rawOf } from "../journal/journalFixture.ts";
 import { ACKNOWLEDGED, endingOf, hashOf, reconcileFixture, senderOf } from "./reconcileFixture.ts";
 

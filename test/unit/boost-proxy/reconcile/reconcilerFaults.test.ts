@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import { ACKNOWLEDGED, fault, hashOf, reconcileFixture, refused, senderOf } from "./reconcileFixture.ts";
 
 test("a refusal is not asked for again until something trips, and keeps back what stands behind only for who takes no gaps", async () => {

@@ -3,14 +3,6 @@
 
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type {
-	BoostPath,
-	Call,
-	CallResult,
-	Delivery,
-	Reading,
-	UpstreamName,
-} from "../../../../boost-proxy/domain/delivery.ts";
-import type {
 	Breaker,
 	Dialect,
 	DialectName,
@@ -18,7 +10,15 @@ import type {
 	SendOptions,
 	Upstream,
 } from "../../../../boost-proxy/domain/ports.ts";
-import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
+import type {
+	BoostPath,
+	Call,
+	CallResult,
+	Delivery,
+	Reading,
+	RequestState,
+	UpstreamName,
+} from "../../../../boost-proxy/domain/request.ts";
 import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import { ForeignRpcError, type RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { ACKNOWLEDGED, INTERNAL, REFUSED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Delivery } from "../../../../boost-proxy/domain/delivery.ts";
+import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { ACKNOWLEDGED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import type { ExchangeResult } from "../../../../boost-proxy/domain/delivery.ts";
+import type { ExchangeResult } from "../../../../boost-proxy/domain/request.ts";
 import { AbortSwitch } from "../../../../boost-proxy/health/breaker.ts";
 import {
 	createTransport,

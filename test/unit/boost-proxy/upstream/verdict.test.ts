@@ -9,7 +9,7 @@ import type {
 	Exchange,
 	ExchangeResult,
 	UpstreamName,
-} from "../../../../boost-proxy/domain/delivery.ts";
+} from "../../../../boost-proxy/domain/request.ts";
 import {
 	type Judged,
 	judgeDelivery,

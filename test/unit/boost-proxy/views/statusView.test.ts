@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
+import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { stageReport, unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";

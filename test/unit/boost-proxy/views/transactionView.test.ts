@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Views } from "../../../../boost-proxy/views/views.ts";
-import { pendingTransaction } from "../../../../shared/ethereum/rpcTransaction.ts";
+import { pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
 import { signedTransaction } from "../../../support/txFactory.ts";
 import { minedObject, refusal, result, ViewFixture } from "./viewFixture.ts";
 

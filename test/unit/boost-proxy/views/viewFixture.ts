@@ -1,7 +1,6 @@
 // What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
 // method, and a chain. Every question is remembered.
 
-import type { Call, CallResult, UpstreamName } from "../../../../boost-proxy/domain/delivery.ts";
 import type {
 	BreakerStatus,
 	Dialect,
@@ -9,7 +8,7 @@ import type {
 	RowReads,
 	Upstream,
 } from "../../../../boost-proxy/domain/ports.ts";
-import type { RequestState } from "../../../../boost-proxy/domain/request.ts";
+import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
 	type Ending,

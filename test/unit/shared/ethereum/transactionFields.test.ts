@@ -11,7 +11,7 @@ import {
 	MAX_TX_GAS,
 	transactionCost,
 } from "../../../../shared/ethereum/intrinsicGas.ts";
-import { minedTransaction, pendingTransaction } from "../../../../shared/ethereum/rpcTransaction.ts";
+import { minedTransaction, pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";

@@ -1,4 +1,4 @@
-// Transactions as `eth_getTransactionByHash` shows them. Of a private one that is pending the signature never leaves:
+// Transactions as `eth_getTransactionByHash` shows them, and headers as `newHeads` does. Of a private one that is pending the signature never leaves:
 // `gasPrice`, `v`, `r`, `s` and `yParity` are 0x0 for every type. The node's have these fields hidden too, unless the
 // operator has them shown, by which clients can verify what is public anyway.
 
@@ -51,4 +51,18 @@ export function minedTransaction(node: RpcTransaction, chainId: bigint): RpcTran
 		accessList: node.accessList ?? [],
 		...HIDDEN,
 	};
+}
+
+/** What a node tells of a block beside its header: geth's `newHeads` has none of it. */
+const BODY_FIELDS: ReadonlySet<string> = new Set([
+	"transactions",
+	"uncles",
+	"withdrawals",
+	"size",
+	"totalDifficulty",
+]);
+
+/** The header of a block as a node told it. */
+export function headerOf(block: object): Record<string, unknown> {
+	return Object.fromEntries(Object.entries(block).filter(([name]) => !BODY_FIELDS.has(name)));
 }
