@@ -75,7 +75,7 @@ class Pair {
 
 	async #restart(): Promise<void> {
 		await this.journal.close();
-		if (this.journal.isDurable) this.#durable = this.model.copy();
+		await this.#noteDurable();
 		await this.#kill();
 	}
 
@@ -142,8 +142,19 @@ class Pair {
 		// No two ends at the same time.
 		await this.clock.advance(1);
 		this.#forgetOld();
-		if (this.journal.isDurable) this.#durable = this.model.copy();
+		await this.#noteDurable();
 		await this.#compare();
+	}
+
+	/** Where the disk failed for one transaction, others may be on it. */
+	async #noteDurable(): Promise<void> {
+		for (let i = 0; i < HASHES; i += 1) {
+			const hash = hashOf(i);
+			if (!(await this.journal.rows.written(hash))) continue;
+			const known = this.model.known.get(hash);
+			if (known === undefined) this.#durable.delete(hash);
+			else this.#durable.set(hash, structuredClone(known));
+		}
 	}
 
 	/** What is due to be forgotten may be gone; a little later it must be. */
