@@ -87,7 +87,7 @@ export class BlockLoop {
 		}
 		if (this.#stop.signal.aborted) return;
 		await this.#review(update.head.number);
-		await this.#lookAtAll(update);
+		await this.#runChains(update);
 		await this.#settle(update.head);
 	}
 
@@ -122,16 +122,16 @@ export class BlockLoop {
 	 * Every sender whose first transaction can be in the next block: simulated where it must be, else sent again as it is.
 	 * Beside these whoever's nonce the blocks have moved.
 	 */
-	async #lookAtAll(update: ChainUpdate): Promise<void> {
+	async #runChains(update: ChainUpdate): Promise<void> {
 		const { pool, clock } = this.#deps;
 		const touched = new Set([...update.applied, ...update.reverted].flatMap((block) => block.touched));
 		await inTurns(pool.senders(), clock, (sender) => {
 			const canGoOut = pool.canGoOut(sender);
-			this.#look(sender, canGoOut, update.gap || touched.has(sender), update.head.number);
+			this.#runChain(sender, canGoOut, update.gap || touched.has(sender), update.head.number);
 		});
 	}
 
-	#look(sender: string, canGoOut: boolean, moved: boolean, head: number): void {
+	#runChain(sender: string, canGoOut: boolean, moved: boolean, head: number): void {
 		const { pool, records, runner } = this.#deps;
 		const { ready } = pool.chain(sender);
 		const passed = ready.map((entry) => records.get(entry.transaction.tx.hash)?.record.passed === true);

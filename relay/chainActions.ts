@@ -72,7 +72,7 @@ export function planChain(
 			}
 		}
 		const before: readonly string[] = builders ?? link.eligible;
-		// Mostly the very same list: chains are looked at for each new link.
+		// Mostly the very same list: chains are planned for each new link.
 		builders = before === link.eligible ? before : before.filter((name) => link.eligible.includes(name));
 		return { do: "send", builders };
 	});
@@ -87,8 +87,8 @@ export interface Records {
 export interface Searchers {
 	/** Shows them a transaction; one that they have been shown is left alone. */
 	share(entry: PoolEntry): void;
-	/** A chain has been looked at: what is out and what waits is settled for the next block. */
-	looked(chain: SenderChain): void;
+	/** A chain was planned: for the next block it is known what is out and what waits. */
+	chainPlanned(chain: SenderChain): void;
 }
 
 export interface ChainActionsOptions {
@@ -105,8 +105,8 @@ export interface ChainActionsDependencies {
 	readonly onStep: (step: "broadcast", seconds: number) => void;
 }
 
-/** One look at a chain. */
-export interface ChainLook extends SenderChain {
+/** A chain with what was found out and decided. */
+export interface PlannedChain extends SenderChain {
 	/** Of the first links of `ready`. */
 	readonly outcomes: readonly (SimulationOutcome | undefined)[];
 	/** One for each of `ready`. */
@@ -138,10 +138,10 @@ export class ChainActions {
 		}
 	}
 
-	/** Does what the look came to. */
-	act(look: ChainLook): void {
-		const { ready, outcomes, plans, next } = look;
-		const sights = this.#sights(look);
+	/** Does what was decided. */
+	act(planned: PlannedChain): void {
+		const { ready, outcomes, plans, next } = planned;
+		const sights = this.#sights(planned);
 		ready.forEach((entry, i) => {
 			this.#note(entry, outcomes[i], next, isDiscreet(sights[i]));
 			if (sights[i]?.isSeen) this.#deps.searchers.share(entry);
@@ -150,14 +150,14 @@ export class ChainActions {
 			const [plan, sight] = [plans[i], sights[i]];
 			if (plan !== undefined && sight !== undefined) this.#apply(entry, plan, next, sight);
 		});
-		this.#deps.searchers.looked(look);
+		this.#deps.searchers.chainPlanned(planned);
 	}
 
 	/**
 	 * What searchers see of each link. Behind one that they don't see, none is shown for being likely to be backrun; and
 	 * of one that they know, only is told whether it passes, since how it fares tells what the hidden one does.
 	 */
-	#sights({ ready, outcomes }: ChainLook): readonly Sight[] {
+	#sights({ ready, outcomes }: PlannedChain): readonly Sight[] {
 		let behindHidden = false;
 		return ready.map(({ transaction: { tx, path } }, i) => {
 			const { shared } = policyOf(path);

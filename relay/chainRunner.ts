@@ -46,9 +46,9 @@ interface Job {
 	withdraw: () => void;
 }
 
-/** How soon a chain is looked at again when the node did not answer, in ms. */
+/** How soon a chain is simulated and planned again when the node did not answer, in ms. */
 const NODE_RETRY_MS = 1_000;
-/** How soon a look at a chain is due; a look that was asked for twice is as urgent as the more urgent one. */
+/** How soon a run is due; one that was asked for twice is as urgent as the more urgent one. */
 type Urgency = Exclude<SimulationPriority, "bid">;
 const RANK: Readonly<Record<Urgency, number>> = { new: 0, again: 1, held: 2 };
 
@@ -69,7 +69,7 @@ export class ChainRunner {
 
 	/**
 	 * Looks at the sender's chain soon. `fresh`: the account's nonce may have changed since it was last asked for.
-	 * Calls for a sender that is being looked at are merged into one more look.
+	 * Calls during a run are merged into one more run.
 	 */
 	run(sender: string, priority: Urgency, fresh: boolean): void {
 		if (this.#stopped) return;
@@ -99,7 +99,7 @@ export class ChainRunner {
 				job.again = false;
 				job.fresh = false;
 				job.priority = "held";
-				await this.#look(sender, priority, fresh, job);
+				await this.#reconcile(sender, priority, fresh, job);
 			}
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -118,7 +118,7 @@ export class ChainRunner {
 		this.#retries.set(sender, timer);
 	}
 
-	async #look(sender: string, priority: Urgency, fresh: boolean, job: Job): Promise<void> {
+	async #reconcile(sender: string, priority: Urgency, fresh: boolean, job: Job): Promise<void> {
 		const { pool, tip } = this.#deps;
 		const head = tip.head();
 		const next = tip.next();
@@ -153,12 +153,12 @@ export class ChainRunner {
 		sender: string,
 		ready: readonly PoolEntry[],
 		links: readonly Link[],
-		look: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
+		run: { readonly next: NextBlock; readonly priority: Urgency; readonly job: Job },
 	): Promise<readonly (SimulationOutcome | undefined)[]> {
-		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, look.next));
+		const problems = ready.map(({ transaction }) => feeProblem(transaction.tx, run.next));
 		const dear = problems.findIndex((problem) => problem !== null);
 		const count = linksToSimulate(dear < 0 ? links : links.slice(0, dear));
-		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), look);
+		const simulated = count === 0 ? [] : await this.#simulate(sender, ready.slice(0, count), run);
 		return ready.map((_, i) => {
 			const error = i === dear ? problems[i] : null;
 			return error ? { ok: false, error } : simulated[i];
@@ -174,7 +174,7 @@ export class ChainRunner {
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		// One that is still being written is left out: the sender is looked at again when that is done.
+		// One that is still being written is left out: the sender is run again when that is done.
 		const used = pool.setAccount(account).filter((entry) => entry.durable);
 		if (used.length === 0) return true;
 		// One that was admitted while its block was being processed may have used the nonce itself.

@@ -1,7 +1,7 @@
 // Time as a dependency: nothing else in the project reads the time or sets a timer, so that tests can move
 // both by hand.
 
-import { LinkedList, type Place } from "./linkedList.ts";
+import { LinkedList, type Listed } from "./linkedList.ts";
 
 /** A timer that was set. `cancel` may be called any number of times, also after it fired. */
 export interface Timer {
@@ -113,13 +113,13 @@ export class DeadlineQueue {
 	}
 
 	/** Calls `onExpiry` in `ms` from now, unless it is called off before. */
-	add(onExpiry: () => void): Place<Deadline> {
+	add(onExpiry: () => void): Listed<Deadline> {
 		this.#timer ??= this.#clock.after(this.#ms, () => this.#expire());
 		return this.#entries.add({ at: this.#clock.monotonic() + this.#ms, onExpiry });
 	}
 
 	/** Calls it off; may be called any number of times. */
-	cancel(deadline: Place<Deadline>): void {
+	cancel(deadline: Listed<Deadline>): void {
 		this.#entries.remove(deadline);
 	}
 

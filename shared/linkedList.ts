@@ -2,12 +2,12 @@
 // that one which grew old keeps all that came later alive until the whole heap is collected; what leaves this list points
 // to nothing.
 
-/** A value's place in a list. */
-export interface Place<T> {
+/** A value in a list, for {@link LinkedList.remove}. */
+export interface Listed<T> {
 	readonly value: T;
 }
 
-interface Node<T> extends Place<T> {
+interface Node<T> extends Listed<T> {
 	before: Node<T> | null;
 	after: Node<T> | null;
 	isIn: boolean;
@@ -27,8 +27,8 @@ export class LinkedList<T> {
 		return this.#first?.value;
 	}
 
-	/** Adds `value` behind all others; its place is for {@link remove}. */
-	add(value: T): Place<T> {
+	/** Adds `value` behind all others. */
+	add(value: T): Listed<T> {
 		const node: Node<T> = { value, before: this.#last, after: null, isIn: true };
 		if (this.#last === null) this.#first = node;
 		else this.#last.after = node;
@@ -38,8 +38,8 @@ export class LinkedList<T> {
 	}
 
 	/** Takes it out of this list; false where it is there no more. */
-	remove(place: Place<T>): boolean {
-		const node = place as Node<T>;
+	remove(listed: Listed<T>): boolean {
+		const node = listed as Node<T>;
 		if (!node.isIn) return false;
 		const { before, after } = node;
 		if (before === null) this.#first = after;

@@ -292,7 +292,7 @@ export function underWay(row: Row, isBegun: boolean): Row {
 }
 
 /** The request that brought it is over. */
-export function settled(row: Row, acknowledged: boolean): Row {
+export function requestOver(row: Row, acknowledged: boolean): Row {
 	if (!isLive(row)) return underWay(row, false);
 	return { ...row, requests: Math.max(0, row.requests - 1), acknowledged };
 }

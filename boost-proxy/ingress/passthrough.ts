@@ -144,7 +144,7 @@ class ProxiedRequest {
 	#sent: ClientRequest | null = null;
 	#timer: Timer | null = null;
 	#connected = false;
-	#over = false;
+	#isOver = false;
 	#again = false;
 
 	constructor(parts: ProxiedRequestParts, dependencies: PassThroughDependencies) {
@@ -161,13 +161,13 @@ class ProxiedRequest {
 		this.#timer = this.#dependencies.clock.after(firstByteMs, () => this.#failed("timeout"));
 		passing.onGone(() => this.#gone());
 		passing.goAhead();
-		if (!this.#over) this.#attempt();
+		if (!this.#isOver) this.#attempt();
 	}
 
 	/** Its bytes are about to leave by `socket`. */
 	sending(sent: ClientRequest, socket: Socket): void {
 		this.#sent = sent;
-		if (this.#over) sent.destroy();
+		if (this.#isOver) sent.destroy();
 		else if (!socket.connecting) this.#connected = true;
 		else {
 			socket.once("connect", () => {
@@ -181,7 +181,7 @@ class ProxiedRequest {
 		const { request, response, passing } = this.#parts;
 		this.#timer?.cancel();
 		answer.on("error", () => {});
-		if (this.#over) {
+		if (this.#isOver) {
 			answer.destroy();
 			return;
 		}
@@ -200,7 +200,7 @@ class ProxiedRequest {
 			answer.destroy();
 			return;
 		}
-		this.#settle("answered");
+		this.#over("answered");
 		answer.on("close", () => {
 			// A part of an answer must not look like the whole.
 			if (!answer.complete && !isEnded) response.destroy();
@@ -222,7 +222,7 @@ class ProxiedRequest {
 	#broken(): void {
 		const { request, response } = this.#parts;
 		// What the relay did not want of the body after its answer is no fault of the answer.
-		if (this.#over) return;
+		if (this.#isOver) return;
 		if (request.socket.destroyed || response.destroyed) this.#gone();
 		else if (this.#mayGoAgain()) {
 			this.#again = true;
@@ -240,7 +240,7 @@ class ProxiedRequest {
 	}
 
 	#failed(fault: ProxyError): void {
-		if (this.#over) return;
+		if (this.#isOver) return;
 		const { request, passing } = this.#parts;
 		const { breaker, log } = this.#dependencies;
 		const kind = this.#connected ? fault : "refused";
@@ -254,20 +254,20 @@ class ProxiedRequest {
 	}
 
 	#gone(): void {
-		if (!this.#over) this.#drop("gone");
+		if (!this.#isOver) this.#drop("gone");
 		else this.#sent?.destroy();
 	}
 
 	/** Ends it without an answer of the relay's. */
 	#drop(outcome: ProxyOutcome): void {
 		this.#timer?.cancel();
-		this.#settle(outcome);
+		this.#over(outcome);
 		this.#sent?.destroy();
 	}
 
-	#settle(outcome: ProxyOutcome): void {
-		if (this.#over) return;
-		this.#over = true;
+	#over(outcome: ProxyOutcome): void {
+		if (this.#isOver) return;
+		this.#isOver = true;
 		this.#dependencies.onPassed?.(outcome);
 	}
 }

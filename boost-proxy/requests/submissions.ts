@@ -23,7 +23,7 @@ import {
 	notHeld,
 	type Row,
 	replacementDelivered,
-	settled,
+	requestOver,
 } from "../domain/row.ts";
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Cancels } from "./cancels.ts";
@@ -177,7 +177,7 @@ export class Submissions {
 				},
 			);
 		} catch (thrown) {
-			this.#settle(tx.hash, isNew, false);
+			this.#requestOver(tx.hash, isNew, false);
 			throw thrown;
 		}
 		switch (delivered.kind) {
@@ -186,27 +186,32 @@ export class Submissions {
 				this.#note(state, tx.hash, "acknowledged", { upstream: delivered.by });
 				return;
 			case "stopped":
-				this.#settle(tx.hash, isNew, true);
+				this.#requestOver(tx.hash, isNew, true);
 				this.#note(state, tx.hash, "known");
 				return;
 			case "rejected":
 				this.#isAbsentAt(tx.hash, earlier, delivered.by);
-				this.#settle(tx.hash, isNew, false);
+				this.#requestOver(tx.hash, isNew, false);
 				await this.#written([tx]);
 				this.#note(state, tx.hash, "rejected", { upstream: delivered.by, code: delivered.error.code });
 				throw verdictError(delivered.error);
 			default:
 				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				this.#settle(tx.hash, isNew, false);
+				this.#requestOver(tx.hash, isNew, false);
 				await this.#written([tx]);
 				throw this.#nobody(state, tx.hash, delivered.error);
 		}
 	}
 
 	/** One that was acknowledged before stays so, whatever becomes of this request. */
-	#settle(hash: string, isNew: boolean, acknowledged: boolean, change: (row: Row) => Row = UNCHANGED): void {
+	#requestOver(
+		hash: string,
+		isNew: boolean,
+		acknowledged: boolean,
+		change: (row: Row) => Row = UNCHANGED,
+	): void {
 		const { rows } = this.#dependencies;
-		rows.change(hash, (one) => (isNew ? settled(change(one), acknowledged) : change(one)));
+		rows.change(hash, (one) => (isNew ? requestOver(change(one), acknowledged) : change(one)));
 	}
 
 	#isAbsentAt(hash: string, earlier: Row | null, by: UpstreamName): void {
@@ -222,7 +227,7 @@ export class Submissions {
 		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		this.#settle(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
+		this.#requestOver(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);

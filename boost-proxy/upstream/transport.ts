@@ -189,7 +189,7 @@ export class TransportExchange implements Dispatcher.DispatchHandler {
 	readonly #timer: Timer;
 	readonly #unlisten: (() => void) | undefined;
 	#controller: Controller | null = null;
-	#settled = false;
+	#isFinished = false;
 	#sent = false;
 	#status = 0;
 	#retryAfterS: number | undefined;
@@ -200,19 +200,19 @@ export class TransportExchange implements Dispatcher.DispatchHandler {
 		this.#limits = limits;
 		this.#dependencies = dependencies;
 		this.#timer = dependencies.clock.after(limits.deadlineMs, () => this.#fail("timeout"));
-		this.#unlisten = limits.abort?.onAbort(() => this.#settle({ kind: "cut", sent: this.#sent }));
+		this.#unlisten = limits.abort?.onAbort(() => this.#finish({ kind: "cut", sent: this.#sent }));
 	}
 
 	onRequestStart(controller: Controller): void {
 		// A second start would send it twice.
-		if (this.#settled || this.#sent) throw ABANDONED;
+		if (this.#isFinished || this.#sent) throw ABANDONED;
 		this.#sent = true;
 		this.#controller = controller;
 	}
 
 	onResponseStart(_: Controller, status: number, headers: Headers): void {
 		// 1xx come before the answer.
-		if (status < 200 || this.#settled) return;
+		if (status < 200 || this.#isFinished) return;
 		this.#status = status;
 		const { clock } = this.#dependencies;
 		this.#retryAfterS = secondsOf(first(headers["retry-after"]), clock);
@@ -223,7 +223,7 @@ export class TransportExchange implements Dispatcher.DispatchHandler {
 	}
 
 	onResponseData(_: Controller, chunk: Buffer): void {
-		if (this.#settled) return;
+		if (this.#isFinished) return;
 		this.#bytes += chunk.length;
 		if (this.#bytes > this.#limits.maxBytes) this.#fail("tooLarge");
 		else this.#chunks.push(chunk);
@@ -234,22 +234,22 @@ export class TransportExchange implements Dispatcher.DispatchHandler {
 		const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
 		// The connection is free again, and no longer ours to end.
 		this.#controller = null;
-		this.#settle({ kind: "answered", status: this.#status, retryAfterS: this.#retryAfterS, body });
+		this.#finish({ kind: "answered", status: this.#status, retryAfterS: this.#retryAfterS, body });
 	}
 
 	onResponseError(_: Controller, error: Error): void {
 		this.#controller = null;
-		if (this.#dependencies.isClosed()) this.#settle({ kind: "cut", sent: this.#sent });
+		if (this.#dependencies.isClosed()) this.#finish({ kind: "cut", sent: this.#sent });
 		else this.#fail(this.#sent ? faultOf(error) : "refused");
 	}
 
 	#fail(fault: Fault): void {
-		this.#settle({ kind: "failed", fault, sent: this.#sent });
+		this.#finish({ kind: "failed", fault, sent: this.#sent });
 	}
 
-	#settle(result: ExchangeResult): void {
-		if (this.#settled) return;
-		this.#settled = true;
+	#finish(result: ExchangeResult): void {
+		if (this.#isFinished) return;
+		this.#isFinished = true;
 		this.#timer.cancel();
 		this.#unlisten?.();
 		this.#chunks = [];

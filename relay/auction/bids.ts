@@ -215,7 +215,7 @@ export interface WinnersOptions<B> {
 }
 
 /** Where a bid shall be. */
-export interface Place {
+export interface Award {
 	readonly builders: readonly string[];
 	/** Whether it is the best one at any of them. */
 	readonly isBest: boolean;
@@ -229,7 +229,7 @@ export interface Place {
 export function winners<B extends Contender>(
 	bids: readonly B[],
 	{ places, buildersOf, isBehind }: WinnersOptions<B>,
-): ReadonlyMap<B, Place> {
+): ReadonlyMap<B, Award> {
 	const behind = new Set(bids.filter(isBehind));
 	const ranked = [...bids].sort((a, b) => Number(behind.has(a)) - Number(behind.has(b)) || compare(a, b));
 	const names = new Set(ranked.flatMap(({ target }) => buildersOf(target)));
@@ -251,10 +251,10 @@ export function winners<B extends Contender>(
 			if (claims.some((claim) => taken.has(claim))) continue;
 			for (const claim of claims) taken.add(claim);
 			counts.set(target, count + 1);
-			const place = won.get(bid) ?? { builders: [], isBest: false };
-			place.builders.push(name);
-			place.isBest ||= count === 0;
-			won.set(bid, place);
+			const award = won.get(bid) ?? { builders: [], isBest: false };
+			award.builders.push(name);
+			award.isBest ||= count === 0;
+			won.set(bid, award);
 		}
 	}
 	return won;

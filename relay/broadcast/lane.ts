@@ -4,7 +4,7 @@
 
 import { LRUCache } from "lru-cache";
 import { type Clock, nextTurn } from "../../shared/clock.ts";
-import { FairScheduler, type JobOptions, type Place } from "../../shared/shares/scheduler.ts";
+import { FairScheduler, type JobOptions, type WaitingJob } from "../../shared/shares/scheduler.ts";
 import { type Fullness, fullest, Shares } from "../../shared/shares/shares.ts";
 import type { DeliveryAnswer } from "../domain/events.ts";
 import type { SendRights } from "./builderClient.ts";
@@ -52,8 +52,8 @@ interface Queue {
 	/** In the order in which they are sent: urgent ones first, of the others one for each subject. */
 	waiting: LaneItem[];
 	inFlight: InFlight | null;
-	/** Its place in the order of turns, for its first item. */
-	place: Place | null;
+	/** What waits in the scheduler for its first item. */
+	job: WaitingJob | null;
 }
 
 /** What is being sent; once it is withdrawn, it is not sent a second time. */
@@ -122,7 +122,7 @@ export class Lane {
 		const added = isRefused ? [] : [item];
 		waiting.splice(at < 0 ? waiting.length : at, overtaken === undefined ? 0 : 1, ...added);
 		if (!item.urgent) notAgain(queue, item.subject);
-		this.#place(queue);
+		this.#enqueue(queue);
 		overtaken?.answered("unsent", 0);
 		if (isRefused) item.answered("unsent", 0);
 	}
@@ -154,7 +154,7 @@ export class Lane {
 	}
 
 	#open(key: string): Queue {
-		const queue: Queue = { key, waiting: [], inFlight: null, place: null };
+		const queue: Queue = { key, waiting: [], inFlight: null, job: null };
 		this.#queues.set(key, queue);
 		return queue;
 	}
@@ -174,7 +174,7 @@ export class Lane {
 		if (gone.length === 0) return 0;
 		queue.waiting = queue.waiting.filter((item) => !gone.includes(item));
 		for (const item of gone) this.#shares(item).give(item.client, 1);
-		this.#place(queue);
+		this.#enqueue(queue);
 		for (const item of gone) item.answered("unsent", 0);
 		return gone.length;
 	}
@@ -192,30 +192,30 @@ export class Lane {
 	}
 
 	/** Gives the key the turn that its first item has a claim to; forgets it where it has nothing left. */
-	#place(queue: Queue): void {
+	#enqueue(queue: Queue): void {
 		if (queue.inFlight !== null) return;
 		const [first] = queue.waiting;
 		if (first === undefined) this.#queues.delete(queue.key);
 		const claim = first === undefined ? null : this.#claimOf(first);
-		const had = queue.place?.options;
+		const had = queue.job?.options;
 		if (had?.client === claim?.client && had?.urgent === claim?.urgent && had?.rank === claim?.rank) return;
-		if (queue.place !== null) this.#turns.withdraw(queue.place);
-		queue.place = null;
+		if (queue.job !== null) this.#turns.withdraw(queue.job);
+		queue.job = null;
 		if (claim === null) return;
-		const place = this.#turns.enqueue(claim, () => this.#begin(queue));
+		const job = this.#turns.enqueue(claim, () => this.#begin(queue));
 		// Not where it has begun, and ended even.
-		if (place !== null) queue.place = place;
+		if (job !== null) queue.job = job;
 	}
 
 	/** Sends the first item that may be sent; those before it that may not are answered. */
 	async #begin(queue: Queue): Promise<void> {
-		queue.place = null;
+		queue.job = null;
 		const sendable = queue.waiting.findIndex((item) => this.#maySend(item));
 		const taken = queue.waiting.splice(0, sendable < 0 ? queue.waiting.length : sendable + 1);
 		for (const item of taken) this.#shares(item).give(item.client, 1);
 		const item = sendable < 0 ? undefined : taken.pop();
 		if (item === undefined) {
-			this.#place(queue);
+			this.#enqueue(queue);
 			for (const one of taken) one.answered("unsent", 0);
 			return;
 		}
@@ -233,7 +233,7 @@ export class Lane {
 		this.#inFlight -= 1;
 		item.answered(answer, Math.round(clock.monotonic() - begun));
 		queue.inFlight = null;
-		this.#place(queue);
+		this.#enqueue(queue);
 		if (this.depth === 0) for (const resolve of this.#idle.splice(0)) resolve();
 	}
 

@@ -64,7 +64,7 @@ interface Flight {
 	readonly address: string;
 	readonly latest: boolean;
 	readonly promise: Promise<AccountState>;
-	readonly settle: (outcome: AccountState | UpstreamError) => void;
+	readonly finish: (outcome: AccountState | UpstreamError) => void;
 	state: AccountState | null;
 }
 
@@ -224,11 +224,11 @@ export class NodeAccounts implements Accounts {
 				next += asked[i]?.length ?? 0;
 				const state = readState(flight, head, answers.slice(from, next));
 				// No state though the node answered: most likely it does not have that block.
-				this.#settle(flight, state ?? new UpstreamError("notJsonRpc"));
+				this.#finish(flight, state ?? new UpstreamError("notJsonRpc"));
 			}
 		} catch (thrown) {
 			const error = thrown instanceof UpstreamError ? thrown : new UpstreamError("unreachable");
-			for (const flight of flights) this.#settle(flight, error);
+			for (const flight of flights) this.#finish(flight, error);
 			if (error !== thrown) throw thrown;
 		} finally {
 			this.#underWay -= 1;
@@ -236,7 +236,7 @@ export class NodeAccounts implements Accounts {
 		}
 	}
 
-	#settle(flight: Flight, outcome: AccountState | UpstreamError): void {
+	#finish(flight: Flight, outcome: AccountState | UpstreamError): void {
 		const { address } = flight;
 		if (outcome instanceof UpstreamError) {
 			if (this.#states.peek(address) === flight) this.#states.delete(address);
@@ -244,16 +244,16 @@ export class NodeAccounts implements Accounts {
 			flight.state = outcome;
 			if (flight.latest && outcome.block === this.#head) this.#states.set(address, flight);
 		}
-		flight.settle(outcome);
+		flight.finish(outcome);
 	}
 }
 
 function newFlight(address: string, latest: boolean): Flight {
-	let settle: Flight["settle"] = () => {};
+	let finish: Flight["finish"] = () => {};
 	const promise = new Promise<AccountState>((resolve, reject) => {
-		settle = (outcome) => (outcome instanceof UpstreamError ? reject(outcome) : resolve(outcome));
+		finish = (outcome) => (outcome instanceof UpstreamError ? reject(outcome) : resolve(outcome));
 	});
-	return { address, latest, promise, settle, state: null };
+	return { address, latest, promise, finish, state: null };
 }
 
 function batchKey({ address, latest }: Question): string {

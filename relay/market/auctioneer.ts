@@ -2,12 +2,12 @@
 // are recomputed from the live bids, and the builders' bundles are brought in line. Nothing else sends, cancels or ranks a bid.
 
 import {
+	type Award,
 	type Bid,
 	type Bids,
 	backrunBundle,
 	backrunName,
 	isFor,
-	type Place,
 	winners,
 } from "../auction/bids.ts";
 import { type BundleTable, type Overtaken, statusIn } from "../auction/bundleTable.ts";
@@ -85,7 +85,7 @@ export class Auctioneer {
 		this.#checks = new BidChecks({
 			...dependencies,
 			judged: (bid, verdict) => this.#judged(bid, verdict),
-			again: (targets) => this.settle(targets),
+			again: (targets) => this.reconcile(targets),
 		});
 	}
 
@@ -101,7 +101,7 @@ export class Auctioneer {
 		this.#count(bid);
 		if (bid.firstBlock > this.#nextBlock())
 			table.change(record, bid.firstBlock, { stage: "ACCEPTED", reason: null, bid: bid.value });
-		this.settle([target]);
+		this.reconcile([target]);
 	}
 
 	/** The bid's owner has replaced or cancelled it. */
@@ -113,8 +113,8 @@ export class Auctioneer {
 			this.#deps.table.release(bid.submission);
 		}
 		// What it was replaced with is about to come, and takes its place at the builders.
-		if (how === "REPLACED") queueMicrotask(() => this.settle([]));
-		else this.settle([]);
+		if (how === "REPLACED") queueMicrotask(() => this.reconcile([]));
+		else this.reconcile([]);
 	}
 
 	/** It is the same bundle as another, which stands for it from now on: nobody is told. */
@@ -123,16 +123,16 @@ export class Auctioneer {
 	}
 
 	/** A chain has been looked at: what follows for its links' bids. */
-	looked({ ready, waiting }: SenderChain): void {
+	chainPlanned({ ready, waiting }: SenderChain): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		this.settle(hashes.filter((hash) => this.#deps.bids.has(hash)));
+		this.reconcile(hashes.filter((hash) => this.#deps.bids.has(hash)));
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
 		this.#counted.delete(target);
 		for (const bid of this.#deps.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
-		this.settle([target]);
+		this.reconcile([target]);
 	}
 
 	/** What bidders did has become known, or was undone by a reorganisation: the bids of those who are barred end. */
@@ -141,7 +141,7 @@ export class Auctioneer {
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
 			if (conduct.standing(bid.bidder)?.bar) this.#end(bid, "DROPPED", "barred");
 		}
-		this.settle(bids.targets());
+		this.reconcile(bids.targets());
 	}
 
 	/** Blocks have come, and the bids for them end. To be called when the tip is the last of them. */
@@ -176,7 +176,7 @@ export class Auctioneer {
 			if (block + KEPT_BLOCKS <= head.number) this.#rounds.delete(key);
 		for (const target of this.#counted.keys())
 			if (pool.get(target) === undefined) this.#counted.delete(target);
-		this.settle(bids.targets());
+		this.reconcile(bids.targets());
 	}
 
 	/** What was out behind a target for the block with this hash that holds it, where that is remembered. */
@@ -190,7 +190,7 @@ export class Auctioneer {
 	}
 
 	/** Works the winners of these targets, and of all that have changed, out anew. */
-	settle(targets: Iterable<string>): void {
+	reconcile(targets: Iterable<string>): void {
 		const { bids, conduct } = this.#deps;
 		const { bidsPerTarget, refunding } = this.#options;
 		for (const target of targets) this.#changed.add(target);
@@ -248,7 +248,7 @@ export class Auctioneer {
 	}
 
 	/** Sends and cancels bundles so that builders hold exactly the winning bids, then tells the owners of `bids` their status. */
-	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Place>, all: readonly Bid[]): void {
+	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
 		const { sender, table, bids } = this.#deps;
 		// An owner's next bid goes out under the same name, in the place of the one before.
 		const held = new Set<string>();
@@ -276,8 +276,8 @@ export class Auctioneer {
 		const rest = held.size === 0 ? "ACCEPTED" : "OUTBID";
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
-			const place = wanted.get(bid);
-			const stage = place === undefined ? rest : place.isBest ? "BEST" : "RUNNER_UP";
+			const award = wanted.get(bid);
+			const stage = award === undefined ? rest : award.isBest ? "BEST" : "RUNNER_UP";
 			table.change(bid.record, block, { stage, reason: null, bid: bid.value });
 		}
 	}
@@ -314,7 +314,7 @@ export class Auctioneer {
 		if (verdict.kind === "unpaid") this.#end(bid, "DROPPED", "paysNothing");
 		if (verdict.kind === "failed")
 			this.#end(bid, "DROPPED", EXECUTION_FAILURES.has(verdict.error.code) ? "reverted" : "invalid");
-		this.settle([bid.target]);
+		this.reconcile([bid.target]);
 	}
 
 	/** Tells each bidder what came of the block; by how much one was outbid, and by whom, the chain must tell first. */

@@ -186,7 +186,7 @@ export class Bidding {
 			table.release(twin.submission);
 			table.take(submission, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
-			auctioneer.settle([twin.target]);
+			auctioneer.reconcile([twin.target]);
 			return { outcome: "accepted", hash };
 		}
 		this.#seq += 1;

@@ -160,7 +160,7 @@ export function createMarket(options: MarketOptions, dependencies: MarketDepende
 		shared: simulation,
 		searchers: {
 			share: (entry) => share(entry.transaction),
-			looked: (chain) => auctioneer.looked(chain),
+			chainPlanned: (chain) => auctioneer.chainPlanned(chain),
 		},
 		share,
 		blocksCame(update) {

@@ -39,8 +39,8 @@ export class Transactions {
 	}
 
 	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce. */
-	inTurn<T>(place: Place, work: () => Promise<T>): Promise<T> {
-		return this.#locks.run(place, work);
+	inTurn<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
+		return this.#locks.run(at, work);
 	}
 
 	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
@@ -364,7 +364,7 @@ function replacedBy(
 const NOTHING = (): void => {};
 
 /** Who has a nonce, with its sender's address in lower case. */
-export interface Place {
+export interface SenderNonce {
 	readonly from: string;
 	readonly nonce: bigint | string;
 }
@@ -375,7 +375,7 @@ export class NonceLocks {
 	readonly #ends = new Map<string, Promise<void>>();
 
 	/** Runs `work` when all that was begun before for the same sender and nonce has ended, however that was. */
-	run<T>({ from, nonce }: Place, work: () => Promise<T>): Promise<T> {
+	run<T>({ from, nonce }: SenderNonce, work: () => Promise<T>): Promise<T> {
 		const key = `${from} ${nonce}`;
 		const running = this.#ends.get(key)?.then(work) ?? work();
 		const end = running.then(NOTHING, NOTHING).then(() => {
@@ -386,7 +386,7 @@ export class NonceLocks {
 	}
 
 	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
-	isHeld({ from, nonce }: Place): boolean {
+	isHeld({ from, nonce }: SenderNonce): boolean {
 		return this.#ends.has(`${from} ${nonce}`);
 	}
 }

@@ -222,13 +222,13 @@ class CallDispatcher<Context> {
 			this.#workedMs += this.#now() - begun;
 		}
 		if (running instanceof Promise || running instanceof AnswerLater) {
-			return this.#settle(call, name, begun, Promise.resolve(running), turn);
+			return this.#answered(call, name, begun, Promise.resolve(running), turn);
 		}
 		return Promise.resolve(this.#succeed(call, name, begun, running));
 	}
 
 	/** The answer when `running` has ended, or when its time is up. */
-	#settle(
+	#answered(
 		call: RpcCall,
 		name: string,
 		begun: number,

@@ -40,7 +40,7 @@ export class GroupCommit {
 	}
 
 	/** Resolves when all writes so far are committed or have failed. */
-	async settled(): Promise<void> {
+	async idle(): Promise<void> {
 		while (this.#running !== null) await this.#running;
 	}
 

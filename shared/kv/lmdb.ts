@@ -64,7 +64,7 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 		},
 		write: (changes) => group.write(changes),
 		async close() {
-			await group.settled();
+			await group.idle();
 			await db.close();
 			await unlock();
 		},

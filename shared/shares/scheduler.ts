@@ -38,12 +38,12 @@ export interface JobOptions {
 	readonly signal?: AbortSignal | undefined;
 }
 
-/** A place in the queue, for {@link FairScheduler.withdraw}. */
-export interface Place {
+/** A job in the queue, for {@link FairScheduler.withdraw}. */
+export interface WaitingJob {
 	readonly options: JobOptions;
 }
 
-interface Job extends Place {
+interface Job extends WaitingJob {
 	readonly start: () => Promise<void>;
 	readonly refuse: (reason: unknown) => void;
 	readonly unlisten: () => void;
@@ -126,17 +126,17 @@ export class FairScheduler {
 
 	/**
 	 * As {@link run} for work that never rejects and whose end nobody waits for; nobody is told where it is refused. Takes
-	 * less memory, for queues of many. Returns its place, to be taken out by {@link withdraw}; null where it has begun.
+	 * less memory, for queues of many. Returns what waits, to be taken out by {@link withdraw}; null where it has begun.
 	 */
-	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): Place | null {
+	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): WaitingJob | null {
 		const job: Job = { options, start: work, refuse: NOTHING, unlisten: NOTHING, isWaiting: true };
 		this.#enqueue(job);
 		return job.isWaiting ? job : null;
 	}
 
 	/** Takes it out of the queue; false where it is not there any more. */
-	withdraw(place: Place): boolean {
-		return this.#turnsOf(place.options).remove(place as Job);
+	withdraw(job: WaitingJob): boolean {
+		return this.#turnsOf(job.options).remove(job as Job);
 	}
 
 	#enqueue(job: Job): void {
@@ -347,13 +347,13 @@ export class EventLoopTurns {
 			work();
 			return DONE;
 		}
-		const place = this.#waiting.enqueue({ client, cost: 1 }, async () => work());
-		if (place === null) return DONE;
+		const job = this.#waiting.enqueue({ client, cost: 1 }, async () => work());
+		if (job === null) return DONE;
 		return {
 			hurry: () => {
-				if (this.#waiting.withdraw(place)) work();
+				if (this.#waiting.withdraw(job)) work();
 			},
-			drop: () => void this.#waiting.withdraw(place),
+			drop: () => void this.#waiting.withdraw(job),
 		};
 	}
 

@@ -140,7 +140,7 @@ class PostgresStore implements SharedStore {
 
 	async close(): Promise<void> {
 		this.#isClosed = true;
-		await this.#group.settled();
+		await this.#group.idle();
 		await this.#lease.release();
 		await this.#database.close();
 	}

@@ -182,7 +182,7 @@ export class StagesFixture {
 			isNew: (hash) => records.get(hash)?.record.shared === false,
 			clock,
 		});
-		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), looked: () => {} };
+		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), chainPlanned: () => {} };
 		const transactions = new Transactions({
 			...{ ...shared, store, onWritten: () => {} },
 			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),

@@ -15,7 +15,7 @@ import {
 	notified,
 	type Row,
 	replacementDelivered,
-	settled,
+	requestOver,
 	underWay,
 } from "../../../../boost-proxy/domain/row.ts";
 import { openRows } from "../../../../boost-proxy/rows/openRows.ts";
@@ -148,7 +148,7 @@ export class RowVerbs {
 	settle(hash: string, acknowledged: boolean): Promise<void> {
 		const isFirst = this.#begun.delete(hash);
 		return this.#change(hash, (row) => {
-			if (isFirst) return settled(row, acknowledged);
+			if (isFirst) return requestOver(row, acknowledged);
 			return isLive(row) && !row.acknowledged ? { ...row, acknowledged } : row;
 		});
 	}

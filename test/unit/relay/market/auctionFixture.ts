@@ -224,7 +224,7 @@ export class AuctionFixture {
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
 			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);
-		for (const { tx } of transactions) this.auctioneer.looked(this.pool.chain(tx.from));
+		for (const { tx } of transactions) this.auctioneer.chainPlanned(this.pool.chain(tx.from));
 		await this.turn();
 	}
 
