@@ -32,7 +32,12 @@ const DEFAULT_ALIASES = "mevblocker_partialPendingTransactions";
 export const RELAY_SETTINGS = {
 	PORT: portRow("8080"),
 	HOST: SERVER_ROWS.HOST,
-	SEARCHER_PORT: optional("port of its own for the websocket", "a port, 0 to 65535", "8090", port),
+	SEARCHER_PORT: optional(
+		"port of its own for the websocket; without it, it is on PORT, where boost wants it",
+		"a port, 0 to 65535",
+		"8090",
+		port,
+	),
 	METRICS_PORT: SERVER_ROWS.METRICS_PORT,
 	METRICS_TOKEN: SERVER_ROWS.METRICS_TOKEN,
 	ETH_RPC_URL: row(
