@@ -227,18 +227,18 @@ export function baseUrl(text: string): string | undefined {
 }
 
 /** A URL that may have a query, with a key in it. */
-export function wholeUrl(text: string): string | undefined {
+function wholeUrl(text: string): string | undefined {
 	return httpUrl(text) !== undefined && !text.includes("#") ? text : undefined;
 }
 
 /** Whether it is https, or http that stays in a private network. */
-export function isSafeForThirdParty(text: string): boolean {
+function isSafeForThirdParty(text: string): boolean {
 	const { protocol, hostname } = new URL(text);
 	return protocol === "https:" || isPrivateHost(hostname);
 }
 
 /** Whether a host, as a URL spells it, can only be this machine or one of a private network. */
-export function isPrivateHost(hostname: string): boolean {
+function isPrivateHost(hostname: string): boolean {
 	const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
 	if (isIPv4(host)) return isPrivateIPv4(host);
 	if (isIPv6(host)) return isPrivateIPv6(host);

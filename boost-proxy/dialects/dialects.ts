@@ -55,7 +55,7 @@ export function isPoolFull(message: string): boolean {
 }
 
 /** A phrase at the start of a message, whatever its case. */
-export function phrase(words: readonly string[], end: string): RegExp {
+function phrase(words: readonly string[], end: string): RegExp {
 	return new RegExp(`^${PREFIXES}(?:${words.join("|")})${end}`, "i");
 }
 

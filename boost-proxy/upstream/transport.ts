@@ -183,7 +183,7 @@ const ABANDONED = new Error("abandoned");
  * writeH1 in undici's client-h1.js): where it was not called no byte left, and where it throws none does, while the
  * connection stays as it is.
  */
-export class TransportExchange implements Dispatcher.DispatchHandler {
+class TransportExchange implements Dispatcher.DispatchHandler {
 	readonly #limits: ExchangeLimits;
 	readonly #dependencies: ExchangeDependencies;
 	readonly #timer: Timer;

@@ -138,12 +138,12 @@ const STAGES: Readonly<Record<Ending, string>> = {
 };
 
 /** Of one that the journal holds and that is pending, as far as anybody knows. */
-export function heldRecord({ hash, path }: Row): StatusRecord {
+function heldRecord({ hash, path }: Row): StatusRecord {
 	return { ...unknownStatus(hash), fastMode: path === "fast", ...stageReport("HELD") };
 }
 
 /** Of one that has ended; of the transaction only what is still known of it. */
-export function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRecord {
+function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRecord {
 	const blank = unknownStatus(hash);
 	return {
 		...blank,
@@ -155,7 +155,7 @@ export function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRe
 }
 
 /** Of one that is in a block; `row` is what boost knows of it, if anything. */
-export function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
+function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
 	const known =
 		row === null ? blank.transaction : { ...blank.transaction, from: row.from, nonce: row.nonce.toString() };

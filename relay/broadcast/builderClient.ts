@@ -28,7 +28,7 @@ export interface Dialect {
 }
 
 /** Raw bytes as 0x hex. */
-export function rawHex(tx: DecodedTransaction): string {
+function rawHex(tx: DecodedTransaction): string {
 	return bytesToHex(tx.raw);
 }
 
@@ -63,7 +63,7 @@ export function refundTerms(row: BuilderRow, percent: number): RefundTerms | nul
 	return { percent: Math.min(percent, row.maxRefundPercent), refundGas: row.refundGas };
 }
 
-export const bundleDialect: Dialect = {
+const bundleDialect: Dialect = {
 	bundle(row, bundle, uuid) {
 		const { transactions, block, refund } = bundle;
 		const wire = {
@@ -94,7 +94,7 @@ function refundFields(row: BuilderRow, refund: BundleRefund): object {
 	};
 }
 
-export const mevShareDialect: Dialect = {
+const mevShareDialect: Dialect = {
 	bundle(row, { transactions, block, refund }, uuid) {
 		const bundle = {
 			version: "v0.1",

@@ -266,7 +266,7 @@ function leftKey(row: BuilderRow, name: string): string {
 }
 
 /** The name of a target's own bundle; no bundle of {@link OutgoingBundle.name} goes out under one like it. */
-export function targetName(hash: string): string {
+function targetName(hash: string): string {
 	return `target ${hash}`;
 }
 

@@ -27,9 +27,9 @@ export type AccountRule = (tx: DecodedTransaction, account: AccountState) => Rej
 export const MAX_TX_BYTES = 128 * 1024;
 export const MAX_BLOB_TX_BYTES = 1024 * 1024;
 /** Blobs of one transaction at most (EIP-7594). */
-export const MAX_BLOBS_PER_TX = 6;
+const MAX_BLOBS_PER_TX = 6;
 /** How far above the account's next nonce a transaction may be. */
-export const MAX_NONCE_AHEAD = 64n;
+const MAX_NONCE_AHEAD = 64n;
 /** A nonce that can't be used: the account could not count past it (EIP-2681). */
 const MAX_NONCE = 2n ** 64n - 1n;
 

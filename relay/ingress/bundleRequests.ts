@@ -34,7 +34,7 @@ export function mayCancel({ transport, client, origin }: OwnerContext): boolean 
 export type OwnerContext = Pick<CallContext, "transport" | "client" | "origin">;
 
 /** What a bundle that fails its simulation weighs beyond the one of its call: as much as an eth_call in all. */
-export const FAILED_SIMULATION_WEIGHT = 9;
+const FAILED_SIMULATION_WEIGHT = 9;
 
 /** The hash of a bundle that was taken. Throws RpcError `limit` or `rejected`, with the refusal's code as `data.reason`. */
 export function takenHash(

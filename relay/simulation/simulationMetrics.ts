@@ -11,7 +11,7 @@ export const PRIORITIES: readonly SimulationPriority[] = ["new", "again", "bid",
  * How a job left the queue: all passed, one failed, the node gave no verdict; or it never ran, being pushed out of a
  * full queue, tired of waiting, too late for its block, withdrawn by who asked, or left at a stop.
  */
-export const JOB_OUTCOMES = [
+const JOB_OUTCOMES = [
 	"passed",
 	"failed",
 	"unavailable",

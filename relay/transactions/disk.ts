@@ -37,7 +37,7 @@ const PURGE_LEAST = 1_000;
 const PURGE_PART = 200;
 
 /** Answered where the store does not take or tell what it must: nothing is kept then. */
-export function storeUnavailable(): RpcError {
+function storeUnavailable(): RpcError {
 	return new RpcError("internal", "internal error: nothing can be stored now, try again", {
 		reason: "store unavailable",
 	});

@@ -340,7 +340,7 @@ function refused(
 }
 
 /** By how many percent each fee must grow, as in go-ethereum's pool. */
-export const PRICE_BUMP_PERCENT = 10n;
+const PRICE_BUMP_PERCENT = 10n;
 
 /**
  * Whether every fee of `fresh` is at least 10 % above that of `held`, fractions of a wei left out as go-ethereum does

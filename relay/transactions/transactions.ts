@@ -370,7 +370,7 @@ export interface SenderNonce {
 }
 
 /** Locks by sender and nonce; a request for a lock that is held waits its turn. */
-export class NonceLocks {
+class NonceLocks {
 	/** The end of what was asked for last; never rejects. */
 	readonly #ends = new Map<string, Promise<void>>();
 

@@ -163,7 +163,7 @@ export function rlpEncode(item: RlpItem): Buffer {
 }
 
 /** The header of a list whose encoded items are `length` bytes long. */
-export function rlpListHeader(length: number): Buffer {
+function rlpListHeader(length: number): Buffer {
 	return header(0xc0, length);
 }
 

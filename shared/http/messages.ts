@@ -158,7 +158,7 @@ export function crowded(verb: string | undefined, max: number): HttpAnswer {
 }
 
 /** A client's bodies are as many bytes as one client may have under way. */
-export const HOARDING: HttpAnswer = rpcErrorAnswer(
+const HOARDING: HttpAnswer = rpcErrorAnswer(
 	"rateLimit",
 	429,
 	"limit exceeded: too many bytes under way for this client",

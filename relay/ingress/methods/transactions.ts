@@ -146,7 +146,7 @@ export type Taken = Exclude<SubmitOutcome, { readonly outcome: "refused" }>;
  * refusal, `limit` where its client holds its share of the pool, `invalidParams` for a bad query, and whatever the
  * submitter throws.
  */
-export async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
+async function submitRaw(raw: Uint8Array, context: CallContext, submitter: Submitter): Promise<Taken> {
 	const options = submissionOptions(context.path, context.query);
 	const outcome = await submitter.submit({ raw, origin: context.client.address, ...options });
 	if (outcome.outcome !== "refused") return outcome;
@@ -167,13 +167,13 @@ export const RPC_PATHS: readonly string[] = [
 ];
 
 /** The treatment that a path stands for. */
-export function submissionPath(path: string): SubmissionPath {
+function submissionPath(path: string): SubmissionPath {
 	const name = path.slice(1);
 	return isSubmissionPath(name) ? name : DEFAULT_PATH;
 }
 
 /** Reads what was asked for. Throws RpcError `invalidParams` naming the parameter and what was expected. */
-export function submissionOptions(path: string, query: URLSearchParams): SubmissionOptions {
+function submissionOptions(path: string, query: URLSearchParams): SubmissionOptions {
 	const name = submissionPath(path);
 	const { softCancellations, refundRecipient, referrer } = readSubmissionQuery(query);
 	return {

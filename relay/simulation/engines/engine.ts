@@ -6,7 +6,6 @@ import type { BlockContext, SimulatedAccount, SimulationError } from "../../doma
 
 /** Methods of the node by which transactions are run, the better one first. */
 export const ENGINE_NAMES = ["eth_simulateV1", "debug_traceCall"] as const;
-export type EngineName = (typeof ENGINE_NAMES)[number];
 
 /** The node, as far as simulations need it. Both throw an UpstreamError where no verdict was had in `timeoutMs`. */
 export interface SimulationNode {

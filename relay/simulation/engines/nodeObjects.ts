@@ -15,7 +15,7 @@ import type { AccountOverride, Part, StateOverrides } from "./engine.ts";
 const MAX_UINT128 = (1n << 128n) - 1n;
 
 /** A call with all that the transaction says, at the gas price that it pays in `block`. */
-export function callObject(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
+function callObject(tx: DecodedTransaction, block: BlockContext): Record<string, unknown> {
 	return {
 		from: tx.from,
 		...(tx.to === null ? {} : { to: tx.to }),
