@@ -120,7 +120,7 @@ export function watchRelay(metrics: Metrics, read: RelayGauges): void {
 		"Age of the oldest transaction in the pool",
 		read.oldestAgeSeconds,
 	);
-	metrics.gauge("relay_ledger_transactions", "Transactions not settled yet", read.records);
+	metrics.gauge("relay_transaction_records", "Transactions not settled yet", read.records);
 	metrics.gauge("relay_lane_depth", "Deliveries that wait or are under way", read.lanes);
 	metrics.gauges(
 		"relay_lane_fullness",

@@ -75,7 +75,7 @@ const LANE_CAPACITY = 100_000;
 const DRAIN_MS = 1_500;
 /** How long the first head is waited for where requests wait, in ms. */
 const FIRST_HEAD_MS = 1_000;
-/** How long a request waits for another relay to let go of the store, in ms: who has boost in front has another road. */
+/** How long a request waits for another relay to let go of the store, in ms: who has boost in front has another relay. */
 const HOLD_MS = 1_000;
 
 /** A relay that is not started yet. `start` rejects when the node, the store or the port can't be had. */

@@ -110,7 +110,7 @@ export function upstreamCheck({
 	readonly fallback: Pick<Upstream, "breaker" | "refusal"> | null;
 }): ReadinessCheck {
 	return {
-		name: "road",
+		name: "upstream",
 		check() {
 			if (!relay.breaker.isUnavailable) return { ok: true };
 			if (fallback === null) return { ok: false, reason: "the relay is out, and there is no fallback" };

@@ -91,7 +91,7 @@ async function settle(): Promise<void> {
 	await fixture.passBlock();
 	await until("they are settled", async () => {
 		const text = await metricsOf(fixture.system.client.url);
-		return /^relay_ledger_transactions 0$/m.test(text);
+		return /^relay_transaction_records 0$/m.test(text);
 	});
 }
 

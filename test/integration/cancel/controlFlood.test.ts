@@ -55,7 +55,7 @@ describe("one account that submits and cancels without end", () => {
 	it("leaves nothing behind, and slows others down within bounds", async () => {
 		const account = await fixture.actor();
 		const pending = await gauge("relay_pending_transactions");
-		const records = await gauge("relay_ledger_transactions");
+		const records = await gauge("relay_transaction_records");
 		const txs = Array.from({ length: ROUNDS }, (_, i) => account.sign({ value: i, nonce: i % NONCES }));
 		const url = `ws://127.0.0.1:${system.relay.port}/fast`;
 		const sockets = await Promise.all(Array.from({ length: NONCES }, () => WsClient.open(url)));
@@ -132,7 +132,7 @@ describe("one account that submits and cancels without end", () => {
 		await chain.rpc("anvil_mine", [`0x${WATCH_BLOCKS.toString(16)}`, `0x${chain.slotSeconds.toString(16)}`]);
 		await fixture.passBlock();
 		await until("the records is as small as before", async () => {
-			return (await gauge("relay_ledger_transactions")) <= records;
+			return (await gauge("relay_transaction_records")) <= records;
 		});
 		await fixture.submit("/fast", account.sign({ nonce: 1 }));
 		assert.deepEqual(faults, [], "no event was illegal, and nothing of ours failed");

@@ -70,7 +70,7 @@ test("gauges tell what is now", async () => {
 	const registry = new Metrics();
 	let pending = 3;
 	const expected = {
-		...{ pending_transactions: 7, ledger_transactions: 4, lane_depth: 5, head_number: -1 },
+		...{ pending_transactions: 7, transaction_records: 4, lane_depth: 5, head_number: -1 },
 		...{ head_age_seconds: 1.5, subscriptions: 6, bids: 8, barred_bidders: 9, oldest_pending_seconds: 10 },
 		...{ 'lane_fullness{of="all"}': 0.25, 'lane_fullness{of="client"}': 0.5 },
 	};

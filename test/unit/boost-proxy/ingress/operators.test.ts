@@ -146,7 +146,7 @@ test("there is an upstream while the relay, or a fallback that may be given some
 			relay: { breaker: relay },
 			fallback: what === "none" ? null : { breaker, refusal },
 		});
-		assert.equal(check.name, "road");
+		assert.equal(check.name, "upstream");
 		const result = await check.check();
 		if (expected === true) assert.deepEqual(result, { ok: true }, what);
 		else assert.match(result.ok ? "" : result.reason, expected);
