@@ -8,9 +8,8 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Pool } from "undici";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { type BenchProxy, startInstalledProxies } from "./installedProxies.ts";
-import { load } from "./load.ts";
+import { benchAccounts, benchTransaction, load } from "./load.ts";
 import type { Figure } from "./submissions.ts";
-import { benchAccounts, benchTransaction } from "./transactions.ts";
 
 const CONNECTIONS = 64;
 /** The machine's speed drifts: all are measured in turn, so many times, and each one's best counts. */

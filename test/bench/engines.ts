@@ -3,9 +3,9 @@
 
 import { startDevChain } from "../devnet/devChain.ts";
 import { startPostgres } from "../support/postgresServer.ts";
+import { benchAccounts } from "./load.ts";
 import { delivered, fund, send, startRelay, startSink } from "./relayLoad.ts";
 import type { Figure } from "./submissions.ts";
-import { benchAccounts } from "./transactions.ts";
 
 const SENDERS = 1_500;
 /** The first one of each is not counted: the code is cold then, and the accounts are not known. */

@@ -1,6 +1,8 @@
-// POSTs bodies over a fixed number of connections and counts the answers. Loopback addresses only.
+// What the benchmarks send: accounts, the same in each run, signed transfers with calldata (200 bytes each), and bodies
+// over a fixed number of connections whose answers are counted. Loopback addresses only.
 
 import { Client, Pool } from "undici";
+import { rawTransaction, type TestAccount, testAccount } from "../support/txFactory.ts";
 
 export interface LoadResult {
 	readonly seconds: number;
@@ -38,4 +40,19 @@ export async function load(url: string, bodies: readonly string[], connections: 
 	const seconds = (performance.now() - begun) / 1000;
 	await pool.close();
 	return { seconds, answers };
+}
+
+/** Makes the whole transaction 200 bytes long. */
+const CALLDATA = Buffer.alloc(86, 7);
+
+/** `count` accounts. */
+export function benchAccounts(count: number): readonly TestAccount[] {
+	return Array.from({ length: count }, (_, i) => testAccount(i));
+}
+
+/** A signed transfer with calldata as 0x hex: 200 bytes. */
+export function benchTransaction(by: TestAccount | undefined, nonce: number): string {
+	if (by === undefined) throw new Error("no such account");
+	const raw = rawTransaction({ by, nonce, gasLimit: 30_000, value: 1, data: CALLDATA });
+	return `0x${raw.toString("hex")}`;
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { hexToBytes } from "../../shared/ethereum/hex.ts";
 import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
-import { benchAccounts, benchTransaction } from "./transactions.ts";
+import { benchAccounts, benchTransaction } from "./load.ts";
 
 const COUNT = 6_000;
 /** As many submissions share a commit as arrive together over 64 connections. */

@@ -10,8 +10,7 @@ import type { DevChain } from "../devnet/devChain.ts";
 import { METRICS_TOKEN, metricsOf } from "../support/metricsPage.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
-import { load } from "./load.ts";
-import { benchTransaction } from "./transactions.ts";
+import { benchTransaction, load } from "./load.ts";
 
 /** Clients at a time. */
 export const CONNECTIONS = 64;

@@ -3,9 +3,8 @@
 
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { MeasuredProcess } from "./childProcess.ts";
-import { load } from "./load.ts";
+import { benchAccounts, benchTransaction, load } from "./load.ts";
 import { bodyOf, CONNECTIONS, delivered, fund, send, startRelay, startSink } from "./relayLoad.ts";
-import { benchAccounts, benchTransaction } from "./transactions.ts";
 
 const SENDERS = 2_000;
 const PER_SENDER = 9;

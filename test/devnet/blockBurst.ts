@@ -1,5 +1,5 @@
-// Mines a chosen block on the watched chain in one burst, and restores the pool as it was, without our own
-// transactions. It chooses nothing.
+// Mines a chosen block on the watched chain in one burst, and restores the pool as it was, without our own transactions.
+// Work that must not see a burst is kept apart from it. It chooses nothing.
 
 import { type ChainHead, type MinedBlock, readHead, readLatestBlock } from "./chainHead.ts";
 import type { ChainRpc } from "./chainRpc.ts";
@@ -112,4 +112,41 @@ async function readPool(rpc: ChainRpc): Promise<Pushed[]> {
 		const raw = raws[i];
 		return typeof raw === "string" ? [{ raw, hash }] : [];
 	});
+}
+
+/** Keeps bursts and those who must not see one apart; of each kind one at a time, in the order they came. */
+export class BurstLock {
+	#last: Promise<unknown> = Promise.resolve();
+	#bursting = false;
+	#count = 0;
+
+	/** True while a burst is under way. */
+	get burst(): boolean {
+		return this.#bursting;
+	}
+
+	/** How many bursts have begun. */
+	get count(): number {
+		return this.#count;
+	}
+
+	/** Runs `fn` as a burst. */
+	during<T>(fn: () => Promise<T>): Promise<T> {
+		return this.outside(async () => {
+			this.#bursting = true;
+			this.#count += 1;
+			try {
+				return await fn();
+			} finally {
+				this.#bursting = false;
+			}
+		});
+	}
+
+	/** Runs `fn` while no burst is under way. */
+	outside<T>(fn: () => Promise<T>): Promise<T> {
+		const run = this.#last.then(fn);
+		this.#last = run.catch(() => {});
+		return run;
+	}
 }

@@ -13,9 +13,8 @@ import {
 import { mineBlock } from "./blockBurst.ts";
 import { type ChainHead, quantity, readHead, readNonces } from "./chainHead.ts";
 import type { ChainRpc } from "./chainRpc.ts";
-import { warmKzg } from "./kzgWarming.ts";
 import type { Order, OrderBook } from "./orderBook.ts";
-import type { TrialChain } from "./trialChain.ts";
+import { type TrialChain, warmKzg } from "./trialChain.ts";
 
 /** A block as it was built. */
 export interface BuiltBlock {

@@ -1,7 +1,7 @@
 // Serves /dev of a dev builder: its state, record and switches as JSON, for tests and people in another process. It
 // holds nothing itself.
 
-import type { Faults } from "./builderFaults.ts";
+import type { Faults } from "./builderServer.ts";
 import type { DevBuilder } from "./devBuilder.ts";
 
 /**

@@ -5,8 +5,8 @@
 import { formatEther, JsonRpcProvider, keccak256, Transaction, type Wallet } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { compileContracts } from "./compileContracts.ts";
+import { refunded, submit } from "./demo/access.ts";
 import { proveNeverMined, takeOneBack } from "./demo/changedMind.ts";
-import { Heard } from "./demo/heard.ts";
 import { surviveTheRelay } from "./demo/outage.ts";
 import {
 	type Fixture,
@@ -16,19 +16,14 @@ import {
 	proveOrder,
 	type WonBid,
 } from "./demo/proof.ts";
-import { refunded, submit } from "./demo/relayAccess.ts";
-import { amount, Scenario, ScenarioBroken } from "./demo/scenario.ts";
-import { Stops } from "./demo/stops.ts";
-import { STEP_MS, until } from "./demo/until.ts";
+import { amount, Heard, Scenario, ScenarioBroken, STEP_MS, Stops, until } from "./demo/scenario.ts";
 import { type DemoServers, startServers } from "./demoServers.ts";
 import { deployMarket, type Market, POOL } from "./deployMarket.ts";
-import { type DevSystem, startDevSystem } from "./devSystem.ts";
+import { type DevSystem, startDevSystem, staysUp } from "./devSystem.ts";
 import { painted, usesColour } from "./narrator.ts";
-import { bestRoundTrip } from "./searcher/pools.ts";
+import { bestRoundTrip, PAIR } from "./searcher/pools.ts";
 import type { SearcherNews } from "./searcher/searcher.ts";
-import { PAIR } from "./searcher/target.ts";
 import { startSearcher } from "./searcher.ts";
-import { staysUp } from "./staysUp.ts";
 
 /** Long enough for a bid on a busy machine, short enough to look on. */
 const SLOT_SECONDS = 2;

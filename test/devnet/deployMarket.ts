@@ -8,7 +8,7 @@ import { pause, systemClock } from "../../shared/clock.ts";
 import { ChainRpc } from "./chainRpc.ts";
 import { type Contract, type Contracts, compileContracts } from "./compileContracts.ts";
 import { devAccounts } from "./devChain.ts";
-import { staysUp } from "./staysUp.ts";
+import { staysUp } from "./devSystem.ts";
 
 /** Whose transactions set it up; three different accounts, with ether. */
 export interface MarketAccounts {

@@ -1,10 +1,10 @@
-// A builder for the dev chain: takes the builders' JSON-RPC, really builds the blocks, and records all it received.
-// It shares no code with the relay's path: it would share its mistakes.
+// A builder for the dev chain: takes the builders' JSON-RPC, really builds the block of each slot, and records all it
+// received. It shares no code with the relay's path: it would share its mistakes.
 
 import { id, Wallet } from "ethers";
-import { type Clock, systemClock } from "../../shared/clock.ts";
+import { type Clock, systemClock, type Timer } from "../../shared/clock.ts";
+import { BurstLock } from "./blockBurst.ts";
 import { BlockMaker, type BuiltBlock } from "./blockMaker.ts";
-import { FaultSwitch, type Faults } from "./builderFaults.ts";
 import { answerDev } from "./builderPages.ts";
 import {
 	BuilderRecord,
@@ -12,15 +12,13 @@ import {
 	type RecordedRequest,
 	type RequestFilter,
 } from "./builderRecord.ts";
-import { type ReceivedCall, startBuilderServer } from "./builderServer.ts";
+import { FaultSwitch, type Faults, type ReceivedCall, startBuilderServer } from "./builderServer.ts";
 import { TransactionDecoder } from "./builderTransactions.ts";
 import { answerCall } from "./builderWire.ts";
 import { WireError } from "./bundleReading.ts";
-import { BurstLock } from "./burstLock.ts";
 import { quantity } from "./chainHead.ts";
 import { ChainRpc } from "./chainRpc.ts";
 import { type Order, OrderBook } from "./orderBook.ts";
-import { SlotTimer } from "./slotTimer.ts";
 import { TrialChain } from "./trialChain.ts";
 
 /** What a dev builder is started with. */
@@ -242,4 +240,56 @@ function answering(parts: {
 			return { answer: { error }, effects: [] };
 		}
 	};
+}
+
+/** Runs `work` once a slot until stopped; `onFault` gets what it throws. */
+export class SlotTimer {
+	readonly #slotMs: number;
+	readonly #work: () => Promise<unknown>;
+	readonly #onFault: (thrown: unknown) => void;
+	readonly #clock: Clock;
+	#timer: Timer | undefined;
+	#next = 0;
+
+	constructor(
+		options: { readonly slotMs: number },
+		dependencies: {
+			readonly clock: Clock;
+			readonly work: () => Promise<unknown>;
+			readonly onFault: (thrown: unknown) => void;
+		},
+	) {
+		this.#slotMs = options.slotMs;
+		this.#work = dependencies.work;
+		this.#onFault = dependencies.onFault;
+		this.#clock = dependencies.clock;
+	}
+
+	/** The first slot ends one length from now. */
+	start(): void {
+		this.#next = this.#clock.monotonic() + this.#slotMs;
+		this.#wait();
+	}
+
+	/** No slot begins after this; work under way goes on. */
+	stop(): void {
+		this.#timer?.cancel();
+		this.#next = Number.POSITIVE_INFINITY;
+	}
+
+	#wait(): void {
+		const ms = this.#next - this.#clock.monotonic();
+		this.#timer = this.#clock.after(Math.max(0, ms), () => {
+			this.#work()
+				.catch(this.#onFault)
+				.finally(() => this.#again());
+		});
+	}
+
+	#again(): void {
+		if (this.#next === Number.POSITIVE_INFINITY) return;
+		const late = this.#clock.monotonic() - this.#next;
+		this.#next += this.#slotMs * Math.max(1, Math.ceil(late / this.#slotMs));
+		this.#wait();
+	}
 }

@@ -2,8 +2,8 @@
 // by rpc) builds its blocks.
 
 import { HDNodeWallet, Mnemonic, Wallet } from "ethers";
-import { startAnvil } from "./anvilProcess.ts";
 import { type ChainCall, ChainRpc, type RpcOutcome } from "./chainRpc.ts";
+import { startAnvil } from "./nodeProcess.ts";
 
 /** Everything is optional. */
 export interface DevChainOptions {

@@ -144,3 +144,15 @@ export function ended(child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): 
 export function isGone(child: ChildProcess): boolean {
 	return child.exitCode !== null || child.signalCode !== null;
 }
+
+/** `work`, for whose end the process waits. */
+export async function staysUp<T>(work: Promise<T>): Promise<T> {
+	const { port1, port2 } = new MessageChannel();
+	port1.ref();
+	try {
+		return await work;
+	} finally {
+		port1.close();
+		port2.close();
+	}
+}

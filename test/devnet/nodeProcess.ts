@@ -1,9 +1,11 @@
-// A node as a process on loopback that cannot outlive us: anvil, or go-ethereum. It knows nothing of chains.
+// A node as a process on loopback that cannot outlive us: anvil, by the binary of its npm package itself, or go-ethereum.
+// It knows nothing of chains.
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 
 export interface NodeProcess {
@@ -109,4 +111,37 @@ function portOf({ name, listening }: NodeProgram, child: Child, gone: Promise<vo
 		);
 		child.once("error", (error) => reject(new Error(`${name} cannot be run: ${error.message}`)));
 	});
+}
+
+/** A running anvil. */
+export type AnvilProcess = NodeProcess;
+
+/**
+ * Starts anvil with `args` and waits until it listens; `port` 0 takes a free one.
+ * Throws when it ends instead, with what it said (a port in use, an unknown option).
+ */
+export function startAnvil(port: number, args: readonly string[]): Promise<AnvilProcess> {
+	const folder = nodeFolder("anvil");
+	return startNode({
+		name: "anvil",
+		binary: anvilBinary(),
+		folder,
+		args: ["--host", "127.0.0.1", "--port", String(port), "--cache-path", folder, ...args],
+		listening: /Listening on [\d.]+:(\d+)/,
+	});
+}
+
+function anvilBinary(): string {
+	const require = createRequire(import.meta.url);
+	const cpu = process.arch === "x64" ? "amd64" : process.arch;
+	const name = `@foundry-rs/anvil-${process.platform}-${cpu}`;
+	// The platform's package is a dependency of anvil's, so it is looked for from there.
+	const fromAnvil = createRequire(require.resolve("@foundry-rs/anvil/package.json"));
+	let folder: string;
+	try {
+		folder = dirname(fromAnvil.resolve(`${name}/package.json`));
+	} catch {
+		throw new Error(`${name} is not installed: anvil has no binary for this platform, or npm left it out`);
+	}
+	return join(folder, "bin", process.platform === "win32" ? "anvil.exe" : "anvil");
 }

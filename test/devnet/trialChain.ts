@@ -1,12 +1,11 @@
-// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head. The watched chain is
-// only read.
+// Tries blocks by mining them for real on a second anvil, which forks the dev chain at a head, and sums what each
+// transaction moved to an address. The watched chain is only read.
 
-import { type AnvilProcess, startAnvil } from "./anvilProcess.ts";
+import { concat, sha256, ZeroHash } from "ethers";
 import { type ChainHead, quantity, readLatestBlock } from "./chainHead.ts";
 import { ChainRpc } from "./chainRpc.ts";
-import { type BlockTrace, paidTo } from "./coinbaseGain.ts";
 import { ANVIL_FLAGS } from "./devChain.ts";
-import { warmKzg } from "./kzgWarming.ts";
+import { type AnvilProcess, startAnvil } from "./nodeProcess.ts";
 import { type Pushed, pushInOrder } from "./poolPush.ts";
 
 /** How one transaction came out. */
@@ -153,4 +152,66 @@ function checkGains(receipts: readonly Receipt[], tried: TriedBlock, got: bigint
 	const sum = [...tried.values()].reduce((all, { gain }) => all + gain, 0n);
 	if (sum !== got)
 		throw new Error(`the coinbase got ${got} wei in a trial whose transactions brought ${sum}`);
+}
+
+/** EIP-4844's point evaluation. */
+const POINT_EVALUATION = "0x000000000000000000000000000000000000000a";
+/** Commitment and proof of the polynomial that is zero everywhere. */
+const INFINITY = `0xc0${"00".repeat(47)}`;
+
+/**
+ * anvil 1.7.1 computes its KZG tables, 1 to 7 seconds, when it first needs them: that would be in the middle of a
+ * burst. A call of the precompile makes it do so beforehand; other calls are answered meanwhile.
+ */
+export async function warmKzg(rpc: ChainRpc): Promise<void> {
+	const versionedHash = `0x01${sha256(INFINITY).slice(4)}`;
+	const data = concat([versionedHash, ZeroHash, ZeroHash, INFINITY, INFINITY]);
+	await rpc.call("eth_call", [{ to: POINT_EVALUATION, data }, "latest"]);
+}
+
+/** One trace, as parity's format has it. */
+export interface BlockTrace {
+	readonly type: string;
+	readonly transactionHash: string;
+	/** Place in the tree of calls: [] for the transaction itself, [0, 2] for the third call of its first. */
+	readonly traceAddress: readonly number[];
+	readonly error?: string;
+	readonly action: {
+		readonly callType?: string;
+		readonly from?: string;
+		readonly to?: string;
+		readonly value?: string;
+		readonly refundAddress?: string;
+		readonly balance?: string;
+	};
+}
+
+/** Wei moved to `recipient` (any case), by transaction hash; what was moved in a call that failed is not counted. */
+export function paidTo(recipient: string, traces: readonly BlockTrace[]): Map<string, bigint> {
+	const address = recipient.toLowerCase();
+	const paid = new Map<string, bigint>();
+	let transaction = "";
+	let failed: string[] = [];
+	for (const trace of traces) {
+		// A transaction's traces come in a row, callers before what they call.
+		if (trace.transactionHash !== transaction) failed = [];
+		transaction = trace.transactionHash;
+		const place = trace.traceAddress.map((step) => `${step}/`).join("");
+		if (failed.some((caller) => place.startsWith(caller))) continue;
+		if (trace.error !== undefined) {
+			failed.push(place);
+			continue;
+		}
+		const wei = moved(trace, address);
+		if (wei !== 0n) paid.set(transaction, (paid.get(transaction) ?? 0n) + wei);
+	}
+	return paid;
+}
+
+function moved(trace: BlockTrace, address: string): bigint {
+	const { action } = trace;
+	if (trace.type === "suicide" && action.refundAddress === address) return BigInt(action.balance ?? 0);
+	// A delegatecall's value is only shown, and a callcode's goes to the caller itself.
+	const transfers = trace.type === "call" && action.callType === "call" && action.from !== address;
+	return transfers && action.to === address ? BigInt(action.value ?? 0) : 0n;
 }

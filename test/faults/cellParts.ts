@@ -1,12 +1,14 @@
 // What one cell of the fault matrix is made of: a relay of its own between wires that can fail on each side, a boost of
 // its own, and the shared fallback behind another such wire. Everything can be broken and mended from outside.
 
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import type { BoostPath } from "../../boost-proxy/domain/request.ts";
+import { freePort } from "../devnet/freePort.ts";
 import { startBoostProcess } from "../support/boostProcess.ts";
-import { startRelayProcess } from "../support/relayProcess.ts";
+import { type RelayProcess, startRelayProcess } from "../support/relayProcess.ts";
 import { BOOST_SECRET, boostEnv, startBoostHere } from "./boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "./faultyWire.ts";
-import { type Killable, startKillable } from "./killable.ts";
 import { startRelayHere, type World } from "./world.ts";
 
 export interface CellParts {
@@ -105,4 +107,44 @@ export async function startCellParts(
 	async function stop(): Promise<void> {
 		for (const one of stops.splice(0)) await one();
 	}
+}
+
+export interface Killable {
+	/** The same for all its lives. */
+	readonly url: string;
+	/** SIGKILL; it is gone when this resolves. */
+	kill(): Promise<void>;
+	/** Starts it again; it is ready when this resolves. */
+	restart(): Promise<void>;
+	/**
+	 * What is written to files beyond `bytes` from their beginning fails from now on, as on a full disk; null: it goes
+	 * through again. (RLIMIT_FSIZE, set from outside by util-linux's prlimit.)
+	 */
+	limitFiles(bytes: number | null): Promise<void>;
+	stop(): Promise<void>;
+}
+
+type Start = (options: { readonly env: Readonly<Record<string, string>> }) => Promise<RelayProcess>;
+
+/** Starts it by `start` on a port of its own. */
+export async function startKillable(start: Start, env: Readonly<Record<string, string>>): Promise<Killable> {
+	const port = await freePort();
+	const own = { env: { LOG_LEVEL: "warn", ...env, PORT: String(port) } };
+	let running = await start(own);
+	return {
+		url: `http://127.0.0.1:${port}`,
+		async kill() {
+			await running.kill();
+		},
+		async restart() {
+			running = await start(own);
+		},
+		async limitFiles(bytes) {
+			const limit = bytes === null ? "unlimited" : `${bytes}:unlimited`;
+			await promisify(execFile)("prlimit", ["--pid", String(running.pid), `--fsize=${limit}`]);
+		},
+		async stop() {
+			await running.kill();
+		},
+	};
 }

@@ -12,7 +12,7 @@ import { CellGate } from "./cellGate.ts";
 import { type CellSettings, startCellParts } from "./cellParts.ts";
 import { FAULT_CASES, type FaultCase } from "./faultCases.ts";
 import { figuresLine } from "./figures.ts";
-import { type Answered, sendOne } from "./oneByOne.ts";
+import { type Answered, sendOne } from "./traffic.ts";
 import type { WireFault } from "./wireFaults.ts";
 import { startWorld, type World } from "./world.ts";
 

@@ -223,3 +223,10 @@ function refusable(kind: SentKind, poor: TestAccount, count: number): Buffer {
 	const gasLimit = 21_000 + count;
 	return rawTransaction({ by: poor, gasLimit, value: 1, ...(kind === "wrongChain" ? { chainId: 5n } : {}) });
 }
+
+/** Sends one transaction of `by`, which has sent none before, on /fast. */
+export function sendOne(by: TestAccount | undefined, url: string): Promise<Answered> {
+	if (by === undefined) throw new Error("no account");
+	const raw = rawTransaction({ by, gasLimit: 21_000, value: 1 });
+	return askBoost(`${url}/fast`, raw, `0x${keccak256(raw).toString("hex")}`);
+}

@@ -1,5 +1,6 @@
-// Runs random sequences of steps from a seed and reports the smallest one that fails. Sequences share systems, one
-// after another; a system on which one has failed is thrown away.
+// Runs random sequences of steps from a seed and reports the smallest one that fails. Sequences share systems, one after
+// another; a system on which one has failed is thrown away. Those of an exact length are made here, since fast-check draws
+// lengths from none to the most; shrinking is fast-check's own.
 
 import { Wallet } from "ethers";
 import fc from "fast-check";
@@ -8,7 +9,6 @@ import type { LogFields, Logger } from "../../shared/log.ts";
 import { RelayFixture } from "../support/relayFixture.ts";
 import { startSystem } from "../support/startSystem.ts";
 import { STEPS, type Step } from "./commands.ts";
-import { LongSequences } from "./longSequences.ts";
 import { RelayUser } from "./relayUser.ts";
 import { Sequence, type Stage } from "./sequence.ts";
 
@@ -178,4 +178,40 @@ function complaining(complaints: string[]): Logger {
 		child: () => logger,
 	};
 	return logger;
+}
+
+export interface LongSequencesOptions {
+	readonly steps: number;
+	/** To replay one that was made smaller. */
+	readonly replayPath?: string;
+}
+
+export class LongSequences extends fc.Arbitrary<Iterable<Step>> {
+	readonly #steps: number;
+	readonly #inner: fc.Arbitrary<Iterable<Step>>;
+
+	constructor(kinds: readonly fc.Arbitrary<Step>[], options: LongSequencesOptions) {
+		super();
+		const { steps, replayPath } = options;
+		this.#steps = steps;
+		const replay = replayPath === undefined ? {} : { replayPath };
+		this.#inner = fc.commands([...kinds], { maxCommands: steps, size: "max", ...replay });
+	}
+
+	/** Draws until the length is right; without a bias, which favours short ones and small numbers. */
+	override generate(random: fc.Random): fc.Value<Iterable<Step>> {
+		for (;;) {
+			const drawn = this.#inner.generate(random, undefined);
+			// Not by `value`: who reads that once gets copies from then on, and which steps ran would be noted in another one.
+			if ([...drawn.value_].length === this.#steps) return drawn;
+		}
+	}
+
+	override canShrinkWithoutContext(value: unknown): value is Iterable<Step> {
+		return this.#inner.canShrinkWithoutContext(value);
+	}
+
+	override shrink(value: Iterable<Step>, context: unknown): fc.Stream<fc.Value<Iterable<Step>>> {
+		return this.#inner.shrink(value, context);
+	}
 }

@@ -2,10 +2,9 @@
 // ever holds it.
 
 import { keccak256, type Wallet } from "ethers";
-import { landed } from "./chainEvidence.ts";
-import type { Fixture } from "./proof.ts";
-import { confirmations, pendingNonce, status, submit, takeBack, transactionByHash } from "./relayAccess.ts";
-import { until } from "./until.ts";
+import { confirmations, pendingNonce, status, submit, takeBack, transactionByHash } from "./access.ts";
+import { type Fixture, landed } from "./proof.ts";
+import { until } from "./scenario.ts";
 
 const WEI_SENT = 10n ** 18n;
 const GWEI = 1_000_000_000n;

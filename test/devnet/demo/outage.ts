@@ -2,11 +2,9 @@
 // and that boost returns to the relay when it is back.
 
 import { keccak256, Wallet } from "ethers";
-import { type Boosted, boostStatus, submitBoosted } from "./boostAccess.ts";
-import { type Landed, landed } from "./chainEvidence.ts";
-import type { Fixture } from "./proof.ts";
-import { pendingNonce, status } from "./relayAccess.ts";
-import { until } from "./until.ts";
+import { type Boosted, boostStatus, pendingNonce, status, submitBoosted } from "./access.ts";
+import { type Fixture, type Landed, landed } from "./proof.ts";
+import { until } from "./scenario.ts";
 
 const GWEI = 1_000_000_000n;
 const RECEIVER = "0x00000000000000000000000000000000DeaDBeef";

@@ -1,7 +1,8 @@
-// Prints what the demo does and claims, a line each, and stops it at a claim that does not hold. It checks nothing
-// itself.
+// What the demo's parts share: lines for what it does and claims, of which the first that does not hold stops it; the
+// events that it has heard; waiting until there is an answer; and stopping all that was started, the last one first.
 
 import { formatEther } from "ethers";
+import { pause, systemClock, withDeadline } from "../../../shared/clock.ts";
 
 /** A text in a colour, where colours are used. */
 export type Paint = (text: string, style: "cyan" | "green" | "red") => string;
@@ -67,4 +68,93 @@ export class Scenario {
 /** Wei and ETH. */
 export function amount(wei: bigint): string {
 	return `${wei} wei (${formatEther(wei)} ETH)`;
+}
+
+/** Beyond this nothing is waited for. */
+export const STEP_MS = 15_000;
+
+/** Asks until there is an answer. */
+export async function until<T>(what: string, question: () => Promise<T | null>): Promise<T> {
+	const end = systemClock.monotonic() + STEP_MS;
+	for (;;) {
+		const answer = await question();
+		if (answer !== null) return answer;
+		if (systemClock.monotonic() > end) throw new Error(`waited ${STEP_MS} ms in vain for ${what}`);
+		await pause(systemClock, 20);
+	}
+}
+
+/** Thrown into what goes on starting things after the end. */
+export class AlreadyStopping extends Error {
+	constructor() {
+		super("it is being stopped");
+		this.name = "AlreadyStopping";
+	}
+}
+
+/** Everything that has to be stopped. */
+export class Stops {
+	readonly #stops: (() => Promise<void>)[] = [];
+	#stopping: Promise<void> | undefined;
+
+	/** True from the first call of {@link all} on. */
+	get begun(): boolean {
+		return this.#stopping !== undefined;
+	}
+
+	/** To be called as soon as something runs. Where the end has begun, it is stopped at once, and this throws. */
+	add(stop: () => Promise<void>): void {
+		this.#stops.push(stop);
+		if (!this.begun) return;
+		stop().catch(() => {});
+		throw new AlreadyStopping();
+	}
+
+	/** Stops all of it. What fails to stop keeps nothing else from it. */
+	all(): Promise<void> {
+		this.#stopping ??= this.#stopThem();
+		return this.#stopping;
+	}
+
+	async #stopThem(): Promise<void> {
+		for (const stop of [...this.#stops].reverse()) await stop().catch(() => {});
+	}
+}
+
+/** Keeps all news; the demo is short. */
+export class Heard<News> {
+	readonly #news: News[] = [];
+	readonly #waiting = new Set<() => void>();
+
+	/** Something new. */
+	hear(news: News): void {
+		this.#news.push(news);
+		for (const look of [...this.#waiting]) look();
+	}
+
+	/** All of it, in order. */
+	all(): readonly News[] {
+		return this.#news;
+	}
+
+	/** The first that `find` makes something of. Rejects after `ms` with a DeadlineError that names `what`. */
+	async first<T>(what: string, ms: number, find: (news: News) => T | null): Promise<T> {
+		let look = (): void => {};
+		try {
+			return await withDeadline(systemClock, what, ms, () => {
+				return new Promise<T>((resolve) => {
+					look = () => {
+						for (const news of this.#news) {
+							const found = find(news);
+							if (found !== null) return resolve(found);
+						}
+					};
+					this.#waiting.add(look);
+					look();
+				});
+			});
+		} finally {
+			this.#waiting.delete(look);
+		}
+	}
 }

@@ -2,8 +2,15 @@
 // backruns, and sends nothing.
 
 import { Contract, Interface, type JsonRpcProvider, keccak256, type Wallet } from "ethers";
-import { afterSwap, bestRoundTrip, type Reserves, type RoundTrip } from "./pools.ts";
-import { PAIR, type Target, type Watched } from "./target.ts";
+import {
+	afterSwap,
+	bestRoundTrip,
+	PAIR,
+	type Reserves,
+	type RoundTrip,
+	type Target,
+	type Watched,
+} from "./pools.ts";
 
 /** The chain at one block. */
 export interface Snapshot {

@@ -3,8 +3,8 @@
 
 import type { Clock } from "../../../shared/clock.ts";
 import type { ArbitrageMarket, Backrun } from "./market.ts";
+import { readTarget, type Target } from "./pools.ts";
 import { RelayRefusal, type RelaySocket, type Subscription } from "./relaySocket.ts";
-import { readTarget, type Target } from "./target.ts";
 
 /** One word of a bundle's status, as the relay sends it; amounts are wei as decimal text. */
 export interface BundleStatus {

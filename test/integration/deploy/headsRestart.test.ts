@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { type AnvilProcess, startAnvil } from "../../devnet/anvilProcess.ts";
+import { type AnvilProcess, startAnvil } from "../../devnet/nodeProcess.ts";
 import { startHeadFixture } from "../../support/headFixture.ts";
 import { until } from "../../support/until.ts";
 

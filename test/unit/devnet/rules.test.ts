@@ -3,9 +3,16 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reached, type TracedCall } from "../../devnet/demo/chainEvidence.ts";
-import { afterSwap, amountOut, bestRoundTrip, gainOf, type Reserves } from "../../devnet/searcher/pools.ts";
-import { PAIR, readTarget } from "../../devnet/searcher/target.ts";
+import { reached, type TracedCall } from "../../devnet/demo/proof.ts";
+import {
+	afterSwap,
+	amountOut,
+	bestRoundTrip,
+	gainOf,
+	PAIR,
+	type Reserves,
+	readTarget,
+} from "../../devnet/searcher/pools.ts";
 
 const ETHER = 10n ** 18n;
 const POOL: Reserves = { weth: 1_000n * ETHER, token: 3_000_000n * ETHER };
