@@ -56,7 +56,7 @@ const MORE_ROOM = "--max-semi-space-size=32";
  * Those about stores whose relays are processes: once on each engine. In the others all that is opened in the test's own
  * process is on both at once (see support/bothEngines.ts).
  */
-const EACH_ENGINE = /\/(cancelCrash|crashFolder|crashRefund|crashState)\.test\.ts$/;
+const EACH_ENGINE = /\/(cancelCrash|crashRefund|crashState)\.test\.ts$/;
 
 /** Some files for one process, each a suite by its name; on PostgreSQL, too, where that is said. */
 interface Suite {

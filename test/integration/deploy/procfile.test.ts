@@ -1,12 +1,17 @@
-// The Procfile's lines as hosts and runners run them, with PORT in the environment and SIGTERM to what was started. The
-// signal must reach node itself, and nothing may be left behind.
+// The Procfile's lines as hosts run them, with PORT in the environment and SIGTERM to what was started, and the whole of it run
+// by a runner of Procfiles: relay and boost as two processes, and the pair behind one port. The signal must reach node itself,
+// a transaction sent through boost is mined, and nothing may be left behind.
 
 import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { freePort } from "../../devnet/freePort.ts";
 import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { groupGone, lineOf, PROCFILE } from "../../support/procfileRunner.ts";
+import { groupGone, lineOf, PROCFILE, runProcfile } from "../../support/procfileRunner.ts";
+import { RelayClient } from "../../support/relayClient.ts";
 import { type RelayProcess, readyStatus, runRelay, startRelayProcess } from "../../support/relayProcess.ts";
+import { until } from "../../support/until.ts";
 
 let system: ProcessSystem;
 before(async () => {
@@ -84,3 +89,104 @@ test("the line web refuses a PROCESS that it does not know", async () => {
 		);
 	}
 });
+
+const READY_MS = 30_000;
+
+test("two processes: boost finds the relay, and the runner's Ctrl-C ends both in order", async (t) => {
+	const port = await twoPorts();
+	const runner = runProcfile(["relay", "boost"], port, {
+		...environment("two"),
+		...{ RELAY_URL: `http://127.0.0.1:${port}`, BOOST_SECRET: "shared by both" },
+	});
+	t.after(() => runner.kill());
+	const boost = `http://127.0.0.1:${port + 100}`;
+	await until(
+		"the relay is ready",
+		async () => (await readyStatus(`http://127.0.0.1:${port}`)) === 200,
+		READY_MS,
+	);
+	await minedThrough(boost, 1);
+	const exit = await runner.kill("SIGINT");
+	assert.equal(stopsIn(exit.stdout), 2, exit.stdout.slice(-2_000));
+	assert.doesNotMatch(exit.stderr, /"level":50/);
+	await groupGone(runner.pid);
+});
+
+test("one port: a terminal's Ctrl-C, which reaches all at once and once more by the runner, ends it in order", async (t) => {
+	const port = await freePort();
+	const runner = runProcfile(["web"], port, environment("terminal"));
+	t.after(() => runner.kill());
+	const url = `http://127.0.0.1:${port}`;
+	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay", READY_MS);
+	process.kill(-runner.pid, "SIGINT");
+	const exit = await runner.ended();
+	// Relay, boost, and what holds them.
+	assert.equal(stopsIn(exit.stdout), 3, exit.stdout.slice(-2_000));
+	assert.doesNotMatch(exit.stdout, /"level":50/);
+	await groupGone(runner.pid);
+});
+
+test("one port: the pair serves all of the interface on it, and a host's SIGTERM to every process ends it", async (t) => {
+	const port = await freePort();
+	const runner = runProcfile(["web"], port, environment("one"));
+	t.after(() => runner.kill());
+	const url = `http://127.0.0.1:${port}`;
+	await minedThrough(url, 2);
+	const info = await (await fetch(`${url}/info`)).json();
+	assert.equal((info as { chainId: string }).chainId, "0x7a69");
+	// As Heroku does: the runner, the pair and both of its processes get it at once.
+	process.kill(-runner.pid, "SIGTERM");
+	await runner.ended();
+	await groupGone(runner.pid);
+	assert.equal(await readyStatus(url), 0);
+});
+
+/** Sends from the `i`-th account, and sees it mined in the next block. */
+async function minedThrough(url: string, i: number): Promise<void> {
+	await until("boost is ready, with the relay", async () => (await upstreamOf(url)) === "relay", READY_MS);
+	const signed = await system.chain.wallet(i).signTransaction({
+		...{ type: 2, chainId: 31337, nonce: 0, to: `0x${"de".repeat(20)}`, value: 1n, gasLimit: 21_000n },
+		...{ maxFeePerGas: 50_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n },
+	});
+	const client = new RelayClient(url);
+	const hash = await client.send(signed, "/noreverts");
+	await system.delivered([signed]);
+	const { number } = await system.builder.buildBlock();
+	const receipt = (await system.chain.rpc("eth_getTransactionReceipt", [hash])) as { blockNumber: string };
+	assert.equal(Number(receipt.blockNumber), number);
+	await until("the status page tells of it", async () => (await client.status(hash)).status === "INCLUDED");
+}
+
+/** Who answers a read through boost; "" where nobody does. */
+async function upstreamOf(url: string): Promise<string> {
+	const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "eth_chainId", params: [] });
+	const headers = { "content-type": "application/json" };
+	const answer = await fetch(url, { method: "POST", headers, body }).catch(() => null);
+	await answer?.arrayBuffer();
+	return answer?.status === 200 ? (answer.headers.get("x-boost-upstream") ?? "") : "";
+}
+
+/** The system's relay settings, data of its own, and no fallback. PORT is the runner's to say. */
+function environment(name: string): Record<string, string> {
+	const { PORT: _, ...env } = system.env;
+	return { ...env, DATA_DIR: join(system.folder, name), FALLBACK_URL: "none" };
+}
+
+/** How many processes have logged that they stopped. */
+function stopsIn(stdout: string): number {
+	return [...stdout.matchAll(/"msg":"stopped"/g)].length;
+}
+
+/** A free port, and the one 100 above it free too. */
+async function twoPorts(): Promise<number> {
+	for (;;) {
+		const port = await freePort();
+		const server = createServer();
+		const isFree = await new Promise<boolean>((resolve) => {
+			server.once("error", () => resolve(false));
+			server.listen(port + 100, "127.0.0.1", () => resolve(true));
+		});
+		await new Promise((resolve) => server.close(resolve));
+		if (isFree) return port;
+	}
+}
