@@ -37,12 +37,16 @@ for (const [name, made] of RUNNERS) {
 			assert.deepEqual([exit.code, exit.stderr], [0, ""]);
 			return exit.stdout;
 		};
-		const [relay, boost] = [await said("relay"), await said("boost")];
+		const [relay, boost, named, pair] = await Promise.all([
+			said("relay"),
+			said("boost"),
+			said("web", { PROCESS: "boost" }),
+			// An empty one is none, which is the pair.
+			said("web", { PROCESS: "" }),
+		]);
 		assert.match(relay, /^ {2}BUILDERS$/m);
 		assert.match(boost, /^ {2}RELAY_URL$/m);
-		assert.equal(await said("web", { PROCESS: "boost" }), boost);
-		// An empty one is none, which is the pair.
-		assert.equal(await said("web", { PROCESS: "" }), boost + relay);
+		assert.deepEqual([named, pair], [boost, boost + relay]);
 	});
 }
 
