@@ -182,6 +182,7 @@ test("a stop waits for what is under way, refuses what is new, and cuts what is 
 	await clock.advance(1);
 	await stopping;
 	assert.equal(await slow.closed(), "");
+	fixture.pass.stop();
 	await until("nothing is left", () => fixture.relaySockets.size === 0);
 	await fixture.killRelay();
 });
