@@ -1,7 +1,8 @@
-// Open entries in the journal, in memory and over a restart: what each word changes, and the bounds.
+// What the random words of journalModel.test.ts do not look at: what is written and kept on disk, and the bounds.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Ending } from "../../../../boost-proxy/domain/row.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -10,6 +11,7 @@ import {
 	fixture,
 	hashOf,
 	newEntry,
+	REORG_MS,
 	rawOf,
 	reopened,
 	senderOf,
@@ -17,28 +19,8 @@ import {
 } from "./journalFixture.ts";
 import { openedVerbs } from "./rowVerbs.ts";
 
-test("an entry is there at once, under way; its promise waits for the disk", async () => {
-	const { journal, disk } = await fixture();
-	disk.hold = true;
-	let added: boolean | null = null;
-	const adding = journal.add(newEntry(1, { search: "a=1", softCancellations: true }), "relay").then((is) => {
-		added = is;
-	});
-	const entry = journal.get(hashOf(1));
-	assert.equal(entry?.underWay, true);
-	assert.equal(entry?.acknowledged, true);
-	assert.deepEqual(entry?.holders, ["relay"]);
-	assert.equal(entry?.aliveUntil, newEntry(1).receivedAt + TTL_MS);
-	assert.equal(entry?.search, "a=1");
-	assert.equal(entry?.softCancellations, true);
-	assert.deepEqual(await journal.raw(hashOf(1)), rawOf(1));
-	assert.equal(journal.depth, 1);
-	assert.equal(added, null);
-	disk.finish(true);
-	await adding;
-	assert.equal(added, true);
-	await journal.close();
-});
+const DAY_MS = 24 * 3600 * 1000;
+const MARK = { from: senderOf(1), nonce: 1n, path: "fast", address: "192.0.2.1" } as const;
 
 test("an acknowledged entry costs one write, of one record", async () => {
 	const { journal, disk } = await fixture();
@@ -49,153 +31,6 @@ test("an acknowledged entry costs one write, of one record", async () => {
 	assert.equal(disk.waiting, 0);
 	assert.equal(journal.get(hashOf(1))?.underWay, false);
 	assert.equal(disk.map.size, before + 1);
-	await journal.close();
-});
-
-test("an entry that is open already is not added again", async () => {
-	const { journal } = await fixture();
-	await journal.add(newEntry(1), "relay");
-	assert.equal(await journal.add(newEntry(1, { search: "other" }), "fallback"), false);
-	assert.deepEqual(journal.get(hashOf(1))?.holders, ["relay"]);
-	assert.equal(journal.get(hashOf(1))?.search, "");
-	await journal.close();
-});
-
-test("not acknowledged: forgotten where nobody holds it, else followed, over a restart too", async () => {
-	const { journal, disk } = await fixture();
-	await journal.add(newEntry(1), "relay");
-	await journal.notHeld(hashOf(1), "relay");
-	assert.equal(journal.depth, 1, "its request is under way");
-	await journal.settle(hashOf(1), false);
-	assert.equal(journal.get(hashOf(1)), null);
-	await journal.add(newEntry(2), "relay");
-	await journal.settle(hashOf(2), false);
-	assert.equal(journal.get(hashOf(2))?.acknowledged, false);
-	const again = (await reopened(disk)).journal;
-	assert.equal(again.depth, 1);
-	assert.equal(again.get(hashOf(2))?.acknowledged, false);
-	await again.notHeld(hashOf(2), "fallback");
-	assert.equal(again.depth, 1, "the fallback never held it");
-	await again.notHeld(hashOf(2), "relay");
-	assert.equal(again.depth, 0);
-	assert.equal(await again.raw(hashOf(2)), null);
-	await again.close();
-	await journal.close();
-});
-
-test("what was acknowledged stays so, whatever a later request came to; what was not may be later", async () => {
-	const { journal, disk } = await fixture();
-	for (const [n, first] of [
-		[1, true],
-		[2, false],
-	] as const) {
-		await journal.add(newEntry(n), "relay");
-		await journal.settle(hashOf(n), first);
-		await journal.settle(hashOf(n), !first);
-		assert.equal(journal.get(hashOf(n))?.acknowledged, true);
-		assert.equal((await reopened(disk)).journal.get(hashOf(n))?.acknowledged, true);
-	}
-	await journal.notHeld(hashOf(1), "relay");
-	await journal.settle(hashOf(1), false);
-	assert.deepEqual(
-		journal.get(hashOf(1))?.holders,
-		[],
-		"an acknowledged one that nobody holds is lost, not gone",
-	);
-	await journal.close();
-});
-
-test("one whose request was cut off by a SIGKILL counts as acknowledged, and nobody sees to it", async () => {
-	const { journal, disk } = await fixture();
-	await journal.add(newEntry(1), "relay");
-	const again = (await reopened(disk)).journal;
-	assert.equal(again.get(hashOf(1))?.underWay, false);
-	assert.equal(again.get(hashOf(1))?.acknowledged, true);
-	await again.settle(hashOf(1), false);
-	assert.equal(again.get(hashOf(1))?.acknowledged, true);
-	await again.close();
-	await journal.close();
-});
-
-test("holders, what is owed and who sees to it", async () => {
-	const { journal, disk } = await fixture();
-	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
-	await journal.settle(hashOf(1), true);
-	const before = journal.get(hashOf(1))?.holders;
-	await journal.held(hashOf(1), "fallback");
-	await journal.held(hashOf(1), "fallback");
-	assert.deepEqual(before, ["relay"], "a list that was handed out stays as it was");
-	assert.deepEqual(journal.get(hashOf(1))?.holders, ["relay", "fallback"]);
-	await journal.notHeld(hashOf(1), "relay");
-	await journal.paid(hashOf(1), "fallback");
-	await journal.paid(hashOf(1), "relay");
-	journal.setUnderWay(hashOf(1), true);
-	assert.equal(journal.get(hashOf(1))?.underWay, true);
-	const again = (await reopened(disk)).journal;
-	for (const one of [journal, again]) {
-		assert.deepEqual(one.get(hashOf(1))?.holders, ["fallback"]);
-		assert.deepEqual(one.get(hashOf(1))?.replacesAt, []);
-		assert.deepEqual(await one.raw(hashOf(1)), rawOf(1));
-	}
-	assert.equal(again.get(hashOf(1))?.underWay, false);
-	journal.setUnderWay(hashOf(1), false);
-	assert.equal(journal.get(hashOf(1))?.underWay, false);
-	await again.close();
-	await journal.close();
-});
-
-test("words about hashes that it does not know change nothing", async () => {
-	const { journal, disk } = await fixture();
-	disk.hold = true;
-	const [hash] = [hashOf(9)];
-	await Promise.all([
-		...[journal.held(hash, "relay"), journal.notHeld(hash, "relay"), journal.paid(hash, "relay")],
-		...[journal.settle(hash, true), journal.end(hash, "mined"), journal.told(hash, "relay")],
-		journal.reopen(hash),
-	]);
-	journal.alive(hash);
-	journal.setUnderWay(hash, true);
-	assert.equal(disk.waiting, 0);
-	assert.deepEqual([journal.get(hash), journal.ended(hash), await journal.raw(hash)], [null, null, null]);
-	await journal.close();
-});
-
-test("a sender's entries are in the order of nonces, then of arrival; lists that were handed out stay", async () => {
-	const { journal } = await fixture();
-	const at = newEntry(0).receivedAt;
-	assert.equal(journal.rows.of(senderOf(1)), journal.rows.of(senderOf(2)), "one empty list for all");
-	for (const [n, nonce, later] of [
-		[1, 5n, 0],
-		[2, 3n, 9],
-		[3, 3n, 4],
-		[4, 9n, 0],
-		[5, 3n, 9],
-	] as const) {
-		await journal.add(newEntry(n, { nonce, receivedAt: at + later }), "relay");
-	}
-	await journal.add(newEntry(6, { from: senderOf(2) }), "relay");
-	const order = journal.of(senderOf(1));
-	const hashes = [3, 2, 5, 1, 4].map(hashOf);
-	assert.deepEqual(
-		order.map(({ hash }) => hash),
-		hashes,
-	);
-	await journal.end(hashOf(2), "replaced");
-	assert.equal(order.length, 5);
-	assert.deepEqual(
-		[...journal.open()].map(({ hash }) => hash),
-		[3, 5, 1, 4, 6].map(hashOf),
-	);
-	// What ends while they are gone through does not come any more.
-	const seen: string[] = [];
-	for (const { hash } of journal.open()) {
-		seen.push(hash);
-		if (hash === hashOf(3)) await journal.end(hashOf(5), "mined");
-	}
-	assert.deepEqual(seen, [3, 1, 4, 6].map(hashOf));
-	for (const n of [1, 3, 4, 6]) await journal.end(hashOf(n), "dropped");
-	assert.equal(journal.rows.of(senderOf(1)), journal.rows.of(senderOf(2)));
-	assert.equal(journal.depth, 0);
 	await journal.close();
 });
 
@@ -219,6 +54,18 @@ test("one that lives on is given up later, and after a restart has at least half
 	assert.equal(journal.get(hashOf(2))?.aliveUntil, clock.now() + 9 + TTL_MS, "never less than before");
 	const left = ((await reopened(disk)).journal.get(hashOf(1))?.aliveUntil ?? 0) - clock.now();
 	assert.ok(left >= TTL_MS / 2, `${left} ms left`);
+	await journal.close();
+});
+
+test("what ends while the open ones are gone through does not come any more", async () => {
+	const { journal } = await fixture();
+	for (const n of [1, 2, 3]) await journal.add(newEntry(n), "relay");
+	const seen: string[] = [];
+	for (const { hash } of journal.open()) {
+		seen.push(hash);
+		if (hash === hashOf(1)) await journal.end(hashOf(2), "mined");
+	}
+	assert.deepEqual(seen, [1, 3].map(hashOf));
 	await journal.close();
 });
 
@@ -299,4 +146,133 @@ test("bytes that are not in memory come from disk", async () => {
 	await journal.end(hashOf(0), "dropped");
 	assert.equal(await reading, null);
 	await journal.close();
+});
+
+test("of what has ended no bytes are kept, of a mined one only while its block may go", async () => {
+	const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
+	const births = (of = disk) => [...of.map.keys()].filter((key) => key.startsWith("b/"));
+	for (const [n, ending] of (
+		["mined", "mined", "replaced", "cancelled", "expired", "dropped"] as const
+	).entries()) {
+		await journal.add(newEntry(n), "relay");
+		await journal.end(hashOf(n), ending);
+		assert.equal(await journal.raw(hashOf(n)), null);
+	}
+	assert.deepEqual(
+		births(),
+		[0, 1].map((n) => `b/${hashOf(n)}`),
+	);
+	const again = await reopened(disk);
+	await again.journal.reopen(hashOf(1));
+	assert.deepEqual(await again.journal.raw(hashOf(1)), rawOf(1));
+	await clock.advance(REORG_MS);
+	assert.deepEqual(births(), []);
+	await journal.reopen(hashOf(0));
+	assert.equal(journal.get(hashOf(0)), null, "it is mined for good");
+	// A journal that is opened later than that drops the bytes too.
+	await again.clock.advance(REORG_MS + 1_000);
+	assert.deepEqual(births(again.disk), [`b/${hashOf(1)}`]);
+	for (const one of [journal, again.journal]) await one.close();
+});
+
+test("ended ones are forgotten after a week, on disk too, a bounded number at a time", async () => {
+	const { journal, disk, clock } = await fixture({ maxEnded: 5_000 });
+	for (let n = 0; n < 2_500; n += 1) {
+		await journal.markEnded({ ...MARK, hash: hashOf(n), ending: "cancelled", untold: [] });
+	}
+	await clock.advance(3 * DAY_MS);
+	await journal.markEnded({ ...MARK, hash: hashOf(9_999), ending: "expired", untold: [] });
+	await clock.advance(4 * DAY_MS - 1);
+	assert.equal(disk.map.size, 2_502);
+	await clock.advance(1);
+	assert.equal(disk.map.size, 1_502);
+	await clock.advance(2_000);
+	assert.deepEqual([...disk.map.keys()].sort(), ["m/format", `s/${hashOf(9_999)}`]);
+	assert.equal(journal.ended(hashOf(1)), null);
+	assert.equal(journal.ended(hashOf(9_999))?.ending, "expired");
+	await clock.advance(3 * DAY_MS);
+	assert.deepEqual([...disk.map.keys()], ["m/format"]);
+	assert.equal(clock.timers, 0);
+	await journal.close();
+});
+
+test("more ended ones than are remembered: the oldest go first, those that their users ended last, over a restart too", async () => {
+	const { journal, disk, clock } = await fixture({ maxEnded: 3 });
+	const left = (one: typeof journal) => [0, 1, 2, 3, 4, 5, 6].filter((n) => one.ended(hashOf(n)) !== null);
+	const end = async (one: typeof journal, n: number, ending: Ending) => {
+		await clock.advance(1);
+		await one.markEnded({ ...MARK, hash: hashOf(n), ending, untold: [] });
+	};
+	for (const [n, ending] of (["cancelled", "mined", "dropped", "replaced", "expired"] as const).entries())
+		await end(journal, n, ending);
+	assert.deepEqual(left(journal), [0, 3, 4]);
+	await end(journal, 5, "cancelled");
+	assert.deepEqual(left(journal), [0, 3, 5]);
+	await end(journal, 6, "mined");
+	assert.deepEqual(left(journal), [0, 3, 5], "no room but its own");
+	const less = await reopened(disk, { maxEnded: 1 });
+	assert.deepEqual(left(less.journal), [5]);
+	assert.deepEqual([...less.disk.map.keys()], ["m/format", `s/${hashOf(5)}`]);
+	for (const one of [journal, less.journal]) await one.close();
+});
+
+test("what ended again is as new, over a restart too", async () => {
+	const { journal, disk, clock } = await fixture({ maxEnded: 3 });
+	const mark = (one: typeof journal, n: number, ending: Ending) =>
+		one.markEnded({ ...MARK, hash: hashOf(n), ending, untold: [] });
+	for (const [n, ending] of [
+		[3, "dropped"],
+		[2, "dropped"],
+		[1, "dropped"],
+		[3, "expired"],
+	] as const) {
+		await clock.advance(1);
+		await mark(journal, n, ending);
+	}
+	const again = (await reopened(disk, { maxEnded: 3 })).journal;
+	for (const one of [journal, again]) {
+		await mark(one, 4, "dropped");
+		assert.deepEqual(
+			[1, 2, 3, 4].filter((n) => one.ended(hashOf(n)) !== null),
+			[1, 3, 4],
+		);
+		await one.close();
+	}
+});
+
+test("one that was not acknowledged becomes what its client asks for the second time; who may have it stays", async () => {
+	const { journal, disk } = await fixture();
+	const { receivedAt } = newEntry(1);
+	await journal.add(newEntry(1, { replacesAt: ["fallback"] }), "relay");
+	await journal.settle(hashOf(1), false);
+	const { raw: _, ...asked } = newEntry(1, {
+		...{ path: "noreverts", search: "softCancellations=true", softCancellations: true },
+		...{ address: "192.0.2.9", receivedAt: receivedAt + 7_000, replacesAt: ["relay"] },
+	});
+	assert.equal(await journal.add({ ...asked, raw: rawOf(1) }, "fallback"), true);
+	await journal.settle(hashOf(1), true);
+	const again = (await reopened(disk)).journal;
+	for (const one of [journal, again]) {
+		assert.deepEqual(one.get(hashOf(1)), {
+			...asked,
+			...{ replacesAt: ["relay", "fallback"], holders: ["relay", "fallback"], underWay: false },
+			...{ aliveUntil: receivedAt + 7_000 + TTL_MS, acknowledged: true, bytes: rawOf(1).length },
+		});
+		await one.close();
+	}
+});
+
+test("who turns out to have what its user ended is to be told too, a mined one's holder is not", async () => {
+	for (const [ending, untold] of [
+		["cancelled", ["fallback"]],
+		["replaced", ["fallback"]],
+		["mined", []],
+	] as const) {
+		const { journal } = await fixture();
+		await journal.add(newEntry(1), "relay");
+		await journal.end(hashOf(1), ending);
+		await journal.held(hashOf(1), "fallback");
+		assert.deepEqual(journal.ended(hashOf(1))?.untold, untold);
+		await journal.close();
+	}
 });

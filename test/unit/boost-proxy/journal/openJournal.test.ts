@@ -1,8 +1,11 @@
-// Opening a journal: records there and back again, damaged ones left out, other versions and other chains refused.
+// Opening a journal: records there and back again, damaged ones left out, other versions and other chains refused; and that the
+// chain is asked for until somebody tells it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, ended, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
+import { bindWhenKnown, OtherChainError } from "../../../../boost-proxy/journal/chain.ts";
 import {
 	decodeBirth,
 	decodeState,
@@ -11,6 +14,7 @@ import {
 	JournalRecordError,
 	rawOfBirth,
 } from "../../../../boost-proxy/journal/records.ts";
+import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
@@ -175,4 +179,69 @@ test("a journal belongs to the chain that it was first bound to", async () => {
 		await one.bindTo(1n);
 		await one.close();
 	}
+});
+
+const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
+
+function bindingFixture(answers: (readonly CallResult[] | null)[], binds: (Error | null)[] = []) {
+	const clock = new ManualClock();
+	const bound: bigint[] = [];
+	const errors: string[] = [];
+	const log = { ...silentLogger, error: (message: string) => errors.push(message) };
+	const binding = bindWhenKnown({
+		async bindTo(chainId) {
+			const fault = binds.shift() ?? null;
+			if (fault !== null) throw fault;
+			bound.push(chainId);
+		},
+		chain: { batch: async () => answers.shift() ?? null },
+		background: new Background({}, { log: silentLogger }),
+		...{ clock, log },
+	});
+	return { binding, clock, bound, errors };
+}
+
+const otherChain = () => new OtherChainError("1", "31337");
+
+test("it is bound at the start where somebody tells the chain", async () => {
+	const { binding, bound } = bindingFixture([TOLD]);
+	await binding.start();
+	assert.deepEqual(bound, [31_337n]);
+	assert.equal(binding.chainId(), 31_337n);
+});
+
+test("where nobody does, the start goes on and it is asked again", async () => {
+	const { binding, bound, clock } = bindingFixture([null, [{ ok: true, result: "x" }], TOLD]);
+	await binding.start();
+	assert.equal(binding.chainId(), null);
+	await clock.advance(1_000);
+	assert.deepEqual(bound, []);
+	await clock.advance(1_000);
+	assert.deepEqual(bound, [31_337n]);
+	assert.equal(clock.timers, 0);
+});
+
+test("a journal of another chain stops the start, and is told of where it shows later", async () => {
+	await assert.rejects(bindingFixture([TOLD], [otherChain()]).binding.start(), /another chain/);
+	const later = bindingFixture([null, TOLD], [otherChain()]);
+	await later.binding.start();
+	await later.clock.advance(1_000);
+	assert.deepEqual(later.errors, ["the journal is of another chain"]);
+	assert.equal(later.clock.timers, 0, "it is not asked any more");
+});
+
+test("a disk that fails is no other chain: it is asked again", async () => {
+	const { binding, bound, clock, errors } = bindingFixture([TOLD, TOLD], [new Error("disk")]);
+	await binding.start();
+	assert.equal(binding.chainId(), 31_337n, "the chain itself is known");
+	await clock.advance(1_000);
+	assert.deepEqual([bound, errors], [[31_337n], []]);
+});
+
+test("a stop ends the asking", async () => {
+	const { binding, clock } = bindingFixture([]);
+	await binding.start();
+	binding.stop();
+	await clock.advance(5_000);
+	assert.equal(clock.timers, 0);
 });

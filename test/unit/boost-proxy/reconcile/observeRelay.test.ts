@@ -1,50 +1,45 @@
-// Following the relay: each of its words and what it makes of an entry.
+// Following the relay: what each of its words makes of a row, and that a mined one is watched for some slots.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import {
 	endingOf,
 	entryOf,
 	failure,
 	hashOf,
 	INTERVAL_MS,
-	type ReconcileFixture,
-	reconcileFixture,
 	SLOT_MS,
+	scenario as scenarioOf,
 	senderOf,
 } from "./reconcileFixture.ts";
 
 const METHOD = "service_transactionStatuses";
+/** The observer has begun. */
+const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
+	scenarioOf(name, body, { followed: true, ...options });
 
-async function followed(options: Parameters<typeof reconcileFixture>[0] = {}): Promise<ReconcileFixture> {
-	const fixture = await reconcileFixture(options);
-	await fixture.observer.start();
-	return fixture;
-}
+scenario(
+	"the relay is asked for all that it holds in one question, as often as said, while there is anything",
+	async (fixture) => {
+		const { relay, journal, clock } = fixture;
+		await clock.advance(5_000);
+		assert.equal(relay.called.length, 0, "nothing is open");
+		const hashes = [await fixture.opened(1), await fixture.opened(2, ["relay", "fallback"])];
+		await fixture.opened(3, ["fallback"]);
+		const busy = await fixture.opened(4);
+		journal.setUnderWay(busy, true);
+		await clock.advance(INTERVAL_MS * 3);
+		assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
+		assert.equal(relay.called[0]?.options.caller, null);
+		relay.breaker.set(true);
+		await clock.advance(INTERVAL_MS * 3);
+		assert.equal(relay.called.length, 3);
+		relay.breaker.set(false);
+		await clock.advance(1);
+		assert.equal(relay.called.length, 4, "at once when it is back");
+	},
+);
 
-test("the relay is asked for all that it holds in one question, as often as said, while there is anything", async () => {
-	const fixture = await followed();
-	const { relay, journal, clock } = fixture;
-	await clock.advance(5_000);
-	assert.equal(relay.called.length, 0, "nothing is open");
-	const hashes = [await fixture.opened(1), await fixture.opened(2, ["relay", "fallback"])];
-	await fixture.opened(3, ["fallback"]);
-	const busy = await fixture.opened(4);
-	journal.setUnderWay(busy, true);
-	await clock.advance(INTERVAL_MS * 3);
-	assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
-	assert.equal(relay.called[0]?.options.caller, null);
-	relay.breaker.set(true);
-	await clock.advance(INTERVAL_MS * 3);
-	assert.equal(relay.called.length, 3);
-	relay.breaker.set(false);
-	await clock.advance(1);
-	assert.equal(relay.called.length, 4, "at once when it is back");
-	await fixture.stop();
-});
-
-test("each word of the relay's", async () => {
-	const fixture = await followed();
+scenario("each word of the relay's", async (fixture) => {
 	const { relay, fallback, clock, journal } = fixture;
 	const ends = {
 		CANCELLED: "cancelled",
@@ -76,11 +71,9 @@ test("each word of the relay's", async () => {
 	fallback.breaker.set(true);
 	await clock.advance(2_000);
 	assert.deepEqual(relay.hashes, [], "what it has given up, it does not get again");
-	await fixture.stop();
 });
 
-test("what is on its way lives on, what is past its time without a word does not", async () => {
-	const fixture = await followed();
+scenario("what is on its way lives on, what is past its time without a word does not", async (fixture) => {
 	const { relay, clock } = fixture;
 	const hash = await fixture.opened(1);
 	const until = entryOf(fixture, hash).aliveUntil;
@@ -92,44 +85,44 @@ test("what is on its way lives on, what is past its time without a word does not
 	assert.equal(endingOf(fixture, hash), null);
 	await clock.advance(40_000);
 	assert.equal(endingOf(fixture, hash), "expired");
-	await fixture.stop();
 });
 
-test("no record twice in a row, from a relay that was well all the time, is a loss: it gets it again", async () => {
-	const fixture = await followed();
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1);
-	relay.stages.delete(hash);
-	await clock.advance(INTERVAL_MS);
-	assert.deepEqual(relay.hashes, [], "once may be a question that overtook the answer");
-	relay.stages.set(hash, "PENDING");
-	await clock.advance(INTERVAL_MS);
-	relay.stages.delete(hash);
-	await clock.advance(INTERVAL_MS);
-	assert.deepEqual(relay.hashes, [], "not in a row");
-	await clock.advance(INTERVAL_MS + 50);
-	assert.deepEqual(relay.hashes, [hash]);
-	await clock.advance(10_000);
-	assert.deepEqual(relay.hashes, [hash]);
-	await fixture.stop();
-});
+scenario(
+	"no record twice in a row, from a relay that was well all the time, is a loss: it gets it again",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		relay.stages.delete(hash);
+		await clock.advance(INTERVAL_MS);
+		assert.deepEqual(relay.hashes, [], "once may be a question that overtook the answer");
+		relay.stages.set(hash, "PENDING");
+		await clock.advance(INTERVAL_MS);
+		relay.stages.delete(hash);
+		await clock.advance(INTERVAL_MS);
+		assert.deepEqual(relay.hashes, [], "not in a row");
+		await clock.advance(INTERVAL_MS + 50);
+		assert.deepEqual(relay.hashes, [hash]);
+		await clock.advance(10_000);
+		assert.deepEqual(relay.hashes, [hash]);
+	},
+);
 
-test("a relay that acknowledges and never has a record is asked more and more rarely to take it", async () => {
-	const fixture = await followed();
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1);
-	relay.answerCall = ({ method, params: [hashes] }) =>
-		method === METHOD && Array.isArray(hashes)
-			? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
-			: undefined;
-	await clock.advance(250_000);
-	assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
-	assert.notEqual(fixture.holders(hash), null);
-	await fixture.stop();
-});
+scenario(
+	"a relay that acknowledges and never has a record is asked more and more rarely to take it",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		relay.answerCall = ({ method, params: [hashes] }) =>
+			method === METHOD && Array.isArray(hashes)
+				? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
+				: undefined;
+		await clock.advance(250_000);
+		assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
+		assert.notEqual(fixture.holders(hash), null);
+	},
+);
 
-test("no record while the relay changed counts for nothing", async () => {
-	const fixture = await followed();
+scenario("no record while the relay changed counts for nothing", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	fallback.breaker.set(true);
 	await fixture.opened(1);
@@ -142,127 +135,167 @@ test("no record while the relay changed counts for nothing", async () => {
 	await clock.advance(2_000);
 	assert.ok(relay.called.length > 3, "it is asked at once each time");
 	assert.deepEqual(relay.hashes, []);
-	await fixture.stop();
 });
 
-test("one that was not acknowledged is followed until the relay has had time to get it", async () => {
-	const fixture = await followed();
-	const { relay, clock } = fixture;
-	const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
-	await clock.advance(14_000);
-	assert.deepEqual(fixture.holders(hash), ["relay"]);
-	await clock.advance(3_000);
-	assert.equal(fixture.holders(hash), null, "forgotten");
-	assert.equal(endingOf(fixture, hash), null);
-	const late = await fixture.opened(2, ["relay"], { acknowledged: false });
-	await clock.advance(10_000);
-	relay.stages.set(late, "BROADCAST");
-	await clock.advance(10_000);
-	assert.deepEqual(fixture.holders(late), ["relay"]);
-	assert.deepEqual(relay.hashes, [], "never sent again");
-	await fixture.stop();
-});
+scenario(
+	"one that was not acknowledged is followed until the relay has had time to get it",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1, ["relay"], { acknowledged: false });
+		await clock.advance(14_000);
+		assert.deepEqual(fixture.holders(hash), ["relay"]);
+		await clock.advance(3_000);
+		assert.equal(fixture.holders(hash), null, "forgotten");
+		assert.equal(endingOf(fixture, hash), null);
+		const late = await fixture.opened(2, ["relay"], { acknowledged: false });
+		await clock.advance(10_000);
+		relay.stages.set(late, "BROADCAST");
+		await clock.advance(10_000);
+		assert.deepEqual(fixture.holders(late), ["relay"]);
+		assert.deepEqual(relay.hashes, [], "never sent again");
+	},
+);
 
-test("a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back", async () => {
-	const fixture = await followed({ batch: 10 });
-	const { relay, clock } = fixture;
-	for (let n = 1; n <= 35; n += 1) await fixture.opened(n);
-	await clock.advance(INTERVAL_MS * 4);
-	const asked = relay.asked(METHOD) as readonly (readonly string[])[];
-	assert.deepEqual(
-		asked.map(({ length }) => length),
-		[10, 10, 10, 10],
-	);
-	assert.equal(new Set(asked.flat()).size, 35);
-	relay.breaker.set(true);
-	await clock.advance(INTERVAL_MS);
-	relay.breaker.set(false);
-	await clock.advance(1);
-	const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(4);
-	assert.deepEqual([all.length, new Set(all.flat()).size], [4, 35]);
-	await fixture.stop();
-});
+scenario(
+	"a large journal is asked for in turns, what was not asked for the longest first; all at once when it is back",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		for (let n = 1; n <= 35; n += 1) await fixture.opened(n);
+		await clock.advance(INTERVAL_MS * 4);
+		const asked = relay.asked(METHOD) as readonly (readonly string[])[];
+		assert.deepEqual(
+			asked.map(({ length }) => length),
+			[10, 10, 10, 10],
+		);
+		assert.equal(new Set(asked.flat()).size, 35);
+		relay.breaker.set(true);
+		await clock.advance(INTERVAL_MS);
+		relay.breaker.set(false);
+		await clock.advance(1);
+		const all = (relay.asked(METHOD) as readonly (readonly string[])[]).slice(4);
+		assert.deepEqual([all.length, new Set(all.flat()).size], [4, 35]);
+	},
+	{ batch: 10 },
+);
 
-test("a relay without the method is believed once; then the chain alone counts until it is back", async () => {
-	const fixture = await followed();
-	const { relay, chain, clock } = fixture;
-	relay.answerCall = () => failure("the method does not exist", -32601);
+scenario(
+	"a relay without the method is believed once; then the chain alone counts until it is back",
+	async (fixture) => {
+		const { relay, chain, clock } = fixture;
+		relay.answerCall = () => failure("the method does not exist", -32601);
+		const hash = await fixture.opened(1);
+		await clock.advance(INTERVAL_MS * 5);
+		assert.equal(relay.called.length, 1);
+		chain.nonces.set(senderOf(1), 2n);
+		chain.receipts.add(hash);
+		await clock.advance(SLOT_MS);
+		assert.equal(endingOf(fixture, hash), "mined");
+		relay.answerCall = () => undefined;
+		const next = await fixture.opened(2);
+		relay.stages.set(next, "CANCELLED");
+		relay.breaker.set(true);
+		relay.breaker.set(false);
+		await clock.advance(50);
+		assert.equal(endingOf(fixture, next), "cancelled");
+	},
+);
+
+scenario("odd answers say nothing", async (fixture) => {
 	const hash = await fixture.opened(1);
-	await clock.advance(INTERVAL_MS * 5);
-	assert.equal(relay.called.length, 1);
-	chain.nonces.set(senderOf(1), 2n);
-	chain.receipts.add(hash);
-	await clock.advance(SLOT_MS);
-	assert.equal(endingOf(fixture, hash), "mined");
-	relay.answerCall = () => undefined;
-	const next = await fixture.opened(2);
-	relay.stages.set(next, "CANCELLED");
-	relay.breaker.set(true);
-	relay.breaker.set(false);
-	await clock.advance(50);
-	assert.equal(endingOf(fixture, next), "cancelled");
-	await fixture.stop();
-});
-
-test("odd answers say nothing", async () => {
-	const fixture = await followed();
-	const hash = await fixture.opened(1);
-	const words = [
-		...[
-			null,
-			undefined,
-			7,
-			"x",
-			{},
-			[null],
-			[{ hash }],
-			[{ hash: 1, stage: "CANCELLED" }],
-			[{ hash, stage: 1 }],
-		],
-		[{ hash: hashOf(9), stage: "CANCELLED" }],
-	];
-	const count = words.length;
+	const words: unknown[] = [null, undefined, 7, "x", {}, [null], [{ hash }], [{ hash, stage: 1 }]];
+	words.push([{ hash: 1, stage: "CANCELLED" }], [{ hash: hashOf(9), stage: "CANCELLED" }]);
 	fixture.relay.answerCall = () => ({ ok: true, result: words.shift() });
-	await fixture.clock.advance(INTERVAL_MS * count);
-	assert.deepEqual(words, []);
-	assert.deepEqual(fixture.holders(hash), ["relay"]);
-	assert.equal(fixture.background.size, 0, "no look is under way");
-	await fixture.stop();
+	await fixture.clock.advance(INTERVAL_MS * words.length);
+	assert.deepEqual([words, fixture.holders(hash)], [[], ["relay"]]);
 });
 
-test("a word about an earlier life of the hash, or one that a request sees to now, is not heard", async () => {
-	const fixture = await followed();
-	const { relay, journal, clock } = fixture;
-	const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
-	let once = true;
-	relay.answerCall = async ({ method }) => {
-		if (method !== METHOD || !once) return undefined;
-		once = false;
-		const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
-		await journal.end(again, "expired");
-		await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
-		journal.setUnderWay(busy, true);
-		return { ok: true, result };
-	};
-	await clock.advance(INTERVAL_MS);
-	assert.equal(once, false);
-	assert.deepEqual([fixture.holders(again), fixture.holders(busy)], [["relay"], ["relay"]]);
-	await fixture.stop();
-});
+scenario(
+	"a word about an earlier life of the hash, or one that a request sees to now, is not heard",
+	async (fixture) => {
+		const { relay, journal, clock } = fixture;
+		const [again, busy] = [await fixture.opened(1), await fixture.opened(2)];
+		let once = true;
+		relay.answerCall = async ({ method }) => {
+			if (method !== METHOD || !once) return undefined;
+			once = false;
+			const result = [again, busy].map((hash) => ({ hash, status: "FAILED", stage: "EXPIRED" }));
+			await journal.end(again, "expired");
+			await fixture.opened(1, ["relay"], { receivedAt: clock.now() + 1 });
+			journal.setUnderWay(busy, true);
+			return { ok: true, result };
+		};
+		await clock.advance(INTERVAL_MS);
+		assert.equal(once, false);
+		assert.deepEqual([fixture.holders(again), fixture.holders(busy)], [["relay"], ["relay"]]);
+	},
+);
 
-test("what a view has read counts as well", async () => {
-	const fixture = await reconcileFixture();
+scenario("what a view has read counts as well, where the relay holds it", async (fixture) => {
 	const { observer } = fixture;
-	const [gone, known, elsewhere] = [
-		await fixture.opened(1),
-		await fixture.opened(2),
-		await fixture.opened(3, ["fallback"]),
-	];
+	const [gone, known] = [await fixture.opened(1), await fixture.opened(2)];
+	const elsewhere = await fixture.opened(3, ["fallback"]);
 	observer.learn(gone, "CANCELLED");
 	observer.learn(known, "BROADCAST");
 	observer.learn(elsewhere, "EXPIRED");
 	observer.learn(hashOf(9), "CANCELLED");
 	assert.equal(endingOf(fixture, gone), "cancelled");
+	assert.equal(endingOf(fixture, elsewhere), null);
 	assert.deepEqual([fixture.holders(known), fixture.holders(elsewhere)], [["relay"], ["fallback"]]);
-	await fixture.stop();
 });
+
+scenario(
+	"where the relay has no record of what is mined, the chain says whether it is taken back",
+	async (fixture) => {
+		const { relay, chain, clock } = fixture;
+		const hash = await fixture.opened(1);
+		relay.stages.set(hash, "INCLUDED");
+		await clock.advance(INTERVAL_MS);
+		relay.stages.delete(hash);
+		chain.receipts.add(hash);
+		await clock.advance(2 * SLOT_MS);
+		assert.equal(endingOf(fixture, hash), "mined");
+		chain.receipts.delete(hash);
+		await clock.advance(2 * SLOT_MS);
+		assert.deepEqual(fixture.holders(hash), ["relay"]);
+	},
+);
+
+scenario("mined by the relay's word is taken back by it", async (fixture) => {
+	const { relay, clock } = fixture;
+	const hash = await fixture.opened(1);
+	relay.stages.set(hash, "INCLUDED");
+	await clock.advance(INTERVAL_MS);
+	assert.equal(endingOf(fixture, hash), "mined");
+	relay.stages.set(hash, "BROADCAST");
+	await clock.advance(SLOT_MS);
+	assert.deepEqual(fixture.holders(hash), ["relay"]);
+	relay.stages.set(hash, "INCLUDED");
+	await clock.advance(INTERVAL_MS);
+	await clock.advance(12 * SLOT_MS);
+	const before = relay.called.length;
+	await clock.advance(SLOT_MS);
+	assert.equal(relay.called.length, before, "after twelve slots nobody asks");
+});
+
+for (const holder of ["relay", "fallback"] as const) {
+	scenario(`a receipt that is gone twice running opens again what the ${holder} held`, async (fixture) => {
+		const { relay, chain, clock } = fixture;
+		if (holder === "relay") relay.breaker.set(true);
+		const hash = await fixture.opened(1, [holder]);
+		chain.nonces.set(senderOf(1), 2n);
+		chain.receipts.add(hash);
+		await clock.advance(SLOT_MS / 2);
+		assert.equal(endingOf(fixture, hash), "mined");
+		chain.receipts.delete(hash);
+		await clock.advance(SLOT_MS * 0.4);
+		assert.equal(endingOf(fixture, hash), "mined", "once");
+		chain.receipts.add(hash);
+		await clock.advance(SLOT_MS * 0.5);
+		chain.receipts.delete(hash);
+		chain.nonces.set(senderOf(1), 1n);
+		await clock.advance(SLOT_MS * 0.4);
+		assert.equal(endingOf(fixture, hash), "mined", "once more, but not in a row");
+		await clock.advance(SLOT_MS * 0.6);
+		assert.equal(fixture.holders(hash)?.[0], holder, "twice");
+	});
+}

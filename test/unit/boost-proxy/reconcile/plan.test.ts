@@ -25,7 +25,7 @@ function said(action: Action): string {
 
 /** Who is out. */
 type Out = "none" | "relay" | "fallback" | "both";
-const OUTS: readonly Out[] = ["none", "relay", "fallback", "both"];
+const NAMES = Object.keys(STANDINGS);
 
 function healthOf(out: Out): Health {
 	const isUnavailable = (name: UpstreamName) => out === "both" || out === name;
@@ -37,112 +37,73 @@ function healthOf(out: Out): Health {
 
 const HANDOVER = "send for handover";
 const LOST = "send for lost";
-/** A letter for each action at relay and fallback: what is to be done with none, relay, fallback or both out. */
 const LETTERS: Readonly<Record<string, string>> = { h: HANDOVER, l: LOST, w: "wait" };
 
 /**
- * Each pair of standings. A cell says what is done at the relay and at the fallback: `h` handed over, `l` given again what it
- * has lost, `w` waits for its time, `.` nothing. Columns: nobody is out, the relay, the fallback, both.
+ * Each pair of standings, down at the relay, across at the fallback. A cell says what is done at the relay and at the fallback:
+ * `h` handed over, `l` given again what it has lost, `w` waits for its time, `.` nothing. Where both are out nothing is done.
  */
-const TABLE: Readonly<Record<StandingName, Readonly<Record<StandingName, string>>>> = {
-	absent: {
-		...{
-			absent: "h. .h h. ..",
-			given: ".. .. h. ..",
-			due: "h. .h h. ..",
-			later: "h. .w h. ..",
-			has: ".. .. h. ..",
-		},
-		...{ lost: "h. .l h. ..", refused: "h. .. h. ..", spent: "h. .. h. .." },
-	},
-	given: {
-		...{
-			absent: ".. .h .. ..",
-			given: ".. .. .. ..",
-			due: ".. .h .. ..",
-			later: ".. .w .. ..",
-			has: ".. .. .. ..",
-		},
-		...{ lost: ".. .l .. ..", refused: ".. .. .. ..", spent: ".. .. .. .." },
-	},
-	due: {
-		...{
-			absent: "h. .h h. ..",
-			given: ".. .. h. ..",
-			due: "h. .h h. ..",
-			later: "h. .w h. ..",
-			has: ".. .. h. ..",
-		},
-		...{ lost: "h. .l h. ..", refused: "h. .. h. ..", spent: "h. .. h. .." },
-	},
-	later: {
-		...{
-			absent: "wh .h w. ..",
-			given: ".. .. w. ..",
-			due: "wh .h w. ..",
-			later: "ww .w w. ..",
-			has: ".. .. w. ..",
-		},
-		...{ lost: "wl .l w. ..", refused: "w. .. w. ..", spent: "w. .. w. .." },
-	},
-	has: {
-		...{
-			absent: ".. .h .. ..",
-			given: ".. .. .. ..",
-			due: ".. .h .. ..",
-			later: ".. .w .. ..",
-			has: ".. .. .. ..",
-		},
-		...{ lost: ".. .l .. ..", refused: ".. .. .. ..", spent: ".. .. .. .." },
-	},
-	lost: {
-		...{
-			absent: "l. .h l. ..",
-			given: "l. .. l. ..",
-			due: "l. .h l. ..",
-			later: "l. .w l. ..",
-			has: "l. .. l. ..",
-		},
-		...{ lost: "l. .l l. ..", refused: "l. .. l. ..", spent: "l. .. l. .." },
-	},
-	refused: {
-		...{
-			absent: ".h .h .. ..",
-			given: ".. .. .. ..",
-			due: ".h .h .. ..",
-			later: ".w .w .. ..",
-			has: ".. .. .. ..",
-		},
-		...{ lost: ".l .l .. ..", refused: ".. .. .. ..", spent: ".. .. .. .." },
-	},
-	spent: {
-		...{
-			absent: ".h .h .. ..",
-			given: ".. .. .. ..",
-			due: ".h .h .. ..",
-			later: ".w .w .. ..",
-			has: ".. .. .. ..",
-		},
-		...{ lost: ".l .l .. ..", refused: ".. .. .. ..", spent: ".. .. .. .." },
-	},
+const TABLE: Readonly<Record<Exclude<Out, "both">, string>> = {
+	none: `
+		-       absent  given   due     later   has     lost    refused spent
+		absent  h.      ..      h.      h.      ..      h.      h.      h.
+		given   ..      ..      ..      ..      ..      ..      ..      ..
+		due     h.      ..      h.      h.      ..      h.      h.      h.
+		later   wh      ..      wh      ww      ..      wl      w.      w.
+		has     ..      ..      ..      ..      ..      ..      ..      ..
+		lost    l.      l.      l.      l.      l.      l.      l.      l.
+		refused .h      ..      .h      .w      ..      .l      ..      ..
+		spent   .h      ..      .h      .w      ..      .l      ..      ..
+	`,
+	relay: `
+		-       absent  given   due     later   has     lost    refused spent
+		absent  .h      ..      .h      .w      ..      .l      ..      ..
+		given   .h      ..      .h      .w      ..      .l      ..      ..
+		due     .h      ..      .h      .w      ..      .l      ..      ..
+		later   .h      ..      .h      .w      ..      .l      ..      ..
+		has     .h      ..      .h      .w      ..      .l      ..      ..
+		lost    .h      ..      .h      .w      ..      .l      ..      ..
+		refused .h      ..      .h      .w      ..      .l      ..      ..
+		spent   .h      ..      .h      .w      ..      .l      ..      ..
+	`,
+	fallback: `
+		-       absent  given   due     later   has     lost    refused spent
+		absent  h.      h.      h.      h.      h.      h.      h.      h.
+		given   ..      ..      ..      ..      ..      ..      ..      ..
+		due     h.      h.      h.      h.      h.      h.      h.      h.
+		later   w.      w.      w.      w.      w.      w.      w.      w.
+		has     ..      ..      ..      ..      ..      ..      ..      ..
+		lost    l.      l.      l.      l.      l.      l.      l.      l.
+		refused ..      ..      ..      ..      ..      ..      ..      ..
+		spent   ..      ..      ..      ..      ..      ..      ..      ..
+	`,
 };
 
-test("every pair of standings, whoever is out", () => {
-	for (const [atRelay, columns] of Object.entries(TABLE) as [StandingName, (typeof TABLE)[StandingName]][]) {
-		for (const [atFallback, cells] of Object.entries(columns) as [StandingName, string][]) {
-			const row = rowOf(1, { relay: STANDINGS[atRelay], fallback: STANDINGS[atFallback] });
-			for (const [i, cell] of cells.split(" ").entries()) {
-				const out = OUTS[i] ?? "none";
-				const expected = UPSTREAMS.flatMap((to, at) => {
-					const letter = LETTERS[cell[at] ?? "."];
-					return letter === undefined ? [] : [`${letter}: 1 at the ${to}`];
+for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
+	test(`every pair of standings, out: ${out}`, () => {
+		const [[, ...across] = [], ...lines] = table
+			.trim()
+			.split("\n")
+			.map((line) => line.trim().split(/ +/));
+		assert.deepEqual([across, lines.map(([name]) => name)], [NAMES, NAMES]);
+		for (const [down, ...cells] of lines as [StandingName, ...string[]][]) {
+			for (const [i, cell] of cells.entries()) {
+				const at = across[i] as StandingName;
+				const row = rowOf(1, { relay: STANDINGS[down], fallback: STANDINGS[at] });
+				const expected = UPSTREAMS.flatMap((to, place) => {
+					const what = LETTERS[cell[place] ?? "."];
+					return what === undefined ? [] : [`${what}: 1 at the ${to}`];
 				});
-				const what = `${atRelay} at the relay, ${atFallback} at the fallback, out: ${out}`;
-				assert.deepEqual(actionsOf([row], healthOf(out)), expected, what);
+				assert.deepEqual(
+					actionsOf([row], healthOf(out)),
+					expected,
+					`${down} at the relay, ${at} at the fallback`,
+				);
+				assert.deepEqual(actionsOf([row], healthOf("both")), []);
 			}
 		}
-	}
-});
+	});
+}
 
 const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
 
@@ -211,6 +172,12 @@ test("nonces go one after another: what stands behind one that is not there wait
 	const [one, ...rest] = actionsOf(rows, healthOf("relay"));
 	assert.equal(one, "send for handover: 1 at the fallback");
 	assert.deepEqual(rest, ["wait: 2 at the fallback", "wait: 3 at the fallback"]);
+	const replacing = replacementPendingAt(rowOf(3, AT_RELAY), "fallback");
+	assert.deepEqual(
+		actionsOf([...rows.slice(0, 2), replacing], healthOf("relay")).at(-1),
+		"send for replacement: 3 at the fallback",
+		"the nonce is there",
+	);
 	const refused = { ...AT_RELAY, fallback: STANDINGS.spent };
 	const [, ...behind] = [rowOf(1, refused), ...rows.slice(1)];
 	assert.equal(

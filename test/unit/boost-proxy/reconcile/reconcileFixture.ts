@@ -2,6 +2,7 @@
 // told, and the two parts between them, on a clock that is moved by hand.
 
 import assert from "node:assert/strict";
+import { test } from "node:test";
 import type {
 	Breaker,
 	ChainReads,
@@ -17,12 +18,11 @@ import type {
 	UpstreamName,
 	WireVerdict,
 } from "../../../../boost-proxy/domain/request.ts";
-import { abandonedBy, lost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
+import { lost, type NewRow } from "../../../../boost-proxy/domain/row.ts";
 import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import type { FakeDisk } from "../../relay/fakeDisk.ts";
 import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
 import type { LiveRow } from "../journal/rowVerbs.ts";
 
@@ -229,18 +229,12 @@ export interface FixtureOptions {
 	/** No fallback at all. */
 	readonly alone?: boolean;
 	readonly batch?: number;
-	readonly maxLive?: number;
-	/** What an earlier process left; a new one unless said. */
-	readonly disk?: FakeDisk;
 }
 
 /** Handover and observer; neither has begun. */
 export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { dialect = "mevblocker", alone = false, batch } = options;
-	const { journal, clock, disk } = await journalFixture(
-		options.maxLive === undefined ? {} : { maxLive: options.maxLive },
-		options.disk,
-	);
+	const { journal, clock } = await journalFixture();
 	const relay = new FakeUpstream("relay");
 	const fallback = new FakeUpstream("fallback");
 	fallback.dialect = HAND_DIALECTS[dialect];
@@ -259,9 +253,6 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		stop: () => reconciler.stop(),
 		lost: (hash: string, by: UpstreamName) => {
 			rows.change(hash, (row) => lost(row, by));
-		},
-		spent: (hash: string, by: UpstreamName) => {
-			rows.change(hash, (row) => abandonedBy(row, by));
 		},
 	};
 	const observer = createObserver(
@@ -294,7 +285,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 		await background.join();
 	};
 	return {
-		...{ journal, clock, disk, relay, fallback, chain, handover, observer, background, outcomes },
+		...{ journal, clock, relay, fallback, chain, handover, observer, background, outcomes },
 		...{ opened, holders, stop },
 	};
 }
@@ -310,6 +301,26 @@ export function entryOf({ journal }: ReconcileFixture, hash: string): LiveRow {
 	const entry = journal.get(hash);
 	assert.ok(entry !== null, "it is open");
 	return entry;
+}
+
+interface ScenarioOptions {
+	readonly out?: boolean;
+	readonly followed?: boolean;
+}
+
+/** A test of a fixture that ends with it. `out`: the relay is. `followed`: the observer has begun. */
+export function scenario(
+	name: string,
+	body: (fixture: ReconcileFixture) => Promise<void>,
+	{ out = false, followed = out, ...options }: FixtureOptions & ScenarioOptions = {},
+): void {
+	test(name, async () => {
+		const fixture = await reconcileFixture(options);
+		if (out) fixture.relay.breaker.set(true);
+		if (followed) await fixture.observer.start();
+		await body(fixture);
+		await fixture.stop();
+	});
 }
 
 export { hashOf };

@@ -1,118 +1,162 @@
-// Handing over: what no live upstream holds goes to one that may have it, in order, and nothing else goes anywhere.
+// What the reconciler sends and takes back as upstreams go out and come back, and what it makes of their answers. Which row is
+// to go where is the plan's table (plan.test.ts).
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
-import { rawOf } from "../journal/journalFixture.ts";
-import { ACKNOWLEDGED, endingOf, hashOf, reconcileFixture, senderOf } from "./reconcileFixture.ts";
+import {
+	ACKNOWLEDGED,
+	endingOf,
+	failure,
+	fault,
+	hashOf,
+	type ReconcileFixture,
+	refused,
+	scenario,
+	senderOf,
+} from "./reconcileFixture.ts";
 
-test("what a relay held goes to the fallback when it is out, in the order of the nonces, as it came", async () => {
-	const fixture = await reconcileFixture();
-	const { relay, fallback, clock } = fixture;
-	const second = await fixture.opened(2, ["relay"], { search: "refundRecipient=0x1", path: "noreverts" });
-	const first = await fixture.opened(1);
-	const other = await fixture.opened(3, ["relay"], { from: senderOf(2) });
-	fixture.handover.wake();
-	await clock.advance(2_000);
-	assert.deepEqual(fallback.hashes, [], "while the relay is well nothing is handed over");
-	relay.breaker.set(true);
-	await clock.advance(100);
-	assert.deepEqual(new Set(fallback.hashes), new Set([first, second, other]));
-	const own = fallback.delivered.filter(({ tx }) => tx.from === senderOf(1));
-	assert.deepEqual(
-		own.map(({ tx }) => tx.hash),
-		[first, second],
-	);
-	assert.deepEqual(
-		{ path: own[1]?.tx.path, search: own[1]?.tx.search, caller: own[1]?.options.caller },
-		{ path: "noreverts", search: "refundRecipient=0x1", caller: null },
-	);
-	for (const hash of [first, second, other]) assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
-	await clock.advance(10_000);
-	assert.equal(fallback.delivered.length, 3, "once is enough");
-	assert.deepEqual(fixture.outcomes, Array(3).fill("fallback acknowledged"));
-	relay.breaker.set(false);
-	await clock.advance(2_000);
-	fallback.breaker.set(true);
-	await clock.advance(2_000);
-	assert.deepEqual(relay.hashes, [], "the relay holds them all");
-	await fixture.stop();
-});
+const CANCEL = "eth_cancelTransaction";
 
-test("what the fallback alone held goes to the relay, on its client's behalf", async () => {
-	const fixture = await reconcileFixture();
+scenario(
+	"what the relay held goes to the fallback when it is out, once, by nonce, as it came",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const second = await fixture.opened(2, ["relay"], { search: "refundRecipient=0x1", path: "noreverts" });
+		const first = await fixture.opened(1);
+		const other = await fixture.opened(3, ["relay"], { from: senderOf(2) });
+		await clock.advance(2_000);
+		assert.deepEqual(fallback.hashes, [], "while the relay is well nothing is handed over");
+		relay.breaker.set(true);
+		await clock.advance(10_000);
+		assert.deepEqual([...fallback.hashes].sort(), [first, second, other]);
+		const own = fallback.delivered.filter(({ tx }) => tx.from === senderOf(1));
+		assert.deepEqual(
+			own.map(({ tx, options: { caller } }) => [tx.hash, tx.path, tx.search, caller]),
+			[
+				[first, "fast", "", null],
+				[second, "noreverts", "refundRecipient=0x1", null],
+			],
+			"no client is named to a third party",
+		);
+		for (const hash of [first, second, other]) assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
+		assert.deepEqual(fixture.outcomes, Array(3).fill("fallback acknowledged"));
+	},
+);
+
+scenario("what the fallback alone held goes to the relay, on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
 	fixture.fallback.breaker.set(true);
 	await fixture.clock.advance(100);
 	assert.deepEqual(fixture.relay.hashes, [hash]);
 	const caller = fixture.relay.delivered[0]?.options.caller;
 	assert.deepEqual([caller?.address, caller?.signer, caller?.signature], ["192.0.2.7", null, null]);
-	await fixture.stop();
 });
 
-test("what may not go there, is under way, was not acknowledged or is past its time stays", async () => {
-	const fixture = await reconcileFixture();
+scenario(
+	"a fallback that takes no gaps gets what follows the chain's nonce, as soon as that is known",
+	async (fixture) => {
+		const { relay, fallback, chain, clock } = fixture;
+		const hashes: string[] = [];
+		for (const nonce of [4, 5, 6, 8]) hashes.push(await fixture.opened(nonce));
+		const other = await fixture.opened(20, ["relay"], { from: senderOf(2), nonce: 1n });
+		chain.isDown = true;
+		relay.breaker.set(true);
+		await clock.advance(500);
+		assert.deepEqual(fallback.hashes, [], "an unknown nonce is no nonce");
+		chain.isDown = false;
+		chain.nonces.set(senderOf(1), 5n);
+		await clock.advance(3_000);
+		assert.deepEqual(fallback.hashes, [hashes[1], hashes[2]], "4 is used, 7 is missing");
+		chain.nonces.set(senderOf(2), 1n);
+		await clock.advance(31_000);
+		assert.deepEqual(fallback.hashes.slice(2), [other]);
+	},
+	{ dialect: "flashbots" },
+);
+
+/** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
+const ANSWERS: readonly (readonly [string, readonly Delivery[], number, number, readonly string[]])[] = [
+	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
+	["a fault without a byte sent: after 1, 2 and 4 s", Array(9).fill(fault(false)), 7_500, 4, ["relay"]],
+	["faults wait 30 s at most", Array(99).fill(fault(false)), 130_000, 9, ["relay"]],
+	["no verdict: a cancel must reach it", [fault(true)], 500, 1, ["relay", "fallback"]],
+	[
+		"no verdict: it gets it again until it says so",
+		[fault(true), { kind: "cut", sent: true }, { kind: "acknowledged", known: true }, refused()],
+		...([20_000, 3, ["relay", "fallback"]] as const),
+	],
+	["no verdict, then a refusal: it does not have it", [fault(true), refused()], 10_000, 2, ["relay"]],
+];
+for (const [what, answers, ms, count, holders] of ANSWERS) {
+	scenario(what, async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1);
+		const left = [...answers];
+		fallback.answer = () => left.shift() ?? ACKNOWLEDGED;
+		relay.breaker.set(true);
+		await clock.advance(ms);
+		assert.deepEqual([fallback.delivered.length, fixture.holders(hash)], [count, holders]);
+	});
+}
+
+for (const back of ["relay", "fallback"] as const) {
+	scenario(
+		`what was refused or failed is tried at once when the ${back} has been out and back`,
+		async (fixture) => {
+			const { relay, fallback, clock } = fixture;
+			const hash = await fixture.opened(1);
+			fallback.answer = () => (back === "relay" ? refused() : fault(false));
+			relay.breaker.set(true);
+			await clock.advance(100_000);
+			const before = fallback.delivered.length;
+			fallback.answer = () => ACKNOWLEDGED;
+			fixture[back].breaker.set(back === "fallback");
+			await clock.advance(50);
+			fixture[back].breaker.set(back === "relay");
+			await clock.advance(50);
+			assert.equal(fallback.delivered.length, before + 1);
+			assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
+		},
+	);
+}
+
+scenario(
+	"a limit of the fallback's holds up everything for it, the relay's is about one client",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		for (const n of [1, 2, 3]) await fixture.opened(n, ["relay"], { from: senderOf(n) });
+		const limited: Delivery = { kind: "failed", fault: "limited", sent: true, retryAfterS: 20 };
+		fallback.answer = () => limited;
+		relay.breaker.set(true);
+		await clock.advance(4_500);
+		assert.equal(fallback.delivered.length, 3, "those that were sent at the same time");
+		assert.deepEqual(fixture.holders(hashOf(1)), ["relay"], "who says so keeps nothing");
+		fallback.answer = () => ACKNOWLEDGED;
+		await fixture.opened(4, ["relay"], { from: senderOf(4) });
+		await clock.advance(5_000);
+		assert.equal(fallback.delivered.length, 3, "a new one waits too");
+		await clock.advance(12_000);
+		assert.equal(fallback.delivered.length, 7);
+		relay.breaker.set(false);
+		const [hash, other] = [await fixture.opened(5, ["fallback"], { from: senderOf(5) }), hashOf(6)];
+		const answers = [limited, refused("limit exceeded", -32005)];
+		relay.answer = (tx) => (tx.hash === hash ? (answers.shift() ?? ACKNOWLEDGED) : ACKNOWLEDGED);
+		fallback.breaker.set(true);
+		await clock.advance(1_500);
+		await fixture.opened(6, ["fallback"], { from: senderOf(6) });
+		await clock.advance(1_500);
+		assert.deepEqual([fixture.holders(hash), fixture.holders(other)], [["fallback"], ["relay", "fallback"]]);
+		await clock.advance(40_000);
+		assert.deepEqual(fixture.holders(hash), ["relay", "fallback"], "no refusal");
+	},
+);
+
+scenario("one that ends or is replaced while it waits for its bytes is not sent", async (fixture) => {
 	const { journal, relay, fallback, clock } = fixture;
-	fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
-	await fixture.opened(1, ["relay"], { path: "noreverts" });
-	await fixture.opened(2, ["relay"], { acknowledged: false, from: senderOf(2) });
-	const busy = await fixture.opened(3, ["relay"], { from: senderOf(3) });
-	await fixture.opened(4, ["relay"], { from: senderOf(4), receivedAt: clock.now() - 400_000 });
-	journal.setUnderWay(busy, true);
-	relay.breaker.set(true);
-	await clock.advance(3_000);
-	assert.deepEqual(fallback.hashes, []);
-	journal.setUnderWay(busy, false);
-	await clock.advance(1_100);
-	assert.deepEqual(fallback.hashes, [busy], "nobody wakes for this: the tick does");
-	await fixture.stop();
-});
-
-test("nothing stands before another one there that is on its way, but for one that may never go there", async () => {
-	const fixture = await reconcileFixture();
-	const { journal, relay, fallback, clock } = fixture;
-	const low = await fixture.opened(1);
-	const never = await fixture.opened(2, ["relay"], { path: "noreverts" });
-	const high = await fixture.opened(3);
-	fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
-	journal.setUnderWay(low, true);
-	relay.breaker.set(true);
-	await clock.advance(2_000);
-	assert.deepEqual(fallback.hashes, []);
-	journal.setUnderWay(low, false);
-	fixture.handover.wake();
-	await clock.advance(100);
-	assert.deepEqual(fallback.hashes, [low, high], "it takes gaps");
-	assert.deepEqual(fixture.holders(never), ["relay"]);
-	await fixture.stop();
-});
-
-test("a fallback that takes no gaps gets only what follows the chain's nonce or what it has", async () => {
-	const fixture = await reconcileFixture({ dialect: "flashbots" });
-	const { relay, fallback, chain, clock } = fixture;
-	const hashes: string[] = [];
-	for (const nonce of [4, 5, 6, 8]) hashes.push(await fixture.opened(nonce));
-	await fixture.opened(20, ["relay"], { from: senderOf(2), nonce: 1n });
-	chain.isDown = true;
-	relay.breaker.set(true);
-	await clock.advance(500);
-	assert.deepEqual(fallback.hashes, [], "an unknown nonce is no nonce");
-	chain.isDown = false;
-	chain.nonces.set(senderOf(1), 5n);
-	await clock.advance(3_000);
-	assert.deepEqual(fallback.hashes, [hashes[1], hashes[2]], "4 is used, 7 is missing");
-	chain.nonces.set(senderOf(2), 1n);
-	await clock.advance(31_000);
-	assert.deepEqual(fallback.hashes.slice(2), [hashOf(20)]);
-	await fixture.stop();
-});
-
-test("one that ends or is replaced while it waits for its bytes is not sent", async () => {
-	const fixture = await reconcileFixture();
-	const { journal, relay, fallback, clock, disk } = fixture;
-	const cancelled = await fixture.opened(1, ["relay"], { from: senderOf(1) });
-	const replaced = await fixture.opened(2, ["relay"], { from: senderOf(2) });
-	assert.ok(disk.map.size > 0, "they are on disk");
+	const [cancelled, replaced] = [
+		await fixture.opened(1),
+		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
+	];
 	const { rows } = journal;
 	const read = rows.raw.bind(rows);
 	rows.raw = async (hash) => {
@@ -123,38 +167,11 @@ test("one that ends or is replaced while it waits for its bytes is not sent", as
 	relay.breaker.set(true);
 	await clock.advance(3_000);
 	assert.deepEqual(fallback.hashes, []);
-	assert.equal(endingOf(fixture, cancelled), "cancelled");
-	assert.deepEqual(fixture.holders(replaced), ["relay"]);
-	await fixture.stop();
+	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
 });
 
-test("what replaced it meanwhile is sent with its own bytes", async () => {
-	const fixture = await reconcileFixture();
-	const { journal, relay, fallback, clock } = fixture;
-	const earlier = await fixture.opened(1, ["relay"], { nonce: 1n });
-	const later = hashOf(2);
-	const { rows } = journal;
-	const read = rows.raw.bind(rows);
-	rows.raw = async (hash) => {
-		const raw = await read(hash);
-		if (hash === earlier && journal.get(later) === null) {
-			await fixture.opened(2, ["relay"], { nonce: 1n });
-			await journal.end(earlier, "replaced");
-		}
-		return raw;
-	};
-	relay.breaker.set(true);
-	await clock.advance(3_000);
-	assert.deepEqual(
-		fallback.delivered.map(({ tx }) => [tx.hash, tx.raw.toString()]),
-		[[later, rawOf(2).toString()]],
-	);
-	await fixture.stop();
-});
-
-test("one that ends while it is being delivered is taken back there", async () => {
-	for (const ending of ["cancelled", "mined"] as const) {
-		const fixture = await reconcileFixture();
+for (const ending of ["cancelled", "mined"] as const) {
+	scenario(`one that is ${ending} while it is being delivered`, async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
 		const hash = await fixture.opened(1);
 		fallback.answer = async () => {
@@ -163,39 +180,16 @@ test("one that ends while it is being delivered is taken back there", async () =
 		};
 		relay.breaker.set(true);
 		await clock.advance(1_000);
-		const told = ending === "cancelled" ? [hash] : [];
-		assert.deepEqual(fallback.asked("eth_cancelTransaction"), told);
+		assert.deepEqual(fallback.asked(CANCEL), ending === "cancelled" ? [hash] : [], "it is taken back there");
 		assert.deepEqual(journal.ended(hash)?.untold, []);
-		assert.equal(fallback.stages.get(hash), ending === "cancelled" ? "CANCELLED" : "BROADCAST");
-		await fixture.stop();
-	}
-});
+	});
+}
 
-test("after a restart who got it second is given it again before it counts as a holder", async () => {
-	const first = await reconcileFixture();
-	const hash = await first.opened(1, ["relay", "fallback"]);
-	await first.stop();
-	const fixture = await reconcileFixture({ disk: first.disk });
-	const later = await fixture.opened(2, ["relay", "fallback"], { from: senderOf(2) });
-	fixture.handover.wake();
-	await fixture.clock.advance(100);
-	assert.deepEqual(fixture.fallback.hashes, [], "the relay has it");
-	fixture.relay.breaker.set(true);
-	await fixture.clock.advance(100);
-	assert.deepEqual(fixture.fallback.hashes, [hash], `${later} came in this life`);
-	await fixture.stop();
-});
-
-test("the stop waits for the delivery under way and begins no other", async () => {
-	const fixture = await reconcileFixture();
+scenario("the stop waits for the delivery under way and begins no other", async (fixture) => {
 	const { fallback, relay, clock, handover } = fixture;
-	await fixture.opened(1);
-	await fixture.opened(2);
+	for (const n of [1, 2]) await fixture.opened(n);
 	let answer: (delivery: Delivery) => void = () => {};
-	fallback.answer = () =>
-		new Promise((resolve) => {
-			answer = resolve;
-		});
+	fallback.answer = () => new Promise((resolve) => (answer = resolve));
 	relay.breaker.set(true);
 	await clock.advance(10);
 	let stopped = false;
@@ -209,36 +203,186 @@ test("the stop waits for the delivery under way and begins no other", async () =
 	handover.wake();
 	await clock.advance(10_000);
 	assert.equal(fallback.delivered.length, 1);
-	await fixture.stop();
 });
 
-test("without a fallback nothing happens, and nothing is forgotten", async () => {
-	const fixture = await reconcileFixture({ alone: true });
-	const hash = await fixture.opened(1);
-	fixture.relay.breaker.set(true);
-	await fixture.clock.advance(5_000);
-	fixture.relay.breaker.set(false);
-	await fixture.clock.advance(5_000);
-	assert.deepEqual(fixture.holders(hash), ["relay"]);
-	assert.deepEqual(fixture.relay.hashes, []);
-	await fixture.stop();
+/** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is out. */
+async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
+	const { journal, relay, clock } = fixture;
+	const earlier = await fixture.opened(1, ["relay", "fallback"]);
+	relay.breaker.set(true);
+	const later = await fixture.opened(2, ["fallback"], { nonce: 1n, replacesAt: ["relay", "fallback"] });
+	await journal.paid(later, "fallback");
+	await journal.end(earlier, "replaced");
+	await clock.advance(2_000);
+	assert.deepEqual(relay.hashes, [], "it is out");
+	return later;
+}
+
+for (const [what, answer, holders] of [
+	["reaches who holds the earlier one when that is back", ACKNOWLEDGED, ["relay", "fallback"]],
+	["that is refused there is not owed any more", refused("replacement underpriced"), ["fallback"]],
+] as const) {
+	scenario(`a replacement ${what}`, async (fixture) => {
+		const later = await replacedInOutage(fixture);
+		const { relay, fallback, journal, clock } = fixture;
+		relay.answer = () => answer;
+		relay.breaker.set(false);
+		await clock.advance(5_000);
+		assert.deepEqual([relay.hashes, fallback.hashes], [[later], []]);
+		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAt], [holders, []]);
+	});
+}
+
+scenario("a replacement that may not go there is not owed", async ({ journal, fallback, clock, opened }) => {
+	fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
+	const hash = await opened(1, ["relay"], { path: "noreverts", replacesAt: ["fallback"] });
+	await clock.advance(100);
+	assert.deepEqual([fallback.hashes, journal.get(hash)?.replacesAt], [[], []]);
 });
 
-test("a thousand accounts go side by side, sixteen at a time at most", async () => {
-	const fixture = await reconcileFixture();
-	for (let n = 1; n <= 1_000; n += 1) await fixture.opened(n, ["relay"], { from: senderOf(n) });
-	let running = 0;
-	let most = 0;
-	fixture.fallback.answer = async () => {
-		running += 1;
-		most = Math.max(most, running);
-		await new Promise((resolve) => setImmediate(resolve));
-		running -= 1;
-		return ACKNOWLEDGED;
-	};
-	fixture.relay.breaker.set(true);
-	while (fixture.fallback.delivered.length < 1_000 || running > 0) await fixture.clock.advance(1);
-	assert.equal(most, 16);
-	assert.equal(fixture.fallback.delivered.length, 1_000);
-	await fixture.stop();
-});
+scenario(
+	"a replacement is owed to whoever got the earlier one while it came",
+	async (fixture) => {
+		const { journal, relay, fallback, clock } = fixture;
+		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
+		const later = hashOf(2);
+		fallback.answer = async ({ hash }) => {
+			if (hash !== earlier) return ACKNOWLEDGED;
+			relay.breaker.set(false);
+			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
+			await journal.paid(later, "relay");
+			await journal.end(earlier, "replaced");
+			return ACKNOWLEDGED;
+		};
+		relay.breaker.set(true);
+		await clock.advance(3_000);
+		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
+		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
+		assert.deepEqual(journal.ended(earlier)?.untold, []);
+	},
+	{ dialect: "flashbots" },
+);
+
+scenario(
+	"what ended is taken back at each who was not told, on its client's behalf; any answer will do",
+	async (fixture) => {
+		const { journal, relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["relay", "fallback"]);
+		const unknown = await fixture.opened(2);
+		relay.stages.delete(unknown);
+		for (const { breaker } of [relay, fallback]) breaker.set(true);
+		await journal.end(hash, "cancelled", ["relay", "fallback"]);
+		await journal.end(unknown, "cancelled", ["relay"]);
+		await clock.advance(5_000);
+		assert.equal(relay.called.length + fallback.called.length, 0, "both are out");
+		relay.breaker.set(false);
+		await clock.advance(100);
+		assert.deepEqual(relay.asked(CANCEL), [hash, unknown]);
+		assert.equal(relay.called[0]?.options.caller?.address, "192.0.2.1");
+		const untold = [hash, unknown].map((one) => journal.ended(one)?.untold);
+		assert.deepEqual(untold, [["fallback"], []], "not found is an answer");
+		fallback.breaker.set(false);
+		await clock.advance(60_000);
+		assert.equal(fallback.called[0]?.options.caller, null, "no client is named to a third party");
+		assert.deepEqual([relay.stages.get(hash), fallback.stages.get(hash)], ["CANCELLED", "CANCELLED"]);
+		assert.deepEqual([relay.called.length, fallback.called.length], [2, 1]);
+	},
+);
+
+scenario(
+	"no answer, a limit and an internal error are no word on a cancel: it is asked again",
+	async (fixture) => {
+		const { journal, relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		const answers = [null, failure("limit exceeded", -32005), failure("internal error", -32603)];
+		relay.answerCall = () => answers.shift();
+		await journal.end(hash, "cancelled", ["relay"]);
+		await clock.advance(10_500);
+		assert.equal(relay.called.length, 4);
+		assert.deepEqual(journal.ended(hash)?.untold, []);
+	},
+);
+
+for (const options of [{ dialect: "flashbots" }, { alone: true }] as const) {
+	const who = "alone" in options ? "where there is no fallback" : "a fallback that knows no cancel";
+	scenario(
+		`${who}: nobody is told of a cancel`,
+		async ({ journal, fallback, clock, opened }) => {
+			const hash = await opened(1, ["relay", "fallback"]);
+			await journal.end(hash, "cancelled", ["fallback"]);
+			await clock.advance(100);
+			assert.deepEqual([journal.ended(hash)?.untold, fallback.called], [[], []]);
+		},
+		options,
+	);
+}
+
+/** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
+const LOST = [
+	[["relay"], [fault(false), ACKNOWLEDGED], 2, 1, ["relay", "fallback"]],
+	[["relay"], [refused("txpool is full"), refused()], 1, 1, ["fallback"]],
+	[["relay", "fallback"], [refused(), refused()], 1, 0, ["fallback"]],
+] as const;
+for (const [held, answers, toRelay, toFallback, holders] of LOST) {
+	const said = answers[0].kind;
+	scenario(
+		`what the relay has lost it gets again: ${said}, and ${held.join(" and ")} had it`,
+		async (fixture) => {
+			const { relay, fallback, clock, handover } = fixture;
+			const hash = await fixture.opened(1, held);
+			const left: Delivery[] = [...answers];
+			relay.answer = () => left.shift() ?? refused();
+			handover.lost(hash, "relay");
+			await clock.advance(60_000);
+			assert.deepEqual([relay.delivered.length, fallback.delivered.length], [toRelay, toFallback]);
+			assert.deepEqual(fixture.holders(hash), holders);
+		},
+	);
+}
+
+for (const alone of [true, false]) {
+	const who = alone ? "the relay, alone," : "everybody";
+	scenario(
+		`what ${who} refuses is tried again now and then, until somebody takes it`,
+		async (fixture) => {
+			const { relay, fallback, clock, handover } = fixture;
+			const [hash, behind] = [await fixture.opened(1), await fixture.opened(2)];
+			relay.answer = (tx) => (tx.hash === hash ? refused("txpool is full") : ACKNOWLEDGED);
+			fallback.answer = () => refused();
+			for (const one of [hash, behind]) handover.lost(one, "relay");
+			await clock.advance(100);
+			assert.deepEqual(relay.hashes, [hash, behind], "what stands behind it does not wait");
+			await clock.advance(150_000);
+			assert.ok(relay.hashes.length <= 12, `${relay.hashes.length} deliveries`);
+			assert.deepEqual([fixture.holders(hash), endingOf(fixture, hash)], [[], null]);
+			relay.answer = () => ACKNOWLEDGED;
+			await clock.advance(31_000);
+			assert.deepEqual(fixture.holders(hash), ["relay"]);
+		},
+		{ alone },
+	);
+}
+
+scenario(
+	"sixteen go at a time; one that came again while its cancel waited is not cancelled",
+	async (fixture) => {
+		const { journal, relay, fallback, clock } = fixture;
+		const answers: (() => void)[] = [];
+		relay.answerCall = () =>
+			new Promise((resolve) => answers.push(() => resolve({ ok: true, result: true })));
+		const hashes: string[] = [];
+		for (let n = 1; n <= 17; n += 1) hashes.push(await fixture.opened(n));
+		for (const hash of hashes) await journal.end(hash, "expired", ["relay"]);
+		await clock.advance(50);
+		const last = hashes.at(-1) ?? "";
+		assert.equal(answers.length, 16);
+		fallback.breaker.set(true);
+		await fixture.opened(17, ["fallback"]);
+		while (answers.length > 0) {
+			for (const answer of answers.splice(0)) answer();
+			await clock.advance(2_000);
+		}
+		assert.equal(relay.asked(CANCEL).includes(last), false);
+		assert.deepEqual(relay.hashes, [last], "it is handed over");
+	},
+);

@@ -1,11 +1,17 @@
-// Cancels by hash and soft cancels behind boost: who is told, what the client hears, and that nothing which was taken
-// back anywhere can be handed over.
+// Cancels by hash and soft cancels behind boost: who may, who is told, what the client hears; that nothing of an honest user is
+// lost by a stranger's, and that nothing which was taken back anywhere can be handed over.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
+import {
+	ACKNOWLEDGED,
+	hanging,
+	type RequestFixture,
+	rejected,
+	scenario,
+	TIMED_OUT,
+} from "./requestFixture.ts";
 
 const OWNER = testAccount(0);
 const YES: CallResult = { ok: true, result: true };
@@ -13,260 +19,311 @@ const NOT_FOUND: CallResult = {
 	ok: false,
 	error: { code: -32000, message: "transaction not found or no longer pending" },
 };
-const tx = (value = 0n) => signedTransaction({ nonce: 0n, value, by: OWNER });
+const NOT_PENDING = /not found or no longer pending/;
+const ONE = signedTransaction({ nonce: 0n, by: OWNER });
+const { hash: HASH } = ONE;
+const OTHER_HASH = `0x${"12".repeat(32)}`;
 const selfTransfer = (value = 0n) => signedTransaction({ nonce: 0n, to: OWNER.address, value, by: OWNER });
 const SOFT = { path: "noreverts", search: "softCancellations=true" } as const;
-type Fixture = Awaited<ReturnType<typeof requestFixture>>;
+const STRANGER = { address: "198.51.100.7" };
 
-async function heldByRelay(fixture: Fixture, changed = {}) {
-	const one = tx();
-	await fixture.submissions.submit(one.raw, fixture.request(changed));
-	return one;
+/** `ONE`, submitted and acknowledged where it is said. */
+async function held(fixture: RequestFixture, by: "relay" | "fallback" | "both", changed = {}): Promise<void> {
+	const { relay, submissions, journal, request } = fixture;
+	if (by === "both") relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
+	relay.isUnavailable = by === "fallback";
+	await submissions.submit(ONE.raw, request(changed));
+	assert.deepEqual(journal.get(HASH)?.holders, by === "both" ? ["relay", "fallback"] : [by]);
 }
 
-async function heldByFallback(fixture: Fixture, changed = {}) {
-	fixture.relay.isUnavailable = true;
-	const one = await heldByRelay(fixture, changed);
-	return one;
+const cancel = ({ cancels, request }: RequestFixture, changed = {}, hash = HASH) =>
+	cancels.cancel(hash, request(changed));
+const soft = ({ submissions, request }: RequestFixture, value = 0n) =>
+	submissions.submit(selfTransfer(value).raw, request());
+
+/** Its end and who is still to be told of that; null while it is live. */
+function endOf({ journal }: RequestFixture): readonly unknown[] | null {
+	const end = journal.ended(HASH);
+	return end === null ? null : [end.ending, ...end.untold];
 }
 
-async function heldByBoth(fixture: Fixture, changed = {}) {
-	fixture.relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
-	const one = await heldByRelay(fixture, changed);
-	assert.equal(fixture.journal.get(one.hash)?.holders.length, 2);
-	return one;
+type Answer = CallResult | null | "out" | "behind an open breaker";
+interface Case {
+	readonly by: "relay" | "fallback" | "both";
+	/** What each holder says; null: nothing. */
+	readonly relay?: Answer;
+	readonly fallback?: Answer;
+	/** Who asks; its owner unless said. */
+	readonly who?: object;
+	/** True: the client is told so; else the words of the refusal. */
+	readonly heard: true | RegExp;
+	/** Its end and who is to be told; null: it is live. */
+	readonly end: readonly string[] | null;
+}
+const UNREACHED = /^RpcError: no relay available: who holds it can't be reached/;
+const CASES: Readonly<Record<string, Case>> = {
+	"a well relay takes it back": { by: "relay", relay: YES, heard: true, end: ["cancelled"] },
+	"both are told": { by: "both", relay: YES, fallback: YES, heard: true, end: ["cancelled"] },
+	"one of two is out, and is told when it is back": {
+		...{ by: "both", relay: "out", fallback: YES, heard: true, end: ["cancelled", "relay"] },
+	},
+	"one of two gives no answer, and is told again": {
+		...{ by: "both", relay: YES, fallback: null, heard: true, end: ["cancelled", "fallback"] },
+	},
+	"behind an open breaker it hears of it at once where it can": {
+		...{ by: "relay", relay: "behind an open breaker", heard: true, end: ["cancelled"] },
+	},
+	"no verdict: it may be taken back there, so it is handed to no other": {
+		...{ by: "relay", relay: null, heard: UNREACHED, end: ["cancelled", "relay"] },
+	},
+	"the only holder is out, and is told when it is back": {
+		...{ by: "relay", relay: "out", heard: UNREACHED, end: ["cancelled", "relay"] },
+	},
+	"a stranger's, and the only holder is out": {
+		...{ by: "relay", relay: "out", who: STRANGER, heard: NOT_PENDING, end: null },
+	},
+	"a stranger's without a verdict ends nothing": {
+		...{ by: "relay", relay: null, who: STRANGER, heard: /no relay available/, end: null },
+	},
+	"a stranger's is the relay's to judge, and goes to nobody else": {
+		...{ by: "both", relay: NOT_FOUND, who: STRANGER, heard: NOT_PENDING, end: null },
+	},
+	"a stranger's of what the fallback holds": {
+		...{ by: "fallback", who: STRANGER, heard: /^RpcError: transaction not found/, end: null },
+	},
+	"a web page's of what the fallback holds": {
+		...{ by: "fallback", who: callerOf({ origin: "https://evil.example" }), heard: NOT_PENDING, end: null },
+	},
+	"the sender's own signature, from anywhere": {
+		...{ by: "fallback", who: callerOf({ ...STRANGER, signer: OWNER.address }), fallback: YES },
+		...{ heard: true, end: ["cancelled"] },
+	},
+};
+
+function callerOf(changed: object) {
+	const life = { bytes: 0, onGone: () => {} };
+	return { caller: { address: "192.0.2.1", signer: null, origin: null, signature: null, life, ...changed } };
 }
 
-test("by hash at a well relay: true, ended in the journal, the fallback hears nothing", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture);
-	fixture.relay.answers = [YES];
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request()), true);
-	assert.deepEqual(fixture.relay.called, [{ method: "eth_cancelTransaction", params: [one.hash] }]);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-	assert.deepEqual(fixture.journal.ended(one.hash)?.untold, []);
-	assert.equal(fixture.fallback.called.length, 0);
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request()), true, "again by one who may");
-});
-
-test("a well relay that says no: its words, and it stays held", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture);
-	fixture.relay.answers = [NOT_FOUND];
-	await assert.rejects(fixture.cancels.cancel(one.hash, fixture.request()), /not found or no longer pending/);
-	assert.equal(fixture.journal.get(one.hash)?.underWay, false);
-});
-
-test("held by both: both are told; one that is out is told when it is back", async () => {
-	const both = await requestFixture();
-	const one = await heldByBoth(both);
-	both.relay.answers = [YES];
-	both.fallback.answers = [YES];
-	assert.equal(await both.cancels.cancel(one.hash, both.request()), true);
-	assert.equal(both.fallback.called.length, 1);
-	assert.deepEqual(both.journal.ended(one.hash)?.untold, []);
-	const half = await requestFixture();
-	await heldByBoth(half);
-	half.relay.isUnavailable = true;
-	half.fallback.answers = [YES];
-	assert.equal(await half.cancels.cancel(one.hash, half.request()), true);
-	assert.deepEqual(half.journal.ended(one.hash)?.untold, ["relay"]);
-});
-
-test("the only holder is out: that is said, it goes to nobody else, and the holder is told when it is back", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture);
-	fixture.relay.isUnavailable = true;
-	const stranger = fixture.request({ address: "198.51.100.7" });
-	await assert.rejects(fixture.cancels.cancel(one.hash, stranger), /not found or no longer pending/);
-	assert.notEqual(fixture.journal.get(one.hash), null, "a stranger ended it");
-	await assert.rejects(fixture.cancels.cancel(one.hash, fixture.request()), /^RpcError: no relay available/);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-	assert.deepEqual(fixture.journal.ended(one.hash)?.untold, ["relay"]);
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request()), true, "again by one who may");
-});
-
-test("one that nobody holds is taken back at once; one that is mined is not pending any more", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture);
-	await fixture.journal.notHeld(one.hash, "relay");
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request()), true);
-	const other = signedTransaction({ nonce: 1n, by: OWNER });
-	await fixture.submissions.submit(other.raw, fixture.request());
-	await fixture.journal.end(other.hash, "mined");
-	fixture.relay.isUnavailable = true;
-	await assert.rejects(
-		fixture.cancels.cancel(other.hash, fixture.request()),
-		/not found or no longer pending/,
-	);
-});
-
-test("no verdict from who holds it: it may be taken back there, so it is ended and handed to no other", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture);
-	fixture.relay.answers = [null];
-	await assert.rejects(fixture.cancels.cancel(one.hash, fixture.request()), /no relay available/);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-	assert.deepEqual(fixture.journal.ended(one.hash)?.untold, ["relay"]);
-});
-
-for (const [name, changed] of [
-	["another address", { address: "198.51.100.7" }],
-	[
-		"a web page",
-		{
-			caller: {
-				...{ address: "192.0.2.1", signer: null, origin: "https://evil.example", signature: null },
-				life: { bytes: 0, onGone: () => {} },
-			},
-		},
-	],
-] as const) {
-	test(`${name} may not cancel what the fallback holds, with the relay's words`, async () => {
-		const fixture = await requestFixture();
-		const one = await heldByFallback(fixture);
-		await assert.rejects(
-			fixture.cancels.cancel(one.hash, fixture.request(changed)),
-			/^RpcError: transaction not found or no longer pending$/,
-		);
-		assert.equal(fixture.fallback.called.length, 0);
+for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES)) {
+	scenario(`by hash: ${name}`, async (fixture) => {
+		await held(fixture, by);
+		const asked: string[] = [];
+		for (const one of ["relay", "fallback"] as const) {
+			const answer = said[one];
+			const isOut = answer === "out" || answer === "behind an open breaker";
+			fixture[one].isUnavailable ||= isOut;
+			fixture[one].isReachable = answer === "behind an open breaker";
+			if (answer === undefined || answer === "out") continue;
+			fixture[one].answers = [answer === "behind an open breaker" ? YES : answer];
+			asked.push(one);
+		}
+		if (heard === true) assert.equal(await cancel(fixture, who), true);
+		else await assert.rejects(cancel(fixture, who), heard);
+		assert.deepEqual(endOf(fixture), end);
+		const called = (["relay", "fallback"] as const).filter((one) => fixture[one].called.length > 0);
+		assert.deepEqual(called, asked);
+		if (end === null) assert.equal(fixture.journal.get(HASH)?.underWay, false);
+		else assert.equal(await cancel(fixture, who), true, "again by one who may");
 	});
 }
 
-test("the sender's signature may, from anywhere", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByFallback(fixture);
-	fixture.fallback.answers = [YES];
-	const life = { bytes: 0, onGone: () => {} };
-	const caller = { address: "198.51.100.7", signer: OWNER.address, origin: null, signature: null, life };
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request({ caller })), true);
-});
+scenario(
+	"a relay that says no: its words, and it stays held; where it has lost it, it is taken back",
+	async (fixture) => {
+		const { journal, relay } = fixture;
+		await held(fixture, "relay");
+		const stage = (one: string | null): CallResult => ({
+			...{ ok: true, result: [{ hash: HASH, status: "UNKNOWN", stage: one }] },
+		});
+		relay.answers = [NOT_FOUND, stage("INCLUDED")];
+		await assert.rejects(cancel(fixture), NOT_PENDING);
+		assert.notEqual(journal.get(HASH), null);
+		relay.answers = [NOT_FOUND, stage(null)];
+		assert.equal(await cancel(fixture), true);
+		assert.deepEqual(endOf(fixture), ["cancelled"], "and not sent again");
+	},
+);
 
-test("a relay that does not know the client: only the journal's own may be cancelled, by the rule here", async () => {
-	const fixture = await requestFixture({ relayKnowsClient: false });
-	const one = await heldByRelay(fixture);
-	await assert.rejects(
-		fixture.cancels.cancel(one.hash, fixture.request({ address: "198.51.100.7" })),
-		/not found/,
-	);
-	await assert.rejects(fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()), /not found/);
-	assert.equal(fixture.relay.called.length, 0);
+scenario(
+	"one that nobody holds is taken back at once; one that is mined is not pending any more",
+	async (fixture) => {
+		const { journal, relay, submissions, request } = fixture;
+		await held(fixture, "relay");
+		await journal.notHeld(HASH, "relay");
+		assert.equal(await cancel(fixture), true);
+		const other = signedTransaction({ nonce: 1n, by: OWNER });
+		await submissions.submit(other.raw, request());
+		await journal.end(other.hash, "mined");
+		relay.isUnavailable = true;
+		await assert.rejects(cancel(fixture, {}, other.hash), NOT_PENDING);
+	},
+);
+
+scenario("a hash that the journal does not hold is the relay's to judge", async (fixture) => {
 	fixture.relay.answers = [YES];
-	assert.equal(await fixture.cancels.cancel(one.hash, fixture.request()), true);
-});
-
-test("flashbots holds it: told how to take it back", async () => {
-	const fixture = await requestFixture({ dialect: "flashbots" });
-	const one = await heldByFallback(fixture);
-	await assert.rejects(
-		fixture.cancels.cancel(one.hash, fixture.request()),
-		/^RpcError: held by the fallback: send a self-transfer with nonce 0$/,
-	);
-	assert.notEqual(fixture.journal.get(one.hash), null);
-});
-
-test("flashbots holds it too: the relay takes it back for good, and the self-transfer goes where it still is", async () => {
-	const fixture = await requestFixture({ dialect: "flashbots" });
-	const one = await heldByBoth(fixture);
-	fixture.relay.answers = [YES];
-	await assert.rejects(
-		fixture.cancels.cancel(one.hash, fixture.request()),
-		/send a self-transfer with nonce 0/,
-	);
-	assert.deepEqual(fixture.journal.get(one.hash)?.holders, ["fallback"]);
-	const { presence, epoch } = fixture.journal.rows.live(one.hash)?.at.relay ?? {};
-	assert.deepEqual([presence, epoch], ["refused", null], "it may not be handed back to the relay");
-	const before = fixture.relay.sent.length;
-	await fixture.submissions.submit(selfTransfer().raw, fixture.request());
-	assert.equal(fixture.relay.sent.length, before);
-	assert.equal(fixture.fallback.hashes.at(-1), selfTransfer().hash);
-});
-
-test("a hash that the journal does not hold is the relay's to judge; while that is out it can't be said", async () => {
-	const fixture = await requestFixture();
-	fixture.relay.answers = [YES];
-	assert.equal(await fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()), true);
+	assert.equal(await cancel(fixture, {}, OTHER_HASH), true);
 	fixture.relay.isUnavailable = true;
-	await assert.rejects(
-		fixture.cancels.cancel(`0x${"12".repeat(32)}`, fixture.request()),
-		/no relay available/,
-	);
+	await assert.rejects(cancel(fixture, {}, OTHER_HASH), /no relay available/);
 });
 
-test("a soft cancel at a well relay ends the earlier one, is never journalled, and is known by its bytes", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture, SOFT);
-	const cancel = selfTransfer();
-	const { cancels } = await fixture.submissions.submit(cancel.raw, fixture.request());
-	assert.equal(cancels, true);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-	assert.equal(fixture.journal.get(cancel.hash), null);
-	assert.equal(fixture.journal.depth, 0);
-	fixture.relay.isUnavailable = true;
-	assert.equal((await fixture.submissions.submit(cancel.raw, fixture.request())).cancels, true);
-	assert.equal((await fixture.submissions.submit(one.raw, fixture.request())).tx.hash, one.hash);
-	assert.equal(fixture.fallback.sent.length, 0, "neither may be revived");
-});
+scenario(
+	"a relay that takes all our clients for one judges no stranger, in or out",
+	async (fixture) => {
+		const { relay } = fixture;
+		await held(fixture, "relay");
+		relay.isReachable = true;
+		for (const isUnavailable of [false, true]) {
+			relay.isUnavailable = isUnavailable;
+			relay.answers = [YES];
+			await assert.rejects(cancel(fixture, STRANGER), NOT_PENDING);
+			await assert.rejects(cancel(fixture, {}, OTHER_HASH), NOT_PENDING);
+		}
+		assert.equal(relay.called.length, 0);
+		assert.equal(await cancel(fixture), true, "the journal's own may");
+	},
+	{ relayKnowsClient: false },
+);
 
-test("a self-transfer is an ordinary replacement where the earlier one allows no soft cancel", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture, { path: "fast", search: "softCancellations=true" });
-	const { cancels } = await fixture.submissions.submit(selfTransfer().raw, fixture.request());
-	assert.equal(cancels, false);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "replaced");
-});
-
-test("a soft cancel that the relay refuses (it is mined) is that verdict, and ends nothing", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture, SOFT);
-	fixture.relay.deliveries = [rejected("nonce too low: next nonce 1, tx nonce 0")];
-	await assert.rejects(fixture.submissions.submit(selfTransfer().raw, fixture.request()), /nonce too low/);
-	assert.notEqual(fixture.journal.get(one.hash), null);
-});
-
-test("a soft cancel during an outage goes to the fallback that holds it, with the flag that makes it free there", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByFallback(fixture, SOFT);
-	await fixture.submissions.submit(selfTransfer().raw, fixture.request());
-	assert.equal(fixture.fallback.sent[1]?.tx.search, SOFT.search);
-	assert.equal(fixture.fallback.sent[1]?.tx.path, "noreverts");
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-});
-
-test("a soft cancel is not sent where it would cost: -32603 with the reason", async () => {
-	const fixture = await requestFixture({ dialect: "plain" });
-	const one = await heldByFallback(fixture, SOFT);
-	await assert.rejects(
-		fixture.submissions.submit(selfTransfer().raw, fixture.request()),
-		/^RpcError: no relay available: the fallback holds it and knows no cancel without cost$/,
-	);
-	assert.deepEqual(fixture.fallback.hashes, [one.hash]);
-	assert.notEqual(fixture.journal.get(one.hash), null);
-});
-
-test("a soft cancel without a verdict: the earlier one goes nowhere else, and the holder is told when it is back", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture, SOFT);
-	fixture.relay.deliveries = [TIMED_OUT];
-	await assert.rejects(
-		fixture.submissions.submit(selfTransfer().raw, fixture.request()),
-		/no relay available/,
-	);
-	assert.equal(fixture.journal.ended(one.hash)?.ending, "cancelled");
-	assert.deepEqual(fixture.journal.ended(one.hash)?.untold, ["relay"]);
-	assert.equal(fixture.fallback.sent.length, 0);
-});
-
-test("while a cancel is under way nobody else sees to the entry", async () => {
-	const fixture = await requestFixture();
-	const one = await heldByRelay(fixture, SOFT);
-	let seen: boolean | undefined;
-	fixture.relay.deliveries = [
-		async () => {
-			seen = fixture.journal.get(one.hash)?.underWay;
-			return ACKNOWLEDGED;
+for (const by of ["fallback", "both"] as const) {
+	scenario(
+		`flashbots holds it, ${by}: told how to take it back, and it goes to nobody else`,
+		async (fixture) => {
+			const { journal, relay, fallback } = fixture;
+			await held(fixture, by);
+			relay.answers = [YES];
+			await assert.rejects(
+				cancel(fixture),
+				/^RpcError: held by the fallback: send a self-transfer with nonce 0$/,
+			);
+			assert.deepEqual(journal.get(HASH)?.holders, ["fallback"]);
+			const { presence, epoch } = journal.rows.live(HASH)?.at.relay ?? {};
+			if (by === "both")
+				assert.deepEqual([presence, epoch], ["refused", null], "not handed back to the relay");
+			const before = relay.sent.length;
+			await soft(fixture);
+			assert.equal(relay.sent.length, before);
+			assert.equal(fallback.hashes.at(-1), selfTransfer().hash);
 		},
-	];
-	await fixture.submissions.submit(selfTransfer().raw, fixture.request());
-	assert.equal(seen, true);
+		{ dialect: "flashbots" },
+	);
+}
+
+scenario("one that becomes a holder while another is told is told as well", async (fixture) => {
+	const { journal, relay, fallback } = fixture;
+	await held(fixture, "fallback");
+	relay.isUnavailable = false;
+	fallback.onCall = () => journal.held(HASH, "relay");
+	fallback.answers = [YES];
+	relay.answers = [YES];
+	assert.equal(await cancel(fixture), true);
+	assert.deepEqual([relay.called.length, endOf(fixture)], [1, ["cancelled"]]);
 });
+
+scenario("what is cancelled while its submission hangs goes to nobody else", async (fixture) => {
+	const { submissions, relay, fallback, request } = fixture;
+	const answer = hanging(relay);
+	const submitted = submissions.submit(ONE.raw, request());
+	const say = await answer;
+	relay.answers = [NOT_FOUND, YES];
+	await assert.rejects(cancel(fixture), NOT_PENDING);
+	assert.equal(fixture.journal.get(HASH)?.underWay, true, "a cancel that fails leaves it to its request");
+	relay.answers = [YES];
+	assert.equal(await cancel(fixture), true);
+	say(TIMED_OUT);
+	assert.equal((await submitted).tx.hash, HASH);
+	assert.equal(fallback.sent.length, 0, "it was handed over after its user took it back");
+	assert.deepEqual(endOf(fixture), ["cancelled", "relay"], "it may arrive there late");
+});
+
+scenario(
+	"one that was cancelled while it was acknowledged elsewhere is taken back there",
+	async (fixture) => {
+		const { submissions, relay, fallback, request, wakes } = fixture;
+		relay.deliveries = [TIMED_OUT];
+		const answer = hanging(fallback);
+		const submitted = submissions.submit(ONE.raw, request());
+		const say = await answer;
+		relay.answers = [YES];
+		await cancel(fixture);
+		const before = wakes();
+		say(ACKNOWLEDGED);
+		await submitted;
+		assert.deepEqual(endOf(fixture), ["cancelled", "fallback"]);
+		assert.ok(wakes() > before, "nobody was woken to take it back");
+	},
+);
+
+scenario(
+	"a soft cancel ends the earlier one, is never journalled, and is known by its bytes",
+	async (fixture) => {
+		const { journal, relay, fallback, submissions, request } = fixture;
+		await held(fixture, "relay", SOFT);
+		let isUnderWay: boolean | undefined;
+		relay.deliveries = [
+			async () => {
+				isUnderWay = journal.get(HASH)?.underWay;
+				return ACKNOWLEDGED;
+			},
+		];
+		assert.equal((await soft(fixture)).cancels, true);
+		assert.equal(isUnderWay, true, "nobody else sees to it meanwhile");
+		assert.deepEqual([endOf(fixture), journal.depth], [["cancelled"], 0]);
+		relay.isUnavailable = true;
+		assert.equal((await soft(fixture)).cancels, true);
+		assert.equal((await submissions.submit(ONE.raw, request())).tx.hash, HASH);
+		assert.equal(fallback.sent.length, 0, "neither may be revived");
+	},
+);
+
+scenario(
+	"a self-transfer is an ordinary replacement where the earlier one allows no soft cancel",
+	async (fixture) => {
+		await held(fixture, "relay", { path: "fast", search: "softCancellations=true" });
+		assert.equal((await soft(fixture)).cancels, false);
+		assert.deepEqual(endOf(fixture), ["replaced"]);
+	},
+);
+
+scenario("a soft cancel that the relay refuses is that verdict, and ends nothing", async (fixture) => {
+	const { journal, relay } = fixture;
+	await held(fixture, "relay", SOFT);
+	// Another cancel of it is under way.
+	journal.setUnderWay(HASH, true);
+	relay.deliveries = [rejected("nonce too low: next nonce 1, tx nonce 0")];
+	await assert.rejects(soft(fixture), /nonce too low/);
+	assert.equal(journal.get(HASH)?.underWay, true, "it is left alone until both are over");
+	journal.setUnderWay(HASH, false);
+	assert.equal(journal.get(HASH)?.underWay, false);
+});
+
+scenario("a soft cancel without a verdict: the earlier one goes nowhere else", async (fixture) => {
+	const { relay, fallback } = fixture;
+	await held(fixture, "relay", SOFT);
+	relay.deliveries = [TIMED_OUT];
+	await assert.rejects(soft(fixture), /no relay available/);
+	assert.deepEqual([endOf(fixture), fallback.sent.length], [["cancelled", "relay"], 0]);
+});
+
+scenario(
+	"a soft cancel goes to the fallback that holds it, with the flag that makes it free there",
+	async (fixture) => {
+		await held(fixture, "fallback", SOFT);
+		await soft(fixture);
+		const { path, search } = fixture.fallback.sent[1]?.tx ?? {};
+		assert.deepEqual([{ path, search }, endOf(fixture)], [SOFT, ["cancelled"]]);
+	},
+);
+
+scenario(
+	"a soft cancel is not sent where it would cost: -32603 with the reason",
+	async (fixture) => {
+		await held(fixture, "fallback", SOFT);
+		await assert.rejects(
+			soft(fixture),
+			/^RpcError: no relay available: the fallback holds it and knows no cancel without cost$/,
+		);
+		assert.deepEqual([fixture.fallback.hashes, endOf(fixture)], [[HASH], null]);
+	},
+	{ dialect: "plain" },
+);

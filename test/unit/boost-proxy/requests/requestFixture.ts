@@ -1,6 +1,7 @@
 // What the tests of boost's own decisions share: a real journal on a disk in memory, upstreams that say what the test
 // tells them to, and requests. Nothing is sent anywhere.
 
+import { test } from "node:test";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type {
 	Breaker,
@@ -165,4 +166,24 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 		...{ journal, clock, disk, relay, fallback, submissions, cancels, request },
 		wakes: () => wakes,
 	};
+}
+
+export type RequestFixture = Awaited<ReturnType<typeof requestFixture>>;
+
+/** A test of a fixture of its own. */
+export function scenario(
+	name: string,
+	body: (fixture: RequestFixture) => Promise<void>,
+	options: RequestFixtureOptions = {},
+): void {
+	test(name, async () => body(await requestFixture(options)));
+}
+
+/** The next delivery to `upstream` hangs; resolves, once it is under way, with what answers it. */
+export async function hanging(upstream: FakeUpstream): Promise<(delivery: Delivery) => void> {
+	const before = upstream.sent.length;
+	let answer = (_: Delivery): void => {};
+	upstream.deliveries = [() => new Promise((resolve) => (answer = resolve))];
+	while (upstream.sent.length === before) await Promise.resolve();
+	return answer;
 }

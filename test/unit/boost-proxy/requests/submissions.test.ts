@@ -1,44 +1,67 @@
-// What boost does with a transaction, by what each upstream says of it: who is asked next, what the client hears, and
-// what the journal holds of it afterwards.
+// What boost does with a transaction, by what each upstream says of it: who is asked next and for how long, what the client
+// hears, and what the journal holds of it afterwards; and how transactions of one account go together.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { Delivery } from "../../../../boost-proxy/domain/request.ts";
-import { ForeignRpcError, type RpcError } from "../../../../shared/jsonrpc/errors.ts";
+import type { Ending } from "../../../../boost-proxy/domain/row.ts";
+import { attemptMs } from "../../../../boost-proxy/requests/failover.ts";
+import { ForeignRpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
-import { ACKNOWLEDGED, INTERNAL, REFUSED, rejected, requestFixture, TIMED_OUT } from "./requestFixture.ts";
+import { ACKNOWLEDGED, hanging, INTERNAL, REFUSED, rejected, scenario, TIMED_OUT } from "./requestFixture.ts";
 
 const tx = (nonce: number, value = 0n, index = 0) =>
 	signedTransaction({ nonce: BigInt(nonce), value, by: testAccount(index) });
-const HOLDERS = (entry: { readonly holders: readonly string[] } | null) => entry?.holders;
+const ONE = tx(0);
+const REPLACING = tx(0, 1n);
 
-test("a well relay acknowledges: the journal holds it there, and nobody else was asked", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	const one = tx(0);
-	const state = request({ search: "referrer=a" });
-	const { cancels } = await submissions.submit(one.raw, state);
-	assert.equal(cancels, false);
-	assert.deepEqual(HOLDERS(journal.get(one.hash)), ["relay"]);
-	assert.equal(journal.get(one.hash)?.underWay, false);
-	assert.equal(relay.sent[0]?.tx.search, "referrer=a");
-	assert.deepEqual([relay.sent.length, fallback.sent.length], [1, 0]);
-	assert.deepEqual([...state.routing.answeredBy], ["relay"]);
+test("the shares of a request's time", () => {
+	for (const [kind, budgetMs, leftMs, others, ms] of [
+		["submission", 10_000, 10_000, true, 4_000],
+		["submission", 10_000, 6_000, false, 6_000],
+		["submission", 10_000, 4_500, true, 3_500],
+		["submission", 10_000, 0, false, 0],
+		// A short budget is shared in halves rather than left to one.
+		["submission", 2_000, 2_000, true, 1_000],
+		["submission", 500, 500, true, 250],
+		["read", 10_000, 10_000, true, 8_000],
+		["read", 10_000, 10_000, false, 10_000],
+	] as const) {
+		assert.equal(attemptMs(kind, budgetMs, leftMs, others), ms, `${kind}, ${leftMs} of ${budgetMs}`);
+	}
+	const times = fc.integer({ min: 100, max: 60_000 });
+	fc.assert(
+		fc.property(
+			times,
+			times,
+			fc.constantFrom("read" as const, "submission" as const),
+			(budget, spent, kind) => {
+				const left = budget - spent;
+				const [first, last] = [true, false].map((others) => attemptMs(kind, budget, left, others));
+				return left <= 0
+					? first === 0 && last === 0
+					: Number(first) > 0 && Number(first) < left && last === left;
+			},
+		),
+	);
 });
 
-test("the relay gets 40 % of the time, the fallback all that is left", async () => {
-	const { submissions, relay, fallback, clock, request } = await requestFixture();
+scenario("the relay gets 40 % of the time, the fallback all that is left", async (fixture) => {
+	const { submissions, relay, fallback, clock, request } = fixture;
 	relay.deliveries = [
 		async () => {
 			await clock.advance(4_000);
 			return TIMED_OUT;
 		},
 	];
-	await submissions.submit(tx(0).raw, request());
-	assert.equal(relay.sent[0]?.deadlineMs, 4_000);
-	assert.equal(fallback.sent[0]?.deadlineMs, 6_000);
+	await submissions.submit(ONE.raw, request());
+	assert.deepEqual([relay.sent[0]?.deadlineMs, fallback.sent[0]?.deadlineMs], [4_000, 6_000]);
 });
 
+/** What the relay says, and who may have it when the fallback, where it is asked, has acknowledged it. */
 const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[] = [
+	["acknowledges", ACKNOWLEDGED, ["relay"]],
 	["refused", REFUSED, ["fallback"]],
 	["out", "out", ["fallback"]],
 	["timed out with bytes sent", TIMED_OUT, ["relay", "fallback"]],
@@ -50,229 +73,258 @@ const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[]
 	["a full pool", { kind: "failed", fault: "limited", sent: true }, ["fallback"]],
 ];
 for (const [name, delivery, holders] of AFTER) {
-	test(`the relay ${name}: the fallback acknowledges, and ${holders.join(" and ")} may have it`, async () => {
-		const { submissions, journal, relay, fallback, request } = await requestFixture();
+	scenario(`the relay ${name}: ${holders.join(" and ")} may have it`, async (fixture) => {
+		const { submissions, journal, relay, fallback, request } = fixture;
 		if (delivery === "out") relay.isUnavailable = true;
 		else relay.deliveries = [delivery];
-		const one = tx(0);
-		const state = request();
-		await submissions.submit(one.raw, state);
-		assert.deepEqual([...(HOLDERS(journal.get(one.hash)) ?? [])].sort(), [...holders].sort());
-		assert.equal(journal.get(one.hash)?.acknowledged, true);
-		assert.deepEqual(fallback.hashes, [one.hash]);
-		assert.deepEqual([...state.routing.answeredBy], ["fallback"]);
+		const state = request({ search: "referrer=a" });
+		assert.equal((await submissions.submit(ONE.raw, state)).cancels, false);
+		const { holders: found, acknowledged, underWay } = journal.get(ONE.hash) ?? {};
+		assert.deepEqual([found, acknowledged, underWay], [holders, true, false]);
+		const by = delivery === ACKNOWLEDGED ? relay : fallback;
+		assert.equal(by.sent[0]?.tx.search, "referrer=a");
+		assert.deepEqual(fallback.hashes, by === relay ? [] : [ONE.hash]);
+		assert.deepEqual([...state.routing.answeredBy], [by.name]);
 	});
 }
 
-test("a verdict is returned with its code and words, nobody else is asked, nothing is kept", async () => {
-	const { submissions, journal, relay, fallback, request, disk } = await requestFixture();
-	relay.deliveries = [rejected("nonce too low: next nonce 5, tx nonce 0")];
-	const one = tx(0);
-	await assert.rejects(submissions.submit(one.raw, request()), (thrown: ForeignRpcError) => {
-		assert.ok(thrown instanceof ForeignRpcError, "not as it came");
-		assert.deepEqual([thrown.code, thrown.message], [-32000, "nonce too low: next nonce 5, tx nonce 0"]);
-		return true;
+scenario("a verdict is returned as it came, nobody else is asked, nothing is kept", async (fixture) => {
+	const { submissions, journal, relay, fallback, request, disk } = fixture;
+	// A client's share of the relay's pool, told 429, would make it try again by itself.
+	const data = { reason: "CLIENT_FULL", scope: "client" };
+	for (const error of [
+		{ code: -32000, message: "nonce too low: next nonce 5, tx nonce 0" },
+		{ code: -32005, message: "too many pending transactions from this client", data },
+	]) {
+		relay.deliveries = [{ kind: "rejected", error }];
+		await assert.rejects(submissions.submit(ONE.raw, request()), (thrown: ForeignRpcError) => {
+			assert.ok(thrown instanceof ForeignRpcError, "not as it came");
+			const { code, message } = thrown;
+			assert.deepEqual({ code, message, ...(thrown.data === undefined ? {} : { data: thrown.data }) }, error);
+			return true;
+		});
+		const onDisk = [...disk.map.keys()].filter((key) => key.includes(ONE.hash));
+		assert.deepEqual([fallback.sent.length, journal.depth, onDisk], [0, 0, []]);
+	}
+});
+
+scenario(
+	"a verdict of the fallback's after doubt at the relay: the relay's copy is followed",
+	async (fixture) => {
+		const { submissions, journal, relay, fallback, request } = fixture;
+		relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
+		fallback.deliveries = [rejected("insufficient funds")];
+		await assert.rejects(submissions.submit(ONE.raw, request()), /insufficient funds/);
+		const row = journal.get(ONE.hash);
+		assert.deepEqual([row?.holders, row?.acknowledged], [["relay"], false], "and handed to nobody");
+		await submissions.submit(ONE.raw, request());
+		assert.equal(journal.get(ONE.hash)?.acknowledged, true, "acknowledged when it is sent again");
+	},
+);
+
+const NO_REVERTS = "the fallback does not protect from reverts";
+/** What is the matter, and what the client hears. */
+const NOBODY: readonly (readonly [string, { code: number; message: string; kind?: string }])[] = [
+	["both out", { kind: "unavailable", code: -32603, message: "the relay and the fallback are out" }],
+	[
+		"no time",
+		{ kind: "unavailable", code: -32603, message: "neither the relay nor the fallback gave a verdict" },
+	],
+	["not for the fallback", { kind: "unavailable", code: -32603, message: NO_REVERTS }],
+	["an internal error", { code: -32603, message: "internal error" }],
+];
+for (const [name, { message, ...expected }] of NOBODY) {
+	scenario(`nobody takes it, ${name}: the reason is told, and nothing is kept`, async (fixture) => {
+		const { submissions, journal, relay, fallback, request } = fixture;
+		relay.isUnavailable = name === "both out" || name === "not for the fallback";
+		fallback.isUnavailable = name === "both out" || name === "an internal error";
+		fallback.refusals = { noreverts: NO_REVERTS };
+		relay.deliveries = [INTERNAL];
+		const state = request({
+			...(name === "no time" ? { until: 0 } : {}),
+			path: name === "not for the fallback" ? "noreverts" : "fast",
+		});
+		const why = "kind" in expected ? `no relay available: ${message}` : message;
+		await assert.rejects(submissions.submit(ONE.raw, state), { ...expected, message: why });
+		assert.deepEqual([fallback.sent.length, journal.get(ONE.hash)], [0, null]);
 	});
-	assert.equal(fallback.sent.length, 0);
-	assert.equal(journal.get(one.hash), null);
-	assert.equal(journal.depth, 0);
-	await journal.close();
-	assert.deepEqual(
-		[...disk.map.keys()].filter((key) => key.includes(one.hash.slice(2))),
-		[],
-	);
-});
+}
 
-test("a verdict of the fallback's after doubt at the relay is returned; the relay's copy is followed, not handed on", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	relay.deliveries = [TIMED_OUT];
-	fallback.deliveries = [rejected("insufficient funds")];
-	const one = tx(0);
-	await assert.rejects(submissions.submit(one.raw, request()), /insufficient funds/);
-	assert.deepEqual(HOLDERS(journal.get(one.hash)), ["relay"]);
-	assert.equal(journal.get(one.hash)?.acknowledged, false);
-});
-
-test("both out: -32603 with 503, and nothing is kept", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	relay.isUnavailable = true;
-	fallback.isUnavailable = true;
-	const one = tx(0);
-	await assert.rejects(submissions.submit(one.raw, request()), (thrown: RpcError) => {
-		assert.deepEqual([thrown.kind, thrown.code], ["unavailable", -32603]);
-		assert.match(thrown.message, /^no relay available: the relay and the fallback are out$/);
-		return true;
-	});
-	assert.equal(journal.get(one.hash), null);
-});
-
-test("an internal error of the relay's is passed on where the fallback is out", async () => {
-	const { submissions, relay, fallback, request } = await requestFixture();
-	relay.deliveries = [INTERNAL];
-	fallback.isUnavailable = true;
-	await assert.rejects(submissions.submit(tx(0).raw, request()), (thrown: ForeignRpcError) => {
-		assert.equal(thrown.code, -32603);
-		return thrown instanceof ForeignRpcError;
-	});
-});
-
-test("what may not go to the fallback never does, and the reason is told", async () => {
-	const { submissions, relay, fallback, request } = await requestFixture();
-	fallback.refusals = { noreverts: "the fallback does not protect from reverts" };
-	relay.isUnavailable = true;
-	await assert.rejects(
-		submissions.submit(tx(0).raw, request({ path: "noreverts" })),
-		/^RpcError: no relay available: the fallback does not protect from reverts$/,
-	);
-	assert.equal(fallback.sent.length, 0);
-	await submissions.submit(tx(0).raw, request({ path: "fast" }));
-	assert.equal(fallback.sent.length, 1);
-});
-
-test("what is no transaction is refused in the relay's words, and a bad query too", async () => {
-	const { submissions, relay, request } = await requestFixture();
-	await assert.rejects(
-		submissions.submit(Buffer.from("00", "hex"), request()),
-		/transaction type not supported/,
-	);
-	await assert.rejects(
-		submissions.submit(tx(0).raw, request({ search: "refundRecipient=0x12" })),
-		/invalid params: refundRecipient: expected an address/,
-	);
-	assert.equal(relay.sent.length, 0);
-});
-
-test("the same bytes at the same time are one submission", async () => {
-	const { submissions, relay, request } = await requestFixture();
-	let answer = (_: Delivery): void => {};
-	relay.deliveries = [() => new Promise((resolve) => (answer = resolve))];
-	const one = tx(0);
-	const both = [submissions.submit(one.raw, request()), submissions.submit(one.raw, request())];
-	while (relay.sent.length === 0) await Promise.resolve();
-	answer(ACKNOWLEDGED);
+scenario("the same bytes at the same time are one submission", async ({ submissions, relay, request }) => {
+	const answer = hanging(relay);
+	const both = [submissions.submit(ONE.raw, request()), submissions.submit(ONE.raw, request())];
+	(await answer)(ACKNOWLEDGED);
 	const hashes = (await Promise.all(both)).map((submitted) => submitted.tx.hash);
-	assert.deepEqual(hashes, [one.hash, one.hash]);
-	assert.equal(relay.sent.length, 1);
+	assert.deepEqual([hashes, relay.sent.length], [[ONE.hash, ONE.hash], 1]);
 });
 
-test("bytes that are held are sent on again, and stay held once", async () => {
-	const { submissions, journal, relay, request } = await requestFixture();
-	const one = tx(0);
-	await submissions.submit(one.raw, request());
-	await submissions.submit(one.raw, request());
-	assert.equal(relay.sent.length, 2);
-	assert.equal(journal.depth, 1);
+scenario("bytes that are held are sent on again, and stay held once, refused or not", async (fixture) => {
+	const { submissions, journal, relay, request } = fixture;
+	for (let i = 0; i < 2; i += 1) await submissions.submit(ONE.raw, request());
 	relay.deliveries = [rejected("txpool is full")];
-	await assert.rejects(submissions.submit(one.raw, request()), /txpool is full/);
-	assert.deepEqual(
-		HOLDERS(journal.get(one.hash)),
-		["relay"],
-		"a refusal of the second must not lose the first",
-	);
-	assert.equal(journal.get(one.hash)?.acknowledged, true);
+	await assert.rejects(submissions.submit(ONE.raw, request()), /txpool is full/);
+	assert.deepEqual([relay.sent.length, journal.depth], [3, 1]);
+	const row = journal.get(ONE.hash);
+	assert.deepEqual([row?.holders, row?.acknowledged], [["relay"], true]);
 });
 
-test("one that was in doubt is acknowledged when it is sent again", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
-	fallback.isUnavailable = true;
-	const one = tx(0);
-	await assert.rejects(submissions.submit(one.raw, request()), /no relay available/);
-	await submissions.submit(one.raw, request());
-	assert.equal(journal.get(one.hash)?.acknowledged, true);
-});
-
-for (const ending of ["cancelled", "replaced", "mined"] as const) {
-	test(`bytes of one that is ${ending} are answered with their hash, and nothing is sent`, async () => {
-		const { submissions, journal, relay, request } = await requestFixture();
-		const one = tx(0);
-		await submissions.submit(one.raw, request());
-		await journal.end(one.hash, ending);
-		relay.isUnavailable = true;
+const AGAIN: Readonly<Record<Ending, boolean>> = {
+	...{ cancelled: false, replaced: false, mined: false, expired: true, dropped: true },
+};
+for (const [ending, isSent] of Object.entries(AGAIN) as [Ending, boolean][]) {
+	const what = isSent ? "admitted anew" : "answered with their hash, and nothing is sent";
+	scenario(`bytes of one that is ${ending} are ${what}`, async (fixture) => {
+		const { submissions, journal, relay, request } = fixture;
+		await submissions.submit(ONE.raw, request());
+		await journal.end(ONE.hash, ending);
+		relay.isUnavailable = !isSent;
 		const state = request();
-		assert.equal((await submissions.submit(one.raw, state)).tx.hash, one.hash);
-		assert.deepEqual([...state.routing.answeredBy], ["journal"]);
-		assert.equal(relay.sent.length, 1);
+		assert.equal((await submissions.submit(ONE.raw, state)).tx.hash, ONE.hash);
+		assert.deepEqual([...state.routing.answeredBy], [isSent ? "relay" : "journal"]);
+		assert.equal(relay.sent.length, isSent ? 2 : 1);
+		assert.deepEqual(journal.get(ONE.hash)?.holders, isSent ? ["relay"] : undefined);
 	});
 }
 
-for (const ending of ["expired", "dropped"] as const) {
-	test(`bytes of one that is ${ending} are admitted anew`, async () => {
-		const { submissions, journal, relay, request } = await requestFixture();
-		const one = tx(0);
-		await submissions.submit(one.raw, request());
-		await journal.end(one.hash, ending);
-		await submissions.submit(one.raw, request());
-		assert.equal(relay.sent.length, 2);
-		assert.deepEqual(HOLDERS(journal.get(one.hash)), ["relay"]);
-	});
-}
+scenario(
+	"where the journal is full nothing is sent, and that is said; what it holds is answered as ever",
+	async ({ submissions, journal, relay, fallback, request }) => {
+		for (const n of [0, 1]) await submissions.submit(tx(n).raw, request({ address: `192.0.2.${n}` }));
+		const third = () => submissions.submit(tx(2).raw, request({ address: "192.0.2.3" }));
+		await assert.rejects(third(), {
+			...{ kind: "unavailable", code: -32603, message: "no relay available: the journal is full" },
+		});
+		assert.deepEqual([relay.sent.length, fallback.sent.length, journal.get(tx(2).hash)], [2, 0, null]);
+		assert.equal((await submissions.submit(tx(1).raw, request())).tx.hash, tx(1).hash);
+		await journal.end(tx(0).hash, "mined");
+		await third();
+		assert.deepEqual(journal.get(tx(2).hash)?.holders, ["relay"]);
+	},
+	{ maxEntries: 2 },
+);
 
-test("where the journal is full nothing is sent, and whoever sends is told so; what it holds is answered as ever", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture({ maxEntries: 2 });
-	await submissions.submit(tx(0).raw, request({ address: "192.0.2.1" }));
-	await submissions.submit(tx(1).raw, request({ address: "192.0.2.2" }));
-	await assert.rejects(submissions.submit(tx(2).raw, request({ address: "192.0.2.3" })), {
-		kind: "unavailable",
-		code: -32603,
-		message: "no relay available: the journal is full",
-	});
-	assert.deepEqual([relay.sent.length, fallback.sent.length, journal.get(tx(2).hash)], [2, 0, null]);
-	assert.equal((await submissions.submit(tx(1).raw, request())).tx.hash, tx(1).hash);
-	await journal.end(tx(0).hash, "mined");
-	await submissions.submit(tx(2).raw, request({ address: "192.0.2.3" }));
-	assert.deepEqual(HOLDERS(journal.get(tx(2).hash)), ["relay"]);
-});
+scenario(
+	"a client with its share of the journal is refused as by the relay's pool; others are taken",
+	async ({ submissions, relay, fallback, request }) => {
+		for (const nonce of [0, 1]) await submissions.submit(tx(nonce).raw, request());
+		await assert.rejects(submissions.submit(tx(2).raw, request()), {
+			...{ kind: "limit", code: -32005, message: "too many pending transactions from this client" },
+			data: { reason: "CLIENT_FULL", scope: "client" },
+		});
+		await submissions.submit(tx(0, 0n, 1).raw, request({ address: "192.0.2.2" }));
+		assert.deepEqual([relay.sent.length, fallback.sent.length], [3, 0]);
+	},
+	{ maxEntries: 32 },
+);
 
-test("a client with its share of the journal is refused as by the relay's pool; others are taken", async () => {
-	const { submissions, relay, fallback, request } = await requestFixture({ maxEntries: 32 });
-	for (const nonce of [0, 1]) await submissions.submit(tx(nonce).raw, request());
-	await assert.rejects(submissions.submit(tx(2).raw, request()), {
-		kind: "limit",
-		code: -32005,
-		message: "too many pending transactions from this client",
-		data: { reason: "CLIENT_FULL", scope: "client" },
-	});
-	await submissions.submit(tx(0, 0n, 1).raw, request({ address: "192.0.2.2" }));
-	assert.deepEqual([relay.sent.length, fallback.sent.length], [3, 0]);
-});
-
-test("a client with its share of the relay's pool is told so, and the fallback is not asked", async () => {
-	const { submissions, journal, relay, fallback, request } = await requestFixture();
-	const error = {
-		...{ code: -32005, message: "too many pending transactions from this client" },
-		data: { reason: "CLIENT_FULL", scope: "client" },
-	};
-	relay.deliveries = [{ kind: "rejected", error }];
-	const refused = submissions.submit(tx(0).raw, request());
-	await assert.rejects(refused, (thrown) => {
-		// Under 200: a client that is told 429 would try again by itself.
-		assert.ok(thrown instanceof ForeignRpcError);
-		assert.deepEqual({ code: thrown.code, message: thrown.message, data: thrown.data }, error);
-		return true;
-	});
-	assert.deepEqual([fallback.sent.length, journal.get(tx(0).hash)], [0, null]);
-});
-
-test("the relay's word is enough where the disk fails", async () => {
-	const broken = await requestFixture();
-	broken.disk.broken = true;
-	assert.equal((await broken.submissions.submit(tx(0).raw, broken.request())).tx.hash, tx(0).hash);
-	assert.equal(broken.journal.isDurable, false);
-	assert.notEqual(broken.journal.get(tx(0).hash), null, "it is kept in memory");
-});
-
-test("the client hears of it only when it is on disk", async () => {
-	const { submissions, disk, clock, request } = await requestFixture();
+scenario("the client hears of it when it is on disk, or that fails or takes two seconds", async (fixture) => {
+	const { submissions, journal, disk, clock, request } = fixture;
 	disk.hold = true;
-	let answered = false;
-	const submitted = submissions.submit(tx(0).raw, request()).then(() => {
-		answered = true;
-	});
-	await clock.advance(1_000);
-	assert.equal(answered, false, "acknowledged before it was on disk");
-	disk.hold = false;
+	const answered: string[] = [];
+	const submit = (nonce: number) =>
+		submissions.submit(tx(nonce).raw, request()).then((submitted) => answered.push(submitted.tx.hash));
+	const first = submit(0);
+	await clock.advance(1_999);
+	assert.deepEqual(answered, [], "acknowledged before it was on disk");
 	disk.finish(true);
-	await submitted;
-	assert.equal(answered, true);
+	await first;
+	const second = submit(1);
+	await clock.advance(2_000);
+	assert.equal(answered.length, 2, "it hangs");
+	disk.finish(false);
+	disk.hold = false;
+	disk.broken = true;
+	await Promise.all([second, submit(2)]);
+	assert.deepEqual([answered.length, journal.isDurable, journal.depth], [3, false, 3], "kept in memory");
+});
+
+scenario("a replacement ends what it replaces, and whoever else had that is owed it", async (fixture) => {
+	const { submissions, journal, relay, fallback, request, wakes } = fixture;
+	relay.deliveries = [TIMED_OUT, ACKNOWLEDGED];
+	await submissions.submit(ONE.raw, request());
+	await submissions.submit(REPLACING.raw, request());
+	const { ending, untold } = journal.ended(ONE.hash) ?? {};
+	assert.deepEqual(
+		[ending, untold],
+		["replaced", ["fallback"]],
+		"a cancel of the next one must not revive it",
+	);
+	const { holders, replacesAt } = journal.get(REPLACING.hash) ?? {};
+	assert.deepEqual([holders, replacesAt], [["relay"], ["fallback"]]);
+	assert.deepEqual(fallback.hashes, [ONE.hash]);
+	assert.ok(wakes() > 0, "nobody sees to what is owed");
+});
+
+scenario("a replacement that is refused leaves what it would have replaced", async (fixture) => {
+	const { submissions, journal, relay, request } = fixture;
+	await submissions.submit(ONE.raw, request());
+	relay.deliveries = [rejected("replacement transaction underpriced")];
+	await assert.rejects(submissions.submit(REPLACING.raw, request()), /underpriced/);
+	assert.deepEqual([journal.get(ONE.hash)?.holders, journal.get(REPLACING.hash)], [["relay"], null]);
+});
+
+scenario(
+	"an account stays with the fallback while that alone has its unmined ones, and is not out",
+	async (fixture) => {
+		const { submissions, journal, relay, fallback, request } = fixture;
+		relay.isUnavailable = true;
+		await submissions.submit(ONE.raw, request());
+		relay.isUnavailable = false;
+		for (const one of [tx(1), REPLACING]) await submissions.submit(one.raw, request());
+		assert.deepEqual([relay.sent.length, fallback.sent.length], [0, 3]);
+		await submissions.submit(tx(0, 0n, 7).raw, request());
+		assert.equal(relay.sent.length, 1, "another account goes to the relay");
+		fallback.isUnavailable = true;
+		await submissions.submit(tx(2).raw, request());
+		assert.equal(relay.sent.length, 2, "while it is out");
+		fallback.isUnavailable = false;
+		for (const entry of [...journal.open()]) await journal.end(entry.hash, "mined");
+		await submissions.submit(tx(3).raw, request());
+		assert.equal(relay.sent.length, 3, "once they are mined it is the relay's again");
+	},
+);
+
+scenario("while the relay is out, what stands before it at the relay is brought first", async (fixture) => {
+	const { submissions, journal, relay, fallback, request } = fixture;
+	await submissions.submit(ONE.raw, request());
+	relay.isUnavailable = true;
+	await submissions.submit(tx(1).raw, request());
+	assert.deepEqual(fallback.hashes, [ONE.hash, tx(1).hash]);
+	assert.equal(fallback.sent[0]?.caller, null, "no client is named");
+	assert.deepEqual(journal.get(ONE.hash)?.holders, ["relay", "fallback"]);
+});
+
+scenario("a relay that is well keeps what stands before one that it gave no verdict on", async (fixture) => {
+	const { submissions, relay, fallback, request } = fixture;
+	await submissions.submit(ONE.raw, request());
+	relay.deliveries = [TIMED_OUT];
+	await submissions.submit(tx(1).raw, request());
+	assert.deepEqual(fallback.hashes, [tx(1).hash]);
+});
+
+scenario("a client hears of a refusal when a restart would not send it any more", async (fixture) => {
+	const { submissions, relay, disk, clock, request } = fixture;
+	disk.hold = true;
+	relay.deliveries = [rejected("insufficient funds")];
+	let isTold = false;
+	const told = assert.rejects(submissions.submit(ONE.raw, request())).then(() => {
+		isTold = true;
+	});
+	await clock.advance(100);
+	assert.equal(isTold, false);
+	disk.finish(true);
+	await told;
+});
+
+scenario("two of one nonce at the same time go one after the other", async (fixture) => {
+	const { submissions, journal, relay, request } = fixture;
+	const answer = hanging(relay);
+	const both = [submissions.submit(ONE.raw, request()), submissions.submit(REPLACING.raw, request())];
+	const say = await answer;
+	assert.equal(relay.sent.length, 1);
+	relay.deliveries = [ACKNOWLEDGED];
+	say(ACKNOWLEDGED);
+	await Promise.all(both);
+	assert.equal(journal.ended(ONE.hash)?.ending, "replaced");
+	assert.deepEqual(relay.hashes, [ONE.hash, REPLACING.hash]);
 });

@@ -1,0 +1,303 @@
+// Following what the relay can't speak for: by the chain's nonces and receipts, and by the pages of a fallback, which may end,
+// give up or lose what it alone holds; then the relay, which is well, gets it.
+
+import assert from "node:assert/strict";
+import {
+	endingOf,
+	hashOf,
+	type ReconcileFixture,
+	SLOT_MS,
+	scenario as scenarioOf,
+	senderOf,
+} from "./reconcileFixture.ts";
+
+const BY_HASH = "eth_getTransactionByHash";
+const BLANK = { status: "UNKNOWN" };
+/** The observer has begun. */
+const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
+	scenarioOf(name, body, { followed: true, ...options });
+/** And the relay is out. */
+const outage = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
+	scenarioOf(name, body, { out: true, ...options });
+
+function calls({ chain }: ReconcileFixture, method: string): readonly unknown[] {
+	return chain.batches.flat().flatMap((call) => (call.method === method ? [call.params[0]] : []));
+}
+
+outage("a receipt is asked for where the nonce is used; with it the entry is mined", async (fixture) => {
+	const { chain, clock } = fixture;
+	const [mined, waiting] = [await fixture.opened(1), await fixture.opened(2)];
+	const busy = await fixture.opened(3, ["relay"], { from: senderOf(2) });
+	fixture.journal.setUnderWay(busy, true);
+	await clock.advance(100);
+	assert.deepEqual(calls(fixture, "eth_getTransactionReceipt"), []);
+	chain.nonces.set(senderOf(1), 2n);
+	chain.receipts.add(mined);
+	await clock.advance(SLOT_MS);
+	assert.equal(endingOf(fixture, mined), "mined");
+	assert.notEqual(fixture.holders(waiting), null);
+	assert.deepEqual(new Set(calls(fixture, "eth_getTransactionReceipt")), new Set([mined]));
+	assert.deepEqual(new Set(calls(fixture, "eth_getTransactionCount")), new Set([senderOf(1)]));
+});
+
+outage(
+	"a used nonce without a receipt must be seen twice; what used it says what it was",
+	async (fixture) => {
+		const { chain, clock, journal } = fixture;
+		const dropped = await fixture.opened(1, ["fallback"]);
+		const replaced = await fixture.opened(2, ["fallback"], { from: senderOf(2), nonce: 0n });
+		const winner = await fixture.opened(3, ["fallback"], {
+			from: senderOf(2),
+			nonce: 0n,
+			receivedAt: clock.now() + 1,
+		});
+		chain.nonces.set(senderOf(1), 2n);
+		chain.nonces.set(senderOf(2), 1n);
+		chain.receipts.add(winner);
+		await clock.advance(SLOT_MS / 2);
+		assert.equal(endingOf(fixture, winner), "mined");
+		assert.equal(endingOf(fixture, dropped), null, "a node may be behind another");
+		await clock.advance(SLOT_MS);
+		assert.deepEqual([endingOf(fixture, dropped), endingOf(fixture, replaced)], ["dropped", "replaced"]);
+		assert.deepEqual([...journal.untold()], [], "who holds it has nothing to do");
+	},
+);
+
+outage("a nonce that is not used after all begins the count anew", async (fixture) => {
+	const { chain, clock } = fixture;
+	const hash = await fixture.opened(1, ["fallback"]);
+	for (const nonce of [2n, 1n, 2n]) {
+		chain.nonces.set(senderOf(1), nonce);
+		await clock.advance(SLOT_MS / 2 + 900);
+	}
+	assert.equal(endingOf(fixture, hash), null);
+});
+
+outage(
+	"each account is asked for once in half a slot, a hundred at a time, who waits the longest first",
+	async (fixture) => {
+		const { chain, clock } = fixture;
+		for (let n = 1; n <= 250; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
+		for (let n = 251; n <= 260; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(1) });
+		await clock.advance(SLOT_MS / 2);
+		assert.deepEqual(
+			chain.batches.map(({ length }) => length),
+			[100, 100, 50],
+		);
+		assert.equal(new Set(calls(fixture, "eth_getTransactionCount")).size, 250);
+		await clock.advance(SLOT_MS / 2);
+		assert.equal(chain.batches.flat().length, 500);
+		for (let n = 261; n <= 700; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
+		await clock.advance(SLOT_MS);
+		assert.equal(new Set(calls(fixture, "eth_getTransactionCount")).size, 690, "nobody starves");
+	},
+);
+
+outage(
+	"what is past its time expires when the chain has said that it is not mined, or has said nothing for long",
+	async (fixture) => {
+		const { chain, clock, journal } = fixture;
+		chain.isDown = true;
+		const hash = await fixture.opened(1, ["fallback"]);
+		await clock.advance(320_000);
+		assert.equal(endingOf(fixture, hash), null, "it may be mined");
+		chain.isDown = false;
+		await clock.advance(SLOT_MS);
+		assert.equal(endingOf(fixture, hash), "expired");
+		assert.deepEqual([...journal.untold()], []);
+		chain.isDown = true;
+		const next = await fixture.opened(2, ["fallback"]);
+		await clock.advance(890_000);
+		assert.equal(endingOf(fixture, next), null);
+		await clock.advance(20_000);
+		assert.equal(endingOf(fixture, next), "expired");
+	},
+);
+
+scenario(
+	"the chain is asked where the relay has said nothing for two slots or has no record",
+	async (fixture) => {
+		const { relay, chain, clock } = fixture;
+		await fixture.opened(1);
+		await clock.advance(5 * SLOT_MS);
+		assert.deepEqual(chain.batches, []);
+		relay.answerCall = () => null;
+		await clock.advance(SLOT_MS);
+		assert.deepEqual(chain.batches, []);
+		await clock.advance(2 * SLOT_MS);
+		assert.ok(chain.batches.length > 0, "it says nothing");
+		relay.answerCall = () => undefined;
+		await clock.advance(2_000);
+		const before = chain.batches.length;
+		const hash = await fixture.opened(2);
+		relay.stages.delete(hash);
+		chain.nonces.set(senderOf(1), 3n);
+		chain.receipts.add(hash);
+		await clock.advance(SLOT_MS / 2);
+		assert.ok(chain.batches.length > before, "it has no record");
+		assert.equal(endingOf(fixture, hash), "mined");
+	},
+);
+
+outage(
+	"the fallback's pages tell who ended it: a few at a time, one after another, each once a slot",
+	async (fixture) => {
+		const { fallback, clock } = fixture;
+		for (let n = 1; n <= 14; n += 1) await fixture.opened(n, ["fallback"], { from: senderOf(n) });
+		await fixture.opened(15, ["fallback", "relay"], { from: senderOf(15) });
+		fallback.pages.set(hashOf(1), { status: "FAILED", stage: "CANCELLED" });
+		fallback.pages.set(hashOf(2), { status: "FAILED", stage: "REPLACED" });
+		fallback.pages.set(hashOf(3), { status: "FAILED", stage: "SIMULATION_FAILED" });
+		fallback.pages.set(hashOf(4), { status: "UNKNOWN", stage: "CANCELLED" });
+		fallback.pages.set(hashOf(5), "FAILED");
+		await clock.advance(1_000);
+		assert.equal(fallback.pagesAsked.length, 10);
+		const endings = [1, 2, 3, 4, 5].map((n) => endingOf(fixture, hashOf(n)));
+		assert.deepEqual(endings, ["cancelled", "replaced", null, null, null]);
+		await clock.advance(SLOT_MS - 2_000);
+		assert.equal(fallback.pagesAsked.length, 14, "the others once, and none of what the relay holds too");
+	},
+);
+
+outage(
+	"the pages of other kinds of fallbacks are not asked: their words are not ours",
+	async ({ fallback, clock, opened }) => {
+		await opened(1, ["fallback"]);
+		await clock.advance(SLOT_MS);
+		assert.deepEqual(fallback.pagesAsked, []);
+	},
+	{ dialect: "flashbots" },
+);
+
+for (const stage of ["EXPIRED", "DROPPED"]) {
+	scenario(
+		`what the fallback has ${stage} goes to the relay and not to the fallback again`,
+		async (fixture) => {
+			const { relay, fallback, clock } = fixture;
+			const hash = await fixture.opened(1, ["fallback"]);
+			fallback.pages.set(hash, { status: "FAILED", stage });
+			await clock.advance(2_000);
+			assert.deepEqual([relay.hashes, fixture.holders(hash)], [[hash], ["relay"]]);
+			relay.breaker.set(true);
+			await clock.advance(SLOT_MS);
+			assert.deepEqual(fallback.hashes, []);
+		},
+	);
+}
+
+scenario(
+	"what the fallback has no record of, twice in a row and by hash neither, goes to the relay",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
+		fallback.stages.delete(hash);
+		fallback.pages.set(hash, BLANK);
+		await clock.advance(2_000);
+		assert.deepEqual([relay.hashes, fallback.asked(BY_HASH)], [[], []], "once");
+		fallback.pages.set(hash, { ...BLANK, stage: "BROADCAST" });
+		await clock.advance(SLOT_MS);
+		fallback.pages.set(hash, BLANK);
+		await clock.advance(SLOT_MS);
+		assert.deepEqual(relay.hashes, [], "not in a row");
+		await clock.advance(SLOT_MS);
+		assert.deepEqual([relay.hashes, fallback.asked(BY_HASH)], [[hash], [hash]]);
+		assert.deepEqual(fallback.hashes, [], "nobody else needs it where the relay has it");
+		assert.deepEqual(
+			fixture.holders(hash),
+			["relay", "fallback"],
+			"a cancel reaches both, in case it was wrong",
+		);
+		await clock.advance(5 * SLOT_MS);
+		assert.deepEqual([relay.hashes, fallback.hashes], [[hash], []]);
+		assert.equal(endingOf(fixture, hash), null);
+		relay.breaker.set(true);
+		await clock.advance(2_000);
+		assert.deepEqual(fallback.hashes, [hash], "it is not there");
+	},
+);
+
+scenario(
+	"while the relay is out the fallback gets what it has lost again, more and more rarely",
+	async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		relay.breaker.set(true);
+		const hash = await fixture.opened(1, ["fallback"]);
+		fallback.pages.set(hash, BLANK);
+		fallback.answerCall = ({ method }) => (method === BY_HASH ? { ok: true, result: null } : undefined);
+		await clock.advance(3 * SLOT_MS);
+		assert.deepEqual(fallback.hashes, [hash]);
+		await clock.advance(20 * SLOT_MS);
+		assert.ok(fallback.hashes.length <= 4, `${fallback.hashes.length} deliveries`);
+		assert.deepEqual(fixture.holders(hash), ["fallback"]);
+	},
+);
+
+scenario("at most ten questions a look, pages and hashes together; nobody starves", async (fixture) => {
+	const { relay, fallback, clock } = fixture;
+	const hashes: string[] = [];
+	for (let n = 1; n <= 30; n += 1) {
+		hashes.push(await fixture.opened(n, ["fallback"], { from: senderOf(n) }));
+		fallback.stages.delete(hashOf(n));
+		fallback.pages.set(hashOf(n), BLANK);
+	}
+	const questions = () => fallback.pagesAsked.length + fallback.asked(BY_HASH).length;
+	for (let look = 0, before = questions(); look < 40; look += 1) {
+		await clock.advance(1_000);
+		assert.ok(questions() - before <= 10, `${questions() - before} questions`);
+		before = questions();
+	}
+	assert.deepEqual([...relay.hashes].sort(), hashes.sort());
+});
+
+for (const [page, answer] of [
+	[null, { ok: true, result: null }],
+	[{ status: "PENDING" }, { ok: true, result: null }],
+	[BLANK, { ok: true, result: { hash: hashOf(1) } }],
+	[BLANK, { ok: false, error: { code: -32601, message: "no such method" } }],
+	[BLANK, null],
+] as const) {
+	const said = JSON.stringify([page, answer]);
+	scenario(`no loss: the fallback's page and its answer by hash are ${said}`, async (fixture) => {
+		const { relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
+		if (page !== null) fallback.pages.set(hash, page);
+		fallback.answerCall = ({ method }) => (method === BY_HASH ? answer : undefined);
+		await clock.advance(6 * SLOT_MS);
+		assert.deepEqual([relay.hashes, fixture.holders(hash)], [[], ["fallback"]]);
+	});
+}
+
+for (const [stage, told, holders] of [
+	["CANCELLED", true, null],
+	["EXPIRED", false, ["relay", "fallback"]],
+] as const) {
+	scenario(`the page says ${stage} when the relay has got it too`, async (fixture) => {
+		const { journal, relay, fallback, clock } = fixture;
+		const hash = await fixture.opened(1, ["fallback"]);
+		fallback.statusPage = async () => {
+			await journal.held(hash, "relay");
+			relay.stages.set(hash, "BROADCAST");
+			return { status: "FAILED", stage };
+		};
+		await clock.advance(2_000);
+		assert.deepEqual(relay.asked("eth_cancelTransaction"), told ? [hash] : []);
+		assert.deepEqual(fixture.holders(hash), holders);
+	});
+}
+
+for (const page of [BLANK, { status: "FAILED", stage: "EXPIRED" }]) {
+	const said = JSON.stringify(page);
+	scenario(
+		`one that was not acknowledged is forgotten and sent nowhere: its page is ${said}`,
+		async (fixture) => {
+			const { relay, fallback, clock } = fixture;
+			const hash = await fixture.opened(1, ["fallback"], { acknowledged: false });
+			fallback.pages.set(hash, page);
+			await clock.advance(14_000);
+			if (page === BLANK) assert.deepEqual(fixture.holders(hash), ["fallback"], "it may still arrive");
+			await clock.advance(4 * SLOT_MS);
+			assert.deepEqual([fixture.holders(hash), endingOf(fixture, hash)], [null, null]);
+			assert.deepEqual([relay.hashes, fallback.hashes], [[], []]);
+		},
+	);
+}
