@@ -1,15 +1,18 @@
-// Stores: the TLS that a database's URL asks for, read as libpq does; and what a peer without TLS is sent.
+// Stores: the TLS that a database's URL asks for, read as libpq does; what a peer without TLS is sent; and a disk
+// without room.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import pg from "pg";
 import { systemClock } from "../../../shared/clock.ts";
+import { DiskRoom } from "../../../shared/kv/lmdb.ts";
 import { Database, databaseAddress } from "../../../shared/kv/postgres/database.ts";
+import { ManualClock } from "../../support/manualClock.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 
@@ -173,3 +176,14 @@ for (const [host, query, said] of [
 		if (said === "nothing") assert.ok(!thief.sent().includes("user"));
 	});
 }
+
+// LMDB must not see a write fail: its message of that overruns the heap.
+test("behind a failed write nothing is written until a trial went through", async () => {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
+	const room = new DiskRoom(folder, join("gone", "data.mdb"), new ManualClock());
+	await room.check();
+	room.failed();
+	for (let i = 0; i < 2; i++) await assert.rejects(room.check(), { code: "ENOENT" });
+	assert.deepEqual(readdirSync(folder), []);
+	rmSync(folder, { recursive: true });
+});

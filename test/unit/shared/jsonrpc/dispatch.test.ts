@@ -296,3 +296,12 @@ test("one that takes too long is answered without its result, and a batch goes o
 	assert.deepEqual(script.waiting, ["b"], "nobody waits for the result any more");
 	assert.equal(clock.timers, 0);
 });
+
+test("a notification does what it does, and nobody waits for its result", async () => {
+	const { send, script, clock } = start();
+	const answer = send([{ jsonrpc: "2.0", method: "test_later", params: ["a"] }, entry(1, "test_echo", "x")]);
+	await clock.advance(1);
+	script.release("a");
+	assert.deepEqual(results((await answer).body), ["x"]);
+	assert.deepEqual(script.waiting, []);
+});
