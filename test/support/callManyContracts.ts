@@ -1,12 +1,8 @@
 // Contracts as bytecode that the generated cases of eth_callMany call and create. Their answers show state, order and
 // surroundings of a call.
 
-import { deploying, errorString, INVALID, LOOPS, panic, revertingWith } from "./simulationContracts.ts";
+import { code, deploying, errorString, INVALID, LOOPS, panic, revertingWith } from "./simulationContracts.ts";
 import { addressOf } from "./simulationFixture.ts";
-
-function code(...pieces: string[]): string {
-	return `0x${pieces.join("").replaceAll(" ", "")}`;
-}
 
 /** Counts in slot 0 and answers the count. */
 export const COUNTER = code("5f 54 6001 01 80 5f 55 5f 52 6020 5f f3");

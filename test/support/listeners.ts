@@ -4,7 +4,7 @@
 import type { Connection, Exchange } from "../../shared/http/callContext.ts";
 
 /** A notification as a client reads it. */
-export interface Told {
+interface Notification {
 	readonly jsonrpc: string;
 	readonly method: string;
 	readonly params: { readonly subscription: string; readonly result: unknown };
@@ -42,8 +42,8 @@ export class Listener implements Connection {
 	}
 
 	/** What it was told, parsed. */
-	get told(): readonly Told[] {
-		return this.frames.map((text) => JSON.parse(text) as Told);
+	get told(): readonly Notification[] {
+		return this.frames.map((text) => JSON.parse(text) as Notification);
 	}
 
 	/** Subscription and result of what it was told. */

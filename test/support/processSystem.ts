@@ -13,16 +13,18 @@ import type { RelayClient } from "./relayClient.ts";
 import { type LaunchedRelay, launchRelay, type RelayProcess, startRelayProcess } from "./relayProcess.ts";
 import { until } from "./until.ts";
 
-export interface ProcessSystemOptions {
+/** What a system is made of beside its relays. */
+export interface SurroundingsOptions {
 	readonly chain?: DevChainOptions;
-	/** One dev builder each; the first one builds the blocks. */
+	/** One dev builder each; the first one builds the blocks, the others record and answer. */
 	readonly builders?: readonly (Partial<BuilderInput> & { readonly name: string })[];
 	readonly builder?: Partial<DevBuilderOptions>;
 	/** Every relay's environment beside what joins it to the others. */
 	readonly env?: Readonly<Record<string, string>>;
 }
 
-export interface ProcessSystem {
+/** A chain and its builders, which a relay may join. */
+export interface Surroundings {
 	readonly chain: DevChain;
 	readonly builders: readonly DevBuilder[];
 	/** The one that builds. */
@@ -31,6 +33,44 @@ export interface ProcessSystem {
 	readonly folder: string;
 	/** What a relay is started with. */
 	readonly env: Readonly<Record<string, string>>;
+}
+
+/** Starts them; `nodeFor` puts something between the relay and the node at a URL. `end` stops it all. */
+export async function startSurroundings(
+	options: SurroundingsOptions,
+	nodeFor: (url: string) => Promise<string> = async (url) => url,
+): Promise<Surroundings & { end(): Promise<void> }> {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
+	const chain = await startDevChain(options.chain ?? {});
+	const rows = options.builders ?? [{ name: "dev" }];
+	const builders: DevBuilder[] = [];
+	for (const [i, { name }] of rows.entries()) {
+		builders.push(await startDevBuilder({ chain, name, manual: true, builds: i === 0, ...options.builder }));
+	}
+	const [builder] = builders;
+	if (builder === undefined) throw new Error("a system needs a builder");
+	const env = {
+		PORT: "0",
+		HOST: "127.0.0.1",
+		ETH_RPC_URL: await nodeFor(chain.url),
+		HEAD_POLL_MS: "20",
+		SLOT_SECONDS: String(chain.slotSeconds),
+		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
+		DATA_DIR: folder,
+		RATE_LIMIT_RPS: "0",
+		METRICS_TOKEN,
+		MAX_HEAD_AGE_S: "86400",
+		...options.env,
+	};
+	const end = async (): Promise<void> => {
+		for (const one of builders) await one.stop();
+		await chain.stop();
+		rmSync(folder, { recursive: true, force: true });
+	};
+	return { chain, builders, builder, folder, env, end };
+}
+
+export interface ProcessSystem extends Surroundings {
 	/** Starts a relay, with `env` over {@link ProcessSystem.env}; it ends with the system at the latest. */
 	start(env?: Readonly<Record<string, string>>): Promise<RelayProcess>;
 	/** The same, waiting for nothing. */
@@ -47,37 +87,15 @@ export interface ProcessSystem {
 const DELIVERED_MS = 10_000;
 
 /** Starts chain and builders; the caller starts relays, and stops it all. */
-export async function startProcessSystem(options: ProcessSystemOptions = {}): Promise<ProcessSystem> {
-	const folder = mkdtempSync(join(tmpdir(), "leeward-test-"));
-	const chain = await startDevChain(options.chain ?? {});
-	const rows = options.builders ?? [{ name: "dev" }];
-	const builders: DevBuilder[] = [];
-	for (const [i, { name }] of rows.entries()) {
-		builders.push(await startDevBuilder({ chain, name, manual: true, builds: i === 0, ...options.builder }));
-	}
-	const [builder] = builders;
-	if (builder === undefined) throw new Error("a system needs a builder");
-	const env = {
-		PORT: "0",
-		HOST: "127.0.0.1",
-		ETH_RPC_URL: chain.url,
-		HEAD_POLL_MS: "20",
-		SLOT_SECONDS: String(chain.slotSeconds),
-		BUILDERS: JSON.stringify(rows.map((row, i) => ({ url: builders[i]?.url, ...row }))),
-		DATA_DIR: folder,
-		RATE_LIMIT_RPS: "0",
-		METRICS_TOKEN,
-		MAX_HEAD_AGE_S: "86400",
-		LOG_LEVEL: "info",
-		...options.env,
-	};
+export async function startProcessSystem(options: SurroundingsOptions = {}): Promise<ProcessSystem> {
+	const { end, ...surroundings } = await startSurroundings({
+		...options,
+		env: { LOG_LEVEL: "info", ...options.env },
+	});
+	const { builder, env } = surroundings;
 	const relays: LaunchedRelay[] = [];
 	return {
-		chain,
-		builders,
-		builder,
-		folder,
-		env,
+		...surroundings,
 		async start(over = {}) {
 			const relay = await startRelayProcess({ env: { ...env, ...over } });
 			relays.push(relay);
@@ -104,9 +122,7 @@ export async function startProcessSystem(options: ProcessSystemOptions = {}): Pr
 		},
 		async stop() {
 			for (const relay of relays) await relay.kill();
-			for (const one of builders) await one.stop();
-			await chain.stop();
-			rmSync(folder, { recursive: true, force: true });
+			await end();
 		},
 	};
 }

@@ -39,4 +39,17 @@ export class SeededRandom {
 		}
 		throw new RangeError("there is nothing to draw");
 	}
+
+	bytes(length: number): Buffer {
+		return Buffer.from(Array.from({ length }, () => this.below(256)));
+	}
+
+	/** A value of up to `maxBytes` bytes, small and large ones alike likely. */
+	uint(maxBytes: number): bigint {
+		return BigInt(`0x0${this.bytes(this.below(maxBytes + 1)).toString("hex")}`);
+	}
+}
+
+export function seededRandom(seed: number): SeededRandom {
+	return new SeededRandom(seed);
 }

@@ -2,7 +2,7 @@
 // instructions, since there is no source.
 
 /** `0x` and the bytes of hex pieces, whose blanks are left out. */
-function code(...pieces: string[]): string {
+export function code(...pieces: string[]): string {
 	return `0x${pieces.join("").replaceAll(" ", "")}`;
 }
 

@@ -6,7 +6,7 @@ import { addressReader, type CallContext, type VerifySignature } from "../../sha
 import { opsRoutes } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { type Route, rpcOverHttp } from "../../shared/http/routes.ts";
-import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import { createHttpServer, type HttpServer, type HttpServerOptions } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes, type UnreadBytesOptions } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket, type RpcWebsocketOptions } from "../../shared/http/websocket.ts";
@@ -30,6 +30,7 @@ export interface TransportOptions {
 	readonly stopMs?: number;
 	readonly requestMs?: number;
 	readonly exposedHeaders?: readonly string[];
+	readonly headersFor?: NonNullable<HttpServerOptions["headersFor"]>;
 	readonly verifySignature?: VerifySignature;
 	readonly unavailable?: () => RpcError | null;
 	readonly routes?: readonly Route[];

@@ -1,4 +1,5 @@
-// Stores: the TLS that a database's URL asks for, read as libpq does; what a peer without TLS is sent; a disk without room.
+// Stores: the TLS that a database's URL asks for, read as libpq does; what a peer without TLS is sent; and a disk
+// without room.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -6,7 +7,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, type TestContext, test } from "node:test";
+import { type TestContext, test } from "node:test";
 import pg from "pg";
 import { systemClock } from "../../../shared/clock.ts";
 import { DiskRoom } from "../../../shared/kv/lmdb.ts";
@@ -148,16 +149,12 @@ async function startThief(t: TestContext) {
 const NETWORK = "0.0.0.0";
 
 for (const [host, query, said] of [
-	...["", "?sslmode=allow", "?sslmode=prefer", "?sslmode=require", "?sslmode=no-verify"].map(
-		(mode) => [NETWORK, mode, "nothing"] as const,
-	),
-	...["?sslmode=verify-ca", "?sslmode=verify-full", "?host=0.0.0.0", "?sslmode=prefer&host=0.0.0.0"].map(
+	...["", "?sslmode=prefer", "?sslmode=require", "?sslmode=verify-full", "?sslmode=prefer&host=0.0.0.0"].map(
 		(mode) => [NETWORK, mode, "nothing"] as const,
 	),
 	["127.0.0.1", "?sslmode=require", "nothing"],
 	["127.0.0.1", "?host=0.0.0.0&sslmode=prefer", "nothing"],
 	["127.0.0.1", "", "the password"],
-	["127.0.0.1", "?sslmode=prefer", "the password"],
 	[NETWORK, "?sslmode=disable", "the password"],
 ] as const) {
 	test(`a peer at ${host}${query} that has no TLS is told ${said}`, async (t) => {
@@ -180,27 +177,13 @@ for (const [host, query, said] of [
 	});
 }
 
-const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
-writeFileSync(join(folder, "data.mdb"), Buffer.alloc(5_000));
-
-test("a disk with room takes a write, behind a failure too, and no trial is left", async () => {
-	const room = new DiskRoom(folder, "data.mdb", new ManualClock());
+// LMDB must not see a write fail: its message of that overruns the heap.
+test("behind a failed write nothing is written until a trial went through", async () => {
+	const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
+	const room = new DiskRoom(folder, join("gone", "data.mdb"), new ManualClock());
 	await room.check();
 	room.failed();
-	await room.check();
-	assert.deepEqual(readdirSync(folder), ["data.mdb"]);
-});
-
-test("behind a failure nothing is written until a trial went through", async () => {
-	const clock = new ManualClock();
-	const gone = join(folder, "gone");
-	const room = new DiskRoom(folder, join("gone", "data.mdb"), clock);
-	await room.check();
-	room.failed();
-	for (let i = 0; i < 3; i++) {
-		await assert.rejects(room.check(), { code: "ENOENT" });
-		await clock.advance(1_000);
-	}
-	assert.deepEqual(readdirSync(folder), ["data.mdb"], `${gone} is not there`);
+	for (let i = 0; i < 2; i++) await assert.rejects(room.check(), { code: "ENOENT" });
+	assert.deepEqual(readdirSync(folder), []);
+	rmSync(folder, { recursive: true });
 });

@@ -7,7 +7,7 @@ import { Transaction } from "ethers";
 import type { HttpAnswer } from "../../../shared/http/messages.ts";
 import { guardedMetricsRoute, opsRoutes, type ReadinessCheck } from "../../../shared/http/opsRoutes.ts";
 import type { Route } from "../../../shared/http/routes.ts";
-import { createLogger, LOG_LEVELS, safeError, silentLogger } from "../../../shared/log.ts";
+import { createLogger, type LOG_LEVELS, safeError, silentLogger } from "../../../shared/log.ts";
 import { labelSets, Metrics } from "../../../shared/metrics.ts";
 import { ManualClock } from "../../support/manualClock.ts";
 
@@ -20,34 +20,14 @@ function capture(level: (typeof LOG_LEVELS)[number] = "trace") {
 	return { log, lines };
 }
 
-test("a line has a level, a time, the process's name, the message and its fields", () => {
-	const { log, lines } = capture();
-	log.info("block", { block: 7, hash: "0x1", ms: 12 });
-	const { level, time, ...rest } = lines[0] ?? {};
-	assert.deepEqual(rest, { name: "relay", block: 7, hash: "0x1", ms: 12, msg: "block" });
-	assert.equal(level, 30);
+test("a line has a level, a time, the process's name and part, the message and its fields; none is below the level", () => {
+	const { log, lines } = capture("warn");
+	log.info("not told");
+	log.child("a").child("b").warn("block", { block: 7, hash: "0x1" });
+	const { time, ...rest } = lines[0] ?? {};
+	assert.deepEqual(rest, { level: 40, name: "relay", part: "b", block: 7, hash: "0x1", msg: "block" });
 	assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-});
-
-test("a child names its part, a child's child too", () => {
-	const { log, lines } = capture();
-	log.child("broadcast").warn("slow", { upstream: "b" });
-	log.child("a").child("b").error("x");
-	assert.equal(lines[0]?.part, "broadcast");
-	assert.equal(lines[0]?.upstream, "b");
-	assert.equal(lines[1]?.part, "b");
-});
-
-test("lines below the level are not written", () => {
-	const levels = LOG_LEVELS.filter((level) => level !== "silent");
-	for (const [i, level] of LOG_LEVELS.entries()) {
-		const { log, lines } = capture(level);
-		for (const each of levels) log[each](each);
-		assert.deepEqual(
-			lines.map((line) => line.msg),
-			levels.slice(i),
-		);
-	}
+	assert.equal(lines.length, 1);
 });
 
 class Coded extends Error {
@@ -63,18 +43,6 @@ test("an error is its name, its code and where it was thrown", () => {
 	const { name, code, at } = safeError(new Coded("x", "ECONNREFUSED"));
 	assert.deepEqual([name, code], ["Coded", "ECONNREFUSED"]);
 	assert.match(at ?? "", /^test\/unit\/shared\/observability\.test\.ts:\d+$/);
-});
-
-test("what is no error is its type alone", () => {
-	for (const [thrown, name] of [
-		[CANARY, "string"],
-		[undefined, "undefined"],
-		[null, "object"],
-		[{ message: CANARY, name: CANARY, code: CANARY }, "object"],
-		[7n, "bigint"],
-	] as const) {
-		assert.deepEqual(safeError(thrown), { name });
-	}
 });
 
 /** An error with a name that somebody else chose. */
@@ -111,6 +79,8 @@ const LEAKY: Readonly<Record<string, unknown>> = {
 	"a code that is an object": new Coded("x", { [CANARY]: CANARY }),
 	"a name with other signs": named(`Error: ${CANARY}`),
 	"a cause": new Error("x", { cause: new Error(CANARY) }),
+	"no error": { message: CANARY, name: CANARY, code: CANARY },
+	"a text": CANARY,
 	"an aggregate": new AggregateError([new Error(CANARY)], CANARY),
 	"ethers, over a raw transaction": thrownBy(() =>
 		Transaction.from(`0x02${CANARY.replace(/[^0-9a-f]/g, "")}`),
@@ -152,18 +122,6 @@ test("every series is there at zero and counts from then on; a gauge is read whe
 		...['seen_total{kind="a",of="x"} 1', 'seen_total{kind="b",of="x"} 6'],
 		...['state{state="open"} 0', 'state{state="closed"} 1'],
 	]);
-});
-
-test("a histogram takes seconds", async () => {
-	const metrics = new Metrics();
-	const observe = metrics.histogram("took_seconds", "Took", labelSets({ step: ["a"] }));
-	assert.ok((await lines(metrics)).includes('took_seconds_count{step="a"} 0'));
-	for (const seconds of [0.003, 100]) observe({ step: "a" }, seconds);
-	const found = await lines(metrics);
-	const buckets = Object.entries({ "0.0025": 0, "0.005": 1, "10": 1, "+Inf": 2 });
-	for (const [le, times] of buckets)
-		assert.ok(found.includes(`took_seconds_bucket{le="${le}",step="a"} ${times}`), le);
-	assert.ok(found.includes('took_seconds_sum{step="a"} 100.003'));
 });
 
 test("two processes' metrics know nothing of each other, and one name is one series", async () => {

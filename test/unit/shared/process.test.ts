@@ -1,11 +1,14 @@
-// A process: its parts start and stop in order, whatever fails or hangs on the way, work that nobody awaits is joined, and
-// whether the native packages are loaded is told truthfully.
+// A process: its parts start and stop in order, whatever fails or hangs on the way, work that nobody awaits is joined,
+// whether the native packages are loaded is told truthfully, and deadlines are kept and told.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Background } from "../../../shared/background.ts";
+import { DeadlineError, DeadlineQueue, systemClock, withDeadline } from "../../../shared/clock.ts";
 import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { nativeBindings } from "../../../shared/process.ts";
@@ -155,39 +158,6 @@ test("a stop that takes too long ends with 1, before the host's patience does", 
 	});
 });
 
-test("a stop that fails ends with 1", async () => {
-	await withSignals(
-		() => Promise.reject(new Error("no")),
-		async (exits, clock) => {
-			process.emit("SIGTERM", "SIGTERM");
-			await clock.advance(0);
-			assert.deepEqual(exits, [1]);
-		},
-	);
-});
-
-test("a task begins at once, is counted while it runs, and is joined", async () => {
-	const { background } = fixture();
-	let finish = () => {};
-	let begun = false;
-	background.run("task", () => {
-		begun = true;
-		return new Promise((resolve) => {
-			finish = resolve;
-		});
-	});
-	assert.deepEqual([begun, background.size], [true, 1]);
-	let joined = false;
-	const joining = background.join().then(() => {
-		joined = true;
-	});
-	await Promise.resolve();
-	assert.equal(joined, false);
-	finish();
-	await joining;
-	assert.deepEqual([joined, background.size], [true, 0]);
-});
-
 test("what a task starts is joined too", async () => {
 	const { background } = fixture();
 	const ran: string[] = [];
@@ -235,4 +205,68 @@ test("tells of the JavaScript fallbacks where add-ons cannot be loaded", async (
 	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
 	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
 	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
+});
+
+test("when the time is up it is told, even if the work ignores its signal", async () => {
+	const clock = new ManualClock();
+	let signal: AbortSignal | undefined;
+	const outcome = withDeadline(clock, "the node", 100, (given) => {
+		signal = given;
+		return never();
+	}).catch((thrown: unknown) => thrown);
+	await clock.advance(99);
+	assert.equal(signal?.aborted, false);
+	await clock.advance(1);
+	const thrown = await outcome;
+	assert.ok(thrown instanceof DeadlineError);
+	assert.deepEqual([thrown.code, thrown.message], ["DEADLINE", "the node: no answer within 100 ms"]);
+	assert.equal(signal?.aborted, true);
+	assert.equal(signal?.reason, thrown);
+});
+
+test("what came while the event loop stood still comes before the deadline that it met", async (t) => {
+	const server = createServer().listen(0, "127.0.0.1");
+	await once(server, "listening");
+	const client = connect((server.address() as AddressInfo).port, "127.0.0.1");
+	const [accepted] = (await once(server, "connection")) as [Socket];
+	t.after(() => {
+		client.destroy();
+		accepted.destroy();
+		server.close();
+	});
+	const seen: string[] = [];
+	client.on("data", () => seen.push("answer"));
+	const due = new Promise<void>((resolve) => {
+		systemClock.after(5, () => {
+			seen.push("deadline");
+			resolve();
+		});
+	});
+	accepted.write("x");
+	const until = systemClock.monotonic() + 50;
+	while (systemClock.monotonic() < until);
+	await due;
+	assert.deepEqual(seen, ["answer", "deadline"]);
+});
+
+test("each task runs out in its own time, those called off never, and there is one timer", async () => {
+	const clock = new ManualClock();
+	const queue = new DeadlineQueue({ ms: 100 }, { clock });
+	const expired: string[] = [];
+	queue.add(() => expired.push("a"));
+	await clock.advance(40);
+	const b = queue.add(() => expired.push("b"));
+	queue.add(() => expired.push("c"));
+	assert.equal(clock.timers, 1);
+	queue.cancel(b);
+	queue.cancel(b);
+	await clock.advance(59);
+	assert.deepEqual(expired, []);
+	await clock.advance(1);
+	assert.deepEqual(expired, ["a"]);
+	await clock.advance(39);
+	assert.deepEqual(expired, ["a"]);
+	await clock.advance(1);
+	assert.deepEqual(expired, ["a", "c"]);
+	assert.equal(clock.timers, 0);
 });

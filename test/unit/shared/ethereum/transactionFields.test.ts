@@ -1,18 +1,18 @@
-// What follows from the fields of a transaction: its gas and cost, whether it is a transfer to oneself, and how it is shown.
+// What follows from a transaction alone: its gas and cost, whether it is a transfer to oneself, how it is shown, and what
+// its stage means to its user.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { feeProblem } from "../../../../relay/domain/transactionRules.ts";
 import {
 	blobGas,
 	effectiveGasPrice,
 	floorDataGas,
 	intrinsicGas,
-	MAX_INITCODE_BYTES,
-	MAX_TX_GAS,
 	transactionCost,
 } from "../../../../shared/ethereum/intrinsicGas.ts";
 import { minedTransaction, pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
-import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
+import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { isSelfTransfer } from "../../../../shared/ethereum/transaction.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 
@@ -23,26 +23,21 @@ const CALL = { to: TO as string | null, data: Buffer.alloc(0), accessList: [], a
 
 const GAS: readonly [string, Partial<Parameters<typeof intrinsicGas>[0]>, bigint, bigint][] = [
 	["plain transfer", {}, 21_000n, 21_000n],
-	["one zero byte", { data: Buffer.from([0]) }, 21_004n, 21_010n],
-	["one other byte", { data: Buffer.from([1]) }, 21_016n, 21_040n],
 	[
 		"3 zero, 5 other bytes",
 		{ data: Buffer.from([0, 1, 0, 2, 255, 0, 9, 128]) },
 		21_000n + 12n + 80n,
 		21_000n + 230n,
 	],
-	["100 other bytes", { data: Buffer.alloc(100, 7) }, 22_600n, 25_000n],
 	["empty creation", { to: null }, 53_000n, 21_000n],
-	["creation, 1 byte", { to: null, data: Buffer.alloc(1, 1) }, 53_000n + 16n + 2n, 21_040n],
 	["creation, 32 bytes", { to: null, data: Buffer.alloc(32, 1) }, 53_000n + 512n + 2n, 22_280n],
 	["creation, 33 bytes", { to: null, data: Buffer.alloc(33, 1) }, 53_000n + 528n + 4n, 22_320n],
 	[
 		"creation, longest",
-		{ to: null, data: Buffer.alloc(MAX_INITCODE_BYTES, 1) },
+		{ to: null, data: Buffer.alloc(49_152, 1) },
 		53_000n + 786_432n + 3_072n,
 		21_000n + 1_966_080n,
 	],
-	["an address", { accessList: [{ address: TO, storageKeys: [] }] }, 23_400n, 21_000n],
 	[
 		"an address with two keys, one with none",
 		{
@@ -65,11 +60,6 @@ test("gas before execution, and its floor", () => {
 	}
 });
 
-test("the constants are the EIPs'", () => {
-	assert.equal(MAX_INITCODE_BYTES, 49_152);
-	assert.equal(MAX_TX_GAS, 2n ** 24n);
-});
-
 test("the most that a transaction can cost", () => {
 	const tx = {
 		gasLimit: 21_000n,
@@ -82,8 +72,6 @@ test("the most that a transaction can cost", () => {
 	const blob = { ...tx, maxFeePerBlobGas: 3n, blobVersionedHashes: [KEY, KEY] };
 	assert.equal(blobGas(blob), 262_144n);
 	assert.equal(transactionCost(blob), 210_005n + 786_432n);
-	const most = { ...tx, gasLimit: 2n ** 64n - 1n, maxFeePerGas: 2n ** 256n - 1n, value: 2n ** 256n - 1n };
-	assert.equal(transactionCost(most), 2n ** 64n * (2n ** 256n - 1n));
 });
 
 test("price in a block", () => {
@@ -104,24 +92,19 @@ test("price in a block", () => {
 });
 
 const BY = testAccount(3);
-const SELF = { by: BY, to: BY.address };
 
-test("a transfer to its own sender is one, whatever its value and fees", () => {
-	for (const options of [{ type: 0 }, { type: 1 }, { type: 2 }, { value: 0n }, { value: 5n }] as const) {
-		assert.equal(isSelfTransfer(signedTransaction({ ...SELF, ...options })), true, `${Object.keys(options)}`);
-	}
-});
-
-test("data, blobs, a delegation, a creation or another receiver: it is none", () => {
+test("a transfer to its own sender is one without data, blobs, a delegation or another receiver", () => {
 	const rows = [
-		{ ...SELF, data: "0x00" },
-		{ ...SELF, type: 3 },
-		{ ...SELF, type: 4 },
-		{ by: BY, to: null },
-		{ by: BY, to: testAccount(4).address },
+		...[{ type: 0 }, { type: 1 }, { type: 2 }, { value: 0n }, { value: 5n }].map(
+			(one) => [one, true] as const,
+		),
+		...[{ data: "0x00" }, { type: 3 }, { type: 4 }, { to: null }, { to: testAccount(4).address }].map(
+			(one) => [one, false] as const,
+		),
 	] as const;
-	for (const options of rows) {
-		assert.equal(isSelfTransfer(signedTransaction(options)), false, `${Object.keys(options)}`);
+	for (const [options, isOne] of rows) {
+		const tx = signedTransaction({ by: BY, to: BY.address, ...(options as { data: "0x00" }) });
+		assert.equal(isSelfTransfer(tx), isOne, JSON.stringify(Object.keys(options)));
 	}
 });
 
@@ -171,12 +154,36 @@ test("a node's one is given the fields that older types lack, and loses its sign
 	assert.deepEqual(minedTransaction({ ...node, ...full }, 31_337n), { ...node, ...full, ...HIDDEN });
 });
 
-test("a hash that was never seen has the given fields and no more", () => {
-	const hash = `0x${"ab".repeat(32)}`;
-	assert.deepEqual(unknownStatus(hash), {
-		...{ status: "UNKNOWN", hash, rpc_timestamp: null },
-		transaction: { from: "", to: "", gas: "", nonce: "", value: "" },
-		...{ fastMode: false, shared: false, simulationError: null, backruns: 0 },
-		...{ referrer: null, refundRecipient: null, refund: 0 },
-	});
+test("what fails says why, and what can be done", () => {
+	const rows: [code: string, message: string, nextStep: RegExp][] = [
+		["EXECUTION_REVERTED", "execution reverted: no luck", /tried again with each block, or cancel it/],
+		["INSUFFICIENT_FUNDS", "insufficient funds", /add Ether to the sender's account/],
+		["OUT_OF_GAS", "out of gas", /higher gas limit/],
+		["GAS_LIMIT_TOO_HIGH", "exceeds block gas limit", /lower gas limit/],
+		["BLOB_FEE_CAP_TOO_LOW", "max fee per blob gas less", /fee cap for blobs/],
+		["NODE_UNAVAILABLE", "node unavailable", /node does not answer/],
+		["A_NEW_CODE", "of another relay", /or cancel it/],
+	];
+	for (const [code, message, nextStep] of rows) {
+		const told = stageReport("SIMULATION_FAILED", { error: { code, message } });
+		assert.equal(told.reason, message);
+		assert.match(told.nextStep ?? "", nextStep, code);
+	}
+});
+
+test("a fee cap under the base fee is told with one that is good for the next block, too", () => {
+	const rows: [baseFee: bigint, gwei: string][] = [
+		[10_500_000_000n, "12"],
+		[1_000_000_000n, "1.1"],
+		[50_000_000n, "0.056"],
+		[123_000_000_000n, "140"],
+		[7n, "7e-9"],
+	];
+	for (const [baseFee, gwei] of rows) {
+		const error = feeProblem({ maxFeePerGas: 1n, maxFeePerBlobGas: null }, { baseFee, blobBaseFee: 1n });
+		assert.equal(
+			stageReport("SIMULATION_FAILED", { error }).nextStep,
+			`raise the fee cap to ${gwei} gwei, or wait until the base fee falls`,
+		);
+	}
 });

@@ -10,7 +10,6 @@ import {
 	clientOf,
 	isWebPage,
 	normalAddress,
-	vouchedSigner,
 } from "../../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
 import { WaitingRoom } from "../../../../shared/http/syncWaits.ts";
@@ -19,8 +18,6 @@ import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 
 const SECRET = "s3cret";
-
-const WRONG = "s3creT";
 
 /** By the number of trusted proxies, X-Forwarded-For and X-Boost-Auth on a connection of 10.0.0.1. */
 const FORWARDED: readonly (readonly [number, string | undefined, string | undefined, string])[] = [
@@ -38,7 +35,7 @@ const FORWARDED: readonly (readonly [number, string | undefined, string | undefi
 	[1, "2001:DB8::0001", undefined, "2001:db8::1"],
 	[1, "[2001:db8::1]:443", undefined, "2001:db8::1"],
 	[0, "1.1.1.1", SECRET, "1.1.1.1 vouched"],
-	[0, "1.1.1.1", WRONG, "10.0.0.1"],
+	[0, "1.1.1.1", "s3creT", "10.0.0.1"],
 	[0, "1.1.1.1", "", "10.0.0.1"],
 	// Nobody appended to this list: the client wrote it.
 	[0, "9.9.9.9, 1.1.1.1", SECRET, "10.0.0.1"],
@@ -60,18 +57,6 @@ test("an address is believed of a trusted proxy, and of boost by its secret", ()
 	}
 });
 
-test("the address of a connection has one form", () => {
-	const rows: readonly (readonly [string | undefined, string])[] = [
-		["::ffff:192.0.2.7", "192.0.2.7"],
-		["::1", "::1"],
-		["fe80::1%eth0", "fe80::1"],
-		[undefined, "unknown"],
-	];
-	for (const [socket, address] of rows) {
-		assert.deepEqual(addressReader({ trustProxy: 0 })({}, socket), { address, vouched: false });
-	}
-});
-
 test("without a secret of our own nobody can know it", () => {
 	for (const boostSecret of [undefined, ""]) {
 		const read = addressReader({ trustProxy: 0, ...(boostSecret === undefined ? {} : { boostSecret }) });
@@ -85,6 +70,7 @@ test("addresses have one form", () => {
 		["1.2.3.4", "1.2.3.4"],
 		[" 1.2.3.4 ", "1.2.3.4"],
 		["::FFFF:1.2.3.4", "1.2.3.4"],
+		["fe80::1%eth0", "fe80::1"],
 		["::ffff:102:304", "1.2.3.4"],
 		["0:0:0:0:0:ffff:0102:0304", "1.2.3.4"],
 		["2001:0DB8:0:0:0:0:0:1", "2001:db8::1"],
@@ -117,41 +103,22 @@ test("one network is one client: IPv4 by address, IPv6 by its first 56 bits", ()
 	for (const [address, network] of rows) assert.equal(clientOf(address), network);
 });
 
-test("a signer is believed of who vouches for the client, and of nobody else", () => {
-	const signer = `0x${"Ab".repeat(20)}`;
-	const rows: [string | string[] | undefined, boolean, string | null][] = [
-		[signer, true, signer.toLowerCase()],
-		[signer, false, null],
-		[undefined, true, null],
-		["", true, null],
-		[signer.slice(0, -1), true, null],
-		// Of two such headers Node makes one text, which is no address.
-		[`${signer}, ${signer}`, true, null],
-		[[signer], true, null],
-	];
-	for (const [header, vouched, named] of rows) {
-		const headers = header === undefined ? {} : { "x-boost-signer": header };
-		assert.equal(vouchedSigner(headers, vouched), named, `${header} ${vouched}`);
-	}
-});
-
-const ORIGINS: readonly (readonly [string | null, boolean])[] = [
-	[null, false],
-	["", false],
-	["https://app.example", true],
-	["http://localhost:3000", true],
-	["HTTPS://APP.EXAMPLE", true],
-	[" https://app.example", true],
-	["null", true],
-	["null ", true],
-	["nullx", false],
-	["httpsx://a", false],
-	["chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn", false],
-	["moz-extension://0-1", false],
-];
-
 test("which origins are web pages", () => {
-	for (const [origin, is] of ORIGINS) assert.equal(isWebPage(origin), is, String(origin));
+	const rows: [string | null, boolean][] = [
+		[null, false],
+		["", false],
+		["https://app.example", true],
+		["http://localhost:3000", true],
+		["HTTPS://APP.EXAMPLE", true],
+		[" https://app.example", true],
+		["null", true],
+		["null ", true],
+		["nullx", false],
+		["httpsx://a", false],
+		["chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn", false],
+		["moz-extension://0-1", false],
+	];
+	for (const [origin, is] of rows) assert.equal(isWebPage(origin), is, String(origin));
 });
 
 function limited(rps = 100, maxClients = 1_000) {
@@ -193,16 +160,10 @@ test("ten seconds' worth at once, then as many a second as the rate says", async
 	assert.equal(passing("a"), 1_000, "nobody saves up more than ten seconds' worth");
 });
 
-test("the wait that is told is enough, and not longer than needed", async () => {
-	const { clock, limiter, passing } = limited(10);
-	const client = { address: "a" };
-	assert.equal(passing("a"), 100);
-	const wait = limiter.takeFrom(client, 10);
-	assert.equal(wait, 1_000);
-	await clock.advance(wait - 1);
-	assert.notEqual(limiter.takeFrom(client, 10), 0);
-	await clock.advance(1);
-	assert.equal(limiter.takeFrom(client, 10), 0);
+test("each client has a bucket of its own, an IPv6 network has one", () => {
+	const { passing } = limited();
+	for (const address of ["192.0.2.1", "192.0.2.2", "2001:db8::1"]) assert.equal(passing(address), 1_000);
+	assert.equal(passing("2001:db8:0:ff::1"), 0);
 });
 
 test("what weighs more than a full bucket passes when it is full, and is paid off before anything else", async () => {
@@ -214,31 +175,15 @@ test("what weighs more than a full bucket passes when it is full, and is paid of
 	assert.equal(passing("a"), 1);
 });
 
-test("each client has a bucket of its own, an IPv6 network has one", () => {
-	const { passing } = limited();
-	assert.equal(passing("192.0.2.1"), 1_000);
-	assert.equal(passing("192.0.2.2"), 1_000);
-	assert.equal(passing("2001:db8::1"), 1_000);
-	assert.equal(passing("2001:db8:0:ff::1"), 0);
-	assert.equal(passing("2001:db8:0:100::1"), 1_000);
-});
-
 test("a body weighs one for each 16 KiB beside its calls, and is refused before it is looked at", () => {
 	const { limiter, passing } = limited(10);
 	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null);
 	assert.equal(passing("a"), 100);
-	assert.equal(limiter.takeBody({ address: "a" }, 16 * 1024 - 1), null, "it weighs nothing");
 	assert.equal(limiter.takeBody({ address: "b" }, 2 * 1024 * 1024 - 1), null, "more than a full bucket");
 	assert.equal(passing("b"), 0);
 	assert.equal(limiter.takeBody({ address: "c" }, 40 * 16 * 1024), null);
 	assert.equal(passing("c"), 60);
-	const { status, text, retryMs } = limiter.takeBody({ address: "c" }, 20 * 16 * 1024) ?? {};
-	assert.deepEqual([status, retryMs], [429, 2_000]);
-	assert.deepEqual(JSON.parse(text ?? ""), {
-		jsonrpc: "2.0",
-		id: null,
-		error: { code: -32005, message: "limit exceeded: try again in 2 s" },
-	});
+	assert.equal(limiter.takeBody({ address: "c" }, 20 * 16 * 1024)?.retryMs, 2_000);
 });
 
 test("what turns out dear is charged afterwards, not without end", async () => {
@@ -272,13 +217,6 @@ test("a poll of one's own is free once a second, for each thing and client", asy
 	assert.equal(take("a", "poll", ["x"]), 0);
 });
 
-test("a rate of 0 is no limit", () => {
-	const { limiter, passing } = limited(0);
-	assert.equal(passing("a"), 50_000);
-	limiter.charge({ address: "a" }, 1e9);
-	assert.equal(passing("a"), 50_000);
-});
-
 test("clients are forgotten when there are too many, the one not seen for longest first", () => {
 	const { passing } = limited(1, 2);
 	assert.equal(passing("a"), 10);
@@ -292,16 +230,6 @@ test("clients are forgotten when there are too many, the one not seen for longes
 const LIMITS = { maxWaits: 4, maxPerClient: 2, maxBytes: 100, maxBytesPerClient: 60 };
 
 const waiting = (client: string, bytes = 0) => ({ client, life: new ClientLife(bytes) });
-
-test("no client has more waits than its own, and all together not more than there may be", () => {
-	const room = new WaitingRoom(LIMITS);
-	const inside = ["a", "a", "b", "b"].map((client) => waiting(client));
-	for (const one of inside) assert.equal(room.enter(one), true);
-	assert.equal(room.enter(waiting("c")), false, "it is full");
-	for (const one of inside.slice(0, 1)) room.leave(one);
-	assert.equal(room.enter(waiting("b")), false, "b has its two");
-	assert.equal(room.enter(waiting("c")), true);
-});
 
 test("bytes are bounded of all and of one client", () => {
 	const room = new WaitingRoom(LIMITS);

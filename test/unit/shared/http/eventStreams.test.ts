@@ -4,28 +4,26 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { EVENTS_OVER, type EventMessage, EventStreams } from "../../../../shared/http/eventStreams.ts";
+import { type EventMessage, EventStreams } from "../../../../shared/http/eventStreams.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
 import { EventStreamReader } from "../../../support/eventStream.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { requestText } from "../../../support/rawHttp.ts";
 import { startTransport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 
-/** A server whose `/feed` tells what `send` is given; `/over` says that all is told. */
+/** A server whose `/feed` tells what `send` is given. */
 async function fixture(options: { maxPerClient?: number; maxStreams?: number } = {}) {
 	const clock = new ManualClock();
 	const streams = new EventStreams(options, { clock });
 	const senders = new Set<(messages: readonly EventMessage[]) => void>();
-	const state = { isOver: false, fault: false, begun: 0, stopped: 0 };
+	const state = { isOver: false, stopped: 0 };
 	const routes: Route[] = [
 		{
 			path: "/feed",
 			handle: ({ address }) =>
 				streams.answer(address, {
 					begin(send) {
-						state.begun += 1;
-						if (state.fault) throw new Error("0xdeadbeef");
 						send([{ id: "1", data: { n: 1 } }]);
 						senders.add(send);
 						return () => {
@@ -36,7 +34,6 @@ async function fixture(options: { maxPerClient?: number; maxStreams?: number } =
 					isOver: () => state.isOver,
 				}),
 		},
-		{ path: "/over", handle: () => EVENTS_OVER },
 	];
 	const transport = await startTransport({ clock, routes, trustProxy: 1 });
 	const url = `${transport.url}/feed`;
@@ -133,20 +130,6 @@ test("one client has 16, an IPv6 network counts as one, and 2,000 is for all; on
 	assert.equal(streams.size, 0);
 });
 
-test("HEAD gets the head and no stream; 204 has nothing behind it", async () => {
-	const { transport, streams, state, stop } = await fixture();
-	const connection = await RawConnection.open(transport.port);
-	connection.write(requestText("HEAD", "/feed"));
-	const head = await connection.answer(true);
-	assert.deepEqual([head.status, head.headers["content-type"]], [200, "text/event-stream; charset=utf-8"]);
-	// The next answer on the same connection comes right behind it.
-	connection.write(requestText("GET", "/over"));
-	const over = await connection.answer();
-	assert.deepEqual([over.status, over.body, over.headers["content-type"]], [204, "", undefined]);
-	assert.deepEqual([streams.size, state.begun], [0, 0]);
-	await stop();
-});
-
 test("a reader that hangs is cut once more than a MiB waits for it, and nobody else is", async () => {
 	const { open, send, streams, state, transport, stop } = await fixture();
 	const good = await open();
@@ -202,15 +185,4 @@ test("streams hold up no stop, also those that nobody reads", async () => {
 	for (const reader of readers) assert.equal(await reader.over(), "end");
 	assert.equal(streams.size, 0);
 	socket.destroy();
-});
-
-test("a feed that fails ends its stream, and costs the server nothing", async () => {
-	const { open, state, streams, stop } = await fixture();
-	state.fault = true;
-	const reader = await open();
-	assert.deepEqual([reader.status, await reader.over(), reader.text], [200, "end", "retry: 3000\n\n"]);
-	assert.equal(streams.size, 0);
-	state.fault = false;
-	await (await open()).come(1);
-	await stop();
 });

@@ -67,6 +67,9 @@ test("while it stands by the process lives and is not ready, and says why", asyn
 	assert.equal((await connection.answer(true)).status, 503);
 	connection.write("nothing of HTTP\r\n\r\n");
 	assert.equal((await connection.answer()).status, 400);
+	const websocket = await open();
+	websocket.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+	assert.equal((await websocket.answer()).status, 503);
 });
 
 test("what came is answered by who starts in its place, on the same port and connections", async () => {
@@ -125,14 +128,6 @@ test("no more are held than may be, and who goes leaves his place", async () => 
 	const fourth = await held();
 	await takeOver();
 	for (const connection of [second, fourth]) assert.equal((await connection.answer()).status, 200);
-});
-
-test("a websocket is refused at once", async () => {
-	const { open } = await fixture();
-	const connection = await open();
-	connection.write("GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
-	assert.equal((await connection.answer()).status, 503);
-	await connection.closed();
 });
 
 test("a stop refuses what is held and frees the port; it may be called where nothing listens", async () => {
