@@ -179,7 +179,7 @@ const FLASHBOTS: Dialect = {
 	takesGaps: false,
 	cancelMethod: null,
 };
-export const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
+const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
 
 export interface FixtureOptions {
 	readonly dialect?: keyof typeof HAND_DIALECTS;

@@ -1,5 +1,5 @@
 // Waits for receipts behind boost: when it is asked, what ends a wait, and in which words; and what waits ask, the receipt
-// of whoever has it and why there will be none soon.
+// of whoever has it and why there will be none soon. How many may wait is the relay's rule as well: see receiptWaits.test.ts.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
@@ -10,7 +10,7 @@ import {
 } from "../../../../boost-proxy/views/syncWait.ts";
 import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
-import type { SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
+import type { SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { refusal, result, ViewFixture } from "./viewFixture.ts";
 
@@ -28,20 +28,23 @@ class Fixture {
 	readonly asked: [string, number, number][] = [];
 	readonly #views = new ViewFixture();
 
-	constructor(options: Partial<WaitingRoomLimits> = {}) {
+	constructor() {
 		this.clock = this.#views.clock;
 		const note = (what: string, ms: number) => void this.asked.push([what, this.clock.monotonic(), ms]);
-		this.waits = createSyncWaits(options, {
-			clock: this.clock,
-			readReceipt: async (_hash, _state, ms) => {
-				note("receipt", ms);
-				return this.receipt();
+		this.waits = createSyncWaits(
+			{},
+			{
+				clock: this.clock,
+				readReceipt: async (_hash, _state, ms) => {
+					note("receipt", ms);
+					return this.receipt();
+				},
+				whyNotSoon: async (_hash, ms) => {
+					note("why", ms);
+					return this.why();
+				},
 			},
-			whyNotSoon: async (_hash, ms) => {
-				note("why", ms);
-				return this.why();
-			},
-		});
+		);
 	}
 
 	/** A wait of so many ms; what it came to is filled in. */
@@ -153,25 +156,6 @@ test("it ends when its client goes, and all end when boost stops", async () => {
 	const why = "boost is shutting down, and the transaction is kept";
 	assert.deepEqual(stays.ended, [4, `${NOT_PROCESSED} in 0.5s: ${why}.`, HASH]);
 	assert.deepEqual(late.ended, [4, `${NOT_PROCESSED} in 0s: ${why}.`, HASH]);
-});
-
-test("who comes when there is no room is told at once; who goes makes room", async () => {
-	fixture = new Fixture({ maxWaits: 2, maxPerClient: 1 });
-	const life = new ClientLife(0);
-	const first = fixture.wait(20_000, { life });
-	const same = fixture.wait(20_000);
-	const other = fixture.wait(20_000, { client: "192.0.2.2" });
-	const third = fixture.wait(20_000, { client: "192.0.2.3" });
-	await fixture.clock.advance(0);
-	const refused = [4, `${NOT_PROCESSED} in 0s: too many calls wait already, ask for its receipt.`, HASH];
-	assert.deepEqual(
-		[first.ended, same.ended, other.ended, third.ended],
-		[undefined, refused, undefined, refused],
-	);
-	life.end();
-	assert.equal(fixture.wait(20_000).ended, undefined);
-	await fixture.clock.advance(0);
-	assert.equal(fixture.waits.size, 2);
 });
 
 const RECEIPT = "eth_getTransactionReceipt";
