@@ -9,7 +9,6 @@ import {
 	has,
 	holdersOf,
 	isLive,
-	mayHaveIt,
 	type NewRow,
 	notHeld,
 	notified,
@@ -36,13 +35,13 @@ export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path
 	readonly untold: readonly UpstreamName[];
 }
 
-export function liveRow(row: Row): LiveRow {
+function liveRow(row: Row): LiveRow {
 	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
 	const replacesAt = UPSTREAMS.filter((by) => at[by].replacementPending);
 	return { ...known, replacesAt, holders: holdersOf(row), underWay: requests > 0 };
 }
 
-export function endedRow(row: Row): EndedRow {
+function endedRow(row: Row): EndedRow {
 	const { hash, from, nonce, path, address, desired, endedAt } = row;
 	if (desired === "live") throw new Error("it is live");
 	return { hash, from, nonce, path, address, ending: desired, endedAt, untold: cancelsPendingAt(row) };
@@ -123,11 +122,6 @@ export class RowVerbs {
 
 	held(hash: string, by: UpstreamName): Promise<void> {
 		return this.#change(hash, (row) => has(row, by));
-	}
-
-	/** No verdict came. */
-	doubtful(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => mayHaveIt(row, by));
 	}
 
 	notHeld(hash: string, by: UpstreamName): Promise<void> {

@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type {
-	Breaker,
 	ChainReads,
 	Dialect,
 	Sendable,
@@ -23,6 +22,7 @@ import { createObserver } from "../../../../boost-proxy/reconcile/observer.ts";
 import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { FakeBreaker } from "../fakeBreaker.ts";
 import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
 import type { LiveRow } from "../journal/rowVerbs.ts";
 
@@ -39,49 +39,6 @@ export function refused(message = "insufficient funds", code = -32000): Delivery
 
 export function fault(sent: boolean): Delivery {
 	return { kind: "failed", fault: sent ? "timeout" : "refused", sent };
-}
-
-/** In or out, as it is told. */
-export class FakeBreaker implements Breaker {
-	readonly upstream: UpstreamName;
-	#isUnavailable = false;
-	readonly #listeners: (() => void)[] = [];
-
-	constructor(upstream: UpstreamName) {
-		this.upstream = upstream;
-	}
-
-	get isUnavailable(): boolean {
-		return this.#isUnavailable;
-	}
-
-	get state() {
-		return this.#isUnavailable ? "open" : "closed";
-	}
-
-	get retryMs(): number {
-		return this.#isUnavailable ? 1 : 0;
-	}
-
-	set(isUnavailable: boolean): void {
-		this.#isUnavailable = isUnavailable;
-		for (const listener of this.#listeners) listener();
-	}
-
-	onChange(listener: () => void): void {
-		this.#listeners.push(listener);
-	}
-
-	run(): never {
-		throw new Error("not asked for here");
-	}
-
-	note(): void {}
-	force(): void {}
-
-	status(): never {
-		throw new Error("not asked for here");
-	}
 }
 
 /** An upstream that keeps what it is given, unless `answer` says otherwise. */
@@ -222,7 +179,7 @@ const FLASHBOTS: Dialect = {
 	takesGaps: false,
 	cancelMethod: null,
 };
-export const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
+const HAND_DIALECTS = { mevblocker: MEVBLOCKER, flashbots: FLASHBOTS } as const;
 
 export interface FixtureOptions {
 	readonly dialect?: keyof typeof HAND_DIALECTS;

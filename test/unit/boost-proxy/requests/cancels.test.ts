@@ -160,6 +160,21 @@ scenario(
 	},
 );
 
+scenario("a client hears that it is taken back when that is on disk", async (fixture) => {
+	const { relay, disk, clock } = fixture;
+	await held(fixture, "relay");
+	relay.answers = [YES];
+	disk.hold = true;
+	let isTold = false;
+	const told = cancel(fixture).then(() => {
+		isTold = true;
+	});
+	await clock.advance(100);
+	assert.equal(isTold, false);
+	disk.finish(true);
+	await told;
+});
+
 scenario("a hash that the journal does not hold is the relay's to judge", async (fixture) => {
 	fixture.relay.answers = [YES];
 	assert.equal(await cancel(fixture, {}, OTHER_HASH), true);

@@ -4,7 +4,6 @@
 import { test } from "node:test";
 import { dialectOf } from "../../../../boost-proxy/dialects/dialects.ts";
 import type {
-	Breaker,
 	Dialect,
 	DialectName,
 	Sendable,
@@ -24,6 +23,7 @@ import { Cancels } from "../../../../boost-proxy/requests/cancels.ts";
 import { Failover } from "../../../../boost-proxy/requests/failover.ts";
 import { Submissions } from "../../../../boost-proxy/requests/submissions.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { FakeBreaker } from "../fakeBreaker.ts";
 import { fixture as journalFixture } from "../journal/journalFixture.ts";
 
 export const ACKNOWLEDGED: Delivery = { kind: "acknowledged", known: false };
@@ -42,12 +42,11 @@ export const rejected = (message: string): Delivery => ({
 export class FakeUpstream implements Upstream {
 	readonly name: UpstreamName;
 	readonly dialect: Dialect | null;
-	readonly breaker: Breaker;
+	readonly breaker: FakeBreaker;
 	/** Said one after another; the last one again and again. */
 	deliveries: (Delivery | (() => Promise<Delivery>))[] = [ACKNOWLEDGED];
 	answers: (CallResult | null)[] = [];
 	refusals: Partial<Record<BoostPath, string>> = {};
-	isUnavailable = false;
 	/** Happens while it is called. */
 	onCall: () => Promise<void> = async () => {};
 	/** Whether it answers although its breaker is open. */
@@ -62,24 +61,15 @@ export class FakeUpstream implements Upstream {
 	constructor(name: UpstreamName, dialect: DialectName | null) {
 		this.name = name;
 		this.dialect = dialect === null ? null : dialectOf(dialect);
-		const isUnavailable = () => this.isUnavailable;
-		this.breaker = {
-			upstream: name,
-			get state() {
-				return isUnavailable() ? ("open" as const) : ("closed" as const);
-			},
-			get isUnavailable() {
-				return isUnavailable();
-			},
-			retryMs: 0,
-			run: (_kind, attempt) => attempt({ isAborted: false, onAbort: () => () => {} }),
-			note() {},
-			onChange() {},
-			status: () => {
-				throw new Error("not asked here");
-			},
-			force() {},
-		};
+		this.breaker = new FakeBreaker(name);
+	}
+
+	get isUnavailable(): boolean {
+		return this.breaker.isUnavailable;
+	}
+
+	set isUnavailable(is: boolean) {
+		this.breaker.set(is);
 	}
 
 	/** Hashes that were sent to it. */

@@ -46,6 +46,17 @@ test("what the relay knows nothing of, and the journal neither, is asked of the 
 	assert.deepEqual([fixture.learned, fixture.fallback.asked, fixture.chainAsked], [[], [], []]);
 });
 
+test("fast mode is told by the path", async () => {
+	for (const [path, fastMode] of [
+		["fast", true],
+		["noreverts", false],
+	] as const) {
+		const fixture = new ViewFixture();
+		const { hash } = fixture.holds(5, ["relay"], { path });
+		assert.deepEqual((await ask(fixture, hash))[0], held(hash, fastMode));
+	}
+});
+
 test("an entry is HELD while the relay has no record, is out or tells nonsense, until the chain has it", async () => {
 	const rows: ((fixture: ViewFixture, hash: string) => void)[] = [
 		(fixture, hash) => fixture.relay.pages.set(hash, unknownStatus(hash)),

@@ -1,16 +1,21 @@
-// Waits for receipts behind boost, on a clock that is moved by hand: when it is asked, what ends a wait, and in which
-// words.
+// Waits for receipts behind boost: when it is asked, what ends a wait, and in which words; and what waits ask, the receipt
+// of whoever has it and why there will be none soon. How many may wait is the relay's rule as well: see receiptWaits.test.ts.
 
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { createSyncWaits, type SyncRequest } from "../../../../boost-proxy/views/syncWait.ts";
+import {
+	createSyncReads,
+	createSyncWaits,
+	type SyncRequest,
+} from "../../../../boost-proxy/views/syncWait.ts";
+import { unknownStatus } from "../../../../shared/ethereum/statusRecord.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
-import type { SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
+import type { SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
-import { ViewFixture } from "./viewFixture.ts";
+import { refusal, result, ViewFixture } from "./viewFixture.ts";
 
 const HASH = `0x${"ab".repeat(32)}`;
-const RECEIPT = { transactionHash: HASH };
+const FOUND = { transactionHash: HASH };
 const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
 
 /** Waits whose questions are remembered with their time. */
@@ -23,20 +28,23 @@ class Fixture {
 	readonly asked: [string, number, number][] = [];
 	readonly #views = new ViewFixture();
 
-	constructor(options: Partial<WaitingRoomLimits> = {}) {
+	constructor() {
 		this.clock = this.#views.clock;
 		const note = (what: string, ms: number) => void this.asked.push([what, this.clock.monotonic(), ms]);
-		this.waits = createSyncWaits(options, {
-			clock: this.clock,
-			readReceipt: async (_hash, _state, ms) => {
-				note("receipt", ms);
-				return this.receipt();
+		this.waits = createSyncWaits(
+			{},
+			{
+				clock: this.clock,
+				readReceipt: async (_hash, _state, ms) => {
+					note("receipt", ms);
+					return this.receipt();
+				},
+				whyNotSoon: async (_hash, ms) => {
+					note("why", ms);
+					return this.why();
+				},
 			},
-			whyNotSoon: async (_hash, ms) => {
-				note("why", ms);
-				return this.why();
-			},
-		});
+		);
 	}
 
 	/** A wait of so many ms; what it came to is filled in. */
@@ -64,23 +72,26 @@ afterEach(async () => {
 	assert.equal(fixture.clock.timers, 0, "timers");
 });
 
-test("it asks after a quarter of a second, then later and later, and answers the receipt", async () => {
+test("it asks for the receipt every second at most, and now and then why there is none, not at first", async () => {
 	fixture = new Fixture();
 	const outcome = fixture.wait(20_000);
-	await fixture.clock.advance(4_000);
+	await fixture.clock.advance(200);
+	assert.equal(fixture.asked.length, 0, "it has just come");
+	await fixture.clock.advance(3_800);
+	const receipts = fixture.asked.filter(([what]) => what === "receipt").map(([, at]) => at);
+	for (const [i, at] of receipts.slice(1).entries()) {
+		const ms = at - Number(receipts[i]);
+		assert.ok(ms >= 250 && ms <= 1_000, `${ms} ms between two`);
+	}
+	assert.ok(receipts.length <= 6, `${receipts.length} times`);
 	assert.deepEqual(
-		fixture.asked.filter(([what]) => what === "receipt").map(([, at]) => at),
-		[250, 625, 1_187.5, 2_031.25, 3_031.25],
-	);
-	assert.deepEqual(
-		fixture.asked.filter(([what]) => what === "why").map(([, at]) => at),
-		[625, 2_031.25],
-		"why there is none is not asked at once: it has just come",
+		fixture.asked.slice(0, 3).map(([what]) => what),
+		["receipt", "receipt", "why"],
 	);
 	assert.equal(outcome.ended, undefined);
-	fixture.receipt = () => RECEIPT;
+	fixture.receipt = () => FOUND;
 	await fixture.clock.advance(1_000);
-	assert.equal(outcome.ended, RECEIPT);
+	assert.equal(outcome.ended, FOUND);
 });
 
 test("when the time is up: code 4 with the hash, whatever is being asked", async () => {
@@ -95,21 +106,12 @@ test("when the time is up: code 4 with the hash, whatever is being asked", async
 
 test("no question goes beyond the wait, and none takes all of it", async () => {
 	fixture = new Fixture();
-	fixture.wait(2_000);
-	await fixture.clock.advance(2_000);
-	assert.deepEqual(
-		fixture.asked.map(([what, , ms]) => [what, ms]),
-		[
-			["receipt", 1_750],
-			["receipt", 1_375],
-			["why", 1_375],
-			["receipt", 812.5],
-		],
-	);
-	fixture.asked.length = 0;
-	fixture.wait(20_000);
-	await fixture.clock.advance(250);
-	assert.deepEqual(fixture.asked[0]?.[2], 3_000);
+	fixture.wait(6_000);
+	await fixture.clock.advance(6_000);
+	assert.ok(fixture.asked.length > 5);
+	for (const [what, at, ms] of fixture.asked) {
+		assert.ok(ms <= 3_000 && at + ms <= 6_000, `${what} at ${at} for ${ms} ms`);
+	}
 });
 
 test("what can't be mined soon: code 5 with the hash and the words", async () => {
@@ -123,12 +125,12 @@ test("what can't be mined soon: code 5 with the hash and the words", async () =>
 test("a receipt that comes while it is asked why is answered at the next question; a fault ends the wait", async () => {
 	fixture = new Fixture();
 	fixture.why = () => {
-		fixture.receipt = () => RECEIPT;
+		fixture.receipt = () => FOUND;
 		return null;
 	};
 	const outcome = fixture.wait(20_000);
 	await fixture.clock.advance(1_200);
-	assert.equal(outcome.ended, RECEIPT);
+	assert.equal(outcome.ended, FOUND);
 	const fault = new TypeError("a fault of ours");
 	fixture.receipt = () => {
 		throw fault;
@@ -156,21 +158,90 @@ test("it ends when its client goes, and all end when boost stops", async () => {
 	assert.deepEqual(late.ended, [4, `${NOT_PROCESSED} in 0s: ${why}.`, HASH]);
 });
 
-test("who comes when there is no room is told at once; who goes makes room", async () => {
-	fixture = new Fixture({ maxWaits: 2, maxPerClient: 1 });
-	const life = new ClientLife(0);
-	const first = fixture.wait(20_000, { life });
-	const same = fixture.wait(20_000);
-	const other = fixture.wait(20_000, { client: "192.0.2.2" });
-	const third = fixture.wait(20_000, { client: "192.0.2.3" });
-	await fixture.clock.advance(0);
-	const refused = [4, `${NOT_PROCESSED} in 0s: too many calls wait already, ask for its receipt.`, HASH];
-	assert.deepEqual(
-		[first.ended, same.ended, other.ended, third.ended],
-		[undefined, refused, undefined, refused],
-	);
-	life.end();
-	assert.equal(fixture.wait(20_000).ended, undefined);
-	await fixture.clock.advance(0);
-	assert.equal(fixture.waits.size, 2);
+const RECEIPT = "eth_getTransactionReceipt";
+const MS = 1_000;
+
+const why = (fixture: ViewFixture, hash: string) =>
+	createSyncReads(fixture.dependencies).whyNotSoon(hash, MS);
+
+test("the receipt is the relay's while that is well, else the chain's", async () => {
+	const fixture = new ViewFixture();
+	const { hash } = fixture.holds(5, ["relay"]);
+	const read = () => createSyncReads(fixture.dependencies).readReceipt(hash, fixture.state(), MS);
+	fixture.chainRows.set(RECEIPT, () => result({ of: "the chain" }));
+	fixture.relay.answers(RECEIPT, null);
+	assert.equal(await read(), null);
+	assert.deepEqual(fixture.chainAsked, []);
+	fixture.relay.answers(RECEIPT, { of: "the relay" });
+	assert.deepEqual(await read(), { of: "the relay" });
+	fixture.relay.rows.set(RECEIPT, () => refusal(-32005, "limit exceeded"));
+	assert.deepEqual(await read(), { of: "the chain" });
+	fixture.relay.rows.clear();
+	assert.deepEqual(await read(), { of: "the chain" });
+	fixture.relay.isUnavailable = true;
+	assert.deepEqual(await read(), { of: "the chain" });
+	fixture.isChainUp = false;
+	assert.equal(await read(), null);
+});
+
+test("what has ended is told in the relay's words, and what was mined is not", async () => {
+	const fixture = new ViewFixture();
+	const words = {
+		...{ replaced: "its replacement", cancelled: "its cancellation", expired: "its expiry" },
+		...{ dropped: "another one that used its nonce", mined: null },
+	} as const;
+	for (const ending of ["replaced", "cancelled", "expired", "dropped", "mined"] as const) {
+		assert.equal(await why(fixture, fixture.ended(5, ending).hash), words[ending], ending);
+	}
+});
+
+test("the relay's stage counts where it alone holds it", async () => {
+	const error = { code: "EXECUTION_REVERTED", message: "execution reverted: no" };
+	const rows: [object, string | null][] = [
+		[{ stage: "BROADCAST" }, null],
+		[{ stage: "INCLUDED", status: "INCLUDED" }, null],
+		[{ stage: "CANCELLED" }, "its cancellation"],
+		[{ stage: "DROPPED" }, "another one that used its nonce"],
+		[{ stage: "SIMULATION_FAILED", simulationError: error }, "a failing simulation: execution reverted: no"],
+		[{ stage: "SIMULATION_FAILED", simulationError: { code: "NODE_UNAVAILABLE", message: "" } }, null],
+		[{ stage: "SIMULATION_FAILED", simulationError: null }, null],
+		[{}, null],
+	];
+	for (const [page, expected] of rows) {
+		const fixture = new ViewFixture();
+		const { hash } = fixture.holds(5, ["relay"]);
+		fixture.relay.pages.set(hash, { ...unknownStatus(hash), ...page });
+		assert.equal(await why(fixture, hash), expected, JSON.stringify(page));
+		fixture.relay.isUnavailable = true;
+		assert.equal(await why(fixture, hash), null, "out");
+		fixture.relay.isUnavailable = false;
+		fixture.holds(5, ["relay", "fallback"]);
+		assert.equal(await why(fixture, hash), null, "another one holds it too");
+	}
+});
+
+test("queued: for a nonce that is missing, or behind one that is held", async () => {
+	const rows: [string, string | null, string | null][] = [
+		["0x0", null, "a missing nonce: it goes out when the gap before it closes"],
+		["0x6", "SIMULATION_FAILED", "one before it that is held"],
+		["0x6", "BROADCAST", null],
+		["0x6", null, null],
+	];
+	for (const [count, stage, expected] of rows) {
+		const fixture = new ViewFixture();
+		const { hash } = fixture.holds(5, ["relay"]);
+		fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
+		fixture.relay.answers("eth_getTransactionCount", count);
+		if (stage !== null) {
+			fixture.holds(4, ["relay"]);
+			fixture.relay.answers("service_transactionStatuses", [{ hash, status: "FAILED", stage }]);
+		}
+		assert.equal(await why(fixture, hash), expected, `${count} ${stage}`);
+		fixture.holds(3, ["fallback"]);
+		assert.equal(await why(fixture, hash), null, "what stands before it is mined elsewhere");
+	}
+	const fixture = new ViewFixture();
+	const { hash } = fixture.holds(5, ["relay"]);
+	fixture.relay.pages.set(hash, { ...unknownStatus(hash), stage: "QUEUED" });
+	assert.equal(await why(fixture, hash), null, "nobody tells");
 });

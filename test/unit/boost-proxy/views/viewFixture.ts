@@ -1,13 +1,7 @@
 // What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
 // method, and a chain. Every question is remembered.
 
-import type {
-	BreakerStatus,
-	Dialect,
-	DialectName,
-	RowReads,
-	Upstream,
-} from "../../../../boost-proxy/domain/ports.ts";
+import type { Dialect, DialectName, RowReads, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
@@ -22,6 +16,7 @@ import type { DecodedTransaction } from "../../../../shared/ethereum/transaction
 import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { signedTransaction, type TxOptions } from "../../../support/txFactory.ts";
+import { FakeBreaker } from "../fakeBreaker.ts";
 
 /** What an upstream or the chain answers to a method: a result, an error, or null for no answer at all. */
 export type Reply = (params: readonly unknown[]) => CallResult | null | Promise<CallResult | null>;
@@ -44,26 +39,20 @@ export class FakeUpstream implements Upstream {
 	readonly pages = new Map<string, unknown>();
 	/** Calls and pages that were asked for. */
 	readonly asked: string[] = [];
-	isUnavailable = false;
-	readonly breaker: Upstream["breaker"];
+	readonly breaker: FakeBreaker;
 
 	constructor(name: UpstreamName, dialect: Dialect | null) {
 		this.name = name;
 		this.dialect = dialect;
-		const isUnavailable = () => this.isUnavailable;
-		this.breaker = {
-			upstream: name,
-			state: "closed",
-			get isUnavailable() {
-				return isUnavailable();
-			},
-			retryMs: 0,
-			run: () => Promise.reject(new Error("not asked for")),
-			note: () => {},
-			onChange: () => {},
-			status: () => ({}) as BreakerStatus,
-			force: () => {},
-		};
+		this.breaker = new FakeBreaker(name);
+	}
+
+	get isUnavailable(): boolean {
+		return this.breaker.isUnavailable;
+	}
+
+	set isUnavailable(is: boolean) {
+		this.breaker.set(is);
 	}
 
 	/** It answers `method` with this result. */
@@ -234,7 +223,7 @@ export class ViewFixture {
 }
 
 const NOWHERE = { relay: ABSENT, fallback: ABSENT };
-export const BLOCK = `0x${"b1".repeat(32)}`;
+const BLOCK = `0x${"b1".repeat(32)}`;
 
 /** A node's object of a mined transaction, signature and all. */
 export function minedObject(tx: DecodedTransaction): Readonly<Record<string, unknown>> {

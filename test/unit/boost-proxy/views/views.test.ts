@@ -1,22 +1,125 @@
-// eth_getTransactionByHash over relay, journal, fallback and chain: a table of who knows what.
+// The pending nonce and eth_getTransactionByHash over relay, journal, fallback and chain: who is asked, and what counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import { Views } from "../../../../boost-proxy/views/views.ts";
 import { pendingTransaction } from "../../../../shared/ethereum/rpcObjects.ts";
-import { signedTransaction } from "../../../support/txFactory.ts";
+import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import { minedObject, refusal, result, ViewFixture } from "./viewFixture.ts";
 
+const COUNT = "eth_getTransactionCount";
 const METHOD = "eth_getTransactionByHash";
 const STATUSES = "service_transactionStatuses";
+const ADDRESS = testAccount(0).address;
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
+const UNAVAILABLE = { name: "RpcError", kind: "unavailable", message: /^no relay available: / };
 
-/** The answer, and who is named for it. */
+/** The pending nonce, and who is named for it. */
+async function nonceOf(fixture: ViewFixture, budgetMs?: number): Promise<[string, string]> {
+	const state = fixture.state(budgetMs);
+	const nonce = await new Views(fixture.dependencies).pendingNonce(ADDRESS, state);
+	return [nonce, [...state.routing.answeredBy].join()];
+}
+
+/** The transaction, and who is named for it. */
 async function ask(fixture: ViewFixture, hash: string, budgetMs?: number): Promise<[unknown, string]> {
 	const state = fixture.state(budgetMs);
 	const found = await new Views(fixture.dependencies).byHash(hash, state);
 	return [found, [...state.routing.answeredBy].join()];
 }
+
+/**
+ * What relay, fallback and chain say of the account ("out", or null for no word), what the journal holds of it (nonces, with R
+ * and F for their holders, and ! where the client was told of an error), the answer, and who is named for it.
+ */
+type Row = readonly [string, string | null, string | null, string | null, string, string, string];
+const COUNTS: readonly Row[] = [
+	["the relay's word, where it holds everything", "0x7", null, null, "5R 6R", "0x7", "relay"],
+	["raised over what the fallback alone holds", "0x5", null, null, "5F", "0x6", "relay,journal"],
+	["and over what waits behind that, up to a gap", "0x5", null, null, "5F 6R 8F", "0x7", "relay,journal"],
+	["two of one nonce are one", "0x5", null, null, "5F 5F 6F", "0x7", "relay,journal"],
+	["what was counted, or has a gap before it, is not", "0x5", null, null, "4F 6F", "0x5", "relay"],
+	["what the relay holds and does not count is over", "0x5", null, null, "5R 5RF", "0x5", "relay"],
+	["the relay is out: all of the journal counts", "out", "0x5", null, "5R 6RF", "0x7", "fallback,journal"],
+	["the relay gives no word", null, "0x5", null, "5R", "0x6", "fallback,journal"],
+	["the relay talks nonsense", "five", "0x5", null, "", "0x5", "fallback"],
+	["one whose client was told of an error does not count", "out", "0x5", null, "5R!", "0x5", "fallback"],
+	["the fallback is out too: the chain", "out", "out", "0x5", "", "0x5", "boost"],
+	["the fallback gives no word", "out", null, "0x5", "5R", "0x6", "boost,journal"],
+	["the fallback talks nonsense", "out", "five", "0x5", "", "0x5", "boost"],
+];
+for (const [name, relay, fallback, chain, held, nonce, by] of COUNTS) {
+	test(`the pending nonce: ${name}`, async () => {
+		const fixture = new ViewFixture();
+		for (const [one, count] of [
+			[fixture.relay, relay],
+			[fixture.fallback, fallback],
+		] as const) {
+			one.isUnavailable = count === "out";
+			if (count !== null) one.answers(COUNT, count);
+		}
+		fixture.chainRows.set(COUNT, () => result(chain));
+		for (const [i, [, at, holders = "", error]] of [...held.matchAll(/(\d+)(R?F?)(!?)/g)].entries()) {
+			const names = [...holders].map((letter): UpstreamName => (letter === "R" ? "relay" : "fallback"));
+			fixture.holds(Number(at), names, { acknowledged: error === "" }, { value: BigInt(i) });
+		}
+		assert.deepEqual(await nonceOf(fixture), [nonce, by]);
+		if (by.startsWith("relay")) assert.deepEqual([fixture.fallback.asked, fixture.chainAsked], [[], []]);
+	});
+}
+
+test("a fallback that does not know private transactions is not asked, the chain is: the higher of its two counts", async () => {
+	for (const name of ["plain", "flashbots"] as const) {
+		const fixture = new ViewFixture(name);
+		fixture.relay.isUnavailable = true;
+		fixture.fallback.answers(COUNT, "0x9");
+		fixture.holds(5, ["relay"]);
+		fixture.chainRows.set(COUNT, ([, tag]) => result(tag === "latest" ? "0x5" : "0x4"));
+		assert.deepEqual(await nonceOf(fixture), ["0x6", "boost,journal"], name);
+		fixture.chainRows.set(COUNT, ([, tag]) =>
+			tag === "latest" ? result("0x5") : refusal(-32602, "unknown block tag"),
+		);
+		assert.deepEqual(await nonceOf(fixture), ["0x6", "boost,journal"], name);
+		assert.deepEqual(fixture.fallback.asked, []);
+	}
+});
+
+test("where nobody can tell it is an error, never a lower count or null; the relay's refusal is passed on", async () => {
+	const fixture = new ViewFixture();
+	const { hash } = signedTransaction();
+	const both = [(ms?: number) => nonceOf(fixture, ms), (ms?: number) => ask(fixture, hash, ms)];
+	fixture.relay.isUnavailable = true;
+	for (const read of both) {
+		fixture.isChainUp = false;
+		await assert.rejects(read(), UNAVAILABLE);
+		fixture.isChainUp = true;
+		await assert.rejects(read(0), UNAVAILABLE, "no time is left to ask anybody");
+	}
+	for (const method of [COUNT, METHOD]) {
+		fixture.chainRows.set(method, () => refusal(-32603, "internal error"));
+		fixture.relay.rows.set(method, () => refusal(-32005, "limit exceeded"));
+	}
+	for (const read of both) await assert.rejects(read(), UNAVAILABLE);
+	fixture.relay.isUnavailable = false;
+	for (const read of both) {
+		await assert.rejects(read(), { name: "RpcError", code: -32005, message: "limit exceeded" });
+	}
+});
+
+test("merging is needed while the relay is out, and of what the journal knows", () => {
+	const fixture = new ViewFixture();
+	const views = new Views(fixture.dependencies);
+	const other = signedTransaction({ nonce: 99 });
+	const needed = () => [views.needsMergingHash(other.hash), views.needsMerging(ADDRESS)];
+	assert.deepEqual(needed(), [false, false]);
+	assert.equal(views.needsMergingHash(fixture.holds(1, ["relay"]).hash), true);
+	assert.equal(views.needsMergingHash(fixture.ended(2, "cancelled").hash), true);
+	assert.deepEqual(needed(), [false, true], "should the relay fail at this very request");
+	assert.equal(views.needsMerging(testAccount(1).address), false);
+	fixture.relay.isUnavailable = true;
+	assert.deepEqual(needed(), [true, true]);
+});
 
 test("what the relay shows, without a signature whoever gave it", async () => {
 	const fixture = new ViewFixture();
@@ -131,33 +234,6 @@ test("what nobody of ours knows: a fallback that knows private transactions, els
 		assert.deepEqual(await ask(other, tx.hash), [null, ""], name);
 		assert.deepEqual(other.fallback.asked, [], name);
 	}
-});
-
-test("where nobody can tell it is an error, never null; the relay's refusal is passed on", async () => {
-	const { hash } = signedTransaction();
-	const fixture = new ViewFixture();
-	fixture.relay.isUnavailable = true;
-	fixture.isChainUp = false;
-	const unavailable = { name: "RpcError", kind: "unavailable", message: /^no relay available: / };
-	await assert.rejects(ask(fixture, hash), unavailable);
-	fixture.isChainUp = true;
-	await assert.rejects(ask(fixture, hash, 0), unavailable);
-	fixture.chainRows.set(METHOD, () => refusal(-32603, "internal error"));
-	await assert.rejects(ask(fixture, hash), unavailable);
-	fixture.relay.isUnavailable = false;
-	fixture.relay.rows.set(METHOD, () => refusal(-32005, "limit exceeded"));
-	await assert.rejects(ask(fixture, hash), { name: "RpcError", code: -32005 });
-});
-
-test("merging is needed while the relay is out, and of what the journal knows", () => {
-	const fixture = new ViewFixture();
-	const views = new Views(fixture.dependencies);
-	const other = signedTransaction({ nonce: 99 });
-	assert.equal(views.needsMergingHash(other.hash), false);
-	assert.equal(views.needsMergingHash(fixture.holds(1, ["relay"]).hash), true);
-	assert.equal(views.needsMergingHash(fixture.ended(2, "cancelled").hash), true);
-	fixture.relay.isUnavailable = true;
-	assert.equal(views.needsMergingHash(other.hash), true);
 });
 
 test("a chain whose number is not known yet leaves the answer's own", async () => {
