@@ -1,5 +1,5 @@
-// Tests the pool's rules as tables: what may replace what, whose share is full, and which of two states of an account
-// counts. That places, gaps and nonces are as they should be its model tests.
+// Tests the pool's rules as tables: what may replace what, whose share is full, what of a chain may go out, and which of
+// two states of an account counts.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -162,7 +162,9 @@ test("64 of one sender and no more, but a replacement is none more", () => {
 	assert.equal(outcome.rejection.code, "SENDER_FULL");
 	assert.match(outcome.rejection.message, /^txpool is full/);
 	assert.deepEqual(outcome.rejection.data, { scope: "sender" });
-	assert.equal(pool.add(dearer(63, 10), account(0)).outcome, "replaced");
+	const replaced = pool.add(dearer(63, 10), account(0));
+	assert.ok(replaced.outcome === "replaced");
+	assert.deepEqual([pool.size, pool.get(replaced.old.transaction.tx.hash)], [64, undefined]);
 	const other = testAccount(1);
 	assert.equal(pool.add(tx(0, { by: other }), account(0, 100, other.address)).outcome, "added");
 });
@@ -299,6 +301,35 @@ test("a gap that closes, or a nonce that is used, frees the share of what waited
 	assert.equal(add(pool, waits), "CLIENT_FULL");
 	assert.equal(add(pool, { client, bytes: 513, from: "0xgap", nonce: 0 }), "added");
 	assert.equal(add(pool, waits), "added");
+});
+
+test("what is behind one that leaves waits, and counts as waiting", () => {
+	const pool = poolOf([], account(0), { maxBytes: 256 * MIB });
+	const client = "10.0.0.1";
+	const [from, waits] = ["0xchain", { client, bytes: 513, nonce: 5 }];
+	for (const nonce of [0, 1]) assert.equal(add(pool, { client, bytes: 4 * MIB, from, nonce }), "added");
+	assert.equal(add(pool, waits), "added");
+	const first = pool.at(from, 0n);
+	assert.ok(first !== undefined);
+	pool.remove(first);
+	assert.equal(add(pool, waits), "CLIENT_FULL");
+});
+
+test("a replacement counts as large as it is; one that is refused for that leaves the other's count", () => {
+	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
+	const own = { client: "10.0.0.1", from: "0xown" };
+	assert.equal(add(pool, { ...own, bytes: MIB }), "added");
+	assert.equal(add(pool, { ...own, bytes: 2 * MIB - 513, fee: 2_000n }), "replaced");
+	assert.equal(add(pool, { client: own.client, bytes: 514 }), "CLIENT_FULL");
+	assert.equal(add(pool, { ...own, bytes: 2 * MIB + 1, fee: 3_000n }), "CLIENT_FULL");
+	assert.equal(add(pool, { client: own.client, bytes: 514 }), "CLIENT_FULL");
+	assert.equal(add(pool, { client: own.client, bytes: 513 }), "added");
+});
+
+test("while one is written neither it goes out nor what is behind it", () => {
+	const pool = poolOf([0, 1, 2]);
+	entryOf(pool.add(dearer(1, 10), account(0)));
+	assert.deepEqual(split(pool), [[0], []]);
 });
 
 test("an older state never counts against a newer one, until a reorganisation", () => {
