@@ -54,7 +54,7 @@ const MORE_ROOM = "--max-semi-space-size=32";
 
 /**
  * Those about stores whose relays are processes: once on each engine. In the others all that is opened in the test's own
- * process is on both at once (see support/bothEngines.ts).
+ * process is on both at once (see support/storeEngines.ts).
  */
 const EACH_ENGINE = /\/(cancelCrash|crashRefund|crashState)\.test\.ts$/;
 

@@ -16,7 +16,7 @@ import type { Tally } from "../support/attacks/flood.ts";
 import { HonestUser } from "../support/attacks/honestUser.ts";
 import { assertServed, Measuring } from "../support/attacks/measuring.ts";
 import { attackerAddress, HONEST, resultOf, send } from "../support/attacks/wire.ts";
-import { type BoostProcess, startBoostProcess } from "../support/boostProcess.ts";
+import { type BoostProcess, startBoostProcess } from "../support/processes.ts";
 import { rawTransaction, testAccount } from "../support/txFactory.ts";
 
 const MIB = 1024 * 1024;

@@ -6,7 +6,7 @@ import { after, before, it } from "node:test";
 import { type AttackFixture, startAttackFixture } from "../support/attacks/attackFixture.ts";
 import { assertServed } from "../support/attacks/measuring.ts";
 import { attackerAddress } from "../support/attacks/wire.ts";
-import { FeedClient } from "../support/feedClient.ts";
+import { FeedClient } from "../support/feeds.ts";
 import { testAccount } from "../support/txFactory.ts";
 
 const PENDING = "service_partialPendingTransactions";

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { after, before, it } from "node:test";
-import { type LaunchedRelay, launchRelay } from "../support/relayProcess.ts";
+import { type LaunchedRelay, launchRelay } from "../support/processes.ts";
 import { until } from "../support/until.ts";
 
 /** https://www.postgresql.org/docs/current/protocol-message-formats.html, SSLRequest */

@@ -14,8 +14,8 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
 import { type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
+import { readyStatus } from "../support/processes.ts";
 import { RelayClient } from "../support/relayClient.ts";
-import { readyStatus } from "../support/relayProcess.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DevChain } from "../devnet/devChain.ts";
-import { METRICS_TOKEN, metricsOf } from "../support/metricsPage.ts";
+import { METRICS_TOKEN, metricsOf } from "../support/relayClient.ts";
 import type { TestAccount } from "../support/txFactory.ts";
 import { MeasuredProcess, procfileFlags } from "./childProcess.ts";
 import { benchTransaction, load } from "./load.ts";

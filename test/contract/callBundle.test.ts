@@ -6,9 +6,8 @@ import { describe, it } from "node:test";
 import type { CallMany } from "../../relay/domain/callMany.ts";
 import { eth_callBundle } from "../../relay/ingress/methods/eth_callBundle.ts";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
-import { PLACES } from "../support/callManyContracts.ts";
-import { askMethod, COINBASE, startCallManyFixture } from "../support/callManyFixture.ts";
-import { startGethFixture } from "../support/callManyGeth.ts";
+import { askMethod, COINBASE, startCallManyFixture, startGethFixture } from "../support/callManyFixture.ts";
+import { PLACES } from "../support/contracts.ts";
 import { GWEI } from "../support/relayFixture.ts";
 import { signedTransaction, type TestAccount, type TxOptions } from "../support/txFactory.ts";
 

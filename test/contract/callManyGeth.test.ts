@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { drawDeed, drawSignedBundle } from "../support/callManyCases.ts";
-import { COINBASE, type GethFixture, type GethHead, startGethFixture } from "../support/callManyGeth.ts";
+import { COINBASE, type GethFixture, type GethHead, startGethFixture } from "../support/callManyFixture.ts";
 import { checkEntry, kindOf } from "../support/callManyReal.ts";
 import { SeededRandom } from "../support/seededRandom.ts";
 import { rawTransaction, type TxOptions } from "../support/txFactory.ts";

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { PLACES, word } from "../support/callManyContracts.ts";
-import { COINBASE, type GethFixture, type GethHead, startGethFixture } from "../support/callManyGeth.ts";
+import { COINBASE, type GethFixture, type GethHead, startGethFixture } from "../support/callManyFixture.ts";
+import { PLACES, word } from "../support/contracts.ts";
 import { ETHER, GWEI } from "../support/simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../support/txFactory.ts";
 

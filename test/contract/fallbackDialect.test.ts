@@ -9,7 +9,7 @@ import { DIALECTS, type Dialect } from "../../boost-proxy/domain/ports.ts";
 import { BOOST_PATHS } from "../../boost-proxy/domain/request.ts";
 import { createFallbackTransports } from "../../boost-proxy/upstreams.ts";
 import { systemClock } from "../../shared/clock.ts";
-import { httpText, RawUpstream } from "../support/rawUpstream.ts";
+import { httpText, RawUpstream } from "../support/upstreams.ts";
 
 const A = `0x${"a1".repeat(20)}`;
 const HASH = `0x${"ab".repeat(32)}`;

@@ -5,9 +5,8 @@ import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { after, test } from "node:test";
 import { type KeyValueStore, prefixRange, type SharedStore } from "../../shared/kv/port.ts";
-import { BothEngines } from "../support/bothEngines.ts";
-import { StorePlaces } from "../support/storeEngines.ts";
-import { seededRandom } from "../unit/shared/ethereum/seededRandom.ts";
+import { seededRandom } from "../support/seededRandom.ts";
+import { BothEngines, StorePlaces } from "../support/storeEngines.ts";
 
 const places = new StorePlaces();
 after(() => places.remove());

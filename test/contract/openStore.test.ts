@@ -11,7 +11,7 @@ import { openStore } from "../../shared/kv/openStore.ts";
 import type { SharedStore } from "../../shared/kv/port.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
-import { SELF_SIGNED } from "../support/selfSigned.ts";
+import { SELF_SIGNED } from "../support/storeEngines.ts";
 import { until } from "../support/until.ts";
 
 let server: PostgresServer;

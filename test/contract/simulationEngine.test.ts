@@ -7,7 +7,7 @@ import { getCreateAddress, type TransactionLike } from "ethers";
 import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
-import * as contracts from "../support/simulationContracts.ts";
+import * as contracts from "../support/contracts.ts";
 import {
 	addressOf,
 	ETHER,
@@ -16,10 +16,11 @@ import {
 	nextBlock,
 	placeContracts,
 	requestFor,
+	type SimulationChain,
 	signed,
 	simulatorOn,
+	WAYS_ON_NODES,
 } from "../support/simulationFixture.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const CUSTOM = "0xdeadbeef0000000000000000000000000000000000000000000000000000000000000007";
 const LONG = `0xdeadbeef${"ab".repeat(10_000)}`;

@@ -8,7 +8,7 @@ import type { BlockContext, SimulationOutcome } from "../../relay/domain/simulat
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import * as contracts from "../support/simulationContracts.ts";
+import * as contracts from "../support/contracts.ts";
 import {
 	addressOf,
 	backrunRequest,
@@ -18,10 +18,11 @@ import {
 	nextBlock,
 	placeContracts,
 	requestFor,
+	type SimulationChain,
 	signed,
 	simulatorOn,
+	WAYS_ON_NODES,
 } from "../support/simulationFixture.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const SINK = addressOf(99);
 const COINBASE = "0x00000000000000000000000000000000facade01";

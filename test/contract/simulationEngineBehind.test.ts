@@ -7,7 +7,7 @@ import type { Wallet } from "ethers";
 import type { BlockContext, SimulatedAccount, SimulationOutcome } from "../../relay/domain/simulation.ts";
 import type { SimulationNode } from "../../relay/simulation/engines/engine.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import * as contracts from "../support/simulationContracts.ts";
+import * as contracts from "../support/contracts.ts";
 import {
 	addressOf,
 	backrunRequest,
@@ -19,10 +19,11 @@ import {
 	nextBlock,
 	placeContracts,
 	requestFor,
+	type SimulationChain,
 	signed,
 	simulatorOn,
+	WAYS_ON_NODES,
 } from "../support/simulationFixture.ts";
-import { type SimulationChain, WAYS_ON_NODES } from "../support/simulationNodes.ts";
 
 const SINK = addressOf(99);
 const GATE = addressOf(1);

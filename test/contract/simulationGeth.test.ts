@@ -12,8 +12,8 @@ import { bytesToHex } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../shared/log.ts";
+import * as contracts from "../support/contracts.ts";
 import { type RecordedGeth, startRecordedGeth } from "../support/recordedGeth.ts";
-import * as contracts from "../support/simulationContracts.ts";
 import {
 	addressOf,
 	backrunRequest,

@@ -8,7 +8,7 @@ import type { UpstreamName } from "../../boost-proxy/domain/request.ts";
 import { createProxy } from "../../boost-proxy/proxy.ts";
 import { pause, systemClock } from "../../shared/clock.ts";
 import { silentLogger } from "../../shared/log.ts";
-import { openBoth } from "../support/bothEngines.ts";
+import { openBoth } from "../support/storeEngines.ts";
 import { SLOT_SECONDS } from "./world.ts";
 
 /** `/status` as it is on the wire. */

@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { Pool } from "undici";
 import { systemClock } from "../../shared/clock.ts";
 import { freePort } from "../devnet/freePort.ts";
-import { resetSocket } from "../support/resetSocket.ts";
+import { resetSocket } from "../support/tcpProxy.ts";
 import { type BlackHole, prepareBlackHole } from "./blackHole.ts";
 import {
 	callsIn,

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pause, systemClock } from "../../shared/clock.ts";
-import { resetSocket } from "../support/resetSocket.ts";
+import { resetSocket } from "../support/tcpProxy.ts";
 
 /** What happens instead of an answer. Those of the first group happen to connections, the others to requests. */
 export type WireFault =

@@ -11,7 +11,7 @@ import type { Server } from "../../shared/lifecycle.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { startDevBuilder } from "../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../devnet/devChain.ts";
-import { openBoth } from "../support/bothEngines.ts";
+import { openBoth } from "../support/storeEngines.ts";
 import { type TestAccount, testAccount } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
 import { startPlainMiner } from "./plainMiner.ts";

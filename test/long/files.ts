@@ -15,8 +15,8 @@ import {
 	startServer,
 } from "../devnet/devSystem.ts";
 import { freePort } from "../devnet/freePort.ts";
+import { WsClient } from "../support/clients.ts";
 import { until } from "../support/until.ts";
-import { WsClient } from "../support/wsClient.ts";
 
 /** A contract whose every call writes a log, as a swap does; and its code. */
 const EMITTER = `0x${"e1".repeat(20)}`;

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { REVERTS } from "../support/contracts.ts";
 import { type Actor, GWEI, RelayFixture } from "../support/relayFixture.ts";
-import { REVERTS } from "../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../support/systems.ts";
 import type { MetaMaskTransaction } from "./metaMaskCode.ts";
 import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
 import { type Actor, RelayFixture } from "../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../support/systems.ts";
 import type { MetaMaskTransaction } from "./metaMaskCode.ts";
 import { MetaMaskWallet, signedBy } from "./metaMaskWallet.ts";
 

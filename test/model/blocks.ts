@@ -3,8 +3,8 @@
 
 import type { Wallet } from "ethers";
 import { BuilderClient } from "../devnet/builderClient.ts";
-import { REVERTS } from "../support/simulationContracts.ts";
-import type { TestSystem } from "../support/startSystem.ts";
+import { REVERTS } from "../support/contracts.ts";
+import type { TestSystem } from "../support/systems.ts";
 import type { ChainReader } from "./chainReader.ts";
 import type { ControlModel } from "./model.ts";
 import { type ModelTx, type SignedTx, short } from "./modelTransaction.ts";

@@ -3,8 +3,7 @@
 
 import { Pool } from "undici";
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
-import { AUTHORIZED } from "../support/metricsPage.ts";
-import type { WireAnswer, WireEvent, WireStatus } from "../support/relayClient.ts";
+import { AUTHORIZED, type WireAnswer, type WireEvent, type WireStatus } from "../support/relayClient.ts";
 
 /** Who calls. */
 export interface Caller {

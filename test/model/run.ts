@@ -7,7 +7,7 @@ import fc from "fast-check";
 import type { BuilderInput } from "../../relay/domain/builder.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import { RelayFixture } from "../support/relayFixture.ts";
-import { startSystem } from "../support/startSystem.ts";
+import { startSystem } from "../support/systems.ts";
 import { STEPS, type Step } from "./commands.ts";
 import { RelayUser } from "./relayUser.ts";
 import { Sequence, type Stage } from "./sequence.ts";

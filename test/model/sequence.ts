@@ -4,7 +4,7 @@
 import type { Wallet } from "ethers";
 import type { WireAnswer } from "../support/relayClient.ts";
 import { type Actor, GWEI, type RelayFixture } from "../support/relayFixture.ts";
-import type { TestSystem } from "../support/startSystem.ts";
+import type { TestSystem } from "../support/systems.ts";
 import { until } from "../support/until.ts";
 import { Blocks, OPEN } from "./blocks.ts";
 import { BuilderWatch } from "./builderWatch.ts";

@@ -4,9 +4,9 @@
 import { concat, keccak256 } from "ethers";
 import { DEV_COINBASE_KEY, type DevBuilder } from "../devnet/devBuilder.ts";
 import { EMITTER, PAYER, prepareBidding } from "./biddingFixture.ts";
-import { FeedClient } from "./feedClient.ts";
+import { FeedClient } from "./feeds.ts";
 import { type Actor, ETHER, RelayFixture, type Signed } from "./relayFixture.ts";
-import { type SystemOptions, startSystem } from "./startSystem.ts";
+import { type SystemOptions, startSystem } from "./systems.ts";
 import { accountOf, type TxOptions } from "./txFactory.ts";
 import { until } from "./until.ts";
 

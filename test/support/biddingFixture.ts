@@ -3,9 +3,9 @@
 
 import { createBodySigner } from "../../shared/ethereum/signatures.ts";
 import { PAYS_COINBASE, PAYS_NOBODY } from "./auctionContracts.ts";
+import { EMITS, REVERTS, revertingWith } from "./contracts.ts";
 import type { WireAnswer } from "./relayClient.ts";
-import { EMITS, REVERTS, revertingWith } from "./simulationContracts.ts";
-import { type SystemOptions, startSystem, type TestSystem } from "./startSystem.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
 import {
 	rawTransaction,
 	signedTransaction,

@@ -13,11 +13,10 @@ import { type FaultyWire, startFaultyWire } from "../faults/faultyWire.ts";
 import type { WireFault } from "../faults/wireFaults.ts";
 import { startRelayHere } from "../faults/world.ts";
 import { Wire, type WireRequest, type WireResponse } from "../integration/transport/badInput/wire.ts";
-import { openBoth } from "./bothEngines.ts";
-import { METRICS_TOKEN } from "./metricsPage.ts";
-import type { WireAnswer } from "./relayClient.ts";
+import { METRICS_TOKEN, type WireAnswer } from "./relayClient.ts";
 import { RelayFixture } from "./relayFixture.ts";
-import { type SystemOptions, startSystem } from "./startSystem.ts";
+import { openBoth } from "./storeEngines.ts";
+import { type SystemOptions, startSystem } from "./systems.ts";
 import { until } from "./until.ts";
 
 type Env = Readonly<Record<string, string>>;

@@ -4,10 +4,11 @@
 import assert from "node:assert/strict";
 import { Pool } from "undici";
 import { keccak256 } from "../../shared/ethereum/signatures.ts";
+import type { DevChain } from "../devnet/devChain.ts";
 import type { PlainBuilder } from "./plainBuilder.ts";
-import { headOf, type ProcessSystem } from "./processSystem.ts";
 import type { RelayClient, WireAnswer, WireStatus } from "./relayClient.ts";
-import { rawTransaction, testAccount } from "./txFactory.ts";
+import { headOf, type ProcessSystem } from "./systems.ts";
+import { accountOf, rawTransaction, signedTransaction, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
 
 /** Raw transactions (0x hex) by hash. */
@@ -152,4 +153,22 @@ function parts<T>(list: readonly T[], size: number): T[][] {
 	return Array.from({ length: Math.ceil(list.length / size) }, (_, i) =>
 		list.slice(i * size, (i + 1) * size),
 	);
+}
+
+/** Hash and raw bytes as 0x hex. */
+export interface Signed {
+	readonly hash: string;
+	readonly raw: string;
+}
+
+/** A transaction of the chain's account with this index. */
+export function signedOn(chain: DevChain, account: number, options: TxOptions = {}): Signed {
+	const key = chain.accounts[account]?.privateKey ?? "";
+	const { hash, raw } = signedTransaction({ by: accountOf(key), ...options });
+	return { hash, raw: `0x${raw.toString("hex")}` };
+}
+
+/** Whether a builder was given `raw` in these parameters. */
+export function holds(params: readonly unknown[], raw: string): boolean {
+	return JSON.stringify(params).includes(raw);
 }

@@ -1,5 +1,5 @@
 // The engines that relays and boosts of a test keep their stores on. Those in the test's own process have both at once (see
-// bothEngines.ts); those that are processes have LMDB, or PostgreSQL in a suite that was told so. A store's place in the
+// storeEngines.ts); those that are processes have LMDB, or PostgreSQL in a suite that was told so. A store's place in the
 // database is a schema of its own, by its folder.
 
 import { join } from "node:path";

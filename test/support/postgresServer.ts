@@ -19,7 +19,6 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import pg from "pg";
 import { freePort } from "../devnet/freePort.ts";
-import { SUPERVISED } from "./supervised.ts";
 import { until } from "./until.ts";
 
 /** A server that runs, or can be started again. */
@@ -235,3 +234,12 @@ function ownBinaries(): readonly Binaries[] {
 		.map((version) => join(base, version, "bin"))
 		.map((bin) => ({ postgres: join(bin, "postgres"), initdb: join(bin, "initdb") }));
 }
+
+/**
+ * The shell becomes the command (same pid, so signals reach it). What it leaves behind is a reader of its standard input
+ * that kills it when that closes without a word, which is what happens when its starter dies, by SIGKILL too: who sees
+ * the command's end says a line.
+ */
+export const SUPERVISED = `exec 3<&0
+{ read -r _ <&3 || kill -9 $$; } >/dev/null 2>&1 &
+exec "$0" "$@" 3<&- </dev/null`;

@@ -7,9 +7,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 import { type DevAccount, devAccounts } from "../devnet/devChain.ts";
-import type { RealOutcome } from "./callManyReal.ts";
+import { mineInOrder, type RealOutcome } from "./callManyReal.ts";
 import { GETH, type GethBlock, type GethChain, type GethOptions, startGeth } from "./geth.ts";
-import { mineInOrder } from "./gethReal.ts";
 
 /** A chain of geth's, real or recorded. */
 export interface RecordedGeth {

@@ -1,5 +1,5 @@
-// A plain client of a relay for the tests: JSON-RPC over HTTP and the status pages, with nothing between. It hides
-// no error and retries nothing.
+// A plain client of a relay: JSON-RPC over HTTP, the status pages and the metrics, with nothing between. It hides no error
+// and retries nothing.
 
 import { Agent, fetch } from "undici";
 
@@ -80,4 +80,17 @@ export class RelayClient {
 		const response = await fetch(`${this.url}/tx/${hash}/events`, { dispatcher });
 		return ((await response.json()) as { events: WireEvent[] }).events;
 	}
+}
+
+/** The setting METRICS_TOKEN of the processes of tests. */
+export const METRICS_TOKEN = "the operator of a test";
+
+/** What an operator sends. */
+export const AUTHORIZED = { authorization: `Bearer ${METRICS_TOKEN}` };
+
+/** The text of the page at `url`. Throws for anything but 200. */
+export async function metricsOf(url: string): Promise<string> {
+	const answer = await fetch(`${url}/metrics`, { headers: AUTHORIZED });
+	if (answer.status !== 200) throw new Error(`/metrics answers ${answer.status}`);
+	return answer.text();
 }

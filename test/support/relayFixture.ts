@@ -3,9 +3,8 @@
 
 import type { RecordedRequest } from "../devnet/builderRecord.ts";
 import type { DevBuilder } from "../devnet/devBuilder.ts";
-import { metricsOf } from "./metricsPage.ts";
-import type { WireEvent, WireStatus } from "./relayClient.ts";
-import type { TestSystem } from "./startSystem.ts";
+import { metricsOf, type WireEvent, type WireStatus } from "./relayClient.ts";
+import type { TestSystem } from "./systems.ts";
 import { signedTransaction, type TestAccount, type TxOptions, testAccount } from "./txFactory.ts";
 import { until } from "./until.ts";
 

@@ -3,9 +3,8 @@
 // that two runs can be compared.
 
 import type { AuctionFixture, Bidder } from "./bidder.ts";
-import { EventStreamReader } from "./eventStream.ts";
-import type { FeedClient } from "./feedClient.ts";
-import { postText, RawConnection } from "./rawHttp.ts";
+import { EventStreamReader, postText, RawConnection } from "./clients.ts";
+import type { FeedClient } from "./feeds.ts";
 import type { Signed } from "./relayFixture.ts";
 import { until } from "./until.ts";
 

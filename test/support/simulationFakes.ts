@@ -1,10 +1,16 @@
-// Fakes for the tests of simulations: a clock that is moved by hand, a simulator that answers when it is told to,
-// transactions that were never signed. They record what they were asked and decide nothing.
+// Fakes for the unit tests of simulation: time, transactions that were never signed, simulators and nodes that answer as
+// a test says. They decide nothing.
 
+import type { CallsRequest, TransactionsRequest, UnsignedCall } from "../../relay/domain/callMany.ts";
+import type { Header } from "../../relay/domain/chain.ts";
 import type { Simulator } from "../../relay/domain/ports.ts";
 import type { BlockContext, SimulationOutcome, SimulationRequest } from "../../relay/domain/simulation.ts";
+import { type CallManyOptions, createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { ManualClock } from "./manualClock.ts";
+import { type Answer, ScriptedNode } from "./nodes.ts";
+import { signedTransaction } from "./txFactory.ts";
 
 /** Time stands still but for {@link advance}. */
 export class FakeClock implements Clock {
@@ -113,4 +119,154 @@ export class HeldSimulator implements Simulator {
 			this.running.push({ request, end: resolve, fail: reject });
 		});
 	}
+}
+
+export const GWEI = 1_000_000_000n;
+/** The chain's last block. */
+export const HEAD = 100;
+export const HASHES = [`0x${"01".repeat(32)}`, `0x${"02".repeat(32)}`] as const;
+const TO = `0x${"cd".repeat(20)}`;
+
+export function hashOf(number: number): string {
+	return `0x${number.toString(16).padStart(64, "0")}`;
+}
+
+/** A block as nodes answer it. */
+export function blockObject(
+	number: number,
+	transactions: readonly unknown[] = HASHES,
+): Record<string, unknown> {
+	return {
+		number: `0x${number.toString(16)}`,
+		hash: hashOf(number),
+		parentHash: hashOf(Math.max(number - 1, 0)),
+		timestamp: `0x${(1_700_000_000 + 12 * number).toString(16)}`,
+		gasLimit: "0x1c9c380",
+		gasUsed: "0x0",
+		baseFeePerGas: "0x3b9aca00",
+		miner: `0x${"aa".repeat(20)}`,
+		mixHash: `0x${"bb".repeat(32)}`,
+		transactions,
+	};
+}
+
+/** Of one of the block's transactions, which passed with 21,000 gas. */
+export function receipt(transactionHash: string, fields: object = {}): object {
+	return { transactionHash, gasUsed: "0x5208", status: "0x1", effectiveGasPrice: "0x3b9aca00", ...fields };
+}
+
+/** The blocks up to HEAD; accounts that have sent nothing and hold an ether. */
+const CHAIN: Readonly<Record<string, Answer>> = {
+	eth_getBlockByNumber([block, full]) {
+		const number = block === "latest" ? HEAD : Number(block);
+		if (number > HEAD) return null;
+		const from = `0x${"ee".repeat(20)}`;
+		return blockObject(
+			number,
+			full === true ? HASHES.map((hash) => ({ hash, from, to: TO, gas: "0x186a0", type: "0x0" })) : HASHES,
+		);
+	},
+	eth_getBlockReceipts: () => HASHES.map((hash) => receipt(hash)),
+	eth_getTransactionCount: () => "0x0",
+	eth_getBalance: () => "0xde0b6b3a7640000",
+	eth_getCode: () => "0x",
+};
+
+export function startCallMany(
+	answers: Readonly<Record<string, Answer>> = {},
+	options: Partial<CallManyOptions> = {},
+	clock: Clock = new ManualClock(),
+) {
+	const node = new ScriptedNode({ ...CHAIN, ...answers });
+	const shared = new Map<string, DecodedTransaction>();
+	const callMany = createCallMany(
+		{
+			rules: { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 },
+			slotSeconds: 12,
+			feeRecipientOf: () => `0x${"fe".repeat(20)}`,
+			...options,
+		},
+		{
+			node,
+			nextBlock: async (head: Header) => ({
+				number: head.number + 1,
+				timestamp: head.timestamp + 12,
+				baseFee: GWEI,
+				blobBaseFee: 1n,
+				gasLimit: head.gasLimit,
+			}),
+			shared: { shared: (hash) => shared.get(hash) ?? null },
+			clock,
+		},
+	);
+	return { node, shared, callMany };
+}
+
+/** One transaction in the next block unless `fields` say otherwise. */
+export function signedRequest(fields: Partial<TransactionsRequest> = {}): TransactionsRequest {
+	return {
+		client: "me",
+		txs: [signedTransaction()],
+		blockNumber: BigInt(HEAD + 1),
+		stateBlock: "latest",
+		timestamp: null,
+		...fields,
+	};
+}
+
+export function call(fields: Partial<UnsignedCall> = {}): UnsignedCall {
+	return {
+		from: `0x${"ab".repeat(20)}`,
+		to: TO,
+		gas: 100_000n,
+		gasPrice: null,
+		maxFeePerGas: null,
+		maxPriorityFeePerGas: null,
+		value: 0n,
+		data: "0x",
+		accessList: [],
+		...fields,
+	};
+}
+
+/** One call behind all of the last block unless `fields` say otherwise. */
+export function callsRequest(fields: Partial<CallsRequest> = {}): CallsRequest {
+	return {
+		client: "me",
+		bundles: [{ transactions: [call()], blockOverride: {} }],
+		block: "latest",
+		transactionIndex: null,
+		...fields,
+	};
+}
+
+/** What is asked of eth_simulateV1. */
+export interface SimulateParams {
+	readonly validation: boolean;
+	readonly blockStateCalls: readonly {
+		readonly blockOverrides: Readonly<Record<string, string>>;
+		readonly stateOverrides?: Readonly<Record<string, object>>;
+		readonly calls: readonly Readonly<Record<string, string>>[];
+	}[];
+}
+
+/** One call of eth_simulateV1 that passed. */
+export function simulatedCall(returnData: string, fields: object = {}): Record<string, unknown> {
+	return { status: "0x1", gasUsed: "0x5208", returnData, logs: [], ...fields };
+}
+
+/** eth_simulateV1 as geth's, with 50,000,000 gas for a question; each block's calls are answered by `run`. */
+export function simulateV1(
+	run: (calls: SimulateParams["blockStateCalls"][number]["calls"], params: SimulateParams) => unknown[],
+): Answer {
+	return ([given, block]) => {
+		const params = given as SimulateParams;
+		return params.blockStateCalls.map((one) => {
+			const { number, baseFeePerGas } = one.blockOverrides;
+			if (block !== "latest") return { number, calls: run(one.calls, params) };
+			const seen = [BigInt(baseFeePerGas ?? 0), 50_000_000n - 21_012n];
+			const words = seen.map((value) => value.toString(16).padStart(64, "0"));
+			return { number, calls: [simulatedCall(`0x${words.join("")}`)] };
+		});
+	};
 }

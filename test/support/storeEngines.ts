@@ -1,5 +1,5 @@
-// The engines of a key-value store, for the contracts that each must keep: makes places for new stores, opens stores
-// there, and runs processes that have one open.
+// Stores for tests: each engine by itself, for the contracts that it must keep, and both at once, as relays and boosts of
+// a test's own process have them.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,11 +7,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { systemClock } from "../../shared/clock.ts";
+import { isDeepStrictEqual } from "node:util";
+import { type Clock, systemClock } from "../../shared/clock.ts";
 import { openLmdb } from "../../shared/kv/lmdb.ts";
-import type { KeyValueStore } from "../../shared/kv/port.ts";
+import { openStore } from "../../shared/kv/openStore.ts";
+import type { Change, KeyValueStore, SharedStore } from "../../shared/kv/port.ts";
 import { openPostgres } from "../../shared/kv/postgres/postgres.ts";
 import { silentLogger } from "../../shared/log.ts";
+import { databaseOf } from "./engine.ts";
 import { type PostgresServer, startPostgres } from "./postgresServer.ts";
 
 /** One engine. */
@@ -113,3 +116,120 @@ export class StorePlaces {
 function at(path: string): string {
 	return JSON.stringify(new URL(path, import.meta.url).href);
 }
+
+type Entry = readonly [string, Buffer];
+
+/**
+ * The database's time: a real one, whatever becomes of a test's clock, that lasts ten times as long. A disk may stall for
+ * seconds on a busy machine, and what a relay does then is tested elsewhere.
+ */
+const PATIENT_CLOCK: Clock = {
+	now: () => systemClock.now(),
+	monotonic: () => systemClock.monotonic() / 10,
+	after: (ms, fn) => systemClock.after(ms * 10, fn),
+};
+
+/** As {@link openStore}, on both; the database's part is found by DATA_DIR. On PostgreSQL alone where there is a URL. */
+export const openBoth: typeof openStore = async (process, settings, dependencies) => {
+	if (settings.DATABASE_URL !== undefined) return openStore(process, settings, dependencies);
+	const lmdb = await openStore(process, settings, dependencies);
+	const patient = { ...dependencies, clock: PATIENT_CLOCK };
+	try {
+		const DATABASE_URL = await databaseOf(settings.DATA_DIR);
+		return new BothEngines(lmdb, await openStore(process, { ...settings, DATABASE_URL }, patient), endRun);
+	} catch (thrown) {
+		await lmdb.close();
+		throw thrown;
+	}
+};
+
+/** Whoever asked may catch what is thrown: it is thrown where nobody can. */
+function endRun(fault: Error): void {
+	setImmediate(() => {
+		throw fault;
+	});
+}
+
+/** One store that is two; `onDifference` is told where they do not hold the same. */
+export class BothEngines implements SharedStore {
+	readonly #lmdb: SharedStore;
+	readonly #postgres: SharedStore;
+	readonly #onDifference: (fault: Error) => void;
+	readonly #writing = new Set<Promise<unknown>>();
+	#writes = 0;
+
+	constructor(lmdb: SharedStore, postgres: SharedStore, onDifference: (fault: Error) => void) {
+		this.#lmdb = lmdb;
+		this.#postgres = postgres;
+		this.#onDifference = onDifference;
+	}
+
+	get isHeld(): boolean {
+		return this.#postgres.isHeld;
+	}
+
+	get(key: string): Promise<Buffer | null> {
+		return this.#same(key, async (kv) => {
+			const value = await kv.get(key);
+			// The engine's buffer may be its own memory.
+			return value === null ? null : Buffer.from(value);
+		});
+	}
+
+	async *range(start: string, end: string, limit?: number): AsyncGenerator<Entry> {
+		yield* await this.#same(`${start} to ${end}`, async (kv) => {
+			const entries: Entry[] = [];
+			for await (const [key, value] of kv.range(start, end, limit)) entries.push([key, Buffer.from(value)]);
+			return entries;
+		});
+	}
+
+	async write(changes: readonly Change[]): Promise<void> {
+		this.#writes += 1;
+		const both = Promise.all([this.#lmdb.write(changes), this.#postgres.write(changes)]);
+		const settled = both.catch(() => {}).finally(() => this.#writing.delete(settled));
+		this.#writing.add(settled);
+		await both;
+	}
+
+	async close(): Promise<void> {
+		await Promise.all([this.#lmdb.close(), this.#postgres.close()]);
+	}
+
+	/** Reads both until nothing is written meanwhile, or they say the same. */
+	async #same<T>(what: string, read: (kv: SharedStore) => Promise<T>): Promise<T> {
+		for (;;) {
+			const writes = this.#writes;
+			const isQuiet = this.#writing.size === 0;
+			const [lmdb, postgres] = await Promise.all([read(this.#lmdb), read(this.#postgres)]);
+			if (isDeepStrictEqual(lmdb, postgres)) return postgres;
+			if (isQuiet && writes === this.#writes) {
+				const fault = new Error(`LMDB and PostgreSQL do not hold the same: ${what}`);
+				this.#onDifference(fault);
+				throw fault;
+			}
+			await Promise.all(this.#writing);
+		}
+	}
+}
+
+export const SELF_SIGNED = {
+	cert: `-----BEGIN CERTIFICATE-----
+MIIBpzCCAU6gAwIBAgIUB1Qw3V4mCiApegKj3R0/rvRPAfwwCgYIKoZIzj0EAwIw
+IDEeMBwGA1UEAwwVbGVld2FyZCB0ZXN0IGRhdGFiYXNlMCAXDTI2MTEyMjA0NDY1
+N1oYDzIxMjYxMDI5MDQ0NjU3WjAgMR4wHAYDVQQDDBVsZWV3YXJkIHRlc3QgZGF0
+YWJhc2UwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARN2b400ELGWSrWijg7hFTV
+IznUMAn7GtppLZDJUMRq16aGHSpjckg/0LFW3J9rozcWhQKmGkeCyjV2ez5XoC84
+o2QwYjAdBgNVHQ4EFgQUIvuTkrxwcat00DYPnkTgx48s8bkwHwYDVR0jBBgwFoAU
+IvuTkrxwcat00DYPnkTgx48s8bkwDwYDVR0TAQH/BAUwAwEB/zAPBgNVHREECDAG
+hwR/AAABMAoGCCqGSM49BAMCA0cAMEQCIC5F9PN7QP+Y2C47J3lVsiluzd32nsbQ
+CHeIqSApADQnAiBNdYl0ul+kZZUoaY9HdgmhDv1QcRcTDDB+ZWYydyARQQ==
+-----END CERTIFICATE-----
+`,
+	key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgnOg+dDQsACDNOEBc
++xYlu1OS3JWb/o9MC+CtUdt50jOhRANCAARN2b400ELGWSrWijg7hFTVIznUMAn7
+GtppLZDJUMRq16aGHSpjckg/0LFW3J9rozcWhQKmGkeCyjV2ez5XoC84
+-----END PRIVATE KEY-----
+`,
+};

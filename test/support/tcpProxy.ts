@@ -103,3 +103,9 @@ export async function startTcpProxy(to: number): Promise<TcpProxy> {
 		},
 	};
 }
+
+/** Resets the connection, or destroys it where it is ending anyway. */
+export function resetSocket(socket: Socket): void {
+	if (socket.writableEnded) socket.destroy();
+	else socket.resetAndDestroy();
+}

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { PAYS_COINBASE, PAYS_LESS_AFTER_TIME, word } from "../../support/auctionContracts.ts";
 import { type AuctionFixture, type Bidder, startAuction, type Target } from "../../support/bidder.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 

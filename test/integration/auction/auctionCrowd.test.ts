@@ -14,7 +14,7 @@ import {
 } from "../../support/bidder.ts";
 import { MISER, REVERTER } from "../../support/biddingFixture.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
-import { seededRandom } from "../../unit/shared/ethereum/seededRandom.ts";
+import { seededRandom } from "../../support/seededRandom.ts";
 
 const SEARCHERS = 200;
 /** Of the searchers: those who speak over a websocket. */

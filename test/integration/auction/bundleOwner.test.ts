@@ -10,8 +10,8 @@ import {
 	type CallOptions,
 	startBidding,
 } from "../../support/biddingFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const KEY_A = `0x${"a1".repeat(32)}`;
 const KEY_B = `0x${"b2".repeat(32)}`;

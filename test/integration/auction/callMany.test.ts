@@ -6,9 +6,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { hexToBytes } from "../../../shared/ethereum/hex.ts";
 import { decodeTransaction } from "../../../shared/ethereum/transaction.ts";
-import { drawCallCase } from "../../support/callManyCallCases.ts";
-import { drawSignedBundle } from "../../support/callManyCases.ts";
-import { PLACES, word } from "../../support/callManyContracts.ts";
+import { drawCallCase, drawSignedBundle } from "../../support/callManyCases.ts";
 import {
 	type CallManyFixture,
 	COINBASE,
@@ -25,6 +23,7 @@ import {
 	readHead,
 	readOutcomes,
 } from "../../support/callManyReal.ts";
+import { PLACES, word } from "../../support/contracts.ts";
 import { SeededRandom } from "../../support/seededRandom.ts";
 import { ETHER, GWEI } from "../../support/simulationFixture.ts";
 import { rawTransaction, type TestAccount, type TxOptions, testAccount } from "../../support/txFactory.ts";

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type AuctionFixture, type Bidder, startAuction, type Target } from "../../support/bidder.ts";
 import { EMITTER } from "../../support/biddingFixture.ts";
-import { cancelBy, NEVER_SEEN } from "../../support/cancelFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { cancelBy, NEVER_SEEN } from "../../support/userFixtures.ts";
 
 const NOT_FOUND = "-32000 target transaction not found";
 const SOFT = "/noreverts?softCancellations=true";

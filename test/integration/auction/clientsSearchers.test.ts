@@ -9,8 +9,8 @@ import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { WebSocket } from "ws";
 import { type BiddingFixture, bidder, PAYER, signedBy, startBidding } from "../../support/biddingFixture.ts";
-import { cast } from "../../support/castCommand.ts";
-import { bundleHashOf } from "../../support/secretProbes.ts";
+import { cast } from "../../support/processes.ts";
+import { bundleHashOf } from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
 import { type BiddingFixture, backrunBy, startBidding } from "../../support/biddingFixture.ts";
-import { FeedClient, type Told } from "../../support/feedClient.ts";
+import { FeedClient, type Told } from "../../support/feeds.ts";
 import { until } from "../../support/until.ts";
 
 let fixture: BiddingFixture;

@@ -4,11 +4,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { TransactionType } from "../../../shared/ethereum/rlp.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { type Actor, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { signedTransaction, type TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { FeedClient } from "../../support/feedClient.ts";
+import { EMITS, REVERTS } from "../../support/contracts.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { type Actor, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { EMITS, REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 /** Blocks over which what must not be shown is watched. */
 const WATCHED = 4;

@@ -14,13 +14,13 @@ import {
 	type Signed,
 	signedBy,
 } from "../../support/biddingFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
-import { AUTHORIZED } from "../../support/metricsPage.ts";
 import { type PlainAnswer, type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
-import { bundleHashOf } from "../../support/secretProbes.ts";
+import type { RelayProcess } from "../../support/processes.ts";
+import { AUTHORIZED } from "../../support/relayClient.ts";
+import { bundleHashOf } from "../../support/secretFixture.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const CALLDATA = `0x${"ba5eba11deadcafe".repeat(5)}`;

@@ -11,10 +11,10 @@ import {
 	signedBy,
 	startBidding,
 } from "../../support/biddingFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { WsClient } from "../../support/clients.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const KEY_A = `0x${"a1".repeat(32)}`;
 const KEY_B = `0x${"b2".repeat(32)}`;

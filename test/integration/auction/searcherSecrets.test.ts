@@ -4,19 +4,21 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type BiddingFixture, backrunBy, signedBy, startBidding } from "../../support/biddingFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import {
+	bundleHashOf,
 	holdSecrets,
 	inBatches,
 	overHttp,
+	type Probe,
 	probesNow,
 	SECRET_BUILDERS,
 	SECRET_ENV,
 	type Secrets,
+	simulationsOf,
 	UNKNOWN,
 } from "../../support/secretFixture.ts";
-import { bundleHashOf, type Probe, simulationsOf } from "../../support/secretProbes.ts";
 import { until } from "../../support/until.ts";
 
 /** What he is answered who cancels what is not his, whatever that is. */

@@ -13,12 +13,17 @@ import {
 	signedBy,
 	startBidding,
 } from "../../support/biddingFixture.ts";
+import { WsClient } from "../../support/clients.ts";
+import { gate } from "../../support/contracts.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
-import { holdSecrets, SECRET_BUILDERS, type Secrets, UNKNOWN } from "../../support/secretFixture.ts";
-import { bundleHashOf } from "../../support/secretProbes.ts";
-import { gate } from "../../support/simulationContracts.ts";
+import {
+	bundleHashOf,
+	holdSecrets,
+	SECRET_BUILDERS,
+	type Secrets,
+	UNKNOWN,
+} from "../../support/secretFixture.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const PAIRS = 300;
 const NODE_DELAY_MS = 100;

@@ -9,9 +9,9 @@ import {
 	type Reply,
 	startBoostFixture,
 } from "../../support/boostFixture.ts";
-import { type RecordingFallback, startRecordingFallback } from "../../support/recordingFallback.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
 let fixture: BoostFixture;
 let boost: BoostClient;

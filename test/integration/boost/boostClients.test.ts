@@ -10,7 +10,7 @@ import { foundry } from "viem/chains";
 import { statusOf } from "../../faults/boostHere.ts";
 import { type CellParts, startCellParts } from "../../faults/cellParts.ts";
 import { startWorld, type World } from "../../faults/world.ts";
-import { cast } from "../../support/castCommand.ts";
+import { cast } from "../../support/processes.ts";
 import { until } from "../../support/until.ts";
 
 const RECEIVER = "0x000000000000000000000000000000000000dEaD";

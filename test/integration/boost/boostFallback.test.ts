@@ -5,14 +5,14 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { httpText } from "../../support/rawUpstream.ts";
+import type { WireAnswer } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
 import {
+	httpText,
 	type RecordedPost,
 	type RecordingFallback,
 	startRecordingFallback,
-} from "../../support/recordingFallback.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
-import type { Signed } from "../../support/relayFixture.ts";
+} from "../../support/upstreams.ts";
 
 /** All that tells of somebody, or could. */
 const TELLING: Readonly<Record<string, string>> = {

@@ -4,11 +4,10 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { httpText } from "../../support/rawUpstream.ts";
-import { type RecordingFallback, startRecordingFallback } from "../../support/recordingFallback.ts";
 import type { WireAnswer, WireStatus } from "../../support/relayClient.ts";
 import type { Actor, Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { httpText, type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
 const ZEROS = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
 const OUT = "no relay available: the relay is out";

@@ -4,10 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { EventStreamReader } from "../../support/eventStream.ts";
-import { FeedClient } from "../../support/feedClient.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
+import { EventStreamReader } from "../../support/clients.ts";
+import { FeedClient } from "../../support/feeds.ts";
+import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
 let fixture: BoostFixture;

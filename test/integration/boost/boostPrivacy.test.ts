@@ -6,19 +6,18 @@ import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
 import type { WireFault } from "../../faults/wireFaults.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { type BoostProcess, startBoostProcess } from "../../support/boostProcess.ts";
 import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
-import { AUTHORIZED, METRICS_TOKEN } from "../../support/metricsPage.ts";
-import { type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
-import { httpText } from "../../support/rawUpstream.ts";
+import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
+import { type BoostProcess, type Exit, startBoostProcess } from "../../support/processes.ts";
+import { AUTHORIZED, METRICS_TOKEN } from "../../support/relayClient.ts";
+import type { Signed } from "../../support/relayFixture.ts";
+import { until } from "../../support/until.ts";
 import {
+	httpText,
 	type RecordingFallback,
 	type Script,
 	startRecordingFallback,
-} from "../../support/recordingFallback.ts";
-import type { Signed } from "../../support/relayFixture.ts";
-import type { Exit } from "../../support/relayProcess.ts";
-import { until } from "../../support/until.ts";
+} from "../../support/upstreams.ts";
 
 const CALLDATA = `0x${"c0ffee5ca1ab1e".repeat(5)}`;
 const BOOST_SECRET = "boost-secret-canary";

@@ -6,8 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
-import { launchBoost, runBoost } from "../../support/boostProcess.ts";
-import type { Exit, LaunchedRelay } from "../../support/relayProcess.ts";
+import { type Exit, type LaunchedRelay, launchBoost, runBoost } from "../../support/processes.ts";
 
 /** Nobody listens there. */
 const NOBODY = "http://127.0.0.1:1";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type BoostClient, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { FeedClient } from "../../support/feeds.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import type { Actor } from "../../support/relayFixture.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";

@@ -5,10 +5,8 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { after, before, test } from "node:test";
 import { freePort } from "../../devnet/freePort.ts";
-import { launchPair } from "../../support/boostProcess.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { groupGone } from "../../support/procfileRunner.ts";
-import { readyStatus } from "../../support/relayProcess.ts";
+import { groupGone, launchPair, readyStatus } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const READY_MS = 30_000;

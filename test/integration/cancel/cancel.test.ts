@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelFixture, NEVER_SEEN, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { EMITS, REVERTS } from "../../support/contracts.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
-import { EMITS, REVERTS } from "../../support/simulationContracts.ts";
+import { type CancelFixture, NEVER_SEEN, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 8;
 const PATHS = ["/", "/fast", "/noreverts", "/fullprivacy", "/maxbackruns", "/nochecks"] as const;

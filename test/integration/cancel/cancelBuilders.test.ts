@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
-import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
 
 /** The ways in which each builder takes a cancel of a bundle. */
 const WAYS: Readonly<Record<string, readonly string[]>> = {

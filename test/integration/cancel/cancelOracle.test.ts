@@ -6,13 +6,11 @@ import { after, before, describe, it } from "node:test";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER, REVERTER } from "../../support/biddingFixture.ts";
-import { NEVER_SEEN } from "../../support/cancelFixture.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import { postText, RawConnection } from "../../support/rawHttp.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
+import { postText, RawConnection, WsClient } from "../../support/clients.ts";
+import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
+import { NEVER_SEEN } from "../../support/userFixtures.ts";
 
 const BUILDERS = [{ name: "vault", fullPrivacy: true }, { name: "plain" }];
 const LIFE_BLOCKS = 2;

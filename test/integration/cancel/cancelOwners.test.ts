@@ -4,17 +4,17 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { CallOptions } from "../../support/biddingFixture.ts";
+import { WsClient } from "../../support/clients.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
+import type { TxOptions } from "../../support/txFactory.ts";
+import { until } from "../../support/until.ts";
 import {
 	type CancelFixture,
 	cancelBy,
 	NEVER_SEEN,
 	NOT_PENDING,
 	startCancels,
-} from "../../support/cancelFixture.ts";
-import type { Actor, Signed } from "../../support/relayFixture.ts";
-import type { TxOptions } from "../../support/txFactory.ts";
-import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
+} from "../../support/userFixtures.ts";
 
 const HERE: CallOptions = { from: "198.51.100.1" };
 const THERE: CallOptions = { from: "198.51.100.2" };

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
 const BUMPED = { maxFeePerGas: 40n * GWEI, maxPriorityFeePerGas: 2n * GWEI };

@@ -5,16 +5,13 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../../shared/log.ts";
-import { CancelFixture } from "../../support/cancelFixture.ts";
-import { EventStreamReader } from "../../support/eventStream.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
+import { EventStreamReader, postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
+import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import type { Signed } from "../../support/relayFixture.ts";
-import { resetSocket } from "../../support/resetSocket.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
+import { resetSocket } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const SYNC = "eth_sendRawTransactionSync";
 /** Of one client at a time. */

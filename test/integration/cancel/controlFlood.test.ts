@@ -4,17 +4,18 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Logger } from "../../../shared/log.ts";
-import { CancelFixture } from "../../support/cancelFixture.ts";
-import { EventStreamReader } from "../../support/eventStream.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { postText, RawConnection } from "../../support/rawHttp.ts";
-import type { WireAnswer } from "../../support/relayClient.ts";
+import { EventStreamReader, postText, RawConnection, WsClient } from "../../support/clients.ts";
+import { metricsOf, type WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import {
+	type ProcessSystem,
+	startProcessSystem,
+	startSystem,
+	type TestSystem,
+} from "../../support/systems.ts";
 import { rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const WATCH_BLOCKS = 64;
 const ROUNDS = 500;

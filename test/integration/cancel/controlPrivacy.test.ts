@@ -8,10 +8,10 @@ import { Transaction } from "ethers";
 import { createBodySigner } from "../../../shared/ethereum/signatures.ts";
 import { createLogger } from "../../../shared/log.ts";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { EventStreamReader } from "../../support/eventStream.ts";
-import { FeedClient } from "../../support/feedClient.ts";
+import { EventStreamReader } from "../../support/clients.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
-import { AUTHORIZED } from "../../support/metricsPage.ts";
+import { AUTHORIZED } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 

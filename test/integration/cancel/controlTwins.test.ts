@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { EMITTER, REVERTER } from "../../support/biddingFixture.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { firstDifference, SearcherView } from "../../support/searcherView.ts";
 import { until } from "../../support/until.ts";

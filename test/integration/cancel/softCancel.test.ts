@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/cancelFixture.ts";
+import { REVERTS } from "../../support/contracts.ts";
 import { type Actor, ETHER, GWEI, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
+import { type CancelFixture, NOT_PENDING, startCancels } from "../../support/userFixtures.ts";
 
 const SOFT = "/noreverts?softCancellations=true";
 /** Fees under those of what is cancelled. */

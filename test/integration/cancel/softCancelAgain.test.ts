@@ -4,9 +4,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { type CancelFixture, startCancels } from "../../support/cancelFixture.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
+import { type CancelFixture, startCancels } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 4;
 /** How many blocks behind its end a record is settled. */

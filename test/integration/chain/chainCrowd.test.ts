@@ -5,14 +5,14 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import type { BuiltBlock } from "../../devnet/blockMaker.ts";
-import { PendingWatch } from "../../support/pendingWatch.ts";
+import { WsClient } from "../../support/clients.ts";
+import { EMITS } from "../../support/contracts.ts";
+import { PendingWatch } from "../../support/pendingNonces.ts";
 import { GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { EMITS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { seededRandom } from "../../support/seededRandom.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
-import { seededRandom } from "../../unit/shared/ethereum/seededRandom.ts";
 
 const ACCOUNTS = 50;
 const LENGTH = 20;

@@ -10,9 +10,8 @@ import { foundry } from "viem/chains";
 import { Web3 } from "web3";
 import type { TransactionType } from "../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import { cast } from "../../support/castCommand.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import { cast, type RelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, signedTransaction, type TxOptions } from "../../support/txFactory.ts";
 
 /** Answers its call data, and logs it under the topic 0x…2a. */

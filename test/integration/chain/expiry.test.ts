@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { CancelFixture } from "../../support/cancelFixture.ts";
+import { REVERTS } from "../../support/contracts.ts";
 import type { Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 3;
 /** Blocks that what has ended is watched for. */

@@ -6,10 +6,10 @@ import { after, before, it } from "node:test";
 import { WebSocketProvider } from "ethers";
 import { createPublicClient, webSocket } from "viem";
 import { foundry } from "viem/chains";
-import { FeedClient } from "../../support/feedClient.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { FeedClient } from "../../support/feeds.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { RelayFixture } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 let system: TestSystem;

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import { WebSocketServer } from "ws";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { type HeadFixture, startHeadFixture } from "../../support/headFixture.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
+import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { startTcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 

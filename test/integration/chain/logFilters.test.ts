@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { after, before, it } from "node:test";
 import { Contract } from "ethers";
-import { FeedClient } from "../../support/feedClient.ts";
-import { postText, RawConnection } from "../../support/rawHttp.ts";
+import { postText, RawConnection } from "../../support/clients.ts";
+import { FeedClient } from "../../support/feeds.ts";
 import { type Actor, RelayFixture } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 /** Emits one event with the first word of its input as its topic. PUSH0 CALLDATALOAD PUSH0 PUSH0 LOG1 STOP */

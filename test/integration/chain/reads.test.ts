@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { PASSED_METHODS } from "../../../relay/chain/passthrough.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import type { RelayProcess } from "../../support/processes.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction } from "../../support/txFactory.ts";
 
 /** Answers its call data, and logs it under the topic 0x…2a. */

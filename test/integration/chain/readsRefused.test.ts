@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { WebSocket } from "ws";
 import { PASSED_METHODS } from "../../../relay/chain/passthrough.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { type RelayProcess, readyStatus } from "../../support/relayProcess.ts";
+import { type NodeFault, type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
+import { type RelayProcess, readyStatus } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

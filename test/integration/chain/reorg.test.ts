@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Wallet } from "ethers";
 import { BuilderClient } from "../../devnet/builderClient.ts";
+import { REVERTS } from "../../support/contracts.ts";
 import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 const LIFE_BLOCKS = 6;
 /** More than the relay catches up one by one. */

@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { JsonRpcProvider, Transaction } from "ethers";
-import { cast } from "../../support/castCommand.ts";
+import { cast } from "../../support/processes.ts";
 import { RelayFixture } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 let system: TestSystem;
 let fixture: RelayFixture;

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import type { RecordedRequest } from "../../devnet/builderRecord.ts";
-import { holds, type Signed, signedOn } from "../../support/chainTransaction.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import { holds, type Signed, signedOn } from "../../support/crashCrowd.ts";
+import type { RelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, signedTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

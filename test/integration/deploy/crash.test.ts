@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { allSent, assertHeld, assertMined, prepareCrowd, submitCrowd } from "../../support/crashCrowd.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 
 const ROUNDS = [
 	{ killAt: 20, path: "/fast" },

@@ -13,9 +13,9 @@ import {
 } from "../../support/crashCrowd.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import { readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
-import { readyStatus } from "../../support/relayProcess.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 /** Builders that get a transaction by itself are told its hash when it is cancelled. */

@@ -8,9 +8,8 @@ import { formatEther } from "ethers";
 import { AuctionFixture, bundleOf } from "../../support/bidder.ts";
 import { prepareBidding } from "../../support/biddingFixture.ts";
 import { peek } from "../../support/engine.ts";
-import { headOf, type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
-import type { TestSystem } from "../../support/startSystem.ts";
+import type { RelayProcess } from "../../support/processes.ts";
+import { headOf, type ProcessSystem, startProcessSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const PERCENT = 50n;

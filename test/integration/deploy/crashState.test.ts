@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type DevChainOptions, startDevChain } from "../../devnet/devChain.ts";
-import { holds, type Signed, signedOn } from "../../support/chainTransaction.ts";
+import { holds, type Signed, signedOn } from "../../support/crashCrowd.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { runRelay } from "../../support/relayProcess.ts";
+import { runRelay } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

@@ -9,11 +9,11 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { freePort } from "../../devnet/freePort.ts";
-import { copied, type ImageStage, imageStages, only, ROOT, textOf } from "../../support/deployFiles.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
+import { copied, type ImageStage, imageStages, only, ROOT, textOf } from "../../support/documents.ts";
+import { SUPERVISED } from "../../support/postgresServer.ts";
+import { readyStatus } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
-import { readyStatus } from "../../support/relayProcess.ts";
-import { SUPERVISED } from "../../support/supervised.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const READY_MS = 30_000;

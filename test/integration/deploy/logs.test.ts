@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { createLogger } from "../../../shared/log.ts";
+import { REVERTS } from "../../support/contracts.ts";
 import { RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 interface Line {

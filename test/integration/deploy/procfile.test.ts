@@ -7,10 +7,18 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { freePort } from "../../devnet/freePort.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { groupGone, lineOf, PROCFILE, runProcfile } from "../../support/procfileRunner.ts";
+import {
+	groupGone,
+	lineOf,
+	PROCFILE,
+	type RelayProcess,
+	readyStatus,
+	runProcfile,
+	runRelay,
+	startRelayProcess,
+} from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
-import { type RelayProcess, readyStatus, runRelay, startRelayProcess } from "../../support/relayProcess.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 let system: ProcessSystem;

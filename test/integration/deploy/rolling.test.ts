@@ -8,9 +8,8 @@ import { BOOST_SECRET, boostEnv } from "../../faults/boostHere.ts";
 import { type FaultyWire, startFaultyWire } from "../../faults/faultyWire.ts";
 import { type Sent, Traffic } from "../../faults/traffic.ts";
 import { startWorld, type World } from "../../faults/world.ts";
-import { launchBoost } from "../../support/boostProcess.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgresServer.ts";
-import { type LaunchedRelay, launchRelay, readyStatus } from "../../support/relayProcess.ts";
+import { type LaunchedRelay, launchBoost, launchRelay, readyStatus } from "../../support/processes.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcpProxy.ts";
 import { until } from "../../support/until.ts";
 

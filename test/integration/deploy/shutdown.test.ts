@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Pool } from "undici";
 import { WebSocket } from "ws";
-import { type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
+import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { type Exit, type RelayProcess, readyStatus } from "../../support/relayProcess.ts";
+import { type Exit, type RelayProcess, readyStatus } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { rawTransaction, testAccount } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

@@ -10,9 +10,8 @@ import { after, before, it } from "node:test";
 import { isGone } from "../../devnet/devSystem.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { documents, filled, ROOT, snippet } from "../../support/documents.ts";
-import { groupGone } from "../../support/procfileRunner.ts";
+import { groupGone, type LaunchedRelay, launchRelay } from "../../support/processes.ts";
 import { RelayClient } from "../../support/relayClient.ts";
-import { type LaunchedRelay, launchRelay } from "../../support/relayProcess.ts";
 import { until } from "../../support/until.ts";
 
 /** The ports of the documents by their settings. */

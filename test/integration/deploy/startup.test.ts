@@ -12,15 +12,15 @@ import { SettingError } from "../../../shared/config.ts";
 import { startDevChain } from "../../devnet/devChain.ts";
 import { freePort } from "../../devnet/freePort.ts";
 import { IN_FOLDER } from "../../support/engine.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
 import {
 	type Exit,
 	type RelayProcess,
 	type RelayProcessOptions,
 	readyStatus,
 	runRelay,
-} from "../../support/relayProcess.ts";
+} from "../../support/processes.ts";
+import { metricsOf } from "../../support/relayClient.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const CURVE_ORDER = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";

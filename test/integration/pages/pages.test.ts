@@ -6,7 +6,7 @@ import { Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
+import { REVERTS } from "../../support/contracts.ts";
 
 let fixture: AuctionFixture;
 let browser: Browser;

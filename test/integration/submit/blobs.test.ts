@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { deploying, EMITS } from "../../support/contracts.ts";
 import { GWEI, RelayFixture } from "../../support/relayFixture.ts";
-import { deploying, EMITS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { type TxOptions, testAccount } from "../../support/txFactory.ts";
 
 const GAS_PER_BLOB = 131_072;

@@ -9,8 +9,8 @@ import { createWalletClient, publicActions, TransactionReceiptNotFoundError, web
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { Web3 } from "web3";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import type { RelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const RECEIVER = "0x000000000000000000000000000000000000dEaD";

@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { CancelFixture } from "../../support/cancelFixture.ts";
-import type { NodeFault, NodeProxy } from "../../support/nodeProxy.ts";
+import type { NodeFault, NodeProxy } from "../../support/nodes.ts";
 import { type Delivery, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { type SystemOptions, startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "../../support/systems.ts";
 import { accountOf } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const SIGNING_KEY = `0x${"5e".repeat(32)}`;
 const ALL = ["vault", "plain", "share"];

@@ -4,11 +4,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { CancelFixture } from "../../support/cancelFixture.ts";
+import { errorString, gate, REVERTS } from "../../support/contracts.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
-import { errorString, gate, REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const LIFE_BLOCKS = 4;
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };

@@ -4,11 +4,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { NodeFault } from "../../support/nodeProxy.ts";
-import { NonceReaders } from "../../support/nonceReaders.ts";
+import { REVERTS } from "../../support/contracts.ts";
+import type { NodeFault } from "../../support/nodes.ts";
+import { NonceReaders } from "../../support/pendingNonces.ts";
 import { type Actor, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 const LIFE_BLOCKS = 6;
 const BUMPED = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ETHER, GWEI, RelayFixture } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 const MIB = 1024 * 1024;
 const POOL_BYTES = 32 * MIB;

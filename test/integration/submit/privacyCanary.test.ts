@@ -6,11 +6,11 @@ import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
 import { WebSocket } from "ws";
 import { LeakWatch, type Secret } from "../../support/leakWatch.ts";
-import { AUTHORIZED } from "../../support/metricsPage.ts";
-import { type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
+import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
 import { type PlainAnswer, type PlainBuilder, startPlainBuilder } from "../../support/plainBuilder.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import { type Exit, type RelayProcess, readyStatus } from "../../support/relayProcess.ts";
+import { type Exit, type RelayProcess, readyStatus } from "../../support/processes.ts";
+import { AUTHORIZED } from "../../support/relayClient.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, type TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

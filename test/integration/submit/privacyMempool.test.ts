@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Transaction } from "ethers";
-import { type NodeProxy, startNodeProxy } from "../../support/nodeProxy.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import { type NodeProxy, startNodeProxy } from "../../support/nodes.ts";
+import type { RelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, type TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
 

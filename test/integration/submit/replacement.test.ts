@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { CancelFixture } from "../../support/cancelFixture.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, GWEI, type Signed } from "../../support/relayFixture.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import type { TxOptions } from "../../support/txFactory.ts";
 import { until } from "../../support/until.ts";
+import { CancelFixture } from "../../support/userFixtures.ts";
 
 const STEPS = 8;
 const BUMPED = { maxFeePerGas: 22n * GWEI, maxPriorityFeePerGas: (11n * GWEI) / 10n };

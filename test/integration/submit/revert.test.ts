@@ -3,16 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { errorString, gate, LOOPS, panic, REVERTS, revertingWith } from "../../support/contracts.ts";
 import { type Actor, ETHER, GWEI, RelayFixture, type Signed } from "../../support/relayFixture.ts";
-import {
-	errorString,
-	gate,
-	LOOPS,
-	panic,
-	REVERTS,
-	revertingWith,
-} from "../../support/simulationContracts.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
 
 const SHUT = errorString("the gate is shut");

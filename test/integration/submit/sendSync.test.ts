@@ -6,13 +6,13 @@ import { after, before, describe, test } from "node:test";
 import { createWalletClient, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
+import { WsClient } from "../../support/clients.ts";
+import { errorString, REVERTS, revertingWith } from "../../support/contracts.ts";
 import type { WireAnswer } from "../../support/relayClient.ts";
 import { type Actor, ETHER, GWEI } from "../../support/relayFixture.ts";
-import { errorString, REVERTS, revertingWith } from "../../support/simulationContracts.ts";
-import type { TestSystem } from "../../support/startSystem.ts";
-import { SYNC, type SyncFixture, startSync } from "../../support/syncFixture.ts";
+import type { TestSystem } from "../../support/systems.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
+import { SYNC, type SyncFixture, startSync } from "../../support/userFixtures.ts";
 
 const DEAD = "0x000000000000000000000000000000000000dEaD";
 const GAP = "due to a missing nonce: it goes out when the gap before it closes";

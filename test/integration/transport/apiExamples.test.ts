@@ -13,10 +13,10 @@ import { openRpc } from "../../../shared/jsonrpc/method.ts";
 import { AuctionFixture, type Bidder } from "../../support/bidder.ts";
 import { EMITTER, MISER, prepareBidding, REASONER } from "../../support/biddingFixture.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
+import { EventStreamReader } from "../../support/clients.ts";
 import { documents, examplesOf, filled, ROOT, snippet } from "../../support/documents.ts";
-import { EventStreamReader } from "../../support/eventStream.ts";
-import type { FeedClient } from "../../support/feedClient.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import type { FeedClient } from "../../support/feeds.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { until } from "../../support/until.ts";
 
 const UNKNOWN = `0x${"ab".repeat(32)}`;

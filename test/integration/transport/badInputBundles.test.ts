@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { BiddingFixture, backrunBy, bidder, prepareBidding, signedBy } from "../../support/biddingFixture.ts";
+import { WsClient } from "../../support/clients.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 import { BID_ROWS, COINBASE, HEAD, HIDDEN, SECOND, SHARED } from "./badInput/bidRows.ts";
 import { BUNDLE_PAGE_ROWS } from "./badInput/bundlePages.ts";
 import { BUNDLE_ROWS } from "./badInput/bundleRows.ts";

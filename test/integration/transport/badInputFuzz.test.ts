@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { keccak256 } from "../../../shared/ethereum/signatures.ts";
+import { WsClient } from "../../support/clients.ts";
+import { type SeededRandom, seededRandom } from "../../support/seededRandom.ts";
 import { rawTransaction } from "../../support/txFactory.ts";
-import { WsClient } from "../../support/wsClient.ts";
-import { type SeededRandom, seededRandom } from "../../unit/shared/ethereum/seededRandom.ts";
 import { checkOne, shapeOf } from "./badInput/answerModel.ts";
 import { CORPUS, PATHS } from "./badInput/corpus.ts";
 import { type BadInputFixture, hex, startFixture } from "./badInput/fixture.ts";

@@ -3,8 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { postText, RawConnection } from "../../support/rawHttp.ts";
-import { WsClient } from "../../support/wsClient.ts";
+import { postText, RawConnection, WsClient } from "../../support/clients.ts";
 import { BROKEN_HTTP_ROWS } from "./badInput/brokenHttp.ts";
 import { ENVELOPE_ROWS } from "./badInput/envelopes.ts";
 import { type BadInputFixture, startFixture } from "./badInput/fixture.ts";

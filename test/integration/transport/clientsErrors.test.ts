@@ -20,9 +20,8 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import { Web3 } from "web3";
-import { cast } from "../../support/castCommand.ts";
-import { type ProcessSystem, startProcessSystem } from "../../support/processSystem.ts";
-import type { RelayProcess } from "../../support/relayProcess.ts";
+import { cast, type RelayProcess } from "../../support/processes.ts";
+import { type ProcessSystem, startProcessSystem } from "../../support/systems.ts";
 import { accountOf, rawTransaction, type TxOptions } from "../../support/txFactory.ts";
 
 const GWEI = 1_000_000_000n;

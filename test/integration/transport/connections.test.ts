@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
+import { postText, RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { withTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const ATTACKER = "127.0.0.2";
 const HONEST = "127.0.0.1";

@@ -5,9 +5,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { EventSource } from "undici";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { EventStreamReader, type StreamMessage } from "../../support/eventStream.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
-import type { WireEvent } from "../../support/relayClient.ts";
+import { EventStreamReader, type StreamMessage } from "../../support/clients.ts";
+import { metricsOf, type WireEvent } from "../../support/relayClient.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 

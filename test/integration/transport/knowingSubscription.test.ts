@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
-import { FeedClient, type Told } from "../../support/feedClient.ts";
-import { metricsOf } from "../../support/metricsPage.ts";
+import { REVERTS } from "../../support/contracts.ts";
+import { FeedClient, type Told } from "../../support/feeds.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import { GWEI, type Signed } from "../../support/relayFixture.ts";
-import { REVERTS } from "../../support/simulationContracts.ts";
 import { until } from "../../support/until.ts";
 
 const NAME = "service_transactionStatus";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
+import { postText, RawConnection, requestText } from "../../support/clients.ts";
 import { type Transport, withTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
 

@@ -9,11 +9,10 @@ import { addressReader } from "../../../shared/http/callContext.ts";
 import { createHttpServer } from "../../../shared/http/server.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../shared/log.ts";
+import { RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
-import { RawConnection, requestText } from "../../support/rawHttp.ts";
 import { CANARY } from "../../support/rpcMethods.ts";
 import { withTransport } from "../../support/transportServer.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 const SIGNER = `0x${"ab".repeat(20)}`;
 

@@ -5,11 +5,10 @@ import { test } from "node:test";
 import { addressReader } from "../../../shared/http/callContext.ts";
 import { createHttpServer } from "../../../shared/http/server.ts";
 import { silentLogger } from "../../../shared/log.ts";
+import { postText, type RawAnswer, RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
-import { postText, type RawAnswer, RawConnection, requestText } from "../../support/rawHttp.ts";
 import { startTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 function call(method: string, param: unknown, id: unknown = 1): unknown {
 	return { jsonrpc: "2.0", id, method, params: [param] };

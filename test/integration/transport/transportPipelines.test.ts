@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventStreams } from "../../../shared/http/eventStreams.ts";
 import type { Route } from "../../../shared/http/routes.ts";
+import { postText, RawConnection, requestText } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
-import { postText, RawConnection, requestText } from "../../support/rawHttp.ts";
 import { startTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,8 +1,8 @@
 // A table of HTTP requests, each with its exact answer: content types, sizes, paths, verbs, preflights, signatures,
 // and bytes that are no HTTP at all.
 
-import { postText, requestText } from "../../support/rawHttp.ts";
-import { CALL, error, OK, type Row, testRows } from "../../support/transportTable.ts";
+import { postText, requestText } from "../../support/clients.ts";
+import { CALL, error, OK, type Row, testRows } from "../../support/transportServer.ts";
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 const CHUNKED = { ...JSON_TYPE, "Transfer-Encoding": "chunked" };

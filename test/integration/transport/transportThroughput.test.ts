@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { test } from "node:test";
-import { postText } from "../../support/rawHttp.ts";
+import { postText } from "../../support/clients.ts";
 import { startTransport } from "../../support/transportServer.ts";
 
 const REQUESTS = 10_000;

@@ -2,11 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RawConnection, requestText, WsClient } from "../../support/clients.ts";
 import { ManualClock } from "../../support/manualClock.ts";
-import { RawConnection, requestText } from "../../support/rawHttp.ts";
 import { type Transport, type TransportOptions, withTransport } from "../../support/transportServer.ts";
 import { until } from "../../support/until.ts";
-import { WsClient } from "../../support/wsClient.ts";
 
 function within(
 	options: TransportOptions,

@@ -10,8 +10,8 @@ import { type Contract, compileFolder } from "../../devnet/compileContracts.ts";
 import { type DevBuilder, startDevBuilder } from "../../devnet/devBuilder.ts";
 import { type DevChain, startDevChain } from "../../devnet/devChain.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
-import { type RelayProcess, startRelayProcess } from "../relayProcess.ts";
-import { EMITS } from "../simulationContracts.ts";
+import { EMITS } from "../contracts.ts";
+import { type RelayProcess, startRelayProcess } from "../processes.ts";
 import {
 	rawTransaction,
 	signedTransaction,

@@ -4,7 +4,7 @@
 
 import type { DevChain } from "../../devnet/devChain.ts";
 import { PAYS_COINBASE } from "../auctionContracts.ts";
-import { EMITS } from "../simulationContracts.ts";
+import { EMITS } from "../contracts.ts";
 import { rawTransaction, signedTransaction, type TxOptions, testAccount } from "../txFactory.ts";
 import { until } from "../until.ts";
 import { deniedMs } from "./processFigures.ts";

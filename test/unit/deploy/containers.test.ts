@@ -22,8 +22,8 @@ import {
 	ROOT,
 	schemaOf,
 	textOf,
-} from "../../support/deployFiles.ts";
-import { lineOf } from "../../support/procfileRunner.ts";
+} from "../../support/documents.ts";
+import { lineOf } from "../../support/processes.ts";
 
 const { services } = compose();
 const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [

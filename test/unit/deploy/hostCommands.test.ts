@@ -22,8 +22,7 @@ import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
-import { compose, flyToml, textOf } from "../../support/deployFiles.ts";
-import { ROOT, snippet, snippets } from "../../support/documents.ts";
+import { compose, flyToml, ROOT, snippet, snippets, textOf } from "../../support/documents.ts";
 
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 const PROGRAMS = ["heroku", "fly", "docker", "git", "curl", "vi"];

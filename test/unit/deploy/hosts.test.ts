@@ -8,8 +8,8 @@ import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts"
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
 import { STOP_LIMIT_MS } from "../../../shared/lifecycle.ts";
-import { flyToml, imageStages, only, textOf } from "../../support/deployFiles.ts";
-import { lineOf, PROCFILE } from "../../support/procfileRunner.ts";
+import { flyToml, imageStages, only, textOf } from "../../support/documents.ts";
+import { lineOf, PROCFILE } from "../../support/processes.ts";
 
 const CHECK = ["interval", "timeout", "grace_period", "method", "path"];
 /** What may stand where; `*` is any one name. */

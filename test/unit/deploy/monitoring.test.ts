@@ -11,10 +11,9 @@ import { BOOST_SETTINGS } from "../../../boost-proxy/config.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
 import { RELAY_SETTINGS } from "../../../relay/config.ts";
 import { processMetrics } from "../../../shared/metrics.ts";
-import { textOf } from "../../support/deployFiles.ts";
-import { filled, ROOT, snippet } from "../../support/documents.ts";
-import { METRICS_TOKEN, metricsOf } from "../../support/metricsPage.ts";
-import { startSystem, type TestSystem } from "../../support/startSystem.ts";
+import { filled, ROOT, snippet, textOf } from "../../support/documents.ts";
+import { METRICS_TOKEN, metricsOf } from "../../support/relayClient.ts";
+import { startSystem, type TestSystem } from "../../support/systems.ts";
 
 interface Rule {
 	readonly alert: string;

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { LogFields, Logger } from "../../../../shared/log.ts";
-import { type SystemOptions, startSystem, type TestSystem } from "../../../support/startSystem.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "../../../support/systems.ts";
 import { accountOf, rawTransaction, type TestAccount } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
 import { Wire } from "./wire.ts";

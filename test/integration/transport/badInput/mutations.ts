@@ -1,7 +1,7 @@
 // Mutates good requests at random, the same way for the same seed. Some mutations hit the bytes, some the JSON, some
 // the hex in it, since most damaged bytes are not JSON and get no further.
 
-import type { SeededRandom } from "../../../unit/shared/ethereum/seededRandom.ts";
+import type { SeededRandom } from "../../../support/seededRandom.ts";
 
 /** Longer bodies are cut: what is too long is in the tables. */
 const MAX_BYTES = 64 * 1024;

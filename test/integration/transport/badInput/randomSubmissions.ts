@@ -1,8 +1,8 @@
 // Signed transactions of random and extreme values from a seed, each with a verdict on whether this chain may take
 // it. The verdict shares no code with the relay's.
 
+import type { SeededRandom } from "../../../support/seededRandom.ts";
 import { type TestAccount, type TxOptions, testAccount } from "../../../support/txFactory.ts";
-import type { SeededRandom } from "../../../unit/shared/ethereum/seededRandom.ts";
 
 /** A transaction with its sender's means. */
 export interface RandomSubmission {

@@ -6,7 +6,9 @@ import {
 	AUTHORIZATION,
 	bareBlobBytes,
 	COMMITMENTS,
+	encode,
 	PROOF,
+	type RawItem,
 	type Spoiling,
 	STORAGE_KEY,
 	sidecarV0,
@@ -15,8 +17,8 @@ import {
 	times,
 	transactionBytes as twoBlobBytes,
 	VERSIONED_HASHES,
-} from "../../../unit/shared/ethereum/baseTransactions.ts";
-import { encode, type RawItem, verbatim } from "../../../unit/shared/ethereum/rawEncoding.ts";
+	verbatim,
+} from "../../../support/rawTransactions.ts";
 import { hex } from "./fixture.ts";
 import type { CallRow } from "./rows.ts";
 

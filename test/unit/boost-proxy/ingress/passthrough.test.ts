@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
-import { RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { RawConnection, requestText } from "../../../support/clients.ts";
 import { startPassFixture } from "./passFixture.ts";
 
 async function bodyOf(request: IncomingMessage): Promise<string> {

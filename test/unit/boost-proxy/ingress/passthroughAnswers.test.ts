@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { test } from "node:test";
+import { RawConnection, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { RawConnection, requestText } from "../../../support/rawHttp.ts";
 import { until } from "../../../support/until.ts";
 import { startPassFixture } from "./passFixture.ts";
 

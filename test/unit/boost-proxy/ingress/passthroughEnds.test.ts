@@ -4,9 +4,8 @@
 import assert from "node:assert/strict";
 import type { RequestListener, ServerResponse } from "node:http";
 import { test } from "node:test";
-import { EventStreamReader } from "../../../support/eventStream.ts";
+import { EventStreamReader, RawConnection, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { RawConnection, requestText } from "../../../support/rawHttp.ts";
 import { until } from "../../../support/until.ts";
 import { startPassFixture } from "./passFixture.ts";
 

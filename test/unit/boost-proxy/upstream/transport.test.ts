@@ -5,7 +5,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { createTransport } from "../../../../boost-proxy/upstream/transport.ts";
 import { systemClock } from "../../../../shared/clock.ts";
-import { httpText, RawUpstream } from "../../../support/rawUpstream.ts";
+import { httpText, RawUpstream } from "../../../support/upstreams.ts";
 
 const DEADLINE_MS = 20_000;
 const NO_HEADERS = {};

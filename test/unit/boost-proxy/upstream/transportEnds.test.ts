@@ -14,9 +14,9 @@ import {
 } from "../../../../boost-proxy/upstream/transport.ts";
 import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { httpText, type RawScript, RawUpstream } from "../../../support/rawUpstream.ts";
-import { resetSocket } from "../../../support/resetSocket.ts";
+import { resetSocket } from "../../../support/tcpProxy.ts";
 import { until } from "../../../support/until.ts";
+import { httpText, type RawScript, RawUpstream } from "../../../support/upstreams.ts";
 
 const BODY = '{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x02"]}';
 const LONG_MS = 60_000;

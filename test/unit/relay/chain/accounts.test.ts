@@ -10,7 +10,7 @@ import { Background } from "../../../../shared/background.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import type { UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { fails, startProxiedChain } from "./nodeFixture.ts";
 

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import { type NodeProxy, startNodeProxy } from "../../../support/nodes.ts";
 
 describe("awaitNode", () => {
 	let chain: DevChain;

@@ -5,7 +5,7 @@ import { it } from "node:test";
 import { Coinbases } from "../../../../relay/chain/coinbases.ts";
 import type { Block } from "../../../../relay/domain/chain.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { ScriptedNode } from "../../../support/scriptedNode.ts";
+import { ScriptedNode } from "../../../support/nodes.ts";
 
 const miner = (index: number) => `0x${index.toString(16).padStart(40, "0")}`;
 const block = (number: number, index: number) => ({ number, miner: miner(index) }) as Block;

@@ -9,8 +9,8 @@ import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { Listener } from "../../../support/listeners.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { Listener } from "../../../support/feeds.ts";
+import type { NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 

@@ -14,8 +14,7 @@ import {
 import type { Block } from "../../../../relay/domain/chain.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
-import { ScriptedNode } from "../../../support/scriptedNode.ts";
+import { type NodeFault, ScriptedNode } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 const { chain, proxy, client, mine } = await startProxiedChain();

@@ -6,8 +6,7 @@ import { nodeReads, probeNode } from "../../../../relay/chain/node.ts";
 import { Passthrough } from "../../../../relay/chain/passthrough.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { caller } from "../../../support/caller.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { caller, type NodeFault } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
 const { chain, proxy, client, mine, send } = await startProxiedChain();

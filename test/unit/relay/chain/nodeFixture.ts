@@ -6,7 +6,7 @@ import { systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient, UpstreamError, type UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { startDevChain } from "../../../devnet/devChain.ts";
-import { startNodeProxy } from "../../../support/nodeProxy.ts";
+import { startNodeProxy } from "../../../support/nodes.ts";
 
 /** Starts it, to be called where a file begins. After each test no fault is left and nothing counted. */
 export async function startProxiedChain() {

@@ -6,7 +6,7 @@ import { NodeReader } from "../../../../relay/chain/nodeReader.ts";
 import { systemClock } from "../../../../shared/clock.ts";
 import { UpstreamError, type UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
 import { type Logger, silentLogger } from "../../../../shared/log.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
+import type { NodeFault } from "../../../support/nodes.ts";
 import { fails, startProxiedChain } from "./nodeFixture.ts";
 
 const { chain, proxy, client } = await startProxiedChain();

@@ -6,8 +6,7 @@ import { Passthrough, type PassthroughOptions } from "../../../../relay/chain/pa
 import { JsonText } from "../../../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RpcError, type RpcErrorKind } from "../../../../shared/jsonrpc/errors.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
-import { caller } from "../../../support/caller.ts";
-import type { NodeFault } from "../../../support/nodeProxy.ts";
+import { caller, type NodeFault } from "../../../support/nodes.ts";
 import { until } from "../../../support/until.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 

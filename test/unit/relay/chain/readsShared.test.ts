@@ -8,8 +8,8 @@ import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { caller } from "../../../support/caller.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
+import { caller } from "../../../support/nodes.ts";
 
 /** Ms that a node takes for a method; at once for others. */
 const SLOW: Readonly<Record<string, number>> = {

@@ -8,7 +8,7 @@ import { systemClock } from "../../../../shared/clock.ts";
 import { JsonRpcClient, UpstreamError, type UpstreamFault } from "../../../../shared/jsonrpc/client.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { type DevChain, startDevChain } from "../../../devnet/devChain.ts";
-import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodeProxy.ts";
+import { type NodeFault, type NodeProxy, startNodeProxy } from "../../../support/nodes.ts";
 
 const NEVER = `0x${"77".repeat(32)}`;
 /** PUSH0 PUSH0 REVERT */

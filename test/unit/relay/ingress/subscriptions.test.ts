@@ -8,11 +8,15 @@ import { transactionTopic } from "../../../../relay/domain/endpoints.ts";
 import { newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
 import { type LogFields, type Logger, silentLogger } from "../../../../shared/log.ts";
-import { Listener, OpenExchange } from "../../../support/listeners.ts";
-import { type SubscriptionServer, startSubscriptionServer } from "../../../support/subscriptionServer.ts";
+import { WsClient } from "../../../support/clients.ts";
+import {
+	Listener,
+	OpenExchange,
+	type SubscriptionServer,
+	startSubscriptionServer,
+} from "../../../support/feeds.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 import { until } from "../../../support/until.ts";
-import { WsClient } from "../../../support/wsClient.ts";
 
 function fixture() {
 	const lines: (readonly [string, LogFields | undefined])[] = [];

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { revertError } from "../../../../relay/simulation/revertReason.ts";
-import { errorString, panic } from "../../../support/simulationContracts.ts";
+import { errorString, panic } from "../../../support/contracts.ts";
 
 const word = (value: number) => value.toString(16).padStart(64, "0");
 const CUT = `${"é".repeat(256)}…`;

@@ -6,7 +6,7 @@ import type { SimulationRequest } from "../../../../relay/domain/simulation.ts";
 import { nodeAbilities } from "../../../../relay/simulation/nodeAbilities.ts";
 import { createSimulator, type SimulatorOptions } from "../../../../relay/simulation/simulator.ts";
 import { silentLogger } from "../../../../shared/log.ts";
-import { type Answer, NodeError, ScriptedNode } from "../../../support/scriptedNode.ts";
+import { type Answer, NodeError, ScriptedNode } from "../../../support/nodes.ts";
 import { BLOCK, FakeClock, fakeRequest, fakeTransaction } from "../../../support/simulationFakes.ts";
 
 const ABLE = { simulates: true, gasCap: 50_000_000n };

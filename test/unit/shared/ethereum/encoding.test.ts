@@ -13,7 +13,7 @@ import {
 } from "../../../../shared/ethereum/hex.ts";
 import { type RlpItem, RlpReader, rlpEncode, uintToBytes } from "../../../../shared/ethereum/rlp.ts";
 import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
-import { seededRandom } from "./seededRandom.ts";
+import { seededRandom } from "../../../support/seededRandom.ts";
 
 const ADDRESS = "0xAbCdEf0123456789aBcDeF0123456789abcdef01";
 const SHORT = ADDRESS.slice(0, -1);

@@ -4,13 +4,15 @@
 import type { DecodeReason } from "../../../../shared/ethereum/transaction.ts";
 import {
 	ADDRESS,
+	encode,
 	FIELD_NAMES,
 	type FieldName,
+	type RawItem,
 	type Spoiling,
 	type Type,
 	transactionBytes,
-} from "./baseTransactions.ts";
-import { encode, type RawItem, verbatim } from "./rawEncoding.ts";
+	verbatim,
+} from "../../../support/rawTransactions.ts";
 
 export interface Row {
 	readonly name: string;

@@ -14,8 +14,8 @@ import {
 	verifyBody,
 } from "../../../../shared/ethereum/signatures.ts";
 import { senderOfAuthorization } from "../../../../shared/ethereum/transaction.ts";
-import { randomKey } from "./randomTransactions.ts";
-import { seededRandom } from "./seededRandom.ts";
+import { randomKey } from "../../../support/rawTransactions.ts";
+import { seededRandom } from "../../../support/seededRandom.ts";
 
 const random = seededRandom(0xf1a5);
 /** The first account of anvil and hardhat. */

@@ -12,15 +12,16 @@ import {
 	decodeTransaction,
 	senderOfAuthorization,
 } from "../../../../shared/ethereum/transaction.ts";
-import { bareBlobBytes, transactionBytes } from "./baseTransactions.ts";
 import {
+	bareBlobBytes,
 	encodeDecoded,
 	type RandomTransaction,
 	randomKey,
 	randomTransaction,
 	signedBytes,
-} from "./randomTransactions.ts";
-import { type SeededRandom, seededRandom } from "./seededRandom.ts";
+	transactionBytes,
+} from "../../../support/rawTransactions.ts";
+import { type SeededRandom, seededRandom } from "../../../support/seededRandom.ts";
 
 const TYPES = [0, 1, 2, 4] as const;
 const hexOf = (bytes: Uint8Array): Hex => `0x${Buffer.from(bytes).toString("hex")}`;

@@ -12,6 +12,7 @@ import {
 	bareBlobBytes,
 	COMMITMENTS,
 	PROOF,
+	type RawItem,
 	type Spoiling,
 	STORAGE_KEY,
 	sidecarV0,
@@ -20,7 +21,8 @@ import {
 	times,
 	transactionBytes,
 	VERSIONED_HASHES,
-} from "./baseTransactions.ts";
+	verbatim,
+} from "../../../support/rawTransactions.ts";
 import {
 	byteStringRows,
 	fieldRows,
@@ -30,7 +32,6 @@ import {
 	signatureFieldRows,
 	spoiledIntegers,
 } from "./encodingViolations.ts";
-import { type RawItem, verbatim } from "./rawEncoding.ts";
 
 const TYPES: readonly Type[] = [0, 1, 2, 3, 4];
 const TYPED: readonly Type[] = [1, 2, 3, 4];

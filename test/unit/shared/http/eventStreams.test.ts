@@ -6,9 +6,8 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { type EventMessage, EventStreams } from "../../../../shared/http/eventStreams.ts";
 import type { Route } from "../../../../shared/http/routes.ts";
-import { EventStreamReader } from "../../../support/eventStream.ts";
+import { EventStreamReader, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { requestText } from "../../../support/rawHttp.ts";
 import { startTransport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 

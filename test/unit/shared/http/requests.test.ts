@@ -11,7 +11,7 @@ import {
 	MAX_REFERRER_LENGTH,
 	readSubmissionQuery,
 } from "../../../../shared/http/submissionQuery.ts";
-import { postText, RawConnection, requestText } from "../../../support/rawHttp.ts";
+import { postText, RawConnection, requestText } from "../../../support/clients.ts";
 import { withTransport } from "../../../support/transportServer.ts";
 
 test("a target is a path in one form and a query as text", () => {

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Standby, type StandbyOptions } from "../../../../shared/http/standby.ts";
 import { silentLogger } from "../../../../shared/log.ts";
+import { postText, RawConnection, requestText } from "../../../support/clients.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
-import { postText, RawConnection, requestText } from "../../../support/rawHttp.ts";
 import { startTransport, type Transport } from "../../../support/transportServer.ts";
 import { until } from "../../../support/until.ts";
 

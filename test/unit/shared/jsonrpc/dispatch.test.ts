@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallContext } from "../../../../shared/http/callContext.ts";
 import type { CallLimiter } from "../../../../shared/jsonrpc/dispatch.ts";
-import { entry, startDispatcher as start } from "../../../support/dispatching.ts";
-import { CANARY } from "../../../support/rpcMethods.ts";
+import { CANARY, entry, startDispatcher as start } from "../../../support/rpcMethods.ts";
 
 interface Answered {
 	readonly id: unknown;

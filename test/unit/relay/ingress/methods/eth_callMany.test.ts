@@ -7,7 +7,7 @@ import type { CallMany, CallsRequest, TransactionsRequest } from "../../../../..
 import { eth_callMany } from "../../../../../relay/ingress/methods/eth_callMany.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
 import { askMethod } from "../../../../support/callManyFixture.ts";
-import { CONTEXT } from "../../../../support/dispatching.ts";
+import { CONTEXT } from "../../../../support/rpcMethods.ts";
 import { rawTransaction, signedTransaction } from "../../../../support/txFactory.ts";
 
 const RAW = `0x${rawTransaction().toString("hex")}`;

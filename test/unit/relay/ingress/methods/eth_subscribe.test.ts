@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { BundleRecord } from "../../../../../relay/domain/bundleStatus.ts";
 import { bundleTopic, NEW_HEADS, PENDING_TRANSACTIONS } from "../../../../../relay/domain/endpoints.ts";
-import { type SubscriptionServer, startSubscriptionServer } from "../../../../support/subscriptionServer.ts";
+import { WsClient, type WsMessage } from "../../../../support/clients.ts";
+import { type SubscriptionServer, startSubscriptionServer } from "../../../../support/feeds.ts";
 import { until } from "../../../../support/until.ts";
-import { WsClient, type WsMessage } from "../../../../support/wsClient.ts";
 
 const FEED = "service_partialPendingTransactions";
 const ALIASES = ["mevblocker_partialPendingTransactions", "another-name"];

@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UpstreamError } from "../../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../../shared/jsonrpc/errors.ts";
+import { ManualClock } from "../../../../support/manualClock.ts";
+import { NodeError } from "../../../../support/nodes.ts";
 import {
 	blockObject,
 	call,
@@ -16,9 +18,7 @@ import {
 	simulatedCall,
 	simulateV1,
 	startCallMany,
-} from "../../../../support/callManyUnit.ts";
-import { ManualClock } from "../../../../support/manualClock.ts";
-import { NodeError } from "../../../../support/scriptedNode.ts";
+} from "../../../../support/simulationFakes.ts";
 import { signedTransaction, testAccount } from "../../../../support/txFactory.ts";
 
 /** The kind and words of the RpcError that `promise` rejects with. */

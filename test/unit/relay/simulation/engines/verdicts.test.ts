@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readAnswer, readExecutionError } from "../../../../../relay/simulation/engines/verdicts.ts";
-import { errorString } from "../../../../support/simulationContracts.ts";
+import { errorString } from "../../../../support/contracts.ts";
 
 const INTRINSIC = "OUT_OF_GAS: out of gas: intrinsic gas too low";
 const FUNDS = "INSUFFICIENT_FUNDS: insufficient funds for gas * price + value";

@@ -1,13 +1,15 @@
-// Runs the relay (or boost, see boostProcess.ts) as a process of its own, for what only a process can show: signals,
-// exit codes, what it prints. It cannot outlive its test.
+// Runs the relay, boost, both behind one port, lines of the Procfile, and cast as processes of their own, for what only
+// a process can show: signals, exit codes, what it prints. None outlives its test.
 
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { dirname } from "node:path";
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
 import { onEngine } from "./engine.ts";
+import { SUPERVISED } from "./postgresServer.ts";
 import { RelayClient } from "./relayClient.ts";
-import { SUPERVISED } from "./supervised.ts";
 import { until } from "./until.ts";
 
 export interface RelayProcessOptions {
@@ -198,4 +200,99 @@ function parseLog(stdout: string): LogLine[] {
 			return [];
 		}
 	});
+}
+
+export type BoostProcess = RelayProcess;
+export type BoostProcessOptions = Pick<RelayProcessOptions, "env" | "args">;
+
+const BOOST = "boost-proxy/main.ts";
+const PAIR = "boost-proxy/pair.ts";
+
+/** Starts boost and waits for nothing. */
+export function launchBoost(options: BoostProcessOptions): LaunchedRelay {
+	return launchRelay({ ...options, entry: BOOST });
+}
+
+/** Runs boost to its end, which must come by itself within 15 s. */
+export function runBoost(options: BoostProcessOptions): Promise<Exit> {
+	return launchBoost(options).ended();
+}
+
+/** Starts boost and waits until one of its upstreams would take a transaction; throws with what it printed where it ends. */
+export function startBoostProcess(options: BoostProcessOptions): Promise<BoostProcess> {
+	return startRelayProcess({ ...options, entry: BOOST });
+}
+
+/** Starts relay and boost behind one port, and waits for nothing. */
+export function launchPair(options: BoostProcessOptions): LaunchedRelay {
+	return launchRelay({ ...options, entry: PAIR });
+}
+
+/** The Procfile's lines by their names. */
+export const PROCFILE: ReadonlyMap<string, string> = new Map(
+	readFileSync(new URL("../../Procfile", import.meta.url), "utf8")
+		.trimEnd()
+		.split("\n")
+		.map((line) => /^(\w+): (.+)$/.exec(line)?.slice(1) as [string, string]),
+);
+
+/** One line's command. Throws where there is no such line. */
+export function lineOf(name: string): string {
+	const line = PROCFILE.get(name);
+	if (line === undefined) throw new Error(`the Procfile has no line ${name}`);
+	return line;
+}
+
+/** Runs `nf start` with `names`: the first one on `port`, each further one on the port 100 above. */
+export function runProcfile(
+	names: readonly string[],
+	port: number,
+	env: Readonly<Record<string, string>>,
+): LaunchedRelay {
+	return launchRelay({
+		line: `exec node node_modules/foreman/nf.js -p ${port} start -r ${names.join(",")}`,
+		env,
+	});
+}
+
+/** Waits until no process of the group is left. */
+export async function groupGone(group: number): Promise<void> {
+	await until("nothing of its process group is left", () => {
+		try {
+			process.kill(-group, 0);
+			return false;
+		} catch (thrown) {
+			return (thrown as { code?: string }).code === "ESRCH";
+		}
+	});
+}
+
+/** What a run printed. */
+export interface CastRun {
+	readonly code: number;
+	readonly stdout: string;
+	readonly stderr: string;
+}
+
+const RUN_MS = 20_000;
+
+/** Runs `cast`; it fails after 20 s. Settings of the machine's own (ETH_RPC_URL) are kept away from it. */
+export function cast(...args: string[]): Promise<CastRun> {
+	const { PATH = "", HOME = "" } = process.env;
+	const options = { timeout: RUN_MS, env: { PATH, HOME, NO_COLOR: "1" } };
+	return new Promise((resolve) => {
+		execFile(binary(), args, options, (error, stdout, stderr) => {
+			resolve({ code: error === null ? 0 : 1, stdout, stderr });
+		});
+	});
+}
+
+/** The program itself: the package's launcher, which `npx cast` runs, ends with 0 whatever cast ended with. */
+function binary(): string {
+	const cpu = process.arch === "x64" ? "amd64" : process.arch;
+	const name = `@foundry-rs/cast-${process.platform}-${cpu}`;
+	const require = createRequire(import.meta.url);
+	const fromCast = createRequire(require.resolve("@foundry-rs/cast/package.json"));
+	const folder = dirname(fromCast.resolve(`${name}/package.json`));
+	return join(folder, "bin", process.platform === "win32" ? "cast.exe" : "cast");
 }

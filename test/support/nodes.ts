@@ -1,8 +1,10 @@
-// Proxies a real node for tests: counts and delays calls, and injects the faults that nodes and their providers have.
-// It never changes an answer.
+// What stands in a node's place, or between a node and who asks it: scripted answers, and the faults that
+// nodes and their providers have.
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Caller } from "../../relay/domain/ports.ts";
+import type { RpcAnswer, RpcCall } from "../../shared/jsonrpc/client.ts";
 
 /** One JSON-RPC call that came through. */
 export interface ProxiedCall {
@@ -188,4 +190,55 @@ function answerFault(
 			else if (fault.how === "oneError") send(200, { jsonrpc: "2.0", id: null, error: tooMany });
 			else send(200, [{ jsonrpc: "2.0", id: list[0]?.id, error: tooMany }]);
 	}
+}
+
+/** The result of a call, or throws; {@link NodeError} for an error of the node's. */
+export type Answer = (params: readonly unknown[]) => unknown;
+
+/** An error that the node answers. */
+export class NodeError extends Error {
+	readonly code: number;
+	readonly data: unknown;
+	constructor(code: number, message: string, data?: unknown) {
+		super(message);
+		this.code = code;
+		this.data = data;
+	}
+}
+
+/** Methods that have no answer are unknown to it. */
+export class ScriptedNode {
+	readonly answers: Record<string, Answer>;
+	readonly calls: RpcCall[] = [];
+
+	constructor(answers: Record<string, Answer>) {
+		this.answers = answers;
+	}
+
+	/** The methods that it was asked, in order. */
+	get asked(): string[] {
+		return this.calls.map(({ method }) => method);
+	}
+
+	async call(call: RpcCall): Promise<RpcAnswer> {
+		this.calls.push(call);
+		const answer = this.answers[call.method];
+		try {
+			if (answer === undefined) throw new NodeError(-32601, "the method does not exist");
+			return { ok: true, result: await answer(call.params) };
+		} catch (thrown) {
+			if (!(thrown instanceof NodeError)) throw thrown;
+			const { code, message, data } = thrown;
+			return { ok: false, error: { code, message, data } };
+		}
+	}
+
+	batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+		return Promise.all(calls.map((call) => this.call(call)));
+	}
+}
+
+/** A client that never goes; `name`: one of its own. */
+export function caller(name = "client"): Caller {
+	return { client: name, life: { onGone() {} } };
 }

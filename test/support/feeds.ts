@@ -1,0 +1,268 @@
+// Subscriptions, from both sides: a searcher's client, fake connections that keep what they are sent, and the methods
+// behind a real websocket on a free port.
+
+import type { ClientOptions } from "ws";
+import { z } from "zod";
+import type { BundleRecord } from "../../relay/domain/bundleStatus.ts";
+import type { TransactionRecord } from "../../relay/domain/record.ts";
+import { type MethodDependencies, relayMethod } from "../../relay/ingress/methodDependencies.ts";
+import { eth_subscribe, eth_unsubscribe } from "../../relay/ingress/methods/subscriptions.ts";
+import { SubscriptionHub } from "../../relay/ingress/subscriptions.ts";
+import { Followers } from "../../relay/status/announcer.ts";
+import { systemClock } from "../../shared/clock.ts";
+import { unknownStatus } from "../../shared/ethereum/statusRecord.ts";
+import {
+	addressReader,
+	type CallContext,
+	type Connection,
+	type Exchange,
+} from "../../shared/http/callContext.ts";
+import { RateLimiter } from "../../shared/http/rateLimit.ts";
+import { rpcOverHttp } from "../../shared/http/routes.ts";
+import { createHttpServer } from "../../shared/http/server.ts";
+import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
+import { RpcWebsocket } from "../../shared/http/websocket.ts";
+import { createDispatcher } from "../../shared/jsonrpc/dispatch.ts";
+import { methodTable } from "../../shared/jsonrpc/method.ts";
+import { silentLogger } from "../../shared/log.ts";
+import { WsClient } from "./clients.ts";
+import { until } from "./until.ts";
+
+/** A message of the server's. */
+interface Frame {
+	readonly id?: unknown;
+	readonly result?: unknown;
+	readonly error?: { readonly code: number; readonly message: string };
+	readonly method?: string;
+	readonly params?: { readonly subscription: string; readonly result: unknown };
+}
+
+/** What one subscription was told. */
+export type Told = Readonly<Record<string, unknown>>;
+
+/** A connection that is open. */
+export class FeedClient {
+	readonly ws: WsClient;
+	/** Every text that came, in order. */
+	readonly texts: string[] = [];
+	readonly #frames: Frame[] = [];
+	#id = 0;
+
+	private constructor(ws: WsClient) {
+		this.ws = ws;
+		ws.socket.on("message", (data) => {
+			this.texts.push(String(data));
+			this.#frames.push(JSON.parse(String(data)) as Frame);
+		});
+	}
+
+	static async open(url: string, options: ClientOptions = {}): Promise<FeedClient> {
+		return new FeedClient(await WsClient.open(url, options));
+	}
+
+	/** One call's whole answer. */
+	async ask(method: string, params: readonly unknown[]): Promise<Frame> {
+		this.#id += 1;
+		return this.say(JSON.stringify({ jsonrpc: "2.0", id: this.#id, method, params }));
+	}
+
+	/** The whole answer to a request as it stands, whose id may have been used before. */
+	async say(request: string): Promise<Frame> {
+		const { id } = JSON.parse(request) as Frame;
+		const before = this.#frames.length;
+		this.ws.send(request);
+		return until(`the answer to ${request}`, () =>
+			this.#frames.find((frame, i) => i >= before && frame.id === id),
+		);
+	}
+
+	/** One call's result; throws with the code and message of an error. */
+	async call(method: string, params: readonly unknown[]): Promise<unknown> {
+		const { result, error } = await this.ask(method, params);
+		if (error !== undefined) throw new Error(`${error.code} ${error.message}`);
+		return result;
+	}
+
+	/** The id of a new subscription. */
+	async subscribe(...params: readonly unknown[]): Promise<string> {
+		return String(await this.call("eth_subscribe", params));
+	}
+
+	/** What `subscription` was told so far. */
+	told(subscription: string): readonly Told[] {
+		return this.#frames.flatMap(({ params }) =>
+			params?.subscription === subscription ? [params.result as Told] : [],
+		);
+	}
+
+	/** How often `subscription` was told of the transaction with this hash. */
+	times(subscription: string, hash: string): number {
+		return this.told(subscription).filter((one) => one.hash === hash).length;
+	}
+
+	/** The first that `subscription` is told with this hash. */
+	shown(subscription: string, hash: string): Promise<Told> {
+		return until(`${hash} on the feed`, () => this.told(subscription).find((one) => one.hash === hash));
+	}
+
+	/** Places among all frames: of the answer that named `subscription`, and of its first notification. */
+	order(subscription: string): { readonly answer: number; readonly first: number } {
+		return {
+			answer: this.#frames.findIndex(({ result }) => result === subscription),
+			first: this.#frames.findIndex(({ params }) => params?.subscription === subscription),
+		};
+	}
+
+	close(): void {
+		this.ws.terminate();
+	}
+}
+
+/** A notification as a client reads it. */
+interface Notification {
+	readonly jsonrpc: string;
+	readonly method: string;
+	readonly params: { readonly subscription: string; readonly result: unknown };
+}
+
+/** A connection that keeps what it is sent. */
+export class Listener implements Connection {
+	readonly frames: string[] = [];
+	readonly closes: { readonly code: number; readonly reason: string }[] = [];
+	/** How many listeners wait for its end. */
+	watchers = 0;
+	/** Thrown at the next sends, where set. */
+	fault: Error | null = null;
+	#onClose: (() => void)[] = [];
+	#ended = false;
+
+	send(text: string): void {
+		if (this.fault !== null) throw this.fault;
+		this.frames.push(text);
+	}
+
+	close(code: number, reason: string): void {
+		this.closes.push({ code, reason });
+	}
+
+	onClose(listener: () => void): void {
+		this.watchers++;
+		if (this.#ended) listener();
+		else this.#onClose.push(listener);
+	}
+
+	end(): void {
+		this.#ended = true;
+		for (const listener of this.#onClose.splice(0)) listener();
+	}
+
+	/** What it was told, parsed. */
+	get told(): readonly Notification[] {
+		return this.frames.map((text) => JSON.parse(text) as Notification);
+	}
+
+	/** Subscription and result of what it was told. */
+	get results(): readonly (readonly [string, unknown])[] {
+		return this.told.map(({ params }) => [params.subscription, params.result] as const);
+	}
+}
+
+/** A message that is answered when the test says so. */
+export class OpenExchange implements Exchange {
+	#listeners: (() => void)[] = [];
+
+	onAnswered(listener: () => void): void {
+		this.#listeners.push(listener);
+	}
+
+	answer(): void {
+		for (const listener of this.#listeners.splice(0)) listener();
+	}
+}
+
+/** A running server. */
+export interface SubscriptionServer {
+	/** `http://127.0.0.1:port` */
+	readonly url: string;
+	/** `ws://127.0.0.1:port` */
+	readonly wsUrl: string;
+	readonly hub: SubscriptionHub;
+	/** What is known of bundles, by `owner hash`. */
+	readonly bundles: Map<string, BundleRecord>;
+	/** What is known of transactions, by hash; shown by their hash and stage. */
+	readonly records: Map<string, TransactionRecord>;
+	/** Awaited between a look at what is known of a transaction and the answer. */
+	reading: () => Promise<void>;
+	readonly followers: Followers;
+	/** How many calls of `test_wait` wait. */
+	readonly waiting: number;
+	/** Lets them go. */
+	release(): void;
+	stop(): Promise<void>;
+}
+
+/** Starts it, with `aliases` for pending transactions; who is in front of it is believed (TRUST_PROXY 1). */
+export async function startSubscriptionServer(aliases: readonly string[]): Promise<SubscriptionServer> {
+	const log = silentLogger;
+	const clock = systemClock;
+	const hub = new SubscriptionHub({ log });
+	const bundles = new Map<string, BundleRecord>();
+	const records = new Map<string, TransactionRecord>();
+	const followers = new Followers({ log });
+	const waiting: (() => void)[] = [];
+	const test_wait = relayMethod({
+		name: "test_wait",
+		summary: "Waits until it is released.",
+		params: [],
+		result: z.unknown(),
+		handle: () => new Promise((resolve) => waiting.push(() => resolve("waited"))),
+	});
+	type Needed = "subscriptions" | "subscriptionAliases" | "bundles" | "records" | "following" | "statusView";
+	const needs: Pick<MethodDependencies, Needed> = {
+		subscriptions: hub,
+		subscriptionAliases: aliases,
+		bundles: { bundle: (owner, hash) => bundles.get(`${owner} ${hash}`) ?? null, standing: () => null },
+		records: {
+			async record(hash) {
+				const record = records.get(hash) ?? null;
+				await running.reading();
+				return record;
+			},
+		},
+		following: followers,
+		statusView: ({ hash, stage }) => ({ ...unknownStatus(hash), stage }),
+	};
+	// These three methods need nothing else of the relay.
+	const methods = methodTable([eth_subscribe, eth_unsubscribe, test_wait], needs as MethodDependencies);
+	const dispatcher = createDispatcher<CallContext>({ maxBatch: 100 }, { methods, log, clock });
+	const limiter = new RateLimiter({ rps: 0 }, { clock });
+	const readAddress = addressReader({ trustProxy: 1 });
+	const websocket = new RpcWebsocket(
+		{ paths: ["/"], maxMessageBytes: 65_536 },
+		{ dispatcher, limiter, unread: new UnreadBytes(), clock },
+	);
+	const server = createHttpServer(
+		{ name: "test", host: "127.0.0.1", port: 0, rpcPaths: ["/"], routes: [], maxBodyBytes: 65_536 },
+		{ post: rpcOverHttp({ dispatcher, limiter }), websocket, readAddress, log, clock },
+	);
+	await server.start();
+	const release = (): void => {
+		for (const one of waiting.splice(0)) one();
+	};
+	const running: SubscriptionServer = {
+		url: `http://127.0.0.1:${server.port}`,
+		wsUrl: `ws://127.0.0.1:${server.port}`,
+		hub,
+		...{ bundles, records, followers },
+		reading: async () => {},
+		get waiting() {
+			return waiting.length;
+		},
+		release,
+		async stop() {
+			release();
+			await server.stop();
+		},
+	};
+	return running;
+}

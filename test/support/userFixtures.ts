@@ -1,0 +1,263 @@
+// Users on a whole running relay who send chains of nonces, wait for receipts and cancel, and what must hold of that.
+
+import assert from "node:assert/strict";
+import type { DevBuilder } from "../devnet/devBuilder.ts";
+import { BiddingFixture, type CallOptions } from "./biddingFixture.ts";
+import type { WireAnswer } from "./relayClient.ts";
+import { type Actor, RelayFixture, type Signed } from "./relayFixture.ts";
+import { type SystemOptions, startSystem, type TestSystem } from "./systems.ts";
+import type { TxOptions } from "./txFactory.ts";
+import { until } from "./until.ts";
+
+/** A transaction of a chain, with the path that it was submitted on. */
+export type Link = Signed & { readonly path: string };
+
+/** Why it waits, as its events tell. */
+export type WaitReason = "nonceGap" | "behindHeld" | "behindUnchecked";
+
+/** A system, seen by the senders of chains. */
+export class ChainFixture extends RelayFixture {
+	/** Signs a link for each path, in the order of their nonces from `first` on; `options` by their place. */
+	chainOf(
+		actor: Actor,
+		paths: readonly string[],
+		first = 0,
+		options: Readonly<Record<number, Omit<TxOptions, "by">>> = {},
+	): Link[] {
+		return paths.map((path, i) => ({ path, ...actor.sign({ ...options[i], nonce: first + i }) }));
+	}
+
+	/** Submits them one after another. */
+	async submitAll(links: readonly Link[]): Promise<void> {
+		for (const link of links) await this.submit(link.path, link);
+	}
+
+	/** As {@link chainOf}; they are submitted, and all builders have them for the next block. */
+	async chainOut(...args: Parameters<ChainFixture["chainOf"]>): Promise<Link[]> {
+		const chain = this.chainOf(...args);
+		await this.submitAll(chain);
+		for (const link of chain) await this.sent(link);
+		return chain;
+	}
+
+	/** They are QUEUED, and tell why; where searchers know them, to nobody. */
+	async assertWaiting(links: readonly Link[], reason: WaitReason): Promise<void> {
+		for (const link of links) {
+			const { status, shared } = await this.reaches(link, "QUEUED");
+			assert.equal(status, "UNKNOWN");
+			// It may have waited for the same reason before: the last one told counts, once it is.
+			await until(`${link.path} waits: ${reason}`, async () => {
+				const last = (await this.events(link)).findLast(({ type }) => type === "queued");
+				return last !== undefined && last.reason === (shared ? undefined : reason);
+			});
+		}
+	}
+
+	/** So many blocks pass, and they still wait, and none of them was sent meanwhile. */
+	async assertStayBack(links: readonly Link[], reason: WaitReason, blocks: number): Promise<void> {
+		await this.assertWaiting(links, reason);
+		const before = this.timesSent(links);
+		for (let i = 0; i < blocks; i += 1) await this.passBlock();
+		await this.fence();
+		await this.assertWaiting(links, reason);
+		assert.deepEqual(this.timesSent(links), before, "they were sent while they waited");
+	}
+
+	/** They are out for the next block at `builders` (all unless given), and are all mined in it, in their order. */
+	async assertGoOn(links: readonly Signed[], builders?: readonly string[]): Promise<void> {
+		for (const link of links) await this.sent(link, builders === undefined ? {} : { builders });
+		const block = await this.system.nextBlock();
+		const places: number[] = [];
+		for (const link of links) {
+			await this.reaches(link, "INCLUDED");
+			const receipt = await this.receipt(link);
+			assert.deepEqual([receipt?.block, receipt?.ok], [block, true]);
+			places.push(receipt?.index ?? -1);
+		}
+		assert.deepEqual(
+			places,
+			[...places].sort((a, b) => a - b),
+		);
+	}
+
+	/** Their lives have begun, or begun again, with the next block as the first one. */
+	async assertYoung(links: readonly Signed[]): Promise<void> {
+		const next = (await this.head()) + 1;
+		for (const link of links) await this.event(link, "ready", ({ block }) => block === next);
+	}
+
+	/** Waits until all builders have a stranger's transaction: what was to be sent before it is there too. */
+	async fence(): Promise<void> {
+		const tx = (await this.actor()).sign();
+		await this.submit("/fast", tx);
+		await this.sent(tx);
+	}
+
+	/** How often each of them was sent to each builder. */
+	timesSent(links: readonly Signed[]): readonly (readonly number[])[] {
+		const { builders } = this.system;
+		return links.map((link) => builders.map((builder) => this.deliveries(builder, link).length));
+	}
+
+	/** Takes `tx` back by its hash. */
+	async cancel(tx: Signed): Promise<void> {
+		assert.equal(await this.system.client.call("eth_cancelTransaction", [tx.hash]), true);
+	}
+}
+
+/** What is answered to whoever may not cancel, or cancels what is not pending. */
+export const NOT_PENDING = "-32000 transaction not found or no longer pending";
+/** A hash that nobody has ever seen. */
+export const NEVER_SEEN = `0x${"5e".repeat(32)}`;
+
+/** Cancels by hash; the result, or `code message`. */
+export async function cancelBy(
+	system: TestSystem,
+	tx: Pick<Signed, "hash">,
+	who: CallOptions = {},
+): Promise<unknown> {
+	const { result, error } = await new BiddingFixture(system).ask("eth_cancelTransaction", [tx.hash], who);
+	return error === undefined ? result : `${error.code} ${error.message}`;
+}
+
+/** A running relay, seen by users who change their minds. */
+export class CancelFixture extends RelayFixture {
+	cancel(tx: Pick<Signed, "hash">, who: CallOptions = {}): Promise<unknown> {
+		return cancelBy(this.system, tx, who);
+	}
+
+	/** The answer to a submission: its hash, or `code message`. */
+	async tried(tx: Signed, path = "/fast"): Promise<string> {
+		const { result, error } = await this.system.client.ask("eth_sendRawTransaction", [tx.raw], path);
+		return error === undefined ? String(result) : `${error.code} ${error.message}`;
+	}
+
+	/** It is cancelled for everybody who asks. */
+	async assertCancelled(tx: Signed): Promise<void> {
+		const { status, stage, hash } = await this.status(tx);
+		assert.deepEqual([status, stage, hash], ["FAILED", "CANCELLED", tx.hash]);
+		assert.equal(await this.byHash(tx), null, "eth_getTransactionByHash");
+		assert.equal(await this.system.client.call("eth_getTransactionReceipt", [tx.hash]), null, "receipt");
+	}
+
+	/**
+	 * Waits until each of `builders` (all unless given) that was sent `tx` has been told to forget it. None of them would
+	 * put it into a block then, nor was sent it behind that.
+	 */
+	async withdrawn(
+		tx: Signed,
+		builders: readonly string[] = this.system.builders.map(({ name }) => name),
+	): Promise<void> {
+		for (const builder of builders.map((name) => this.builder(name))) {
+			const sent = () => this.deliveries(builder, tx);
+			if (sent().length === 0) continue;
+			const told = await until(`${tx.hash} cancelled at ${builder.name}`, () => this.cancels(builder, tx)[0]);
+			await until(`${builder.name} has forgotten ${tx.hash}`, () => this.live(builder, tx) === 0);
+			for (const { seq } of sent()) {
+				assert.ok(seq < told.seq, `${builder.name} was sent it behind its cancel`);
+			}
+		}
+	}
+
+	/** No builder has ever read its hash or its bytes, in whatever call. */
+	assertUnheard(tx: Signed): void {
+		for (const builder of this.system.builders) {
+			const text = JSON.stringify(builder.requests());
+			assert.ok(!text.includes(tx.raw), `${builder.name} was sent it`);
+			assert.ok(!text.includes(tx.hash.slice(2)), `${builder.name} was told its hash`);
+		}
+	}
+
+	/** How often each builder was sent `tx`. */
+	timesSent(tx: Signed): readonly number[] {
+		return this.system.builders.map((builder) => this.deliveries(builder, tx).length);
+	}
+
+	/** A transaction of somebody else goes all the way to all builders: what was due before is done. */
+	async fence(builders: readonly DevBuilder[] = this.system.builders): Promise<void> {
+		const tx = (await this.actor()).sign();
+		await this.submit("/fast", tx);
+		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+	}
+
+	/** A new account's transaction on `path`, out to those builders that may have it. */
+	async out(
+		path = "/fast",
+		options: Parameters<Actor["sign"]>[0] = {},
+	): Promise<{ readonly actor: Actor; readonly tx: Signed }> {
+		const actor = await this.actor();
+		const tx = actor.sign(options);
+		await this.submit(path, tx);
+		await this.reaches(tx, "BROADCAST");
+		const builders = path.startsWith("/fullprivacy") ? this.trusted() : this.system.builders;
+		await this.sent(tx, { builders: builders.map(({ name }) => name) });
+		return { actor, tx };
+	}
+
+	/** Builders that get what is on `/fullprivacy`: the first one, in these tests. */
+	trusted(): readonly DevBuilder[] {
+		return this.system.builders.slice(0, 1);
+	}
+}
+
+/** Starts a relay with two builders, the first of which alone gets what is fully private. */
+export async function startCancels(options: SystemOptions = {}): Promise<CancelFixture> {
+	const system = await startSystem({ builders: [{ name: "dev" }, { name: "other" }], ...options });
+	return new CancelFixture(system);
+}
+
+export const SYNC = "eth_sendRawTransactionSync";
+const NOT_PROCESSED = "The transaction was added to the mempool but wasn't processed";
+
+/** One call under way: `ended` is true once it was answered. */
+export interface Sending {
+	readonly answer: Promise<WireAnswer>;
+	readonly ended: boolean;
+}
+
+/** A running relay, seen by users who wait. */
+export class SyncFixture extends CancelFixture {
+	sync(tx: Pick<Signed, "raw">, path = "/fast", ...timeout: unknown[]): Sending {
+		const sending = { answer: this.system.client.ask(SYNC, [tx.raw, ...timeout], path), ended: false };
+		const end = () => {
+			sending.ended = true;
+		};
+		sending.answer.then(end, end);
+		return sending;
+	}
+
+	/** Sends it, and waits until the builder has it. */
+	async waiting(tx: Signed, path = "/fast", ...timeout: unknown[]): Promise<Sending> {
+		const sending = this.sync(tx, path, ...timeout);
+		await this.reaches(tx, "BROADCAST");
+		await this.sent(tx);
+		assert.equal(sending.ended, false, "it was answered before it was mined");
+		return sending;
+	}
+
+	async nodeReceipt(tx: Pick<Signed, "hash">): Promise<Record<string, unknown>> {
+		const receipt = await this.system.chain.rpc("eth_getTransactionReceipt", [tx.hash]);
+		assert.ok(typeof receipt === "object" && receipt !== null, "the node has its receipt");
+		return { ...receipt };
+	}
+
+	/** It is answered with the node's own receipt. */
+	async assertMined({ answer }: Sending, tx: Signed, status = "0x1"): Promise<void> {
+		const { result, error } = await answer;
+		assert.equal(error, undefined, error?.message);
+		assert.deepEqual(result, await this.nodeReceipt(tx));
+		assert.equal((result as { status: string }).status, status);
+	}
+
+	/** It is answered with `code`, the words of EIP-7966 and then `why`, and its hash. */
+	async assertFails({ answer }: Sending, tx: Signed, code: 4 | 5, why: string): Promise<void> {
+		const { result, error } = await answer;
+		assert.equal(result, undefined);
+		assert.deepEqual(error, { code, message: `${NOT_PROCESSED} ${why}`, data: tx.hash });
+	}
+}
+
+/** Starts a relay with one builder. */
+export async function startSync(): Promise<SyncFixture> {
+	return new SyncFixture(await startSystem());
+}
