@@ -34,6 +34,31 @@ test("what the disk refuses is kept in memory, its bytes too, and written when i
 	for (const one of [journal, again]) await one.close();
 });
 
+for (const [first, second] of [
+	[true, false],
+	[false, true],
+]) {
+	const said = first
+		? "a failed write behind a good one is done again"
+		: "a good write behind a failed one counts";
+	test(`${said}, and the newest state is what lies there`, async () => {
+		const { journal, disk, clock } = await fixture();
+		disk.hold = true;
+		const writes = [journal.add(newEntry(1), "relay"), journal.end(hashOf(1), "cancelled")];
+		const settled = Promise.allSettled(writes);
+		disk.finish(first === true, 1);
+		await clock.advance(0);
+		disk.finish(second === true, 1);
+		const kinds = (await settled).map(({ status }) => status === "fulfilled");
+		assert.deepEqual(kinds, [first, second]);
+		disk.hold = false;
+		await clock.advance(1_000);
+		assert.equal(journal.isDurable, true);
+		assert.equal((await reopened(disk)).journal.ended(hashOf(1))?.ending, "cancelled");
+		await journal.close();
+	});
+}
+
 test("bytes wait for the disk within a bound, whether it fails or hangs", async () => {
 	const { journal, disk, clock } = await fixture({ maxBytes: 16 * (500 + 512) });
 	const add = (n: number) => journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay");

@@ -150,6 +150,16 @@ for (const [name, { message, ...expected }] of NOBODY) {
 	});
 }
 
+scenario("what is no transaction is refused in the relay's words, and a bad query too", async (fixture) => {
+	const { submissions, relay, request } = fixture;
+	await assert.rejects(submissions.submit(Buffer.from([0]), request()), /transaction type not supported/);
+	await assert.rejects(
+		submissions.submit(ONE.raw, request({ search: "refundRecipient=0x12" })),
+		/invalid params: refundRecipient: expected an address/,
+	);
+	assert.equal(relay.sent.length, 0);
+});
+
 scenario("the same bytes at the same time are one submission", async ({ submissions, relay, request }) => {
 	const answer = hanging(relay);
 	const both = [submissions.submit(ONE.raw, request()), submissions.submit(ONE.raw, request())];
