@@ -1,4 +1,5 @@
-// The status record and the events of a transaction at every stage of its life, as JSON written by hand.
+// What the public pages say of a transaction at every stage of its life, as JSON written by hand; what the events of a shared
+// one keep to themselves, since searchers know its hash; and of bids and refunds: of bids only the one that was mined.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -15,6 +16,7 @@ import { stageReport } from "../../../../shared/ethereum/statusRecord.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
 
 const AT = Date.UTC(2026, 1, 3, 4, 5, 6, 7);
+const at = Date.UTC(2026, 1, 3);
 const RECIPIENT = `0x${"11".repeat(20)}`;
 const TRANSACTION = privateTransaction({
 	...{ nonce: 7, value: 10n ** 30n, gasLimit: 50_000, path: "noreverts", receivedAt: AT },
@@ -49,13 +51,13 @@ const STATUS: Readonly<Record<Stage, "INCLUDED" | "FAILED" | "UNKNOWN">> = {
 	},
 };
 
-for (const stage of STAGES) {
-	test(`at ${stage} the status is ${STATUS[stage]}`, () => {
+test("each stage has its status, told whole", () => {
+	for (const stage of STAGES) {
 		const record = recordAt(stage);
 		const told = JSON.parse(JSON.stringify(statusReport(record)));
 		if (STATUS[stage] === "UNKNOWN") {
-			assert.deepEqual(told, { ...BLANK, ...stageReport(stage) });
-			return;
+			assert.deepEqual(told, { ...BLANK, ...stageReport(stage) }, stage);
+			continue;
 		}
 		assert.deepEqual(told, {
 			...{ status: STATUS[stage], hash, rpc_timestamp: "2026-02-03T04:05:06.007Z" },
@@ -64,8 +66,8 @@ for (const stage of STAGES) {
 			...{ referrer: "wallet", refundRecipient: RECIPIENT, refund: 0 },
 			...stageReport(stage, { blockNumber: STATUS[stage] === "INCLUDED" ? record.block : null }),
 		});
-	});
-}
+	}
+});
 
 test("fastMode and shared are true to the transaction, pending or not", () => {
 	for (const [path, fastMode] of [
@@ -148,5 +150,219 @@ test("nothing tells the raw transaction, its data, its signature or who submitte
 	});
 	for (const hidden of [secret, r.toString(16), s.toString(16), raw.toString("hex"), "203.0.113.7"]) {
 		for (const text of texts) assert.ok(!text.includes(hidden), hidden);
+	}
+});
+
+const OTHER = "0xother";
+
+/** What is told of such events; `known`: hashes that are shared or mined. */
+function eventsOf(shared: boolean, events: readonly TxEvent[], known: readonly string[] = []): object[] {
+	const record = newRecord(privateTransaction());
+	for (const event of [{ type: "received", at, block: 100 } as const, ...events]) {
+		assert.ok(fold(record, event), event.type);
+	}
+	record.shared = shared;
+	const report = eventsReport(record, (hash) => known.includes(hash)) as { events: object[] };
+	return report.events.slice(1).map(({ at: _, ...event }: { at?: string }) => event);
+}
+
+test("why it waited is told of one that nobody was shown, and not of a shared one: all of those look alike", () => {
+	const waiting = (reason: Extract<TxEvent, { type: "queued" }>["reason"]): TxEvent[] => [
+		{ type: "queued", at, block: 100, reason },
+		{ type: "ready", at, block: 101 },
+	];
+	const ready = { type: "ready", block: 101 };
+	assert.deepEqual(eventsOf(false, waiting("nonceGap")), [{ type: "queued", reason: "nonceGap" }, ready]);
+	assert.deepEqual(eventsOf(true, waiting("nonceGap")), [{ type: "queued" }, ready]);
+	assert.deepEqual(eventsOf(true, waiting("behindHeld")), eventsOf(true, waiting("nonceGap")));
+	assert.notDeepEqual(eventsOf(false, waiting("behindHeld")), eventsOf(false, waiting("nonceGap")));
+});
+
+test("the gas that it took behind hidden ones is not told of a shared one", () => {
+	const simulated: TxEvent = { type: "simulated", at, block: 101, gasUsed: 21_000 };
+	assert.deepEqual(eventsOf(false, [simulated]), [{ type: "simulated", block: 101, gasUsed: 21_000 }]);
+	assert.deepEqual(eventsOf(true, [simulated]), [{ type: "simulated", block: 101 }]);
+	// That it failed is told of both.
+	const failed: TxEvent = { type: "simulationFailed", at, block: 101, error };
+	assert.deepEqual(eventsOf(true, [failed]), eventsOf(false, [failed]));
+});
+
+for (const [name, shared, discreet, known, isNamed] of [
+	["not shared, by a hidden one", false, false, false, true],
+	["not shared, discreetly, by a hidden one", false, true, false, false],
+	["not shared, discreetly, by one that is known", false, true, true, true],
+	["shared, by a hidden one", true, false, false, false],
+	["shared, discreetly, by a hidden one", true, true, false, false],
+	["shared, by one that is known", true, false, true, true],
+	["shared, discreetly, by one that is known", true, true, true, true],
+] as const) {
+	test(`replaced, ${name}: the other's hash is ${isNamed ? "told" : "not told"}, how it came to it never`, () => {
+		const replaced: TxEvent = {
+			type: "replaced",
+			at,
+			block: 101,
+			by: OTHER,
+			builders: [],
+			...(discreet ? { discreet } : {}),
+		};
+		const expected = { type: "replaced", block: 101, builders: [], ...(isNamed ? { by: OTHER } : {}) };
+		assert.deepEqual(eventsOf(shared, [replaced], known ? [OTHER] : []), [expected]);
+	});
+}
+
+test("who has had it is told to nobody of one that searchers know and that went out behind a hidden one", () => {
+	const life = (behindHidden: boolean): TxEvent[] => [
+		{ type: "simulationFailed", at, block: 101, error },
+		{ type: "simulated", at, block: 101, gasUsed: 21_000 },
+		{ type: "broadcast", at, block: 101, behindHidden },
+		{ type: "delivered", at, block: 101, builder: "vault", kind: "bundle", answer: "accepted", ms: 1 },
+		{ type: "cancelled", at, block: 101, builders: ["vault"] },
+		{ type: "delivered", at, block: 101, builder: "vault", kind: "cancel", answer: "accepted", ms: 1 },
+	];
+	const failed = { type: "simulationFailed", block: 101 };
+	const out = [
+		{ type: "simulated", block: 101 },
+		{ type: "broadcast", block: 101 },
+	];
+	const { code } = error;
+	assert.deepEqual(eventsOf(true, life(true)), [
+		{ ...failed, error: { code } },
+		...out,
+		{ type: "cancelled", block: 101 },
+	]);
+	const [bundle, cancel] = ["bundle", "cancel"].map((kind) => ({
+		...{ type: "delivered", block: 101, builder: "vault", kind, answer: "accepted", ms: 1 },
+	}));
+	const all = [{ ...failed, error }, ...out, { type: "cancelled", block: 101, builders: ["vault"] }];
+	assert.deepEqual(eventsOf(true, life(false)), [...all, bundle, cancel]);
+	const gas = { type: "simulated", block: 101, gasUsed: 21_000 };
+	const untold = all.map((event) => (event.type === "simulated" ? gas : event));
+	assert.deepEqual(eventsOf(false, life(true)), [...untold, bundle, cancel]);
+});
+
+test("how many have confirmed is not told of such a one", () => {
+	for (const [shared, behindHidden, expected] of [
+		[true, true, undefined],
+		[true, false, "1 of 2 builders confirmed"],
+		[false, true, "1 of 2 builders confirmed"],
+	] as const) {
+		const record = newRecord(privateTransaction());
+		for (const event of [
+			{ type: "received", at, block: 100 },
+			{ type: "broadcast", at, block: 101, behindHidden },
+			{ type: "cancelled", at, block: 101, builders: ["a", "b"] },
+			{ type: "delivered", at, block: 101, builder: "b", kind: "cancel", answer: "accepted", ms: 1 },
+		] as const) {
+			assert.ok(fold(record, event), event.type);
+		}
+		record.shared = shared;
+		const { cancels } = eventsReport(record, () => false) as { cancels?: { summary: string } };
+		assert.equal(cancels?.summary, expected);
+	}
+});
+
+const bundled = (name: string, block: number): TxEvent => ({
+	...{
+		type: "bundled",
+		at,
+		block,
+		bundle: `bundle of ${name}`,
+		backrun: `backrun ${name}`,
+		bid: `wei of ${name}`,
+	},
+	builders: ["a", "b"],
+});
+const mined: TxEvent = { type: "included", at, block: 102, blockHash: "0x102", index: 0, reverted: false };
+const refunded = (paid: string): TxEvent => ({
+	...{
+		type: "refunded",
+		at,
+		block: 102,
+		bundle: "bundle of W",
+		backrun: "backrun W",
+		bid: "wei of W",
+		brought: "6",
+	},
+	...{ cost: "1", owed: "4", paid, payer: "0xd", recipient: "0xe" },
+});
+
+/** Loses in block 101, and in 102 before the one that wins. */
+function withBids(...more: readonly TxEvent[]): TransactionRecord {
+	const one = newRecord(privateTransaction());
+	one.shared = true;
+	for (const event of [
+		{ type: "received", at, block: 100 } as const,
+		{ type: "broadcast", at, block: 101 } as const,
+		{ type: "bid", at, bundle: "0xb" } as const,
+		bundled("L1", 101),
+		bundled("L2", 102),
+		bundled("W", 102),
+		...more,
+	]) {
+		assert.ok(fold(one, event), event.type);
+	}
+	return one;
+}
+
+const textOf = (one: TransactionRecord) => JSON.stringify(eventsReport(one, () => false));
+
+test("while it may still be mined nothing is told of any bid but that there are some", () => {
+	const one = withBids();
+	for (const secret of ["bundle of", "backrun ", "wei of"]) assert.ok(!textOf(one).includes(secret), secret);
+	const { events } = eventsReport(one, () => false) as { events: { type: string; builders?: unknown }[] };
+	assert.deepEqual(events.filter(({ type }) => type === "bundled").length, 3);
+	assert.equal(statusReport(one).backruns, 0);
+});
+
+for (const [name, end] of [
+	["cancelled", { type: "cancelled", at, block: 102, builders: [] }],
+	["replaced", { type: "replaced", at, block: 102, by: "0xother", builders: [] }],
+	["expired", { type: "expired", at, block: 126 }],
+	["dropped", { type: "dropped", at, block: 102 }],
+	["mined without a backrun", mined],
+] as const) {
+	test(`${name}: the bids that lost stay between the searchers and the builders`, () => {
+		const one = withBids(end);
+		for (const secret of ["bundle of", "backrun ", "wei of"])
+			assert.ok(!textOf(one).includes(secret), secret);
+		assert.equal(statusReport(one).backruns, 1);
+	});
+}
+
+test("mined with a backrun: that one is told with its bid and refund, the others are not", () => {
+	const one = withBids(mined, refunded("4"));
+	assert.ok(!textOf(one).includes("L1") && !textOf(one).includes("L2"));
+	const { events } = eventsReport(one, () => false) as { events: Record<string, unknown>[] };
+	const at = "2026-02-03T00:00:00.000Z";
+	assert.deepEqual(
+		events.filter(({ type }) => type === "bundled"),
+		[
+			{ type: "bundled", at, block: 101, builders: ["a", "b"] },
+			{ type: "bundled", at, block: 102, builders: ["a", "b"] },
+			{ ...bundled("W", 102), at },
+		],
+	);
+	assert.deepEqual(events.at(-1), { ...refunded("4"), at });
+});
+
+test("taken back by a reorganisation: it may be outbid again, and nothing is told", () => {
+	const one = withBids(mined, refunded("4"), { type: "reorged", at, block: 102 });
+	const { events } = eventsReport(one, () => false) as { events: { type: string }[] };
+	const bids = events.filter(({ type }) => type === "bundled");
+	assert.ok(!JSON.stringify(bids).includes("wei of"));
+	assert.equal(statusReport(one).refund, 0);
+});
+
+test("a refund is told in ETH, or as the nearest number to it", () => {
+	for (const [wei, ether] of [
+		["0", "0"],
+		["1", "1e-18"],
+		["990", "9.9e-16"],
+		["1000000000000000000", "1"],
+		["1500000000000000000", "1.5"],
+		["123456789012345678901", "123.456789012345678901"],
+		["999999999999999999", "0.999999999999999999"],
+	] as const) {
+		assert.equal(statusReport(withBids(mined, refunded(wei))).refund, Number(ether), wei);
 	}
 });

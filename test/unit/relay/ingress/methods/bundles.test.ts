@@ -1,8 +1,10 @@
-// mev_sendBundle and eth_cancelBundle before a market that remembers what it was asked: plain bundles, bids and refunds,
-// whose bundle it is and who may cancel it. eth_sendBundle has a file of its own.
+// mev_sendBundle, eth_sendBundle and eth_cancelBundle before a market that remembers what it was asked: plain bundles,
+// bids and refunds, refusals, whose bundle it is and who may cancel it, and the order in a batch.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { BUNDLE_REFUSALS } from "../../../../../relay/domain/bundle.ts";
+import { keccak256 } from "../../../../../shared/ethereum/signatures.ts";
 import { ADDRESS, type Caller, HASH, SIGNER, startBundleMethods } from "../bundleFixture.ts";
 
 const TARGET = `0x${"Ab".repeat(32)}`;
@@ -20,6 +22,11 @@ const PLAIN = {
 };
 const BID = { ...PLAIN, inclusion: { block: "0x8" }, body: [{ hash: TARGET }, { tx: raw("cc") }] };
 const envelope = { owner: ADDRESS, network: ADDRESS, uuid: null, builders: null };
+
+const RAW = `0x02${"Cd".repeat(99)}`;
+const BACKRUN = Buffer.from(RAW.slice(2), "hex");
+const SEND = { txs: [TARGET, RAW] };
+const NO_BUNDLE = `0x${keccak256(Buffer.alloc(0)).toString("hex")}`;
 
 /** What the market is asked for `bundle`. */
 async function asked(bundle: object, caller = {}) {
@@ -181,9 +188,13 @@ for (const [name, [caller, owner, cancels]] of Object.entries(OWNERS)) {
 	test(`${name}: bundles are of ${owner}, which ${cancels ? "may" : "may not"} cancel them; the answer is the same`, async () => {
 		assert.equal((await asked({ ...PLAIN, replacementUuid: "mine" }, caller)).plain?.owner, owner);
 		const { market, result } = startBundleMethods();
+		await result("eth_sendBundle", [{ ...SEND, replacementUuid: "mine" }], caller);
+		assert.equal(market.bids.pop()?.owner, owner);
 		const cancel = { replacementUuid: "mine", signingAddress: SIGNER };
 		assert.equal(await result("eth_cancelBundle", [cancel], caller), 200);
-		assert.deepEqual(market.cancels, cancels ? [[owner, "mine"]] : []);
+		assert.equal(await result("eth_sendBundle", [{ txs: [], replacementUuid: "mine" }], caller), NO_BUNDLE);
+		const cancelled = [owner, "mine"];
+		assert.deepEqual(market.cancels, cancels ? [cancelled, cancelled] : []);
 		assert.equal(market.asked, market.cancels.length);
 	});
 }
@@ -198,4 +209,98 @@ test("half a million bad entries cost little, and reach no market", async () => 
 	// An issue for each of them takes several seconds.
 	assert.ok(performance.now() - begun < 3_000, `${performance.now() - begun} ms`);
 	assert.equal(market.asked, 0);
+});
+
+test("the hash of no bundle is that of no bytes", () => {
+	assert.equal(NO_BUNDLE, "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
+});
+
+test("eth_sendBundle: a bid on the next block", async () => {
+	const { market, charges, result } = startBundleMethods();
+	assert.equal(await result("eth_sendBundle", [SEND]), HASH);
+	assert.deepEqual(market.bids, [
+		{
+			owner: ADDRESS,
+			network: ADDRESS,
+			blocks: { first: null, last: null },
+			uuid: null,
+			builders: null,
+			target: TARGET.toLowerCase(),
+			backrun: BACKRUN,
+		},
+	]);
+	assert.deepEqual([market.asked, charges], [1, []]);
+});
+
+test("a bid on a block, under a uuid that is none, signed and over a websocket", async () => {
+	const { market, result } = startBundleMethods();
+	const bid = { ...SEND, blockNumber: "0x1F", replacementUuid: "the cheap one" };
+	await result("eth_sendBundle", [bid], { signer: SIGNER });
+	await result("eth_sendBundle", [bid], { websocket: true });
+	const asked = market.bids.map(({ owner, blocks, uuid }) => ({ owner, blocks, uuid }));
+	const blocks = { first: 31n, last: null };
+	assert.deepEqual(asked, [
+		{ owner: SIGNER, blocks, uuid: "the cheap one" },
+		{ owner: ADDRESS, blocks, uuid: "the cheap one" },
+	]);
+});
+
+test("uuids of 1 to 256 characters are taken as they are", async () => {
+	const { market, result } = startBundleMethods();
+	const uuids = ["0", " ", "u".repeat(256), "\u{1f600}".repeat(256), "__proto__", "null", "\0", "É"];
+	for (const replacementUuid of uuids) await result("eth_sendBundle", [{ ...SEND, replacementUuid }]);
+	assert.deepEqual(
+		market.bids.map(({ uuid }) => uuid),
+		uuids,
+	);
+});
+
+test("null counts as absent, and what is not known is refused by its name", async () => {
+	const { market, result } = startBundleMethods();
+	await result("eth_sendBundle", [{ ...SEND, blockNumber: null, replacementUuid: null }]);
+	const [bid] = market.bids;
+	assert.deepEqual([bid?.blocks, bid?.uuid, bid?.builders], [{ first: null, last: null }, null, null]);
+	for (const key of ["minTimestamp", "revertingTxHashes", "refundPercent", "builders", "blocknumber"]) {
+		await assert.rejects(
+			result("eth_sendBundle", [{ ...SEND, [key]: null }]),
+			new RegExp(`invalid params: bundle.${key}: unknown key`),
+		);
+	}
+});
+
+test("every refusal is told by its code, and what it cost the node is charged to who asked", async () => {
+	const client = { address: ADDRESS, signer: null, vouched: false };
+	for (const code of BUNDLE_REFUSALS) {
+		for (const simulated of [true, false]) {
+			const { market, charges, call } = startBundleMethods();
+			market.outcome = { outcome: "refused", code, message: `words for ${code}`, simulated };
+			const { error } = await call("eth_sendBundle", [SEND], { signer: SIGNER });
+			const number = code === "LIMIT" ? -32005 : -32000;
+			assert.deepEqual(error, { code: number, message: `words for ${code}`, data: { reason: code } });
+			assert.deepEqual(charges, simulated ? [[{ ...client, signer: SIGNER }, 9]] : []);
+		}
+	}
+});
+
+test("in a batch bids, replacements and cancels stay in their order", async () => {
+	const { market, send } = startBundleMethods();
+	const order: string[] = [];
+	market.bid = async (request) => {
+		order.push(`bid ${request.blocks.first}`);
+		await Promise.resolve();
+		order.push(`bid ${request.blocks.first} done`);
+		return { outcome: "accepted", hash: HASH };
+	};
+	market.cancel = (_owner, uuid) => void order.push(`cancel ${uuid}`);
+	const answers = await send([
+		{ id: 1, method: "eth_sendBundle", params: [{ ...SEND, blockNumber: "0x1", replacementUuid: "a" }] },
+		{ id: 2, method: "eth_cancelBundle", params: [{ replacementUuid: "a" }] },
+		{ id: 3, method: "eth_sendBundle", params: [{ ...SEND, blockNumber: "0x2", replacementUuid: "a" }] },
+		{ id: 4, method: "eth_sendBundle", params: [{ txs: [], replacementUuid: "a" }] },
+	]);
+	assert.deepEqual(
+		answers.map((answer: { result: unknown }) => answer.result),
+		[HASH, 200, HASH, NO_BUNDLE],
+	);
+	assert.deepEqual(order, ["bid 1", "bid 1 done", "cancel a", "bid 2", "bid 2 done", "cancel a"]);
 });

@@ -113,15 +113,13 @@ describe("subscribing", () => {
 		["a hash for the feed", [FEED, HASH], "hash: expected nothing, this subscription has no such"],
 		["too many", [FEED, HASH, 1], "expected at most 2 (name, hash)"],
 	];
-	for (const [name, params, message] of REFUSED) {
-		test(`${name} is refused in words`, () =>
-			withClient(async (client) => {
-				assert.deepEqual((await ask(client, subscribe(...params))).error, {
-					code: -32602,
-					message: `invalid params: ${message}`,
-				});
-			}));
-	}
+	test("what is asked for wrongly is refused in words", () =>
+		withClient(async (client) => {
+			for (const [name, params, message] of REFUSED) {
+				const { error } = await ask(client, subscribe(...params));
+				assert.deepEqual(error, { code: -32602, message: `invalid params: ${message}` }, name);
+			}
+		}));
 
 	test("the seventeenth is refused, and taken again once one has ended", () =>
 		withClient(async (client) => {
