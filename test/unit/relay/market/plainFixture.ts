@@ -87,14 +87,6 @@ export class PlainFixture extends AuctionFixture {
 			open();
 		};
 	}
-
-	/** The head is taken back, and another block with these in it comes in its place. */
-	async reorganise(mined: Parameters<AuctionFixture["block"]>[0] = []) {
-		const reverted = this.chain.unmake(1);
-		const block = this.chain.make(mined, "b");
-		await this.came({ applied: [block], reverted });
-		return block;
-	}
 }
 
 function numberOrNull(block: number | undefined): bigint | null {
