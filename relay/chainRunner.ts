@@ -141,8 +141,8 @@ export class ChainRunner {
 	}
 
 	/**
-	 * How the links fare that must pass, as far as that can be found out. Nothing is simulated from the first one on whose
-	 * fees keep it out of the block.
+	 * How the links (the sender's transactions in a row) fare that must pass, as far as that can be found out. Simulation stops
+	 * before the first one whose fees are too low for the block.
 	 */
 	async #outcomes(
 		sender: string,
@@ -169,10 +169,10 @@ export class ChainRunner {
 		const begun = clock.monotonic();
 		const account = await accounts.get(sender, this.#client(sender), priority === "new");
 		this.#deps.onStep("account", (clock.monotonic() - begun) / 1000);
-		// One whose write is under way is not told of yet: it is looked at again when that is done.
+		// One that is still being written is left out: the sender is looked at again when that is done.
 		const used = pool.setAccount(account).filter((entry) => entry.durable);
 		if (used.length === 0) return true;
-		// One that was admitted while its block was worked off may have used the nonce itself.
+		// One that was admitted while its block was being processed may have used the nonce itself.
 		const found = await inclusions.inclusions(
 			used.map((entry) => entry.transaction.tx.hash),
 			account.block,
@@ -190,7 +190,7 @@ export class ChainRunner {
 		return true;
 	}
 
-	/** Whose turn it takes at the node: who sent the first of the chain. */
+	/** The client in whose share of the node it runs: the one that sent the first of the chain. */
 	#client(sender: string): string {
 		const { ready, waiting } = this.#deps.pool.chain(sender);
 		return clientOf((ready[0] ?? waiting[0])?.transaction.origin ?? "");

@@ -27,7 +27,7 @@ export interface HealthSettings {
 	readonly shareMs: number;
 }
 
-/** What is under way without an answer, with its silence as far as it is the upstream's. */
+/** Requests in flight, and how long the upstream has been silent on them. */
 export interface Unanswered {
 	readonly count: number;
 	/** Since the last answer, or since the oldest one was sent if that is later; 0 where none is under way. */
@@ -60,24 +60,24 @@ export interface Health {
 export interface Seen {
 	readonly kind: AttemptKind;
 	readonly tookMs: number;
-	/** Nothing at all was answered since it was sent. */
+	/** No answer at all has come since the oldest of them was sent. */
 	readonly isUnheard: boolean;
 }
 
 /** The window in which the senders of a storm are counted, in ms. */
 export const STORM_MS = 10_000;
-/** Right after it came back so many senders are a storm. */
+/** Right after it came back, faults of this many senders are a storm. */
 const RELAPSE_STORM = 2;
-/** So many unanswered requests are too many; of submissions alone right after it came back. */
+/** This many unanswered requests are too many; right after it came back, this many submissions. */
 const STALLED_REQUESTS = 16;
 const RELAPSED_SUBMISSIONS = 4;
-/** Silence after which newcomers wait: at a hundred a second the whole of it would let fifty into the hole. */
+/** Silence after which new requests wait, so that few are sent to an upstream that may be dead. */
 const SUSPECT_MS = 50;
 /** Silence of all requests after which the probe is asked, which has the last word: reads may take their time. */
 const PROBE_SILENCE_MS = 250;
-/** Silence of submissions alone after which it opens; nothing well takes as long for each of so many. */
+/** Silence of submissions alone after which it opens: an upstream that is well answers one of so many sooner. */
 const STALL_MS = 400;
-/** One that is only busy gets so many times what its answers lately took. */
+/** An upstream that is only busy gets this many times what its recent answers took. */
 const BUSY_FACTOR = 4;
 /** Part by which a backoff is shorter or longer, so that many breakers do not come back at once. */
 const JITTER = 0.2;
@@ -93,7 +93,7 @@ export function isCharged(
 	switch (outcome) {
 		case "answered":
 		case "cut":
-		// A storm of them is another rule's.
+		// The rule for storms counts these.
 		case "internal":
 		// About that request's size, or its answer's.
 		case "tooLarge":
@@ -102,7 +102,7 @@ export function isCharged(
 			// Our relay says so of a full pool alone, which is about one request.
 			return upstream === "fallback";
 		case "timeout":
-			// A read may take its time; and where less than half of the share was given our own budget was at its end.
+			// A read may take its time. Given less than half of its share, it was our own budget that ran out.
 			return kind === "submission" && tookMs >= shareMs / 2;
 		default:
 			return true;
@@ -158,8 +158,8 @@ export function isStalled(health: Health): boolean {
 }
 
 /**
- * Whether a probe asks as a submission would, too: of one that is out, which closes by its probe alone, and where one that
- * was sent gets no answer. Few may hang for their whole share otherwise, where all else is well.
+ * Whether the probe also asks what a submission would find: when the breaker is open, since it closes by its probe alone, and
+ * while a submission in flight gets no answer. Few may hang for their whole share otherwise, where all else is well.
  */
 export function asksAsSubmission(
 	{ submissions }: Pick<HealthFigures, "submissions">,
@@ -192,7 +192,7 @@ export function reasonOfProbe(
 ): TripReason | "doubt" | null {
 	if (outcome === "ok") return null;
 	if (outcome !== "timeout") return outcome;
-	// Where our own clock stood still nobody knows whose fault it was.
+	// If our own event loop was blocked, the time-out proves nothing.
 	const isDoubtful = isPatient || probe.wasContradicted || probe.tookMs > 1.5 * probeTimeoutMs;
 	if (isDoubtful && !probe.isSecond) return "doubt";
 	return probe.isSilent ? "silence" : "timeout";

@@ -220,8 +220,8 @@ class Ingress {
 	}
 
 	/**
-	 * Sends a body of reads on as it came. Null where it is not one, or where it needs more than that; where nobody
-	 * answered, the error: what may have been done must not be done again.
+	 * Sends a body of reads on as it came. Null if it is not purely that; the error if no upstream answered, so that the
+	 * calls are not sent twice.
 	 */
 	async #passOn(
 		read: RpcBody | RpcError,

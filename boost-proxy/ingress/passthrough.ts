@@ -1,5 +1,5 @@
-// Streams to the relay, with the client's address, every request that is neither a submission nor one of boost's own
-// pages. Nothing is parsed, and nothing is sent to anybody else.
+// Streams to the relay, with the client's address, every request that boost does not serve itself: neither JSON-RPC on its own
+// paths nor its routes and pages. Nothing is parsed, and nothing is sent to anybody else.
 
 import { Agent, type ClientRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { Agent as TlsAgent } from "node:https";
@@ -124,7 +124,7 @@ function readRelayUrl(text: string): { readonly target: URL; readonly auth: stri
 /** Why a request is not passed on, or null. */
 function judge({ method, headers }: IncomingMessage, breaker: Breaker): HttpAnswer | null {
 	if (breaker.isUnavailable) return outAnswer(method, breaker.retryMs);
-	// http-proxy would say that there is no body, and send it all the same: the relay would take it for a request.
+	// http-proxy would say content-length 0 and send the body all the same: request smuggling.
 	const isMisframed = method === "DELETE" && headers["transfer-encoding"] !== undefined;
 	return isMisframed ? jsonAnswer(411, { error: "expected a content-length" }) : null;
 }

@@ -1,6 +1,6 @@
-// What is to be done for the rows of one sender, from nothing but the rows, the upstreams' health and the time. Who is asked
-// first for a new one, and all that boost sends beside its clients' requests, is decided here, so that "why was this sent
-// there?" has one answer.
+// What boost, the failover proxy, does next for one sender's journal rows (one for each transaction), worked out from nothing
+// but the rows, the upstreams' health and the time. Who is asked first for a new one, and all that boost sends beside its
+// clients' requests, is decided here, so that "why was this sent there?" has one answer.
 
 import { type BoostPath, UPSTREAMS, type UpstreamName } from "../domain/delivery.ts";
 import { isHolder, isLive, type Moment, NEVER, needsWork, type Row } from "../domain/row.ts";
@@ -48,14 +48,14 @@ interface Lane {
 	readonly health: UpstreamHealth;
 	/** An earlier nonce is not there yet. */
 	isHeldUp: boolean;
-	/** The first nonce from the chain's on that is not there. */
+	/** The lowest nonce, from the account's next one on the chain upwards, that this upstream lacks. */
 	firstMissing: bigint | null;
 }
 
 /**
  * The actions for `rows`, live ones by nonce and arrival, ended ones behind them; in the order in which they are to be done.
- * After one that sends it must be made anew, since what comes behind depends on what became of it. `latest`: the account's
- * next nonce on the chain, null where nobody says it, undefined where it was not asked for: then nothing is a gap.
+ * After a `send` the caller must make a new plan, since what comes next depends on what became of it. `latest`: the account's
+ * next nonce on the chain, null where nobody says it, undefined where it was not asked for: then no nonce counts as a gap.
  */
 export function* plan(
 	rows: readonly Row[],
@@ -86,7 +86,7 @@ export function isFallbackFirst(known: readonly Row[]): boolean {
 	return isOnlyAt("fallback", "relay") && !isOnlyAt("relay", "fallback");
 }
 
-/** Whether `row` must be at `to`, whose account's holder is out, before a later nonce of the account goes there. */
+/** Whether `row` must first be delivered to `to`, since the upstream that holds it is unavailable, before a later nonce is. */
 export function mustComeBefore(row: Row, nonce: bigint, to: UpstreamName): boolean {
 	return row.nonce < nonce && row.acknowledged && row.requests === 0 && !isHolder(row.at[to]);
 }
@@ -148,7 +148,7 @@ function* ofNonce(
 	}
 }
 
-/** Goes past a nonce that needs nothing at an upstream: whoever takes no gaps takes nothing behind one that is not there. */
+/** Goes past a nonce that needs nothing at an upstream. An upstream that takes no gaps takes nothing behind a missing nonce. */
 function pass(lane: Lane, nonce: bigint, isThere: boolean): void {
 	if (isThere && nonce === lane.firstMissing) lane.firstMissing += 1n;
 	if (!isThere && !lane.health.takesGaps) lane.isHeldUp = true;
@@ -182,7 +182,7 @@ function gapOf({ nonce }: Row, { health, firstMissing }: Lane, latest: bigint | 
 	return latest === null || firstMissing === null || nonce > firstMissing ? "gap" : null;
 }
 
-/** Whether it has it as far as can be known: what a request gave it is followed, and it says itself if it has not. */
+/** Whether the upstream has it, as far as is known: what a request delivered is followed until the upstream says otherwise. */
 export function countsAsThere({ at }: Row, to: UpstreamName): boolean {
 	const { presence, retryAt } = to === "relay" ? at.relay : at.fallback;
 	return presence === "has" || (presence === "maybe" && retryAt === NEVER);
@@ -203,7 +203,7 @@ function isRefusedAt(row: Row, by: UpstreamName, time: PlanTime): boolean {
 	return row.at[by].presence === "refused" && !isRetried(row, by, time);
 }
 
-/** Whether no delivery that failed a moment ago stands against it. What needs it all the same, as a replacement, never waits. */
+/** Whether no delivery failed there so recently that the next one must wait. */
 function isDue(row: Row, to: UpstreamName, health: Health, time: PlanTime): boolean {
 	if ((health[to]?.pausedUntil ?? 0) > time.monotonic) return false;
 	return row.at[to].retryAt === NEVER || isRetried(row, to, time);

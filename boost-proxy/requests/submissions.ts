@@ -1,6 +1,6 @@
-// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk. What the
-// transaction means for those before it is decided here; attempts are failover.ts's, and whatever is left to do afterwards
-// is the reconciler's.
+// Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk (or the
+// journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
+// attempts are failover.ts's, and whatever is left to do afterwards is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
@@ -61,7 +61,7 @@ export interface SubmissionsDependencies {
 
 /** The relay says the same of its pool. */
 const CLIENT_FULL = "too many pending transactions from this client";
-/** How long the journal may take beyond the relay's word before that is enough, in ms. */
+/** How long the journal may take once an upstream has acknowledged; then that is enough, in ms. */
 const JOURNAL_MS = 2_000;
 const UNCHANGED = (row: Row): Row => row;
 
@@ -165,7 +165,7 @@ export class Submissions {
 		try {
 			delivered = await failover.deliver(
 				...([sendable, order, state] as const),
-				// Nobody waits for it where the transaction is refused.
+				// If the transaction is refused, nothing awaits this promise.
 				(by, tried) => {
 					if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
 					else this.#isAbsentAt(tx.hash, earlier, by);
@@ -228,7 +228,7 @@ export class Submissions {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);
 		}
-		// The relay's word is enough where the journal fails, or takes too long.
+		// The upstream's acknowledgement is enough if the journal fails or takes too long.
 		const inTime = await this.#written([tx, ...siblings]);
 		if (!inTime || !rows.isDurable || rows.live(tx.hash) === null) {
 			log.error("acknowledged without the journal", { hash: tx.hash });
@@ -256,7 +256,7 @@ export class Submissions {
 		});
 	}
 
-	/** Who is asked, in order. The account's own nonce decides where there is one, else whatever is known of the account. */
+	/** Which upstreams are tried, in order. Rows of the same nonce decide, else the account's other rows. */
 	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
@@ -265,7 +265,7 @@ export class Submissions {
 		return isFallbackFirst(known) && !fallback.breaker.isUnavailable ? [fallback, relay] : [relay, fallback];
 	}
 
-	/** What stands before it must be at an upstream first that is not the account's own. */
+	/** Before an upstream that does not hold the account gets `tx`, it gets the account's lower nonces. */
 	async #bringLower(tx: DecodedTransaction, upstream: Upstream, state: RequestState): Promise<void> {
 		const { rows, failover, upstreams } = this.#dependencies;
 		const { name } = upstream;
@@ -313,7 +313,7 @@ export class Submissions {
 	}
 }
 
-/** Whether a self-transfer of its nonce ends it for free. Throws RpcError `invalidParams` for a bad query. */
+/** Whether a self-transfer with its nonce cancels it without cost. Throws RpcError `invalidParams` for a bad query. */
 function softCancellable({ path, search }: RequestState): boolean {
 	if (search === "") return false;
 	return readSubmissionQuery(new URLSearchParams(search)).softCancellations && path === "noreverts";

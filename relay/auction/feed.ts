@@ -21,15 +21,15 @@ export function createFeed(dependencies: FeedDependencies): (transaction: Privat
 	const { publisher, events, isNew, clock } = dependencies;
 	return ({ tx }) => {
 		if (!isNew(tx.hash)) return;
-		// First: whoever hears of it may bid at once.
+		// The event is recorded before publishing: a bid may arrive immediately.
 		events.emit(tx.hash, { type: "shared", at: clock.now() });
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
 	};
 }
 
 /**
- * The partial pending transaction: quantities in hex, `to` null for a creation. Where the type has only a gas price
- * it is there as well as in both fee fields. Authorizations (EIP-7702) are signatures, and left out whole.
+ * The partial pending transaction: quantities in hex, `to` null for a creation. Legacy and type-1 transactions
+ * carry `gasPrice`, repeated in both EIP-1559 fee fields. Authorizations (EIP-7702) are signatures, and left out whole.
  */
 export function partialPendingTransaction(tx: DecodedTransaction): Record<string, unknown> {
 	return {

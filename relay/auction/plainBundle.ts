@@ -1,4 +1,5 @@
-// One plain bundle as the relay keeps it: what makes it what it is, its hash, and what blocks mean for it. Pure.
+// One plain bundle, which holds a searcher's own transactions and runs behind no shared one: what it is, and what blocks mean for
+// it. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import type { OutgoingBundle } from "../domain/bundle.ts";
@@ -20,19 +21,19 @@ export interface PlainBundle {
 	readonly lastBlock: number;
 	/** Names of the builders that may have it. */
 	readonly builders: readonly string[];
-	/** The last block that it was sent for, and to whom. */
+	/** The last block that it was sent for; `sentTo` has the builders. */
 	outFor: number | null;
 	/** The block that holds it, or null. */
 	landed: { readonly number: number; readonly hash: string } | null;
 	sentTo: readonly string[];
-	/** Ends its simulation as the next block; null while none is under way. */
+	/** Aborts its simulation in the next block; null while none is running. */
 	trial: AbortController | null;
-	/** The last block that it failed in when it was tried as that. */
+	/** The last block in whose simulation it failed. */
 	failedFor: number | null;
 	readonly release: () => void;
 }
 
-/** Whether `bundle` is a live one without a uuid of the same transactions, for blocks that touch those of `range`. */
+/** Whether `bundle` is a live one of the owner with the same transactions and no uuid, whose blocks overlap or adjoin `range`. */
 export function touches(bundle: PlainBundle, owner: string, hash: string, range: Range): boolean {
 	const isIt =
 		bundle.owner === owner && bundle.uuid === null && bundle.hash === hash && bundle.landed === null;

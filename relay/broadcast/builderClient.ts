@@ -12,7 +12,7 @@ export const BUILDER_TIMEOUT_MS = 4_000;
 export const BUILDER_CONNECTIONS = 8;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
-/** What is asked on the way of one body. */
+/** Checks made before each attempt. */
 export interface SendRights {
 	/** When it is about to be written: false where it may not leave any more. */
 	readonly shouldSend: () => boolean;
@@ -44,7 +44,7 @@ export class BuilderClient {
 		const answer = await this.#post(body, signature, rights);
 		if (answer !== "unreachable") return answer;
 		const second = rights.mayRepeat() ? await this.#post(body, signature, rights) : answer;
-		// The first one may have arrived.
+		// Not `unsent`: the first attempt may have arrived.
 		return second === "unreachable" || second === "unsent" ? "failed" : second;
 	}
 
@@ -74,7 +74,7 @@ export class BuilderClient {
 
 /**
  * How an answer counts. Builders answer `{"result":200,"error":null}`, `result:null` and plain text where they took
- * a bundle, and errors under any status; an HTML page or a 5xx without JSON is a broken road, not an answer.
+ * a bundle, and errors under any status; an HTML page or a 5xx without JSON is a transport failure, not an answer.
  */
 export function judge(status: number, text: string): DeliveryAnswer {
 	let parsed: unknown;

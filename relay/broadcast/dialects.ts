@@ -1,5 +1,5 @@
-// How each kind of builder spells a bundle, by the names that rows of BUILDERS use, with the calls that all kinds share (private
-// transactions, cancels) and the refund that a builder pays.
+// Encodes bundles for each builder's API; a row of the setting BUILDERS names the encoder. Also the calls that all kinds share
+// (private transactions, cancels) and the refund that a builder pays.
 
 import { bytesToHex, toQuantity } from "../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -73,7 +73,7 @@ export const bundleDialect: Dialect = {
 	},
 };
 
-/** Only for those that know the field, since others may refuse a bundle that has it. */
+/** `droppingTxHashes`, only for builders that know it: others may refuse a bundle that has it. */
 function droppingFields(row: BuilderRow, { transactions }: OutgoingBundle): object {
 	const hashes = transactions.filter(({ mayDrop }) => mayDrop).map(({ tx }) => tx.hash);
 	return row.dropping && hashes.length > 0 ? { droppingTxHashes: hashes } : {};

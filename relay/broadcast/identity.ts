@@ -1,4 +1,4 @@
-// The relay's key: signs bodies for builders and derives bundle identifiers. The key never leaves this file.
+// The relay's key: signs bodies for builders and derives bundle identifiers. Nothing else sees the key.
 
 import { createHash } from "node:crypto";
 import { createBodySigner, keccak256 } from "../../shared/ethereum/signatures.ts";
@@ -17,7 +17,7 @@ export interface Identity {
 	 * the same after a restart and can't be guessed from a hash in the name, which searchers may know.
 	 */
 	uuid(name: string): string;
-	/** For the calls of one fan-out to `builders` builders: those of one dialect get the same bytes, signed once. */
+	/** For the calls of one fan-out to `builders` builders: identical bodies are signed once. */
 	signing(builders: number): (call: BuilderCall) => SignedBody;
 }
 

@@ -35,7 +35,7 @@ const TIMEOUT_MS = 1_000;
 const MAX_ACCOUNTS = 100_000;
 /** More than the node answers within a second; beyond, whoever has the most of them is refused. */
 const MAX_WAITING = 20_000;
-/** Calls for one account: nonce, balance, code; at the latest block its number before and behind them too. */
+/** Calls for one account: nonce, balance, code; for `latest` also eth_blockNumber before and after them. */
 const CALLS = 3;
 const CALLS_LATEST = 5;
 /** Accounts asked for in one request. */
@@ -59,7 +59,7 @@ interface Question {
 	readonly latest: boolean;
 }
 
-/** An account that the node is asked for; `state` once it is had. */
+/** A request for one account; `state` once it has come. */
 interface Flight {
 	readonly address: string;
 	readonly latest: boolean;
@@ -127,7 +127,7 @@ export class NodeAccounts implements Accounts {
 	async fresh(address: string, client: string): Promise<AccountState> {
 		const key = address.toLowerCase();
 		const state = await this.#answer({ address: key, client, urgent: true, latest: true });
-		// One of many behind a balancer may be behind.
+		// A node behind a load balancer may lag the head that is tracked.
 		return state.block < (this.#head ?? 0) ? this.get(key, client, true) : state;
 	}
 

@@ -36,7 +36,7 @@ export interface PassthroughDependencies {
 }
 
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
-/** Beyond, the last of whoever has the most of them is refused. */
+/** When this many wait, the newest read of the client with the most waiting reads is refused. */
 const MAX_WAITING = 1_000;
 /**
  * How many the node is asked for at the same time, half of it for a client that is alone: light reads do not wait for
@@ -58,11 +58,11 @@ const OWN_READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, exe
  * at a provider, and its words are nobody's business.
  */
 const VERDICTS: ReadonlySet<number> = new Set([3, 4444, -32000, -32001, -32003, -32602, -32015]);
-/** Codes of `eth_simulateV1`: -38000 and below. */
+/** Codes of `eth_simulateV1`: -38999 to -38000. */
 const SIMULATION_CODES = { from: -38_999, to: -38_000 };
 const NOT_FOUND = -32601;
 const LIMIT = -32005;
-/** Of code that was run, some nodes say so of what others call an execution error (anvil: an invalid opcode). */
+/** Some nodes call a failed execution an internal error (anvil: an invalid opcode). */
 const INTERNAL = -32603;
 const TOO_LARGE = `limit exceeded: the answer has more than ${MAX_ANSWER_BYTES} bytes, ask for less at once`;
 const HEX = /^0x[0-9a-f]+$/i;
@@ -77,7 +77,7 @@ export class Passthrough {
 	readonly #heavy: SharedTurns<unknown>;
 	/** What the node is being asked. */
 	readonly #underWay = new Map<string, Promise<unknown>>();
-	/** In boxes, because `false` is an answer too. */
+	/** Each in an object, because `false` is a result too. */
 	readonly #kept: LRUCache<string, { readonly result: unknown }>;
 
 	constructor(options: PassthroughOptions, dependencies: PassthroughDependencies) {
@@ -100,7 +100,7 @@ export class Passthrough {
 		return PASSED_METHODS.get(method)?.weight;
 	}
 
-	/** Characters that its parameters have as JSON at most. */
+	/** Maximum number of characters of its parameters as JSON. */
 	maxParamsSize(method: string): number {
 		return readParamsSize(this.weigh(method) ?? 1);
 	}
@@ -132,7 +132,7 @@ export class Passthrough {
 		const name = `${call.method} ${JSON.stringify(call.params)}`;
 		const kept = passed.keep === "once" ? undefined : this.#kept.get(name);
 		if (kept !== undefined) return Promise.resolve(kept.result);
-		// Who has heard of a head must not get what was asked for before it.
+		// A client that has heard of a head must not get an answer that was asked for before it.
 		const flight = `${this.#head()?.hash} ${name}`;
 		return this.#underWay.get(flight) ?? this.#wait(call, name, flight, passed, caller);
 	}
@@ -244,7 +244,7 @@ const READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, execute
 const ALWAYS: PassedMethod = { ...READ, keep: "always" };
 const FOUND: PassedMethod = { ...READ, keep: "found" };
 const DEEP: PassedMethod = { ...READ, keep: "deep" };
-/** The node works on these for as long as it likes. */
+/** The node may work long on these. */
 const HEAVY: PassedMethod = { ...READ, weight: 10, timeoutMs: 20_000 };
 const EXECUTION: PassedMethod = { ...HEAVY, executes: true };
 

@@ -1,5 +1,5 @@
-// The auction: on each event of a target its winners are recomputed from the live bids, and the builders' bundles are
-// brought in line. Nothing else sends, cancels or ranks a bid.
+// The auction. A target is a user's shared transaction that searchers bid to run behind. On each event of a target its winners
+// are recomputed from the live bids, and the builders' bundles are brought in line. Nothing else sends, cancels or ranks a bid.
 
 import {
 	type Bid,
@@ -48,7 +48,7 @@ export interface FinalRound {
 	readonly sent: readonly Bid[];
 	/** Those that are in the block behind it. */
 	readonly landed: readonly Bid[];
-	/** Those that were for the block and are not in it. */
+	/** Bids that were for the block and are not in it. */
 	readonly lost: readonly Bid[];
 }
 
@@ -59,7 +59,7 @@ interface TargetState {
 	readonly builders: ReadonlySet<string>;
 }
 
-/** Bids that are known to be valid beyond those that are out, in case that one falls out. */
+/** How many bids beyond those at the builders are simulated, so that one that turns out bad can be replaced at once. */
 const RESERVE = 2;
 /** A block with bids in it is remembered for so many blocks, should it be reorganised away or not be read before. */
 const KEPT_BLOCKS = 64;
@@ -135,7 +135,7 @@ export class Auctioneer {
 		this.settle([target]);
 	}
 
-	/** What bidders did has become known, or is void: who is barred leaves. */
+	/** What bidders did has become known, or was undone by a reorganisation: the bids of those who are barred end. */
 	conductChanged(): void {
 		const { bids, conduct } = this.#deps;
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
@@ -144,7 +144,7 @@ export class Auctioneer {
 		this.settle(bids.targets());
 	}
 
-	/** Blocks have come: so have bids for them to their end. To be called when the tip is the last of them. */
+	/** Blocks have come, and the bids for them end. To be called when the tip is the last of them. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
 		const { bids, pool, table } = this.#deps;
 		const gone = new Set(reverted.map((block) => block.hash));
@@ -222,7 +222,7 @@ export class Auctioneer {
 				...leaving.filter((b) => b.target === target),
 			]);
 		}
-		// As if all that is not known in this state were valid: what would win then must be looked at, and some in reserve.
+		// Bids that were not simulated in this state are ranked as if valid: those that would win, and some more, are simulated next.
 		const stuck = new Set<string>();
 		for (const { target, client, tried } of open) {
 			if (tried !== null && tried.basis === states.get(target)?.basis)
@@ -238,7 +238,7 @@ export class Auctioneer {
 		}
 	}
 
-	/** How the target stands where it is out for `block`; null: it is not, and nothing goes out behind it. */
+	/** How the target stands if builders have it for `block`; null: they have not, and no bid goes out behind it. */
 	#stateOf(hash: string, block: number): TargetState | null {
 		const { pool, simulation } = this.#deps;
 		const entry = pool.get(hash);
@@ -247,7 +247,7 @@ export class Auctioneer {
 		return { basis: simulation.basis(target), builders: entry.outTo };
 	}
 
-	/** Makes what is out behind a target what it shall be, and tells the owners of its `bids`. */
+	/** Sends and cancels bundles so that builders hold exactly the winning bids, then tells the owners of `bids` their status. */
 	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Place>, all: readonly Bid[]): void {
 		const { sender, table, bids } = this.#deps;
 		// An owner's next bid goes out under the same name, in the place of the one before.
@@ -272,7 +272,7 @@ export class Auctioneer {
 				this.#tellTarget(target, block, delivery);
 			});
 		}
-		// Where nothing is out, those that are left wait for their target, or for the node's word.
+		// If no bid is at the builders, those that are left wait for their target, or for their simulation.
 		const rest = held.size === 0 ? "ACCEPTED" : "OUTBID";
 		for (const bid of all) {
 			if (!isFor(bid, block) || !bids.holds(bid)) continue;
@@ -282,7 +282,7 @@ export class Auctioneer {
 		}
 	}
 
-	/** The target of what is taken back has ended: how builders take that belongs to its life too. */
+	/** The target of the cancelled bundles has ended: how builders take the cancel is among its events too. */
 	#tellTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
 		const { pool, events } = this.#deps;
 		if (pool.get(target) !== undefined) return;

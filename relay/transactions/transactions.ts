@@ -1,6 +1,6 @@
 // The only writer of transactions: the record of one, its place among the pending ones and what lies on disk are changed
-// together here, one submission or cancel at a time for each sender and nonce, and are as before where the disk fails. Whether
-// a change may be is for those to say who ask for it.
+// together here, one submission or cancel at a time for each sender and nonce, and are as before where the disk fails. Callers
+// decide whether a change is allowed, but for the fees of a replacement and the number of cancels.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
@@ -50,7 +50,7 @@ export class Transactions {
 	}
 
 	/**
-	 * Adds what was admitted, in the place of what has its nonce where its fees allow that. It goes out when it is on disk.
+	 * Adds an admitted transaction, in the place of the one with its nonce if its fees allow that. It is sent once it is on disk.
 	 * To be called in turn. Throws where the store fails.
 	 */
 	async add(
@@ -108,7 +108,7 @@ export class Transactions {
 		}
 	}
 
-	/** The expired one with the sender and nonce of `tx`, whose bytes would bring it back, or null; `tx` itself is none. */
+	/** Another transaction with the sender and nonce of `tx` that expired and that its bytes would bring back, or null. */
 	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
 		const { records, store } = this.#deps;
 		const old = records.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
@@ -143,7 +143,7 @@ export class Transactions {
 		const { pool, records, clock } = this.#deps;
 		const { record, transaction } = entry;
 		const pooled = pool.get(hash);
-		// It is being admitted anew: the look behind its write finds that it was mined.
+		// It is being admitted anew: what checks after its write finds that it was mined.
 		if (pooled?.durable === false) return;
 		if (pooled !== undefined) pool.remove(pooled);
 		pool.use(transaction.tx.from, transaction.tx.nonce, place.block);
@@ -155,13 +155,13 @@ export class Transactions {
 		records.emit(hash, { type: "included", at: clock.now(), ...place });
 	}
 
-	/** It stands in a block, and nobody tells yet how it went: until then it is neither sent nor ended. */
+	/** It is in a block, and its receipt is not known yet: until then it is neither sent nor ended. */
 	withhold(hash: string): void {
 		const pooled = this.#deps.pool.get(hash);
 		if (pooled?.durable === true) this.#deps.pool.remove(pooled);
 	}
 
-	/** Its block is gone, or what used its nonce: it is what it was before. */
+	/** Its block, or the transaction that used its nonce, has left the chain: it is what it was before. */
 	reorged(entry: RecordEntry, block: number): void {
 		const { records, clock } = this.#deps;
 		records.emit(entry.record.hash, { type: "reorged", at: clock.now(), block });
@@ -211,11 +211,11 @@ export class Transactions {
 		broadcaster.cancel(transaction, [...sentTo], block + 1);
 	}
 
-	/** Writes what has changed; `all`: deliveries that nothing else came with too. Throws where the store fails. */
+	/** Writes changed records; with `all` those too in which only deliveries changed. Throws if the store fails. */
 	async flush(all: boolean): Promise<void> {
 		const { records, store } = this.#deps;
 		for (;;) {
-			// Behind what is being written of a sender and nonce nothing older may be.
+			// While a change of this sender and nonce is being written, an older one must not be written after it.
 			const changed = records.takeChanged(all, PART, (record) => this.#locks.isHeld(record));
 			if (changed.length === 0) return;
 			try {
@@ -227,7 +227,7 @@ export class Transactions {
 		}
 	}
 
-	/** Keeps of those that `isOver` is still true of the records alone. Throws where the store fails. */
+	/** Drops the bytes of those that `isOver` still says are finished; keeps their records. Throws if the store fails. */
 	async settle(
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,

@@ -1,5 +1,5 @@
 // The rules for HTTP requests: which are answered by the POST handler, a route or whoever they are passed on to, and
-// which are refused (paths, verbs, sizes, content types). It knows no method and owns no connection.
+// which are refused (paths, verbs, sizes, content types). It knows no JSON-RPC method and owns no connection.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
@@ -151,7 +151,7 @@ export class RequestHandler {
 		connections: Connections,
 	): void {
 		const { socket, headers, method } = request;
-		// Behind an answer that goes on it would wait for that one's end, as long as its client likes.
+		// A pipelined request would wait until the stream before it ends, which is up to its client.
 		if (this.#streams.has(socket)) socket.destroy();
 		// Also one in a row behind what has just been cut.
 		if (socket.destroyed) return;
@@ -169,7 +169,7 @@ export class RequestHandler {
 			life: null,
 			piece: null,
 		};
-		// Behind one that waits for its turn this one would wait, too, and a connection may have only so many.
+		// A pipelined request would wait, too, behind one that waits for its turn; a connection may have only a few.
 		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		this.#open.add(exchange);
 		const routing = this.#route(method ?? "", target.path, headers.accept);
@@ -288,7 +288,7 @@ export class RequestHandler {
 		});
 	}
 
-	/** A large body for which its client has no allowance left is not read: what is read is garbage to be collected. */
+	/** A large body for which its client has no allowance left is not read: reading it alone costs memory. */
 	#judgeLarge({ request, from }: Exchange): HttpAnswer | null {
 		const { limiter } = this.#dependencies;
 		const bytes = declaredBytes(request) ?? 0;
@@ -303,7 +303,7 @@ export class RequestHandler {
 		return refusal;
 	}
 
-	/** A route's answer: at once and whole, or from now on. */
+	/** Sends a route's answer: complete, or as a stream. */
 	#answer(exchange: Exchange, answer: HttpAnswer): void {
 		const { request, response } = exchange;
 		if (answer.open === undefined || request.method === "HEAD" || response.destroyed) {

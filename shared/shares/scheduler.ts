@@ -15,7 +15,7 @@ export class OverloadedError extends Error {
 }
 
 interface SchedulerOptions {
-	/** Jobs at once. One client runs as many as it leaves free, so that a newcomer finds a place. */
+	/** Maximum number of running jobs. A client may hold half of them, so that a newcomer finds a free one. */
 	readonly concurrency: number;
 	/** Jobs that wait at most; beyond, the last job of the client that has the most of them is refused. */
 	readonly maxWaiting: number;
@@ -65,7 +65,7 @@ interface Queue {
 	isOrdered: boolean;
 }
 
-/** Clients without a job of which it is remembered what they have had; beyond, they are forgotten. */
+/** How many idle clients are remembered with what they have used. */
 const MAX_IDLE = 4_096;
 
 /** Runs jobs, some at a time, each client in its turn. */
@@ -188,7 +188,7 @@ export class FairScheduler {
 		return last === true ? this.#last : this.#usual;
 	}
 
-	/** A client may run as many jobs as places are free then. */
+	/** A client may start a job if as many places are left free as it then holds. */
 	readonly #mayRun = (client: string): boolean => {
 		const own = this.#runningOf.get(client) ?? 0;
 		return own === 0 || own + 1 <= this.#options.concurrency - this.#running - 1;
@@ -266,7 +266,7 @@ class Turns {
 		this.waiting -= 1;
 	}
 
-	/** Nothing waits and nothing runs: all clients are equal again. */
+	/** Nothing waits and nothing runs: what clients have used is forgotten. */
 	clear(): void {
 		this.#queues.clear();
 		this.#order = new TinyQueue<Queue>([], earlier);
@@ -312,7 +312,7 @@ const TURN_MS = 10;
 
 /** A piece of work that may still wait. */
 export interface Piece {
-	/** Has it done at once, where it waits. */
+	/** Runs it now if it is still waiting. */
 	readonly hurry: () => void;
 	/** It is of no use any more: it is not done, where it waits. */
 	readonly drop: () => void;

@@ -1,6 +1,6 @@
-// Who may write to a store: one process at a time, across machines. The lock is a session's and ends with
-// its process; the row beside it has a time, for a stopped process that keeps its session, and an epoch, by
-// which its later writes are refused.
+// Who may write to a store: one process at a time, across machines. An advisory lock belongs to a session and
+// ends with its process. The row beside it has a time, for a suspended process that keeps its session, and an epoch, a fencing
+// token by which the writes of a former holder are refused.
 
 import type pg from "pg";
 import { type Clock, pause, type Timer } from "../../clock.ts";
@@ -35,7 +35,7 @@ interface LeaseDependencies {
 const TTL_MS = 6_000;
 /** A process that was killed has a session for a moment more. */
 const WAIT_MS = 2_000;
-/** It is renewed so many times within its life, and counts as held for that part less of it. */
+/** Renewed every quarter of its life; trusted for three quarters of it. */
 const RENEWALS = 4;
 
 /** Between two looks whether the store is free, in ms. */
@@ -45,7 +45,7 @@ const RETRY_MS = 250;
 
 /** Tells the session's lock from the locks of others (pg_advisory_lock with two keys). */
 const LOCK_CLASS = 713_351;
-/** Two schemas of one database are two databases. */
+/** The key includes the schema: each schema of a database has leases of its own. */
 const TRY = "SELECT pg_try_advisory_lock($1, hashtext(current_schema() || ' ' || $2)) AS got";
 const TAKE = `INSERT INTO leeward_holder AS h (store, epoch, seq, pid, until)
 	VALUES ($1, 1, 0, pg_backend_pid(), clock_timestamp() + $2 * interval '1 millisecond')
@@ -63,7 +63,7 @@ const EVICT = `SELECT pg_terminate_backend(l.pid) FROM leeward_holder h, pg_lock
 	AND l.objid = (hashtext(current_schema() || ' ' || $2)::bigint & 4294967295)::oid
 	AND a.state_change < clock_timestamp() - $3 * interval '1 millisecond'`;
 
-/** The right to a store. */
+/** The right to write to a store. */
 export class Lease {
 	readonly #store: string;
 	readonly #ttlMs: number;
