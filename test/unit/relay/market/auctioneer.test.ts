@@ -9,6 +9,7 @@ test("a bid goes out at once, and its target's life tells of it", async () => {
 	const { fixture, target } = withTarget();
 	const hash = await fixture.accepted("A", target, 5n);
 	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
+	assert.equal(fixture.builders.sent[0]?.refund?.percent, 90);
 	const backrun = fixture.builders.sent[0]?.transactions[1]?.tx.hash;
 	const event = { type: "bundled", at: fixture.clock.now(), block: 101, bundle: hash, backrun };
 	assert.deepEqual(fixture.events(target, "bundled"), [{ ...event, bid: "5", builders: ["a", "b"] }]);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BidRequest, BundleOutcome } from "../../../../relay/domain/bundle.ts";
-import { bundleHash } from "../../../../relay/domain/bundle.ts";
+import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
 import {
 	privateTransaction,
 	rawTransaction,
@@ -38,7 +38,9 @@ test("a backrun is simulated right behind its target and the links before it, wi
 	fixture.accounts.nonces.set(testAccount(40).address, 6n);
 	const hash = await fixture.accepted("A", target, 5n, { by: 40, nonce: 6, to: TO });
 	const backrun = signedTransaction({ by: testAccount(40), nonce: 6, to: TO });
-	assert.equal(hash, bundleHash([target.tx.hash, backrun.hash]));
+	// Both hashes in a row, hashed.
+	const bytes = Buffer.from(target.tx.hash.slice(2) + backrun.hash.slice(2), "hex");
+	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
 	assert.deepEqual(fixture.outcomes, ["accepted"]);
 	const [request] = fixture.simulations.requests;
 	assert.deepEqual(
@@ -179,6 +181,11 @@ test("targets that can't be bid on are all alike, cost no simulation, and are no
 	for (const { tx } of [hidden, unshared, unchecked, writing, gone, never])
 		assert.equal(fixture.simulation.shared(tx.hash), null);
 	assert.equal(fixture.simulation.shared(behind.tx.hash), behind.tx);
+});
+
+test("a transaction can't be its own backrun", async () => {
+	const { fixture, target } = withTarget();
+	assert.deepEqual(told(await fixture.send(raw(target.tx.hash, target.tx.raw))), [NOT_FOUND, false]);
 });
 
 describe("how many there may be", () => {

@@ -152,6 +152,25 @@ test("the best bid is raised under its uuid: the new one takes its place, with n
 	assert.deepEqual(fixture.statuses(101, a, b), ["REPLACED", "BEST"]);
 });
 
+test("a uuid goes to another target: the bid on the first one is over", async () => {
+	const { fixture, target: one } = withTarget();
+	const two = fixture.target("U");
+	const a = await fixture.accepted("A", one, 9n, { uuid: "u" });
+	fixture.builders.take();
+	const b = await fixture.accepted("B", two, 5n, { uuid: "u" });
+	const lines = ["cancel backrun T for 101 at a,b", "send U B for 101 to a,b"];
+	assert.deepEqual(fixture.builders.take().sort(), lines);
+	assert.deepEqual(fixture.statuses(101, a, b), ["REPLACED", "BEST"]);
+});
+
+test("a refused bid replaces nothing: what holds its uuid stays out", async () => {
+	const { fixture, target } = withTarget();
+	const a = await fixture.accepted("A", target, 9n, { uuid: "u" });
+	fixture.builders.take();
+	await fixture.bid("B", target, 0n, { uuid: "u" });
+	assert.deepEqual([fixture.status(a, 101), fixture.builders.take()], ["BEST", []]);
+});
+
 describe("the very same bundle again", () => {
 	for (const uuid of [undefined, "u"]) {
 		test(`${uuid === undefined ? "without a uuid" : "under its uuid"}: counted once, told to nobody, not sent again`, async () => {
@@ -232,5 +251,15 @@ describe("the very same bundle again", () => {
 			[fixture.status(hash, 101), fixture.status(hash, 103), fixture.bids.size],
 			["NOT_INCLUDED targetNotIncluded", "ACCEPTED", 1],
 		);
+	});
+
+	test("of another searcher: it is another bundle, and neither sees or ends the other's", async () => {
+		const { fixture, target } = withTarget();
+		const hash = await fixture.accepted("A", target, 9n, { owner: "me", uuid: "u" });
+		assert.equal(await fixture.accepted("A", target, 9n, { owner: "you", uuid: "u" }), hash);
+		const both = () => [fixture.status(hash, 101, "me"), fixture.status(hash, 101, "you")];
+		assert.deepEqual(both(), ["BEST", "OUTBID"]);
+		fixture.table.cancel("you", "u");
+		assert.deepEqual(both(), ["BEST", "CANCELLED"]);
 	});
 });
