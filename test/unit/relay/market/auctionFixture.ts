@@ -63,6 +63,12 @@ export interface BidOptions {
 	readonly builders?: readonly string[];
 }
 
+/** All of it, and one target that may be bid on. */
+export function withTarget(options: FixtureOptions = {}) {
+	const fixture = new AuctionFixture(options);
+	return { fixture, target: fixture.target("T") };
+}
+
 /** All of it, at head 100. */
 export class AuctionFixture {
 	readonly clock = new ManualClock();
@@ -320,6 +326,19 @@ export class AuctionFixture {
 	detail(hash: string, block: number, owner = "me"): BundleBlockStatus | undefined {
 		const record = this.table.bundle(owner, hash);
 		return record === null ? undefined : statusIn(record, block);
+	}
+
+	/** The same of several of one block. */
+	statuses(block: number, ...hashes: readonly string[]): readonly (string | undefined)[] {
+		return hashes.map((hash) => this.status(hash, block));
+	}
+
+	/** The head is taken back, and another block with these in it comes in its place. */
+	async reorganise(mined: Parameters<AuctionFixture["block"]>[0] = []): Promise<Block> {
+		const reverted = this.chain.unmake(1);
+		const block = this.chain.make(mined, "b");
+		await this.came({ applied: [block], reverted });
+		return block;
 	}
 
 	/** The events of one type of a target. */

@@ -35,6 +35,8 @@ export class FakeSimulations implements Simulations {
 	readonly fails = new Map<string, SimulationErrorCode>();
 	/** Labels whose simulations wait for {@link finish}. */
 	readonly holding = new Set<string>();
+	/** Those of plain bundles have their verdict also where it comes too late to be withdrawn. */
+	isLate = false;
 	#held: Held[] = [];
 
 	async simulate(request: SimulationRequest): Promise<readonly SimulationOutcome[]> {
@@ -67,7 +69,7 @@ export class FakeSimulations implements Simulations {
 		this.plain.push({ ...request, labels: labels.join(" ") });
 		const label = labels.find((one) => this.holding.has(one));
 		if (label !== undefined) await new Promise<void>((go) => this.#held.push({ label, go }));
-		if (request.signal?.aborted) return [unavailable("withdrawn")];
+		if (request.signal?.aborted && !this.isLate) return [unavailable("withdrawn")];
 		const outcomes: SimulationOutcome[] = [];
 		for (const [i, { hash }] of request.transactions.entries()) {
 			const fails = this.fails.get(labels[i] ?? "");

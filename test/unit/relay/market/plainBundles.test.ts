@@ -1,287 +1,323 @@
-// Tests plain bundles: what is refused, for which blocks and to whom they are sent, and how they end: mined,
-// cancelled, replaced under their uuid, out of range, or by reorganisations.
+// Plain bundles: which are refused, for which blocks and to whom they go out, how they end, and how much room a client
+// has. Those that are simulated again are in `plainBundlesTried.test.ts`.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import type { BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
-import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
-import {
-	rawTransaction,
-	signedTransaction,
-	type TxOptions,
-	testAccount,
-} from "../../../support/txFactory.ts";
-import { AuctionFixture } from "./auctionFixture.ts";
+import { describe, test } from "node:test";
+import { bundleHash } from "../../../../relay/domain/bundle.ts";
+import { rawTransaction, testAccount } from "../../../support/txFactory.ts";
+import { PlainFixture as Fixture, type PlainOptions } from "./plainFixture.ts";
 
-type Options = Partial<Omit<PlainBundleRequest, "blocks" | "body">> & { first?: number; last?: number };
+const RANGE = { first: 101, last: 105, uuid: "u" };
+const TOLD = "send t1 for 101 to a,b";
 
-const TX = (index: number, options: TxOptions = {}) => ({
-	by: testAccount(300 + index),
-	nonce: 0,
-	...options,
+describe("a bundle that is taken", () => {
+	test("goes out for the next block at once, to all builders, under the hash of its transactions", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1, 2]);
+		assert.equal(hash, bundleHash([1, 2].map((label) => fixture.mined(label).tx.hash)));
+		assert.deepEqual(fixture.lines(), ["send t1 t2 for 101 to a,b"]);
+		assert.deepEqual(fixture.told, ["? 101 ACCEPTED", "? 101 SENT"]);
+		assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["SENT", null]);
+		assert.deepEqual(fixture.outcomes, ["accepted"]);
+	});
+
+	test("takes along what may revert and its refund; without a recipient the entry's sender gets it", async () => {
+		const fixture = new Fixture({ refunding: ["b"] });
+		const recipient = `0x${"55".repeat(20)}`;
+		const refunds = [
+			{ bodyIdx: 1, percent: 40, recipient: null },
+			{ bodyIdx: 0, percent: 7, recipient },
+		];
+		for (const refund of refunds) await fixture.taken([1, 2], { mayRevert: [1], refund });
+		const { sent } = fixture.builders;
+		assert.deepEqual(
+			sent[0]?.transactions.map(({ mayRevert, mayDrop }) => [mayRevert, mayDrop]),
+			[
+				[true, false],
+				[false, false],
+			],
+		);
+		assert.deepEqual(
+			sent.map(({ refund }) => refund),
+			[
+				{ percent: 40, recipient: fixture.signerOf(2).address, bodyIdx: 1, of: null },
+				{ percent: 7, recipient, bodyIdx: 0, of: null },
+			],
+		);
+		assert.deepEqual(fixture.lines(), Array(2).fill("send t1 t2 for 101 to b"));
+	});
+
+	test("is sent for every block of its range, told for each, and takes no room behind it", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], { first: 102, last: 103, uuid: "u" });
+		assert.deepEqual([fixture.lines(), fixture.status(hash, 102)], [[], "ACCEPTED"]);
+		for (let i = 0; i < 4; i += 1) await fixture.block();
+		assert.deepEqual(fixture.lines(), ["send t1 for 102 to a,b", "send t1 for 103 to a,b"]);
+		assert.deepEqual(
+			[102, 103, 104].map((block) => fixture.status(hash, block)),
+			["NOT_INCLUDED notChosen", "NOT_INCLUDED notChosen", undefined],
+		);
+		// Its last block has come: there is nothing to cancel.
+		fixture.table.cancel("me", "u");
+		assert.deepEqual(fixture.lines(), []);
+	});
 });
 
-/** Sends the transactions with these labels (the numbers of their signers) as one bundle. */
-function submit(
-	fixture: AuctionFixture,
-	body: readonly (number | TxOptions)[],
-	options: Options = {},
-): Promise<BundleOutcome> {
-	const { first, last, ...rest } = options;
-	const txs = body.map((one) => (typeof one === "number" ? TX(one) : one));
-	txs.forEach((tx, i) => {
-		const one = body[i];
-		fixture.label(signedTransaction(tx).hash, typeof one === "number" ? `t${one}` : "?");
-	});
-	return fixture.submit({
-		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null, ...rest },
-		blocks: {
-			first: first === undefined ? null : BigInt(first),
-			last: last === undefined ? null : BigInt(last),
-		},
-		body: txs.map((tx) => ({ raw: rawTransaction(tx), canRevert: false })),
-	});
-}
-
-async function accepted(...args: Parameters<typeof submit>): Promise<string> {
-	const outcome = await submit(...args);
-	if (outcome.outcome !== "accepted") throw new Error(outcome.message);
-	args[0].label(outcome.hash, args[1].map((one) => `t${one}`).join("+"));
-	return outcome.hash;
-}
-
-const MINED = (...labels: number[]) => labels.map((label) => ({ tx: signedTransaction(TX(label)) }));
-
-test("a bundle goes out for the next block at once, to all builders, under the hash of its transactions", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1, 2]);
-	const bytes = Buffer.from(
-		MINED(1, 2)
-			.map(({ tx }) => tx.hash.slice(2))
-			.join(""),
-		"hex",
-	);
-	assert.equal(hash, `0x${Buffer.from(keccak256(bytes)).toString("hex")}`);
-	assert.deepEqual(fixture.builders.take(), ["send t1 t2 for 101 to a,b"]);
-	assert.deepEqual(fixture.told, ["? 101 ACCEPTED", "? 101 SENT"]);
-	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["SENT", null]);
-	assert.deepEqual(fixture.outcomes, ["accepted"]);
-});
-
-test("what may revert, its refund and its builders go with it; without a recipient the entry's sender gets it", async () => {
-	const fixture = new AuctionFixture({ refunding: ["b"] });
-	const body = [1, 2].map((label, i) => ({ raw: rawTransaction(TX(label)), canRevert: i === 0 }));
-	const rest = { owner: "me", network: "me", uuid: null, blocks: { first: null, last: null }, body };
-	await fixture.submit({
-		...rest,
-		builders: ["b"],
-		refund: { bodyIdx: 1, percent: 40, recipient: null },
-	});
-	const recipient = `0x${"55".repeat(20)}`;
-	await fixture.submit({ ...rest, builders: null, refund: { bodyIdx: 0, percent: 7, recipient } });
-	const [one, two] = fixture.builders.sent;
-	assert.deepEqual(
-		one?.transactions.map(({ mayRevert, mayDrop }) => [mayRevert, mayDrop]),
-		[
-			[true, false],
-			[false, false],
-		],
-	);
-	assert.deepEqual(one?.refund, { percent: 40, recipient: testAccount(302).address, bodyIdx: 1, of: null });
-	assert.deepEqual(two?.refund, { percent: 7, recipient, bodyIdx: 0, of: null });
-	assert.deepEqual(
-		fixture.builders.take().map((line) => line.split(" to ")[1]),
-		["b", "b"],
-	);
-});
-
-for (const [name, body, options, expected] of [
-	["a block that is over", [1], { first: 99 }, /^BLOCK_PAST bundle block 99 is in the past/],
-	["a range that is over", [1], { first: 90, last: 100 }, /^BLOCK_PAST/],
-	["a block too far ahead", [1], { first: 131 }, /^BLOCK_TOO_FAR bundle block 131/],
-	[
-		"another chain's transaction",
-		[1, TX(2, { chainId: 1n })],
-		{},
-		/^BAD_TRANSACTION invalid chain id.*\(body\[1\]\)/,
-	],
+const BY_9 = { by: testAccount(309) };
+/** The entry that is wrong stands second; the sender of BY_9 has used four nonces. */
+const REFUSED: readonly (readonly [name: string, entry: object | number, options: PlainOptions, RegExp])[] = [
+	["a block that is over", 2, { first: 99 }, /^BLOCK_PAST bundle block 99 is in the past/],
+	["a range that is over", 2, { first: 90, last: 100 }, /^BLOCK_PAST/],
+	["a block too far ahead", 2, { first: 131 }, /^BLOCK_TOO_FAR bundle block 131/],
+	["another chain's", { ...BY_9, chainId: 1n }, {}, /^BAD_TRANSACTION invalid chain id.*\(body\[1\]\)/],
 	[
 		"too little gas",
-		[TX(2, { gasLimit: 20_999 })],
+		{ ...BY_9, gasLimit: 20_999 },
 		{},
-		/^BAD_TRANSACTION intrinsic gas too low.*\(body\[0\]\)/,
+		/^BAD_TRANSACTION intrinsic gas too low.*\(body\[1\]\)/,
 	],
-] as const) {
+	["a used nonce", { ...BY_9, nonce: 3 }, {}, /nonce too low: next nonce 4, tx nonce 3 \(body\[1\]\)/],
+];
+for (const [name, entry, options, expected] of REFUSED) {
 	test(`${name}: refused, nothing is kept or sent`, async () => {
-		const fixture = new AuctionFixture();
-		const outcome = await submit(fixture, body, { ...options });
-		assert.ok(outcome.outcome === "refused");
-		assert.match(`${outcome.code} ${outcome.message}`, expected);
-		assert.deepEqual([fixture.builders.take(), fixture.told, outcome.simulated], [[], [], false]);
+		const fixture = new Fixture();
+		fixture.accounts.nonces.set(BY_9.by.address, 4n);
+		assert.match(await fixture.refused([1, entry], options), expected);
+		assert.deepEqual([fixture.lines(), fixture.told, fixture.simulations.plain], [[], [], []]);
 	});
 }
 
-test("bytes that are no transaction and a nonce that is used are refused; one that is ahead may come later", async () => {
-	const fixture = new AuctionFixture();
-	fixture.accounts.nonces.set(testAccount(301).address, 4n);
-	const used = await submit(fixture, [TX(2), TX(1, { nonce: 3 })]);
-	assert.ok(used.outcome === "refused" && /^nonce too low: next nonce 4, tx nonce 3/.test(used.message));
-	const early = await submit(fixture, [TX(1, { nonce: 9 })]);
-	assert.ok(early.outcome === "refused" && /^nonce too high: next nonce 4, tx nonce 9/.test(early.message));
-	assert.equal((await submit(fixture, [TX(1, { nonce: 9 })], { first: 101, last: 102 })).outcome, "accepted");
-	const bytes = { raw: Buffer.from("02c0", "hex"), canRevert: false };
-	const rest = {
-		owner: "me",
-		network: "me",
-		uuid: null,
-		builders: null,
-		refund: null,
-		blocks: { first: null, last: null },
-	};
-	const outcome = await fixture.submit({ ...rest, body: [bytes] });
+test("bytes that are no transaction are refused, and the entry is named", async () => {
+	const body = [rawTransaction(BY_9), Buffer.from("02c0", "hex")].map((raw) => ({ raw, canRevert: false }));
+	const outcome = await new Fixture().submit({
+		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null },
+		...{ blocks: { first: null, last: null }, body },
+	});
 	assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
-	assert.match(outcome.message, /\(body\[0\]\)$/);
+	assert.match(outcome.message, /\(body\[1\]\)$/);
 });
 
-test("accounts that can't be had: thrown, nothing is kept", async () => {
-	const fixture = new AuctionFixture();
-	fixture.accounts.down = true;
-	await assert.rejects(submit(fixture, [1]), { data: { reason: "node unavailable" } });
-	assert.deepEqual([fixture.builders.take(), fixture.outcomes], [[], ["failed"]]);
+test("a nonce ahead is refused for one block, and waited for where the range has later ones", async () => {
+	const fixture = new Fixture();
+	const ahead = { ...BY_9, nonce: 9 };
+	assert.match(await fixture.refused([ahead]), /nonce too high: next nonce 0, tx nonce 9/);
+	await fixture.taken([ahead], { first: 101, last: 102 });
 });
 
-test("it is sent for every block of its range, and told for each, until the range is over", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1], { first: 102, last: 103 });
-	assert.deepEqual([fixture.builders.take(), fixture.status(hash, 102)], [[], "ACCEPTED"]);
-	for (let i = 0; i < 4; i += 1) await fixture.block();
-	assert.deepEqual(fixture.builders.take(), ["send t1 for 102 to a,b", "send t1 for 103 to a,b"]);
-	assert.deepEqual(
-		[102, 103].map((block) => fixture.status(hash, block)),
-		["NOT_INCLUDED notChosen", "NOT_INCLUDED notChosen"],
-	);
-	assert.equal(fixture.status(hash, 104), undefined);
-	// It takes no room any more, and nothing is cancelled: its last block has come.
-	fixture.table.cancel("me", "u");
-	assert.deepEqual(fixture.builders.take(), []);
+const REFUND = { percent: 50, recipient: null, bodyIdx: 0 };
+for (const [name, refunding, builders, isTaken] of [
+	["where no builder pays refunds", [], null, false],
+	["of a builder that pays none", ["b"], ["a"], false],
+	["of builders of which one pays", ["b"], ["a", "b"], true],
+	["of all, of which one pays", ["b"], null, true],
+] as const) {
+	test(`a refund ${name}: ${isTaken ? "taken" : "refused"}; without one the bundle is taken`, async () => {
+		const fixture = new Fixture({ refunding });
+		const outcome = await fixture.plainBundle([1], { refund: REFUND, builders });
+		assert.equal(outcome.outcome === "refused" ? outcome.code : "taken", isTaken ? "taken" : "NO_BIDDING");
+		if (!isTaken) assert.deepEqual([fixture.lines(), fixture.told], [[], []]);
+		await fixture.taken([1], { builders });
+	});
+}
+
+interface End {
+	readonly name: string;
+	readonly options?: PlainOptions;
+	readonly ends: (fixture: Fixture) => unknown;
+	/** What the builders are told behind what they were sent; nothing unless said. */
+	readonly lines?: readonly string[];
+	readonly status: string;
+	readonly block?: number;
+}
+/** A bundle of t1 and t2, for 101 to 105. */
+const ENDS: readonly End[] = [
+	{
+		name: "a block holds it: it is included",
+		ends: (fixture) => fixture.block([fixture.mined(1), fixture.mined(2)]),
+		status: "INCLUDED",
+	},
+	{
+		name: "one of its transactions is mined by itself: it can't be mined any more",
+		ends: (fixture) => fixture.block([fixture.mined(2)]),
+		status: "DROPPED transactionMined",
+	},
+	{
+		name: "it is cancelled: the builders that have it are told",
+		options: { builders: ["b"] },
+		ends: (fixture) => fixture.table.cancel("me", "u"),
+		lines: ["cancel it for 101 at b"],
+		status: "CANCELLED",
+	},
+	{
+		name: "it is cancelled before its first block: no builder is told of what it never had",
+		options: { first: 104 },
+		ends: (fixture) => fixture.table.cancel("me", "u"),
+		...{ status: "CANCELLED", block: 104 },
+	},
+	{
+		name: "a bundle for a later block takes its uuid: it is taken back now",
+		ends: (fixture) => fixture.taken([3], { first: 130, uuid: "u" }),
+		lines: ["cancel it for 101 at a,b"],
+		status: "REPLACED",
+	},
+	{
+		name: "a bid takes its uuid: it is taken back, and the bid is out",
+		ends: (fixture) => fixture.accepted("A", fixture.target("T"), 5n, { uuid: "u" }),
+		lines: ["send T A for 101 to a,b", "cancel it for 101 at a,b"],
+		status: "REPLACED",
+	},
+];
+for (const { name, options, ends, lines = [], status, block = 101 } of ENDS) {
+	test(`${name}; it goes out no more`, async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1, 2], { ...RANGE, ...options });
+		fixture.lines();
+		await ends(fixture);
+		await fixture.turn();
+		assert.deepEqual([fixture.lines(), fixture.status(hash, block)], [lines, status]);
+		if (status === "INCLUDED") assert.equal(fixture.detail(hash, block)?.blockHash, fixture.head.hash);
+		for (let i = 0; i < 5; i += 1) await fixture.block();
+		assert.deepEqual(fixture.lines(), []);
+	});
+}
+
+describe("a uuid", () => {
+	test("goes to a new bundle under the same name; a builder that does not get that is told to forget the old one", async () => {
+		const fixture = new Fixture();
+		const old = await fixture.taken([1], RANGE);
+		const same = await fixture.taken([2], RANGE);
+		assert.deepEqual([fixture.lines(), fixture.names], [[TOLD, "send t2 for 101 to a,b"], 1]);
+		const fewer = await fixture.taken([3], { ...RANGE, builders: ["a"] });
+		assert.deepEqual(fixture.lines(), ["send t3 for 101 to a", "cancel it for 101 at b"]);
+		assert.deepEqual(
+			[old, same, fewer].map((hash) => fixture.status(hash, 101)),
+			["REPLACED", "REPLACED", "SENT"],
+		);
+		await fixture.block();
+		assert.deepEqual(fixture.lines(), ["send t3 for 102 to a"]);
+	});
+
+	test("goes from a bid to a bundle: the bid is over", async () => {
+		const fixture = new Fixture();
+		const bid = await fixture.accepted("A", fixture.target("T"), 5n, { uuid: "u" });
+		fixture.lines();
+		await fixture.taken([1], RANGE);
+		await fixture.turn();
+		assert.deepEqual(fixture.builders.take().sort(), ["cancel backrun T for 101 at a,b", TOLD]);
+		assert.deepEqual([fixture.status(bid, 101), fixture.bids.size], ["REPLACED", 0]);
+	});
+
+	test("of the very same bundle again: the same hash, told to nobody, not sent again", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], RANGE);
+		fixture.told.length = 0;
+		fixture.lines();
+		assert.equal(await fixture.taken([1], RANGE), hash);
+		assert.deepEqual([fixture.lines(), fixture.told, fixture.status(hash, 101)], [[], [], "SENT"]);
+	});
+
+	test("of the very same bundle for a later block: it is taken back for this one", async () => {
+		const fixture = new Fixture();
+		await fixture.taken([1], { first: 101, uuid: "u" });
+		await fixture.taken([1], { first: 104, uuid: "u" });
+		assert.deepEqual(fixture.lines(), [TOLD, "cancel it for 101 at a,b"]);
+		for (let i = 0; i < 4; i += 1) await fixture.block();
+		assert.deepEqual(fixture.lines(), ["send t1 for 104 to a,b"]);
+	});
 });
 
-test("a block holds it: it is included and goes out no more", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1, 2], { first: 101, last: 105 });
-	fixture.builders.take();
-	const block = await fixture.block(MINED(1, 2));
-	assert.deepEqual(
-		[fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash],
-		["INCLUDED", block.hash],
-	);
-	await fixture.block();
-	assert.deepEqual(fixture.builders.take(), []);
-});
+describe("without a uuid", () => {
+	test("a range that moves on block by block: sent once for each under one name, told for each, never cancelled", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], { first: 101, last: 103 });
+		for (const first of [102, 103, 104]) {
+			await fixture.block();
+			assert.equal(await fixture.taken([1], { first, last: first + 2 }), hash);
+		}
+		for (let i = 0; i < 3; i += 1) await fixture.block();
+		assert.deepEqual(
+			fixture.lines(),
+			[101, 102, 103, 104, 105, 106].map((block) => `send t1 for ${block} to a,b`),
+		);
+		assert.equal(fixture.names, 1);
+		assert.deepEqual(
+			[101, 104, 106].map((block) => fixture.status(hash, block)),
+			Array(3).fill("NOT_INCLUDED notChosen"),
+		);
+	});
 
-test("one of its transactions is mined by itself: the bundle can't be mined any more, and is dropped", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1, 2], { first: 101, last: 105 });
-	fixture.builders.take();
-	await fixture.block(MINED(2));
-	assert.equal(fixture.status(hash, 101), "DROPPED transactionMined");
-	await fixture.block();
-	assert.deepEqual(fixture.builders.take(), []);
-});
+	const ONE = 1;
+	const OWN = 2;
+	for (const [name, first, last, bundles, more] of [
+		["the same blocks", 102, 103, ONE, {}],
+		["more blocks", 101, 105, ONE, {}],
+		["fewer blocks", 103, 103, ONE, {}],
+		["blocks that begin where the others end", 104, 105, ONE, {}],
+		["blocks that end where the others begin", 101, 101, ONE, {}],
+		["blocks behind one that is in neither", 105, 105, OWN, {}],
+		["another owner", 102, 103, OWN, { owner: "you" }],
+		["a uuid", 102, 103, OWN, { uuid: "u" }],
+	] as const) {
+		test(`again for ${name}: ${bundles === ONE ? "one bundle for all of them" : "a bundle of its own"}`, async () => {
+			const fixture = new Fixture();
+			await fixture.taken([1], { first: 102, last: 103 });
+			await fixture.taken([1], { first, last, ...more });
+			for (let i = 0; i < 6; i += 1) await fixture.block();
+			const blocks = new Set([102, 103]);
+			for (let block: number = first; block <= last; block += 1) blocks.add(block);
+			const expected = [...blocks].sort().map((block) => `send t1 for ${block} to a,b`);
+			const lines = fixture.lines();
+			assert.deepEqual([...new Set(lines)], expected);
+			if (bundles === ONE) assert.equal(lines.length, expected.length);
+			assert.equal(fixture.names, bundles);
+		});
+	}
 
-test("cancelled: the builders that have had it for the next block are told, and nothing more goes out", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1], { first: 101, last: 105, uuid: "u", builders: ["b"] });
-	fixture.table.cancel("me", "u");
-	assert.deepEqual(
-		fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
-		["send t1 for 101 to b", "cancel it for 101 at b"],
-	);
-	assert.equal(fixture.status(hash, 101), "CANCELLED");
-	await fixture.block();
-	assert.deepEqual(fixture.builders.take(), []);
-});
+	test("again for fewer builders: the range is wider, and the other builder is told to forget it", async () => {
+		const fixture = new Fixture();
+		await fixture.taken([1], { first: 101 });
+		await fixture.taken([1], { first: 102, builders: ["a"] });
+		assert.deepEqual(fixture.lines(), [TOLD, "send t1 for 101 to a", "cancel it for 101 at b"]);
+		await fixture.block();
+		assert.deepEqual(fixture.lines(), ["send t1 for 102 to a"]);
+	});
 
-test("cancelled before its first block: no builder is told of what it never had", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1], { first: 104, uuid: "u" });
-	fixture.table.cancel("me", "u");
-	assert.deepEqual([fixture.builders.take(), fixture.status(hash, 104)], [[], "CANCELLED"]);
-});
-
-test("replaced under its uuid: the new one takes its place; who does not get that is told to forget the old one", async () => {
-	const fixture = new AuctionFixture();
-	const old = await accepted(fixture, [1], { first: 101, last: 105, uuid: "u" });
-	const same = await accepted(fixture, [2], { first: 101, last: 105, uuid: "u" });
-	assert.deepEqual(fixture.builders.take(), ["send t1 for 101 to a,b", "send t2 for 101 to a,b"]);
-	assert.equal(fixture.builders.sent[0]?.name, fixture.builders.sent[1]?.name);
-	const fewer = await accepted(fixture, [3], { first: 101, last: 105, uuid: "u", builders: ["a"] });
-	assert.deepEqual(
-		fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
-		["send t3 for 101 to a", "cancel it for 101 at b"],
-	);
-	assert.deepEqual(
-		[old, same, fewer].map((hash) => fixture.status(hash, 101)),
-		["REPLACED", "REPLACED", "SENT"],
-	);
-	await fixture.block();
-	assert.deepEqual(fixture.builders.take(), ["send t3 for 102 to a"]);
-});
-
-test("replaced by one for a later block: the old one is taken back now", async () => {
-	const fixture = new AuctionFixture();
-	await accepted(fixture, [1], { first: 101, uuid: "u" });
-	fixture.builders.take();
-	await accepted(fixture, [2], { first: 104, uuid: "u" });
-	assert.deepEqual(
-		fixture.builders.take().map((line) => line.replace(/bundle \S+/, "it")),
-		["cancel it for 101 at a,b"],
-	);
-});
-
-test("names of bundles never meet: other owners' uuids, and a uuid that looks like another bundle's hash", async () => {
-	const fixture = new AuctionFixture();
-	const hash = await accepted(fixture, [1]);
-	await accepted(fixture, [2], { uuid: hash });
-	await accepted(fixture, [3], { uuid: "u" });
-	await accepted(fixture, [4], { uuid: "u", owner: "you" });
-	await accepted(fixture, [5], { uuid: 'u"],["' });
-	assert.equal(new Set(fixture.builders.sent.map(({ name }) => name)).size, 5);
-	assert.deepEqual(
-		fixture.builders.take().filter((line) => line.startsWith("cancel")),
-		[],
-	);
-	fixture.table.cancel("you", "u");
-	assert.equal(fixture.builders.take().length, 1);
+	test("what is in a block is over: the same transactions again are another bundle", async () => {
+		const fixture = new Fixture();
+		await fixture.taken([1], { first: 101, last: 105 });
+		await fixture.block([fixture.mined(1)]);
+		fixture.lines();
+		await fixture.taken([1], { first: 102 });
+		assert.deepEqual([fixture.lines(), fixture.names], [["send t1 for 102 to a,b"], 2]);
+	});
 });
 
 test("a client has so many transactions in bundles at most, whatever keys it signs with", async () => {
-	const plain = {
-		transactions: { total: 7, perClient: 5 },
-		bytes: { total: 10_000, perClient: 10_000 },
-	};
-	const fixture = new AuctionFixture({ plain });
-	await accepted(fixture, [1, 2], { uuid: "u" });
-	await accepted(fixture, [3, 4], { owner: "me too" });
-	const outcome = await submit(fixture, [5, 6], { owner: "me three" });
-	assert.ok(outcome.outcome === "refused" && outcome.code === "LIMIT");
-	assert.equal(outcome.message, "limit exceeded: too many bundles from this client");
+	const bytes = { total: 10_000, perClient: 10_000 };
+	const fixture = new Fixture({ plain: { transactions: { total: 7, perClient: 5 }, bytes } });
+	const network = "me";
+	await fixture.taken([1, 2], { uuid: "u" });
+	await fixture.taken([3, 4], { owner: "me too", network });
+	const own = await fixture.refused([5, 6], { owner: "me three", network });
+	assert.equal(own, "LIMIT limit exceeded: too many bundles from this client");
 	assert.equal(fixture.simulations.plain.length, 2, "it is refused before it costs the node anything");
 	// In the place of one of its own there is room, and others have theirs until all of it is taken.
-	await accepted(fixture, [5, 6, 7], { uuid: "u" });
-	await accepted(fixture, [8], { network: "you", owner: "you" });
-	const full = await submit(fixture, [1, 2], { network: "you", owner: "you" });
-	assert.ok(full.outcome === "refused" && full.message === "limit exceeded: too many bundles in all");
+	await fixture.taken([5, 6, 7], { uuid: "u" });
+	await fixture.taken([8], { owner: "you" });
+	const all = await fixture.refused([1, 2], { owner: "you" });
+	assert.equal(all, "LIMIT limit exceeded: too many bundles in all");
 	await fixture.block();
-	await accepted(fixture, [5, 6]);
+	await fixture.taken([5, 6]);
 });
 
-test("bytes are bounded by client too", async () => {
-	const { size } = signedTransaction(TX(1));
+test("a client has so many bytes in bundles at most", async () => {
+	const { size } = new Fixture().mined(1).tx;
 	const transactions = { total: 100, perClient: 100 };
-	const plain = { transactions, bytes: { total: 10 * size, perClient: 2 * size + 20 } };
-	const fixture = new AuctionFixture({ plain });
-	await accepted(fixture, [1, 2]);
-	assert.equal((await submit(fixture, [3])).outcome, "refused");
-	await accepted(fixture, [3], { network: "you" });
+	const bytes = { total: 10 * size, perClient: 2 * size + 20 };
+	const fixture = new Fixture({ plain: { transactions, bytes } });
+	await fixture.taken([1, 2]);
+	assert.match(await fixture.refused([3]), /^LIMIT/);
+	await fixture.taken([3], { owner: "you" });
+	await fixture.block();
+	await fixture.taken([1, 3]);
 });

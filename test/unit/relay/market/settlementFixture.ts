@@ -32,6 +32,8 @@ export class SettlementFixture implements PaymentReader {
 	readonly failing = new Set<string>();
 	/** Hashes of backruns that the node fails on. */
 	readonly unreadable = new Set<string>();
+	/** Hashes of blocks that the node does not have. */
+	readonly away = new Set<string>();
 	/** From now on: reading throws what it never should. */
 	broken = false;
 	readonly asked: string[] = [];
@@ -64,7 +66,7 @@ export class SettlementFixture implements PaymentReader {
 		this.asked.push(hash);
 		await this.gate;
 		if (this.failing.has(hash)) throw new UpstreamError("timeout");
-		return this.blocks.get(hash) ?? null;
+		return this.away.has(hash) ? null : (this.blocks.get(hash) ?? null);
 	}
 
 	async canonicalHash(): Promise<string | null> {
@@ -117,6 +119,15 @@ export class SettlementFixture implements PaymentReader {
 		});
 	}
 
+	/** The node's answers wait until what this returns is called. */
+	hold(): () => void {
+		let open = () => {};
+		this.gate = new Promise((resolve) => {
+			open = resolve;
+		});
+		return () => open();
+	}
+
 	async run(): Promise<void> {
 		this.settlement.run();
 		await this.background.join();
@@ -132,10 +143,16 @@ export interface Sent {
 }
 
 export const A: Sent = { backrun: "0xa", bid: 1_000n };
+export const B: Sent = { backrun: "0xb", bid: 500n };
 
 /** The last refund that was told: bid, brought, cost, owed, paid. */
 export function told({ events }: TransactionRecord): string | undefined {
 	const event = events.findLast(({ type }) => type === "refunded");
 	if (event?.type !== "refunded") return undefined;
 	return [event.backrun, event.bid, event.brought, event.cost, event.owed, event.paid].join(" ");
+}
+
+/** What was paid by what {@link told} says. */
+export function paidOf(line: string | null): string {
+	return line?.split(" ").at(-1) ?? "0";
 }
