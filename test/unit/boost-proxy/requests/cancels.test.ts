@@ -128,6 +128,13 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 	});
 }
 
+scenario("of clients whose address nobody knows none may cancel what another one sent", async (fixture) => {
+	const nobody = { address: "unknown" };
+	await held(fixture, "fallback", nobody);
+	await assert.rejects(cancel(fixture, nobody), NOT_PENDING);
+	assert.equal(endOf(fixture), null);
+});
+
 scenario(
 	"a relay that says no: its words, and it stays held; where it has lost it, it is taken back",
 	async (fixture) => {
