@@ -79,7 +79,23 @@ export function safeError(thrown: unknown): SafeError {
 export function createLogger(level: LogLevel, name: string, destination?: DestinationStream): Logger {
 	const options = { level, base: { name }, timestamp: pino.stdTimeFunctions.isoTime };
 	// Synchronous: the last line before an exit is the one that tells why.
-	return wrap(pino(options, destination ?? pino.destination({ fd: 1, sync: true })));
+	return wrap(pino(options, destination ?? inTurns(pino.destination({ fd: 1, sync: true }))));
+}
+
+/** Writes the lines of one turn of the event loop at once, and at the exit: a write costs more than a line. */
+function inTurns(destination: DestinationStream): DestinationStream {
+	let lines = "";
+	const flush = (): void => {
+		if (lines !== "") destination.write(lines);
+		lines = "";
+	};
+	process.on("exit", flush);
+	return {
+		write(line) {
+			if (lines === "") setImmediate(flush);
+			lines += line;
+		},
+	};
 }
 
 /** A logger that says nothing. */

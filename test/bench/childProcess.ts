@@ -36,11 +36,15 @@ export class MeasuredProcess {
 	printed(pattern: RegExp): Promise<RegExpExecArray> {
 		let text = "";
 		return new Promise((resolve, reject) => {
-			this.#child.stdout?.on("data", (chunk: Buffer) => {
+			const read = (chunk: Buffer): void => {
 				text += chunk.toString("utf8");
 				const match = pattern.exec(text);
-				if (match !== null) resolve(match);
-			});
+				if (match === null) return;
+				resolve(match);
+				// What it goes on to print is read, and not searched: that would be measured with it.
+				this.#child.stdout?.off("data", read).resume();
+			};
+			this.#child.stdout?.on("data", read);
 			this.#child.once("exit", (code) => reject(new Error(`it ended with ${code}`)));
 		});
 	}
