@@ -78,7 +78,7 @@ const BAD: Readonly<Record<keyof typeof RELAY_SETTINGS, readonly (string | null)
 	BIDS_PER_TARGET: ["0", "9", "all"],
 	TX_TTL_BLOCKS: ["0", "1001"],
 	SUBSCRIPTION_ALIASES: ["a,", "two words", "newHeads"],
-	// Whether it is a folder only opening it tells: see startupSystem.test.ts.
+	// Whether it is a folder only opening it tells: see below.
 	DATA_DIR: [],
 	DATABASE_URL: [
 		"db.example/relay",
