@@ -173,7 +173,7 @@ export class PlainBundles {
 
 	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
-		Object.assign(bundle, { landed: null, outFor: null });
+		bundle.landed = null;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
 		this.#deps.table.change(bundle.record, block, change);
 	}

@@ -310,6 +310,16 @@ describe("the chain", () => {
 		assert.equal(fixture.detail(hash, 101)?.blockHash, other.hash);
 	});
 
+	test("took back all of eight blocks, the first of which held it: it is told so, though its range is over", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], NEXT);
+		await fixture.block([fixture.mined(1)]);
+		for (let i = 0; i < 7; i += 1) await fixture.block();
+		const reverted = fixture.chain.unmake(8);
+		await fixture.came({ applied: reverted.map(() => fixture.chain.make([], "b")), reverted });
+		assert.equal(fixture.status(hash, 101), "NOT_INCLUDED reorganised");
+	});
+
 	for (const kind of ["bid", "bundle"] as const) {
 		test(`took it back when a ${kind} had its uuid: it does not come back`, async () => {
 			const fixture = new Fixture();
