@@ -184,16 +184,19 @@ describe("a block that comes while another is read", () => {
 		assert.equal(record.events.filter(({ type }) => type === "refunded").length, 1);
 	});
 
-	test("and takes that one back: nothing is told of it", async () => {
-		const { fixture, record } = paidBlock();
-		const open = fixture.hold();
-		fixture.settlement.run();
-		await fixture.clock.advance(0);
-		fixture.records.emit(record.hash, { type: "reorged", at: 3, block: 101 });
-		open();
-		await fixture.background.join();
-		assert.deepEqual([told(record), record.refund, fixture.warnings], [undefined, "0", []]);
-	});
+	for (const moved of [false, true]) {
+		test(`and takes that one back${moved ? ", and holds the target itself" : ""}: nothing is told of it`, async () => {
+			const { fixture, record } = paidBlock();
+			const open = fixture.hold();
+			fixture.settlement.run();
+			await fixture.clock.advance(0);
+			fixture.records.emit(record.hash, { type: "reorged", at: 3, block: 101 });
+			if (moved) fixture.include(record, "0x101b");
+			open();
+			await fixture.background.join();
+			assert.deepEqual([told(record), record.refund, fixture.warnings], [undefined, "0", []]);
+		});
+	}
 });
 
 test("reorganised into another block, and back into the first one: each time the refund is that block's", async () => {
