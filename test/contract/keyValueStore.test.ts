@@ -68,7 +68,7 @@ for (const engine of places.engines) {
 		await kv.write([{ key: "u", value: window }]);
 		assert.equal(`${await kv.get("u")}`, "abc");
 		// What was handed out stays as it was, whatever is written afterwards.
-		for (let i = 0; i < 20; i += 1) {
+		for (let i = 0; i < 5; i += 1) {
 			await kv.write(values.map((value, n) => ({ key: `v${n}`, value: Buffer.alloc(value.length, i) })));
 		}
 		for (const [i, value] of values.entries()) assert.ok(got[i]?.equals(value), `range's value ${i}`);
