@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { type Clock, systemClock } from "../../shared/clock.ts";
 import { openStore } from "../../shared/kv/openStore.ts";
-import type { SharedStore } from "../../shared/kv/port.ts";
+import type { Change, SharedStore } from "../../shared/kv/port.ts";
 import { openPostgres, type PostgresOptions } from "../../shared/kv/postgres/postgres.ts";
 import { type Logger, silentLogger } from "../../shared/log.ts";
 import { type PostgresServer, startPostgres } from "../support/postgresServer.ts";
@@ -38,6 +38,19 @@ async function opened(
 	);
 	t.after(() => kv.close());
 	return kv;
+}
+
+/** Opened as soon as another process has let go of it. */
+function openedNext(t: TestContext, url: string): Promise<SharedStore> {
+	const tried = () => opened(t, url, { ttlMs: 400 }).catch(() => undefined);
+	return until("another one has it", tried, 20_000);
+}
+
+function isWritten(kv: SharedStore, change: Change): Promise<boolean> {
+	return kv.write([change]).then(
+		() => true,
+		() => false,
+	);
 }
 
 /** A store behind a wire that can be cut. */
@@ -102,15 +115,7 @@ test("a cut that is mended within a second is not seen; a longer one refuses in 
 		assert.ok(wire.accepted - accepted < 20, `${wire.accepted - accepted} connections for 500 reads`);
 		if (how === "freeze") wire.cut();
 		wire.mend();
-		await until(
-			"it is written to",
-			() =>
-				kv.write([put("back", how)]).then(
-					() => true,
-					() => false,
-				),
-			20_000,
-		);
+		await until("it is written to", () => isWritten(kv, put("back", how)), 20_000);
 	}
 });
 
@@ -120,12 +125,7 @@ test("a write that was given up and arrives behind a later one changes nothing",
 	wire.hold();
 	await assert.rejects(kv.write([put("k", "given up"), put("lost", "x")]), { code: "DATABASE_DOWN" });
 	// By a new connection: those that are held say nothing.
-	await until("a later write comes through", () =>
-		kv.write([put("k", "later")]).then(
-			() => true,
-			() => false,
-		),
-	);
+	await until("a later write comes through", () => isWritten(kv, put("k", "later")));
 	await wire.deliver();
 	assert.equal(String(await kv.get("k")), "later");
 	assert.equal(await kv.get("lost"), null);
@@ -145,13 +145,9 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 	await holder.write([put("mine", "1")]);
 	assert.equal(holder.isHeld, true);
 	wire.freeze();
-	const next = await until(
-		"another one has it",
-		() => opened(t, url, { ttlMs: 400 }).catch(() => undefined),
-		20_000,
-	);
+	const next = await openedNext(t, url);
 	assert.equal(holder.isHeld, false);
-	assert.equal(`${await next?.get("mine")}`, "1");
+	assert.equal(`${await next.get("mine")}`, "1");
 	wire.cut();
 	wire.mend();
 	await assert.rejects(
@@ -165,7 +161,7 @@ test("a holder that hangs for longer than its time loses the store, and what it 
 		{ code: "STORE_LOST" },
 	);
 	await until("it is told", () => lost === 1);
-	assert.equal(`${await next?.get("mine")}`, "1");
+	assert.equal(`${await next.get("mine")}`, "1");
 });
 
 test("a process that is stopped for longer than its time and wakes up writes nothing more", async (t) => {
@@ -184,17 +180,13 @@ test("a process that is stopped for longer than its time and wakes up writes not
 	);
 	assert.equal(await holder.line(), "held true");
 	holder.child.kill("SIGSTOP");
-	const next = await until(
-		"another one has it",
-		() => opened(t, url, { ttlMs: 400 }).catch(() => undefined),
-		20_000,
-	);
+	const next = await openedNext(t, url);
 	holder.child.stdin?.write("wake\n");
 	holder.child.kill("SIGCONT");
 	const said = new Set([await holder.line(), await holder.line(), await holder.line()]);
 	assert.equal(said.has("held true") || said.has("written"), false, [...said].join());
 	assert.ok(said.has("lost"), [...said].join());
-	assert.equal(`${await next?.get("a")}`, "1");
+	assert.equal(`${await next.get("a")}`, "1");
 });
 
 test("stores of one database are apart, and many processes may bring its tables up to date at once", async (t) => {
