@@ -37,11 +37,6 @@ const GARBAGE = [
 for (const name of DIALECTS) {
 	const dialect = dialectOf(name);
 
-	test(`${name}: is what it says, for statuses with and without an address of their own`, () => {
-		assert.equal(dialect.name, name);
-		assert.equal(dialectOf(name, { hasStatusUrl: true }).name, name);
-	});
-
 	test(`${name}: the two treatments differ, or /noreverts needs the operator's word`, () => {
 		const targets = BOOST_PATHS.map((path) => dialect.target(path, "").target);
 		assert.equal(new Set(targets).size === 2, PROTECTS[name]);

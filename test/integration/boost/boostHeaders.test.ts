@@ -1,5 +1,6 @@
 // The headers by which boost says who answered, how the relay's breaker stood and how many requests were sent for it:
-// exact values for every source, while the relay is well, while it is out and while it comes back.
+// exact values for every source, while the relay is well, out, and coming back. Then batches: order, notifications,
+// cancels between, a hundred entries, what becomes of them when all is out, and a fallback that takes no arrays.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -9,22 +10,57 @@ import {
 	type Reply,
 	startBoostFixture,
 } from "../../support/boostFixture.ts";
-
-const UNKNOWN = `0x${"ab".repeat(32)}`;
+import type { WireAnswer } from "../../support/relayClient.ts";
+import type { Actor, Signed } from "../../support/relayFixture.ts";
+import { type RecordingFallback, startRecordingFallback } from "../../support/upstreams.ts";
 
 let fixture: BoostFixture;
 let boost: BoostClient;
+let recorder: RecordingFallback;
+/** Speaks `flashbots` to the recorder. */
+let protect: BoostClient;
 before(async () => {
-	fixture = await startBoostFixture();
+	recorder = await startRecordingFallback();
+	// A hundred submissions share it, one after another.
+	fixture = await startBoostFixture({ boost: { REQUEST_BUDGET_MS: "25000" } });
 	boost = fixture.boost;
+	const node = fixture.system.chain.url;
+	const env = { FALLBACK_URL: recorder.url, FALLBACK_DIALECT: "flashbots", ETH_RPC_URL: node };
+	protect = await fixture.startBoost({ env });
 });
-after(() => fixture?.stop());
+after(async () => {
+	await fixture?.stop();
+	await recorder?.stop();
+});
 
 const one = (id: unknown, method: string, ...params: unknown[]) => ({ jsonrpc: "2.0", id, method, params });
+const send = (id: unknown, { raw }: Signed) => one(id, "eth_sendRawTransaction", raw);
+const pending = (id: unknown, { address }: Actor) => one(id, "eth_getTransactionCount", address, "pending");
+const cancel = (id: unknown, { hash }: Signed) => one(id, "eth_cancelTransaction", hash);
+const UNKNOWN = `0x${"ab".repeat(32)}`;
+const byHash = (id: unknown, { hash }: Signed) => one(id, "eth_getTransactionByHash", hash);
 
-/** Upstream, breaker and attempts as an answer's headers tell them. */
+/** `upstream | breaker | attempts` of an answer. */
 function routing({ headers }: Reply): string {
 	return ["upstream", "breaker", "attempts"].map((name) => headers[`x-boost-${name}`]).join(" | ");
+}
+
+/** What a batch came to: results by value, errors by code, in their order. */
+function outcomes({ json }: Reply): readonly unknown[] {
+	return (json as readonly WireAnswer[]).map(({ id, result, error }) => [id, error?.code ?? result]);
+}
+
+/** An account and its first `count` transactions. */
+async function sender(count: number): Promise<{ readonly actor: Actor; readonly txs: readonly Signed[] }> {
+	const actor = await fixture.users.actor();
+	return { actor, txs: Array.from({ length: count }, (_, nonce) => actor.sign({ nonce })) };
+}
+
+async function three(): Promise<readonly [Actor, Signed, Signed, Signed]> {
+	const { actor, txs } = await sender(3);
+	const [first, second, third] = txs;
+	if (first === undefined || second === undefined || third === undefined) throw new Error("no three");
+	return [actor, first, second, third];
 }
 
 test("the headers say who answered while the relay is well", async () => {
@@ -139,4 +175,224 @@ test("half open is while the probe's successes are counted", async () => {
 	await slow.reaches("half open", ({ relay }) => relay.state === "half-open");
 	assert.equal(routing(await slow.call("eth_chainId")), "fallback | half-open | 1");
 	await boost.isWell();
+});
+
+test("a batch is worked off in order: what is read behind submissions and cancels sees them", async () => {
+	const [actor, first, second, third] = await three();
+	const sent = await boost.post([
+		send(1, first),
+		send(2, second),
+		send(3, third),
+		pending("all", actor),
+		byHash("there", third),
+		one("read", "eth_chainId"),
+	]);
+	const results = outcomes(sent) as [unknown, { hash: string; gasPrice: string }][];
+	const [, there] = results[4] ?? [];
+	assert.deepEqual([sent.status, there?.hash, there?.gasPrice], [200, third.hash, "0x0"]);
+	assert.deepEqual(
+		results.filter((_, i) => i !== 4),
+		[
+			...[
+				[1, first.hash],
+				[2, second.hash],
+				[3, third.hash],
+			],
+			...[
+				["all", "0x3"],
+				["read", "0x7a69"],
+			],
+		],
+	);
+	assert.match(routing(sent), /^relay \| closed \| [5-9]$/);
+	const [fourth, fifth] = [actor.sign({ nonce: 3 }), actor.sign({ nonce: 4 })];
+	const mixed = await boost.post([
+		send(1, fourth),
+		send(2, fifth),
+		cancel("taken back", fifth),
+		cancel("and another", third),
+		send("not revived", third),
+		pending("two are left in a row", actor),
+		byHash("gone", fifth),
+	]);
+	assert.deepEqual(outcomes(mixed), [
+		...[
+			[1, fourth.hash],
+			[2, fifth.hash],
+			["taken back", true],
+			["and another", true],
+		],
+		...[
+			["not revived", third.hash],
+			["two are left in a row", "0x2"],
+			["gone", null],
+		],
+	]);
+	assert.match(routing(mixed), /^relay, journal \| closed \| \d$/);
+	assert.equal(await fixture.system.client.stage(third.hash), "CANCELLED");
+});
+
+test("a submission as a notification is made and not answered, alone and in a batch", async () => {
+	const [actor, first, second, third] = await three();
+	const silent = ({ raw }: Signed) => ({ jsonrpc: "2.0", method: "eth_sendRawTransaction", params: [raw] });
+	const alone = await boost.post(silent(first));
+	assert.deepEqual([alone.status, alone.body, routing(alone)], [204, "", "relay | closed | 1"]);
+	const both = await boost.post([silent(second), silent(third)]);
+	assert.deepEqual([both.status, both.body], [204, ""]);
+	const some = await boost.post([pending(1, actor), silent(third), one("x", "nope")]);
+	assert.deepEqual(outcomes(some), [
+		[1, "0x3"],
+		["x", -32601],
+	]);
+	assert.equal(await fixture.users.pendingNonce(actor), 3, "the relay has them all");
+});
+
+test("a batch of a hundred submissions of ten senders is taken whole, and mined", async () => {
+	const senders = await Promise.all(Array.from({ length: 10 }, () => sender(10)));
+	const txs = senders.flatMap((one) => one.txs);
+	const reply = await boost.post(txs.map((tx, i) => send(i, tx)));
+	assert.deepEqual(
+		outcomes(reply),
+		txs.map(({ hash }, i) => [i, hash]),
+	);
+	assert.equal(routing(reply), "relay | closed | 100");
+	const { raw } = txs[0] ?? { raw: "" };
+	const tooMany = await boost.post([
+		...txs.map((tx, i) => send(i, tx)),
+		one(100, "eth_sendRawTransaction", raw),
+	]);
+	assert.deepEqual(tooMany.json, {
+		...{ jsonrpc: "2.0", id: null },
+		error: { code: -32600, message: "invalid request: a batch has at most 100 entries" },
+	});
+	for (const { actor } of senders) assert.equal(await fixture.users.pendingNonce(actor), 10);
+});
+
+test("a batch of a hundred reads is one request to the relay, answered in its order", async () => {
+	const before = fixture.wires.relay.requests().length;
+	const reply = await boost.post(
+		Array.from({ length: 100 }, (_, i) => one(i, i % 2 ? "eth_chainId" : "net_version")),
+	);
+	assert.deepEqual(
+		outcomes(reply),
+		Array.from({ length: 100 }, (_, i) => [i, i % 2 ? "0x7a69" : "31337"]),
+	);
+	assert.equal(routing(reply), "relay | closed | 1");
+	const sent = fixture.wires.relay.requests().slice(before);
+	assert.deepEqual(
+		sent
+			.filter(({ target, calls }) => target === "/fast" && calls.length > 1)
+			.map(({ calls }) => calls.length),
+		[100],
+	);
+});
+
+test("during an outage a batch goes on, entry by entry, and says so", async () => {
+	const [actor, first, second, third] = await three();
+	await boost.result("eth_sendRawTransaction", [first.raw]);
+	await fixture.fails();
+	const reply = await boost.post([
+		send(1, second),
+		send(2, third),
+		cancel(4, third),
+		pending(5, actor),
+		one(6, "eth_chainId"),
+		one(7, "eth_sendBundle", {}),
+		one(8, "nope"),
+		send(9, third),
+	]);
+	await fixture.recovers();
+	assert.equal(reply.status, 200);
+	assert.deepEqual(outcomes(reply), [
+		...[
+			[1, second.hash],
+			[2, third.hash],
+			[4, true],
+			[5, "0x2"],
+			[6, "0x7a69"],
+		],
+		...[
+			[7, -32603],
+			[8, -32601],
+			[9, third.hash],
+		],
+	]);
+	assert.match(routing(reply), /^fallback, journal \| open \| \d+$/);
+});
+
+test("a batch that failed whole is 503, one with any answer is 200", async () => {
+	const [actor, first] = await three();
+	const done = (await fixture.users.actor()).sign();
+	await boost.result("eth_sendRawTransaction", [done.raw]);
+	await boost.result("eth_cancelTransaction", [done.hash]);
+	await fixture.wires.fallback.set({ kind: "refuse" });
+	await fixture.fails();
+	await boost.reaches("both are out", ({ fallback }) => fallback?.state !== "closed");
+	const failed = await boost.post([send(1, first), one(2, "eth_chainId"), pending(3, actor)]);
+	const silent = await boost.post([send(undefined, first), one(2, "eth_chainId")]);
+	const some = await boost.post([send(1, first), send(2, done), one(3, "eth_chainId"), one(4, "nope")]);
+	await fixture.recovers();
+	assert.deepEqual(outcomes(failed), [
+		[1, -32603],
+		[2, -32603],
+		[3, -32603],
+	]);
+	assert.deepEqual([failed.status, silent.status, some.status], [503, 503, 200]);
+	assert.match(failed.headers["retry-after"] ?? "", /^[1-9]\d*$/);
+	assert.equal(some.headers["retry-after"], undefined);
+	assert.deepEqual(outcomes(some), [
+		[1, -32603],
+		[2, done.hash],
+		[3, -32603],
+		[4, -32601],
+	]);
+	// Nobody had it, so it is as if it had never been sent.
+	assert.equal((await boost.get(`/tx/${first.hash}`)).status, 200);
+	assert.equal((await boost.result("eth_getTransactionCount", [actor.address, "pending"])) as string, "0x0");
+});
+
+test("to a fallback that takes no arrays a batch goes one by one, as it spells paths and parameters", async () => {
+	const [actor, first, second, third] = await three();
+	await fixture.fails(undefined, protect);
+	recorder.reset();
+	const query = `refundRecipient=${actor.address}&referrer=me&softCancellations=true&x=1`;
+	const reply = await protect.post(
+		[
+			send(1, first),
+			send(2, second),
+			one(3, "eth_gasPrice"),
+			one(4, "eth_chainId"),
+			pending(5, actor),
+			one(6, "nope"),
+		],
+		{ path: `/noreverts?${query}` },
+	);
+	const onFast = await protect.post([send(1, third)], { path: "/fast?softcancel=0" });
+	await fixture.recovers(protect);
+	await boost.isWell();
+	assert.equal(reply.status, 200);
+	assert.deepEqual(outcomes(reply), [
+		[1, first.hash],
+		[2, second.hash],
+		[3, -32601],
+		[4, "0x7a69"],
+		[5, "0x2"],
+		[6, -32601],
+	]);
+	assert.deepEqual(outcomes(onFast), [[1, third.hash]]);
+	assert.ok(recorder.posts.length > 3, `${recorder.posts.length}`);
+	for (const { body } of recorder.posts) assert.ok(!body.startsWith("["), "no array is sent");
+	const sent = recorder.posts.filter(({ body }) => body.includes("eth_sendRawTransaction"));
+	const refund = `refund=${actor.address}%3A90&originId=me`;
+	assert.deepEqual(
+		sent.map(({ target, calls: [call] }) => [target, call?.params]),
+		[
+			[`/?${refund}`, [first.raw]],
+			[`/?${refund}`, [second.raw]],
+			["/fast", [third.raw]],
+		],
+	);
+	assert.equal(reply.headers["x-boost-dropped-params"], "softCancellations, x");
+	assert.equal(onFast.headers["x-boost-dropped-params"], "softcancel");
+	assert.equal(reply.headers["x-boost-upstream"]?.startsWith("fallback"), true);
 });

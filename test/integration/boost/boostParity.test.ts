@@ -1,5 +1,6 @@
 // Boost is as good as its relay while that is well: hundreds of requests go to both, and the answers are the same but for
-// the headers that are boost's own. Then the same for websockets, streams and the life of a transaction.
+// the headers that are boost's own. Then the same for websockets, streams, the life of a transaction, and the paths that
+// boost does not decide about.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -7,6 +8,7 @@ import { BOOST_HEADERS } from "../../../boost-proxy/ingress/routingHeaders.ts";
 import { type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { EXCEPTIONS, PARITY_TABLES, type ParityRow, requestOf } from "../../support/boostParityRows.ts";
 import { EventStreamReader, WsClient, type WsMessage } from "../../support/clients.ts";
+import { metricsOf } from "../../support/relayClient.ts";
 import type { Actor } from "../../support/relayFixture.ts";
 import { until } from "../../support/until.ts";
 import { BROKEN_HTTP_ROWS } from "../transport/badInput/brokenHttp.ts";
@@ -234,16 +236,42 @@ test("a cancel through boost is the relay's, and so is what is known afterwards"
 	assert.deepEqual(await differences([cancel, ...questions(tx, actor)]), []);
 });
 
-test("the life of a transaction as a stream comes through as it happens", async () => {
+test("a submission on a path that boost does not know is the relay's, and boost does not answer for it", async () => {
+	await fixture.boost.reaches("nothing is open", ({ journal }) => journal.depth === 0);
 	const tx = (await fixture.users.actor()).sign();
-	await fixture.boost.result("eth_sendRawTransaction", [tx.raw]);
-	const stream = await EventStreamReader.open(`${fixture.boost.url}/tx/${tx.hash}/events`);
-	assert.equal(stream.status, 200);
-	assert.equal(stream.headers["content-type"], "text/event-stream; charset=utf-8");
-	assert.equal(stream.headers["x-boost-upstream"], "relay");
-	await stream.message("delivered", ({ type }) => type === "delivered");
-	assert.equal(stream.ended, null);
+	const reply = await fixture.boost.call("eth_sendRawTransaction", [tx.raw], { path: "/fullprivacy" });
+	assert.deepEqual([reply.status, reply.json], [200, { jsonrpc: "2.0", id: 1, result: tx.hash }]);
+	assert.equal(reply.headers["x-boost-upstream"], "relay");
+	assert.equal((await fixture.boost.status()).journal.depth, 0);
+});
+
+test("events of a transaction come as they happen, and the relay hears that nobody listens any more", async () => {
+	const tx = (await fixture.users.actor()).sign();
+	await fixture.boost.result("eth_sendRawTransaction", [tx.raw], { path: "/noreverts" });
+	const reader = await EventStreamReader.open(`${fixture.boost.url}/tx/${tx.hash}/events`);
+	assert.deepEqual(
+		[reader.status, reader.headers["content-type"], reader.headers["x-boost-upstream"]],
+		[200, "text/event-stream; charset=utf-8", "relay"],
+	);
+	await reader.message("delivered", ({ type }) => type === "delivered");
+	assert.equal(reader.ended, null);
+	await fixture.users.sent(tx);
 	await fixture.system.nextBlock();
-	await stream.message("included", ({ type }) => type === "included");
-	stream.leave();
+	await reader.message("included", ({ type }) => type === "included");
+	reader.leave();
+	await until("the relay has no stream left", async () => {
+		return /^relay_event_streams 0$/m.test(await metricsOf(fixture.system.client.url));
+	});
+});
+
+test("a stop of boost ends streams and websockets, and does not wait for them", async () => {
+	const tx = (await fixture.users.actor()).sign();
+	await fixture.boost.result("eth_sendRawTransaction", [tx.raw], { path: "/noreverts" });
+	const reader = await EventStreamReader.open(`${fixture.boost.url}/tx/${tx.hash}/events`);
+	const client = await WsClient.open(`${fixture.boost.url.replace("http", "ws")}/`);
+	const begun = performance.now();
+	await fixture.stop();
+	assert.ok(performance.now() - begun < 6_000, "it waited");
+	assert.equal(await reader.over(), "end");
+	await client.closed();
 });

@@ -1,165 +1,281 @@
-// The relay's pages in a real browser: the RPC URL and the wallet, and transactions followed as they happen.
+// The pages of relay and boost in a real browser: the RPC URL and the wallet, transactions followed as they happen, the
+// operator's page, and a failover as its operator and a user see it.
+// With SCREENSHOTS=FOLDER it leaves a picture of each of boost's pages there, light, dark and on a phone.
 
 import assert from "node:assert/strict";
-import { after, before, it } from "node:test";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
 import { Wallet } from "ethers";
 import type { Browser } from "playwright-core";
 import { type AuctionFixture, startAuction } from "../../support/bidder.ts";
+import { ADMIN_TOKEN, type BoostFixture, startBoostFixture } from "../../support/boostFixture.ts";
 import { type OpenPage, openPage, startBrowser } from "../../support/browser.ts";
 import { REVERTS } from "../../support/contracts.ts";
 
-let fixture: AuctionFixture;
+const { SCREENSHOTS } = process.env;
+const LOOKS = { light: {}, dark: { dark: true }, phone: { width: 390 } };
+
 let browser: Browser;
-let url: string;
 before(async () => {
-	[fixture, browser] = await Promise.all([startAuction(), startBrowser()]);
-	({ url } = fixture.system.client);
+	browser = await startBrowser();
 });
-after(async () => {
-	await browser.close();
-	await fixture.system.stop();
-});
+after(() => browser.close());
 
 async function isSound({ faults, violations }: OpenPage): Promise<void> {
 	assert.deepEqual(await violations(), []);
 	assert.deepEqual(faults, []);
 }
 
-it("builds the RPC URL from what is chosen, and says what is wrong with it", async () => {
-	const opened = await openPage(browser, `${url}/`);
-	const { page } = opened;
-	await page.getByText("0 seconds ago").or(page.getByText("seconds ago")).waitFor();
-	const built = () => page.locator("#url").textContent();
-	assert.equal(await built(), `${url}/fast`);
-	await page.getByLabel("/noreverts").check();
-	await page.getByLabel("Cancel for free").check();
-	await page.getByLabel("Pay refunds to").fill(`0x${"12".repeat(20)}`);
-	await page.getByLabel("Referrer").fill("my app");
-	const query = `softCancellations=true&refundRecipient=0x${"12".repeat(20)}&referrer=my+app`;
-	assert.equal(await built(), `${url}/noreverts?${query}`);
-	await page.getByLabel("Pay refunds to").fill("0x12");
-	assert.equal(
-		await page.locator("#url-problem").textContent(),
-		"Refunds: expected an address, 0x and 40 hex digits.",
-	);
-	await page.getByLabel("/nochecks").check();
-	assert.equal(await page.getByLabel("Cancel for free").isVisible(), false);
-	await isSound(opened);
-	await opened.close();
-});
+async function logIn({ page }: Pick<OpenPage, "page">, token = ADMIN_TOKEN): Promise<void> {
+	await page.getByLabel("ADMIN_TOKEN").fill(token);
+	await page.getByRole("button", { name: "Open" }).click();
+}
 
-it("adds the URL to a wallet, which is found by EIP-6963", async () => {
-	const asked: [string, unknown][] = [];
-	const wallet = new Wallet(`0x${"7".repeat(64)}`);
-	const opened = await openPage(browser, `${url}/`, { wallet, onRequest: (...one) => void asked.push(one) });
-	const { page } = opened;
-	await page.getByLabel("/maxbackruns").check();
-	await page.getByRole("button", { name: "Add to Test Wallet" }).click();
-	await page.getByText("Added.").waitFor();
-	const chainId = await fixture.system.chain.rpc("eth_chainId");
-	assert.deepEqual(asked, [
-		[
-			"wallet_addEthereumChain",
+describe("the relay's", () => {
+	let fixture: AuctionFixture;
+	let url: string;
+	before(async () => {
+		fixture = await startAuction();
+		({ url } = fixture.system.client);
+	});
+	after(() => fixture.system.stop());
+
+	it("builds the RPC URL from what is chosen, and says what is wrong with it", async () => {
+		const opened = await openPage(browser, `${url}/`);
+		const { page } = opened;
+		await page.getByText("0 seconds ago").or(page.getByText("seconds ago")).waitFor();
+		const built = () => page.locator("#url").textContent();
+		assert.equal(await built(), `${url}/fast`);
+		await page.getByLabel("/noreverts").check();
+		await page.getByLabel("Cancel for free").check();
+		await page.getByLabel("Pay refunds to").fill(`0x${"12".repeat(20)}`);
+		await page.getByLabel("Referrer").fill("my app");
+		const query = `softCancellations=true&refundRecipient=0x${"12".repeat(20)}&referrer=my+app`;
+		assert.equal(await built(), `${url}/noreverts?${query}`);
+		await page.getByLabel("Pay refunds to").fill("0x12");
+		assert.equal(
+			await page.locator("#url-problem").textContent(),
+			"Refunds: expected an address, 0x and 40 hex digits.",
+		);
+		await page.getByLabel("/nochecks").check();
+		assert.equal(await page.getByLabel("Cancel for free").isVisible(), false);
+		await isSound(opened);
+		await opened.close();
+	});
+
+	it("adds the URL to a wallet, which is found by EIP-6963", async () => {
+		const asked: [string, unknown][] = [];
+		const wallet = new Wallet(`0x${"7".repeat(64)}`);
+		const opened = await openPage(browser, `${url}/`, {
+			wallet,
+			onRequest: (...one) => void asked.push(one),
+		});
+		const { page } = opened;
+		await page.getByLabel("/maxbackruns").check();
+		await page.getByRole("button", { name: "Add to Test Wallet" }).click();
+		await page.getByText("Added.").waitFor();
+		const chainId = await fixture.system.chain.rpc("eth_chainId");
+		assert.deepEqual(asked, [
 			[
-				{
-					chainId,
-					chainName: "Anvil (private)",
-					nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-					rpcUrls: [`${url}/maxbackruns`],
-				},
+				"wallet_addEthereumChain",
+				[
+					{
+						chainId,
+						chainName: "Anvil (private)",
+						nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+						rpcUrls: [`${url}/maxbackruns`],
+					},
+				],
 			],
-		],
-	]);
-	assert.equal(await page.locator(".no-wallet").isVisible(), false);
-	await isSound(opened);
-	await opened.close();
+		]);
+		assert.equal(await page.locator(".no-wallet").isVisible(), false);
+		await isSound(opened);
+		await opened.close();
+	});
+
+	it("can be used by the keyboard alone", async () => {
+		const opened = await openPage(browser, `${url}/`);
+		const { page } = opened;
+		await page.keyboard.press("Tab");
+		await page.keyboard.press("ArrowDown");
+		assert.equal(await page.locator("#url").textContent(), `${url}/noreverts`);
+		await page.getByLabel("Transaction hash").focus();
+		await page.keyboard.type(`0x${"ab".repeat(32)}`);
+		await page.keyboard.press("Enter");
+		await page.waitForURL(`${url}/tx/0x${"ab".repeat(32)}`);
+		await page.getByText("Not known here").waitFor();
+		await opened.close();
+	});
+
+	it("follows a transaction from pending to its block and its refund", async () => {
+		const target = await fixture.target();
+		const opened = await openPage(browser, `${url}/tx/${target.hash}`);
+		const { page } = opened;
+		await page.getByText("Sent to builders", { exact: true }).waitFor();
+		await page.getByText("Shown to searchers, without its signature").waitFor();
+		const bidder = await fixture.bidder();
+		const backrun = bidder.backrun(10n ** 16n);
+		await bidder.bid(target, backrun);
+		await fixture.out(target, backrun);
+		await page.getByText("with a bid behind it").first().waitFor();
+		const block = await fixture.system.nextBlock();
+		await page.getByText("Included", { exact: true }).waitFor();
+		assert.equal(await page.locator("#block").textContent(), String(block));
+		await page.getByText(/^.*Refund paid: 0\.\d+ ETH$/).waitFor();
+		assert.match((await page.locator("#refund").textContent()) ?? "", /^0\.\d+ ETH$/);
+		assert.match((await page.locator("#builders").textContent()) ?? "", /dev took it/);
+		assert.equal(await page.locator("#cancelling").isVisible(), false);
+		await isSound(opened);
+		await opened.close();
+	});
+
+	it("says why a transaction fails and what to do, and cancels it by its sender's wallet", async () => {
+		const actor = await fixture.actor();
+		const to = await fixture.place(REVERTS);
+		await fixture.passBlock();
+		const tx = actor.sign({ to, gasLimit: 100_000n });
+		await fixture.submit("/fast", tx);
+		const wallet = new Wallet(actor.account.keyHex);
+		const opened = await openPage(browser, `${url}/tx/${tx.hash}`, { wallet });
+		const { page } = opened;
+		await page.getByText("Failing", { exact: true }).waitFor();
+		await page.getByText("Why: execution reverted.").waitFor();
+		await page
+			.getByText("What you can do: wait, since it is tried again with each block, or cancel it.")
+			.waitFor();
+		await isSound(opened);
+		await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+		await page.getByText("Cancelled", { exact: true }).waitFor();
+		assert.equal(await page.locator("#cancelling").isVisible(), false);
+		await isSound(opened);
+		await opened.close();
+	});
+
+	it("one wallet does not cancel another one's transaction", async () => {
+		const actor = await fixture.actor();
+		await fixture.passBlock();
+		const tx = actor.sign();
+		await fixture.submit("/fast", tx);
+		const wallet = new Wallet(`0x${"6".repeat(64)}`);
+		const { page, close } = await openPage(browser, `${url}/tx/${tx.hash}`, { wallet });
+		await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
+		await page.getByText("Not cancelled: transaction not found or no longer pending").waitFor();
+		await close();
+		assert.equal((await fixture.status(tx)).stage, "BROADCAST");
+	});
+
+	it("what is no page is JSON, indented for a browser and as it was for everybody else", async () => {
+		const accept = { accept: "text/html,application/xhtml+xml" };
+		const info = await fetch(`${url}/info`, { headers: accept });
+		const text = await info.text();
+		assert.match(text, /^\{\n {2}"name": "leeward",\n/);
+		assert.deepEqual(JSON.parse(text), await (await fetch(`${url}/info`)).json());
+		const record = await fetch(`${url}/tx/0x${"1".repeat(64)}`);
+		assert.equal(record.headers.get("content-type"), "application/json");
+		const page = await fetch(`${url}/`, { headers: accept });
+		assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
+		assert.match(
+			page.headers.get("content-security-policy") ?? "",
+			/default-src 'none'.*frame-ancestors 'none'/,
+		);
+		assert.equal((await fetch(`${url}/`)).status, 405);
+		assert.equal((await fetch(`${url}/operator`, { headers: accept })).status, 404);
+	});
 });
 
-it("can be used by the keyboard alone", async () => {
-	const opened = await openPage(browser, `${url}/`);
-	const { page } = opened;
-	await page.keyboard.press("Tab");
-	await page.keyboard.press("ArrowDown");
-	assert.equal(await page.locator("#url").textContent(), `${url}/noreverts`);
-	await page.getByLabel("Transaction hash").focus();
-	await page.keyboard.type(`0x${"ab".repeat(32)}`);
-	await page.keyboard.press("Enter");
-	await page.waitForURL(`${url}/tx/0x${"ab".repeat(32)}`);
-	await page.getByText("Not known here").waitFor();
-	await opened.close();
-});
+describe("boost's", () => {
+	let fixture: BoostFixture;
+	before(async () => {
+		fixture = await startBoostFixture();
+	});
+	after(() => fixture.stop());
 
-it("follows a transaction from pending to its block and its refund", async () => {
-	const target = await fixture.target();
-	const opened = await openPage(browser, `${url}/tx/${target.hash}`);
-	const { page } = opened;
-	await page.getByText("Sent to builders", { exact: true }).waitFor();
-	await page.getByText("Shown to searchers, without its signature").waitFor();
-	const bidder = await fixture.bidder();
-	const backrun = bidder.backrun(10n ** 16n);
-	await bidder.bid(target, backrun);
-	await fixture.out(target, backrun);
-	await page.getByText("with a bid behind it").first().waitFor();
-	const block = await fixture.system.nextBlock();
-	await page.getByText("Included", { exact: true }).waitFor();
-	assert.equal(await page.locator("#block").textContent(), String(block));
-	await page.getByText(/^.*Refund paid: 0\.\d+ ETH$/).waitFor();
-	assert.match((await page.locator("#refund").textContent()) ?? "", /^0\.\d+ ETH$/);
-	assert.match((await page.locator("#builders").textContent()) ?? "", /dev took it/);
-	assert.equal(await page.locator("#cancelling").isVisible(), false);
-	await isSound(opened);
-	await opened.close();
-});
+	it("the operator's page is behind the token", async () => {
+		const { page, close } = await openPage(browser, `${fixture.boost.url}/operator`);
+		await logIn({ page }, "a wrong one");
+		await page.getByText("expected Authorization: Bearer with the token of ADMIN_TOKEN").waitFor();
+		assert.equal(await page.locator("#inside").isVisible(), false);
+		await close();
+	});
 
-it("says why a transaction fails and what to do, and cancels it by its sender's wallet", async () => {
-	const actor = await fixture.actor();
-	const to = await fixture.place(REVERTS);
-	await fixture.passBlock();
-	const tx = actor.sign({ to, gasLimit: 100_000n });
-	await fixture.submit("/fast", tx);
-	const wallet = new Wallet(actor.account.keyHex);
-	const opened = await openPage(browser, `${url}/tx/${tx.hash}`, { wallet });
-	const { page } = opened;
-	await page.getByText("Failing", { exact: true }).waitFor();
-	await page.getByText("Why: execution reverted.").waitFor();
-	await page
-		.getByText("What you can do: wait, since it is tried again with each block, or cancel it.")
-		.waitFor();
-	await isSound(opened);
-	await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
-	await page.getByText("Cancelled", { exact: true }).waitFor();
-	assert.equal(await page.locator("#cancelling").isVisible(), false);
-	await isSound(opened);
-	await opened.close();
-});
+	it("a failover is seen as it happens, by the operator and by the user of a transaction", async () => {
+		const { users, boost } = fixture;
+		const operator = await openPage(browser, `${boost.url}/operator`);
+		await logIn(operator);
+		await operator.page.getByText("relay: closed: it serves").waitFor();
+		const actor = await users.actor();
+		await users.passBlock();
+		await fixture.fails();
+		await operator.page
+			.getByText(/relay: open: it is out \(/)
+			.first()
+			.waitFor();
+		const tx = actor.sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		const user = await openPage(browser, `${boost.url}/tx/${tx.hash}`);
+		await user.page.getByText("Held", { exact: true }).waitFor();
+		await user.page
+			.getByText("Why: the relay is out: boost keeps it, and another relay may have it.")
+			.waitFor();
+		await fixture.recovers();
+		await operator.page.getByText("relay: closed: it serves").first().waitFor();
+		const states = await operator.page.locator("#history li").allTextContents();
+		assert.ok(
+			states.some((line) => line.includes("relay: open")),
+			states.join(),
+		);
+		await users.sent(tx);
+		await users.system.nextBlock();
+		await user.page.getByText("Included", { exact: true }).waitFor();
+		assert.deepEqual(await operator.violations(), []);
+		assert.deepEqual(operator.faults, []);
+		// What was asked of the relay while it was out is an error in the console, and nothing else is.
+		assert.deepEqual(
+			user.faults.filter((fault) => !fault.startsWith("Failed to load resource")),
+			[],
+		);
+		assert.deepEqual(await user.violations(), []);
+		await operator.close();
+		await user.close();
+	});
 
-it("one wallet does not cancel another one's transaction", async () => {
-	const actor = await fixture.actor();
-	await fixture.passBlock();
-	const tx = actor.sign();
-	await fixture.submit("/fast", tx);
-	const wallet = new Wallet(`0x${"6".repeat(64)}`);
-	const { page, close } = await openPage(browser, `${url}/tx/${tx.hash}`, { wallet });
-	await page.getByRole("button", { name: "Cancel with Test Wallet" }).click();
-	await page.getByText("Not cancelled: transaction not found or no longer pending").waitFor();
-	await close();
-	assert.equal((await fixture.status(tx)).stage, "BROADCAST");
-});
+	it("an operator forces a breaker", async () => {
+		const operator = await openPage(browser, `${fixture.boost.url}/operator`);
+		const { page } = operator;
+		await logIn(operator);
+		await page.getByRole("button", { name: "open the breaker of the fallback" }).click();
+		await page.getByText("fallback: open: it is out (by an operator)").first().waitFor();
+		await page.getByRole("button", { name: "auto the breaker of the fallback" }).click();
+		await page.getByText("fallback: closed: it serves").first().waitFor();
+		await isSound(operator);
+		await operator.close();
+	});
 
-it("what is no page is JSON, indented for a browser and as it was for everybody else", async () => {
-	const accept = { accept: "text/html,application/xhtml+xml" };
-	const info = await fetch(`${url}/info`, { headers: accept });
-	const text = await info.text();
-	assert.match(text, /^\{\n {2}"name": "leeward",\n/);
-	assert.deepEqual(JSON.parse(text), await (await fetch(`${url}/info`)).json());
-	const record = await fetch(`${url}/tx/0x${"1".repeat(64)}`);
-	assert.equal(record.headers.get("content-type"), "application/json");
-	const page = await fetch(`${url}/`, { headers: accept });
-	assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
-	assert.match(
-		page.headers.get("content-security-policy") ?? "",
-		/default-src 'none'.*frame-ancestors 'none'/,
-	);
-	assert.equal((await fetch(`${url}/`)).status, 405);
-	assert.equal((await fetch(`${url}/operator`, { headers: accept })).status, 404);
+	it("every page in every look has nothing serious against it", async () => {
+		const { users, boost } = fixture;
+		await fixture.recovers();
+		const actor = await users.actor();
+		await users.passBlock();
+		const tx = actor.sign();
+		assert.equal(await boost.result("eth_sendRawTransaction", [tx.raw]), tx.hash);
+		await users.sent(tx);
+		await users.system.nextBlock();
+		const pages = { home: "/", transaction: `/tx/${tx.hash}`, operator: "/operator" };
+		for (const [name, path] of Object.entries(pages)) {
+			for (const [look, options] of Object.entries(LOOKS)) {
+				const opened = await openPage(browser, `${boost.url}${path}`, options);
+				const { page } = opened;
+				if (name === "home") await page.getByText("the relay is well").waitFor();
+				if (name === "transaction") await page.getByText("Included", { exact: true }).waitFor();
+				if (name === "operator") await logIn(opened);
+				if (name === "operator") await page.getByText("relay: closed: it serves").first().waitFor();
+				await isSound(opened);
+				const width = (await page.evaluate("document.documentElement.scrollWidth")) as number;
+				assert.ok(width <= (page.viewportSize()?.width ?? 0), `${name} ${look} is ${width} wide`);
+				if (SCREENSHOTS !== undefined)
+					await page.screenshot({ path: join(SCREENSHOTS, `${name}-${look}.png`), fullPage: true });
+				await opened.close();
+			}
+		}
+	});
 });

@@ -1,9 +1,15 @@
-// What its user ended, at the relay or by boost, is not brought to life by an outage: the relay is killed with SIGKILL,
-// what it still held goes to the fallback and is mined there, and nothing of the rest is ever at the fallback.
+// The relay is killed with SIGKILL. What its user ended, at the relay or by boost, is not brought to life by that: what the
+// relay still held goes to the fallback and is mined there, and nothing of the rest is ever at the fallback. And ethers,
+// viem and cast, with boost as their only URL and nothing set in them for us, send and see it mined all the time.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
+import { JsonRpcProvider, parseEther, Wallet } from "ethers";
+import { createWalletClient, http, publicActions } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+import { foundry } from "viem/chains";
 import { type PlainBuilder, startPlainBuilder } from "../support/plainBuilder.ts";
+import { cast } from "../support/processes.ts";
 import { RelayClient } from "../support/relayClient.ts";
 import { signedTransaction, type TestAccount, type TxOptions } from "../support/txFactory.ts";
 import { until } from "../support/until.ts";
@@ -12,6 +18,7 @@ import { type CellParts, startCellParts } from "./cellParts.ts";
 import { startWorld, type World } from "./world.ts";
 
 const GWEI = 1_000_000_000n;
+const RECEIVER = "0x000000000000000000000000000000000000dEaD";
 /** More than ten percent more. */
 const DEARER = { maxFeePerGas: 30n * GWEI, maxPriorityFeePerGas: 2n * GWEI };
 
@@ -27,7 +34,7 @@ let boost: RelayClient;
 let relay: RelayClient;
 let accounts: TestAccount[];
 before(async () => {
-	world = await startWorld({ blockMs: 200, accounts: 20 });
+	world = await startWorld({ blockMs: 300, accounts: 26 });
 	// Nothing that the relay sends is ever mined: what is mined has come by the fallback.
 	builder = await startPlainBuilder();
 	parts = await startCellParts(world, "ended", { processes: ["relay"], builderUrl: builder.url });
@@ -112,6 +119,35 @@ test("what was ended is not revived by its own bytes while the relay is out", as
 	assert.equal(submissions.length, 1, "sent to the fallback once, before it was cancelled");
 });
 
+test("each client sends and sees it mined when an outage begins, during it and after it", async (t) => {
+	const parts = await startCellParts(world, "clients", { processes: ["relay"] });
+	t.after(() => parts.stop());
+	const all = sends(t, parts.boost.url);
+	const assertMined = async (what: string, hashes: readonly string[]): Promise<void> => {
+		assert.equal(new Set(hashes).size, all.length, what);
+		for (const hash of hashes) {
+			const answer = await fetch(`${parts.boost.url}/tx/${hash}`);
+			assert.equal(((await answer.json()) as { status: string }).status, "INCLUDED", `${what}: ${hash}`);
+			assert.ok(!world.publicHashes.has(hash), `${what}: ${hash} was public`);
+		}
+	};
+	const round = () => Promise.all(all.map((send) => send()));
+
+	// Some are on their way, others not sent yet, when the relay dies: their senders see nothing of it.
+	const midway = round();
+	const underWay = async () => (await statusOf(parts.boost.url)).journal.depth > 0;
+	await Promise.race([until("some are on their way", underWay), midway]);
+	await parts.processes.relay?.kill();
+	await assertMined("when it began", await midway);
+
+	await until("it is open", async () => (await statusOf(parts.boost.url)).relay.state !== "closed");
+	await assertMined("during it", await round());
+
+	await parts.processes.relay?.restart();
+	await until("it is closed", async () => (await statusOf(parts.boost.url)).relay.state === "closed");
+	await assertMined("after it", await round());
+});
+
 /** One that nobody has used. */
 function account(): TestAccount {
 	const next = accounts.pop();
@@ -129,4 +165,51 @@ async function send(
 	const hex = `0x${Buffer.from(raw).toString("hex")}`;
 	assert.equal(await to.send(hex, path), hash);
 	return { raw: hex, hash };
+}
+
+/** Sends one transaction on `path` and waits for its receipt; the hash. */
+type Send = () => Promise<string>;
+
+/** Each client on each path, with a key of its own; they live through all that follows. */
+function sends(t: TestContext, boostUrl: string): readonly Send[] {
+	return ["/fast", "/noreverts"].flatMap((path) => {
+		const [one, two, three] = world.accounts(3);
+		if (one === undefined || two === undefined || three === undefined) throw new Error("no accounts");
+		const url = boostUrl + path;
+		return [byEthers(t, url, one.keyHex), byViem(url, two.keyHex), byCast(url, three.keyHex)];
+	});
+}
+
+function byEthers(t: TestContext, url: string, key: string): Send {
+	const provider = new JsonRpcProvider(url);
+	t.after(() => provider.destroy());
+	const wallet = new Wallet(key, provider);
+	return async () => {
+		const sent = await wallet.sendTransaction({ to: RECEIVER, value: parseEther("1") });
+		const receipt = await sent.wait();
+		assert.equal(receipt?.status, 1);
+		return sent.hash;
+	};
+}
+
+function byViem(url: string, key: string): Send {
+	const account = privateKeyToAccount(key as `0x${string}`);
+	const client = createWalletClient({ account, chain: foundry, transport: http(url) }).extend(publicActions);
+	return async () => {
+		const hash = await client.sendTransaction({ to: RECEIVER, value: parseEther("1") });
+		const receipt = await client.waitForTransactionReceipt({ hash });
+		assert.equal(receipt.status, "success");
+		return hash;
+	};
+}
+
+function byCast(url: string, key: string): Send {
+	return async () => {
+		const args = ["send", "--rpc-url", url, "--private-key", key, "--value", "1ether", "--json", RECEIVER];
+		const run = await cast(...args);
+		assert.equal(run.code, 0, run.stderr);
+		const receipt = JSON.parse(run.stdout) as Record<string, string>;
+		assert.equal(receipt.status, "0x1");
+		return receipt.transactionHash ?? "";
+	};
 }
