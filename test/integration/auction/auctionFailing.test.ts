@@ -194,8 +194,9 @@ describe("with FEE_RECIPIENT", () => {
 		const value = 77n * 1_000_000n * GWEI;
 		const transfer = bidder.backrun(value, { to: DEV_COINBASE, gasLimit: 21_000 });
 		const hash = await bidder.bid(target, transfer);
-		await poorer.bid(target, poorer.backrun(value / 2n));
-		await fixture.out(target, transfer);
+		const second = poorer.backrun(value / 2n);
+		await poorer.bid(target, second);
+		await fixture.out(target, [transfer, second]);
 		const { transactions } = await fixture.block(await fixture.system.nextBlock());
 		assert.deepEqual(
 			transactions.slice(0, 2).map(({ hash: one }) => one),
