@@ -51,8 +51,7 @@ export interface PipelineDependencies {
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
 	readonly onStep: (step: PipelineStep, seconds: number) => void;
-	/** How a submission ended: a refusal by its code. */
-	/** `hash` is null where it could not be decoded. */
+	/** How a submission ended: a refusal by its code. `hash` is null where it could not be decoded. */
 	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome, hash: string | null) => void;
 }
 

@@ -66,7 +66,7 @@ export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({
 export const known = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "known", hash: tx.hash });
 export const cancels = ({ tx }: PrivateTransaction): SubmitOutcome => ({ outcome: "cancels", hash: tx.hash });
 
-/** What builders were told, as one line each: `send 0:1 101 a,b` is sender 0's nonce 1 for block 101. */
+/** What builders were told, as one line each: `send 1 for 101 to a,b` is nonce 1 for block 101. */
 class FakeBuilders implements Broadcaster {
 	readonly lines: string[] = [];
 
@@ -300,7 +300,7 @@ export class StagesFixture {
 		return this.records.get(transaction.tx.hash)?.record.events.map((event) => event.type) ?? [];
 	}
 
-	/** Another process on the same disk, before its first block; `hashes` are taken up. */
+	/** Another process on the same disk, before its first block. */
 	async restart(): Promise<StagesFixture> {
 		const next = new StagesFixture(this.disk);
 		const entries: RecordEntry[] = [];
