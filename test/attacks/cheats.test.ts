@@ -103,7 +103,7 @@ function cheatsBackrun(
 	return auction.backrun(cheat, CHEAT_WEI, data);
 }
 
-/** The honest searcher's bid on `target`, with the builder where the relay sends it at all. */
+/** The honest searcher's bid on `target`, which the relay has taken. */
 async function honestBid(target: Target): Promise<Signed> {
 	const searcher = await auction.honest();
 	const backrun = auction.backrun(searcher, HONEST_WEI);
@@ -163,7 +163,7 @@ describe("against an honest bid of 0.1 ether", () => {
 			await auction.sendToBuilder([cheats.raw]);
 			direct.set(name, { cheat, before: await auction.balance(cheat.account.address) });
 		}
-		for (const { target } of rows.values()) await auction.delivered(target);
+		for (const { honest } of rows.values()) await auction.delivered(honest);
 		block = await auction.nextBlock();
 	});
 
@@ -246,7 +246,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 		const cheats = cheatsBackrun(cheat, OWNER);
 		assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
 		const honest = await honestBid(target);
-		await auction.delivered(cheats);
+		for (const backrun of [cheats, honest]) await auction.delivered(backrun);
 		await nameBlock(owner, cheat);
 		await assertHonestWon(await auction.nextBlock(), target, honest);
 	});
@@ -262,7 +262,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 				await auction.bid(cheat, target, backrun);
 			}
 			const honest = await honestBid(target);
-			await auction.delivered(target);
+			await auction.delivered(round === 2 ? honest : target);
 			for (const cheat of cheats) await nameBlock(owner, cheat);
 			const block = await auction.nextBlock();
 			if (round === 2) await assertHonestWon(block, target, honest);
@@ -281,7 +281,7 @@ describe("what no simulation can see: the owner says in the block itself that it
 			const cheats = cheatsBackrun(cheat, OWNER);
 			assert.equal((await auction.bid(cheat, target, cheats)).error, undefined);
 			const honest = await honestBid(target);
-			await auction.delivered(cheats);
+			for (const backrun of [cheats, honest]) await auction.delivered(backrun);
 			await nameBlock(owner, cheat);
 			await assertHonestWon(await auction.nextBlock(), target, honest);
 		}
