@@ -23,7 +23,7 @@ export interface Observed {
 	readonly clock: { now(): number; monotonic(): number };
 	readonly log: Logger;
 	readonly slotMs: number;
-	/** Hashes that the relay is asked for in one pass. */
+	/** Hashes in one question to the relay. */
 	readonly batch: number;
 	/** Of one question, in ms. */
 	readonly deadlineMs: number;
@@ -32,11 +32,9 @@ export interface Observed {
 }
 
 const METHOD_NOT_FOUND = -32601;
-/** Hashes in one question: what a thousand answers take at once, submissions would wait for. */
-const QUESTION = 100;
-/** Passes at once, when all is asked. */
-const MAX_PASSES = 20;
-/** Of a pass's hashes, those at most that were mined a moment ago. */
+/** Questions at once, when all is asked. */
+const MAX_QUESTIONS = 20;
+/** Of a question's hashes, those at most that were mined a moment ago. */
 const MINED_SHARE = 0.1;
 /** Without a word of the relay's for so many slots, the chain is asked. */
 const PATIENCE_SLOTS = 2;
@@ -87,27 +85,24 @@ export class ObserveRelay {
 		return this.#knowsMethod && !this.#relay.breaker.isUnavailable;
 	}
 
-	/** One pass; as many as it takes to ask for all where `everything`. */
+	/** One question; as many as it takes to ask for all where `everything`. */
 	async ask(everything: boolean): Promise<void> {
 		const { batch, stopping } = this.#with;
 		if (everything) this.#round += 1;
-		for (let count = 0; count < (everything ? MAX_PASSES : 1); count += 1) {
+		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
 			if (stopping.aborted || !this.speaks) return;
 			const mined = this.#dueMined(batch * MINED_SHARE);
 			const rows = this.#next(batch - mined.length, everything);
 			if (rows.length + mined.length === 0) return;
+			const before = this.#changes;
+			const stages = await this.#question([...rows, ...mined].map(({ hash }) => hash));
+			if (stages === null || stopping.aborted) return;
+			const steady = before === this.#changes && !this.#relay.breaker.isUnavailable;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
-			const hashes = [...rows, ...mined].map(({ hash }) => hash);
-			for (let at = 0; at < hashes.length; at += QUESTION) {
-				const before = this.#changes;
-				const stages = await this.#question(hashes.slice(at, at + QUESTION));
-				if (stages === null || stopping.aborted) return;
-				const steady = before === this.#changes && !this.#relay.breaker.isUnavailable;
-				for (const { hash, stage } of stages) {
-					const row = asked.get(hash);
-					if (row === undefined) this.#hearMined(hash, stage);
-					else this.#hear(hash, stage, steady, row);
-				}
+			for (const { hash, stage } of stages) {
+				const row = asked.get(hash);
+				if (row === undefined) this.#hearMined(hash, stage);
+				else this.#hear(hash, stage, steady, row);
 			}
 			if (rows.length < batch - mined.length) return;
 		}

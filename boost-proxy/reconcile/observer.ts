@@ -11,7 +11,7 @@ export interface ObserverOptions {
 	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay is out. */
 	readonly intervalMs: number;
 	readonly slotMs: number;
-	/** Hashes that the relay is asked for in one pass. */
+	/** Hashes in one question to the relay. */
 	readonly batch?: number;
 	/** Of one question, in ms. It bounds the stop. */
 	readonly deadlineMs?: number;

@@ -179,16 +179,6 @@ scenario(
 );
 
 scenario(
-	"no question has more than a hundred, whose answer holds up nobody",
-	async ({ relay, opened, clock }) => {
-		for (let i = 1; i <= 250; i += 1) await opened(i);
-		await clock.advance(INTERVAL_MS);
-		const asked = relay.asked(METHOD) as readonly (readonly string[])[];
-		assert.deepEqual([asked.map(({ length }) => length), new Set(asked.flat()).size], [[100, 100, 50], 250]);
-	},
-);
-
-scenario(
 	"a relay without the method is believed once; then the chain alone counts until it is back",
 	async (fixture) => {
 		const { relay, chain, clock } = fixture;
