@@ -44,7 +44,7 @@ export class ObserveChain {
 		const senders = new Map<string, { from: string; since: number; rows: Row[] }>();
 		const overdue: Row[] = [];
 		for (const row of rows.open()) {
-			if (row.requests > 0 || this.#relay.speaksFor(row)) continue;
+			if (row.requests > 0 || this.#relay.speaksFor(row, now)) continue;
 			if (clock.now() >= row.aliveUntil + GRACE_MS) overdue.push(row);
 			const { chainAt } = row.notes;
 			if (now - chainAt < pauseMs) continue;

@@ -1,6 +1,7 @@
 // Turns what the relay says of the rows that it holds into facts: one question asks for many of them, and its answer ends
 // rows, keeps them alive or shows that the relay has lost them. While it is out, the chain speaks in its place.
 
+import { nextTurn } from "../../shared/clock.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
 import { type RelayStage, relayStages, stagesCall } from "../domain/request.ts";
@@ -34,6 +35,8 @@ export interface Observed {
 const METHOD_NOT_FOUND = -32601;
 /** Questions at once, when all is asked. */
 const MAX_QUESTIONS = 20;
+/** Words of one answer that are heard at once: a submission waits for no more of them. */
+const HEARD_AT_ONCE = 50;
 /** Of a question's hashes, those at most that were mined a moment ago. */
 const MINED_SHARE = 0.1;
 /** Without a word of the relay's for so many slots, the chain is asked. */
@@ -60,8 +63,9 @@ export class ObserveRelay {
 	/** Counts the changes of its breaker: an answer counts whole where there was none meanwhile. */
 	#changes = 0;
 	#knowsMethod = true;
-	/** In each round every row is asked for once. */
-	#round = 1;
+	/** In each round every row is asked for once; `left`: those that it did not come to yet. */
+	#round = 0;
+	#left: Iterator<Row> = [].values();
 
 	constructor(observed: Observed) {
 		this.#with = observed;
@@ -74,10 +78,10 @@ export class ObserveRelay {
 		if (!this.#relay.breaker.isUnavailable) this.#knowsMethod = true;
 	}
 
-	/** Whether it says what becomes of `row`, so that nobody else need be asked. */
-	speaksFor({ at, notes }: Row): boolean {
+	/** Whether it says what becomes of `row`, so that nobody else need be asked; `now` of the monotonic clock, in ms. */
+	speaksFor({ at, notes }: Row, now: number): boolean {
 		if (!this.speaks || !isHolder(at.relay) || notes.nulls > 0) return false;
-		return this.#with.clock.monotonic() - notes.heardAt < PATIENCE_SLOTS * this.#with.slotMs;
+		return now - notes.heardAt < PATIENCE_SLOTS * this.#with.slotMs;
 	}
 
 	/** Whether it can be asked. */
@@ -88,7 +92,7 @@ export class ObserveRelay {
 	/** One question; as many as it takes to ask for all where `everything`. */
 	async ask(everything: boolean): Promise<void> {
 		const { batch, stopping } = this.#with;
-		if (everything) this.#round += 1;
+		if (everything) this.#newRound();
 		for (let count = 0; count < (everything ? MAX_QUESTIONS : 1); count += 1) {
 			if (stopping.aborted || !this.speaks) return;
 			const mined = this.#dueMined(batch * MINED_SHARE);
@@ -96,13 +100,17 @@ export class ObserveRelay {
 			if (rows.length + mined.length === 0) return;
 			const before = this.#changes;
 			const stages = await this.#question([...rows, ...mined].map(({ hash }) => hash));
-			if (stages === null || stopping.aborted) return;
-			const steady = before === this.#changes && !this.#relay.breaker.isUnavailable;
+			if (stages === null) return;
 			const asked = new Map(rows.map((row) => [row.hash, row]));
-			for (const { hash, stage } of stages) {
-				const row = asked.get(hash);
-				if (row === undefined) this.#hearMined(hash, stage);
-				else this.#hear(hash, stage, steady, row);
+			for (let at = 0; at < stages.length; at += HEARD_AT_ONCE) {
+				if (at > 0) await nextTurn();
+				if (stopping.aborted) return;
+				const steady = before === this.#changes && !this.#relay.breaker.isUnavailable;
+				for (const { hash, stage } of stages.slice(at, at + HEARD_AT_ONCE)) {
+					const row = asked.get(hash);
+					if (row === undefined) this.#hearMined(hash, stage);
+					else this.#hear(hash, stage, steady, row);
+				}
 			}
 			if (rows.length < batch - mined.length) return;
 		}
@@ -117,15 +125,21 @@ export class ObserveRelay {
 	#next(limit: number, onlyThis: boolean): readonly Row[] {
 		const taken = this.#take(limit);
 		if (taken.length === limit || onlyThis) return taken;
-		this.#round += 1;
+		this.#newRound();
 		for (const { notes } of taken) notes.round = this.#round;
 		return [...taken, ...this.#take(limit - taken.length)];
 	}
 
+	#newRound(): void {
+		this.#round += 1;
+		this.#left = this.#with.rows.open()[Symbol.iterator]();
+	}
+
 	#take(limit: number): readonly Row[] {
 		const taken: Row[] = [];
-		for (const row of this.#with.rows.open()) {
-			if (taken.length >= limit) break;
+		while (taken.length < limit) {
+			const { value: row, done } = this.#left.next();
+			if (done) break;
 			if (row.notes.round === this.#round || row.requests > 0 || !isHolder(row.at.relay)) continue;
 			row.notes.round = this.#round;
 			taken.push(row);
