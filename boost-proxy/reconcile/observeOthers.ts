@@ -2,6 +2,7 @@
 // dropped or, when their time is over, expired. A fallback's status pages: what its user ended there ends here, and what it gave
 // up or has lost it does not have; whether something is mined is the chain's to say.
 
+import { nextTurn } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Upstream } from "../domain/ports.ts";
 import type { Call, CallResult, UpstreamName } from "../domain/request.ts";
@@ -10,6 +11,8 @@ import type { Observed, ObserveRelay } from "./observeRelay.ts";
 
 /** Calls in one batch: as many as a relay takes, and few enough for the fallback, which may be the one that is asked. */
 const MAX_CALLS = 100;
+/** Rows that are gone through at once: a submission waits for no more of them. */
+const ROWS_AT_ONCE = 1_000;
 /** Answers in a row that must say the same before it is believed: a node may be a block behind another. */
 const ANSWERS = 2;
 /** Where nobody can be asked for the chain, a row outlives its time by so much at most, in ms. */
@@ -28,7 +31,8 @@ export class ObserveChain {
 
 	/** Asks for the accounts that were not asked for the longest. */
 	async ask(): Promise<void> {
-		const senders = this.#due();
+		const senders = await this.#due();
+		if (this.#with.stopping.aborted) return;
 		if (senders.length > 0) {
 			const nonces = await this.#latest(senders.map(({ from }) => from));
 			if (nonces !== null && !this.#with.stopping.aborted) await this.#judge(senders, nonces);
@@ -37,13 +41,16 @@ export class ObserveChain {
 	}
 
 	/** Accounts that have a row to be asked for, at most as many as fit into one batch. */
-	#due(): readonly { readonly from: string; readonly rows: Row[] }[] {
+	async #due(): Promise<readonly { readonly from: string; readonly rows: Row[] }[]> {
 		const { rows, clock } = this.#with;
 		const pauseMs = this.#with.slotMs / 2;
 		const now = clock.monotonic();
 		const senders = new Map<string, { from: string; since: number; rows: Row[] }>();
 		const overdue: Row[] = [];
+		let looked = 0;
 		for (const row of rows.open()) {
+			looked += 1;
+			if (looked % ROWS_AT_ONCE === 0) await nextTurn();
 			if (row.requests > 0 || this.#relay.speaksFor(row, now)) continue;
 			if (clock.now() >= row.aliveUntil + GRACE_MS) overdue.push(row);
 			const { chainAt } = row.notes;
@@ -56,7 +63,7 @@ export class ObserveChain {
 				sender.since = Math.min(sender.since, chainAt);
 			}
 		}
-		for (const row of overdue) this.#end(row, "expired");
+		for (const row of overdue) if (this.#still(row) !== null) this.#end(row, "expired");
 		const all = [...senders.values()];
 		return all.length <= MAX_CALLS ? all : all.sort(bySince).slice(0, MAX_CALLS);
 	}
