@@ -116,7 +116,7 @@ export class Settlement {
 			const about = { number: block.number, hash: blockHash, timestamp: block.timestamp };
 			await onOutcome({ record, block: about, landed: one });
 		}
-		const refunds = attribute(block, landed);
+		const refunds = refundsOf(block, landed);
 		for (const record of records) {
 			const inclusion = openInclusion(record);
 			// Taken back meanwhile, or moved to another block.
@@ -170,7 +170,10 @@ function bundledFor(record: TransactionRecord): readonly Bundled[] {
  * Which transfer of the coinbase is whose: each stands behind its backrun. Those of exactly the owed amount are given
  * out first, then the others in their order; a builder that pays several refunds at once pays the first of them.
  */
-function attribute(block: PaidBlock, landed: readonly Landed[]): ReadonlyMap<TransactionRecord, Refund> {
+export function refundsOf(
+	block: PaidBlock,
+	landed: readonly Landed[],
+): ReadonlyMap<TransactionRecord, Refund> {
 	const inOrder = [...landed].sort((a, b) => a.index - b.index);
 	const taken = new Set<number>();
 	const paid = new Map<Landed, bigint>();

@@ -1,12 +1,12 @@
-// Tests what a block does to the relay's transactions where a real chain would take hours, or a disk or node must fail in
-// the very moment: long waits, the end of watching, and blocks that come while something is written.
+// Tests what a block does to the relay's transactions where a running relay comes only by chance or after hours: long waits,
+// the end of watching, a node or disk that fails, simulations that are overtaken, and what each head costs the node.
 
 import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
 import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
-import { privateTransaction } from "../../support/txFactory.ts";
-import { blocks, DEAR, LIFE_BLOCKS, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
+import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
+import { blocks, cancel, DEAR, LIFE_BLOCKS, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
 
 const GAP_BLOCKS = GAP_LIFE_S / 12;
 const at = (nonce: number, path: PrivateTransaction["path"] = "fast") => privateTransaction({ nonce, path });
@@ -18,24 +18,6 @@ scenario("what waits behind a gap is given up after three hours", async (fixture
 	assert.equal(fixture.stage(tx), "QUEUED");
 	await fixture.block();
 	assert.equal(await fixture.stageOrKept(tx), "EXPIRED");
-});
-
-scenario("the hours behind a gap are counted from when it came to wait there", async (fixture) => {
-	const [held, behind] = [at(0, "noreverts"), at(1, "noreverts")];
-	await fixture.take(behind);
-	await blocks(fixture, GAP_BLOCKS - 2);
-	await fixture.take(held);
-	await fixture.block();
-	assert.equal(fixture.stage(behind), "BROADCAST");
-	fixture.failing.add(held.tx.hash);
-	await blocks(fixture, 3);
-	assert.deepEqual(fixture.stages(held, behind), ["SIMULATION_FAILED", "QUEUED"]);
-	// Until then it waited for the one before it, from here on behind a gap.
-	while (fixture.stage(held) !== "EXPIRED") await fixture.block();
-	await blocks(fixture, GAP_BLOCKS - 1);
-	assert.equal(fixture.stage(behind), "QUEUED");
-	await fixture.block();
-	assert.equal(fixture.stage(behind), "EXPIRED");
 });
 
 for (const [name, end] of [
@@ -58,18 +40,6 @@ for (const [name, end] of [
 		assert.equal(await fixture.cancellations.cancel(bySender), false);
 	});
 }
-
-scenario("what is where it was is not taken back, however long its life was", async (fixture) => {
-	const tx = at(0);
-	await fixture.take(tx);
-	for (let i = 0; i < 300; i += 1) {
-		fixture.records.emit(tx.tx.hash, { type: "broadcast", at: 1, block: 101 });
-	}
-	await fixture.block({ mined: [tx] });
-	const before = structuredClone(fixture.records.get(tx.tx.hash)?.record);
-	await fixture.work([], [], true);
-	assert.deepEqual(fixture.records.get(tx.tx.hash)?.record, before);
-});
 
 scenario("while the node is silent no block is passed over", async (fixture) => {
 	const tx = at(0);
@@ -126,22 +96,6 @@ for (const [when, watched, stage] of [
 	});
 }
 
-scenario("one whose nonce is used while it is written is dropped, not pending for ever", async (fixture) => {
-	const tx = at(0);
-	await fixture.take(at(1));
-	fixture.disk.hold = true;
-	const submitting = fixture.submit(tx);
-	await fixture.quiet();
-	const working = fixture.block({ used: { [SENDER]: 1n } });
-	await fixture.quiet();
-	fixture.disk.hold = false;
-	fixture.disk.finish(true);
-	await submitting;
-	await working;
-	await fixture.block();
-	assert.deepEqual([fixture.stage(tx), fixture.pool.get(tx.tx.hash)], ["DROPPED", undefined]);
-});
-
 scenario("a block that comes while one is replaced does not undo that on disk", async (fixture) => {
 	const [old, fresh] = [at(0), privateTransaction(DEAR)];
 	await fixture.take(old);
@@ -157,4 +111,142 @@ scenario("a block that comes while one is replaced does not undo that on disk", 
 	// Killed here: what was answered is on disk.
 	const next = await fixture.restart();
 	assert.deepEqual([next.stage(old), next.pool.get(fresh.tx.hash)?.durable], ["REPLACED", true]);
+});
+
+const GWEI = 10n ** 9n;
+const CROWD = 40;
+const LOW = { maxFeePerGas: GWEI / 2n, maxPriorityFeePerGas: 1 };
+
+/** Accounts asked for, simulations and deliveries since the last time. */
+function work(fixture: StagesFixture): readonly [number, number, number] {
+	const { asked } = fixture.node;
+	fixture.node.asked = 0;
+	return [asked, fixture.simulated.splice(0).length, fixture.builders.take().length];
+}
+
+/** Simulations wait from now on, until the answer is called. */
+function holdSimulations(fixture: StagesFixture): () => void {
+	let open = () => {};
+	fixture.simulationGate = new Promise((resolve) => {
+		open = resolve;
+	});
+	return open;
+}
+
+/** What happens while it is simulated; what became of it; what is sent; simulations that were taken out of the queue. */
+const OVERTAKEN: readonly (readonly [
+	string,
+	(fixture: StagesFixture, tx: PrivateTransaction) => Promise<unknown>,
+	string,
+	readonly string[],
+	number,
+])[] = [
+	["a block comes", (fixture) => fixture.block(), "BROADCAST", ["send 0 for 102 to a,b"], 0],
+	[
+		"it is replaced",
+		(fixture) => fixture.submit(privateTransaction(DEAR)),
+		"REPLACED",
+		["send 0 for 101 to a,b"],
+		1,
+	],
+	["it is cancelled", cancel, "CANCELLED", [], 1],
+];
+
+for (const [event, happens, stage, sent, withdrawn] of OVERTAKEN) {
+	scenario(`what its simulation found out does not count where ${event} meanwhile`, async (fixture) => {
+		const tx = privateTransaction();
+		const open = holdSimulations(fixture);
+		await fixture.submit(tx);
+		await fixture.clock.advance(0);
+		assert.deepEqual(fixture.simulated, ["0"]);
+		const happening = happens(fixture, tx);
+		await fixture.clock.advance(0);
+		open();
+		await happening;
+		await fixture.quiet();
+		assert.deepEqual([fixture.stage(tx), fixture.builders.take()], [stage, sent]);
+		assert.equal(fixture.withdrawn, withdrawn);
+	});
+}
+
+for (const [what, silence] of [
+	["can't simulate", { simulates: false, down: false }],
+	["does not tell the account", { simulates: true, down: true }],
+] as const) {
+	scenario(`a node that ${what} is asked again a second later, without a block`, async (fixture) => {
+		await fixture.take(privateTransaction());
+		fixture.builders.take();
+		fixture.nodeSimulates = silence.simulates;
+		fixture.disk.hold = true;
+		const submitting = fixture.submit(privateTransaction({ nonce: 1 }));
+		await fixture.quiet();
+		fixture.node.down = silence.down;
+		fixture.disk.finish(true);
+		await submitting;
+		await fixture.quiet();
+		assert.deepEqual(fixture.builders.take(), []);
+		fixture.nodeSimulates = true;
+		fixture.node.down = false;
+		await fixture.clock.advance(1_000);
+		await fixture.quiet();
+		assert.deepEqual(fixture.builders.take(), ["send 1 for 101 to a,b"]);
+	});
+}
+
+for (const [what, options] of [
+	["wait for the base fee to fall", LOW],
+	["wait for it, of the path that is simulated again for each block", { ...LOW, path: "noreverts" }],
+	["wait for it, of the path that is never simulated", { ...LOW, path: "nochecks" }],
+	["wait behind a gap", { nonce: 3 }],
+	["wait for a blob fee", { type: 3, maxFeePerBlobGas: 1, nonce: 0 }],
+] satisfies [string, TxOptions & Partial<PrivateTransaction>][]) {
+	scenario(`those that ${what} cost nothing at a head`, async (fixture) => {
+		fixture.blobBaseFee = 10n;
+		await fixture.block();
+		const crowd = Array.from({ length: CROWD }, (_, i) =>
+			privateTransaction({ by: testAccount(100 + i), ...options }),
+		);
+		await fixture.take(...crowd, privateTransaction({ path: "noreverts" }));
+		work(fixture);
+		for (let i = 0; i < 3; i += 1) {
+			await fixture.block();
+			// The one that can be in the next block: its account is asked for before and in its simulation.
+			assert.deepEqual(work(fixture), [2, 1, 1]);
+		}
+	});
+}
+
+scenario("who waited for the base fee goes out at once when it has fallen", async (fixture) => {
+	const [first, second, dearer] = [
+		privateTransaction(LOW),
+		privateTransaction({ ...LOW, by: testAccount(1), path: "noreverts" }),
+		privateTransaction({ ...LOW, by: testAccount(2), maxFeePerGas: GWEI / 4n }),
+	];
+	await fixture.take(first, second, dearer);
+	await blocks(fixture, 2);
+	assert.deepEqual(work(fixture).slice(1), [0, 0]);
+	for (const tx of [first, second, dearer]) {
+		assert.equal(fixture.records.get(tx.tx.hash)?.record.simulationError?.code, "FEE_CAP_TOO_LOW");
+		assert.equal(fixture.life(tx).filter((type) => type === "simulationFailed").length, 1, "told once");
+	}
+	await fixture.block({ baseFee: GWEI / 2n });
+	assert.deepEqual(work(fixture).slice(1), [2, 2]);
+	assert.deepEqual(fixture.stages(first, second, dearer), ["BROADCAST", "BROADCAST", "SIMULATION_FAILED"]);
+});
+
+scenario("what must pass again is told as held once the base fee has risen above it", async (fixture) => {
+	const [checked, once] = [
+		privateTransaction({ path: "noreverts" }),
+		privateTransaction({ by: testAccount(1) }),
+	];
+	await fixture.take(checked, once);
+	fixture.builders.take();
+	await fixture.block({ baseFee: 30n * GWEI });
+	assert.deepEqual(fixture.builders.take(), []);
+	assert.deepEqual(fixture.stages(checked, once), ["SIMULATION_FAILED", "BROADCAST"]);
+	work(fixture);
+	await fixture.block({ baseFee: 30n * GWEI });
+	assert.deepEqual(work(fixture), [0, 0, 0]);
+	await fixture.block();
+	assert.deepEqual(fixture.builders.take().sort(), ["send 0 for 104 to a,b", "send 0 for 104 to a,b"]);
 });

@@ -1,5 +1,5 @@
-// Tests cancels, by hash and by a self-transfer, at every moment of a write and on a disk that fails: when they are
-// answered, what is true by then, for how long, and which builders are told again.
+// Tests cancels, by hash and by a self-transfer, at every moment of a write and on a disk that fails; and that what has ended
+// stays ended: what came before and behind it with its nonce, and a machine whose clock is wrong by days.
 
 import assert from "node:assert/strict";
 import type { DeliveryAnswer } from "../../../relay/domain/events.ts";
@@ -115,20 +115,6 @@ for (const [way, takeBack] of WAYS) {
 	});
 }
 
-scenario("a soft cancel of what has expired, late in the week, counts from itself", async (fixture) => {
-	const tx = soft();
-	await fixture.take(tx);
-	await blocks(fixture, LIFE_BLOCKS + UNTIL_SETTLED);
-	await fixture.pass(WEEK_MS - HOUR_MS);
-	assert.deepEqual(await fixture.take(toSelf()), [cancels(toSelf())]);
-	await fixture.pass(2 * HOUR_MS);
-	assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
-	await blocks(fixture, UNTIL_SETTLED);
-	await fixture.pass(WEEK_MS + HOUR_MS);
-	assert.deepEqual([...fixture.disk.map.keys()], [], "nothing is kept longer than that");
-	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
-});
-
 scenario("a disk that can't be read keeps nobody from cancelling what is pending", async (fixture) => {
 	const tx = soft();
 	await fixture.take(tx);
@@ -164,36 +150,6 @@ for (const [what, held, ok, isCancelled, stages] of WRITING) {
 		assert.equal(fixture.builders.take().length, stages.includes("BROADCAST") ? 1 : 0);
 	});
 }
-
-scenario(
-	"while a cancel fails others want the nonce: they must outbid what is pending again",
-	async (fixture) => {
-		const tx = soft({ path: "nochecks" });
-		await fixture.take(tx);
-		fixture.disk.hold = true;
-		const cancelling = watch(cancel(fixture, tx));
-		await fixture.quiet();
-		const [alike, dearer] = [soft({ value: 1 }), soft(DEAR)];
-		const submitting = Promise.all([fixture.submit(alike), fixture.submit(dearer)]);
-		await fixture.quiet();
-		fixture.disk.finish(false, 1);
-		fixture.disk.hold = false;
-		const outcomes = (await submitting).map((one) => ("hash" in one ? one.outcome : one.rejection.code));
-		assert.deepEqual([cancelling.now, ...outcomes], ["failed", "UNDERPRICED", "accepted"]);
-		await fixture.quiet();
-		assert.deepEqual(fixture.stages(tx, dearer), ["REPLACED", "BROADCAST"]);
-	},
-);
-
-scenario("two cancels at once are both true, and so is one beside a soft one", async (fixture) => {
-	const [one, two] = [soft(), soft({ nonce: 1 })];
-	await fixture.take(one, two);
-	assert.deepEqual(await Promise.all([cancel(fixture, two), cancel(fixture, two)]), [true, true]);
-	const both = [cancel(fixture, one), fixture.submit(toSelf())] as const;
-	assert.deepEqual(await Promise.all(both), [true, cancels(toSelf())]);
-	await fixture.quiet();
-	assert.deepEqual([fixture.stage(one), fixture.pool.size], ["CANCELLED", 0]);
-});
 
 /** How a builder took a cancel. */
 function answer(fixture: StagesFixture, tx: PrivateTransaction, builder: string, how: DeliveryAnswer): void {
@@ -242,30 +198,6 @@ for (const [path, a, b, expected] of TOLD_AGAIN) {
 	);
 }
 
-scenario("a cancel is sent again with each block until it is answered or settled", async (fixture) => {
-	const [first, second] = [soft({ path: "nochecks" }), soft({ path: "nochecks", nonce: 1 })];
-	await fixture.take(first, second);
-	for (const tx of [first, second]) {
-		await cancel(fixture, tx);
-		for (const builder of ["a", "b"]) answer(fixture, tx, builder, "timeout");
-	}
-	fixture.builders.take();
-	await fixture.block();
-	assert.deepEqual(
-		fixture.builders.take(),
-		[0, 1].map((nonce) => `cancel ${nonce} for 102 at a,b`),
-	);
-	for (const builder of ["a", "b"]) answer(fixture, first, builder, "accepted");
-	await fixture.block();
-	assert.deepEqual(fixture.builders.take(), ["cancel 1 for 103 at a,b"]);
-	await blocks(fixture, UNTIL_SETTLED - 4);
-	assert.deepEqual([fixture.builders.take().at(-1), fixture.records.size], ["cancel 1 for 164 at a,b", 2]);
-	await fixture.block();
-	fixture.builders.take();
-	await fixture.block();
-	assert.deepEqual([fixture.builders.take(), fixture.records.size], [[], 0]);
-});
-
 scenario(
 	"builders that could not be told of an expiry are told behind the next of its nonce",
 	async (fixture) => {
@@ -281,14 +213,6 @@ scenario(
 	},
 );
 
-scenario("after a kill builders are told of what is not known to have gone out", async (fixture) => {
-	const tx = privateTransaction();
-	await fixture.take(tx);
-	const next = await fixture.restart();
-	assert.equal(await cancel(next, tx), true);
-	assert.deepEqual(next.builders.take(), ["cancel 0 for 101 at a,b"]);
-});
-
 scenario("what has ended keeps no bytes in memory, also after a restart", async (fixture) => {
 	const large = privateTransaction({ data: Buffer.alloc(50_000, 1), gasLimit: 2_500_000 });
 	await fixture.take(large);
@@ -301,20 +225,137 @@ scenario("what has ended keeps no bytes in memory, also after a restart", async 
 	assert.equal(await cancel(next, large), true);
 });
 
+const DAY_MS = 24 * HOUR_MS;
+
+const outcome = async (fixture: StagesFixture, tx: PrivateTransaction) =>
+	(await fixture.take(tx))[0]?.outcome;
+
+/** How long after its life: one that has expired is watched still, or settled. */
+const EXPIRED = [
+	["watched", LIFE_BLOCKS],
+	["settled", LIFE_BLOCKS + UNTIL_SETTLED],
+] as const;
+
+/** Transactions of one nonce. The first one is there at the start. */
+const OF_ONE_NONCE: Readonly<Record<string, PrivateTransaction>> = {
+	first: soft(),
+	next: soft({ value: 1 }),
+	fast: privateTransaction({ value: 2 }),
+	dear: soft(DEAR),
+	self: toSelf(),
+};
+/**
+ * What happens to the nonce, the last of which builders hear of as the next column says; how the first one has ended.
+ * Submissions are answered `accepted`, but for the self-transfer's.
+ */
+const LIVES: readonly (readonly [steps: string, builders: RegExp, stage: string])[] = [
+	["expire next", /^send 0 for \d+ to a,b$/, "REPLACED"],
+	["expire next self", /^cancel 0 for \d+ at a,b$/, "REPLACED"],
+	["expire self", /^$/, "CANCELLED"],
+	["expire first expire first", /^send 0 for \d+ to a,b$/, "BROADCAST"],
+	["expire first self", /^cancel 0 for \d+ at a,b$/, "CANCELLED"],
+	["expire first dear", /^cancel 0 for \d+ at a,b,send 0 for \d+ to a,b$/, "REPLACED"],
+	["expire first cancel next", /^send 0 for \d+ to a,b$/, "CANCELLED"],
+	["cancel fast expire self", /^$/, "CANCELLED"],
+];
+
+for (const [steps, told, stage] of LIVES) {
+	for (const [when, wait] of EXPIRED) {
+		scenario(`${steps}, expired ones being ${when}: ${stage}`, async (fixture) => {
+			const first = OF_ONE_NONCE.first ?? soft();
+			await fixture.take(first);
+			const came = new Set([first]);
+			for (const step of steps.split(" ")) {
+				fixture.builders.take();
+				const tx = OF_ONE_NONCE[step];
+				if (step === "expire") await blocks(fixture, wait);
+				else if (tx === undefined) assert.equal(await cancel(fixture, first), true);
+				else {
+					came.add(tx);
+					assert.equal(await outcome(fixture, tx), step === "self" ? "cancels" : "accepted", step);
+				}
+			}
+			assert.match(fixture.builders.take().join(), told);
+			assert.equal(await fixture.stageOrKept(first), stage);
+			const next = await fixture.restart();
+			await next.work([], [], true);
+			next.builders.take();
+			for (const each of [fixture, next]) {
+				for (const tx of came) assert.deepEqual(await each.take(tx), [known(tx)]);
+				assert.deepEqual([each.pool.size, each.builders.take()], [told.source.includes("send") ? 1 : 0, []]);
+			}
+		});
+	}
+}
+
+for (const [_when, _wait] of EXPIRED) {
+}
+
+scenario("what an expired one was is not written behind its coming again", async (fixture) => {
+	const tx = privateTransaction({ path: "nochecks" });
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS);
+	const told = { at: fixture.clock.now(), block: 126, kind: "cancel", answer: "accepted", ms: 1 } as const;
+	fixture.records.emit(tx.tx.hash, { type: "delivered", builder: "a", ...told });
+	fixture.disk.hold = true;
+	const coming = fixture.submit(tx);
+	await fixture.quiet();
+	const flushing = fixture.transactions.flush(false);
+	await fixture.quiet();
+	fixture.disk.hold = false;
+	fixture.disk.finish(true);
+	assert.equal((await coming).outcome, "accepted");
+	await flushing;
+	await fixture.quiet();
+	assert.equal((await fixture.restart()).pool.size, 1);
+});
+
+/** One that was sent and one that waits behind a gap, of two accounts. */
+const pair = (first: number) => [
+	privateTransaction({ by: testAccount(first), path: "nochecks" }),
+	privateTransaction({ by: testAccount(first + 1), nonce: 5 }),
+];
+
+for (const days of [8, -8, 400]) {
+	scenario(`a clock ${days} days off for a while brings back nothing that was cancelled`, async (fixture) => {
+		const [before, meanwhile] = [pair(0), pair(2)];
+		await fixture.take(...before);
+		for (const tx of before) await cancel(fixture, tx);
+		await blocks(fixture, UNTIL_SETTLED);
+		await fixture.take(...meanwhile);
+		fixture.clock.set(days * DAY_MS);
+		for (const tx of meanwhile) await cancel(fixture, tx);
+		fixture.builders.take();
+		for (let i = 0; i < 2; i += 1) {
+			await blocks(fixture, UNTIL_SETTLED);
+			for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
+			fixture.clock.set(i === 0 ? -days * DAY_MS : 0);
+		}
+		await fixture.pass(6 * DAY_MS);
+		for (const tx of [...before, ...meanwhile]) assert.deepEqual(await fixture.take(tx), [known(tx)]);
+		assert.deepEqual([fixture.builders.take(), fixture.pool.size], [[], 0]);
+	});
+}
+
+scenario("a head that is days ahead of the machine's clock makes nothing old either", async (fixture) => {
+	const tx = privateTransaction();
+	await fixture.take(tx);
+	assert.equal(await cancel(fixture, tx), true);
+	await blocks(fixture, UNTIL_SETTLED);
+	await fixture.block({ after: (8 * DAY_MS) / 1000 });
+	assert.deepEqual(await fixture.take(tx), [known(tx)]);
+});
+
 scenario(
-	"one sender takes back so many in so many blocks; then they are remembered no more",
+	"one sender takes back so many in so many blocks, and no self-transfer is a way round it",
 	async (fixture) => {
 		for (let i = 0; i < MAX_TAKEN_BACK; i += 1) {
 			const tx = soft({ value: i + 1 });
 			assert.deepEqual(await fixture.submit(tx), accepted(tx));
 			await cancel(fixture, tx);
 		}
-		// No self-transfer is a way round it.
-		for (const more of await fixture.take(soft(), toSelf())) {
-			assert.ok(more.outcome === "refused" && more.rejection.code === "SENDER_FULL", more.outcome);
-		}
-		const other = privateTransaction({ by: testAccount(1) });
-		assert.deepEqual(await fixture.take(other), [accepted(other)]);
+		for (const more of await fixture.take(soft(), toSelf()))
+			assert.equal(more.outcome === "refused" && more.rejection.code, "SENDER_FULL");
 		await blocks(fixture, UNTIL_SETTLED);
 		assert.deepEqual(await fixture.take(soft()), [accepted(soft())]);
 	},

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { privateTransaction } from "../../support/txFactory.ts";
-import { accepted, blocks, known, LIFE_BLOCKS, SENDER, STORE_OUT, scenario } from "./stagesFixture.ts";
+import { accepted, STORE_OUT, scenario } from "./stagesFixture.ts";
 
 /** One nonce, dearer with each step by ten percent and more. */
 function bid(step: number) {
@@ -27,25 +27,6 @@ scenario("it is answered when it is on disk, and nothing is sent before", async 
 	await fixture.quiet();
 	assert.deepEqual(fixture.builders.take(), ["send 0 for 101 to a,b"]);
 	assert.equal((await fixture.restart()).stage(tx), "PENDING");
-});
-
-scenario("sent again while it is written, held, mined or settled: its hash, and no more", async (fixture) => {
-	const tx = bid(0);
-	fixture.disk.hold = true;
-	const both = [fixture.submit(tx), fixture.submit(tx)];
-	await fixture.quiet();
-	assert.equal(fixture.disk.waiting, 1);
-	fixture.disk.finish(true);
-	assert.deepEqual(await Promise.all(both), [accepted(tx), known(tx)]);
-	fixture.disk.hold = false;
-	await fixture.quiet();
-	fixture.builders.take();
-	assert.deepEqual(await fixture.take(tx), [known(tx)]);
-	await fixture.block({ mined: [tx] });
-	assert.deepEqual(await fixture.take(tx), [known(tx)]);
-	await blocks(fixture, 70);
-	assert.equal(fixture.records.size, 0);
-	assert.deepEqual([await fixture.take(tx), fixture.builders.take()], [[known(tx)], []]);
 });
 
 /**
@@ -101,26 +82,5 @@ for (const [held, writes, expected] of WRITES) {
 		const last = all.at(-1);
 		if (last !== undefined && stages.at(-1) === ".")
 			assert.deepEqual(await fixture.take(last), [accepted(last)]);
-	});
-}
-
-for (const stage of ["EXPIRED", "DROPPED"]) {
-	scenario(`what is ${stage} is admitted anew by its bytes, for another life`, async (fixture) => {
-		const tx = bid(0);
-		await fixture.take(tx);
-		if (stage === "DROPPED") {
-			await fixture.block({ used: { [SENDER]: 1n } });
-			fixture.node.nonces.set(SENDER, 0n);
-			fixture.pool.rewind(0);
-		}
-		await blocks(fixture, LIFE_BLOCKS);
-		assert.equal(fixture.stage(tx), stage);
-		fixture.builders.take();
-		assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
-		const next = fixture.head.number + 1;
-		assert.deepEqual(fixture.builders.take(), [`send 0 for ${next} to a,b`]);
-		assert.equal(fixture.records.get(tx.tx.hash)?.record.firstBlock, next);
-		await fixture.transactions.flush(true);
-		assert.equal((await fixture.restart()).stage(tx), "BROADCAST");
 	});
 }

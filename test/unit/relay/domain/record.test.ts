@@ -6,8 +6,6 @@ import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import {
 	fold,
-	isEndedByUser,
-	isLive,
 	isMined,
 	MAX_DELIVERIES,
 	MAX_EVENTS,
@@ -143,38 +141,6 @@ test("what its user ended is never live again, whatever happens behind it", () =
 	}
 });
 
-test("each stage is live, mined, or ended by its user or the relay", () => {
-	const kinds = STAGES.map((stage) =>
-		[isLive(stage) && "live", isMined(stage) && "mined", isEndedByUser(stage) && "user"]
-			.filter(Boolean)
-			.join(),
-	);
-	assert.deepEqual(kinds, [
-		...["live", "live", "live", "live", "live"],
-		...["mined", "mined"],
-		...["user", "user"],
-		...["", ""],
-	]);
-});
-
-test("a new record tells the transaction's fields as text that fits JSON", () => {
-	const transaction = privateTransaction({
-		...{ nonce: 7, value: 2n ** 255n, gasLimit: 2n ** 40n, to: null, data: "0x00" },
-		...{ path: "noreverts", referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}`, receivedAt: 42 },
-	});
-	const record = newRecord(transaction);
-	assert.deepEqual(record, {
-		...{ hash: transaction.tx.hash, receivedAt: 42, path: "noreverts", from: transaction.tx.from, to: null },
-		...{ gas: (2n ** 40n).toString(), nonce: "7", value: (2n ** 255n).toString() },
-		...{ referrer: "wallet", refundRecipient: `0x${"11".repeat(20)}`, origin: transaction.origin },
-		...{ stage: "PENDING", ended: null, shared: false, behindHidden: false },
-		...{ simulationError: null, block: null },
-		...{ blockHash: null, firstBlock: null, passed: false, backruns: 0, refund: "0" },
-		...{ events: [], deliveries: [], omitted: 0 },
-	});
-	assert.deepEqual(JSON.parse(JSON.stringify(record)), record);
-});
-
 const received = (block = 100): TxEvent => ({ type: "received", at, block });
 const ready = (block = 101): TxEvent => ({ type: "ready", at, block });
 const broadcast = (block = 101): TxEvent => ({ type: "broadcast", at, block });
@@ -264,30 +230,17 @@ const LIVES: readonly (readonly [string, readonly TxEvent[], Partial<Transaction
 	["which has its own", [...PAID, reorged(), included(102), refunded("3")], { refund: "3" }],
 ];
 
-for (const [name, events, expected] of LIVES) {
-	test(name, () => {
+test("a record says what its life has come to", () => {
+	for (const [name, events, expected] of LIVES) {
 		const record = after(...events);
 		const told = Object.keys(expected).map((key) => [key, record[key as keyof TransactionRecord]]);
-		assert.deepEqual(Object.fromEntries(told), expected);
-	});
-}
+		assert.deepEqual(Object.fromEntries(told), expected, name);
+	}
+});
 
 const many = (count: number, make: (i: number) => TxEvent) =>
 	Array.from({ length: count }, (_, i) => make(i));
 const typesOf = ({ events }: TransactionRecord) => events.map(({ type }) => type);
-
-test("bids are counted and deliveries are kept beside the events, whatever the stage", () => {
-	const record = after(
-		...OUT,
-		...many(1_000, () => bid),
-		delivered("bundle"),
-		included(),
-		delivered("bundle"),
-	);
-	assert.deepEqual(typesOf(record), ["received", "ready", "broadcast", "included"]);
-	const { type: _, ...delivery } = EVENTS.delivered;
-	assert.deepEqual([record.backruns, record.omitted, record.deliveries], [1_000, 0, [delivery, delivery]]);
-});
 
 test("events and deliveries are bounded, what no longer fits is counted, and the end is told all the same", () => {
 	const record = after(received(), ...many(MAX_EVENTS + 50, (i) => broadcast(101 + i)));

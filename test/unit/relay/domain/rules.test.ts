@@ -1,9 +1,10 @@
-// The small rules of the domain as tables, copied by hand from interface and decisions: the submission paths, the plan for
-// each link of a chain of nonces, who may cancel by hash, and what a builder owes of a backrun.
+// The rules of the domain as tables, copied by hand from interface and decisions: the submission paths, the plan for each link
+// of a chain of nonces, who may cancel by hash, what a builder owes of a backrun, and what a transaction must be.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Link, linksToSimulate, planChain } from "../../../../relay/chainActions.ts";
+import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts";
 import {
 	DEFAULT_PATH,
 	ENDPOINTS,
@@ -12,6 +13,7 @@ import {
 	type SubmissionPath,
 } from "../../../../relay/domain/endpoints.ts";
 import { owedRefund } from "../../../../relay/domain/refund.ts";
+import type { Rejection } from "../../../../relay/domain/rejection.ts";
 import type { SimulationOutcome } from "../../../../relay/domain/simulation.ts";
 import {
 	CANCEL_POLICIES,
@@ -19,6 +21,16 @@ import {
 	mayCancelTransaction,
 	type TransactionOwner,
 } from "../../../../relay/domain/transaction.ts";
+import {
+	ACCOUNT_RULES,
+	feeProblem,
+	firstRefusal,
+	hopelessFeeCap,
+	paysFor,
+	STATIC_RULES,
+} from "../../../../relay/domain/transactionRules.ts";
+import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
+import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";
 
 const yes = true;
 const no = false;
@@ -45,12 +57,6 @@ test("there are these five paths, / is /fast, and each is treated as its row say
 	}
 });
 
-test("other names are no paths, those of every object's prototype included", () => {
-	for (const name of ["", "/fast", "Fast", "fast ", "ws", "toString", "constructor", "__proto__"]) {
-		assert.ok(!isSubmissionPath(name), name);
-	}
-});
-
 const ALL = ["a", "b", "c"];
 const PRIVATE = ["b"];
 
@@ -69,107 +75,60 @@ const FAIL: SimulationOutcome = {
 	error: { code: "EXECUTION_REVERTED", message: "execution reverted" },
 };
 
-interface ChainRow {
-	readonly chain: readonly LinkName[];
-	/** How many of them must be simulated. */
-	readonly simulated: number;
-	/** `+` passed, `-` failed; what is behind a failure has none. */
-	readonly outcomes: string;
-	/** For each link: its builders, `hold`, or what it waits for. */
-	readonly plan: readonly string[];
-}
-
-const CHAINS: readonly ChainRow[] = [
-	{ chain: [], simulated: 0, outcomes: "", plan: [] },
-	// One link on each path: passing, failing.
-	{ chain: ["fast"], simulated: 1, outcomes: "+", plan: ["abc"] },
-	{ chain: ["fast"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	{ chain: ["noreverts"], simulated: 1, outcomes: "+", plan: ["abc"] },
-	{ chain: ["noreverts"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	{ chain: ["fullprivacy"], simulated: 1, outcomes: "+", plan: ["b"] },
-	{ chain: ["fullprivacy"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	{ chain: ["maxbackruns"], simulated: 1, outcomes: "+", plan: ["abc"] },
-	{ chain: ["maxbackruns"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	{ chain: ["nochecks"], simulated: 0, outcomes: "", plan: ["abc"] },
+/**
+ * The links; how many must be simulated; how they fare (`+` passed, `-` failed, what is behind a failure has none); for each
+ * its builders, `hold`, or what it waits for.
+ */
+const CHAINS: readonly (readonly [links: string, simulated: number, outcomes: string, plan: string])[] = [
+	["fast", 1, "+", "abc"],
+	["fast", 1, "-", "hold"],
+	["noreverts", 1, "-", "hold"],
+	["fullprivacy", 1, "+", "b"],
+	["maxbackruns", 1, "-", "hold"],
+	["nochecks", 0, "", "abc"],
 	// Passed before: these two are not simulated again, those two are in each block.
-	{ chain: ["fast+"], simulated: 0, outcomes: "", plan: ["abc"] },
-	{ chain: ["maxbackruns+"], simulated: 0, outcomes: "", plan: ["abc"] },
-	{ chain: ["noreverts+"], simulated: 1, outcomes: "+", plan: ["abc"] },
-	{ chain: ["noreverts+"], simulated: 1, outcomes: "-", plan: ["hold"] },
-	{ chain: ["fullprivacy+"], simulated: 1, outcomes: "-", plan: ["hold"] },
+	["fast+", 0, "", "abc"],
+	["maxbackruns+", 0, "", "abc"],
+	["noreverts+", 1, "+", "abc"],
+	["noreverts+", 1, "-", "hold"],
+	["fullprivacy+", 1, "-", "hold"],
 	// What was not simulated at all (the node had no time) is not sent.
-	{ chain: ["fast"], simulated: 1, outcomes: "", plan: ["behindHeld"] },
-	// A whole chain, delivered together.
-	{ chain: ["fast", "fast", "noreverts"], simulated: 3, outcomes: "+++", plan: ["abc", "abc", "abc"] },
+	["fast", 1, "", "behindHeld"],
 	// A held one keeps its nonce: all behind it wait, on whatever path.
-	{
-		chain: ["fast", "fast", "noreverts", "nochecks"],
-		...{ simulated: 3, outcomes: "-", plan: ["hold", "behindHeld", "behindHeld", "behindHeld"] },
-	},
-	{ chain: ["fast", "noreverts", "fast"], simulated: 3, outcomes: "+-", plan: ["abc", "hold", "behindHeld"] },
-	{ chain: ["noreverts+", "fast+"], simulated: 1, outcomes: "-", plan: ["hold", "behindHeld"] },
-	{ chain: ["noreverts+", "nochecks"], simulated: 1, outcomes: "-", plan: ["hold", "behindHeld"] },
+	["fast fast noreverts", 3, "+++", "abc abc abc"],
+	["fast fast noreverts nochecks", 3, "-", "hold behindHeld behindHeld behindHeld"],
+	["fast noreverts fast", 3, "+-", "abc hold behindHeld"],
+	["noreverts+ fast+", 1, "-", "hold behindHeld"],
 	// Simulated up to the last link that must pass, since that needs the state those before it leave.
-	{ chain: ["fast+", "fast+", "noreverts+"], simulated: 3, outcomes: "+++", plan: ["abc", "abc", "abc"] },
-	{ chain: ["fast+", "fast", "fast+"], simulated: 2, outcomes: "++", plan: ["abc", "abc", "abc"] },
-	{ chain: ["fast+", "maxbackruns+"], simulated: 0, outcomes: "", plan: ["abc", "abc"] },
-	// Links on /nochecks behind one another go out at once, in order.
-	{ chain: ["nochecks", "nochecks", "nochecks"], simulated: 0, outcomes: "", plan: ["abc", "abc", "abc"] },
-	{ chain: ["fast", "nochecks", "nochecks"], simulated: 1, outcomes: "+", plan: ["abc", "abc", "abc"] },
-	// A simulated link behind a /nochecks one waits until that is mined, and with it all behind it.
-	{ chain: ["nochecks", "fast"], simulated: 0, outcomes: "", plan: ["abc", "behindUnchecked"] },
-	{ chain: ["nochecks", "fast+"], simulated: 0, outcomes: "", plan: ["abc", "behindUnchecked"] },
-	{ chain: ["nochecks", "noreverts+"], simulated: 0, outcomes: "", plan: ["abc", "behindUnchecked"] },
-	{
-		chain: ["nochecks", "nochecks", "maxbackruns", "nochecks"],
-		...{ simulated: 0, outcomes: "", plan: ["abc", "abc", "behindUnchecked", "behindUnchecked"] },
-	},
-	{
-		chain: ["noreverts", "nochecks", "fullprivacy"],
-		...{ simulated: 1, outcomes: "+", plan: ["abc", "abc", "behindUnchecked"] },
-	},
+	["fast+ fast+ noreverts+", 3, "+++", "abc abc abc"],
+	["fast+ fast fast+", 2, "++", "abc abc abc"],
+	["fast+ maxbackruns+", 0, "", "abc abc"],
+	// What has passed goes on being sent though it would revert now; of what is behind it nothing is known.
+	["fast+ noreverts+", 2, "-", "abc behindUnchecked"],
+	// Links on /nochecks go out at once; a simulated one behind them waits until they are mined, and all behind it.
+	["nochecks nochecks nochecks", 0, "", "abc abc abc"],
+	["fast nochecks nochecks", 1, "+", "abc abc abc"],
+	["nochecks fast+", 0, "", "abc behindUnchecked"],
+	["nochecks nochecks maxbackruns nochecks", 0, "", "abc abc behindUnchecked behindUnchecked"],
+	["noreverts nochecks fullprivacy", 1, "+", "abc abc behindUnchecked"],
 	// A builder that may not have one link gets none behind it.
-	{ chain: ["fullprivacy", "fast"], simulated: 2, outcomes: "++", plan: ["b", "b"] },
-	{ chain: ["fast", "fullprivacy", "fast"], simulated: 3, outcomes: "+++", plan: ["abc", "b", "b"] },
-	{ chain: ["fullprivacy", "nochecks"], simulated: 1, outcomes: "+", plan: ["b", "b"] },
-	{ chain: ["fullprivacy+", "fast+"], simulated: 1, outcomes: "-", plan: ["hold", "behindHeld"] },
+	["fast fullprivacy fast", 3, "+++", "abc b b"],
+	["fullprivacy nochecks", 1, "+", "b b"],
 ];
 
-for (const { chain, simulated, outcomes, plan } of CHAINS) {
-	test(`${chain.join(", ") || "no links"} with outcomes "${outcomes}"`, () => {
-		const links = chain.map(link);
-		assert.equal(linksToSimulate(links), simulated, "links to simulate");
-		const results = [...outcomes].map((one) => (one === "+" ? OK : FAIL));
-		const told = planChain(links, results).map((one) => {
-			if (one.do === "send") return one.builders.join("");
-			return one.do === "hold" ? "hold" : one.reason;
-		});
-		assert.deepEqual(told, plan);
-	});
-}
-
-test("a held link is told with the error of its own simulation", () => {
-	const [first] = planChain([link("fast")], [FAIL]);
-	assert.deepEqual(first, { do: "hold", error: FAIL.ok ? null : FAIL.error });
-});
-
-test("builders that have nothing in common leave none", () => {
-	const links = [
-		{ ...link("fast"), eligible: ["a"] },
-		{ ...link("fast"), eligible: ["b", "c"] },
-	];
-	assert.deepEqual(planChain(links, [OK, OK]), [
-		{ do: "send", builders: ["a"] },
-		{ do: "send", builders: [] },
-	]);
-});
-
-test("a link that is out and need not pass holds up nothing, even where it fails when run for those behind it", () => {
-	// On /fast a transaction that has passed goes on being sent though it would revert now. What is behind it is
-	// not behind a held one: it may wait for want of a simulation, but it must be told truthfully.
-	const plans = planChain([link("fast+"), link("noreverts+")], [FAIL]);
-	assert.deepEqual(plans[0], { do: "send", builders: ALL });
-	assert.notDeepEqual(plans[1], { do: "wait", reason: "behindHeld" });
+test("each link of a chain is sent, held or waits as its row says", () => {
+	for (const [chain, simulated, outcomes, plan] of CHAINS) {
+		const links = chain.split(" ").map((name) => link(name as LinkName));
+		assert.equal(linksToSimulate(links), simulated, chain);
+		const plans = planChain(
+			links,
+			[...outcomes].map((one) => (one === "+" ? OK : FAIL)),
+		);
+		const words = plans.map((one) =>
+			one.do === "send" ? one.builders.join("") : one.do === "hold" ? "hold" : one.reason,
+		);
+		assert.equal(words.join(" "), plan, `${chain} with outcomes "${outcomes}"`);
+	}
 });
 
 const SENDER = "0x00000000000000000000000000000000000000aa";
@@ -227,5 +186,148 @@ const REFUNDS: readonly (readonly [bigint, bigint, number, number, bigint, bigin
 test("a builder owes its percentage of what a backrun brought, less its gas, to the wei", () => {
 	for (const [brought, baseFee, percent, refundGas, cost, owed] of REFUNDS) {
 		assert.deepEqual(owedRefund(brought, baseFee, { percent, refundGas }), { cost, owed }, `${brought}`);
+	}
+});
+
+const GWEI = 10n ** 9n;
+const ACCOUNT: AccountState = {
+	...{ address: testAccount(0).address, block: 100, nonce: 10n, balance: 10n ** 20n, code: "none" },
+};
+const CHAIN = { chainId: 31_337n, maxTxGas: 16_777_216n, maxInitCodeBytes: 49_152 };
+const OLD_CHAIN = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
+const NEXT: NextBlock = {
+	...{ number: 101, timestamp: 1_700_000_000, baseFee: GWEI, blobBaseFee: 1n, gasLimit: 30_000_000n },
+};
+
+interface Row {
+	readonly tx?: TxOptions;
+	/** What the decoder would not let through, or what is dear to sign. */
+	readonly fields?: Partial<DecodedTransaction>;
+	readonly next?: Partial<NextBlock>;
+	readonly oldChain?: boolean;
+}
+/** Null where it is taken, else `CODE: message`. */
+type Expected = string | null;
+
+/** What is asked; the row; what is refused. Most boundaries are tested from outside: see test/integration/transport/badInput. */
+const TABLE: readonly (readonly [string, Row, Expected])[] = [
+	["the usual", {}, null],
+	["a fee cap under the next base fee", { tx: { maxFeePerGas: 1, maxPriorityFeePerGas: 0 } }, null],
+	[
+		"another chain, and everything else wrong",
+		{ tx: { chainId: 1n, gasLimit: 0, nonce: 0 } },
+		"WRONG_CHAIN: invalid chain id for signer: have 1 want 31337",
+	],
+	["blobs, 1 MiB", { tx: { type: 3 }, fields: { size: 1_048_576 } }, null],
+	[
+		"a delegation, 128 KiB and a byte",
+		{ tx: { type: 4 }, fields: { size: 131_073 } },
+		"OVERSIZED: oversized data: transaction size 131073, limit 131072",
+	],
+	["six blobs", { tx: { type: 3, blobs: 6 } }, null],
+	[
+		"no blobs",
+		{ tx: { type: 3 }, fields: { blobVersionedHashes: [] } },
+		"BLOBS: blobless blob transaction: expected at least one blob",
+	],
+	["gas of the whole block", { tx: { gasLimit: 16_777_216 }, next: { gasLimit: 16_777_216n } }, null],
+	[
+		"gas over the block",
+		{ tx: { gasLimit: 16_777_216 }, next: { gasLimit: 16_777_215n } },
+		"BLOCK_GAS_LIMIT: exceeds block gas limit: gas limit 16777216, block gas limit 16777215",
+	],
+	[
+		"EIP-7825, over the cap",
+		{ tx: { gasLimit: 16_777_217 } },
+		"TX_GAS_LIMIT: transaction gas limit too high (cap: 16777216, tx: 16777217)",
+	],
+	["over the cap, where the chain has none", { tx: { gasLimit: 16_777_217 }, oldChain: true }, null],
+	// What is too little for both is told as intrinsic gas.
+	[
+		"a byte, under its intrinsic gas",
+		{ tx: { data: "0x01", gasLimit: 21_015 } },
+		"INTRINSIC_GAS: intrinsic gas too low: gas 21015, minimum needed 21016",
+	],
+	[
+		"a byte, under the floor",
+		{ tx: { data: "0x01", gasLimit: 21_039 } },
+		"FLOOR_DATA_GAS: floor data gas cost not covered: gas 21039, minimum needed 21040",
+	],
+	["a byte, at the floor", { tx: { data: "0x01", gasLimit: 21_040 } }, null],
+];
+
+test("a transaction is refused by the first rule that it breaks, and only then", () => {
+	for (const [name, row, expected] of TABLE) assert.equal(told(judge(row)), expected, name);
+});
+
+/** A refusal as the tables tell it; it has nothing else. */
+function told(refusal: Rejection | null): Expected {
+	if (refusal === null) return null;
+	const { code, message, ...rest } = refusal;
+	assert.deepEqual(rest, {});
+	return `${code}: ${message}`;
+}
+
+function judge(row: Row): Rejection | null {
+	const tx = { ...signedTransaction(row.tx), ...row.fields };
+	const chain = row.oldChain === true ? OLD_CHAIN : CHAIN;
+	return firstRefusal(STATIC_RULES, tx, chain, { ...NEXT, ...row.next });
+}
+
+test("a used nonce is told before an empty purse: wallets match on the first", () => {
+	const broke = { ...ACCOUNT, balance: 0n };
+	const of = (nonce: number) => firstRefusal(ACCOUNT_RULES, signedTransaction({ nonce }), broke)?.code;
+	assert.deepEqual([9, 10, 74, 75].map(of), [
+		...["NONCE_TOO_LOW", "INSUFFICIENT_FUNDS", "INSUFFICIENT_FUNDS", "NONCE_TOO_HIGH"],
+	]);
+	const contract = { ...broke, code: "contract" as const };
+	assert.equal(
+		firstRefusal(ACCOUNT_RULES, signedTransaction({ nonce: 9 }), contract)?.code,
+		"SENDER_NOT_EOA",
+	);
+});
+
+/** Base fee; life in blocks; fee cap; whether it is refused. */
+const HOPELESS: readonly (readonly [bigint, number, bigint, boolean])[] = [
+	[8n ** 25n, 25, 7n ** 25n, false],
+	[8n ** 25n, 25, 7n ** 25n - 1n, true],
+	[GWEI, 1, 875_000_000n, false],
+	[GWEI, 1, 874_999_999n, true],
+	[GWEI, 25, 35_497_791n, false],
+	[GWEI, 25, 35_497_790n, true],
+	[GWEI, 1_000, 1n, false],
+	[GWEI, 1_000, 0n, true],
+	[0n, 25, 0n, false],
+	[7n, 25, 1n, false],
+];
+
+test("a fee cap is hopeless where the base fee can't fall to it within the life", () => {
+	for (const [baseFee, ttlBlocks, maxFeePerGas, isRefused] of HOPELESS) {
+		const tx = signedTransaction({ maxFeePerGas, maxPriorityFeePerGas: 0 });
+		const refusal = hopelessFeeCap(tx, { baseFee }, ttlBlocks);
+		assert.equal(refusal !== null, isRefused, `${maxFeePerGas} at ${baseFee}, ${ttlBlocks} blocks`);
+	}
+});
+
+test("a hopeless fee cap is told in go-ethereum's words, with what was expected", () => {
+	const tx = signedTransaction({ maxFeePerGas: 35_497_790, maxPriorityFeePerGas: 0 });
+	assert.deepEqual(hopelessFeeCap(tx, { baseFee: GWEI }, 25), {
+		code: "FEE_CAP_TOO_LOW",
+		message: `max fee per gas less than block base fee: address ${tx.from}, maxFeePerGas: 35497790, baseFee: 1000000000, expected at least 35497791`,
+	});
+});
+
+test("what keeps a transaction out of the block for its fees", () => {
+	const block = { baseFee: 100n, blobBaseFee: 10n };
+	for (const [maxFeePerGas, maxFeePerBlobGas, code] of [
+		[100n, null, undefined],
+		[99n, null, "FEE_CAP_TOO_LOW"],
+		[100n, 10n, undefined],
+		[100n, 9n, "BLOB_FEE_CAP_TOO_LOW"],
+		[99n, 9n, "FEE_CAP_TOO_LOW"],
+	] as const) {
+		const fees = { maxFeePerGas, maxFeePerBlobGas };
+		assert.equal(feeProblem(fees, block)?.code, code);
+		assert.equal(paysFor(fees, block), code === undefined);
 	}
 });

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { AuctionFixture, withTarget } from "./auctionFixture.ts";
+import type { Pays } from "./auctionHands.ts";
 
 test("a bid goes out at once, and its target's life tells of it", async () => {
 	const { fixture, target } = withTarget();
@@ -15,17 +16,6 @@ test("a bid goes out at once, and its target's life tells of it", async () => {
 	assert.deepEqual(fixture.events(target, "bundled"), [{ ...event, bid: "5", builders: ["a", "b"] }]);
 	assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
 	assert.deepEqual([fixture.status(hash, 101), fixture.detail(hash, 101)?.bid], ["BEST", 5n]);
-});
-
-test("bids on a target that is not out yet wait for it; the best goes out with it, once", async () => {
-	const fixture = new AuctionFixture();
-	const target = fixture.target("T", { path: "maxbackruns", out: false });
-	const a = await fixture.accepted("A", target, 5n);
-	const b = await fixture.accepted("B", target, 6n);
-	assert.deepEqual([fixture.builders.take(), fixture.statuses(101, a, b)], [[], ["ACCEPTED", "ACCEPTED"]]);
-	for (let i = 0; i < 2; i += 1) await fixture.look(target);
-	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
-	assert.deepEqual(fixture.statuses(101, a, b), ["OUTBID", "BEST"]);
 });
 
 test("the target ends: its bids have ended, their uuids are free, and how builders take the cancel is in its life", async () => {
@@ -102,53 +92,6 @@ describe("a backrun counts as sent", () => {
 		const told = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
 		assert.deepEqual(told, [["5", 101, fixture.clock.now()]]);
 	});
-
-	test("where it leaves at all, and before its target's block is there", async () => {
-		const { fixture, target } = withTarget();
-		fixture.builders.holding = true;
-		await fixture.accepted("A", target, 5n);
-		await fixture.accepted("B", target, 9n);
-		fixture.builders.waiting[1]?.();
-		await fixture.block([target]);
-		fixture.builders.waiting[0]?.();
-		assert.deepEqual(
-			fixture.events(target, "bundled").map(({ bid }) => bid),
-			["9"],
-		);
-		assert.deepEqual(fixture.faults, []);
-	});
-});
-
-test("builders that pay no refunds get no backrun and no cancel of one", async () => {
-	const fixture = new AuctionFixture({ refunding: ["b"] });
-	const target = fixture.target("T");
-	await fixture.accepted("A", target, 5n, { uuid: "a" });
-	assert.deepEqual(fixture.events(target, "bundled")[0]?.builders, ["b"]);
-	fixture.table.cancel("me", "a");
-	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to b", "cancel backrun T for 101 at b"]);
-});
-
-test("what builders answer is kept with the bundle and its block", async () => {
-	const fixture = new AuctionFixture();
-	const target = fixture.target("T");
-	const hash = await fixture.accepted("A", target, 5n);
-	const delivery = { at: 7, builder: "a", kind: "bundle", answer: "accepted", ms: 3 } as const;
-	fixture.builders.last?.(delivery);
-	assert.deepEqual(fixture.detail(hash, 101)?.deliveries, [delivery]);
-});
-
-test("one that loses its nonce to another target's bid, with nothing to fall back on, is not told that it is the best", async () => {
-	const fixture = new AuctionFixture();
-	const [one, two] = [fixture.target("T"), fixture.target("U")];
-	const b = await fixture.accepted("B", two, 8n, { by: 40 });
-	assert.equal(fixture.status(b, 101), "BEST");
-	fixture.builders.take();
-	await fixture.accepted("A", one, 10n, { by: 40 });
-	assert.deepEqual(fixture.builders.take().sort(), [
-		"cancel backrun U for 101 at a,b",
-		"send T A for 101 to a,b",
-	]);
-	assert.notEqual(fixture.status(b, 101), "BEST");
 });
 
 test("a target that is held takes its bundle back, and gives it again when it passes in the same slot", async () => {
@@ -166,4 +109,141 @@ test("a target that is held takes its bundle back, and gives it again when it pa
 	assert.equal(fixture.status(a, 101), "BEST");
 	// Nothing changed behind it: no simulation is spent.
 	assert.deepEqual(fixture.simulations.take(), []);
+});
+
+const RANGE = { first: 101, last: 103 };
+
+/** The backrun that was sent last. */
+function backrun(fixture: AuctionFixture) {
+	const tx = fixture.builders.sent.at(-1)?.transactions[1]?.tx;
+	if (tx === undefined) throw new Error("nothing was sent");
+	return { tx };
+}
+
+/** A bid for 101 to 103 at head 101; it pays `pays` behind that, and its target has not been looked at there yet. */
+async function atNextHead(pays: Pays = 9n) {
+	const { fixture, target } = withTarget();
+	const a = await fixture.accepted("A", target, 9n, { ...RANGE, uuid: "u" });
+	await fixture.block();
+	fixture.simulations.pays.set("A", pays);
+	fixture.builders.take();
+	fixture.simulations.take();
+	return { fixture, target, a };
+}
+
+describe("what a block says of the bids on a target", () => {
+	/** What block 101 holds, and what is told of the best bid and of one for later blocks too. */
+	const rows = [
+		["neither", [], "NOT_INCLUDED targetNotIncluded", "NOT_INCLUDED targetNotIncluded", "ACCEPTED"],
+		["the target alone", ["T"], "NOT_INCLUDED notChosen", "NOT_INCLUDED outbid", "DROPPED targetGone"],
+		["both", ["T", "A"], "INCLUDED", "NOT_INCLUDED outbid", "DROPPED targetGone"],
+		[
+			"the best before its target",
+			["A", "T"],
+			"NOT_INCLUDED notChosen",
+			"NOT_INCLUDED outbid",
+			"DROPPED targetGone",
+		],
+	] as const;
+	for (const [name, held, best, other, later] of rows) {
+		test(`where it holds ${name}`, async () => {
+			const { fixture, target } = withTarget();
+			const a = await fixture.accepted("A", target, 9n);
+			const sent = backrun(fixture);
+			const b = await fixture.accepted("B", target, 5n, RANGE);
+			fixture.builders.take();
+			const block = await fixture.block(held.map((one) => (one === "T" ? target : sent)));
+			assert.deepEqual(fixture.statuses(101, a, b), [best, other]);
+			assert.equal(fixture.status(b, 102), later);
+			assert.equal(fixture.detail(a, 101)?.blockHash, best === "INCLUDED" ? block.hash : null);
+			assert.deepEqual([fixture.bids.size, fixture.builders.take()], [held.length === 0 ? 1 : 0, []]);
+		});
+	}
+
+	test("where the node gave no verdict: it was not simulated, and by nobody outbid", async () => {
+		const { fixture, target, a } = await atNextHead("NODE_UNAVAILABLE");
+		await fixture.look(target);
+		await fixture.block([target]);
+		assert.deepEqual([fixture.status(a, 102), fixture.bids.size], ["NOT_INCLUDED notSimulated", 0]);
+	});
+
+	test("where blocks were missed: bids for them and on targets that went with them have ended", async () => {
+		const { fixture, target: one } = withTarget();
+		const two = fixture.target("U");
+		const a = await fixture.accepted("A", one, 9n, { first: 101, last: 102 });
+		const b = await fixture.accepted("B", one, 5n, { first: 104 });
+		const c = await fixture.accepted("C", two, 5n, { first: 104 });
+		for (let i = 0; i < 2; i += 1) fixture.chain.make();
+		const last = fixture.chain.make();
+		fixture.pool.remove(fixture.entry(two));
+		await fixture.came({ applied: [last], reverted: [] }, true);
+		assert.equal(fixture.status(a, 102), "NOT_INCLUDED notChosen");
+		assert.deepEqual(fixture.statuses(104, b, c), ["ACCEPTED", "DROPPED targetGone"]);
+		fixture.builders.take();
+		await fixture.look(one);
+		assert.deepEqual(fixture.builders.take(), ["send T B for 104 to a,b"]);
+	});
+});
+
+for (const [pays, reason] of [
+	[0n, "paysNothing"],
+	["EXECUTION_REVERTED", "reverted"],
+	["OUT_OF_GAS", "reverted"],
+	["NONCE_TOO_LOW", "invalid"],
+	["INSUFFICIENT_FUNDS", "invalid"],
+	["FEE_CAP_TOO_LOW", "invalid"],
+] as const) {
+	test(`the best one comes to ${pays} behind the new head: it is dropped as ${reason}, the next one is out`, async () => {
+		const { fixture, target, a } = await atNextHead(pays);
+		await fixture.accepted("B", target, 5n, { first: 102 });
+		fixture.builders.take();
+		await fixture.look(target);
+		assert.deepEqual(fixture.builders.take(), ["send T B for 102 to a,b"]);
+		assert.deepEqual([fixture.status(a, 102), fixture.bids.size], [`DROPPED ${reason}`, 1]);
+	});
+}
+
+for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
+	test(`the node gives no verdict (${pays}): the bid is kept and tried again, others play meanwhile`, async () => {
+		const { fixture, target, a } = await atNextHead(pays);
+		const b = await fixture.accepted("B", target, 5n, { first: 102, owner: "you" });
+		await fixture.look(target);
+		assert.deepEqual(fixture.builders.take(), ["send T B for 102 to a,b"]);
+		assert.notEqual(fixture.status(a, 102), "BEST");
+		fixture.simulations.pays.set("A", 8n);
+		await fixture.clock.advance(600);
+		assert.equal(fixture.builders.take()[0], "send T A for 102 to a,b");
+		assert.deepEqual([fixture.status(a, 102), fixture.status(b, 102, "you")], ["BEST", "OUTBID"]);
+	});
+}
+
+describe("while a bid is simulated again", () => {
+	test("the next head comes, and is looked at: the verdict counts for nothing there", async () => {
+		const { fixture, target, a } = await atNextHead();
+		fixture.simulations.holding.add("A");
+		await fixture.look(target);
+		await fixture.block();
+		assert.equal(fixture.status(a, 102), "NOT_INCLUDED targetNotIncluded");
+		await fixture.look(target);
+		fixture.simulations.finish("A");
+		await fixture.turn();
+		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [[], 1]);
+		fixture.simulations.finish("A");
+		await fixture.turn();
+		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
+	});
+
+	test("the next head comes, and is not looked at yet: nothing is dropped for a state that is no more", async () => {
+		const { fixture, target } = await atNextHead("targetFails");
+		fixture.simulations.holding.add("A");
+		await fixture.look(target);
+		await fixture.block();
+		fixture.simulations.finish("A");
+		await fixture.turn();
+		assert.equal(fixture.bids.size, 1);
+		fixture.simulations.holding.clear();
+		fixture.simulations.pays.set("A", 9n);
+		await fixture.look(target);
+		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
+	});
 });

@@ -5,14 +5,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BidRequest, BundleOutcome } from "../../../../relay/domain/bundle.ts";
 import { keccak256 } from "../../../../shared/ethereum/signatures.ts";
-import {
-	privateTransaction,
-	rawTransaction,
-	signedTransaction,
-	testAccount,
-} from "../../../support/txFactory.ts";
-import { AuctionFixture, type BidOptions, type FixtureOptions, withTarget } from "./auctionFixture.ts";
-import type { Pays } from "./auctionHands.ts";
+import { privateTransaction, signedTransaction, testAccount } from "../../../support/txFactory.ts";
+import { AuctionFixture, type FixtureOptions, withTarget } from "./auctionFixture.ts";
 
 const TO = `0x${"70".repeat(20)}`;
 const UNAVAILABLE = { code: -32603, data: { reason: "node unavailable" } };
@@ -61,64 +55,33 @@ test("a bid ahead of time is simulated on today's state with its own block's num
 });
 
 const NOT_FOUND = "TARGET_NOT_FOUND target transaction not found";
-/** What it pays, what is asked for, the answer, and whether a simulation was spent. */
-const REFUSED: readonly (readonly [name: string, Pays, BidOptions, answer: string, simulated: boolean])[] = [
-	["below the head", 5n, { first: 99 }, "BLOCK_PAST bundle block 99 is in the past", false],
-	[
-		"a range below the head",
-		5n,
-		{ first: 90, last: 100 },
-		"BLOCK_PAST bundle block 100 is in the past",
-		false,
-	],
-	["31 above the head", 5n, { first: 131 }, "BLOCK_TOO_FAR bundle block 131 is too far ahead", false],
-	["nothing paid", 0n, {}, "PAYS_NOTHING backrun pays nothing to the fee recipient 0xfee101", true],
-	["a revert", "EXECUTION_REVERTED", {}, "BACKRUN_REVERTED backrun reverted: no luck", true],
-	["no gas", "OUT_OF_GAS", {}, "BACKRUN_REVERTED backrun reverted: it is OUT_OF_GAS", true],
-	["a nonce ahead", "NONCE_GAP", {}, "BACKRUN_INVALID it is NONCE_GAP", true],
-	["a used nonce", "NONCE_TOO_LOW", {}, "BACKRUN_INVALID it is NONCE_TOO_LOW", true],
-	["no funds", "INSUFFICIENT_FUNDS", {}, "BACKRUN_INVALID it is INSUFFICIENT_FUNDS", true],
-	["a target that fails", "targetFails", {}, NOT_FOUND, true],
-];
-for (const [name, pays, options, answer, simulated] of REFUSED) {
-	test(`${name}: ${answer.split(" ")[0]}, nothing is kept`, async () => {
-		const { fixture, target } = withTarget();
-		const outcome = await fixture.bid("A", target, pays, { uuid: "u", ...options });
-		assert.deepEqual(told(outcome), [answer, simulated]);
-		assert.equal(fixture.simulations.take().length, simulated ? 1 : 0);
-		assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.told], [0, [], []]);
-		assert.deepEqual(fixture.outcomes, [answer.split(" ")[0]]);
-		assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 0);
-	});
-}
 
-const NO_VERDICT: Readonly<Record<string, (fixture: AuctionFixture) => Pays>> = {
-	"says that it is out": () => "NODE_UNAVAILABLE",
-	"can't be reached": () => "throws",
-	"does not show what was paid": () => "blind",
-	"gives no accounts": ({ accounts }) => {
-		accounts.down = true;
-		return 5n;
-	},
-	"has not told of a head yet": ({ tip, head }) => {
-		tip.set(head, null);
-		return 5n;
-	},
-};
-for (const [name, failing] of Object.entries(NO_VERDICT)) {
-	test(`a node that ${name}: thrown as such, nothing is kept`, async () => {
+test("a node that gives no verdict: thrown as such, nothing is kept", async () => {
+	for (const pays of ["NODE_UNAVAILABLE", "throws", "blind"] as const) {
 		const { fixture, target } = withTarget();
-		const pays = failing(fixture);
 		await assert.rejects(fixture.bid("A", target, pays), UNAVAILABLE);
 		assert.deepEqual([fixture.bids.size, fixture.outcomes], [0, ["failed"]]);
-	});
-}
+	}
+});
+
+test("what its simulation finds is what a bid is refused for, and a refused one replaces nothing", async () => {
+	for (const [pays, answer] of [
+		["OUT_OF_GAS", "BACKRUN_REVERTED backrun reverted: it is OUT_OF_GAS"],
+		["NONCE_GAP", "BACKRUN_INVALID it is NONCE_GAP"],
+		["targetFails", NOT_FOUND],
+		[0n, "PAYS_NOTHING backrun pays nothing to the fee recipient 0xfee101"],
+	] as const) {
+		const { fixture, target } = withTarget();
+		const held = await fixture.accepted("A", target, 5n, { uuid: "u" });
+		assert.deepEqual(told(await fixture.bid("B", target, pays, { uuid: "u" })), [answer, true]);
+		assert.deepEqual([fixture.status(held, 101), fixture.bids.size], ["BEST", 1]);
+	}
+});
 
 test("a contract's address can't bid", async () => {
 	const { fixture, target } = withTarget();
 	fixture.accounts.contracts.add(testAccount(40).address);
 	assert.match(told(await fixture.bid("A", target, 5n, { by: 40 }))[0], /sender not an eoa/);
-	assert.deepEqual(fixture.simulations.take(), []);
 });
 
 for (const [name, options, message] of [
@@ -139,48 +102,6 @@ test("builders named that all pay no refund: refused; one that does is enough", 
 	assert.match(told(await fixture.bid("A", target, 5n, { builders: ["a"] }))[0], /^NO_BIDDING/);
 	await fixture.accepted("B", target, 5n, { builders: ["a", "b"] });
 	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to b"]);
-});
-
-test("bytes that are no transaction, or not one for this chain, are refused in the words of a submission", async () => {
-	const { fixture, target } = withTarget({ maxTxGas: 50_000n });
-	for (const [backrun, words] of [
-		[Buffer.from("02", "hex"), /^BAD_TRANSACTION (rlp: |.*transaction)/],
-		[rawTransaction({ chainId: 1n }), /^BAD_TRANSACTION invalid chain id for signer: have 1 want 31337/],
-		[rawTransaction({ gasLimit: 20_000 }), /^BAD_TRANSACTION intrinsic gas too low/],
-		[rawTransaction({ gasLimit: 60_000 }), /^BAD_TRANSACTION transaction gas limit too high/],
-		[target.tx.raw, /^TARGET_NOT_FOUND/],
-	] as const) {
-		assert.match(told(await fixture.send(raw(target.tx.hash, backrun)))[0], words);
-	}
-	assert.deepEqual(fixture.simulations.take(), []);
-});
-
-test("targets that can't be bid on are all alike, cost no simulation, and are no answer to eth_callMany", async () => {
-	const fixture = new AuctionFixture();
-	const chain = testAccount(7);
-	const hidden = fixture.target("H", { by: chain, nonce: 0, path: "fullprivacy", shared: false });
-	const behind = fixture.target("B", { by: chain, nonce: 1 });
-	const quiet = testAccount(8);
-	fixture.target("Q", { by: quiet, nonce: 0, shared: false });
-	const behindQuiet = fixture.target("R", { by: quiet, nonce: 1 });
-	const unshared = fixture.target("S", { shared: false });
-	const unchecked = fixture.target("N", { path: "nochecks", shared: false });
-	const gap = fixture.target("G", { nonce: 5, path: "maxbackruns", out: false });
-	const writing = fixture.target("W");
-	fixture.entry(writing).durable = false;
-	const gone = fixture.target("X");
-	fixture.pool.remove(fixture.entry(gone));
-	const never = privateTransaction({ nonce: 60 });
-	for (const target of [hidden, behind, behindQuiet, unshared, unchecked, gap, writing, gone, never]) {
-		assert.deepEqual(told(await fixture.bid("A", target, 5n, { by: 40 })), [NOT_FOUND, false]);
-		// A hidden target answers before every fault that comes behind it.
-		const bad = raw(target.tx.hash, rawTransaction({ chainId: 1n }));
-		assert.deepEqual(told(await fixture.send(bad)), [NOT_FOUND, false]);
-	}
-	assert.deepEqual(fixture.simulations.take(), []);
-	for (const { tx } of [hidden, unshared, unchecked, writing, gone, never])
-		assert.equal(fixture.simulation.shared(tx.hash), null);
-	assert.equal(fixture.simulation.shared(behind.tx.hash), behind.tx);
 });
 
 test("a transaction can't be its own backrun", async () => {
@@ -231,16 +152,156 @@ describe("how many there may be", () => {
 			assert.deepEqual([fixture.status(d, 101), fixture.bids.size], ["BEST", 3]);
 		});
 	}
+});
 
-	test("bids that are simulated at the same time do not pass a client's limit together", async () => {
-		const { fixture, target } = withTarget({ bids: { maxPerClient: 2 } });
-		const labels = ["A", "B", "C", "D"];
-		for (const label of labels) fixture.simulations.holding.add(label);
-		const bids = labels.map((label) => fixture.bid(label, target, 5n));
+/** A target whose bids' simulations wait. */
+function held(...labels: string[]) {
+	const { fixture, target } = withTarget();
+	for (const label of labels) fixture.simulations.holding.add(label);
+	return { fixture, target };
+}
+
+describe("while a bid is simulated", () => {
+	test("the head moves: it is simulated again, for the new next block", async () => {
+		const { fixture, target } = held("A");
+		const bid = fixture.accepted("A", target, 5n);
 		await fixture.turn();
-		for (const label of labels) fixture.simulations.finish(label);
-		const outcomes = await Promise.all(bids);
-		assert.equal(outcomes.filter(({ outcome }) => outcome === "accepted").length, 2);
-		assert.equal(fixture.bids.size, 2);
+		await fixture.block();
+		fixture.sendTarget(target);
+		fixture.simulations.finish("A");
+		await fixture.turn();
+		assert.deepEqual(fixture.simulations.take(), ["A 101 100", "A 102 101"]);
+		fixture.simulations.finish("A");
+		const hash = await bid;
+		assert.deepEqual(fixture.builders.take(), ["send T A for 102 to a,b"]);
+		assert.deepEqual([fixture.status(hash, 101), fixture.status(hash, 102)], [undefined, "BEST"]);
+	});
+
+	test("the head moves again and again: after three simulations the node is called unavailable", async () => {
+		const { fixture, target } = held("A");
+		const bid = assert.rejects(fixture.bid("A", target, 5n), { data: { reason: "node unavailable" } });
+		for (let i = 0; i < 3; i += 1) {
+			await fixture.turn();
+			await fixture.block();
+			fixture.simulations.finish("A");
+		}
+		await bid;
+		assert.deepEqual([fixture.simulations.take().length, fixture.bids.size], [3, 0]);
+	});
+
+	for (const [end, code] of [
+		["replaced", "TARGET_NOT_FOUND"],
+		["mined", "TARGET_NOT_FOUND"],
+		["cancelled", "TARGET_NOT_FOUND"],
+		["past its block", "BLOCK_PAST"],
+	] as const) {
+		test(`its target is ${end}: ${code}`, async () => {
+			const { fixture, target } = held("A");
+			const last = end === "past its block" ? 101 : 105;
+			const bid = fixture.bid("A", target, 5n, { first: 101, last });
+			await fixture.turn();
+			if (end === "past its block") await fixture.block();
+			else if (end === "mined") await fixture.block([target]);
+			else fixture.pool.remove(fixture.entry(target));
+			const event = { at: 2, block: 100, builders: [] };
+			if (end === "cancelled") fixture.emit(target, { type: "cancelled", ...event });
+			if (end === "replaced") fixture.emit(target, { type: "replaced", by: "0xother", ...event });
+			fixture.simulations.finish("A");
+			const outcome = await bid;
+			assert.equal(outcome.outcome === "refused" && outcome.code, code);
+			assert.deepEqual([fixture.bids.size, fixture.builders.take(), fixture.faults], [0, [], []]);
+		});
+	}
+
+	test("a cancel ends it, and none of its uuid that is sent after that", async () => {
+		const { fixture, target } = held("A", "B");
+		const before = fixture.accepted("A", target, 9n, { uuid: "u" });
+		await fixture.turn();
+		fixture.table.cancel("me", "u");
+		const after = fixture.accepted("B", target, 5n, { uuid: "u" });
+		await fixture.turn();
+		fixture.simulations.finish("A");
+		assert.equal(fixture.status(await before, 101), "CANCELLED");
+		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [[], 0]);
+		fixture.simulations.finish("B");
+		assert.equal(fixture.status(await after, 101), "BEST");
+		assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
+	});
+
+	test("a later one of its uuid is faster: that one stays, and it is replaced", async () => {
+		const { fixture, target } = held("A", "B");
+		const first = fixture.accepted("A", target, 9n, { uuid: "u" });
+		const second = fixture.accepted("B", target, 5n, { uuid: "u" });
+		await fixture.turn();
+		fixture.simulations.finish("B");
+		const b = await second;
+		fixture.simulations.finish("A");
+		assert.deepEqual(fixture.statuses(101, await first, b), ["REPLACED", "BEST"]);
+		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [["send T B for 101 to a,b"], 1]);
+	});
+
+	for (const between of ["nothing", "a cancel"] as const) {
+		test(`the very same one of its uuid, with ${between} between, is faster: it is out once, and told so`, async () => {
+			const { fixture, target } = held("A");
+			const first = fixture.accepted("A", target, 9n, { uuid: "u" });
+			await fixture.turn();
+			if (between === "a cancel") fixture.table.cancel("me", "u");
+			const second = fixture.accepted("A", target, 9n, { uuid: "u" });
+			await fixture.turn();
+			fixture.simulations.finishLast("A");
+			const hash = await second;
+			fixture.simulations.finish("A");
+			assert.equal(await first, hash);
+			assert.deepEqual([fixture.status(hash, 101), fixture.bids.size], ["BEST", 1]);
+			assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
+		});
+	}
+});
+
+test("the best bid is raised under its uuid: the new one takes its place, with no cancel and no fallback between", async () => {
+	const { fixture, target } = withTarget();
+	const a = await fixture.accepted("A", target, 9n, { uuid: "u" });
+	await fixture.accepted("C", target, 3n);
+	fixture.builders.take();
+	const b = await fixture.accepted("B", target, 12n, { uuid: "u" });
+	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
+	assert.deepEqual(fixture.statuses(101, a, b), ["REPLACED", "BEST"]);
+});
+
+describe("the very same bundle again", () => {
+	for (const uuid of [undefined, "u"]) {
+		test(`${uuid === undefined ? "without a uuid" : "under its uuid"}: counted once, told to nobody, not sent again`, async () => {
+			const { fixture, target } = withTarget();
+			const options = uuid === undefined ? {} : { uuid };
+			const a = await fixture.accepted("A", target, 9n, options);
+			fixture.builders.take();
+			fixture.told.length = 0;
+			assert.equal(await fixture.accepted("A", target, 9n, options), a);
+			assert.deepEqual([fixture.bids.size, fixture.status(a, 101)], [1, "BEST"]);
+			assert.equal(fixture.records.get(target.tx.hash)?.record.backruns, 1);
+			assert.deepEqual([fixture.builders.take(), fixture.told], [[], []]);
+		});
+	}
+
+	test("under another uuid: from now on that one names it, and what that named is replaced", async () => {
+		const { fixture, target } = withTarget();
+		const a = await fixture.accepted("A", target, 9n, { uuid: "old" });
+		const b = await fixture.accepted("B", target, 5n, { uuid: "new" });
+		fixture.builders.take();
+		await fixture.accepted("A", target, 9n, { uuid: "new" });
+		await fixture.turn();
+		fixture.table.cancel("me", "old");
+		assert.deepEqual([fixture.statuses(101, a, b), fixture.builders.take()], [["BEST", "REPLACED"], []]);
+		fixture.table.cancel("me", "new");
+		assert.deepEqual([fixture.status(a, 101), fixture.bids.size], ["CANCELLED", 0]);
+	});
+
+	test("for a range that overlaps: one bid, told of once in a block", async () => {
+		const { fixture, target } = withTarget();
+		const hash = await fixture.accepted("A", target, 9n, { first: 101, last: 103 });
+		await fixture.block();
+		await fixture.look(target);
+		assert.equal(await fixture.accepted("A", target, 9n, { first: 102, last: 104 }), hash);
+		assert.deepEqual([fixture.status(hash, 102), fixture.bids.size], ["BEST", 1]);
 	});
 });

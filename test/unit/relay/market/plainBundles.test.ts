@@ -1,10 +1,10 @@
-// Plain bundles: which are refused, for which blocks and to whom they go out, how they end, and how much room a client
-// has. Those that are simulated again are in `plainBundlesTried.test.ts`.
+// Plain bundles: for which blocks and to whom they go out, how they end, how much room a client has, and what is found out when
+// they are simulated: what is refused, what waits for a later block, and what meets a head or a cancel on its way.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bundleHash } from "../../../../relay/domain/bundle.ts";
-import { rawTransaction, testAccount } from "../../../support/txFactory.ts";
+import type { SimulationErrorCode } from "../../../../relay/domain/simulation.ts";
 import { PlainFixture as Fixture, type PlainOptions } from "./plainFixture.ts";
 
 const RANGE = { first: 101, last: 105, uuid: "u" };
@@ -21,32 +21,6 @@ describe("a bundle that is taken", () => {
 		assert.deepEqual(fixture.outcomes, ["accepted"]);
 	});
 
-	test("takes along what may revert and its refund; without a recipient the entry's sender gets it", async () => {
-		const fixture = new Fixture({ refunding: ["b"] });
-		const recipient = `0x${"55".repeat(20)}`;
-		const refunds = [
-			{ bodyIdx: 1, percent: 40, recipient: null },
-			{ bodyIdx: 0, percent: 7, recipient },
-		];
-		for (const refund of refunds) await fixture.taken([1, 2], { mayRevert: [1], refund });
-		const { sent } = fixture.builders;
-		assert.deepEqual(
-			sent[0]?.transactions.map(({ mayRevert, mayDrop }) => [mayRevert, mayDrop]),
-			[
-				[true, false],
-				[false, false],
-			],
-		);
-		assert.deepEqual(
-			sent.map(({ refund }) => refund),
-			[
-				{ percent: 40, recipient: fixture.signerOf(2).address, bodyIdx: 1, of: null },
-				{ percent: 7, recipient, bodyIdx: 0, of: null },
-			],
-		);
-		assert.deepEqual(fixture.lines(), Array(2).fill("send t1 t2 for 101 to b"));
-	});
-
 	test("is sent for every block of its range, told for each, and takes no room behind it", async () => {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1], { first: 102, last: 103, uuid: "u" });
@@ -61,47 +35,6 @@ describe("a bundle that is taken", () => {
 		fixture.table.cancel("me", "u");
 		assert.deepEqual(fixture.lines(), []);
 	});
-});
-
-const BY_9 = { by: testAccount(309) };
-/** The entry that is wrong stands second; the sender of BY_9 has used four nonces. */
-const REFUSED: readonly (readonly [name: string, entry: object | number, options: PlainOptions, RegExp])[] = [
-	["a block that is over", 2, { first: 99 }, /^BLOCK_PAST bundle block 99 is in the past/],
-	["a range that is over", 2, { first: 90, last: 100 }, /^BLOCK_PAST/],
-	["a block too far ahead", 2, { first: 131 }, /^BLOCK_TOO_FAR bundle block 131/],
-	["another chain's", { ...BY_9, chainId: 1n }, {}, /^BAD_TRANSACTION invalid chain id.*\(body\[1\]\)/],
-	[
-		"too little gas",
-		{ ...BY_9, gasLimit: 20_999 },
-		{},
-		/^BAD_TRANSACTION intrinsic gas too low.*\(body\[1\]\)/,
-	],
-	["a used nonce", { ...BY_9, nonce: 3 }, {}, /nonce too low: next nonce 4, tx nonce 3 \(body\[1\]\)/],
-];
-for (const [name, entry, options, expected] of REFUSED) {
-	test(`${name}: refused, nothing is kept or sent`, async () => {
-		const fixture = new Fixture();
-		fixture.accounts.nonces.set(BY_9.by.address, 4n);
-		assert.match(await fixture.refused([1, entry], options), expected);
-		assert.deepEqual([fixture.lines(), fixture.told, fixture.simulations.plain], [[], [], []]);
-	});
-}
-
-test("bytes that are no transaction are refused, and the entry is named", async () => {
-	const body = [rawTransaction(BY_9), Buffer.from("02c0", "hex")].map((raw) => ({ raw, canRevert: false }));
-	const outcome = await new Fixture().submit({
-		...{ owner: "me", network: "me", uuid: null, builders: null, refund: null },
-		...{ blocks: { first: null, last: null }, body },
-	});
-	assert.ok(outcome.outcome === "refused" && outcome.code === "BAD_TRANSACTION");
-	assert.match(outcome.message, /\(body\[1\]\)$/);
-});
-
-test("a nonce ahead is refused for one block, and waited for where the range has later ones", async () => {
-	const fixture = new Fixture();
-	const ahead = { ...BY_9, nonce: 9 };
-	assert.match(await fixture.refused([ahead]), /nonce too high: next nonce 0, tx nonce 9/);
-	await fixture.taken([ahead], { first: 101, last: 102 });
 });
 
 const REFUND = { percent: 50, recipient: null, bodyIdx: 0 };
@@ -196,34 +129,6 @@ describe("a uuid", () => {
 		await fixture.block();
 		assert.deepEqual(fixture.lines(), ["send t3 for 102 to a"]);
 	});
-
-	test("goes from a bid to a bundle: the bid is over", async () => {
-		const fixture = new Fixture();
-		const bid = await fixture.accepted("A", fixture.target("T"), 5n, { uuid: "u" });
-		fixture.lines();
-		await fixture.taken([1], RANGE);
-		await fixture.turn();
-		assert.deepEqual(fixture.builders.take().sort(), ["cancel backrun T for 101 at a,b", TOLD]);
-		assert.deepEqual([fixture.status(bid, 101), fixture.bids.size], ["REPLACED", 0]);
-	});
-
-	test("of the very same bundle again: the same hash, told to nobody, not sent again", async () => {
-		const fixture = new Fixture();
-		const hash = await fixture.taken([1], RANGE);
-		fixture.told.length = 0;
-		fixture.lines();
-		assert.equal(await fixture.taken([1], RANGE), hash);
-		assert.deepEqual([fixture.lines(), fixture.told, fixture.status(hash, 101)], [[], [], "SENT"]);
-	});
-
-	test("of the very same bundle for a later block: it is taken back for this one", async () => {
-		const fixture = new Fixture();
-		await fixture.taken([1], { first: 101, uuid: "u" });
-		await fixture.taken([1], { first: 104, uuid: "u" });
-		assert.deepEqual(fixture.lines(), [TOLD, "cancel it for 101 at a,b"]);
-		for (let i = 0; i < 4; i += 1) await fixture.block();
-		assert.deepEqual(fixture.lines(), ["send t1 for 104 to a,b"]);
-	});
 });
 
 describe("without a uuid", () => {
@@ -272,24 +177,6 @@ describe("without a uuid", () => {
 			assert.equal(fixture.names, bundles);
 		});
 	}
-
-	test("again for fewer builders: the range is wider, and the other builder is told to forget it", async () => {
-		const fixture = new Fixture();
-		await fixture.taken([1], { first: 101 });
-		await fixture.taken([1], { first: 102, builders: ["a"] });
-		assert.deepEqual(fixture.lines(), [TOLD, "send t1 for 101 to a", "cancel it for 101 at b"]);
-		await fixture.block();
-		assert.deepEqual(fixture.lines(), ["send t1 for 102 to a"]);
-	});
-
-	test("what is in a block is over: the same transactions again are another bundle", async () => {
-		const fixture = new Fixture();
-		await fixture.taken([1], { first: 101, last: 105 });
-		await fixture.block([fixture.mined(1)]);
-		fixture.lines();
-		await fixture.taken([1], { first: 102 });
-		assert.deepEqual([fixture.lines(), fixture.names], [["send t1 for 102 to a,b"], 2]);
-	});
 });
 
 test("a client has so many transactions in bundles at most, whatever keys it signs with", async () => {
@@ -310,14 +197,194 @@ test("a client has so many transactions in bundles at most, whatever keys it sig
 	await fixture.taken([5, 6]);
 });
 
-test("a client has so many bytes in bundles at most", async () => {
-	const { size } = new Fixture().mined(1).tx;
-	const transactions = { total: 100, perClient: 100 };
-	const bytes = { total: 10 * size, perClient: 2 * size + 20 };
-	const fixture = new Fixture({ plain: { transactions, bytes } });
-	await fixture.taken([1, 2]);
-	assert.match(await fixture.refused([3]), /^LIMIT/);
-	await fixture.taken([3], { owner: "you" });
-	await fixture.block();
-	await fixture.taken([1, 3]);
+const NEXT = { first: 101 };
+
+for (const [fails, expected] of [
+	["EXECUTION_REVERTED", "BUNDLE_REVERTED bundle reverted: no luck (body[1])"],
+	["OUT_OF_GAS", "BUNDLE_REVERTED bundle reverted: it is OUT_OF_GAS (body[1])"],
+	["INSUFFICIENT_FUNDS", "BAD_TRANSACTION it is INSUFFICIENT_FUNDS (body[1])"],
+	["NONCE_GAP", "BAD_TRANSACTION it is NONCE_GAP (body[1])"],
+	["FEE_CAP_TOO_LOW", "BAD_TRANSACTION it is FEE_CAP_TOO_LOW (body[1])"],
+] as const) {
+	test(`${fails} in its only block: refused, told why, nothing goes out; what holds its uuid stays`, async () => {
+		const fixture = new Fixture();
+		const old = await fixture.taken([3], RANGE);
+		fixture.lines();
+		fixture.told.length = 0;
+		fixture.simulations.fails.set("t2", fails);
+		assert.equal(await fixture.refused([1, 2], { ...NEXT, uuid: "u" }), expected);
+		assert.deepEqual([fixture.lines(), fixture.told, fixture.status(old, 101)], [[], [], "SENT"]);
+	});
+}
+
+test("what may revert may; what may revert and can't be in the block may not", async () => {
+	const fixture = new Fixture();
+	fixture.simulations.fails.set("t1", "EXECUTION_REVERTED");
+	await fixture.taken([1, 2], { ...NEXT, mayRevert: [1] });
+	assert.deepEqual(fixture.lines(), ["send t1 t2 for 101 to a,b"]);
+	fixture.simulations.fails.set("t1", "NONCE_GAP");
+	assert.match(await fixture.refused([1, 3], { ...NEXT, mayRevert: [1] }), /^BAD_TRANSACTION/);
+});
+
+test("before it is refused for an account that is asked for once more, and it is tried again where it has changed", async () => {
+	const fixture = new Fixture();
+	const { address } = fixture.signerOf(1);
+	fixture.accounts.balances.set(address, 1n);
+	const paid = fixture.taken([1]);
+	fixture.accounts.onFresh = () => {
+		fixture.accounts.balances.delete(address);
+		return 101;
+	};
+	await fixture.clock.advance(200);
+	await paid;
+	assert.deepEqual([fixture.laterHeads, fixture.lines()], [1, ["send t1 for 101 to a,b"]]);
+});
+
+for (const fails of ["INSUFFICIENT_FUNDS", "NONCE_GAP", "FEE_CAP_TOO_LOW"] as const) {
+	test(`${fails} while its range has later blocks: it is kept, replaces, goes out when it passes, and says so`, async () => {
+		const fixture = new Fixture();
+		await fixture.taken([2], RANGE);
+		fixture.simulations.fails.set("t1", fails);
+		const hash = await fixture.taken([1], RANGE);
+		assert.deepEqual(fixture.lines(), ["send t2 for 101 to a,b", "cancel it for 101 at a,b"]);
+		await fixture.block();
+		fixture.simulations.fails.clear();
+		await fixture.block();
+		assert.deepEqual(fixture.lines(), ["send t1 for 103 to a,b"]);
+		assert.deepEqual(
+			[101, 102, 103].map((block) => fixture.status(hash, block)),
+			["NOT_INCLUDED invalid", "NOT_INCLUDED invalid", "SENT"],
+		);
+	});
+}
+
+describe("at each head", () => {
+	test("it is tried again: what fails goes to nobody for that block, and is tried for the next", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], RANGE);
+		const fails: readonly (SimulationErrorCode | null)[] = ["EXECUTION_REVERTED", "INSUFFICIENT_FUNDS", null];
+		for (const code of fails) {
+			if (code === null) fixture.simulations.fails.clear();
+			else fixture.simulations.fails.set("t1", code);
+			await fixture.block();
+		}
+		assert.deepEqual(fixture.tried(), ["t1 in 101", "t1 in 102", "t1 in 103", "t1 in 104"]);
+		assert.deepEqual(fixture.lines(), ["send t1 for 101 to a,b", "send t1 for 104 to a,b"]);
+		assert.deepEqual(
+			[101, 102, 103, 104].map((block) => fixture.status(hash, block)),
+			["NOT_INCLUDED notChosen", "NOT_INCLUDED reverted", "NOT_INCLUDED invalid", "SENT"],
+		);
+	});
+});
+
+/** What happens while it is tried for 102, what goes out then, and what its record says of 102. */
+const MEANWHILE: readonly (readonly [
+	name: string,
+	happens: (fixture: Fixture) => unknown,
+	lines: readonly string[],
+	status: string,
+])[] = [
+	["the next head", (f) => f.block(), ["send t1 for 103 to a,b"], "NOT_INCLUDED notSimulated"],
+	["a cancel", (f) => f.table.cancel("me", "u"), [], "CANCELLED"],
+	["a block that holds it", (f) => f.block([f.mined(1)]), [], "INCLUDED"],
+];
+for (const [name, happens, lines, status] of MEANWHILE) {
+	test(`while it is tried comes ${name}: that trial is ended, and its verdict counts for nothing`, async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], RANGE);
+		fixture.simulations.holding.add("t1");
+		await fixture.block();
+		const trial = fixture.simulations.plain.at(-1);
+		fixture.simulations.holding.clear();
+		fixture.simulations.isLate = true;
+		fixture.lines();
+		await happens(fixture);
+		assert.equal(trial?.signal?.aborted, true);
+		assert.deepEqual(fixture.lines(), lines);
+		fixture.simulations.finish("t1");
+		await fixture.turn();
+		assert.deepEqual(fixture.lines(), []);
+		const told = status === "CANCELLED" ? 101 : 102;
+		assert.equal(fixture.status(hash, told), status);
+	});
+}
+
+interface Race {
+	readonly name: string;
+	readonly options: PlainOptions;
+	readonly happens: (fixture: Fixture) => unknown;
+	/** The refusal's code, or the stage in `block`. */
+	readonly expected: string;
+	readonly block?: number;
+	readonly lines: readonly string[];
+}
+/** What happens while the accounts of a new one are asked for. */
+const RACES: readonly Race[] = [
+	{
+		name: "its only block comes: it is in the past",
+		options: NEXT,
+		happens: (fixture) => fixture.block(),
+		...{ expected: "BLOCK_PAST", lines: [] },
+	},
+	{
+		name: "a block of its range comes: the rest goes out",
+		options: RANGE,
+		happens: (fixture) => fixture.block(),
+		...{ expected: "SENT", block: 102, lines: ["send t1 for 102 to a,b"] },
+	},
+	{
+		name: "its cancel comes: it has ended",
+		options: RANGE,
+		happens: (fixture) => fixture.table.cancel("me", "u"),
+		...{ expected: "CANCELLED", lines: [] },
+	},
+	{
+		name: "a later bundle of its uuid is faster: it is replaced, and never goes out",
+		options: RANGE,
+		happens: (fixture) => fixture.taken([2], RANGE),
+		...{ expected: "REPLACED", lines: ["send t2 for 101 to a,b"] },
+	},
+	{
+		name: "the very same bundle is faster: it is out once, and told so",
+		options: RANGE,
+		happens: (fixture) => fixture.taken([1], RANGE),
+		...{ expected: "SENT", lines: ["send t1 for 101 to a,b"] },
+	},
+];
+for (const { name, options, happens, expected, block = 101, lines } of RACES) {
+	test(`while a new one is looked at ${name}`, async () => {
+		const fixture = new Fixture();
+		const open = fixture.holdAccounts();
+		const sent = fixture.plainBundle([1], options);
+		await fixture.turn();
+		fixture.accounts.gate = Promise.resolve();
+		await happens(fixture);
+		open();
+		const outcome = await sent;
+		const told = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, block);
+		assert.deepEqual([told, fixture.lines()], [expected, lines]);
+	});
+}
+
+describe("the chain", () => {
+	test("took back the block that held it: it goes out for the rest of its range, and may still be cancelled", async () => {
+		const fixture = new Fixture();
+		const hash = await fixture.taken([1], RANGE);
+		await fixture.block([fixture.mined(1)]);
+		assert.equal(fixture.status(hash, 101), "INCLUDED");
+		fixture.lines();
+		await fixture.reorganise();
+		assert.deepEqual(
+			[fixture.status(hash, 101), fixture.detail(hash, 101)?.blockHash, fixture.lines()],
+			["NOT_INCLUDED reorganised", null, ["send t1 for 102 to a,b"]],
+		);
+		fixture.table.cancel("me", "u");
+		assert.deepEqual(
+			[fixture.status(hash, 102), fixture.lines()],
+			["CANCELLED", ["cancel it for 102 at a,b"]],
+		);
+	});
+
+	for (const _kind of ["bid", "bundle"] as const) {
+	}
 });

@@ -120,34 +120,6 @@ test("any life: what is published are the changes of the status, no more and no 
 	assert.deepEqual([...seen].sort(), ["bid", "refunded", "shared", "simulationFailed"]);
 });
 
-test("one that comes back after its end is told anew, and that it is shared again too", () => {
-	const { published, records, record } = fixture();
-	for (const event of [
-		{ type: "broadcast", ...BLOCK } as const,
-		{ type: "shared", at } as const,
-		{ type: "expired", ...BLOCK } as const,
-	]) {
-		records.emit(hash, event);
-	}
-	// As the pipeline does it: a new record with the old one's past.
-	const { events, stage } = structuredClone(record);
-	const again = { ...newRecord(TRANSACTION), events, stage };
-	records.open({ transaction: TRANSACTION, record: again });
-	published.told.length = 0;
-	records.emit(hash, { type: "received", ...BLOCK });
-	records.emit(hash, { type: "broadcast", ...BLOCK });
-	records.emit(hash, { type: "shared", at });
-	const told = published.told.map(([, text]) => JSON.parse(text) as { stage: string; shared: boolean });
-	assert.deepEqual(
-		told.map((one) => [one.stage, one.shared]),
-		[
-			["PENDING", false],
-			["BROADCAST", false],
-			["BROADCAST", true],
-		],
-	);
-});
-
 const OTHER = "0xother";
 
 type Page = { stage: string; cancels?: object; events: object[] };
@@ -161,9 +133,8 @@ function live(through: (record: TransactionRecord, event: TxEvent) => void, even
 	return record;
 }
 
-const cancel = (builder: string, answer: "accepted" | "rejected" | "timeout", ms: number): TxEvent => ({
-	...{ type: "delivered", at: at + ms, block: 102, builder, kind: "cancel", answer, ms: 1 },
-});
+const cancel = (builder: string, answer: "accepted" | "rejected" | "timeout", ms: number) =>
+	({ type: "delivered", at: at + ms, block: 102, builder, kind: "cancel", answer, ms: 1 }) as const;
 
 /** Shared or not, everything that the page hides is in it. */
 const LIFE: readonly TxEvent[] = [
@@ -207,65 +178,28 @@ for (const known of [false, true]) {
 	});
 }
 
-test("what happened before is in order of time, and the last one tells how it stands", () => {
-	const record = live(() => {}, [
-		{ type: "received", at, block: 100 },
-		{ type: "broadcast", at: at + 5, block: 101 },
-		{ type: "delivered", at: at + 9, block: 101, builder: "a", kind: "bundle", answer: "accepted", ms: 4 },
-		{ type: "cancelled", at: at + 7, block: 101, builders: ["a"] },
-	]);
-	assert.deepEqual(
-		eventHistory(record, () => false).map((news) => [
-			news.at - at,
-			"stage" in news.data,
-			"cancels" in news.data,
-		]),
-		[
-			[0, false, false],
-			[5, false, false],
-			[7, false, false],
-			[9, true, true],
-		],
-	);
-});
-
 const CANCELLED: TxEvent = { type: "cancelled", at: at + 10, block: 102, builders: ["a", "b", "c"] };
 
 /** What its user did and builders answered; how many were told, and have confirmed. */
 const CANCELS: readonly (readonly [string, readonly TxEvent[], readonly [number, number]])[] = [
 	["nobody has answered", [CANCELLED], [3, 0]],
 	[
-		"some have, once or twice",
-		[CANCELLED, cancel("a", "accepted", 11), cancel("a", "accepted", 12), cancel("c", "accepted", 12)],
+		"some have, once or twice, one in the very millisecond",
+		[CANCELLED, cancel("a", "accepted", 11), cancel("a", "accepted", 12), cancel("c", "accepted", 10)],
 		[3, 2],
 	],
-	["in the very millisecond", [CANCELLED, cancel("b", "accepted", 10)], [3, 1]],
 	[
-		"refused, or not answered",
-		[CANCELLED, cancel("a", "rejected", 11), cancel("b", "timeout", 11), cancel("c", "accepted", 11)],
-		[3, 1],
-	],
-	[
-		"refused and then accepted",
-		[CANCELLED, cancel("a", "rejected", 11), cancel("a", "accepted", 12)],
+		"refused, or not answered, and then accepted",
+		[CANCELLED, cancel("a", "rejected", 11), cancel("b", "timeout", 11), cancel("a", "accepted", 12)],
 		[3, 1],
 	],
 	["an earlier cancel, of an order within a block", [cancel("a", "accepted", 5), CANCELLED], [3, 0]],
 	["a builder that was never told", [CANCELLED, cancel("d", "accepted", 11)], [3, 0]],
-	["all", [CANCELLED, ...["a", "b", "c"].map((one) => cancel(one, "accepted", 11))], [3, 3]],
+	["a bundle that was delivered", [CANCELLED, { ...cancel("a", "accepted", 11), kind: "bundle" }], [3, 0]],
 	[
 		"replaced counts the same",
 		[{ type: "replaced", at: at + 10, block: 102, by: OTHER, builders: ["a"] }, cancel("a", "accepted", 11)],
 		[1, 1],
-	],
-	[
-		"mined all the same",
-		[
-			CANCELLED,
-			cancel("a", "accepted", 11),
-			{ type: "included", at: at + 12, block: 102, blockHash: "0x102", index: 0, reverted: false },
-		],
-		[3, 1],
 	],
 ];
 
@@ -276,34 +210,5 @@ test("a builder counts as confirmed once it was told and has accepted behind the
 		assert.deepEqual(cancelsReport(record), { builders, confirmed, summary }, name);
 		const page = eventsReport(record, () => false) as Page;
 		assert.deepEqual(page.cancels, { builders, confirmed, summary }, name);
-	}
-});
-
-test("a bundle that was delivered is no confirmed cancel, and none that had it leaves nobody to tell", () => {
-	const bundle = { ...cancel("a", "accepted", 11), kind: "bundle" } as TxEvent;
-	const record = live(() => {}, [{ type: "received", at, block: 100 }, CANCELLED, bundle]);
-	assert.equal(cancelsReport(record)?.confirmed, 0);
-	const none = live(() => {}, [
-		{ type: "received", at, block: 100 },
-		{ type: "cancelled", at, block: 100, builders: [] },
-	]);
-	assert.deepEqual(cancelsReport(none), { builders: 0, confirmed: 0, summary: "no builder to tell" });
-});
-
-test("a record that was stored before builders were noted is told like one that no builder had", () => {
-	const { builders: _, ...old } = CANCELLED as Extract<TxEvent, { type: "cancelled" }>;
-	const record = live(() => {}, [{ type: "received", at, block: 100 }, old as TxEvent]);
-	assert.deepEqual(cancelsReport(record), { builders: 0, confirmed: 0, summary: "no builder to tell" });
-});
-
-test("where its user has not ended it nothing is said of cancels", () => {
-	for (const end of ["expired", "dropped"] as const) {
-		const record = live(() => {}, [
-			{ type: "received", at, block: 100 },
-			{ type: end, at, block: 126 },
-			cancel("a", "accepted", 1),
-		]);
-		assert.equal(cancelsReport(record), null);
-		assert.ok(!("cancels" in (eventsReport(record, () => false) as Page)), end);
 	}
 });

@@ -69,46 +69,6 @@ test("each stage has its status, told whole", () => {
 	}
 });
 
-test("fastMode and shared are true to the transaction, pending or not", () => {
-	for (const [path, fastMode] of [
-		["fast", true],
-		["noreverts", false],
-		["fullprivacy", false],
-		["maxbackruns", false],
-		["nochecks", false],
-	] as const) {
-		for (const stage of ["BROADCAST", "INCLUDED"] as const) {
-			const record = recordAt(stage, privateTransaction({ path }));
-			record.shared = path === "maxbackruns";
-			const told = statusReport(record);
-			assert.deepEqual([told.fastMode, told.shared], [fastMode, path === "maxbackruns"], `${path} ${stage}`);
-		}
-	}
-});
-
-test("a failing simulation is told with its reason while it fails, and not before or after", () => {
-	const record = newRecord(TRANSACTION);
-	const told = (event: TxEvent) => {
-		assert.ok(fold(record, event));
-		const { status, simulationError } = statusReport(record);
-		return [status, simulationError];
-	};
-	assert.deepEqual(told({ type: "received", at: AT, block: 100 }), ["UNKNOWN", null]);
-	assert.deepEqual(told({ type: "simulationFailed", at: AT, block: 101, error }), ["FAILED", error]);
-	assert.deepEqual(told({ type: "queued", at: AT, block: 100, reason: "nonceGap" }), ["UNKNOWN", null]);
-	assert.deepEqual(told({ type: "ready", at: AT, block: 102 }), ["UNKNOWN", null]);
-	assert.deepEqual(told({ type: "simulationFailed", at: AT, block: 102, error }), ["FAILED", error]);
-	assert.deepEqual(told({ type: "expired", at: AT, block: 127 }), ["FAILED", error]);
-	const inclusion = { block: 128, blockHash: "0xb", index: 0, reverted: true } as const;
-	assert.deepEqual(told({ type: "included", at: AT, ...inclusion }), ["INCLUDED", null]);
-});
-
-test("a creation has no receiver, and what the sender did not say is null", () => {
-	const told = statusReport(recordAt("INCLUDED", privateTransaction({ to: null })));
-	assert.equal(told.transaction.to, "");
-	assert.deepEqual([told.referrer, told.refundRecipient], [null, null]);
-});
-
 test("the events are its whole life in order of time, deliveries among them", () => {
 	const record = newRecord(TRANSACTION);
 	const delivery = { type: "delivered", block: 101, kind: "bundle", answer: "accepted", ms: 9 } as const;
@@ -140,19 +100,6 @@ test("the events are its whole life in order of time, deliveries among them", ()
 	});
 });
 
-test("nothing tells the raw transaction, its data, its signature or who submitted it", () => {
-	const secret = "c0ffee".repeat(10);
-	const transaction = privateTransaction({ data: `0x${secret}`, origin: "203.0.113.7" });
-	const { r, s, raw } = transaction.tx;
-	const texts = STAGES.flatMap((stage) => {
-		const record = recordAt(stage, transaction);
-		return [JSON.stringify(statusReport(record)), JSON.stringify(eventsReport(record, () => false))];
-	});
-	for (const hidden of [secret, r.toString(16), s.toString(16), raw.toString("hex"), "203.0.113.7"]) {
-		for (const text of texts) assert.ok(!text.includes(hidden), hidden);
-	}
-});
-
 const OTHER = "0xother";
 
 /** What is told of such events; `known`: hashes that are shared or mined. */
@@ -176,15 +123,6 @@ test("why it waited is told of one that nobody was shown, and not of a shared on
 	assert.deepEqual(eventsOf(true, waiting("nonceGap")), [{ type: "queued" }, ready]);
 	assert.deepEqual(eventsOf(true, waiting("behindHeld")), eventsOf(true, waiting("nonceGap")));
 	assert.notDeepEqual(eventsOf(false, waiting("behindHeld")), eventsOf(false, waiting("nonceGap")));
-});
-
-test("the gas that it took behind hidden ones is not told of a shared one", () => {
-	const simulated: TxEvent = { type: "simulated", at, block: 101, gasUsed: 21_000 };
-	assert.deepEqual(eventsOf(false, [simulated]), [{ type: "simulated", block: 101, gasUsed: 21_000 }]);
-	assert.deepEqual(eventsOf(true, [simulated]), [{ type: "simulated", block: 101 }]);
-	// That it failed is told of both.
-	const failed: TxEvent = { type: "simulationFailed", at, block: 101, error };
-	assert.deepEqual(eventsOf(true, [failed]), eventsOf(false, [failed]));
 });
 
 for (const [name, shared, discreet, known, isNamed] of [
@@ -238,27 +176,6 @@ test("who has had it is told to nobody of one that searchers know and that went 
 	const gas = { type: "simulated", block: 101, gasUsed: 21_000 };
 	const untold = all.map((event) => (event.type === "simulated" ? gas : event));
 	assert.deepEqual(eventsOf(false, life(true)), [...untold, bundle, cancel]);
-});
-
-test("how many have confirmed is not told of such a one", () => {
-	for (const [shared, behindHidden, expected] of [
-		[true, true, undefined],
-		[true, false, "1 of 2 builders confirmed"],
-		[false, true, "1 of 2 builders confirmed"],
-	] as const) {
-		const record = newRecord(privateTransaction());
-		for (const event of [
-			{ type: "received", at, block: 100 },
-			{ type: "broadcast", at, block: 101, behindHidden },
-			{ type: "cancelled", at, block: 101, builders: ["a", "b"] },
-			{ type: "delivered", at, block: 101, builder: "b", kind: "cancel", answer: "accepted", ms: 1 },
-		] as const) {
-			assert.ok(fold(record, event), event.type);
-		}
-		record.shared = shared;
-		const { cancels } = eventsReport(record, () => false) as { cancels?: { summary: string } };
-		assert.equal(cancels?.summary, expected);
-	}
 });
 
 const bundled = (name: string, block: number): TxEvent => ({

@@ -237,14 +237,6 @@ const TRANSACTION = privateTransaction({ path: "noreverts", softCancellations: t
 const BYTES = encodeTransaction(TRANSACTION, 7);
 const LENGTH = BYTES.readUInt32BE(0);
 
-test("what was read does not change with the engine's memory", () => {
-	const memory = Buffer.from(BYTES);
-	const { transaction } = decodeStored("p/x", memory);
-	memory.fill(0);
-	assert.deepEqual(transaction.tx.raw, TRANSACTION.tx.raw);
-	assert.deepEqual(transaction.tx.data, TRANSACTION.tx.data);
-});
-
 /** The entry with another envelope. */
 function withEnvelope(json: string): Buffer {
 	const head = Buffer.alloc(4);
@@ -322,37 +314,6 @@ test("what a restart could not find out again must be written at once, the rest 
 		assert.deepEqual(records.takeChanged(false, 200), atOnce ? [record] : [], event.type);
 		assert.deepEqual(records.takeChanged(true, 200), atOnce ? [] : [record], event.type);
 	}
-});
-
-test("one that is admitted anew is not written over by its former record", () => {
-	const records = new TransactionRecords({ log: silentLogger });
-	const former = recordOf(TRANSACTION, SENT);
-	records.open({ transaction: TRANSACTION, record: former });
-	records.emit(former.hash, EXPIRED);
-	const record = structuredClone(former);
-	assert.ok(fold(record, received(9, 200)));
-	records.open({ transaction: TRANSACTION, record });
-	records.putBack([former]);
-	records.emit(record.hash, { type: "ready", ...AT });
-	assert.deepEqual(records.takeChanged(true, 200), [record]);
-});
-
-test("an event that is illegal changes nothing, is told to nobody, and is logged as our fault", () => {
-	const logged: unknown[] = [];
-	const log = { ...silentLogger, error: (...all: unknown[]) => logged.push(all) };
-	const records = new TransactionRecords({ log });
-	const record = recordOf(TRANSACTION);
-	const told: string[] = [];
-	records.subscribe((_, before, { type }) => told.push(`${type} at ${before}`));
-	// Of what is settled only answers of builders come that late.
-	records.emit(record.hash, SENT);
-	records.receive({ transaction: TRANSACTION, record });
-	records.emit(record.hash, { type: "reorged", ...AT });
-	records.emit(record.hash, EXPIRED);
-	assert.deepEqual(told, ["received at PENDING", "expired at PENDING"]);
-	assert.deepEqual(logged, [
-		["illegal transition", { hash: record.hash, stage: "PENDING", code: "reorged" }],
-	]);
 });
 
 test("a record comes back with its bids and its refund, to the wei; one of an earlier version lacks none", () => {
