@@ -4,58 +4,25 @@ import type { Clock } from "../shared/clock.ts";
 import { verifyBody } from "../shared/ethereum/signatures.ts";
 import { unknownStatus } from "../shared/ethereum/statusRecord.ts";
 import { connectionsOf } from "../shared/http/connections.ts";
+import type { CheckResult, ReadinessCheck } from "../shared/http/opsRoutes.ts";
 import type { Standby } from "../shared/http/standby.ts";
 import type { JsonRpcClient } from "../shared/jsonrpc/client.ts";
 import type { Logger } from "../shared/log.ts";
-import type { Metrics } from "../shared/metrics.ts";
-import type { DeliveryHealth } from "./broadcast/health.ts";
 import { nextBlockReader } from "./chain/nextBlock.ts";
 import { nodeReads } from "./chain/node.ts";
 import { NodeReader } from "./chain/nodeReader.ts";
 import { Passthrough } from "./chain/passthrough.ts";
 import type { RelayConfig } from "./config.ts";
-import type { ChainTip } from "./domain/chain.ts";
-import type { Filters } from "./domain/ports.ts";
 import { isMined } from "./domain/record.ts";
-import type { ChainRules } from "./domain/transactionRules.ts";
-import type { HeadTracker } from "./inclusion/heads.ts";
 import { infoReport } from "./ingress/info.ts";
 import { createIngress, type Ingress } from "./ingress/ingress.ts";
 import { callerOf } from "./ingress/methodDependencies.ts";
-import type { SubscriptionHub } from "./ingress/subscriptions.ts";
-import type { MarketParts } from "./market/market.ts";
-import type { RelayMetrics } from "./metrics.ts";
-import type { Cancellations, Pipeline } from "./pipeline.ts";
-import { readinessChecks } from "./readiness.ts";
+import type { RelayParts } from "./relay.ts";
 import { NODE_TIMEOUT_MS } from "./resources.ts";
 import { createCallMany } from "./simulation/callMany/callMany.ts";
 import { createAnnouncer, createLifeLog, eventHistory, eventNews, Followers } from "./status/announcer.ts";
 import { eventsReport, statusReport } from "./status/report.ts";
-import type { TransactionDisk } from "./transactions/disk.ts";
-import { MAX_PER_SENDER, type Pool } from "./transactions/pool.ts";
-import type { TransactionRecords } from "./transactions/records.ts";
-
-export interface FrontParts {
-	readonly rules: ChainRules;
-	/** The coinbase of a simulated block. */
-	readonly feeRecipientOf: () => string;
-	readonly pool: Pool;
-	readonly records: TransactionRecords;
-	readonly store: TransactionDisk;
-	readonly isStoreHeld: () => boolean;
-	readonly tip: ChainTip;
-	readonly heads: HeadTracker;
-	readonly deliveries: DeliveryHealth;
-	readonly pipeline: Pipeline;
-	readonly cancellations: Cancellations;
-	readonly market: MarketParts;
-	readonly subscriptions: SubscriptionHub;
-	readonly filters: Filters;
-	readonly registry: Metrics;
-	readonly metrics: RelayMetrics;
-	/** For reads of clients, which must not take the connections of the relay's own. */
-	readonly readClient: JsonRpcClient;
-}
+import { MAX_PER_SENDER } from "./transactions/pool.ts";
 
 export interface FrontOptions {
 	readonly log: Logger;
@@ -65,13 +32,16 @@ export interface FrontOptions {
 	readonly drainMs: number;
 	/** Has the port until it starts. */
 	readonly standby: Standby;
+	/** For reads of clients, which must not take the connections of the relay's own. */
+	readonly readClient: JsonRpcClient;
 }
 
 /** Makes the ingress; nothing listens yet. */
-export function createFront(config: RelayConfig, options: FrontOptions, parts: FrontParts): Ingress {
-	const { log, clock, version, drainMs, standby } = options;
-	const { tip, heads, records, store, market } = parts;
-	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client: parts.readClient, clock, log });
+export function createFront(config: RelayConfig, options: FrontOptions, parts: RelayParts): Ingress {
+	const { log, clock, version, drainMs, standby, readClient: client } = options;
+	const { tip, rules, transactions, market, feeRecipientOf, subscriptions, pipeline } = parts;
+	const { records } = transactions;
+	const readNode = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log });
 	const isPublic = (hash: string): boolean => {
 		const record = records.get(hash)?.record;
 		return record !== undefined && (record.shared || isMined(record.stage));
@@ -79,18 +49,13 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 	const followers = new Followers({ log: log.child("followers") });
 	records.subscribe(followers.tell);
 	records.subscribe(createLifeLog({ log: log.child("transactions") }));
-	records.subscribe(createAnnouncer({ publisher: parts.subscriptions, view: statusReport }));
+	records.subscribe(createAnnouncer({ publisher: subscriptions, view: statusReport }));
 	const callMany = createCallMany(
-		{
-			rules: parts.rules,
-			slotSeconds: config.SLOT_SECONDS,
-			feeRecipientOf: parts.feeRecipientOf,
-		},
+		{ rules, slotSeconds: config.SLOT_SECONDS, feeRecipientOf },
 		{
 			node: readNode,
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node: readNode }),
-			shared: market.shared,
-			clock,
+			...{ shared: market, clock },
 		},
 	);
 	const reads = new Passthrough({}, { node: readNode, head: () => tip.head(), log: log.child("reads") });
@@ -109,32 +74,23 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			rateLimitRps: config.RATE_LIMIT_RPS,
 			drainMs,
 			about: { title: "Leeward relay", version },
-			info: infoReport(config, version, parts.rules.chainId, MAX_PER_SENDER, market.open),
+			info: infoReport(config, version, rules.chainId, MAX_PER_SENDER, market.isOpen),
 		},
 		{
-			chainId: parts.rules.chainId,
+			chainId: rules.chainId,
 			signatureHiding: config.SIGNATURE_HIDING,
-			submitter: parts.pipeline,
-			canceller: parts.cancellations,
-			following: followers,
-			pending: parts.pool,
+			...{ submitter: pipeline, canceller: pipeline, following: followers },
+			...{ pending: transactions.pool, records: transactions },
 			node: nodeReads(reads),
 			reads: {
 				weigh: (method) => reads.weigh(method),
 				maxParamsSize: (method) => reads.maxParamsSize(method),
 				call: (method, params, context) => reads.call(method, params, callerOf(context)),
 			},
-			callMany,
-			market: market.market,
-			bundles: market.bundles,
-			subscriptions: parts.subscriptions,
-			filters: parts.filters,
+			...{ callMany, market, bundles: market, subscriptions, filters: parts.filters },
 			subscriptionAliases: config.SUBSCRIPTION_ALIASES,
 			builderNames: config.BUILDERS.map((row) => row.name),
 			refundPercent: config.REFUND_PERCENT,
-			records: {
-				record: async (hash) => records.get(hash)?.record ?? (await store.settled(hash)),
-			},
 			views: {
 				status: statusReport,
 				unknown: unknownStatus,
@@ -142,14 +98,7 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 				history: (record) => eventHistory(record, isPublic),
 				news: (record, event) => eventNews(record, event, isPublic),
 			},
-			checks: readinessChecks({
-				isNodeWell: () => tip.head() !== null && !heads.isUnavailable,
-				headAgeMs: () => heads.ageMs(),
-				maxHeadAgeMs: (config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000,
-				isStoreWell: () => store.check(),
-				isStoreHeld: parts.isStoreHeld,
-				isDelivering: () => parts.deliveries.healthy,
-			}),
+			checks: readinessChecks((config.MAX_HEAD_AGE_S ?? 5 * config.SLOT_SECONDS) * 1000, parts),
 			tip,
 			isOwn: (hash) => records.get(hash) !== undefined,
 			registry: parts.registry,
@@ -159,4 +108,27 @@ export function createFront(config: RelayConfig, options: FrontOptions, parts: F
 			log: log.child("ingress"),
 		},
 	);
+}
+
+/** The checks of /readyz, by the names that it shows: whether the relay would serve a submission well now. */
+function readinessChecks(
+	maxHeadAgeMs: number,
+	{ tip, heads, kv, transactions, deliveries }: RelayParts,
+): readonly ReadinessCheck[] {
+	const verdict = (ok: boolean, reason: string): CheckResult => (ok ? { ok } : { ok, reason });
+	const isNodeWell = () => tip.head() !== null && !heads.isUnavailable;
+	return [
+		{ name: "node", check: () => verdict(isNodeWell(), "the node does not answer") },
+		{ name: "head", check: () => verdict(heads.ageMs() <= maxHeadAgeMs, "the head is too old") },
+		{
+			name: "store",
+			async check() {
+				// Where it is not surely this relay's, nothing is sent to builders.
+				if (!kv.isHeld) return verdict(false, "the store does not answer, or is another relay's");
+				return verdict(await transactions.store.check(), "the last write failed");
+			},
+		},
+		// Deliveries were tried in the last two slots, and no builder answered any.
+		{ name: "delivery", check: () => verdict(deliveries.healthy, "no builder answers") },
+	];
 }

@@ -11,11 +11,10 @@ import {
 } from "../shared/ethereum/transaction.ts";
 import { clientOf } from "../shared/http/callContext.ts";
 import { type AdmissionOptions, admit, judgeAccount } from "./admission/admission.ts";
-import { WATCH_BLOCKS } from "./chainChanges.ts";
 import type { ChainRunner } from "./chainRunner.ts";
-import type { AccountState } from "./domain/chain.ts";
+import type { AccountState, Tip } from "./domain/chain.ts";
 import { policyOf, type SubmissionPath } from "./domain/endpoints.ts";
-import type { Accounts, Canceller, NonceHolders, Submitter, Tip, TransactionStore } from "./domain/ports.ts";
+import type { Accounts, Canceller, Submitter } from "./domain/ports.ts";
 import { isEndedByUser, isLive, isMined, type TransactionRecord } from "./domain/record.ts";
 import { type Rejection, type RejectionCode, rejection } from "./domain/rejection.ts";
 import {
@@ -27,30 +26,27 @@ import {
 	privateTransaction,
 	type Submission,
 	type SubmitOutcome,
+	WATCH_BLOCKS,
 } from "./domain/transaction.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
-import type { Pool, PoolEntry } from "./transactions/pool.ts";
-import type { TransactionRecords } from "./transactions/records.ts";
+import { firstRefusal, STATIC_RULES } from "./domain/transactionRules.ts";
+import type { PoolEntry } from "./transactions/pool.ts";
 import type { Transactions } from "./transactions/transactions.ts";
 
-export type PipelineStep = "decode" | "admission";
+export interface PipelineOptions extends AdmissionOptions {
+	readonly cancelPolicy: CancelPolicy;
+}
 
 export interface PipelineDependencies {
 	readonly transactions: Transactions;
-	readonly pool: Pick<Pool, "get" | "pendingNonce">;
-	readonly records: Pick<TransactionRecords, "get">;
-	readonly store: Pick<TransactionStore, "settled">;
 	readonly accounts: Accounts;
 	readonly tip: Tip;
 	/** The node has a later head than the tracked one. */
 	readonly onLaterHead: () => void;
 	readonly runner: Pick<ChainRunner, "run">;
-	/** Some submissions are cancels. */
-	readonly cancellations: Pick<Cancellations, "soft">;
 	/** Shows a transaction to searchers. */
 	readonly share: (transaction: PrivateTransaction) => void;
 	readonly clock: Clock;
-	readonly onStep: (step: PipelineStep, seconds: number) => void;
+	readonly onStep: (step: "decode" | "admission", seconds: number) => void;
 	/** How a submission ended: a refusal by its code. `hash` is null where it could not be decoded. */
 	readonly onOutcome: (path: SubmissionPath, outcome: SubmissionOutcome, hash: string | null) => void;
 }
@@ -58,14 +54,14 @@ export interface PipelineDependencies {
 /** How a submission may end. */
 export type SubmissionOutcome = "accepted" | "known" | "cancels" | "failed" | RejectionCode;
 
-/** Takes submissions. */
-export class Pipeline implements Submitter {
-	readonly #options: AdmissionOptions;
+/** Takes submissions, and takes transactions back. */
+export class Pipeline implements Submitter, Canceller {
+	readonly #options: PipelineOptions;
 	readonly #deps: PipelineDependencies;
 	/** Submissions that are being written, by hash: who sends the same bytes meanwhile waits for the same write. */
 	readonly #writing = new Map<string, Promise<SubmitOutcome>>();
 
-	constructor(options: AdmissionOptions, dependencies: PipelineDependencies) {
+	constructor(options: PipelineOptions, dependencies: PipelineDependencies) {
 		this.#options = options;
 		this.#deps = dependencies;
 	}
@@ -101,24 +97,24 @@ export class Pipeline implements Submitter {
 
 	/** Runs in turn: only the chain changes what is known of it meanwhile. */
 	async #admit(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome> {
-		const { clock, onStep, cancellations, pool } = this.#deps;
+		const { clock, onStep, transactions } = this.#deps;
 		const begun = clock.monotonic();
 		const past = await this.#past(tx, submission);
 		if (past !== null && past !== "resubmitted") return past;
-		const cancel = await cancellations.soft(tx, submission);
+		const cancel = await this.#cancelSoftly(tx, submission);
 		if (cancel !== null) return cancel;
 		const verdict = await admit(tx, clientOf(submission.origin), this.#options, this.#deps);
 		onStep("admission", (clock.monotonic() - begun) / 1000);
 		if (!verdict.ok) return refused(verdict.rejection);
 		// A reorganisation may have brought it back while the node was asked.
-		if (pool.get(tx.hash) !== undefined) return known(tx.hash);
+		if (transactions.pool.get(tx.hash) !== undefined) return known(tx.hash);
 		return this.#take(tx, submission, verdict.account, past === "resubmitted");
 	}
 
 	/** What the relay knows of the hash: an answer, `resubmitted` where it had ended and may come back, or null. */
 	async #past(tx: DecodedTransaction, { origin }: Submission): Promise<SubmitOutcome | "resubmitted" | null> {
-		const { records, store, accounts } = this.#deps;
-		const record = records.get(tx.hash)?.record ?? (await store.settled(tx.hash));
+		const { transactions, accounts } = this.#deps;
+		const record = await transactions.record(tx.hash);
 		if (record === null) return null;
 		if (isLive(record.stage) || isMined(record.stage)) return known(tx.hash);
 		if (!isEndedByUser(record.stage)) return "resubmitted";
@@ -151,44 +147,10 @@ export class Pipeline implements Submitter {
 			this.#writing.delete(tx.hash);
 		}
 	}
-}
-
-function refused(rejection: Rejection): SubmitOutcome {
-	return { outcome: "refused", rejection };
-}
-
-function undecodable(reason: DecodeReason, message: string): Rejection {
-	if (reason === "oversized") return rejection("OVERSIZED", message);
-	return rejection("UNDECODABLE", message, { detail: reason });
-}
-
-export interface CancellationsOptions {
-	readonly policy: CancelPolicy;
-	readonly rules: ChainRules;
-}
-
-export interface CancellationsDependencies {
-	readonly transactions: Transactions;
-	readonly pool: Pick<Pool, "get" | "at">;
-	readonly records: Pick<TransactionRecords, "get">;
-	readonly store: Pick<TransactionStore & NonceHolders, "settled" | "softHolder">;
-	readonly accounts: Accounts;
-	readonly tip: Tip;
-	readonly clock: Clock;
-}
-
-/** Takes transactions back. */
-export class Cancellations implements Canceller {
-	readonly #options: CancellationsOptions;
-	readonly #deps: CancellationsDependencies;
-
-	constructor(options: CancellationsOptions, dependencies: CancellationsDependencies) {
-		this.#options = options;
-		this.#deps = dependencies;
-	}
 
 	async cancel(request: CancelRequest): Promise<boolean> {
-		const { transactions, pool, records, store } = this.#deps;
+		const { transactions } = this.#deps;
+		const { pool, records, store } = transactions;
 		const { hash } = request;
 		// Asked for in any case, so that the time tells nothing. A store that is out keeps nobody from cancelling.
 		const settled = await store.settled(hash).catch(() => null);
@@ -196,9 +158,11 @@ export class Cancellations implements Canceller {
 		const owner = transaction?.tx ?? settled;
 		if (owner === null) return false;
 		// Who submitted it counts for as long as what has ended is watched.
-		const isWatched = this.#head() < (settled?.block ?? 0) + WATCH_BLOCKS;
+		const head = this.#deps.tip.head()?.number ?? 0;
+		const isWatched = head < (settled?.block ?? 0) + WATCH_BLOCKS;
 		const origin = transaction?.origin ?? (isWatched ? (settled?.origin ?? null) : null);
-		if (!mayCancelTransaction(this.#options.policy, request, { from: owner.from, origin })) return false;
+		if (!mayCancelTransaction(this.#options.cancelPolicy, request, { from: owner.from, origin }))
+			return false;
 		if (transaction === undefined) return settled?.stage === "CANCELLED";
 		await transactions.inTurn(transaction.tx, async () => {
 			const entry = pool.get(hash);
@@ -211,8 +175,9 @@ export class Cancellations implements Canceller {
 	 * What becomes of `tx` where it is a soft cancel; else null, and ordinary admission says what it is. To be called in
 	 * turn. Throws where the store fails: then nothing is taken back.
 	 */
-	async soft(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
-		const { transactions, pool, records } = this.#deps;
+	async #cancelSoftly(tx: DecodedTransaction, submission: Submission): Promise<SubmitOutcome | null> {
+		const { transactions } = this.#deps;
+		const { pool, records } = transactions;
 		if (!isSelfTransfer(tx) || !this.#isSound(tx)) return null;
 		const freed = await this.#freed(tx, submission);
 		const holder = pool.at(tx.from, tx.nonce);
@@ -239,10 +204,10 @@ export class Cancellations implements Canceller {
 		tx: DecodedTransaction,
 		{ origin }: Submission,
 	): Promise<{ readonly expired: TransactionRecord | null } | null> {
-		const { transactions, store, records, accounts } = this.#deps;
-		const hash = await store.softHolder(tx.from, tx.nonce);
+		const { transactions, accounts } = this.#deps;
+		const hash = await transactions.store.softHolder(tx.from, tx.nonce);
 		if (hash === null || hash === tx.hash) return null;
-		const record = records.get(hash)?.record ?? (await store.settled(hash));
+		const record = await transactions.record(hash);
 		if (record?.stage !== "CANCELLED" && record?.stage !== "EXPIRED") return null;
 		const account = await accounts.get(tx.from, clientOf(origin), true).catch(() => null);
 		if (account === null || account.nonce > tx.nonce) return null;
@@ -259,8 +224,13 @@ export class Cancellations implements Canceller {
 		await transactions.cancelBy(privateTransaction(tx, submission, clock.now()), earlier);
 		return { outcome: "cancels", hash: tx.hash };
 	}
+}
 
-	#head(): number {
-		return this.#deps.tip.head()?.number ?? 0;
-	}
+function refused(rejection: Rejection): SubmitOutcome {
+	return { outcome: "refused", rejection };
+}
+
+function undecodable(reason: DecodeReason, message: string): Rejection {
+	if (reason === "oversized") return rejection("OVERSIZED", message);
+	return rejection("UNDECODABLE", message, { detail: reason });
 }

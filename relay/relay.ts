@@ -16,7 +16,10 @@ import {
 	sink,
 } from "../shared/lifecycle.ts";
 import type { Logger } from "../shared/log.ts";
-import { Metrics } from "../shared/metrics.ts";
+import { labelSets, Metrics } from "../shared/metrics.ts";
+import { FULLNESS_OF } from "../shared/shares/shares.ts";
+import { BID_LIMITS } from "./auction/bids.ts";
+import { TABLE_LIMITS } from "./auction/bundleTable.ts";
 import { BlockLoop } from "./blockLoop.ts";
 import { Fanout } from "./broadcast/fanout.ts";
 import { DeliveryHealth } from "./broadcast/health.ts";
@@ -37,16 +40,16 @@ import { paymentReader } from "./inclusion/payments.ts";
 import { receiptReader } from "./inclusion/receipts.ts";
 import { bundleBlockView } from "./ingress/bundleViews.ts";
 import { SubscriptionHub } from "./ingress/subscriptions.ts";
-import { createMarket } from "./market/market.ts";
-import { relayMetrics, watchRelay } from "./metrics.ts";
-import { Cancellations, Pipeline, type PipelineDependencies } from "./pipeline.ts";
+import { SearcherMarket } from "./market/market.ts";
+import { PLAIN_LIMITS } from "./market/plainIntake.ts";
+import { relayMetrics } from "./metrics.ts";
+import { Pipeline } from "./pipeline.ts";
 import { NODE_TIMEOUT_MS, openResources, type Resources } from "./resources.ts";
 import { receivedByFrames } from "./simulation/engines/traces.ts";
 import { nodeAbilities } from "./simulation/nodeAbilities.ts";
 import { SimulationQueue } from "./simulation/queue.ts";
 import { createSimulationMetrics } from "./simulation/simulationMetrics.ts";
 import { createSimulator } from "./simulation/simulator.ts";
-import { ConductStore } from "./store/conduct.ts";
 import { bindToChain, keptSigningKey } from "./store/identity.ts";
 import { TransactionDisk } from "./transactions/disk.ts";
 import { Pool } from "./transactions/pool.ts";
@@ -97,7 +100,18 @@ async function assemble(
 			...{ clock, onLost, stopped, onWait: () => standby.start() },
 			log: log.child("store"),
 		});
-		return await connect(config, { ...overrides, clock, standby, stopped }, resources);
+		const parts = await makeParts(config, { ...overrides, clock, stopped }, resources);
+		watch(parts, clock);
+		const ingress = createFront(
+			config,
+			{
+				...{ log, clock, standby, version: overrides.version, readClient: resources.readClient },
+				drainMs: overrides.drainMs ?? DRAIN_MS,
+			},
+			parts,
+		);
+		const components = inOrder(parts, ingress, { resources, standby, clock, log });
+		return { component: sequence("relay", components, { log, clock }), port: () => ingress.port };
 	} catch (thrown) {
 		await standby.stop();
 		await resources?.close();
@@ -105,19 +119,18 @@ async function assemble(
 	}
 }
 
-async function connect(
+/** Everything behind the ingress, in the order of the flow: what each needs is made before it. */
+async function makeParts(
 	config: RelayConfig,
-	overrides: RelayOverrides & { clock: Clock; standby: Standby; stopped: AbortSignal },
-	resources: Resources,
-): Promise<Assembly> {
-	const { kv, client, readClient } = resources;
-	const { log, clock, version, standby, stopped } = overrides;
+	{ log, clock, stopped, metrics: given }: RelayOverrides & { clock: Clock; stopped: AbortSignal },
+	{ kv, client }: Resources,
+) {
 	const subscriptions = new SubscriptionHub({ log: log.child("subscriptions") });
 	const node = new NodeReader({ timeoutMs: NODE_TIMEOUT_MS }, { client, clock, log: log.child("node") });
 	const chain = await awaitNode(node, { chainId: config.CHAIN_ID, clock, log, stopped });
 	await bindToChain(kv, chain.chainId, chain.genesisHash);
 	const signingKey = config.SIGNING_KEY ?? (await keptSigningKey(kv, log));
-	const registry = overrides.metrics ?? new Metrics();
+	const registry = given ?? new Metrics();
 	const metrics = relayMetrics(
 		registry,
 		config.BUILDERS.map((row) => row.name),
@@ -126,8 +139,10 @@ async function connect(
 		{ onFault: (task) => metrics.taskFailed({ task }) },
 		{ log: log.child("background") },
 	);
+	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
+		metrics.step({ step }, seconds);
+	const onLaterHead = () => heads.lookNow();
 
-	// In the order of the flow: what each needs is made before it.
 	const store = new TransactionDisk({ kv, log: log.child("store") });
 	const records = new TransactionRecords({ log: log.child("records") });
 	const pool = new Pool({ maxBytes: config.POOL_MAX_BYTES });
@@ -150,110 +165,64 @@ async function connect(
 			},
 		},
 	);
-	const onStep = (step: Parameters<typeof metrics.step>[0]["step"], seconds: number) =>
-		metrics.step({ step }, seconds);
 	const rules = new ForkRules({ chainId: chain.chainId }, { node, background });
 	const coinbases = new Coinbases();
 	await Promise.all([rules.read(), coinbases.read(node, log.child("node"))]);
 	const feeRecipientOf = () => config.FEE_RECIPIENT ?? coinbases.draw();
-	const market = createMarket(
+	const shared = { accounts, tip, inclusions, simulations, broadcaster: fanout, background, clock, onStep };
+	const market = new SearcherMarket(
 		{
 			...{ rules, feeRecipientOf, feeRecipient: config.FEE_RECIPIENT, bidding: abilities.simulates },
 			slotSeconds: config.SLOT_SECONDS,
 			refundPercent: config.REFUND_PERCENT,
 			bidsPerTarget: config.BIDS_PER_TARGET,
+			limits: { bids: BID_LIMITS, table: TABLE_LIMITS, plain: PLAIN_LIMITS },
 		},
 		{
-			...{ pool, records, accounts, tip, simulations, background, clock },
-			sender: fanout,
+			...{ ...shared, pool, records, kv, onLaterHead, sender: fanout, publisher: subscriptions },
 			payments: paymentReader({ node, received: receivedByFrames }),
-			publisher: subscriptions,
-			facts: new ConductStore({ kv }),
 			view: bundleBlockView,
-			onLaterHead: () => heads.lookNow(),
 			onBundle: (kind, outcome) => metrics.bundle({ kind, outcome }),
 			onFact: (fact) => metrics.conduct({ fact }),
 			log: log.child("market"),
 		},
 	);
 	const transactions = new Transactions({
-		...{ pool, records, store, tip, clock },
-		broadcaster: fanout,
+		...{ ...shared, pool, records, store },
 		onChange: (sender, fresh) => runner.run(sender, "new", fresh),
 		onWritten: (seconds) => onStep("store", seconds),
 	});
 	const runner = new ChainRunner(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, feeRecipientOf },
-		{
-			transactions,
-			pool,
-			records,
-			events: records,
-			accounts,
-			inclusions,
-			tip,
-			simulations,
-			broadcaster: fanout,
-			searchers: market.searchers,
-			background,
-			clock,
-			onStep,
-		},
-	);
-	const onOutcome: PipelineDependencies["onOutcome"] = (path, outcome, hash) => {
-		metrics.submission({ path, outcome });
-		if (!TAKEN.has(outcome)) log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
-	};
-	const cancellations = new Cancellations(
-		{ policy: config.CANCEL_POLICY, rules },
-		{ transactions, pool, records, store, accounts, tip, clock },
+		{ ...shared, transactions, searchers: market },
 	);
 	const pipeline = new Pipeline(
-		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS },
+		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
-			onLaterHead: () => heads.lookNow(),
-			...{
-				transactions,
-				pool,
-				records,
-				store,
-				cancellations,
-				accounts,
-				tip,
-				runner,
-				clock,
-				onStep,
-				onOutcome,
+			...{ ...shared, transactions, runner, onLaterHead, share: market.share },
+			onOutcome(path, outcome, hash) {
+				metrics.submission({ path, outcome });
+				if (TAKEN.has(outcome)) return;
+				log.info("transaction refused", { path, code: outcome, ...(hash && { hash }) });
 			},
-			share: market.share,
 		},
 	);
 	const heads = new HeadTracker(
 		{ pollMs: config.HEAD_POLL_MS, slotSeconds: config.SLOT_SECONDS, wsUrl: config.ETH_WS_URL },
 		{
-			node,
+			...{ node, clock, log: log.child("heads"), authorityOf: senderOfAuthorization },
 			nextBlock: nextBlockReader({ slotSeconds: config.SLOT_SECONDS }, { node }),
-			authorityOf: senderOfAuthorization,
-			clock,
-			log: log.child("heads"),
 		},
 	);
-	const headFeed = createHeadFeed({ node, publisher: subscriptions, background, log: log.child("heads") });
+	const feeds = { publisher: subscriptions, background };
+	const headFeed = createHeadFeed({ ...feeds, node, log: log.child("heads") });
 	const blockLogs = new BlockLogs({ node });
 	const filters = new PolledFilters({ logs: blockLogs, clock });
-	const logFeed = createLogFeed({
-		...{ logs: blockLogs, publisher: subscriptions, background },
-		log: log.child("logs"),
-	});
+	const logFeed = createLogFeed({ ...feeds, logs: blockLogs, log: log.child("logs") });
 	const blockLoop = new BlockLoop(
 		{ txTtlBlocks: config.TX_TTL_BLOCKS, slotSeconds: config.SLOT_SECONDS },
 		{
-			...{ transactions, pool, records, store },
-			accounts,
-			inclusions,
-			broadcaster: fanout,
-			runner,
-			tip,
+			...{ ...shared, transactions, runner, log: log.child("blocks") },
 			nextOf: () => heads.next(),
 			onHead(update) {
 				simulations.setHead(update.head.number);
@@ -266,9 +235,6 @@ async function connect(
 				filters.onUpdate(update);
 				logFeed.onUpdate(update);
 			},
-			background,
-			clock,
-			log: log.child("blocks"),
 		},
 	);
 	heads.subscribe((update) => blockLoop.onUpdate(update));
@@ -279,42 +245,51 @@ async function connect(
 		if (event.type === "refunded") metrics.refunded({}, Number(BigInt(event.paid)) / 1e18);
 	});
 	simulationMetrics.watch(simulations);
-	watchRelay(registry, {
-		pending: () => pool.size,
-		oldestAgeSeconds: () => (clock.now() - (pool.oldestReceivedAt() ?? clock.now())) / 1000,
-		records: () => records.size,
-		lanes: () => fanout.depth,
-		lanesFullness: () => fanout.fullness,
-		bids: market.size,
-		barred: market.barred,
-		subscriptions: () => subscriptions.size,
-		head: () => tip.head()?.number ?? -1,
-		headAgeSeconds: () => heads.ageMs() / 1000,
-	});
-	const ingress = createFront(
-		config,
-		{ log, clock, version, standby, drainMs: overrides.drainMs ?? DRAIN_MS },
-		{
-			...{ rules, feeRecipientOf },
-			...{
-				pool,
-				records,
-				store,
-				tip,
-				heads,
-				deliveries,
-				pipeline,
-				market,
-				subscriptions,
-				filters,
-				registry,
-				metrics,
-			},
-			...{ cancellations, readClient, isStoreHeld: () => kv.isHeld },
-		},
-	);
+	return {
+		...{ kv, registry, metrics, background, tip, rules, feeRecipientOf, simulations, fanout, deliveries },
+		...{ transactions, market, runner, pipeline, heads, blockLoop, subscriptions, filters },
+	};
+}
 
-	const parts: readonly Component[] = [
+export type RelayParts = Awaited<ReturnType<typeof makeParts>>;
+
+/** Makes the gauges: what is read when the metrics are asked for. */
+function watch(parts: RelayParts, clock: Clock): void {
+	const { registry, transactions, fanout, market, tip, heads, subscriptions } = parts;
+	const { pool, records } = transactions;
+	const ageMs = () => clock.now() - (pool.oldestReceivedAt() ?? clock.now());
+	registry.gauge("relay_pending_transactions", "Transactions in the pool", () => pool.size);
+	registry.gauge(
+		"relay_oldest_pending_seconds",
+		"Age of the oldest transaction in the pool",
+		() => ageMs() / 1000,
+	);
+	registry.gauge("relay_transaction_records", "Transactions not settled yet", () => records.size);
+	registry.gauge("relay_lane_depth", "Deliveries that wait or are under way", () => fanout.depth);
+	registry.gauges(
+		"relay_lane_fullness",
+		"How full the fullest builder's lane is, 0 to 1: of all, and of the client that has the most",
+		labelSets({ of: FULLNESS_OF }),
+		({ of }) => fanout.fullness[of === "all" ? "all" : "client"],
+	);
+	registry.gauge("relay_bids", "Live bids", () => market.bids.size);
+	registry.gauge(
+		"relay_barred_bidders",
+		"Owners, senders and contracts that are barred",
+		() => market.conduct.barred,
+	);
+	registry.gauge("relay_head_number", "The last block that was worked off", () => tip.head()?.number ?? -1);
+	registry.gauge("relay_head_age_seconds", "Age of the head", () => heads.ageMs() / 1000);
+	registry.gauge("relay_subscriptions", "Subscriptions of websocket clients", () => subscriptions.size);
+}
+
+/** What is started in this order, and stopped in the reverse. */
+function inOrder(
+	{ transactions, fanout, market, runner, simulations, background, heads, blockLoop, tip }: RelayParts,
+	ingress: Component,
+	{ resources, standby, clock, log }: { resources: Resources; standby: Standby; clock: Clock; log: Logger },
+): readonly Component[] {
+	return [
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
 		sink("standby", () => standby.stop()),
 		sink("store", () => resources.close()),
@@ -323,11 +298,9 @@ async function connect(
 		{
 			name: "pool",
 			async start() {
-				const entries = [];
-				for await (const entry of store.load()) entries.push(entry);
-				blockLoop.restore(entries);
-				await market.load();
-				log.info("pending transactions restored", { count: pool.size });
+				await transactions.load();
+				await market.conduct.load();
+				log.info("pending transactions restored", { count: transactions.pool.size });
 			},
 			async stop() {
 				runner.stop();
@@ -348,5 +321,4 @@ async function connect(
 		},
 		ingress,
 	];
-	return { component: sequence("relay", parts, { log, clock }), port: () => ingress.port };
 }

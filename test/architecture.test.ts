@@ -15,11 +15,11 @@ const MAX_LINES = 400;
 type Allowed = readonly string[];
 const PER_REQUEST_AND_BLOCK: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "type:relay/transactions/"],
-	...["type:relay/chainRunner.ts", "relay/chainActions.ts", "relay/chainChanges.ts"],
+	...["type:relay/chainRunner.ts", "relay/chainPlan.ts"],
 ];
 const PER_BUNDLE: Allowed = [
 	...["relay/domain/", "shared/", "relay/admission/", "relay/auction/"],
-	...["type:relay/transactions/", "type:relay/chainActions.ts"],
+	"type:relay/transactions/",
 ];
 const BOOST: Allowed = ["boost-proxy/domain/", "shared/"];
 
@@ -31,8 +31,8 @@ const IMPORTS: readonly (readonly [RegExp, Allowed])[] = [
 	[/^relay\/market\//, PER_BUNDLE],
 	// The stages: each its own folder, never each other.
 	[/^relay\/[\w-]+\//, ["relay/domain/", "shared/"]],
-	[/^relay\/(pipeline|chainRunner|chainActions|chainChanges|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
-	[/^relay\/(metrics|readiness)\.ts$/, ["relay/domain/", "shared/"]],
+	[/^relay\/(pipeline|chainRunner|chainPlan|blockLoop)\.ts$/, PER_REQUEST_AND_BLOCK],
+	[/^relay\/metrics\.ts$/, ["relay/domain/", "shared/"]],
 	[/^relay\/resources\.ts$/, ["shared/", "type:relay/config.ts"]],
 	[/^relay\/config\.ts$/, ["relay/domain/", "shared/", "relay/broadcast/mainnet.ts"]],
 	[/^relay\/(relay|front)\.ts$/, ["relay/", "shared/"]],

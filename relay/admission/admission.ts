@@ -4,8 +4,8 @@
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { AccountState } from "../domain/chain.ts";
-import type { Accounts, Tip } from "../domain/ports.ts";
+import type { AccountState, Tip } from "../domain/chain.ts";
+import type { Accounts } from "../domain/ports.ts";
 import type { Rejection } from "../domain/rejection.ts";
 import {
 	ACCOUNT_RULES,

@@ -19,9 +19,7 @@ export interface Bid {
 	readonly client: string;
 	readonly target: string;
 	readonly backrun: DecodedTransaction;
-	/** The backrun's. */
-	readonly nonce: bigint;
-	/** Of those accepted. */
+	/** Of those accepted: of equal bids the earlier one wins. */
 	readonly seq: number;
 	/** Its place under its uuid. */
 	submission: Submission;
@@ -44,8 +42,6 @@ export interface Bid {
 		readonly builders: readonly string[];
 		readonly makers: readonly string[];
 	} | null;
-	/** The block that holds it, or null. */
-	landed: { readonly number: number; readonly hash: string } | null;
 }
 
 export interface BidsOptions {
@@ -191,27 +187,13 @@ function removeFrom(index: Map<string, Set<Bid>>, key: string, bid: Bid): void {
 	if (bids?.size === 0) index.delete(key);
 }
 
-/** What it needs to know of a bid. */
-export interface Contender {
-	readonly target: string;
-	readonly bidder: Bidder;
-	/** The backrun's nonce. */
-	readonly nonce: bigint;
-	/** Names of the builders that may have it; null: all. */
-	readonly builders: readonly string[] | null;
-	/** Wei. */
-	readonly value: bigint;
-	/** Of equal bids the one with the lower number, the earlier, wins. */
-	readonly seq: number;
-}
-
-export interface WinnersOptions<B> {
+export interface WinnersOptions {
 	/** Bids of one target that are with one builder at most. */
 	readonly places: number;
 	/** Names of the builders that have the target and pay refunds. */
 	readonly buildersOf: (target: string) => readonly string[];
 	/** Whether it ranks behind everybody else's. */
-	readonly isBehind: (bid: B) => boolean;
+	readonly isBehind: (bid: Bid) => boolean;
 }
 
 /** Where a bid shall be. */
@@ -226,24 +208,24 @@ export interface Award {
  * calls, so that no single bidder takes all places. A sender's nonce is given out once at a builder: of two targets whose
  * bids share one, the one where it ranks higher (pays more) keeps it.
  */
-export function winners<B extends Contender>(
-	bids: readonly B[],
-	{ places, buildersOf, isBehind }: WinnersOptions<B>,
-): ReadonlyMap<B, Award> {
+export function winners(
+	bids: readonly Bid[],
+	{ places, buildersOf, isBehind }: WinnersOptions,
+): ReadonlyMap<Bid, Award> {
 	const behind = new Set(bids.filter(isBehind));
 	const ranked = [...bids].sort((a, b) => Number(behind.has(a)) - Number(behind.has(b)) || compare(a, b));
 	const names = new Set(ranked.flatMap(({ target }) => buildersOf(target)));
-	const won = new Map<B, { builders: string[]; isBest: boolean }>();
+	const won = new Map<Bid, { builders: string[]; isBest: boolean }>();
 	for (const name of names) {
 		const taken = new Set<string>();
 		const counts = new Map<string, number>();
 		for (const bid of ranked) {
-			const { target, bidder, nonce, builders } = bid;
+			const { target, bidder, builders } = bid;
 			const count = counts.get(target) ?? 0;
 			if (count >= places || builders?.includes(name) === false || !buildersOf(target).includes(name))
 				continue;
 			const claims = [
-				`nonce ${bidder.sender} ${nonce}`,
+				`nonce ${nonceOf(bid)}`,
 				`owner ${target} ${bidder.owner}`,
 				`sender ${target} ${bidder.sender}`,
 				`contract ${target} ${bidder.contract}`,
@@ -261,7 +243,7 @@ export function winners<B extends Contender>(
 }
 
 /** Below zero where `a` pays more, or as much and came earlier. */
-export function compare(a: Pick<Contender, "value" | "seq">, b: Pick<Contender, "value" | "seq">): number {
+export function compare(a: Bid, b: Bid): number {
 	if (a.value !== b.value) return a.value > b.value ? -1 : 1;
 	return a.seq - b.seq;
 }

@@ -10,7 +10,7 @@ import type { PrivateTransaction } from "../domain/transaction.ts";
 
 export interface FeedDependencies {
 	readonly publisher: Publisher;
-	readonly events: EventSink;
+	readonly records: EventSink;
 	/** Whether the transaction with this hash is held and has not been shown yet. */
 	readonly isNew: (hash: string) => boolean;
 	readonly clock: Clock;
@@ -18,11 +18,11 @@ export interface FeedDependencies {
 
 /** A function that shows searchers a transaction, unless it has been shown before. */
 export function createFeed(dependencies: FeedDependencies): (transaction: PrivateTransaction) => void {
-	const { publisher, events, isNew, clock } = dependencies;
+	const { publisher, records, isNew, clock } = dependencies;
 	return ({ tx }) => {
 		if (!isNew(tx.hash)) return;
 		// The event is recorded before publishing: a bid may arrive immediately.
-		events.emit(tx.hash, { type: "shared", at: clock.now() });
+		records.emit(tx.hash, { type: "shared", at: clock.now() });
 		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
 	};
 }

@@ -1,7 +1,6 @@
 // The chain as the relay sees it: headers, account states, how heads change, and the time by it. Pure.
 
 import { type Clock, pause } from "../../shared/clock.ts";
-import type { Tip } from "./ports.ts";
 
 /** A block's header, as far as the relay needs it. */
 export interface Header {
@@ -78,12 +77,15 @@ export interface NextBlock {
 	readonly baseFee: bigint;
 	readonly blobBaseFee: bigint;
 	readonly gasLimit: bigint;
-	/** The head's hash; absent: not known. */
+	/** The head's hash, which the next block writes down for contracts before anything else; absent: not known. */
 	readonly parentHash?: string;
 }
 
-/** The head whose inclusions are known, and the block after it. */
-export class ChainTip implements Tip {
+/** The chain as far as it was worked off: what was mined up to this head is out of the pool. */
+export type Tip = Pick<ChainTip, "head" | "next">;
+
+/** The head whose inclusions are known, and the block after it; null before the first head. */
+export class ChainTip {
 	#head: Block | null = null;
 	#next: NextBlock | null = null;
 	readonly #onFirst = new AbortController();

@@ -33,98 +33,62 @@ export interface Refund {
 	readonly recipient: string;
 }
 
-/** What happened; `at` is in ms since the epoch, `block` the block it was about. */
+/** Something that happened at `at`, in ms since the epoch; `block` is the block that it was about. */
+type Event<T extends string, Fields = unknown> = { readonly type: T; readonly at: number } & Fields;
+type BlockEvent<T extends string, Fields = unknown> = Event<T, { readonly block: number } & Fields>;
+
+/** What happened. */
 export type TxEvent =
-	| { readonly type: "received"; readonly at: number; readonly block: number }
+	| BlockEvent<"received">
 	/** It waits since the block `block`. */
-	| {
-			readonly type: "queued";
-			readonly at: number;
-			readonly block: number;
-			readonly reason: QueueReason;
-	  }
+	| BlockEvent<"queued", { readonly reason: QueueReason }>
 	/** Its nonce is next in line: its life in blocks starts, with `block` as the first it may be in. */
-	| { readonly type: "ready"; readonly at: number; readonly block: number }
+	| BlockEvent<"ready">
 	/** `gasUsed` is null where searchers know the transaction, and must not learn of the one that it was run behind. */
-	| {
-			readonly type: "simulated";
-			readonly at: number;
-			readonly block: number;
-			readonly gasUsed: number | null;
-	  }
-	| {
-			readonly type: "simulationFailed";
-			readonly at: number;
-			readonly block: number;
-			readonly error: SimulationError;
-	  }
+	| BlockEvent<"simulated", { readonly gasUsed: number | null }>
+	| BlockEvent<"simulationFailed", { readonly error: SimulationError }>
 	/** Searchers have been shown it. */
-	| { readonly type: "shared"; readonly at: number }
+	| Event<"shared">
 	/** One more bid on it was accepted: another backrun than those before. It is counted, not listed. */
-	| { readonly type: "bid"; readonly at: number; readonly bundle: string }
+	| Event<"bid", { readonly bundle: string }>
 	/** The best bid was handed over to the builders' lanes, behind it, for `block`. `bid`: wei. */
-	| {
-			readonly type: "bundled";
-			readonly at: number;
-			readonly block: number;
-			readonly bundle: string;
-			readonly backrun: string;
-			readonly bid: string;
-			readonly builders: readonly string[];
-	  }
+	| BlockEvent<
+			"bundled",
+			Pick<Refund, "bundle" | "backrun" | "bid"> & { readonly builders: readonly string[] }
+	  >
 	/** What came of the backrun behind it in the block that holds both; amounts in wei. */
-	| ({ readonly type: "refunded"; readonly at: number; readonly block: number } & Refund)
+	| BlockEvent<"refunded", Refund>
 	/**
 	 * Handed over to the builders' lanes for `block`. `behindHidden`: behind one of its sender's that searchers don't see,
 	 * so that who gets it tells of that one.
 	 */
-	| {
-			readonly type: "broadcast";
-			readonly at: number;
-			readonly block: number;
-			readonly behindHidden?: boolean;
-	  }
-	| {
-			readonly type: "delivered";
-			readonly at: number;
-			readonly block: number;
-			readonly builder: string;
-			readonly kind: DeliveryKind;
-			readonly answer: DeliveryAnswer;
-			/** From sending to the answer, in ms. */
-			readonly ms: number;
-			/** Of a cancel: it was the one of the bundle with the best bid behind it. */
-			readonly backrun?: boolean;
-	  }
-	| {
-			readonly type: "included";
-			readonly at: number;
-			readonly block: number;
-			readonly blockHash: string;
-			readonly index: number;
-			readonly reverted: boolean;
-	  }
+	| BlockEvent<"broadcast", { readonly behindHidden?: boolean }>
+	/** `ms` is from sending to the answer. `backrun`, of a cancel: it was the one of the bundle with the best bid behind it. */
+	| BlockEvent<
+			"delivered",
+			{
+				readonly builder: string;
+				readonly kind: DeliveryKind;
+				readonly answer: DeliveryAnswer;
+				readonly ms: number;
+				readonly backrun?: boolean;
+			}
+	  >
+	| BlockEvent<"included", { readonly blockHash: string; readonly index: number; readonly reverted: boolean }>
 	/** The block that held it, or that used its nonce, is no longer in the chain. */
-	| { readonly type: "reorged"; readonly at: number; readonly block: number }
-	| {
-			readonly type: "replaced";
-			readonly at: number;
-			readonly block: number;
-			readonly by: string;
-			/** The builders that have had it, and are told to forget it. */
-			readonly builders: readonly string[];
-			/** Set where `by` came on a path that nothing is shared of: it is named to nobody who may be a searcher. */
-			readonly discreet?: boolean;
-	  }
+	| BlockEvent<"reorged">
+	/**
+	 * `builders` have had it, and are told to forget it. `discreet`: `by` came on a path that nothing is shared of; it is named
+	 * to nobody who may be a searcher.
+	 */
+	| BlockEvent<
+			"replaced",
+			{ readonly by: string; readonly builders: readonly string[]; readonly discreet?: boolean }
+	  >
 	/** Its user took it back. `builders` have had it, and are told to forget it. */
-	| {
-			readonly type: "cancelled";
-			readonly at: number;
-			readonly block: number;
-			readonly builders: readonly string[];
-	  }
-	| { readonly type: "expired"; readonly at: number; readonly block: number }
+	| BlockEvent<"cancelled", { readonly builders: readonly string[] }>
+	| BlockEvent<"expired">
 	/** Its nonce was used by another transaction, in `block` or before. */
-	| { readonly type: "dropped"; readonly at: number; readonly block: number };
+	| BlockEvent<"dropped">;
 
 export type TxEventType = TxEvent["type"];

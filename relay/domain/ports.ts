@@ -38,14 +38,6 @@ export interface Heads {
 	subscribe(listener: (update: ChainUpdate) => Promise<void>): void;
 }
 
-/** The chain as far as it was worked off: what was mined up to this head is out of the pool. */
-export interface Tip {
-	/** The head, or null before the first one. */
-	head(): Block | null;
-	/** What the block after it allows; null before the first head. */
-	next(): NextBlock | null;
-}
-
 /** Where transactions were mined, asked of the node. */
 export interface InclusionReader {
 	/** For each hash where it was mined in the canonical chain up to `maxBlock`, or null. Throws an UpstreamError. */
@@ -65,40 +57,6 @@ export interface Simulator {
 	 * A node that fails is an outcome (`NODE_UNAVAILABLE`), never thrown.
 	 */
 	simulate(request: SimulationRequest): Promise<SimulationOutcome[]>;
-}
-
-/** What the store gives back at a start. */
-export interface StoredTransaction {
-	readonly transaction: PrivateTransaction;
-	readonly record: TransactionRecord;
-}
-
-/** The durable record of transactions. Every promise resolves when the change is on disk, and not before. */
-export interface TransactionStore {
-	/**
-	 * A new submission with its record, and in the same commit the records of those that it ended, settled or not. `now`
-	 * here and below: ms, as laterTime tells it; what ended before it was sent is settled then.
-	 */
-	insert(
-		transaction: PrivateTransaction,
-		record: TransactionRecord,
-		ended: readonly TransactionRecord[],
-		now: number,
-	): Promise<void>;
-	/** Changed records, in one commit. */
-	update(records: readonly TransactionRecord[], now: number): Promise<void>;
-	/** Final, in one commit: the raw bytes are forgotten, the record is kept for a week. */
-	settle(records: readonly TransactionRecord[], now: number): Promise<void>;
-	/** The record of a settled transaction, or null. */
-	settled(hash: string): Promise<TransactionRecord | null>;
-}
-
-/** Who had a nonce: what came before with the sender and nonce of something new. */
-export interface NonceHolders {
-	/** Hash of the last one that was submitted with soft cancellations, or null. */
-	softHolder(from: string, nonce: bigint): Promise<string | null>;
-	/** The record of the settled one that has expired, and whose bytes could bring it back; or null. */
-	expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null>;
 }
 
 /** Takes what happened. */

@@ -70,35 +70,23 @@ const COMPACT_ERROR_LENGTH = 100;
 /** The share of those kept that is of the beginning. */
 const KEPT_FIRST = 0.25;
 
+/** How most fields of most records are. */
+export const USUAL = {
+	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
+	...{ ended: null, block: null, blockHash: null, firstBlock: null },
+	...{ shared: false, behindHidden: false, passed: false },
+	...{ backruns: 0, refund: "0", omitted: 0 },
+};
+
 /** A new record, before its first event. */
 export function newRecord(transaction: PrivateTransaction): TransactionRecord {
-	const { tx } = transaction;
+	const { tx, path, origin, receivedAt, referrer, refundRecipient } = transaction;
+	const { hash, from, to } = tx;
 	return {
-		hash: tx.hash,
-		receivedAt: transaction.receivedAt,
-		path: transaction.path,
-		from: tx.from,
-		to: tx.to,
-		gas: tx.gasLimit.toString(),
-		nonce: tx.nonce.toString(),
-		value: tx.value.toString(),
-		referrer: transaction.referrer,
-		origin: transaction.origin,
-		refundRecipient: transaction.refundRecipient,
-		stage: "PENDING",
-		ended: null,
-		shared: false,
-		behindHidden: false,
-		simulationError: null,
-		block: null,
-		blockHash: null,
-		firstBlock: null,
-		passed: false,
-		backruns: 0,
-		refund: "0",
-		events: [],
-		deliveries: [],
-		omitted: 0,
+		...USUAL,
+		...{ hash, receivedAt, path, from, to, referrer, origin, refundRecipient },
+		...{ gas: tx.gasLimit.toString(), nonce: tx.nonce.toString(), value: tx.value.toString() },
+		...{ stage: "PENDING", events: [], deliveries: [] },
 	};
 }
 

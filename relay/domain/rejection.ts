@@ -34,12 +34,6 @@ export interface Rejection {
 	readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The refusal of one more where the sender has taken back `most` lately. */
-export function tooManyTakenBack(most: number): Rejection {
-	const message = `txpool is full: ${most} transactions of this sender were taken back lately`;
-	return rejection("SENDER_FULL", message, { scope: "sender" });
-}
-
 /** Shorthand for a refusal. */
 export function rejection(code: RejectionCode, message: string, data?: Rejection["data"]): Rejection {
 	return data === undefined ? { code, message } : { code, message, data };

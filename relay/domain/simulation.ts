@@ -1,7 +1,7 @@
-// What a simulation answers: passes in the next block, or why not. Pure types, and the closed list of reasons.
+// What a simulation answers: passes in the next block, or why not; and the closed list of reasons. Pure.
 
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import type { AccountState } from "./chain.ts";
+import type { AccountState, NextBlock } from "./chain.ts";
 
 /** Why a simulation failed; the whole list. */
 export const SIMULATION_ERROR_CODES = [
@@ -55,22 +55,22 @@ export type SimulationOutcome =
 /** Who goes first where simulations wait: new arrivals, those that are checked again, bids, those that failed. */
 export type SimulationPriority = "new" | "again" | "bid" | "held";
 
-/** The block a simulation runs in. */
-export interface BlockContext {
+/** The block a simulation runs in: the next one, or one that is further ahead. */
+export interface BlockContext extends NextBlock {
 	/** Number of the state's block (the head). */
 	readonly stateBlock: number;
-	/** Its hash, which the next block writes down for contracts before anything else; absent: not known. */
-	readonly parentHash?: string;
-	/** Number of the simulated block: head + 1, or more for one that is ahead. */
-	readonly number: number;
-	/** Seconds since the epoch. */
-	readonly timestamp: number;
-	/** Wei per gas. */
-	readonly baseFee: bigint;
-	/** Wei per blob gas. */
-	readonly blobBaseFee: bigint;
-	readonly gasLimit: bigint;
 	readonly feeRecipient: string;
+}
+
+/** The block `number`, which is the next one unless said, on the state of today. */
+export function blockContext(
+	next: NextBlock,
+	feeRecipient: string,
+	number = next.number,
+	slotSeconds = 0,
+): BlockContext {
+	const timestamp = next.timestamp + (number - next.number) * slotSeconds;
+	return { ...next, number, timestamp, stateBlock: next.number - 1, feeRecipient };
 }
 
 /** An account in the state that a block builds on, before any of its transactions. */

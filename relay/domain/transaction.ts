@@ -66,6 +66,9 @@ export function known(hash: string): SubmitOutcome {
 	return { outcome: "known", hash };
 }
 
+/** How many blocks a mined or ended transaction is watched for: a builder may have mined it, a block may go. */
+export const WATCH_BLOCKS = 64;
+
 /**
  * Transactions that one sender may take back within the blocks that they are watched for: each is remembered
  * for long, and costs its sender nothing.

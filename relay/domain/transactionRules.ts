@@ -203,11 +203,8 @@ export function feeProblem(
 }
 
 /** Whether `tx` offers fees that the block takes. */
-export function paysFor(
-	tx: Pick<DecodedTransaction, "maxFeePerGas" | "maxFeePerBlobGas">,
-	{ baseFee, blobBaseFee }: Pick<NextBlock, "baseFee" | "blobBaseFee">,
-): boolean {
-	return tx.maxFeePerGas >= baseFee && (tx.maxFeePerBlobGas === null || tx.maxFeePerBlobGas >= blobBaseFee);
+export function paysFor(...of: Parameters<typeof feeProblem>): boolean {
+	return feeProblem(...of) === null;
 }
 
 /** The first refusal of `rules`, or null. */

@@ -1,46 +1,15 @@
 // The auction. A target is a user's shared transaction that searchers bid to run behind. On each event of a target its winners
 // are recomputed from the live bids, and the builders' bundles are brought in line. Nothing else sends, cancels or ranks a bid.
 
-import {
-	type Award,
-	type Bid,
-	type Bids,
-	backrunBundle,
-	backrunName,
-	isFor,
-	winners,
-} from "../auction/bids.ts";
-import { type BundleTable, type Overtaken, statusIn } from "../auction/bundleTable.ts";
-import type { Records } from "../chainActions.ts";
+import { type Award, type Bid, backrunBundle, backrunName, isFor, winners } from "../auction/bids.ts";
+import { type Overtaken, statusIn } from "../auction/bundleTable.ts";
 import type { BundleDelivery, BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { Block, ChainUpdate } from "../domain/chain.ts";
-import type { BundleSender, EventSink, Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import type { Pool, SenderChain } from "../transactions/pool.ts";
-import { BidChecks, type BidChecksDependencies } from "./bidChecks.ts";
-import type { BidderConduct } from "./bidderConduct.ts";
-import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
-
-export interface AuctioneerOptions {
-	/** The user's share of what a backrun brings, in percent. */
-	readonly refundPercent: number;
-	/** Names of the builders that pay refunds. */
-	readonly refunding: readonly string[];
-	/** Bids of one target that are out at most. */
-	readonly bidsPerTarget: number;
-}
-
-export interface AuctioneerDependencies extends Pick<BidChecksDependencies, "background" | "clock"> {
-	readonly pool: Pool;
-	readonly records: Records;
-	readonly events: EventSink;
-	readonly tip: Tip;
-	readonly bids: Bids;
-	readonly table: BundleTable;
-	readonly conduct: BidderConduct;
-	readonly simulation: BidSimulation;
-	readonly sender: BundleSender;
-}
+import type { SenderChain } from "../transactions/pool.ts";
+import { BidChecks } from "./bidChecks.ts";
+import type { BidVerdict } from "./bundleSimulation.ts";
+import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 /** How the bids on a target stood when a block came that holds it. */
 export interface FinalRound {
@@ -66,24 +35,26 @@ const KEPT_BLOCKS = 64;
 
 /** Keeps the best bids of each target out. */
 export class Auctioneer {
-	readonly #options: AuctioneerOptions;
-	readonly #deps: AuctioneerDependencies;
+	readonly #options: Pick<MarketOptions, "refundPercent" | "bidsPerTarget">;
+	readonly #deps: Pick<MarketDependencies, "pool" | "records" | "tip" | "sender" | "clock">;
+	readonly #market: Pick<SearcherMarket, "bids" | "table" | "conduct" | "simulation" | "refunding">;
 	readonly #checks: BidChecks;
 	/** Targets of which something has changed since their winners were worked out. */
 	readonly #changed = new Set<string>();
 	/** Bids that have ended and may still be with builders. */
 	readonly #leaving = new Set<Bid>();
-	readonly #landed = new Set<Bid>();
+	/** Bids that are in a block, and that. */
+	readonly #landed = new Map<Bid, Pick<Block, "number" | "hash">>();
 	/** By block hash and target; with the number of the block. */
 	readonly #rounds = new Map<string, FinalRound & { readonly block: number }>();
 	/** Hashes of the bundles that were counted, by target. */
 	readonly #counted = new Map<string, Set<string>>();
 
-	constructor(options: AuctioneerOptions, dependencies: AuctioneerDependencies) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
 		this.#options = options;
 		this.#deps = dependencies;
-		this.#checks = new BidChecks({
-			...dependencies,
+		this.#market = market;
+		this.#checks = new BidChecks(dependencies, market, {
 			judged: (bid, verdict) => this.#judged(bid, verdict),
 			again: (targets) => this.reconcile(targets),
 		});
@@ -91,7 +62,7 @@ export class Auctioneer {
 
 	/** Takes a bid that was found valid; what must give way to it ends. */
 	add(bid: Bid): void {
-		const { bids, table } = this.#deps;
+		const { bids, table } = this.#market;
 		const { target, backrun, record } = bid;
 		const last = bids.lastIfFull(target, bid.firstBlock);
 		if (last !== null) this.#end(last, "DROPPED", "outbid");
@@ -107,10 +78,11 @@ export class Auctioneer {
 	/** The bid's owner has replaced or cancelled it. */
 	withdraw(bid: Bid, how: Overtaken): void {
 		// It is in a block; should that go away, it does not come back.
-		if (bid.landed === null) this.#end(bid, how, null);
+		const landed = this.#landed.get(bid);
+		if (landed === undefined) this.#end(bid, how, null);
 		else {
-			bid.lastBlock = bid.landed.number;
-			this.#deps.table.release(bid.submission);
+			bid.lastBlock = landed.number;
+			this.#market.table.release(bid.submission);
 		}
 		// What it was replaced with is about to come, and takes its place at the builders.
 		if (how === "REPLACED") queueMicrotask(() => this.reconcile([]));
@@ -125,19 +97,19 @@ export class Auctioneer {
 	/** A chain has been looked at: what follows for its links' bids. */
 	chainPlanned({ ready, waiting }: SenderChain): void {
 		const hashes = [...ready, ...waiting].map((entry) => entry.transaction.tx.hash);
-		this.reconcile(hashes.filter((hash) => this.#deps.bids.has(hash)));
+		this.reconcile(hashes.filter((hash) => this.#market.bids.has(hash)));
 	}
 
 	/** The target has ended otherwise than in a block: so have the bids on it. */
 	gone(target: string): void {
 		this.#counted.delete(target);
-		for (const bid of this.#deps.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
+		for (const bid of this.#market.bids.of(target)) this.#end(bid, "DROPPED", "targetGone");
 		this.reconcile([target]);
 	}
 
 	/** What bidders did has become known, or was undone by a reorganisation: the bids of those who are barred end. */
 	conductChanged(): void {
-		const { bids, conduct } = this.#deps;
+		const { bids, conduct } = this.#market;
 		for (const bid of bids.targets().flatMap((target) => bids.of(target))) {
 			if (conduct.standing(bid.bidder)?.bar) this.#end(bid, "DROPPED", "barred");
 		}
@@ -146,13 +118,13 @@ export class Auctioneer {
 
 	/** Blocks have come, and the bids for them end. To be called when the tip is the last of them. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
-		const { bids, pool, table } = this.#deps;
+		const { bids, table } = this.#market;
+		const { pool } = this.#deps;
 		const gone = new Set(reverted.map((block) => block.hash));
-		for (const bid of this.#landed) {
-			if (bid.landed === null || !gone.has(bid.landed.hash)) continue;
+		for (const [bid, { number, hash }] of this.#landed) {
+			if (!gone.has(hash)) continue;
 			const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null, paid: null } as const;
-			table.change(bid.record, bid.landed.number, change);
-			bid.landed = null;
+			table.change(bid.record, number, change);
 			this.#landed.delete(bid);
 			bids.add(bid);
 		}
@@ -167,8 +139,8 @@ export class Auctioneer {
 			}
 		}
 		for (const bid of this.#leaving) if ((bid.out?.block ?? 0) <= head.number) this.#leaving.delete(bid);
-		for (const bid of this.#landed) {
-			if ((bid.landed?.number ?? 0) + KEPT_BLOCKS > head.number) continue;
+		for (const [bid, { number }] of this.#landed) {
+			if (number + KEPT_BLOCKS > head.number) continue;
 			this.#landed.delete(bid);
 			table.release(bid.submission);
 		}
@@ -191,8 +163,8 @@ export class Auctioneer {
 
 	/** Works the winners of these targets, and of all that have changed, out anew. */
 	reconcile(targets: Iterable<string>): void {
-		const { bids, conduct } = this.#deps;
-		const { bidsPerTarget, refunding } = this.#options;
+		const { bids, conduct, refunding } = this.#market;
+		const { bidsPerTarget } = this.#options;
 		for (const target of targets) this.#changed.add(target);
 		if (this.#changed.size === 0) return;
 		const affected = bids.linked(this.#changed);
@@ -240,7 +212,8 @@ export class Auctioneer {
 
 	/** How the target stands if builders have it for `block`; null: they have not, and no bid goes out behind it. */
 	#stateOf(hash: string, block: number): TargetState | null {
-		const { pool, simulation } = this.#deps;
+		const { simulation } = this.#market;
+		const { pool } = this.#deps;
 		const entry = pool.get(hash);
 		const target = entry?.outFor === block ? simulation.target(hash) : null;
 		if (entry === undefined || target === null) return null;
@@ -249,7 +222,8 @@ export class Auctioneer {
 
 	/** Sends and cancels bundles so that builders hold exactly the winning bids, then tells the owners of `bids` their status. */
 	#bringOut(target: string, block: number, wanted: ReadonlyMap<Bid, Award>, all: readonly Bid[]): void {
-		const { sender, table, bids } = this.#deps;
+		const { table, bids } = this.#market;
+		const { sender } = this.#deps;
 		// An owner's next bid goes out under the same name, in the place of the one before.
 		const held = new Set<string>();
 		const makers = [...(this.#deps.pool.get(target)?.outTo ?? [])];
@@ -284,13 +258,14 @@ export class Auctioneer {
 
 	/** The target of the cancelled bundles has ended: how builders take the cancel is among its events too. */
 	#tellTarget(target: string, block: number, { kind: _, ...answer }: BundleDelivery): void {
-		const { pool, events } = this.#deps;
+		const { pool, records } = this.#deps;
 		if (pool.get(target) !== undefined) return;
-		events.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
+		records.emit(target, { type: "delivered", kind: "cancel", block, ...answer, backrun: true });
 	}
 
 	#send(bid: Bid, names: readonly string[], block: number): void {
-		const { pool, records, sender, table, events, clock } = this.#deps;
+		const { table } = this.#market;
+		const { pool, records, sender, clock } = this.#deps;
 		const entry = pool.get(bid.target);
 		if (entry === undefined) return;
 		let told = false;
@@ -299,7 +274,7 @@ export class Auctioneer {
 			if (told || records.get(bid.target)?.record.stage !== "BROADCAST") return;
 			told = true;
 			const what = { bundle: bid.record.hash, backrun: bid.backrun.hash, bid: bid.value.toString() };
-			events.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what, builders: names });
+			records.emit(bid.target, { type: "bundled", at: clock.now(), block, ...what, builders: names });
 		};
 		sender.sendBundle(
 			backrunBundle(bid, entry.transaction, block, this.#options.refundPercent),
@@ -319,7 +294,7 @@ export class Auctioneer {
 
 	/** Tells each bidder what came of the block; by how much one was outbid, and by whom, the chain must tell first. */
 	#close(block: Block): void {
-		const { bids, table } = this.#deps;
+		const { bids, table } = this.#market;
 		const { number, hash } = block;
 		const places = new Map(block.transactions.map((tx, i) => [tx.hash, i]));
 		for (const target of bids.targets()) {
@@ -340,8 +315,7 @@ export class Auctioneer {
 			for (const bid of landed) {
 				table.change(bid.record, number, { stage: "INCLUDED", reason: null, blockHash: hash, winner: null });
 				bids.remove(bid);
-				bid.landed = { number, hash };
-				this.#landed.add(bid);
+				this.#landed.set(bid, { number, hash });
 			}
 		}
 	}
@@ -352,26 +326,26 @@ export class Auctioneer {
 		if (bid.basis === null || bid.checking !== null) return "notSimulated";
 		if (sent.length === 0) return "notChosen";
 		if (sent.some(({ value }) => value >= bid.value)) return "outbid";
-		return this.#deps.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
+		return this.#market.conduct.standing(bid.bidder)?.behindUntil ? "rankedBehind" : "nonceTaken";
 	}
 
 	/** Counts a bundle once. */
 	#count({ target, record: { hash } }: Bid): void {
-		const { events, clock } = this.#deps;
+		const { records, clock } = this.#deps;
 		const counted = this.#counted.get(target) ?? new Set();
 		this.#counted.set(target, counted);
-		if (!counted.has(hash)) events.emit(target, { type: "bid", at: clock.now(), bundle: hash });
+		if (!counted.has(hash)) records.emit(target, { type: "bid", at: clock.now(), bundle: hash });
 		counted.add(hash);
 	}
 
 	#end(bid: Bid, stage: BundleStage, reason: BundleReason | null): void {
 		const block = Math.min(Math.max(bid.firstBlock, this.#nextBlock()), bid.lastBlock);
-		if (this.#remove(bid)) this.#deps.table.change(bid.record, block, { stage, reason });
+		if (this.#remove(bid)) this.#market.table.change(bid.record, block, { stage, reason });
 	}
 
 	/** Takes it out of the live ones; answers false where it was not there. */
 	#remove(bid: Bid): boolean {
-		const { bids, table } = this.#deps;
+		const { bids, table } = this.#market;
 		if (!bids.holds(bid)) return false;
 		// A nonce that it had is free for other targets' bids.
 		for (const target of bids.linked([bid.target])) this.#changed.add(target);

@@ -1,22 +1,17 @@
 // Simulates bids again whose state has changed, and tries again where the node gives no verdict. Which bids are worth it is
 // decided by the auctioneer.
 
-import type { Background } from "../../shared/background.ts";
-import type { Clock, Timer } from "../../shared/clock.ts";
+import type { Timer } from "../../shared/clock.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
-import type { Bid, Bids } from "../auction/bids.ts";
-import type { Tip } from "../domain/ports.ts";
-import type { BidSimulation, BidVerdict } from "./bidSimulation.ts";
+import type { Bid } from "../auction/bids.ts";
+import type { BidVerdict } from "./bundleSimulation.ts";
+import type { MarketDependencies, SearcherMarket } from "./market.ts";
 
-export interface BidChecksDependencies {
-	readonly tip: Tip;
-	readonly bids: Bids;
-	readonly simulation: BidSimulation;
-	readonly background: Background;
-	readonly clock: Clock;
-	/** Told of the verdict on a bid that is still live; its basis and value are set by then. */
+/** Who hears of it. */
+export interface BidChecksListener {
+	/** The verdict on a bid that is still live; its basis and value are set by then. */
 	readonly judged: (bid: Bid, verdict: BidVerdict) => void;
-	/** Told of targets whose bids may be checked again. */
+	/** Targets whose bids may be checked again. */
 	readonly again: (targets: readonly string[]) => void;
 }
 
@@ -25,18 +20,27 @@ const RETRY_MS = 500;
 
 /** Checks bids. */
 export class BidChecks {
-	readonly #deps: BidChecksDependencies;
+	readonly #deps: Pick<MarketDependencies, "tip" | "background" | "clock">;
+	readonly #market: Pick<SearcherMarket, "bids" | "simulation">;
+	readonly #listener: BidChecksListener;
 	readonly #waiting = new Set<string>();
 	#timer: Timer | null = null;
 	#stopped = false;
 
-	constructor(dependencies: BidChecksDependencies) {
+	constructor(
+		dependencies: MarketDependencies,
+		market: Pick<SearcherMarket, "bids" | "simulation">,
+		listener: BidChecksListener,
+	) {
 		this.#deps = dependencies;
+		this.#market = market;
+		this.#listener = listener;
 	}
 
 	/** Simulates a bid for the next block, in the state `basis` that its target stands in now; nothing where it is under way. */
 	check(bid: Bid, basis: string): void {
-		const { simulation, background, tip } = this.#deps;
+		const { bids, simulation } = this.#market;
+		const { background, tip } = this.#deps;
 		const target = simulation.target(bid.target);
 		if (this.#stopped || target === null || bid.checking?.basis === basis) return;
 		const block = tip.next()?.number ?? 0;
@@ -46,11 +50,11 @@ export class BidChecks {
 		bid.checking = check;
 		background.run("bids", async () => {
 			const one = { backrun, client, signal: check.stop.signal };
-			const verdict = await simulation.simulate(target, one, block).catch(unavailable);
+			const verdict = await simulation.bid(target, one, block).catch(unavailable);
 			// Another check has begun, in a later state.
 			if (bid.checking !== check) return;
 			bid.checking = null;
-			if (!this.#deps.bids.holds(bid)) return;
+			if (!bids.holds(bid)) return;
 			const now = simulation.target(bid.target);
 			// Or is about to: what was found out is of a state that is no more.
 			if (now !== null && simulation.basis(now) === basis) this.#judge(bid, basis, verdict);
@@ -69,7 +73,7 @@ export class BidChecks {
 		bid.tried = isValid ? null : { basis, isTarget: verdict.kind === "targetFails" };
 		if (isValid) bid.value = verdict.value;
 		if (verdict.kind === "unavailable" || verdict.kind === "outdated") this.#retry(bid.target);
-		this.#deps.judged(bid, verdict);
+		this.#listener.judged(bid, verdict);
 	}
 
 	#retry(target: string): void {
@@ -79,8 +83,8 @@ export class BidChecks {
 			this.#timer = null;
 			const targets = [...this.#waiting];
 			this.#waiting.clear();
-			for (const bid of targets.flatMap((one) => this.#deps.bids.of(one))) bid.tried = null;
-			this.#deps.again(targets);
+			for (const bid of targets.flatMap((one) => this.#market.bids.of(one))) bid.tried = null;
+			this.#listener.again(targets);
 		});
 	}
 }

@@ -1,8 +1,8 @@
 // What bidders did in the last blocks, as the chain stands: who is barred and who ranks behind follows from it. Kept on
-// disk, since a restart must not be a pardon.
+// disk, block by block, since a restart must not be a pardon.
 
-import type { Background } from "../../shared/background.ts";
-import { type Logger, safeError } from "../../shared/log.ts";
+import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
+import { safeError } from "../../shared/log.ts";
 import {
 	type ConductFact,
 	type DatedFact,
@@ -15,31 +15,18 @@ import {
 } from "../auction/conduct.ts";
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
-import type { PaymentReader, Tip } from "../domain/ports.ts";
+import type { MarketDependencies } from "./market.ts";
 
-/** The facts of one block, as they are stored. */
-export interface BlockFacts {
+/** The facts of one block. */
+interface BlockFacts {
 	readonly number: number;
 	readonly hash: string;
 	readonly facts: readonly ConductFact[];
 }
 
-/** Where facts are kept. */
-export interface FactStore {
-	load(): AsyncIterable<BlockFacts>;
-	put(blocks: readonly BlockFacts[]): Promise<void>;
-}
-
-export interface BidderConductDependencies {
-	readonly store: FactStore;
-	readonly payments: Pick<PaymentReader, "canonicalHash">;
-	readonly tip: Tip;
-	readonly background: Background;
-	readonly log: Logger;
-	/** Told of each new fact, for metrics. */
-	readonly onFact: (kind: ConductFact["kind"]) => void;
-}
-
+/** Each block's facts are one entry, as JSON, found in the order of the blocks. */
+const PREFIX = "c/";
+const DIGITS = 12;
 /** A block deeper than this is not reorganised away. */
 const REORG_BLOCKS = 128;
 
@@ -47,7 +34,7 @@ type KnownBlock = BlockFacts & { isCanonical: boolean };
 
 /** Remembers, and says how a bidder stands. */
 export class BidderConduct {
-	readonly #deps: BidderConductDependencies;
+	readonly #deps: Pick<MarketDependencies, "kv" | "payments" | "tip" | "background" | "log" | "onFact">;
 	/** By hash. */
 	readonly #blocks = new Map<string, KnownBlock>();
 	/** Blocks with facts, by who they are about. */
@@ -55,13 +42,21 @@ export class BidderConduct {
 	/** Of those that were asked for since the last change. */
 	readonly #standings = new Map<string, Standing | null>();
 
-	constructor(dependencies: BidderConductDependencies) {
+	constructor(dependencies: MarketDependencies) {
 		this.#deps = dependencies;
 	}
 
-	/** Reads what was kept; before the first block. */
+	/** Reads what was kept; before the first block. Throws StoreFormatError on a damaged entry. */
 	async load(): Promise<void> {
-		for await (const block of this.#deps.store.load()) this.#know(block);
+		for await (const [key, bytes] of this.#deps.kv.range(...prefixRange(PREFIX))) {
+			const [, number, hash = ""] = key.split("/");
+			try {
+				const facts = JSON.parse(bytes.toString("utf8")) as readonly ConductFact[];
+				this.#know({ number: Number(number), hash, facts });
+			} catch {
+				throw new StoreFormatError(key);
+			}
+		}
 	}
 
 	/** How a bidder stands for the next block; null: as anybody. */
@@ -83,14 +78,14 @@ export class BidderConduct {
 
 	/** Takes down what a block comes to; resolves when it is on disk. The same may come again. */
 	async judge(block: { readonly number: number; readonly hash: string }, round: Round): Promise<void> {
-		const { store, onFact } = this.#deps;
+		const { kv, onFact } = this.#deps;
 		const known = this.#blocks.get(block.hash)?.facts ?? [];
 		const isKnown = (fact: ConductFact) =>
 			known.some(({ bundle, bidder }) => bundle === fact.bundle && bidder.owner === fact.bidder.owner);
 		const fresh = factsOf(round).filter((fact) => !isKnown(fact));
 		if (fresh.length === 0) return;
 		const entry = { ...block, facts: [...known, ...fresh] };
-		await store.put([entry]);
+		await put(kv, [entry]);
 		this.#know(entry);
 		for (const { kind } of fresh) onFact(kind);
 	}
@@ -101,11 +96,11 @@ export class BidderConduct {
 		for (const { hash } of applied) this.#setCanonical(hash, true);
 		this.#standings.clear();
 		if (this.#blocks.size === 0) return;
-		const { background, store, log } = this.#deps;
+		const { background, kv, log } = this.#deps;
 		const old = this.#forget(head.number);
 		background.run("conduct", async () => {
 			try {
-				await store.put(old);
+				await put(kv, old);
 				if (gap) await this.#verify(head.number);
 			} catch (thrown) {
 				log.warn("facts about bidders could not be brought up to date", { fault: safeError(thrown) });
@@ -202,4 +197,13 @@ export class BidderConduct {
 
 function partiesIn({ facts }: BlockFacts): ReadonlySet<string> {
 	return new Set(facts.flatMap(({ bidder }) => partiesOf(bidder).all));
+}
+
+/** Writes the facts of these blocks in the place of what was kept of them; none: forgets the block. */
+async function put(kv: KeyValueStore, blocks: readonly BlockFacts[]): Promise<void> {
+	const changes = blocks.map(({ number, hash, facts }): Change => {
+		const key = `${PREFIX}${number.toString().padStart(DIGITS, "0")}/${hash}`;
+		return { key, value: facts.length === 0 ? null : Buffer.from(JSON.stringify(facts)) };
+	});
+	if (changes.length > 0) await kv.write(changes);
 }

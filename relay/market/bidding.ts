@@ -1,11 +1,11 @@
 // What is done for each bid: decode the backrun, judge it, simulate it behind its target, and hand it to the
 // auctioneer.
 
-import { type Clock, pause } from "../../shared/clock.ts";
+import { pause } from "../../shared/clock.ts";
 import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import type { Bid, Bids } from "../auction/bids.ts";
-import type { BundleTable, Overtaken, Submission } from "../auction/bundleTable.ts";
+import type { Bid } from "../auction/bids.ts";
+import type { Overtaken, Submission } from "../auction/bundleTable.ts";
 import { bidderOf } from "../auction/conduct.ts";
 import {
 	type BidRequest,
@@ -17,33 +17,10 @@ import {
 	refusedBundle,
 } from "../domain/bundle.ts";
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
-import type { Tip } from "../domain/ports.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
-import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { LATER_HEAD_MS } from "./accountAge.ts";
-import type { Auctioneer } from "./auctioneer.ts";
-import type { BidderConduct } from "./bidderConduct.ts";
-import type { BidSimulation, BidTarget, BidVerdict } from "./bidSimulation.ts";
-
-export interface BiddingOptions {
-	readonly rules: ChainRules;
-	/** Whether the node can simulate one transaction behind another. */
-	readonly enabled: boolean;
-	/** Names of the builders that pay refunds: bids go to no others. */
-	readonly refunding: readonly string[];
-	/** The coinbase of all blocks, where it is fixed. */
-	readonly feeRecipient: string | undefined;
-}
-
-export interface BiddingDependencies {
-	readonly clock: Clock;
-	readonly tip: Tip;
-	readonly bids: Bids;
-	readonly table: BundleTable;
-	readonly conduct: BidderConduct;
-	readonly simulation: BidSimulation;
-	readonly auctioneer: Auctioneer;
-}
+import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
+import { type BidTarget, type BidVerdict, LATER_HEAD_MS, revertedWords } from "./bundleSimulation.ts";
+import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 /** How often a bid is simulated because the state behind its target, or its sender's account, changed meanwhile. */
 const MAX_TRIES = 3;
@@ -55,21 +32,24 @@ const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
 
 /** Takes bids. */
 export class Bidding {
-	readonly #options: BiddingOptions;
-	readonly #deps: BiddingDependencies;
+	readonly #options: Pick<MarketOptions, "rules" | "bidding" | "feeRecipient">;
+	readonly #deps: Pick<MarketDependencies, "tip" | "clock">;
+	readonly #market: SearcherMarket;
 	#seq = 0;
 
-	constructor(options: BiddingOptions, dependencies: BiddingDependencies) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
 		this.#options = options;
 		this.#deps = dependencies;
+		this.#market = market;
 	}
 
 	/** Resolves once it was simulated behind its target. Throws RpcError where the node fails: nothing is kept then. */
 	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
-		const { tip, simulation, conduct } = this.#deps;
-		const { enabled, refunding, feeRecipient } = this.#options;
-		if (!enabled || refunding.length === 0) {
-			const what = enabled ? "these builders: none pays refunds" : "this node";
+		const { tip } = this.#deps;
+		const { simulation, conduct, refunding } = this.#market;
+		const { bidding, feeRecipient } = this.#options;
+		if (!bidding || refunding.length === 0) {
+			const what = bidding ? "these builders: none pays refunds" : "this node";
 			return refusedBundle("NO_BIDDING", `bidding is not available with ${what}`);
 		}
 		if (request.builders?.every((name) => !refunding.includes(name))) {
@@ -101,7 +81,7 @@ export class Bidding {
 			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
 			const one = { backrun: tx, client: request.network, signal: submission.stop.signal };
-			const verdict = await simulation.simulate(target, one, range.first);
+			const verdict = await simulation.bid(target, one, range.first);
 			const { overtaken } = submission;
 			// Nobody wants to know any more.
 			if (verdict.kind === "unavailable" && overtaken !== null)
@@ -119,7 +99,7 @@ export class Bidding {
 	}
 
 	#stands(target: BidTarget, hash: string, basis: string): boolean {
-		const { simulation } = this.#deps;
+		const { simulation } = this.#market;
 		const now = simulation.target(hash);
 		return now !== null && now.entry === target.entry && simulation.basis(now) === basis;
 	}
@@ -132,7 +112,7 @@ export class Bidding {
 		range: Range,
 		submission: Submission,
 	): BundleOutcome | null {
-		const { bids, table, conduct } = this.#deps;
+		const { bids, table, conduct } = this.#market;
 		const isBarred = barred(conduct.standing(bidder));
 		if (isBarred !== null) return isBarred;
 		const freed = this.#twins(request, backrun, range).length + (table.replaces(submission) ? 1 : 0);
@@ -142,7 +122,7 @@ export class Bidding {
 
 	/** Live bids that are the very same bundle, for some of the same blocks. */
 	#twins({ owner, target }: BidRequest, backrun: DecodedTransaction, { first, last }: Range): readonly Bid[] {
-		return this.#deps.bids
+		return this.#market.bids
 			.of(target)
 			.filter(
 				(bid) =>
@@ -162,7 +142,7 @@ export class Bidding {
 		range: Range,
 		found: Pick<Bid, "value"> & { readonly basis: string },
 	): BundleOutcome {
-		const { bids, table, auctioneer } = this.#deps;
+		const { bids, table, auctioneer } = this.#market;
 		const { owner, network, target, builders } = request;
 		const { value, basis } = found;
 		// Others may have come while it was simulated.
@@ -191,9 +171,9 @@ export class Bidding {
 		}
 		this.#seq += 1;
 		const bid: Bid = {
-			...{ record, bidder, owner, client: network, target, backrun, nonce: backrun.nonce, seq: this.#seq },
+			...{ record, bidder, owner, client: network, target, backrun, seq: this.#seq },
 			...terms,
-			...{ checking: null, out: null, landed: null },
+			...{ checking: null, out: null },
 		};
 		table.take(submission, (how) => auctioneer.withdraw(bid, how));
 		auctioneer.add(bid);
@@ -213,8 +193,8 @@ export class Bidding {
 		const hash = bundleHash([target, backrun.hash]);
 		if (this.#twins(request, backrun, range).length > 0) return { outcome: "accepted", hash };
 		const blocks = { firstBlock: range.first, lastBlock: range.last };
-		const record = this.#deps.table.open({ owner, hash, bidder, target, ...blocks }, network);
-		this.#deps.table.change(record, range.first, { stage: how, bid });
+		const record = this.#market.table.open({ owner, hash, bidder, target, ...blocks }, network);
+		this.#market.table.change(record, range.first, { stage: how, bid });
 		return { outcome: "accepted", hash };
 	}
 }
@@ -243,12 +223,7 @@ function refusalOf(verdict: Exclude<BidVerdict, { kind: "valid" | "outdated" }>)
 		case "failed": {
 			const { code, message } = verdict.error;
 			if (!EXECUTION_FAILURES.has(code)) return refusedBundle("BACKRUN_INVALID", message, true);
-			const why = message.replace(/^execution reverted(: )?/, "");
-			return refusedBundle(
-				"BACKRUN_REVERTED",
-				why === "" ? "backrun reverted" : `backrun reverted: ${why}`,
-				true,
-			);
+			return refusedBundle("BACKRUN_REVERTED", revertedWords("backrun", message), true);
 		}
 	}
 }

@@ -2,17 +2,24 @@
 
 import type { Background } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
 import type { Logger } from "../../shared/log.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { BID_LIMITS, Bids } from "../auction/bids.ts";
-import { BundleTable, type Submission, TABLE_LIMITS } from "../auction/bundleTable.ts";
-import { bidderOf, type ConductFact } from "../auction/conduct.ts";
+import { Bids, type BidsOptions } from "../auction/bids.ts";
+import { BundleTable, type BundleTableOptions, type Submission } from "../auction/bundleTable.ts";
+import type { ConductFact } from "../auction/conduct.ts";
 import { createFeed } from "../auction/feed.ts";
-import type { Searchers } from "../chainActions.ts";
-import type { BundleEnvelope, BundleOutcome, BundleRefusal } from "../domain/bundle.ts";
+import type {
+	BidRequest,
+	BundleEnvelope,
+	BundleOutcome,
+	BundleRefusal,
+	PlainBundleRequest,
+} from "../domain/bundle.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
-import type { ChainUpdate } from "../domain/chain.ts";
+import type { ChainUpdate, Tip } from "../domain/chain.ts";
 import type {
 	Accounts,
 	BundleReader,
@@ -22,21 +29,19 @@ import type {
 	Publisher,
 	SharedTransactions,
 	Simulations,
-	Tip,
 } from "../domain/ports.ts";
 import { isLive, isMined } from "../domain/record.ts";
 import type { RefundTerms } from "../domain/refund.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
-import type { Pool } from "../transactions/pool.ts";
+import type { Pool, SenderChain } from "../transactions/pool.ts";
 import type { TransactionRecords } from "../transactions/records.ts";
 import { Auctioneer } from "./auctioneer.ts";
-import { BidderConduct, type FactStore } from "./bidderConduct.ts";
+import { BidderConduct } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
-import { BidSimulation } from "./bidSimulation.ts";
+import { BundleSimulation } from "./bundleSimulation.ts";
 import { PlainBundles } from "./plainBundles.ts";
-import { PlainSimulation } from "./plainSimulation.ts";
-import { reportRound } from "./roundReport.ts";
+import type { PlainLimits } from "./plainIntake.ts";
 import { Settlement } from "./settlement.ts";
 
 export interface MarketOptions {
@@ -45,12 +50,17 @@ export interface MarketOptions {
 	readonly refundPercent: number;
 	/** Bids of one target that are with the builders at most. */
 	readonly bidsPerTarget: number;
-	/** Whether bids can be simulated. */
+	/** Whether the node can simulate one transaction behind another: without, there is no bidding. */
 	readonly bidding: boolean;
 	/** The coinbase of all blocks, where it is fixed. */
 	readonly feeRecipient: string | undefined;
 	/** The coinbase of a simulated block. */
 	readonly feeRecipientOf: () => string;
+	readonly limits: {
+		readonly bids: BidsOptions;
+		readonly table: BundleTableOptions;
+		readonly plain: PlainLimits;
+	};
 }
 
 export interface MarketDependencies {
@@ -62,8 +72,8 @@ export interface MarketDependencies {
 	readonly sender: BundleSender & { terms(builder: string, percent: number): RefundTerms | null };
 	readonly payments: PaymentReader;
 	readonly publisher: Publisher;
-	/** Where facts about bidders are kept. */
-	readonly facts: FactStore;
+	/** Keeps what bidders did. */
+	readonly kv: KeyValueStore;
 	/** How subscribers see a bundle. */
 	readonly view: (record: BundleRecord, status: BundleBlockStatus, standing: Standing | null) => unknown;
 	readonly onBundle: (kind: "bid" | "plain", outcome: "accepted" | "failed" | BundleRefusal) => void;
@@ -76,134 +86,108 @@ export interface MarketDependencies {
 	readonly log: Logger;
 }
 
-/** The searchers' side. */
-export interface MarketParts {
-	readonly market: Market;
-	readonly bundles: BundleReader;
-	readonly shared: SharedTransactions;
-	/** For the chain runner. */
-	readonly searchers: Searchers;
-	/** Shows a transaction to searchers at once. */
-	readonly share: (transaction: PrivateTransaction) => void;
-	/** To be told of each change of the chain, when it is worked off and the tip is its head. */
-	readonly blocksCame: (update: ChainUpdate) => void;
-	/** Whether bids are taken: the node can simulate them, and a builder pays refunds. */
-	readonly open: boolean;
-	/** Live bids. */
-	readonly size: () => number;
-	/** Owners, senders and contracts that are barred. */
-	readonly barred: () => number;
-	/** Reads what is remembered of bidders; before the first block. */
-	readonly load: () => Promise<void>;
-	/** Begins nothing more; what runs is joined by its background. */
-	readonly stop: () => void;
-}
-
-/** Makes it; it listens to the records from now on. */
-export function createMarket(options: MarketOptions, dependencies: MarketDependencies): MarketParts {
-	const { records, tip, sender, clock, publisher, onBundle } = dependencies;
-	const refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
-	const bids = new Bids(BID_LIMITS);
-	const conduct = new BidderConduct({ ...dependencies, store: dependencies.facts });
-	const standing = ({ bidder }: BundleRecord) => (bidder === null ? null : conduct.standing(bidder));
-	const table = new BundleTable(TABLE_LIMITS, {
-		clock,
-		publisher,
-		view: (record, status) => dependencies.view(record, status, standing(record)),
-	});
-	const simulation = new BidSimulation(options, { ...dependencies, records });
-	const auctioneer = new Auctioneer(
-		{ ...options, refunding },
-		{ ...dependencies, records, events: records, bids, table, conduct, simulation },
-	);
-	const bidding = new Bidding(
-		{ ...options, enabled: options.bidding, refunding },
-		{ clock, tip, bids, table, conduct, simulation, auctioneer },
-	);
-	const plain = new PlainBundles(
-		{ ...options, refunding },
-		{ ...dependencies, table, simulation: new PlainSimulation(options, dependencies) },
-	);
-	const settlement = new Settlement({
-		...dependencies,
-		events: records,
-		termsOf: (builder) => sender.terms(builder, options.refundPercent),
-		onOutcome: (outcome) =>
-			reportRound(outcome, {
-				...{ table, auctioneer, conduct },
-				bidderOf: (from, to) => bidderOf({ from, to }, null, options.feeRecipient),
-			}),
-	});
-	const entrance = (kind: "bid" | "plain") => ({
-		table,
-		onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => onBundle(kind, outcome),
-	});
-	const share = createFeed({
-		publisher,
-		events: records,
-		isNew: (hash) => records.get(hash)?.record.shared === false,
-		clock,
-	});
-	records.subscribe((record, before) => {
-		const ended = isLive(before) && !isLive(record.stage) && !isMined(record.stage);
-		if (ended) auctioneer.gone(record.hash);
-	});
-	return {
-		market: {
-			bid: (request) =>
-				enterBundle(request, entrance("bid"), (one, submission) => bidding.bid(one, submission)),
-			submit: (request) =>
-				enterBundle(request, entrance("plain"), (one, submission) => plain.submit(one, submission)),
-			cancel: (owner, uuid) => table.cancel(owner, uuid),
-		},
-		bundles: { bundle: (owner, hash) => table.bundle(owner, hash), standing },
-		shared: simulation,
-		searchers: {
-			share: (entry) => share(entry.transaction),
-			chainPlanned: (chain) => auctioneer.chainPlanned(chain),
-		},
-		share,
-		blocksCame(update) {
-			conduct.blocksCame(update);
-			auctioneer.blocksCame(update);
-			plain.blocksCame(update);
-			settlement.run();
-		},
-		open: options.bidding && refunding.length > 0,
-		size: () => bids.size,
-		barred: () => conduct.barred,
-		load: () => conduct.load(),
-		stop() {
-			auctioneer.stop();
-			plain.stop();
-		},
-	};
-}
-
-export interface BundleEntranceDependencies {
+/** The searchers' side. Its parts are made in this order, and each stands on those before it. */
+export class SearcherMarket implements Market, BundleReader, SharedTransactions {
+	/** Names of the builders that pay refunds: bids go to no others. */
+	readonly refunding: readonly string[];
+	readonly bids: Bids;
+	readonly conduct: BidderConduct;
 	readonly table: BundleTable;
-	/** How a bundle ended: a refusal by its code. */
-	readonly onOutcome: (outcome: "accepted" | "failed" | BundleRefusal) => void;
-}
+	readonly simulation: BundleSimulation;
+	readonly auctioneer: Auctioneer;
+	readonly #bidding: Bidding;
+	readonly #plain: PlainBundles;
+	readonly #settlement: Settlement;
+	readonly #onBundle: MarketDependencies["onBundle"];
+	/** Whether bids are taken: the node can simulate them, and a builder pays refunds. */
+	readonly isOpen: boolean;
+	/** Shows a transaction to searchers at once; one that they have been shown is left alone. */
+	readonly share: (transaction: PrivateTransaction) => void;
 
-/**
- * What `consider` answers for the bundle; meanwhile it holds its place in the order of its uuid. Throws RpcError where
- * the node fails.
- */
-export async function enterBundle<R extends BundleEnvelope>(
-	request: R,
-	{ table, onOutcome }: BundleEntranceDependencies,
-	consider: (request: R, submission: Submission) => Promise<BundleOutcome>,
-): Promise<BundleOutcome> {
-	const submission = table.enter(request.owner, request.uuid);
-	try {
-		const outcome = await consider(request, submission);
-		onOutcome(outcome.outcome === "refused" ? outcome.code : "accepted");
-		return outcome;
-	} catch (thrown) {
-		onOutcome("failed");
-		throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
-	} finally {
-		if (submission.end === null) table.release(submission);
+	/** It listens to the records from now on. */
+	constructor(options: MarketOptions, dependencies: MarketDependencies) {
+		const { records, sender, clock, publisher, view, onBundle } = dependencies;
+		this.refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
+		this.isOpen = options.bidding && this.refunding.length > 0;
+		this.bids = new Bids(options.limits.bids);
+		this.conduct = new BidderConduct(dependencies);
+		this.table = new BundleTable(options.limits.table, {
+			...{ clock, publisher },
+			view: (record, status) => view(record, status, this.standing(record)),
+		});
+		this.simulation = new BundleSimulation(options, dependencies);
+		this.auctioneer = new Auctioneer(options, dependencies, this);
+		this.#bidding = new Bidding(options, dependencies, this);
+		this.#plain = new PlainBundles(options, dependencies, this);
+		this.#settlement = new Settlement(options, dependencies, this);
+		this.#onBundle = onBundle;
+		const isNew = (hash: string) => records.get(hash)?.record.shared === false;
+		this.share = createFeed({ publisher, records, isNew, clock });
+		records.subscribe((record, before) => {
+			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
+				this.auctioneer.gone(record.hash);
+		});
+	}
+
+	bid(request: BidRequest): Promise<BundleOutcome> {
+		return this.#enter("bid", request, (submission) => this.#bidding.bid(request, submission));
+	}
+
+	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
+		return this.#enter("plain", request, (submission) => this.#plain.submit(request, submission));
+	}
+
+	cancel(owner: string, uuid: string): void {
+		this.table.cancel(owner, uuid);
+	}
+
+	bundle(owner: string, hash: string): BundleRecord | null {
+		return this.table.bundle(owner, hash);
+	}
+
+	standing({ bidder }: BundleRecord): Standing | null {
+		return bidder === null ? null : this.conduct.standing(bidder);
+	}
+
+	shared(hash: string): DecodedTransaction | null {
+		return this.simulation.shared(hash);
+	}
+
+	/** A chain was planned: for the next block it is known what is out and what waits. */
+	chainPlanned(chain: SenderChain): void {
+		this.auctioneer.chainPlanned(chain);
+	}
+
+	/** To be told of each change of the chain, when it is worked off and the tip is its head. */
+	blocksCame(update: ChainUpdate): void {
+		this.conduct.blocksCame(update);
+		this.auctioneer.blocksCame(update);
+		this.#plain.blocksCame(update);
+		this.#settlement.run();
+	}
+
+	/** Begins nothing more; what runs is joined by its background. */
+	stop(): void {
+		this.auctioneer.stop();
+		this.#plain.stop();
+	}
+
+	/** What `consider` answers for the bundle; meanwhile it holds its place in the order of its uuid. */
+	async #enter(
+		kind: "bid" | "plain",
+		{ owner, uuid }: BundleEnvelope,
+		consider: (submission: Submission) => Promise<BundleOutcome>,
+	): Promise<BundleOutcome> {
+		const submission = this.table.enter(owner, uuid);
+		try {
+			const outcome = await consider(submission);
+			this.#onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
+			return outcome;
+		} catch (thrown) {
+			this.#onBundle(kind, "failed");
+			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
+		} finally {
+			if (submission.end === null) this.table.release(submission);
+		}
 	}
 }

@@ -1,24 +1,12 @@
 // Sends signed transactions to the builders for each block of their range in which they pass a simulation, until a
 // block holds them or their owner cancels. Kept in memory alone.
 
-import type { Background } from "../../shared/background.ts";
-import { type Clock, pause } from "../../shared/clock.ts";
+import { pause } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
-import { type BundleTable, type Submission, statusIn } from "../auction/bundleTable.ts";
-import {
-	bytesOf,
-	hashesOf,
-	holdsAll,
-	holdsAny,
-	isIn,
-	isSameAs,
-	nameOf,
-	type PlainBundle,
-	touches,
-	withBlocksOf,
-} from "../auction/plainBundle.ts";
+import { type Submission, statusIn } from "../auction/bundleTable.ts";
+import { isIn, isSameAs, nameOf, type PlainBundle, touches } from "../auction/plainBundle.ts";
 import {
 	type BundleOutcome,
 	blockRange,
@@ -29,30 +17,11 @@ import {
 	refusedBundle,
 } from "../domain/bundle.ts";
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
-import type { Block, ChainUpdate } from "../domain/chain.ts";
-import type { BundleSender, Tip } from "../domain/ports.ts";
+import type { ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
-import type { ChainRules } from "../domain/transactionRules.ts";
-import { LATER_HEAD_MS } from "./accountAge.ts";
-import { PLAIN_LIMITS, type PlainLimits, PlainTurns, readTransactions } from "./plainIntake.ts";
-import { isMendable, type PlainSimulation, type PlainVerdict, refusalOf } from "./plainSimulation.ts";
-
-export interface PlainBundlesOptions {
-	readonly rules: ChainRules;
-	/** Names of the builders that pay refunds. */
-	readonly refunding: readonly string[];
-	/** {@link PLAIN_LIMITS} unless given. */
-	readonly limits?: PlainLimits;
-}
-
-export interface PlainBundlesDependencies {
-	readonly simulation: Pick<PlainSimulation, "try">;
-	readonly tip: Tip;
-	readonly table: BundleTable;
-	readonly sender: BundleSender;
-	readonly background: Background;
-	readonly clock: Clock;
-}
+import { isMendable, LATER_HEAD_MS, type PlainVerdict, revertedWords } from "./bundleSimulation.ts";
+import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
+import { PlainTurns, readTransactions } from "./plainIntake.ts";
 
 /** How often one is tried where heads come or accounts change meanwhile. */
 const MAX_TRIES = 3;
@@ -64,8 +33,9 @@ const REORG_BLOCKS = 8;
 
 /** Takes plain bundles and sends them block by block. */
 export class PlainBundles {
-	readonly #options: PlainBundlesOptions;
-	readonly #deps: PlainBundlesDependencies;
+	readonly #options: Pick<MarketOptions, "rules">;
+	readonly #deps: Pick<MarketDependencies, "tip" | "sender" | "background" | "clock">;
+	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refunding">;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
 	readonly #turns = new PlainTurns();
@@ -73,24 +43,27 @@ export class PlainBundles {
 	readonly #bytes: Shares;
 	#stopped = false;
 
-	constructor(options: PlainBundlesOptions, dependencies: PlainBundlesDependencies) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
 		this.#options = options;
 		this.#deps = dependencies;
-		const { transactions, bytes } = options.limits ?? PLAIN_LIMITS;
-		this.#transactions = new Shares(transactions);
-		this.#bytes = new Shares(bytes);
+		this.#market = market;
+		this.#transactions = new Shares(options.limits.plain.transactions);
+		this.#bytes = new Shares(options.limits.plain.bytes);
 	}
 
 	/** Blocks have come: what they hold, or what is over, has ended; the rest is sent for the next one. */
 	blocksCame({ applied, reverted, head }: ChainUpdate): void {
 		const gone = new Set(reverted.map((block) => block.hash));
-		const blocks = applied.map((block) => ({ block, hashes: hashesOf(block) }));
+		const blocks = applied.map(({ number, hash, transactions }) => ({
+			...{ number, hash, holds: new Set(transactions.map((tx) => tx.hash)) },
+		}));
 		for (const bundle of [...this.#bundles.values()]) {
 			if (bundle.landed !== null && gone.has(bundle.landed.hash)) this.#revive(bundle, bundle.landed.number);
-			const held = blocks.find(({ hashes }) => holdsAny(hashes, bundle));
+			const held = blocks.find(({ holds }) => bundle.hashes.some((hash) => holds.has(hash)));
 			if (held === undefined) this.#follow(bundle, head.number, gone.size > 0);
-			else if (holdsAll(held.hashes, bundle)) this.#land(bundle, held.block);
-			else this.#end(bundle, held.block.number, { stage: "DROPPED", reason: "transactionMined" });
+			else if (bundle.hashes.every((hash) => held.holds.has(hash)))
+				this.#land(bundle, held.number, held.hash);
+			else this.#end(bundle, held.number, { stage: "DROPPED", reason: "transactionMined" });
 		}
 	}
 
@@ -102,10 +75,10 @@ export class PlainBundles {
 			return;
 		}
 		if (outFor !== null && outFor <= head && statusIn(record, outFor)?.stage === "SENT") {
-			this.#deps.table.change(record, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
+			this.#market.table.change(record, outFor, { stage: "NOT_INCLUDED", reason: "notChosen" });
 		}
 		const isLate = bundle.trial !== null && firstBlock <= head && head <= lastBlock && outFor !== head;
-		if (isLate) this.#deps.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
+		if (isLate) this.#market.table.change(record, head, { stage: "NOT_INCLUDED", reason: "notSimulated" });
 		if (lastBlock <= head) this.#end(bundle, head, null);
 		else this.#try(bundle, again);
 	}
@@ -118,9 +91,9 @@ export class PlainBundles {
 
 	/** Sends it for the next block once it has passed as that; `again`: also where it was sent for it already. */
 	#try(bundle: PlainBundle, again: boolean): void {
-		bundle.trial?.abort();
-		bundle.trial = null;
-		const { tip, background, clock, simulation } = this.#deps;
+		endTrial(bundle);
+		const { tip, background, clock } = this.#deps;
+		const { simulation } = this.#market;
 		const next = tip.next();
 		if (this.#stopped || next === null || !isIn(bundle, next.number)) return;
 		if (bundle.outFor === next.number && !again) return;
@@ -130,19 +103,12 @@ export class PlainBundles {
 		const { outgoing, failedFor } = bundle;
 		// Of one client's what has failed goes behind what has passed.
 		const priority = failedFor === next.number - 1 ? "held" : "again";
-		const asked = {
-			transactions: outgoing.transactions,
-			client: outgoing.client,
-			block: next.number,
-			next,
-			priority,
-			signal,
-		} as const;
-		const rank = priority === "held" ? 1 : 0;
-		const turn = { client: outgoing.client, cost: outgoing.transactions.length, rank, signal };
+		const { client, transactions } = outgoing;
+		const asked = { transactions, client, block: next.number, next, priority, signal } as const;
+		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
-				const verdict = await this.#turns.again(turn, () => simulation.try(asked));
+				const verdict = await this.#turns.again(turn, () => simulation.plain(asked));
 				if (signal.aborted || verdict === null) return;
 				if (verdict.kind === "passes" || verdict.kind === "fails") {
 					bundle.trial = null;
@@ -161,21 +127,20 @@ export class PlainBundles {
 		const reason = EXECUTION_FAILURES.has(error.code) ? "reverted" : "invalid";
 		this.#takeBack(bundle, []);
 		bundle.outFor = null;
-		this.#deps.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
+		this.#market.table.change(bundle.record, block, { stage: "NOT_INCLUDED", reason });
 	}
 
-	#land(bundle: PlainBundle, { number, hash }: Block): void {
-		bundle.trial?.abort();
-		bundle.trial = null;
+	#land(bundle: PlainBundle, number: number, hash: string): void {
+		endTrial(bundle);
 		bundle.landed = { number, hash };
-		this.#deps.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
+		this.#market.table.change(bundle.record, number, { stage: "INCLUDED", reason: null, blockHash: hash });
 	}
 
 	/** Its block is no longer in the chain: it goes out again for what is left of its range. */
 	#revive(bundle: PlainBundle, block: number): void {
 		bundle.landed = null;
 		const change = { stage: "NOT_INCLUDED", reason: "reorganised", blockHash: null } as const;
-		this.#deps.table.change(bundle.record, block, change);
+		this.#market.table.change(bundle.record, block, change);
 	}
 
 	/** Takes one, when it is its client's turn. Throws RpcError where the node fails: nothing is kept then. */
@@ -189,7 +154,7 @@ export class PlainBundles {
 		if (next === null) throw nodeUnavailable();
 		const range = blockRange(request.blocks, next.number - 1);
 		if (!range.ok) return refusedBundle(range.code, range.message);
-		const { refunding } = this.#options;
+		const { refunding, simulation } = this.#market;
 		if (request.refund !== null && !refunding.some((name) => request.builders?.includes(name) ?? true)) {
 			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
 		}
@@ -206,7 +171,7 @@ export class PlainBundles {
 			const full = this.#full(request.network, txs, freed);
 			if (full !== null) return full;
 			const now = request.uuid === null ? withBlocksOf(asked, freed, coming.number) : asked;
-			const verdict = await this.#deps.simulation.try({
+			const verdict = await simulation.plain({
 				...{ transactions, client: request.network, block: now.first, next: coming, priority: "bid" },
 				signal: submission.stop.signal,
 			});
@@ -265,7 +230,8 @@ export class PlainBundles {
 		range: Range,
 		verdict: PlainVerdict,
 	): BundleOutcome {
-		const { table, sender } = this.#deps;
+		const { sender } = this.#deps;
+		const { table } = this.#market;
 		const { owner, network, uuid, body, refund, builders } = request;
 		const hashes = txs.map((tx) => tx.hash);
 		const hash = bundleHash(hashes);
@@ -286,7 +252,7 @@ export class PlainBundles {
 			return { outcome: "accepted", hash };
 		}
 		const bundle: PlainBundle = {
-			...{ record, owner, uuid, hash, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
+			...{ record, uuid, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
 			outgoing: {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
 				...{ client: network, isPlain: true },
@@ -336,18 +302,19 @@ export class PlainBundles {
 	/** Another bundle has its uuid; a plain one takes its place at the builders too. */
 	#replaced(bundle: PlainBundle): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
-		this.#deps.table.change(bundle.record, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
+		this.#market.table.change(bundle.record, bundle.outFor ?? bundle.firstBlock, { stage: "REPLACED" });
 		queueMicrotask(() => {
 			if (!this.#bundles.has(bundle.outgoing.name)) this.#takeBack(bundle, []);
 		});
 	}
 
 	#isLive(owner: string, hash: string): boolean {
-		return [...this.#bundles.values()].some((one) => one.owner === owner && one.hash === hash);
+		return [...this.#bundles.values()].some((one) => one.record.owner === owner && one.record.hash === hash);
 	}
 
 	#send(bundle: PlainBundle): void {
-		const { tip, sender, table } = this.#deps;
+		const { tip, sender } = this.#deps;
+		const { table } = this.#market;
 		const block = tip.next()?.number;
 		if (block === undefined || !isIn(bundle, block)) return;
 		bundle.outFor = block;
@@ -365,19 +332,19 @@ export class PlainBundles {
 	): void {
 		if (!this.#forget(bundle) || bundle.landed !== null) return;
 		const told = bundle.outFor ?? Math.max(block, bundle.firstBlock);
-		if (last !== null) this.#deps.table.change(bundle.record, told, last);
+		if (last !== null) this.#market.table.change(bundle.record, told, last);
 		this.#takeBack(bundle, []);
 	}
 
 	/** Tells the builders to forget it, but for those that have got another one in its place. */
 	#takeBack(bundle: PlainBundle, others: readonly string[]): void {
-		const { tip, sender, table } = this.#deps;
+		const { tip, sender } = this.#deps;
 		const block = bundle.outFor;
 		if (block === null || block !== tip.next()?.number) return;
 		const builders = bundle.sentTo.filter((name) => !others.includes(name));
 		if (builders.length === 0) return;
 		sender.cancelBundle(bundle.outgoing.name, block, builders, (delivery) =>
-			table.delivered(bundle.record, block, delivery),
+			this.#market.table.delivered(bundle.record, block, delivery),
 		);
 	}
 
@@ -386,9 +353,32 @@ export class PlainBundles {
 		this.#bundles.delete(bundle.outgoing.name);
 		this.#transactions.give(bundle.outgoing.client, bundle.hashes.length);
 		this.#bytes.give(bundle.outgoing.client, bundle.bytes);
-		bundle.trial?.abort();
-		bundle.trial = null;
+		endTrial(bundle);
 		bundle.release();
 		return true;
 	}
+}
+
+function endTrial(bundle: PlainBundle): void {
+	bundle.trial?.abort();
+	bundle.trial = null;
+}
+
+function bytesOf(txs: readonly DecodedTransaction[]): number {
+	return txs.reduce((sum, tx) => sum + tx.size, 0);
+}
+
+/** `range` with those blocks of `twin` that are still to come when `next` is the next one. */
+function withBlocksOf(range: Range, twin: PlainBundle | undefined, next: number): Range {
+	if (twin === undefined) return range;
+	const first = Math.max(next, Math.min(range.first, twin.firstBlock));
+	return { first, last: Math.max(range.last, twin.lastBlock) };
+}
+
+/** The refusal of a bundle that fails, worded as a backrun's. */
+function refusalOf({ entry, error }: Extract<PlainVerdict, { kind: "fails" }>): BundleOutcome {
+	const { code, message } = error;
+	if (!EXECUTION_FAILURES.has(code))
+		return refusedBundle("BAD_TRANSACTION", `${message} (body[${entry}])`, true);
+	return refusedBundle("BUNDLE_REVERTED", `${revertedWords("bundle", message)} (body[${entry}])`, true);
 }

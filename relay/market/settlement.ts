@@ -1,27 +1,15 @@
 // For each block that holds a transaction with bids, reads back from the chain which backrun is behind it, what that
-// brought, and what was owed and paid for it.
+// brought, and what was owed and paid for it; tells the bidders, and remembers what they did.
 
-import type { Background } from "../../shared/background.ts";
-import type { Clock } from "../../shared/clock.ts";
-import { type Logger, safeError } from "../../shared/log.ts";
+import { safeError } from "../../shared/log.ts";
+import type { Bid } from "../auction/bids.ts";
+import { statusIn } from "../auction/bundleTable.ts";
+import { bidderOf, mayHave, type RoundBid } from "../auction/conduct.ts";
 import type { Refund, TxEvent } from "../domain/events.ts";
-import type { EventSink, PaidBlock, PaymentReader } from "../domain/ports.ts";
+import type { PaidBlock } from "../domain/ports.ts";
 import { isMined, type LifeEvent, type TransactionRecord } from "../domain/record.ts";
 import { owedRefund, type RefundTerms } from "../domain/refund.ts";
-import type { TransactionRecords } from "../transactions/records.ts";
-
-export interface SettlementDependencies {
-	readonly records: Pick<TransactionRecords, "entries">;
-	readonly events: EventSink;
-	readonly payments: PaymentReader;
-	/** How a builder refunds; null for one that does not. */
-	readonly termsOf: (builder: string) => RefundTerms | null;
-	/** Told of what a block that holds a target came to, before the refund is told; called again where it fails. */
-	readonly onOutcome: (outcome: TargetOutcome) => Promise<void>;
-	readonly background: Background;
-	readonly clock: Clock;
-	readonly log: Logger;
-}
+import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 type Bundled = Extract<TxEvent, { type: "bundled" }>;
 
@@ -44,25 +32,24 @@ export interface Landed {
 	readonly terms: readonly RefundTerms[];
 }
 
-/** What a block came to for a target that was bid on. */
-export interface TargetOutcome {
-	readonly record: TransactionRecord;
-	readonly block: { readonly number: number; readonly hash: string; readonly timestamp: number };
-	/** Null: none of the backruns that were sent for it is in it. */
-	readonly landed: Landed | null;
-}
-
 /** Reads refunds back. */
 export class Settlement {
-	readonly #deps: SettlementDependencies;
+	readonly #options: Pick<MarketOptions, "refundPercent" | "feeRecipient">;
+	readonly #deps: Pick<
+		MarketDependencies,
+		"records" | "payments" | "sender" | "background" | "clock" | "log"
+	>;
+	readonly #market: Pick<SearcherMarket, "table" | "auctioneer" | "conduct">;
 	/** The inclusion of each record that was looked at last. */
 	readonly #settled = new WeakMap<TransactionRecord, LifeEvent>();
 	/** Whether something may have to be settled that the run under way has not seen. */
 	#due = false;
 	#running = false;
 
-	constructor(dependencies: SettlementDependencies) {
+	constructor(options: MarketOptions, dependencies: MarketDependencies, market: SearcherMarket) {
+		this.#options = options;
 		this.#deps = dependencies;
+		this.#market = market;
 	}
 
 	/** Settles what is mined and not settled yet; what the node does not tell now is asked again with the next block. */
@@ -104,33 +91,32 @@ export class Settlement {
 		}
 	}
 
-	async #settle(blockHash: string, records: readonly TransactionRecord[]): Promise<void> {
-		const { payments, events, clock, onOutcome } = this.#deps;
+	async #settle(blockHash: string, targets: readonly TransactionRecord[]): Promise<void> {
+		const { payments, records, clock } = this.#deps;
 		const block = await payments.block(blockHash);
 		// Not there any more: a reorganisation is on its way.
 		if (block === null) return;
 		const landed: Landed[] = [];
-		for (const record of records) {
+		for (const record of targets) {
 			const one = await this.#landed(record, block);
 			if (one !== null) landed.push(one);
-			const about = { number: block.number, hash: blockHash, timestamp: block.timestamp };
-			await onOutcome({ record, block: about, landed: one });
+			await this.#report(record, { ...block, hash: blockHash }, one);
 		}
 		const refunds = refundsOf(block, landed);
-		for (const record of records) {
+		for (const record of targets) {
 			const inclusion = openInclusion(record);
 			// Taken back meanwhile, or moved to another block.
 			if (record.blockHash !== blockHash || inclusion === null) continue;
 			this.#settled.set(record, inclusion);
 			const refund = refunds.get(record);
 			if (refund === undefined) continue;
-			events.emit(record.hash, { type: "refunded", at: clock.now(), block: block.number, ...refund });
+			records.emit(record.hash, { type: "refunded", at: clock.now(), block: block.number, ...refund });
 		}
 	}
 
 	/** The backrun that was mined behind the transaction; null where none of those that were sent was. */
 	async #landed(record: TransactionRecord, block: PaidBlock): Promise<Landed | null> {
-		const { payments, termsOf } = this.#deps;
+		const { payments, sender } = this.#deps;
 		const hashes = block.transactions.map((tx) => tx.hash);
 		const place = hashes.indexOf(record.hash);
 		const all = bundledFor(record);
@@ -142,13 +128,67 @@ export class Settlement {
 			const { fees, transfers } = await payments.brought(bundled.backrun, block);
 			const same = all.filter(({ bundle }) => bundle === bundled.bundle);
 			const builders = [...new Set(same.flatMap((one) => one.builders))];
-			const terms = builders.flatMap((name) => termsOf(name) ?? []);
+			const terms = builders.flatMap((name) => sender.terms(name, this.#options.refundPercent) ?? []);
 			const brought = fees + (transfers ?? BigInt(bundled.bid));
 			const { from, to } = tx;
 			return { record, bundled, builders, index, from, to, recipient, transfers, brought, terms };
 		}
 		return null;
 	}
+
+	/**
+	 * What a block came to for the bids on a target in it: their owners are told what happened, and what bidders did is
+	 * remembered. What was simulated counts for nothing here. Resolves when that is on disk; the same may come again.
+	 */
+	async #report(
+		record: TransactionRecord,
+		block: Pick<PaidBlock, "number" | "timestamp"> & { readonly hash: string },
+		landed: Landed | null,
+	): Promise<void> {
+		const { table, auctioneer, conduct } = this.#market;
+		const { number, hash } = block;
+		const round = auctioneer.finalRound(record.hash, hash);
+		const { sent = [], lost = [] } = round ?? {};
+		const won = round?.landed.filter(({ backrun }) => backrun.hash === landed?.bundled.backrun) ?? [];
+		const bids = [...sent.filter((bid) => !won.includes(bid)), ...won].map((bid) => roundBid(bid, number));
+		if (landed !== null && won.length === 0) {
+			// Its bundle is no longer known: it was sent before a restart.
+			const { bundle, backrun, bid } = landed.bundled;
+			const bidder = bidderOf(landed, null, this.#options.feeRecipient);
+			bids.push({ bundle, backrun, bidder, value: BigInt(bid), deliveries: [] });
+		}
+		const ofTarget = record.deliveries.filter((delivery) => delivery.block === number);
+		const answers = landed === null ? ofTarget : won.flatMap((bid) => deliveriesOf(bid, number));
+		const answerOf = (name: string) =>
+			answers.findLast(({ builder, kind }) => builder === name && kind === "bundle")?.answer;
+		// One of ours that was not sent for this block is in it: by whom it came there is not known.
+		const isStrange = landed === null && (round?.landed.length ?? 0) > 0;
+		const candidates = landed?.builders ?? sent[0]?.out?.makers ?? [];
+		const makers = isStrange ? [] : candidates.filter((name) => mayHave(answerOf(name)));
+		const inBlock = landed && {
+			...{ backrun: landed.bundled.backrun, transfers: landed.transfers, brought: landed.brought },
+		};
+		const time = block.timestamp * 1000;
+		await conduct.judge({ number, hash }, { time, makers, bids, landed: inBlock });
+		for (const bid of won) table.change(bid.record, number, { paid: landed?.transfers ?? null });
+		if (landed !== null) {
+			const winner = { backrun: landed.bundled.backrun, paid: landed.transfers };
+			for (const bid of lost) {
+				const isDearer = sent.includes(bid) && winner.paid !== null && winner.paid < bid.value;
+				table.change(bid.record, number, { winner, ...(isDearer ? { reason: "notChosen" } : {}) });
+			}
+		}
+		auctioneer.conductChanged();
+	}
+}
+
+function roundBid(bid: Bid, block: number): RoundBid {
+	const { record, backrun, bidder, value } = bid;
+	return { bundle: record.hash, backrun: backrun.hash, bidder, value, deliveries: deliveriesOf(bid, block) };
+}
+
+function deliveriesOf({ record }: Bid, block: number) {
+	return statusIn(record, block)?.deliveries ?? [];
 }
 
 /** Its inclusion, where a backrun was sent behind it for that block of which nothing was told yet; else null. */

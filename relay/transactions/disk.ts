@@ -6,7 +6,6 @@ import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { isSubmissionPath, type SubmissionPath } from "../domain/endpoints.ts";
-import type { NonceHolders, StoredTransaction, TransactionStore } from "../domain/ports.ts";
 import {
 	compacted,
 	endedUnsent,
@@ -14,8 +13,10 @@ import {
 	isUserEnd,
 	newRecord,
 	type TransactionRecord,
+	USUAL,
 } from "../domain/record.ts";
 import type { PrivateTransaction } from "../domain/transaction.ts";
+import type { RecordEntry } from "./records.ts";
 
 // Keys. A live transaction has a submission, written once, and a record from its first change on; a settled one
 // has a record alone, and an entry in the index by time, from which it is forgotten after a week. One that ended before
@@ -43,8 +44,11 @@ function storeUnavailable(): RpcError {
 	});
 }
 
-/** The relay's transactions on a key-value store. What fails with it is thrown as {@link storeUnavailable}, and told once. */
-export class TransactionDisk implements TransactionStore, NonceHolders {
+/**
+ * The relay's transactions on a key-value store. Each promise resolves when the change is on disk; what fails is thrown as
+ * {@link storeUnavailable}, and told once. `now`: ms, as laterTime tells it; what ended before it was sent is settled then.
+ */
+export class TransactionDisk {
 	readonly #kv: KeyValueStore;
 	readonly #log: Logger;
 	#failed = false;
@@ -62,8 +66,9 @@ export class TransactionDisk implements TransactionStore, NonceHolders {
 		return !this.#failed;
 	}
 
+	/** A new submission with its record, and in the same commit the records of those that it ended, settled or not. */
 	insert(
-		transaction: StoredTransaction["transaction"],
+		transaction: PrivateTransaction,
 		record: TransactionRecord,
 		ended: readonly TransactionRecord[],
 		now: number,
@@ -79,25 +84,30 @@ export class TransactionDisk implements TransactionStore, NonceHolders {
 		return this.#write(changes);
 	}
 
+	/** Changed records, in one commit. */
 	update(records: readonly TransactionRecord[], now: number): Promise<void> {
 		return this.#write(
 			records.flatMap((record) => (endedUnsent(record) ? settled(record, now) : [recordChange(record)])),
 		);
 	}
 
+	/** Final, in one commit: the raw bytes are forgotten, the record is kept for a week. */
 	settle(records: readonly TransactionRecord[], now: number): Promise<void> {
 		return this.#write(records.flatMap((record) => settled({ ...record, origin: null }, now)));
 	}
 
+	/** The record of a settled transaction, or null. */
 	async settled(hash: string): Promise<TransactionRecord | null> {
 		const bytes = await this.#get(SETTLED + hash);
 		return bytes === null ? null : decodeRecord(SETTLED + hash, bytes);
 	}
 
+	/** Hash of the last one with this sender and nonce that was submitted with soft cancellations, or null. */
 	softHolder(from: string, nonce: bigint): Promise<string | null> {
 		return this.#holder(nonceKey(SOFT, { from, nonce: nonce.toString() }));
 	}
 
+	/** The record of the settled one that has expired, and whose bytes could bring it back; or null. */
 	async expiredHolder(from: string, nonce: bigint): Promise<TransactionRecord | null> {
 		const hash = await this.#holder(nonceKey(EXPIRED, { from, nonce: nonce.toString() }));
 		const record = hash === null ? null : await this.settled(hash);
@@ -110,7 +120,7 @@ export class TransactionDisk implements TransactionStore, NonceHolders {
 	}
 
 	/** Everything that was live when it was last written. Throws StoreFormatError on a damaged entry. */
-	async *load(): AsyncIterable<StoredTransaction> {
+	async *load(): AsyncIterable<RecordEntry> {
 		const records = this.#kv.range(...prefixRange(RECORD))[Symbol.asyncIterator]();
 		let next = await records.next();
 		for await (const [key, bytes] of this.#kv.range(...prefixRange(SUBMISSION))) {
@@ -284,15 +294,7 @@ export function decodeStored(key: string, bytes: Buffer): { transaction: Private
 	return { transaction: { path, tx: decoded.tx, ...rest }, block };
 }
 
-/** What is left out of a record where it is so: most fields of most records. */
-const USUAL = {
-	...{ to: null, origin: null, referrer: null, refundRecipient: null, simulationError: null },
-	...{ ended: null, block: null, blockHash: null, firstBlock: null },
-	...{ shared: false, behindHidden: false, passed: false },
-	...{ backruns: 0, refund: "0", omitted: 0 },
-};
-
-/** A record as JSON bytes. */
+/** A record as JSON bytes, without what is usual. */
 export function encodeRecord(record: TransactionRecord): Buffer {
 	const usual: Readonly<Record<string, unknown>> = USUAL;
 	const fields = Object.entries(record).filter(
@@ -301,7 +303,7 @@ export function encodeRecord(record: TransactionRecord): Buffer {
 	return Buffer.from(JSON.stringify(Object.fromEntries(fields)), "utf8");
 }
 
-/** A record without what is left out. */
+/** A record without what is usual. */
 type Stored = Omit<TransactionRecord, "events" | "deliveries" | keyof typeof USUAL> &
 	Partial<TransactionRecord>;
 

@@ -94,6 +94,11 @@ export class Pool implements PendingReader {
 		return this.#byHash.get(hash);
 	}
 
+	/** Whether this very entry is here still. */
+	holds(entry: PoolEntry): boolean {
+		return this.#byHash.get(entry.transaction.tx.hash) === entry;
+	}
+
 	/** The transaction with this hash, or null; one whose write is under way is not there yet. */
 	pending(hash: string): PrivateTransaction | null {
 		const entry = this.#byHash.get(hash);
@@ -201,7 +206,7 @@ export class Pool implements PendingReader {
 	/** Takes an entry out; one that is not here any more is left alone. */
 	remove(entry: PoolEntry): void {
 		const { tx } = entry.transaction;
-		if (this.#byHash.get(tx.hash) !== entry) return;
+		if (!this.holds(entry)) return;
 		this.#byHash.delete(tx.hash);
 		this.#release(entry);
 		const sender = this.#bySender.get(tx.from);

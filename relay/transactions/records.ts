@@ -83,7 +83,7 @@ export class TransactionRecords implements EventSink {
 
 	/** The one with this sender and nonce that has expired, and whose bytes could bring it back. */
 	expiredAt(from: string, nonce: bigint): TransactionRecord | undefined {
-		return this.#expired.get(placeOf({ from, nonce: nonce.toString() }));
+		return this.#expired.get(placeOf({ from, nonce }));
 	}
 
 	subscribe(listener: EventListener): void {
@@ -163,6 +163,13 @@ export class TransactionRecords implements EventSink {
 	}
 }
 
-function placeOf({ from, nonce }: Pick<TransactionRecord, "from" | "nonce">): string {
+/** Who has a nonce, with its sender's address in lower case. */
+export interface SenderNonce {
+	readonly from: string;
+	readonly nonce: bigint | string;
+}
+
+/** Names a sender's nonce. */
+export function placeOf({ from, nonce }: SenderNonce): string {
 	return `${from} ${nonce}`;
 }

@@ -4,20 +4,21 @@
 
 import type { Clock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
-import { type AccountState, type Inclusion, laterTime } from "../domain/chain.ts";
+import { type AccountState, type Inclusion, laterTime, type Tip } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
-import type { Broadcaster, NonceHolders, Tip, TransactionStore } from "../domain/ports.ts";
+import type { Broadcaster, RecordReader } from "../domain/ports.ts";
 import { buildersWith, fold, isLive, isMined, newRecord, type TransactionRecord } from "../domain/record.ts";
-import { tooManyTakenBack } from "../domain/rejection.ts";
+import { rejection } from "../domain/rejection.ts";
 import { known, MAX_TAKEN_BACK, type PrivateTransaction, type SubmitOutcome } from "../domain/transaction.ts";
+import type { TransactionDisk } from "./disk.ts";
 import type { Pool, PoolEntry } from "./pool.ts";
-import type { RecordEntry, TransactionRecords } from "./records.ts";
+import { placeOf, type RecordEntry, type SenderNonce, type TransactionRecords } from "./records.ts";
 
 export interface TransactionsDependencies {
 	readonly pool: Pool;
 	readonly records: TransactionRecords;
-	readonly store: TransactionStore & NonceHolders;
+	readonly store: TransactionDisk;
 	readonly broadcaster: Pick<Broadcaster, "cancel" | "eligible">;
 	readonly tip: Tip;
 	readonly clock: Clock;
@@ -29,24 +30,48 @@ export interface TransactionsDependencies {
 /** Records in one write. */
 const PART = 200;
 
-/** All transactions of the relay. */
-export class Transactions {
+/** All transactions of the relay. Whoever changes one does it here; pool, records and store are for looking. */
+export class Transactions implements RecordReader {
+	readonly pool: Pool;
+	readonly records: TransactionRecords;
+	readonly store: TransactionDisk;
 	readonly #deps: TransactionsDependencies;
-	readonly #locks = new NonceLocks();
+	/** By sender and nonce: the end of what was asked for last; never rejects. */
+	readonly #turns = new Map<string, Promise<void>>();
 
 	constructor(dependencies: TransactionsDependencies) {
 		this.#deps = dependencies;
+		this.pool = dependencies.pool;
+		this.records = dependencies.records;
+		this.store = dependencies.store;
 	}
 
-	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce. */
+	async record(hash: string): Promise<TransactionRecord | null> {
+		return this.records.get(hash)?.record ?? (await this.store.settled(hash));
+	}
+
+	/** Runs `work` alone among all that submits or cancels something with the same sender and nonce, in the order of the calls. */
 	inTurn<T>(at: SenderNonce, work: () => Promise<T>): Promise<T> {
-		return this.#locks.run(at, work);
+		const place = placeOf(at);
+		const running = this.#turns.get(place)?.then(work) ?? work();
+		const forget = () => {
+			if (this.#turns.get(place) === end) this.#turns.delete(place);
+		};
+		const end: Promise<void> = running.then(forget, forget);
+		this.#turns.set(place, end);
+		return running;
+	}
+
+	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
+	#isBusy(at: SenderNonce): boolean {
+		return this.#turns.has(placeOf(at));
 	}
 
 	/** The refusal of one more from a sender who has cancelled too many lately, else null. */
 	refusalOfMore(sender: string): SubmitOutcome | null {
-		if (this.#deps.records.takenBack(sender) < MAX_TAKEN_BACK) return null;
-		return { outcome: "refused", rejection: tooManyTakenBack(MAX_TAKEN_BACK) };
+		if (this.records.takenBack(sender) < MAX_TAKEN_BACK) return null;
+		const message = `txpool is full: ${MAX_TAKEN_BACK} transactions of this sender were taken back lately`;
+		return { outcome: "refused", rejection: rejection("SENDER_FULL", message, { scope: "sender" }) };
 	}
 
 	/**
@@ -58,7 +83,7 @@ export class Transactions {
 		account: AccountState,
 		isResubmitted: boolean,
 	): Promise<SubmitOutcome> {
-		const { pool } = this.#deps;
+		const { pool } = this;
 		const { hash, from, nonce } = transaction.tx;
 		// A replacement costs its sender more each time; to submit and cancel costs nothing.
 		const refusal = pool.at(from, nonce) === undefined ? this.refusalOfMore(from) : null;
@@ -79,9 +104,31 @@ export class Transactions {
 		return isWritten ? { outcome: "accepted", hash } : known(hash);
 	}
 
-	/** Cancels what is pending. To be called in turn. Throws where the store fails. */
-	async cancel(entry: PoolEntry): Promise<void> {
-		await this.#cancel(entry, (ended) => this.#deps.store.update(ended, this.#time()));
+	/**
+	 * Cancels what is pending. Out of the pool at once, so that it goes out no more; builders and listeners are told when
+	 * `write` has it on disk. To be called in turn. Throws where the store fails.
+	 */
+	async cancel(
+		entry: PoolEntry,
+		write = (ended: readonly TransactionRecord[]) => this.store.update(ended, this.#time()),
+	): Promise<void> {
+		const { transaction } = entry;
+		const { hash, from } = transaction.tx;
+		const record = this.records.get(hash)?.record ?? null;
+		this.pool.remove(entry);
+		this.#deps.onChange(from, false);
+		try {
+			await write(this.#after(this.#cancelled([...entry.sentTo]), record));
+		} catch (thrown) {
+			this.#putBack(entry);
+			this.#deps.onChange(from, true);
+			throw thrown;
+		}
+		// A block may have come meanwhile.
+		if (record === null || !isLive(record.stage)) return;
+		const event = this.#cancelled([...entry.sentTo]);
+		this.records.emit(hash, event);
+		this.#deps.broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
 	/**
@@ -92,7 +139,7 @@ export class Transactions {
 		transaction: PrivateTransaction,
 		earlier: PoolEntry | TransactionRecord | null,
 	): Promise<void> {
-		const { records, store } = this.#deps;
+		const { records, store } = this;
 		const record = newRecord(transaction);
 		const event = this.#cancelled([]);
 		fold(record, { type: "received", at: transaction.receivedAt, block: event.block });
@@ -101,7 +148,7 @@ export class Transactions {
 			await store.insert(transaction, record, ended, this.#time());
 			records.receive({ transaction, record });
 		};
-		if (earlier !== null && "transaction" in earlier) await this.#cancel(earlier, insert);
+		if (earlier !== null && "transaction" in earlier) await this.cancel(earlier, insert);
 		else {
 			await insert(this.#after(event, earlier));
 			if (earlier?.stage === "EXPIRED") records.emit(earlier.hash, event);
@@ -110,17 +157,21 @@ export class Transactions {
 
 	/** Another transaction with the sender and nonce of `tx` that expired and that its bytes would bring back, or null. */
 	async expiredBefore({ hash, from, nonce }: DecodedTransaction): Promise<TransactionRecord | null> {
-		const { records, store } = this.#deps;
-		const old = records.expiredAt(from, nonce) ?? (await store.expiredHolder(from, nonce));
+		const old = this.records.expiredAt(from, nonce) ?? (await this.store.expiredHolder(from, nonce));
 		if (old === null || old.hash === hash) return null;
-		const now = records.get(old.hash)?.record ?? old;
+		const now = this.records.get(old.hash)?.record ?? old;
 		return now.stage === "EXPIRED" ? now : null;
 	}
 
-	/** Takes up what was there when the process last ran. */
-	restore(entry: RecordEntry): void {
-		this.#deps.records.open(entry);
-		this.revive(entry, true);
+	/** Takes up what was live when the process last ran; before the first head. */
+	async load(): Promise<void> {
+		const entries: RecordEntry[] = [];
+		for await (const entry of this.store.load()) entries.push(entry);
+		// Where two have one place, it is the later one's.
+		for (const entry of entries.sort((a, b) => b.record.receivedAt - a.record.receivedAt)) {
+			this.records.open(entry);
+			this.revive(entry, true);
+		}
 	}
 
 	/** It goes out for `block` to `builders`; answers those of them that have not had it for that block. */
@@ -139,50 +190,47 @@ export class Transactions {
 	}
 
 	/** It is in a block. */
-	included(entry: RecordEntry, { hash, ...place }: Inclusion): void {
-		const { pool, records, clock } = this.#deps;
-		const { record, transaction } = entry;
-		const pooled = pool.get(hash);
+	included({ record, transaction }: RecordEntry, { hash, ...place }: Inclusion): void {
+		const { from, nonce } = transaction.tx;
+		const pooled = this.pool.get(hash);
 		// It is being admitted anew: what checks after its write finds that it was mined.
 		if (pooled?.durable === false) return;
-		if (pooled !== undefined) pool.remove(pooled);
-		pool.use(transaction.tx.from, transaction.tx.nonce, place.block);
+		if (pooled !== undefined) this.pool.remove(pooled);
+		this.pool.use(from, nonce, place.block);
 		if (isMined(record.stage)) {
 			if (record.blockHash === place.blockHash) return;
 			// It moved to another block while nobody looked.
-			records.emit(hash, { type: "reorged", at: clock.now(), block: record.block ?? place.block });
+			this.#emit(hash, { type: "reorged", block: record.block ?? place.block });
 		}
-		records.emit(hash, { type: "included", at: clock.now(), ...place });
+		this.#emit(hash, { type: "included", ...place });
 	}
 
 	/** It is in a block, and its receipt is not known yet: until then it is neither sent nor ended. */
 	withhold(hash: string): void {
-		const pooled = this.#deps.pool.get(hash);
-		if (pooled?.durable === true) this.#deps.pool.remove(pooled);
+		const pooled = this.pool.get(hash);
+		if (pooled?.durable === true) this.pool.remove(pooled);
 	}
 
 	/** Its block, or the transaction that used its nonce, has left the chain: it is what it was before. */
 	reorged(entry: RecordEntry, block: number): void {
-		const { records, clock } = this.#deps;
-		records.emit(entry.record.hash, { type: "reorged", at: clock.now(), block });
+		this.#emit(entry.record.hash, { type: "reorged", block });
 		this.revive(entry);
 	}
 
 	/** Its nonce was used by another one. */
 	dropped(entry: PoolEntry, block: number): void {
-		const { pool, records, clock } = this.#deps;
-		pool.remove(entry);
-		records.emit(entry.transaction.tx.hash, { type: "dropped", at: clock.now(), block });
+		this.pool.remove(entry);
+		this.#emit(entry.transaction.tx.hash, { type: "dropped", block });
 	}
 
 	/** It has lived its blocks. */
 	expired(entry: PoolEntry, head: number): void {
-		const { pool, records, clock, broadcaster } = this.#deps;
 		const { transaction, sentTo } = entry;
-		pool.remove(entry);
-		records.emit(transaction.tx.hash, { type: "expired", at: clock.now(), block: head });
+		this.pool.remove(entry);
+		this.#emit(transaction.tx.hash, { type: "expired", block: head });
 		// A bundle names its block and lapses by itself; a private transaction stays until it is cancelled.
-		if (policyOf(transaction.path).form === "private") broadcaster.cancel(transaction, [...sentTo], head + 1);
+		if (policyOf(transaction.path).form === "private")
+			this.#deps.broadcaster.cancel(transaction, [...sentTo], head + 1);
 	}
 
 	/**
@@ -190,10 +238,11 @@ export class Transactions {
 	 * process has just begun.
 	 */
 	revive(entry: RecordEntry, restored = false): void {
-		const { pool, records, broadcaster, clock } = this.#deps;
+		const { pool } = this;
+		const { broadcaster } = this.#deps;
 		const { transaction, record } = entry;
 		if (!isLive(record.stage) || pool.get(record.hash) !== undefined) return;
-		if (this.#locks.isHeld(record)) {
+		if (this.#isBusy(record)) {
 			// Somebody's turn is on: whether it is still live then is seen behind that.
 			void this.inTurn(record, async () => {
 				this.revive(entry);
@@ -207,16 +256,16 @@ export class Transactions {
 		const other = pool.at(from, nonce)?.transaction;
 		if (other === undefined) return;
 		const block = record.block ?? 0;
-		records.emit(record.hash, replacedBy(other, { at: clock.now(), block, builders: [...sentTo] }));
+		this.#emit(record.hash, replacedBy(other, block, [...sentTo]));
 		broadcaster.cancel(transaction, [...sentTo], block + 1);
 	}
 
 	/** Writes changed records; with `all` those too in which only deliveries changed. Throws if the store fails. */
 	async flush(all: boolean): Promise<void> {
-		const { records, store } = this.#deps;
+		const { records, store } = this;
 		for (;;) {
 			// While a change of this sender and nonce is being written, an older one must not be written after it.
-			const changed = records.takeChanged(all, PART, (record) => this.#locks.isHeld(record));
+			const changed = records.takeChanged(all, PART, (record) => this.#isBusy(record));
 			if (changed.length === 0) return;
 			try {
 				await store.update(changed, this.#time());
@@ -232,7 +281,7 @@ export class Transactions {
 		entries: readonly RecordEntry[],
 		isOver: (record: TransactionRecord) => boolean,
 	): Promise<void> {
-		const { records, store } = this.#deps;
+		const { records, store } = this;
 		for (let i = 0; i < entries.length; i += PART) {
 			// Some may be on their way back by now.
 			const part = entries
@@ -250,22 +299,23 @@ export class Transactions {
 
 	/** Neither pending, which needs its bytes, nor being changed. */
 	#isAtRest(record: TransactionRecord): boolean {
-		return this.#deps.pool.get(record.hash) === undefined && !this.#locks.isHeld(record);
+		return this.pool.get(record.hash) === undefined && !this.#isBusy(record);
 	}
 
 	/** Writes what is in the pool already. False where it was mined all the same while this went on. */
 	async #write(entry: PoolEntry, old: PoolEntry | null, isResubmitted: boolean): Promise<boolean> {
-		const { records, store, broadcaster, clock } = this.#deps;
+		const { records, store } = this;
+		const { broadcaster, clock } = this.#deps;
 		const { transaction } = entry;
 		const at = transaction.receivedAt;
 		const block = this.#head();
 		const [record, expired] = await Promise.all([
-			this.#record(transaction, isResubmitted),
+			this.#recordOf(transaction, isResubmitted),
 			this.expiredBefore(transaction.tx),
 		]);
 		if (!fold(record, { type: "received", at, block })) return false;
 		const builders = [...(old?.sentTo ?? [])];
-		const replaced = replacedBy(transaction, { at, block, builders });
+		const replaced = { ...replacedBy(transaction, block, builders), at };
 		const oldRecord = records.get(old?.transaction.tx.hash ?? "")?.record ?? null;
 		const ended = [...this.#after(replaced, oldRecord), ...this.#after(replaced, expired)];
 		const begun = clock.monotonic();
@@ -273,58 +323,30 @@ export class Transactions {
 		this.#deps.onWritten((clock.monotonic() - begun) / 1000);
 		records.receive({ transaction, record });
 		entry.durable = true;
-		const event = { ...replaced, at: clock.now() };
-		if (expired?.stage === "EXPIRED") records.emit(expired.hash, { ...event, builders: [] });
+		if (expired?.stage === "EXPIRED") this.#emit(expired.hash, { ...replaced, builders: [] });
 		// It may have been mined while the new one was written: then the new one is dropped in its turn.
 		if (old !== null && oldRecord !== null && isLive(oldRecord.stage)) {
-			records.emit(oldRecord.hash, event);
+			this.#emit(oldRecord.hash, replaced);
 			broadcaster.cancel(old.transaction, builders, block + 1);
 		}
 		return true;
 	}
 
 	/** A new record, or the old one of a transaction that expired or was dropped and comes back. */
-	async #record(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
-		const { records, store } = this.#deps;
+	async #recordOf(transaction: PrivateTransaction, isResubmitted: boolean): Promise<TransactionRecord> {
 		const { hash } = transaction.tx;
-		const past = records.get(hash)?.record ?? (isResubmitted ? await store.settled(hash) : null);
-		if (past === null) return newRecord(transaction);
+		const past = isResubmitted ? await this.record(hash) : this.records.get(hash)?.record;
+		if (!past) return newRecord(transaction);
 		const { events, deliveries, omitted, stage, behindHidden } = structuredClone(past);
 		return { ...newRecord(transaction), events, deliveries, omitted, stage, behindHidden };
-	}
-
-	/** Out of the pool at once, so that it goes out no more; builders and listeners are told when `write` has it on disk. */
-	async #cancel(
-		entry: PoolEntry,
-		write: (ended: readonly TransactionRecord[]) => Promise<void>,
-	): Promise<void> {
-		const { pool, records, broadcaster } = this.#deps;
-		const { transaction } = entry;
-		const { hash, from } = transaction.tx;
-		const record = records.get(hash)?.record ?? null;
-		pool.remove(entry);
-		this.#deps.onChange(from, false);
-		try {
-			await write(this.#after(this.#cancelled([...entry.sentTo]), record));
-		} catch (thrown) {
-			this.#putBack(entry);
-			this.#deps.onChange(from, true);
-			throw thrown;
-		}
-		// A block may have come meanwhile.
-		if (record === null || !isLive(record.stage)) return;
-		const event = this.#cancelled([...entry.sentTo]);
-		records.emit(hash, event);
-		broadcaster.cancel(transaction, event.builders, event.block + 1);
 	}
 
 	/** Back in its place as if nothing had been tried, unless it was mined meanwhile. */
 	#putBack(entry: PoolEntry | null): void {
 		if (entry === null) return;
-		const { pool, records } = this.#deps;
 		const { hash, nonce } = entry.transaction.tx;
-		const stage = records.get(hash)?.record.stage;
-		if (stage !== undefined && isLive(stage)) pool.insert(entry, nonce, 0);
+		const stage = this.records.get(hash)?.record.stage;
+		if (stage !== undefined && isLive(stage)) this.pool.insert(entry, nonce, 0);
 	}
 
 	/**
@@ -333,7 +355,7 @@ export class Transactions {
 	 */
 	#after(event: TxEvent, record: TransactionRecord | null): readonly TransactionRecord[] {
 		if (record === null) return [];
-		const preview = this.#deps.records.preview(record.hash, event);
+		const preview = this.records.preview(record.hash, event);
 		if (preview !== null) return [preview];
 		const copy = structuredClone(record);
 		return fold(copy, event) ? [{ ...copy, settledAt: copy.settledAt ?? 0 }] : [];
@@ -343,6 +365,12 @@ export class Transactions {
 		return { type: "cancelled", at: this.#deps.clock.now(), block: this.#head(), builders } as const;
 	}
 
+	/** It happens now. */
+	#emit(hash: string, event: Undated<TxEvent>): void {
+		this.records.emit(hash, { ...event, at: this.#deps.clock.now() });
+	}
+
+	/** For what is written, by the machine and the chain. */
 	#time(): number {
 		return laterTime(this.#deps.clock.now(), this.#deps.tip.head());
 	}
@@ -352,41 +380,10 @@ export class Transactions {
 	}
 }
 
+type Undated<E> = E extends TxEvent ? Omit<E, "at"> : never;
+
 /** That `other` has taken the place of a transaction; `builders` are told to forget that. */
-function replacedBy(
-	other: PrivateTransaction,
-	about: { readonly at: number; readonly block: number; readonly builders: readonly string[] },
-) {
+function replacedBy(other: PrivateTransaction, block: number, builders: readonly string[]) {
 	const discreet = policyOf(other.path).shared === "never";
-	return { type: "replaced", by: other.tx.hash, discreet, ...about } as const;
-}
-
-const NOTHING = (): void => {};
-
-/** Who has a nonce, with its sender's address in lower case. */
-export interface SenderNonce {
-	readonly from: string;
-	readonly nonce: bigint | string;
-}
-
-/** Locks by sender and nonce; a request for a lock that is held waits its turn. */
-class NonceLocks {
-	/** The end of what was asked for last; never rejects. */
-	readonly #ends = new Map<string, Promise<void>>();
-
-	/** Runs `work` when all that was begun before for the same sender and nonce has ended, however that was. */
-	run<T>({ from, nonce }: SenderNonce, work: () => Promise<T>): Promise<T> {
-		const key = `${from} ${nonce}`;
-		const running = this.#ends.get(key)?.then(work) ?? work();
-		const end = running.then(NOTHING, NOTHING).then(() => {
-			if (this.#ends.get(key) === end) this.#ends.delete(key);
-		});
-		this.#ends.set(key, end);
-		return running;
-	}
-
-	/** Whether something of this sender and nonce is being changed: nothing older may be written meanwhile. */
-	isHeld({ from, nonce }: SenderNonce): boolean {
-		return this.#ends.has(`${from} ${nonce}`);
-	}
+	return { type: "replaced", by: other.tx.hash, discreet, block, builders } as const;
 }

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import { GAP_LIFE_S } from "../../../relay/blockLoop.ts";
-import { WATCH_BLOCKS } from "../../../relay/chainChanges.ts";
 import type { PrivateTransaction } from "../../../relay/domain/transaction.ts";
+import { WATCH_BLOCKS } from "../../../relay/domain/transaction.ts";
 import { privateTransaction, type TxOptions, testAccount } from "../../support/txFactory.ts";
 import { blocks, cancel, DEAR, LIFE_BLOCKS, SENDER, type StagesFixture, scenario } from "./stagesFixture.ts";
 
@@ -37,7 +37,7 @@ for (const [name, end] of [
 		for (const value of fixture.disk.map.values()) assert.equal(value.indexOf(tx.tx.raw), -1);
 		assert.equal((await fixture.store.settled(tx.tx.hash))?.origin, null, "who submitted it is forgotten");
 		const bySender = { hash: tx.tx.hash, address: null, signer: SENDER };
-		assert.equal(await fixture.cancellations.cancel(bySender), false);
+		assert.equal(await fixture.pipeline.cancel(bySender), false);
 	});
 }
 

@@ -104,13 +104,13 @@ for (const [way, takeBack] of WAYS) {
 		assert.equal(fixture.records.size, 0);
 		fixture.builders.take();
 		await fixture.pass(WEEK_MS - HOUR_MS);
-		assert.equal(await fixture.cancellations.cancel(bySender), true);
+		assert.equal(await fixture.pipeline.cancel(bySender), true);
 		assert.equal(await cancel(fixture, tx), false, "once it is settled the sender's key alone counts");
 		assert.deepEqual(await fixture.take(tx, toSelf(1)), [known(tx), cancels(toSelf(1))]);
 		assert.deepEqual([fixture.pool.size, fixture.builders.take()], [0, []]);
 		// What came last keeps nothing of the earlier ones any longer.
 		await fixture.pass(2 * HOUR_MS);
-		assert.equal(await fixture.cancellations.cancel(bySender), false);
+		assert.equal(await fixture.pipeline.cancel(bySender), false);
 		assert.deepEqual(await fixture.take(toSelf(2)), [accepted(toSelf(2))]);
 	});
 }

@@ -4,17 +4,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createFeed } from "../../../relay/auction/feed.ts";
-import { BlockLoop, type BlockLoopDependencies } from "../../../relay/blockLoop.ts";
+import { BlockLoop } from "../../../relay/blockLoop.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
 import type { TxEventType } from "../../../relay/domain/events.ts";
 import type { Broadcaster } from "../../../relay/domain/ports.ts";
 import type { SimulationOutcome } from "../../../relay/domain/simulation.ts";
 import type { PrivateTransaction, SubmitOutcome } from "../../../relay/domain/transaction.ts";
-import { Cancellations, Pipeline } from "../../../relay/pipeline.ts";
+import { Pipeline } from "../../../relay/pipeline.ts";
 import { TransactionDisk } from "../../../relay/transactions/disk.ts";
-import { Pool, type PoolEntry } from "../../../relay/transactions/pool.ts";
-import { type RecordEntry, TransactionRecords } from "../../../relay/transactions/records.ts";
+import { Pool } from "../../../relay/transactions/pool.ts";
+import { TransactionRecords } from "../../../relay/transactions/records.ts";
 import { Transactions } from "../../../relay/transactions/transactions.ts";
 import { Background } from "../../../shared/background.ts";
 import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
@@ -56,7 +56,7 @@ export function toSelf(value: number | bigint = 0): PrivateTransaction {
 
 /** A cancel by hash by who submitted it. */
 export function cancel(fixture: StagesFixture, { tx, origin }: PrivateTransaction): Promise<boolean> {
-	return fixture.cancellations.cancel({ hash: tx.hash, address: origin, signer: null });
+	return fixture.pipeline.cancel({ hash: tx.hash, address: origin, signer: null });
 }
 
 export const accepted = ({ tx }: PrivateTransaction): SubmitOutcome => ({
@@ -151,7 +151,6 @@ export class StagesFixture {
 	readonly background: Background;
 	readonly runner: ChainRunner;
 	readonly pipeline: Pipeline;
-	readonly cancellations: Cancellations;
 	readonly loop: BlockLoop;
 	/** Hashes of what fails its simulation now, and what was simulated last, as nonces. */
 	readonly failing = new Set<string>();
@@ -175,31 +174,22 @@ export class StagesFixture {
 		this.records = new TransactionRecords({ log });
 		const { records, store } = this;
 		this.background = new Background({}, { log });
-		const shared = { pool, records, accounts: node, tip, broadcaster: builders, clock };
-		const share = createFeed({
-			publisher: { publish: () => {} },
-			events: records,
-			isNew: (hash) => records.get(hash)?.record.shared === false,
-			clock,
-		});
-		const searchers = { share: (entry: PoolEntry) => share(entry.transaction), chainPlanned: () => {} };
+		const { background } = this;
+		const isNew = (hash: string) => records.get(hash)?.record.shared === false;
+		const share = createFeed({ publisher: { publish: () => {} }, records, isNew, clock });
 		const transactions = new Transactions({
-			...{ ...shared, store, onWritten: () => {} },
+			...{ pool, records, store, broadcaster: builders, tip, clock, onWritten: () => {} },
 			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),
 		});
 		this.transactions = transactions;
+		const shared = {
+			...{ transactions, accounts: node, inclusions: node, tip, broadcaster: builders, background, clock },
+			onStep: () => {},
+		};
 		this.runner = new ChainRunner(
 			{ txTtlBlocks: LIFE_BLOCKS, feeRecipientOf: () => "0xfee" },
 			{
-				...{
-					...shared,
-					transactions,
-					records,
-					events: records,
-					background: this.background,
-					searchers,
-				},
-				...{ inclusions: node, onStep: () => {} },
+				...{ ...shared, searchers: { share, chainPlanned: () => {} } },
 				simulations: {
 					simulate: ({ transactions, signal }) => {
 						return new Promise((resolve, reject) => {
@@ -214,26 +204,18 @@ export class StagesFixture {
 			},
 		);
 		const { runner } = this;
-		const chain = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
-		const cancelling = { ...shared, transactions, store };
-		this.cancellations = new Cancellations({ policy: "origin", rules: chain }, cancelling);
-		const { cancellations } = this;
+		const rules = { chainId: 31_337n, maxTxGas: null, maxInitCodeBytes: 49_152 };
 		this.pipeline = new Pipeline(
-			{ rules: chain, txTtlBlocks: LIFE_BLOCKS },
+			{ rules, txTtlBlocks: LIFE_BLOCKS, cancelPolicy: "origin" },
+			{ ...shared, runner, share, onLaterHead: () => {}, onOutcome: () => {} },
+		);
+		this.loop = new BlockLoop(
+			{ txTtlBlocks: LIFE_BLOCKS, slotSeconds: 12 },
 			{
-				...shared,
-				onLaterHead: () => {},
-				...{ share, transactions, store, runner, cancellations },
-				onStep: () => {},
-				onOutcome: () => {},
+				...{ ...shared, runner, log, onHead: () => {} },
+				nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
 			},
 		);
-		const loopDependencies: BlockLoopDependencies = {
-			...{ ...shared, transactions, store, runner, inclusions: node, background: this.background, log },
-			nextOf: () => ({ ...nextOf(this.head), blobBaseFee: this.blobBaseFee }),
-			onHead: () => {},
-		};
-		this.loop = new BlockLoop({ txTtlBlocks: LIFE_BLOCKS, slotSeconds: 12 }, loopDependencies);
 		const timestamp = clock.now() / 1000;
 		this.#chain.push(blockOf({ number: 100, parentHash: "", hash: "0x64", timestamp, baseFee: GWEI }));
 		tip.set(this.head, nextOf(this.head));
@@ -303,9 +285,7 @@ export class StagesFixture {
 	/** Another process on the same disk, before its first block. */
 	async restart(): Promise<StagesFixture> {
 		const next = new StagesFixture(this.disk);
-		const entries: RecordEntry[] = [];
-		for await (const stored of next.store.load()) entries.push(stored);
-		next.loop.restore(entries);
+		await next.transactions.load();
 		for (const [address, nonce] of this.node.nonces) next.node.nonces.set(address, nonce);
 		return next;
 	}

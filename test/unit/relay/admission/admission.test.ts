@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admit } from "../../../../relay/admission/admission.ts";
-import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts";
-import type { Accounts, Tip } from "../../../../relay/domain/ports.ts";
+import type { AccountState, NextBlock, Tip } from "../../../../relay/domain/chain.ts";
+import type { Accounts } from "../../../../relay/domain/ports.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { signedTransaction, type TxOptions, testAccount } from "../../../support/txFactory.ts";

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Link, linksToSimulate, planChain } from "../../../../relay/chainActions.ts";
+import { type Link, linksToSimulate, planChain } from "../../../../relay/chainPlan.ts";
 import type { AccountState, NextBlock } from "../../../../relay/domain/chain.ts";
 import {
 	DEFAULT_PATH,

@@ -209,7 +209,7 @@ class Run {
 		const bidder = { owner: one.owner, client: one.owner, sender: one.sender, contract: one.contract };
 		const accepted = [{ at: 0, builder: "a", kind: "bundle" as const, answer: "accepted" as const }];
 		const times = kind === "short" ? ["x"] : ["x", "y", "z"];
-		await fixture.conduct.judge(head, {
+		await fixture.market.conduct.judge(head, {
 			...{ time: 10_000, makers: ["a"] },
 			bids: times.map((n) => ({
 				...{ bundle: `${one.label} ${kind} ${n}`, backrun: one.hash + kind, bidder, value: 100n },
@@ -219,7 +219,7 @@ class Run {
 		});
 		this.#facts.push({ block: head.hash, kind, bid: one });
 		this.seen.add(kind);
-		fixture.auctioneer.conductChanged();
+		fixture.market.auctioneer.conductChanged();
 		for (const other of this.#bids)
 			if (this.#isLive(other) && this.#isParty(other, "short")) this.#over(other, "left");
 	}

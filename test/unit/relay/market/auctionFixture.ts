@@ -1,22 +1,16 @@
 // The market with a real pool, records, bids and table, around fake simulations, accounts and builders that the test
 // controls. Time stands still.
 
-import { BID_LIMITS, Bids, type BidsOptions } from "../../../../relay/auction/bids.ts";
-import { BundleTable, statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
+import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
+import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import { fold, isLive, isMined, newRecord } from "../../../../relay/domain/record.ts";
+import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
-import { Auctioneer } from "../../../../relay/market/auctioneer.ts";
-import { BidderConduct } from "../../../../relay/market/bidderConduct.ts";
-import { Bidding } from "../../../../relay/market/bidding.ts";
-import { BidSimulation } from "../../../../relay/market/bidSimulation.ts";
-import { enterBundle } from "../../../../relay/market/market.ts";
-import { PlainBundles } from "../../../../relay/market/plainBundles.ts";
-import type { PlainLimits } from "../../../../relay/market/plainIntake.ts";
-import { PlainSimulation } from "../../../../relay/market/plainSimulation.ts";
+import { SearcherMarket } from "../../../../relay/market/market.ts";
+import { PLAIN_LIMITS, type PlainLimits } from "../../../../relay/market/plainIntake.ts";
 import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
@@ -28,11 +22,11 @@ import {
 	signedTransaction,
 	testAccount,
 } from "../../../support/txFactory.ts";
+import { FakeDisk } from "../fakeDisk.ts";
 import {
 	FakeAccounts,
 	FakeBundleSender,
 	FakeChain,
-	FakeFacts,
 	FakeSimulations,
 	nextOf,
 	type Pays,
@@ -86,87 +80,58 @@ export class AuctionFixture {
 	/** How often a look at a later head was asked for. */
 	laterHeads = 0;
 	readonly records: TransactionRecords;
-	readonly background: Background;
-	readonly bids: Bids;
-	readonly table: BundleTable;
-	readonly facts = new FakeFacts();
-	readonly conduct: BidderConduct;
-	readonly simulation: BidSimulation;
-	readonly auctioneer: Auctioneer;
-	readonly bidding: Bidding;
-	readonly plain: PlainBundles;
+	readonly market: SearcherMarket;
 	/** Names of transactions and bundles, by hash. */
 	readonly #labels = new Map<string, string>();
 	readonly #signers = new Map<string, number>();
 
 	constructor(options: FixtureOptions = {}) {
-		const { clock, accounts, tip, pool, simulations } = this;
+		const { clock, accounts, tip, pool, simulations, builders } = this;
 		const error: Logger["error"] = (message, fields) =>
 			this.faults.push(`${message} ${JSON.stringify(fields)}`);
 		const log: Logger = { ...silentLogger, error };
 		this.records = new TransactionRecords({ log });
-		this.background = new Background({}, { log });
-		this.bids = new Bids({ ...BID_LIMITS, ...options.bids });
-		this.table = new BundleTable(TABLE_LIMITS, {
-			clock,
-			publisher: { publish: (_topic, make) => void make() },
-			view: ({ hash }, { block, stage, reason }) => {
-				this.told.push(
-					[this.#labels.get(hash) ?? "?", block, stage, ...(reason === null ? [] : [reason])].join(" "),
-				);
-			},
-		});
-		this.conduct = new BidderConduct({
-			...{ tip, log, store: this.facts, background: this.background, onFact: () => {} },
-			payments: { canonicalHash: async (number) => this.chain.hashAt(number) },
-		});
-		const { records, background, bids, table, conduct, builders } = this;
 		const names = (hash: string) => this.#labels.get(hash) ?? "?";
 		simulations.names = names;
 		builders.labelOf = names;
-		this.simulation = new BidSimulation(
-			{ slotSeconds: 12, feeRecipientOf: () => `0xfee${this.head.number + 1}` },
-			{ pool, records, accounts, tip, simulations, onLaterHead: () => void this.laterHeads++ },
-		);
-		const { simulation } = this;
-		const refunding = options.refunding ?? ["a", "b"];
-		builders.refunding = refunding;
-		this.auctioneer = new Auctioneer(
-			{ refundPercent: 90, refunding, bidsPerTarget: options.places ?? 1 },
+		builders.refunding = options.refunding ?? ["a", "b"];
+		this.market = new SearcherMarket(
 			{
-				...{
-					pool,
-					records,
-					events: records,
-					tip,
-					bids,
-					table,
-					conduct,
-					simulation,
-					background,
-					clock,
+				rules: { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 },
+				...{ slotSeconds: 12, refundPercent: 90, bidsPerTarget: options.places ?? 1 },
+				...{ bidding: options.enabled ?? true, feeRecipient: undefined },
+				feeRecipientOf: () => `0xfee${this.head.number + 1}`,
+				limits: {
+					...{ bids: { ...BID_LIMITS, ...options.bids }, table: TABLE_LIMITS },
+					plain: options.plain ?? PLAIN_LIMITS,
 				},
-				sender: builders,
+			},
+			{
+				...{ pool, records: this.records, accounts, tip, simulations, clock, log },
+				...{ sender: builders, background: new Background({}, { log }), kv: new FakeDisk() },
+				payments: {
+					block: async () => null,
+					brought: async () => ({ fees: 0n, transfers: null }),
+					canonicalHash: async (number) => this.chain.hashAt(number),
+				},
+				publisher: { publish: (_topic, make) => void make() },
+				view: ({ hash }, { block, stage, reason }) => {
+					this.told.push([names(hash), block, stage, ...(reason === null ? [] : [reason])].join(" "));
+				},
+				onBundle: (_, outcome) => void this.outcomes.push(outcome),
+				onFact: () => {},
+				onLaterHead: () => void this.laterHeads++,
 			},
 		);
-		const { auctioneer } = this;
-		const rules = { chainId: 31_337n, maxTxGas: options.maxTxGas ?? null, maxInitCodeBytes: 49_152 };
-		this.bidding = new Bidding(
-			{ rules, enabled: options.enabled ?? true, refunding, feeRecipient: undefined },
-			{ clock, tip, bids, table, conduct, simulation, auctioneer },
-		);
-		const trials = new PlainSimulation(
-			{ slotSeconds: 12, feeRecipientOf: () => "0xfee" },
-			{ accounts, simulations, onLaterHead: () => void this.laterHeads++ },
-		);
-		this.plain = new PlainBundles(
-			{ rules, refunding, ...(options.plain === undefined ? {} : { limits: options.plain }) },
-			{ ...{ tip, table, background, clock }, simulation: trials, sender: builders },
-		);
-		records.subscribe((record, before) => {
-			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage)) auctioneer.gone(record.hash);
-		});
 		tip.set(this.head, nextOf(this.head));
+	}
+
+	get bids() {
+		return this.market.bids;
+	}
+
+	get table() {
+		return this.market.table;
 	}
 
 	get head(): Block {
@@ -230,7 +195,7 @@ export class AuctionFixture {
 	async look(...transactions: readonly PrivateTransaction[]): Promise<void> {
 		for (const transaction of transactions)
 			if (this.entry(transaction).outFor !== this.next) this.sendTarget(transaction);
-		for (const { tx } of transactions) this.auctioneer.chainPlanned(this.pool.chain(tx.from));
+		for (const { tx } of transactions) this.market.chainPlanned(this.pool.chain(tx.from));
 		await this.turn();
 	}
 
@@ -267,16 +232,12 @@ export class AuctionFixture {
 
 	/** A bid as it is sent. */
 	send(request: BidRequest): Promise<BundleOutcome> {
-		return enterBundle(request, this.#entrance, (one, submission) => this.bidding.bid(one, submission));
+		return this.market.bid(request);
 	}
 
 	/** A plain bundle as it is sent. */
 	submit(request: PlainBundleRequest): Promise<BundleOutcome> {
-		return enterBundle(request, this.#entrance, (one, submission) => this.plain.submit(one, submission));
-	}
-
-	get #entrance() {
-		return { table: this.table, onOutcome: (outcome: string) => void this.outcomes.push(outcome) };
+		return this.market.submit(request);
 	}
 
 	/** Bids, and fails where it is refused; answers the bundle's hash. */
@@ -310,10 +271,7 @@ export class AuctionFixture {
 			}
 		}
 		this.tip.set(this.head, nextOf(this.head));
-		const update = { head: this.head, applied, reverted, gap };
-		this.conduct.blocksCame(update);
-		this.auctioneer.blocksCame(update);
-		this.plain.blocksCame(update);
+		this.market.blocksCame({ head: this.head, applied, reverted, gap });
 		await this.turn();
 	}
 

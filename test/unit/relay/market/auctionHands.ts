@@ -9,7 +9,6 @@ import type {
 	SimulationOutcome,
 	SimulationRequest,
 } from "../../../../relay/domain/simulation.ts";
-import type { BlockFacts, FactStore } from "../../../../relay/market/bidderConduct.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
 
 /** How a backrun fares: wei that it pays, why it fails, that its target fails, that the node is out, or that it throws. */
@@ -198,6 +197,10 @@ export class FakeBundleSender implements BundleSender {
 		return this.all;
 	}
 
+	terms(name: string, percent: number) {
+		return this.refunding.includes(name) ? { percent, refundGas: 0 } : null;
+	}
+
 	/** What they were told since the last time. */
 	take(): string[] {
 		return this.lines.splice(0);
@@ -244,21 +247,5 @@ export class FakeChain {
 	/** Takes the last `count` blocks away; answers them, the newest first. */
 	unmake(count: number): Block[] {
 		return this.#blocks.splice(-count).reverse();
-	}
-}
-
-/** Facts about bidders, in memory. */
-export class FakeFacts implements FactStore {
-	readonly blocks = new Map<string, BlockFacts>();
-
-	async *load(): AsyncIterable<BlockFacts> {
-		yield* this.blocks.values();
-	}
-
-	async put(blocks: readonly BlockFacts[]): Promise<void> {
-		for (const block of blocks) {
-			if (block.facts.length === 0) this.blocks.delete(block.hash);
-			else this.blocks.set(block.hash, block);
-		}
 	}
 }

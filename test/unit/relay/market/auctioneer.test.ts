@@ -101,7 +101,7 @@ test("a target that is held takes its bundle back, and gives it again when it pa
 	fixture.builders.take();
 	fixture.simulations.take();
 	fixture.entry(target).outFor = null;
-	fixture.auctioneer.chainPlanned(fixture.pool.chain(target.tx.from));
+	fixture.market.chainPlanned(fixture.pool.chain(target.tx.from));
 	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
 	assert.equal(fixture.status(a, 101), "ACCEPTED");
 	await fixture.look(target);

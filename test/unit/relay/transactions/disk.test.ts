@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
-import type { StoredTransaction } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import {
@@ -18,7 +17,7 @@ import {
 	KEEP_SETTLED_MS,
 	TransactionDisk,
 } from "../../../../relay/transactions/disk.ts";
-import { TransactionRecords } from "../../../../relay/transactions/records.ts";
+import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { openLmdb } from "../../../../shared/kv/lmdb.ts";
 import { type KeyValueStore, StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
@@ -44,8 +43,8 @@ async function fixture(place = join(folder, String(places++))): Promise<Fixture>
 	return { kv, store: new TransactionDisk({ kv, log: silentLogger }), restart };
 }
 
-async function loaded({ store }: Fixture): Promise<StoredTransaction[]> {
-	const all: StoredTransaction[] = [];
+async function loaded({ store }: Fixture): Promise<RecordEntry[]> {
+	const all: RecordEntry[] = [];
 	for await (const one of store.load()) all.push(one);
 	return all;
 }

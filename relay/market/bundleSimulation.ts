@@ -1,0 +1,264 @@
+// Says what may be bid on, what a backrun pays behind its target, and whether a plain bundle can be in a block. So what can't
+// be mined takes neither a builder's time nor its lane. It keeps nothing and decides nothing about bids.
+
+import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
+import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import type { AccountState, NextBlock } from "../domain/chain.ts";
+import { policyOf } from "../domain/endpoints.ts";
+import type { SharedTransactions } from "../domain/ports.ts";
+import {
+	blockContext,
+	EXECUTION_FAILURES,
+	type SimulationError,
+	type SimulationErrorCode,
+	type SimulationPriority,
+} from "../domain/simulation.ts";
+import type { PoolEntry } from "../transactions/pool.ts";
+import type { MarketDependencies, MarketOptions } from "./market.ts";
+
+/** A transaction that may be bid on, and what goes before it. */
+export interface BidTarget {
+	readonly entry: PoolEntry;
+	/** Its sender's links up to it, itself the last. */
+	readonly chain: readonly PoolEntry[];
+}
+
+/** A backrun, the client whose bid it is, and who ends the wait for its turn. */
+export interface SimulatedBid {
+	readonly backrun: DecodedTransaction;
+	readonly client: string;
+	readonly signal: AbortSignal;
+}
+
+/** That there is no verdict. */
+type NoVerdict =
+	/** It fails by an account that is another one by now: it must be tried again. */
+	| { readonly kind: "outdated" }
+	/** The node gave none. */
+	| { readonly kind: "unavailable" };
+
+/** How a backrun fares behind its target. */
+export type BidVerdict =
+	/** It pays so many wei. */
+	| { readonly kind: "valid"; readonly value: bigint }
+	| { readonly kind: "unpaid"; readonly feeRecipient: string }
+	| { readonly kind: "failed"; readonly error: SimulationError }
+	/** The target itself does not pass now. */
+	| { readonly kind: "targetFails" }
+	| NoVerdict;
+
+/** How a plain bundle fares in a block. */
+export type PlainVerdict =
+	| { readonly kind: "passes" }
+	| { readonly kind: "fails"; readonly entry: number; readonly error: SimulationError }
+	| NoVerdict;
+
+/** A plain bundle to be tried. */
+export interface PlainTrial {
+	readonly transactions: readonly { readonly tx: DecodedTransaction; readonly mayRevert: boolean }[];
+	/** Whose turn it takes at the node: see clientOf. */
+	readonly client: string;
+	/** The next block or a later one; a later one is tried on the state of today. */
+	readonly block: number;
+	/** What the next block allows. */
+	readonly next: NextBlock;
+	readonly priority: SimulationPriority;
+	/** Nobody wants to know any more. */
+	readonly signal: AbortSignal;
+}
+
+/** Until a head that the node is known to have is worked off, about, in ms: then it is worth while to try again. */
+export const LATER_HEAD_MS = 200;
+
+/** Failures by the sender's account as it was remembered. */
+const OF_ACCOUNT: ReadonlySet<SimulationErrorCode> = new Set([
+	"NONCE_TOO_LOW",
+	"NONCE_GAP",
+	"INSUFFICIENT_FUNDS",
+]);
+/** Failures that a block to come may mend: nonces and funds that are not there yet, fees that have to fall. */
+const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
+	"NONCE_GAP",
+	"INSUFFICIENT_FUNDS",
+	"FEE_CAP_TOO_LOW",
+	"BLOB_FEE_CAP_TOO_LOW",
+]);
+
+/** Looks at targets, and tries backruns behind them and plain bundles. */
+export class BundleSimulation implements SharedTransactions {
+	readonly #options: Pick<MarketOptions, "slotSeconds" | "feeRecipientOf">;
+	readonly #deps: Pick<
+		MarketDependencies,
+		"pool" | "records" | "accounts" | "tip" | "simulations" | "onLaterHead"
+	>;
+
+	constructor(options: MarketOptions, dependencies: MarketDependencies) {
+		this.#options = options;
+		this.#deps = dependencies;
+	}
+
+	shared(hash: string): DecodedTransaction | null {
+		return this.#sharedEntry(hash)?.transaction.tx ?? null;
+	}
+
+	/**
+	 * The target, or null where none may be bid on: not pending, not shared, behind a gap, or behind a transaction of its
+	 * sender's that is not shared. All of these must look alike to whoever asks.
+	 */
+	target(hash: string): BidTarget | null {
+		const entry = this.#sharedEntry(hash);
+		if (entry === null) return null;
+		const { ready } = this.#deps.pool.chain(entry.transaction.tx.from);
+		const index = ready.indexOf(entry);
+		if (index < 0) return null;
+		const chain = ready.slice(0, index + 1);
+		// Searchers may learn of the state behind what they see alone.
+		return chain.every((link) => this.#isShared(link)) ? { entry, chain } : null;
+	}
+
+	/** Names the state behind the target: one that was simulated in another one must be simulated again. */
+	basis(target: BidTarget): string {
+		const head = this.#deps.tip.head()?.hash ?? "";
+		return [head, ...target.chain.map((entry) => entry.transaction.tx.hash)].join(" ");
+	}
+
+	/**
+	 * Runs the backrun of a bid right behind the target in `block`, the next one or a later one, on the account of the
+	 * client that it came from; not at all where the signal is aborted before its turn. Throws UpstreamError.
+	 */
+	async bid(
+		target: BidTarget,
+		{ backrun, client, signal }: SimulatedBid,
+		block: number,
+	): Promise<BidVerdict> {
+		const { accounts, simulations, tip } = this.#deps;
+		const next = tip.next();
+		if (next === null) return { kind: "unavailable" };
+		const { from } = target.entry.transaction.tx;
+		const [account, bidder] = await Promise.all([
+			accounts.get(from, client),
+			accounts.get(backrun.from, client),
+		]);
+		if (bidder.code === "contract") return { kind: "failed", error: notAnAccount(bidder) };
+		const feeRecipient = this.#options.feeRecipientOf();
+		const outcomes = await simulations.simulate({
+			block: blockContext(next, feeRecipient, block, this.#options.slotSeconds),
+			...{ client, priority: "bid", measured: true, signal },
+			accounts: new Map([
+				[from, account],
+				[backrun.from, bidder],
+			]),
+			transactions: [...target.chain.map((entry) => entry.transaction.tx), backrun],
+		});
+		const last = outcomes.at(-1);
+		if (last === undefined) return { kind: "unavailable" };
+		if (!last.ok && last.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
+		if (outcomes.length <= target.chain.length) return { kind: "targetFails" };
+		if (!last.ok) {
+			const isOld = await this.#isOutdated(backrun.from, client, last.error);
+			return isOld ? { kind: "outdated" } : { kind: "failed", error: last.error };
+		}
+		if (last.paid === null) return { kind: "unavailable" };
+		return last.paid > 0n ? { kind: "valid", value: last.paid } : { kind: "unpaid", feeRecipient };
+	}
+
+	/**
+	 * How a plain bundle fares: the accounts of all its senders in one batch, then all of it as that block. Those that may
+	 * revert may, but they must be valid in the block.
+	 */
+	async plain(trial: PlainTrial): Promise<PlainVerdict> {
+		try {
+			const verdict = await this.#plain(trial);
+			if (verdict.kind !== "fails") return verdict;
+			const sender = trial.transactions[verdict.entry]?.tx.from ?? "";
+			const isOld = await this.#isOutdated(sender, trial.client, verdict.error);
+			return isOld ? { kind: "outdated" } : verdict;
+		} catch (thrown) {
+			if (thrown instanceof UpstreamError) return { kind: "unavailable" };
+			throw thrown;
+		}
+	}
+
+	async #plain({ transactions, client, block, next, priority, signal }: PlainTrial): Promise<PlainVerdict> {
+		const senders = [...new Set(transactions.map(({ tx }) => tx.from))];
+		const states = await Promise.all(senders.map((sender) => this.#deps.accounts.get(sender, client)));
+		const accounts = new Map(states.map((state) => [state.address, state]));
+		for (const [entry, { tx }] of transactions.entries()) {
+			const error = accountProblem(tx, accounts.get(tx.from), entry === 0);
+			if (error !== null) return { kind: "fails", entry, error };
+		}
+		const outcomes = await this.#deps.simulations.simulate({
+			block: blockContext(next, this.#options.feeRecipientOf(), block, this.#options.slotSeconds),
+			...{ client, priority, accounts, signal },
+			transactions: transactions.map(({ tx }) => tx),
+			mayFail: new Set(transactions.filter((one) => one.mayRevert).map(({ tx }) => tx.hash)),
+		});
+		for (const [entry, { mayRevert }] of transactions.entries()) {
+			const outcome = outcomes[entry];
+			if (outcome?.ok === true) continue;
+			if (outcome === undefined || outcome.error.code === "NODE_UNAVAILABLE") return { kind: "unavailable" };
+			const { error } = outcome;
+			if (!mayRevert || !EXECUTION_FAILURES.has(error.code)) return { kind: "fails", entry, error };
+		}
+		return { kind: "passes" };
+	}
+
+	/**
+	 * Whether what failed may pass now: nobody is refused by what was remembered of his account, so the node is asked for it
+	 * once more, in `client`'s turn. Throws UpstreamError.
+	 */
+	async #isOutdated(sender: string, client: string, { code }: SimulationError): Promise<boolean> {
+		if (!OF_ACCOUNT.has(code)) return false;
+		const { accounts, onLaterHead } = this.#deps;
+		const before = await accounts.get(sender, client);
+		const now = await accounts.fresh(sender, client);
+		if (now.block > before.block) onLaterHead();
+		return now.nonce !== before.nonce || now.balance !== before.balance;
+	}
+
+	#sharedEntry(hash: string): PoolEntry | null {
+		const entry = this.#deps.pool.get(hash);
+		return entry?.durable === true && this.#isShared(entry) ? entry : null;
+	}
+
+	#isShared({ transaction: { tx, path } }: PoolEntry): boolean {
+		return policyOf(path).shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
+	}
+}
+
+/** Whether a plain bundle that failed so may pass in a later block than the one that it was tried in. */
+export function isMendable({ code }: SimulationError): boolean {
+	return MENDABLE.has(code);
+}
+
+/** Why execution reverted, behind `what`. */
+export function revertedWords(what: string, message: string): string {
+	const why = message.replace(/^execution reverted(: )?/, "");
+	return why === "" ? `${what} reverted` : `${what} reverted: ${why}`;
+}
+
+function notAnAccount({ address }: Pick<AccountState, "address">): SimulationError {
+	return { code: "EXECUTION_FAILED", message: `sender not an eoa: address ${address} has code` };
+}
+
+/**
+ * What is wrong with a transaction by its sender's account before the bundle: of nonces ahead and of funds nothing can
+ * be said but of the `first`, since those before the others may bring them.
+ */
+function accountProblem(
+	tx: DecodedTransaction,
+	account: AccountState | undefined,
+	first: boolean,
+): SimulationError | null {
+	const { code, nonce = 0n, balance = 0n } = account ?? {};
+	if (code === "contract") return notAnAccount({ address: tx.from });
+	const nonces = `next nonce ${nonce}, tx nonce ${tx.nonce}`;
+	if (tx.nonce < nonce) return { code: "NONCE_TOO_LOW", message: `nonce too low: ${nonces}` };
+	if (!first) return null;
+	if (tx.nonce > nonce) return { code: "NONCE_GAP", message: `nonce too high: ${nonces}` };
+	const cost = transactionCost(tx);
+	if (cost <= balance) return null;
+	const amounts = `balance ${balance}, tx cost ${cost}, overshot ${cost - balance}`;
+	return { code: "INSUFFICIENT_FUNDS", message: `insufficient funds for gas * price + value: ${amounts}` };
+}
