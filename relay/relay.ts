@@ -199,7 +199,7 @@ async function makeParts(
 	const pipeline = new Pipeline(
 		{ rules, txTtlBlocks: config.TX_TTL_BLOCKS, cancelPolicy: config.CANCEL_POLICY },
 		{
-			...{ ...shared, transactions, runner, onLaterHead, share: market.share },
+			...{ ...shared, transactions, runner, onLaterHead, share: (transaction) => market.share(transaction) },
 			onOutcome(path, outcome, hash) {
 				metrics.submission({ path, outcome });
 				if (TAKEN.has(outcome)) return;

@@ -6,7 +6,7 @@ import type { RequestLife } from "../../shared/http/callContext.ts";
 import type { LogCriteria } from "../../shared/jsonrpc/logs.ts";
 import type { BidRequest, BundleOutcome, OutgoingBundle, PlainBundleRequest } from "./bundle.ts";
 import type { BundleDelivery, BundleRecord, Standing } from "./bundleStatus.ts";
-import type { AccountState, Block, ChainUpdate, Inclusion, NextBlock } from "./chain.ts";
+import type { AccountState, Inclusion } from "./chain.ts";
 import type { TxEvent } from "./events.ts";
 import type { Stage, TransactionRecord } from "./record.ts";
 import type { SimulationOutcome, SimulationRequest } from "./simulation.ts";
@@ -26,16 +26,6 @@ export interface Accounts {
 	fresh(address: string, client: string): Promise<AccountState>;
 	/** Tells it the new head; everything known of older ones is forgotten. */
 	setHead(block: number): void;
-}
-
-/** The tracked chain. */
-export interface Heads {
-	/** The tracked head, or null before the first one. */
-	current(): Block | null;
-	/** What the block after the tracked head allows; null before the first head. */
-	next(): NextBlock | null;
-	/** `listener` is called for each change, one at a time: the next change waits for its promise. */
-	subscribe(listener: (update: ChainUpdate) => Promise<void>): void;
 }
 
 /** Where transactions were mined, asked of the node. */

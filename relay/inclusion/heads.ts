@@ -6,7 +6,6 @@ import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.t
 import type { Component } from "../../shared/lifecycle.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
 import type { Block, ChainUpdate, NextBlock } from "../domain/chain.ts";
-import type { Heads } from "../domain/ports.ts";
 import { type AuthorityOf, type BlockRef, readBlock, readBlockRef } from "./blockReader.ts";
 import { type WalkLimits, walk } from "./chainWalk.ts";
 import { HeadSubscription } from "./headSubscription.ts";
@@ -47,7 +46,7 @@ const BACK_MS = 1_000;
 const UNANNOUNCED = 3;
 
 /** Follows the chain of one node, or of many behind a balancer. */
-export class HeadTracker implements Heads, Component {
+export class HeadTracker implements Component {
 	readonly name = "heads";
 	readonly #options: HeadTrackerOptions;
 	readonly #deps: HeadTrackerDependencies;

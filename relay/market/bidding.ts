@@ -19,7 +19,7 @@ import {
 import type { Bidder, Standing } from "../domain/bundleStatus.ts";
 import { EXECUTION_FAILURES } from "../domain/simulation.ts";
 import { firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
-import { type BidTarget, type BidVerdict, LATER_HEAD_MS, revertedWords } from "./bundleSimulation.ts";
+import { type BidVerdict, LATER_HEAD_MS, revertedWords } from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
 
 /** How often a bid is simulated because the state behind its target, or its sender's account, changed meanwhile. */
@@ -29,6 +29,16 @@ const MAX_TRIES = 3;
 const TARGET_NOT_FOUND = refusedBundle("TARGET_NOT_FOUND", "target transaction not found");
 /** The same answer, for one whose target was simulated and failed. */
 const TARGET_FAILS: BundleOutcome = { ...TARGET_NOT_FOUND, simulated: true };
+
+/** A bid that is being considered. */
+interface Considered {
+	readonly request: BidRequest;
+	readonly submission: Submission;
+	readonly bidder: Bidder;
+	readonly backrun: DecodedTransaction;
+	/** The blocks that are still to come of those asked for. */
+	readonly range: Range;
+}
 
 /** Takes bids. */
 export class Bidding {
@@ -45,21 +55,11 @@ export class Bidding {
 
 	/** Resolves once it was simulated behind its target. Throws RpcError where the node fails: nothing is kept then. */
 	async bid(request: BidRequest, submission: Submission): Promise<BundleOutcome> {
-		const { tip } = this.#deps;
-		const { simulation, conduct, refunding } = this.#market;
-		const { bidding, feeRecipient } = this.#options;
-		if (!bidding || refunding.length === 0) {
-			const what = bidding ? "these builders: none pays refunds" : "this node";
-			return refusedBundle("NO_BIDDING", `bidding is not available with ${what}`);
-		}
-		if (request.builders?.every((name) => !refunding.includes(name))) {
-			return refusedBundle(
-				"NO_BIDDING",
-				"bidding is not available with the builders named: none pays refunds",
-			);
-		}
-		const isBarred = barred(conduct.standingOfOwner(request.owner));
-		if (isBarred !== null) return isBarred;
+		const { tip, clock } = this.#deps;
+		const { simulation, conduct } = this.#market;
+		const { rules, feeRecipient } = this.#options;
+		const early = this.#unavailable(request) ?? barred(conduct.standingOfOwner(request.owner));
+		if (early !== null) return early;
 		const decoded = decodeTransaction(request.backrun);
 		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", decoded.message);
 		const { tx } = decoded;
@@ -75,94 +75,89 @@ export class Bidding {
 			if (!range.ok) return refusedBundle(range.code, range.message);
 			const target = simulation.target(request.target);
 			if (target === null || tx.hash === request.target) return TARGET_NOT_FOUND;
-			const refusal = firstRefusal(STATIC_RULES, tx, this.#options.rules, next);
+			const refusal = firstRefusal(STATIC_RULES, tx, rules, next);
 			if (refusal !== null) return refusedBundle("BAD_TRANSACTION", refusal.message);
-			const stopped = this.#refusal(request, bidder, tx, range, submission);
+			const one: Considered = { request, submission, bidder, backrun: tx, range };
+			const stopped = this.#refusal(one);
 			if (stopped !== null) return stopped;
 			const basis = simulation.basis(target);
-			const one = { backrun: tx, client: request.network, signal: submission.stop.signal };
-			const verdict = await simulation.bid(target, one, range.first);
+			const run = { backrun: tx, client: request.network, signal: submission.stop.signal };
+			const verdict = await simulation.bid(target, run, range.first);
 			const { overtaken } = submission;
 			// Nobody wants to know any more.
-			if (verdict.kind === "unavailable" && overtaken !== null)
-				return this.#overtaken(request, bidder, tx, range, overtaken, null);
+			if (verdict.kind === "unavailable" && overtaken !== null) return this.#overtaken(one, overtaken, null);
 			// The chain went on, or its sender's links are others by now: what was found out is of no use.
-			if (!this.#stands(target, request.target, basis)) continue;
+			const now = simulation.target(request.target);
+			if (now?.entry !== target.entry || simulation.basis(now) !== basis) continue;
 			if (verdict.kind === "outdated") {
-				await pause(this.#deps.clock, LATER_HEAD_MS);
+				await pause(clock, LATER_HEAD_MS);
 				continue;
 			}
 			if (verdict.kind !== "valid") return refusalOf(verdict);
-			return this.#accept(request, submission, bidder, tx, range, { value: verdict.value, basis });
+			return this.#accept(one, verdict.value, basis);
 		}
 		throw nodeUnavailable();
 	}
 
-	#stands(target: BidTarget, hash: string, basis: string): boolean {
-		const { simulation } = this.#market;
-		const now = simulation.target(hash);
-		return now !== null && now.entry === target.entry && simulation.basis(now) === basis;
+	/** The refusal where nobody could bid, or no builder that is named would pay the user; else null. */
+	#unavailable({ builders }: BidRequest): BundleOutcome | null {
+		const { refunding } = this.#market;
+		const missing = !this.#options.bidding
+			? "this node"
+			: refunding.length === 0
+				? "these builders: none pays refunds"
+				: builders?.every((name) => !refunding.includes(name))
+					? "the builders named: none pays refunds"
+					: null;
+		return missing && refusedBundle("NO_BIDDING", `bidding is not available with ${missing}`);
 	}
 
 	/** The refusal where its bidder is barred, or there is no room for one more bid; else null. */
-	#refusal(
-		request: BidRequest,
-		bidder: Bidder,
-		backrun: DecodedTransaction,
-		range: Range,
-		submission: Submission,
-	): BundleOutcome | null {
+	#refusal(one: Considered): BundleOutcome | null {
 		const { bids, table, conduct } = this.#market;
+		const { request, backrun, bidder, submission } = one;
 		const isBarred = barred(conduct.standing(bidder));
 		if (isBarred !== null) return isBarred;
-		const freed = this.#twins(request, backrun, range).length + (table.replaces(submission) ? 1 : 0);
+		const freed = this.#twins(one).length + (table.replaces(submission) ? 1 : 0);
 		const full = bids.full(request.network, request.target, backrun.size, freed);
 		return full === null ? null : refusedBundle("LIMIT", `limit exceeded: ${full}`);
 	}
 
 	/** Live bids that are the very same bundle, for some of the same blocks. */
-	#twins({ owner, target }: BidRequest, backrun: DecodedTransaction, { first, last }: Range): readonly Bid[] {
+	#twins({ request: { owner, target }, backrun, range }: Considered): readonly Bid[] {
 		return this.#market.bids
 			.of(target)
 			.filter(
 				(bid) =>
 					bid.owner === owner &&
 					bid.backrun.hash === backrun.hash &&
-					bid.firstBlock <= last &&
-					first <= bid.lastBlock,
+					bid.firstBlock <= range.last &&
+					range.first <= bid.lastBlock,
 			);
 	}
 
-	/** From here on nothing else can come between. */
-	#accept(
-		request: BidRequest,
-		submission: Submission,
-		bidder: Bidder,
-		backrun: DecodedTransaction,
-		range: Range,
-		found: Pick<Bid, "value"> & { readonly basis: string },
-	): BundleOutcome {
+	/** It pays `value` in the state `basis`. From here on nothing else can come between. */
+	#accept(one: Considered, value: bigint, basis: string): BundleOutcome {
 		const { bids, table, auctioneer } = this.#market;
+		const { request, submission, bidder, backrun, range } = one;
 		const { owner, network, target, builders } = request;
-		const { value, basis } = found;
 		// Others may have come while it was simulated.
-		const stopped = this.#refusal(request, bidder, backrun, range, submission);
+		const stopped = this.#refusal(one);
 		if (stopped !== null) return stopped;
-		const [twin, ...more] = this.#twins(request, backrun, range);
+		const twins = this.#twins(one);
+		const [twin, ...more] = twins;
 		const last = twin === undefined ? bids.lastIfFull(target, range.first) : null;
 		if (last !== null && last.firstBlock <= range.first && last.value >= value) {
 			return refusedBundle("LIMIT", "limit exceeded: too many better bids on this transaction", true);
 		}
-		const { overtaken } = submission;
-		if (overtaken !== null) return this.#overtaken(request, bidder, backrun, range, overtaken, value);
+		if (submission.overtaken !== null) return this.#overtaken(one, submission.overtaken, value);
 		const hash = bundleHash([target, backrun.hash]);
-		const known = twin === undefined ? [] : [twin, ...more];
-		const firstBlock = Math.min(range.first, ...known.map((one) => one.firstBlock));
-		const lastBlock = Math.max(range.last, ...known.map((one) => one.lastBlock));
+		const firstBlock = Math.min(range.first, ...twins.map((bid) => bid.firstBlock));
+		const lastBlock = Math.max(range.last, ...twins.map((bid) => bid.lastBlock));
 		const record = table.open({ owner, hash, bidder, target, firstBlock, lastBlock }, network);
 		const terms = { submission, builders, firstBlock, lastBlock, value, basis, tried: null };
 		if (twin !== undefined) {
-			for (const one of more) auctioneer.forget(one);
+			for (const bid of more) auctioneer.forget(bid);
 			table.release(twin.submission);
 			table.take(submission, (how) => auctioneer.withdraw(twin, how));
 			Object.assign(twin, terms);
@@ -181,17 +176,11 @@ export class Bidding {
 	}
 
 	/** It has ended before it came into its place; a bid that is the same bundle and live has the same record. */
-	#overtaken(
-		request: BidRequest,
-		bidder: Bidder,
-		backrun: DecodedTransaction,
-		range: Range,
-		how: Overtaken,
-		bid: bigint | null,
-	): BundleOutcome {
+	#overtaken(one: Considered, how: Overtaken, bid: bigint | null): BundleOutcome {
+		const { request, bidder, backrun, range } = one;
 		const { owner, network, target } = request;
 		const hash = bundleHash([target, backrun.hash]);
-		if (this.#twins(request, backrun, range).length > 0) return { outcome: "accepted", hash };
+		if (this.#twins(one).length > 0) return { outcome: "accepted", hash };
 		const blocks = { firstBlock: range.first, lastBlock: range.last };
 		const record = this.#market.table.open({ owner, hash, bidder, target, ...blocks }, network);
 		this.#market.table.change(record, range.first, { stage: how, bid });

@@ -10,7 +10,7 @@ import { nodeUnavailable } from "../admission/admission.ts";
 import { Bids, type BidsOptions } from "../auction/bids.ts";
 import { BundleTable, type BundleTableOptions, type Submission } from "../auction/bundleTable.ts";
 import type { ConductFact } from "../auction/conduct.ts";
-import { createFeed } from "../auction/feed.ts";
+import { partialPendingTransaction } from "../auction/feed.ts";
 import type {
 	BidRequest,
 	BundleEnvelope,
@@ -20,6 +20,7 @@ import type {
 } from "../domain/bundle.ts";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../domain/bundleStatus.ts";
 import type { ChainUpdate, Tip } from "../domain/chain.ts";
+import { PENDING_TRANSACTIONS } from "../domain/endpoints.ts";
 import type {
 	Accounts,
 	BundleReader,
@@ -98,15 +99,14 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 	readonly #bidding: Bidding;
 	readonly #plain: PlainBundles;
 	readonly #settlement: Settlement;
-	readonly #onBundle: MarketDependencies["onBundle"];
+	readonly #deps: MarketDependencies;
 	/** Whether bids are taken: the node can simulate them, and a builder pays refunds. */
 	readonly isOpen: boolean;
-	/** Shows a transaction to searchers at once; one that they have been shown is left alone. */
-	readonly share: (transaction: PrivateTransaction) => void;
 
 	/** It listens to the records from now on. */
 	constructor(options: MarketOptions, dependencies: MarketDependencies) {
-		const { records, sender, clock, publisher, view, onBundle } = dependencies;
+		const { records, sender, clock, publisher, view } = dependencies;
+		this.#deps = dependencies;
 		this.refunding = sender.names().filter((name) => sender.terms(name, options.refundPercent) !== null);
 		this.isOpen = options.bidding && this.refunding.length > 0;
 		this.bids = new Bids(options.limits.bids);
@@ -120,9 +120,6 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		this.#bidding = new Bidding(options, dependencies, this);
 		this.#plain = new PlainBundles(options, dependencies, this);
 		this.#settlement = new Settlement(options, dependencies, this);
-		this.#onBundle = onBundle;
-		const isNew = (hash: string) => records.get(hash)?.record.shared === false;
-		this.share = createFeed({ publisher, records, isNew, clock });
 		records.subscribe((record, before) => {
 			if (isLive(before) && !isLive(record.stage) && !isMined(record.stage))
 				this.auctioneer.gone(record.hash);
@@ -153,6 +150,15 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		return this.simulation.shared(hash);
 	}
 
+	/** Shows a transaction to searchers; one that they have been shown is left alone. */
+	share({ tx }: PrivateTransaction): void {
+		const { records, publisher, clock } = this.#deps;
+		if (records.get(tx.hash)?.record.shared !== false) return;
+		// The event is recorded before publishing: a bid may arrive immediately.
+		records.emit(tx.hash, { type: "shared", at: clock.now() });
+		publisher.publish(PENDING_TRANSACTIONS, () => partialPendingTransaction(tx));
+	}
+
 	/** A chain was planned: for the next block it is known what is out and what waits. */
 	chainPlanned(chain: SenderChain): void {
 		this.auctioneer.chainPlanned(chain);
@@ -181,10 +187,10 @@ export class SearcherMarket implements Market, BundleReader, SharedTransactions 
 		const submission = this.table.enter(owner, uuid);
 		try {
 			const outcome = await consider(submission);
-			this.#onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
+			this.#deps.onBundle(kind, outcome.outcome === "refused" ? outcome.code : "accepted");
 			return outcome;
 		} catch (thrown) {
-			this.#onBundle(kind, "failed");
+			this.#deps.onBundle(kind, "failed");
 			throw thrown instanceof UpstreamError ? nodeUnavailable() : thrown;
 		} finally {
 			if (submission.end === null) this.table.release(submission);

@@ -2,7 +2,6 @@
 // block holds them or their owner cancels. Kept in memory alone.
 
 import { pause } from "../../shared/clock.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { type Submission, statusIn } from "../auction/bundleTable.ts";
@@ -12,6 +11,7 @@ import {
 	blockRange,
 	bundleHash,
 	comingOf,
+	type OutgoingBundle,
 	type PlainBundleRequest,
 	type Range,
 	refusedBundle,
@@ -30,6 +30,14 @@ const RETRY_MS = 500;
 
 /** So many blocks an included bundle is kept, should its block be reorganised away. */
 const REORG_BLOCKS = 8;
+
+/** A bundle that is being considered. */
+interface Considered {
+	readonly request: PlainBundleRequest;
+	readonly submission: Submission;
+	readonly transactions: OutgoingBundle["transactions"];
+	readonly hash: string;
+}
 
 /** Takes plain bundles and sends them block by block. */
 export class PlainBundles {
@@ -149,44 +157,45 @@ export class PlainBundles {
 	}
 
 	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
-		const { tip } = this.#deps;
+		const { tip, clock } = this.#deps;
+		const { refunding, simulation } = this.#market;
+		const { blocks, body, builders, network, uuid } = request;
 		const next = tip.next();
 		if (next === null) throw nodeUnavailable();
-		const range = blockRange(request.blocks, next.number - 1);
+		const range = blockRange(blocks, next.number - 1);
 		if (!range.ok) return refusedBundle(range.code, range.message);
-		const { refunding, simulation } = this.#market;
-		if (request.refund !== null && !refunding.some((name) => request.builders?.includes(name) ?? true)) {
+		if (request.refund !== null && !refunding.some((name) => builders?.includes(name) ?? true))
 			return refusedBundle("NO_BIDDING", "none of the builders pays refunds");
-		}
-		const txs = await readTransactions(request.body, this.#options.rules, next);
+		const txs = await readTransactions(body, this.#options.rules, next);
 		if ("outcome" in txs) return txs;
-		const transactions = txs.map((tx, i) => ({ tx, mayRevert: request.body[i]?.canRevert ?? false }));
+		const transactions = txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false }));
+		const one: Considered = { request, submission, transactions, hash: bundleHash(txs.map((tx) => tx.hash)) };
 		for (let left = MAX_TRIES; left > 0; left--) {
 			const coming = tip.next();
 			const head = tip.head();
 			if (coming === null || head === null) throw nodeUnavailable();
-			const asked = comingOf(request.blocks, range, coming.number);
+			const asked = comingOf(blocks, range, coming.number);
 			if (!asked.ok) return refusedBundle(asked.code, asked.message);
-			const freed = this.#freed(request, submission, txs, asked);
-			const full = this.#full(request.network, txs, freed);
+			const freed = this.#freed(one, asked);
+			const full = this.#full(one, freed);
 			if (full !== null) return full;
-			const now = request.uuid === null ? withBlocksOf(asked, freed, coming.number) : asked;
+			const now = uuid === null ? withBlocksOf(asked, freed, coming.number) : asked;
 			const verdict = await simulation.plain({
-				...{ transactions, client: request.network, block: now.first, next: coming, priority: "bid" },
+				...{ transactions, client: network, block: now.first, next: coming, priority: "bid" },
 				signal: submission.stop.signal,
 			});
-			if (submission.overtaken !== null) return this.#take(request, submission, txs, now, verdict);
+			if (submission.overtaken !== null) return this.#take(one, now, verdict);
 			// The chain went on: what was found out is of a state that is no more.
 			if (tip.head()?.hash !== head.hash) continue;
 			if (verdict.kind === "unavailable") throw nodeUnavailable();
 			if (verdict.kind === "outdated") {
-				await pause(this.#deps.clock, LATER_HEAD_MS);
+				await pause(clock, LATER_HEAD_MS);
 				continue;
 			}
 			const isLast = now.last === coming.number;
 			if (verdict.kind === "fails" && (isLast || !isMendable(verdict.error))) return refusalOf(verdict);
 			// From here on nothing can come between.
-			return this.#take(request, submission, txs, now, verdict);
+			return this.#take(one, now, verdict);
 		}
 		throw nodeUnavailable();
 	}
@@ -195,54 +204,36 @@ export class PlainBundles {
 	 * What gives its room to the bundle: what stands under its uuid; or the same one for blocks that touch its own, since
 	 * what is sent again for a range that moves on, as many do, is one bundle for all of them.
 	 */
-	#freed(
-		{ owner, uuid }: PlainBundleRequest,
-		submission: Submission,
-		txs: readonly DecodedTransaction[],
-		range: Range,
-	): PlainBundle | undefined {
-		if (uuid !== null) {
-			return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
-		}
-		const hash = bundleHash(txs.map((tx) => tx.hash));
-		return [...this.#bundles.values()].find((one) => touches(one, owner, hash, range));
+	#freed({ request, submission, hash }: Considered, range: Range): PlainBundle | undefined {
+		const { owner, uuid } = request;
+		if (uuid === null) return [...this.#bundles.values()].find((one) => touches(one, owner, hash, range));
+		return submission.overtaken === null ? this.#bundles.get(nameOf(owner, uuid, [])) : undefined;
 	}
 
 	/** The refusal where the client or all clients together have no room for one more in the place of `freed`; else null. */
-	#full(
-		client: string,
-		txs: readonly DecodedTransaction[],
-		freed: PlainBundle | undefined,
-	): BundleOutcome | null {
+	#full({ request, transactions }: Considered, freed: PlainBundle | undefined): BundleOutcome | null {
+		const client = request.network;
 		const own = freed?.outgoing.client === client ? freed : undefined;
 		const over =
-			this.#transactions.refusal(client, txs.length - (own?.hashes.length ?? 0)) ??
-			this.#bytes.refusal(client, bytesOf(txs) - (own?.bytes ?? 0));
+			this.#transactions.refusal(client, transactions.length - (own?.hashes.length ?? 0)) ??
+			this.#bytes.refusal(client, bytesOf(transactions) - (own?.bytes ?? 0));
 		if (over === null) return null;
 		const whose = over === "client" ? "from this client" : "in all";
 		return refusedBundle("LIMIT", `limit exceeded: too many bundles ${whose}`);
 	}
 
-	#take(
-		request: PlainBundleRequest,
-		submission: Submission,
-		txs: readonly DecodedTransaction[],
-		range: Range,
-		verdict: PlainVerdict,
-	): BundleOutcome {
+	#take(one: Considered, range: Range, verdict: PlainVerdict): BundleOutcome {
 		const { sender } = this.#deps;
 		const { table } = this.#market;
-		const { owner, network, uuid, body, refund, builders } = request;
-		const hashes = txs.map((tx) => tx.hash);
-		const hash = bundleHash(hashes);
+		const { request, submission, transactions, hash } = one;
+		const { owner, network, uuid, refund, builders } = request;
 		// Others may have come while it was tried.
-		const freed = this.#freed(request, submission, txs, range);
-		const full = this.#full(network, txs, freed);
-		const twin = uuid === null ? freed : undefined;
+		const freed = this.#freed(one, range);
+		const full = this.#full(one, freed);
 		if (full !== null) return full;
+		const twin = uuid === null ? freed : undefined;
 		const firstBlock = Math.min(range.first, twin?.firstBlock ?? range.first);
 		const lastBlock = Math.max(range.last, twin?.lastBlock ?? range.last);
-		const recipient = refund === null ? null : (refund.recipient ?? txs[refund.bodyIdx]?.from ?? null);
 		const { overtaken } = submission;
 		// One that is live has the same record.
 		if (overtaken !== null && this.#isLive(owner, hash)) return { outcome: "accepted", hash };
@@ -251,23 +242,17 @@ export class PlainBundles {
 			table.change(record, firstBlock, { stage: overtaken });
 			return { outcome: "accepted", hash };
 		}
+		const owed = refund && transactions[refund.bodyIdx];
 		const bundle: PlainBundle = {
-			...{ record, uuid, hashes, firstBlock, lastBlock, bytes: bytesOf(txs) },
+			...{ record, uuid, firstBlock, lastBlock, bytes: bytesOf(transactions) },
+			hashes: transactions.map(({ tx }) => tx.hash),
 			outgoing: {
 				name: twin?.outgoing.name ?? nameOf(owner, uuid, [hash, firstBlock]),
-				...{ client: network, isPlain: true },
-				transactions: txs.map((tx, i) => ({ tx, mayRevert: body[i]?.canRevert ?? false, mayDrop: false })),
-				refund:
-					refund === null || recipient === null
-						? null
-						: { percent: refund.percent, recipient, bodyIdx: refund.bodyIdx, of: null },
+				...{ client: network, isPlain: true, transactions },
+				refund: owed ? { ...refund, recipient: refund.recipient ?? owed.tx.from, of: null } : null,
 			},
 			builders: builders ?? sender.names(),
-			outFor: null,
-			landed: null,
-			sentTo: [],
-			trial: null,
-			failedFor: null,
+			...{ outFor: null, landed: null, sentTo: [], trial: null, failedFor: null },
 			release: () => table.release(submission),
 		};
 		const old = this.#bundles.get(bundle.outgoing.name);
@@ -284,7 +269,7 @@ export class PlainBundles {
 		if (!isSame) table.change(record, firstBlock, { stage: "ACCEPTED" });
 		if (old !== undefined) this.#forget(old);
 		this.#bundles.set(bundle.outgoing.name, bundle);
-		this.#transactions.force(network, hashes.length);
+		this.#transactions.force(network, transactions.length);
 		this.#bytes.force(network, bundle.bytes);
 		this.#begin(bundle, range, verdict);
 		if (old !== undefined) this.#takeBack(old, bundle.sentTo);
@@ -364,8 +349,8 @@ function endTrial(bundle: PlainBundle): void {
 	bundle.trial = null;
 }
 
-function bytesOf(txs: readonly DecodedTransaction[]): number {
-	return txs.reduce((sum, tx) => sum + tx.size, 0);
+function bytesOf(transactions: Considered["transactions"]): number {
+	return transactions.reduce((sum, { tx }) => sum + tx.size, 0);
 }
 
 /** `range` with those blocks of `twin` that are still to come when `next` is the next one. */

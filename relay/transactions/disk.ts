@@ -5,7 +5,7 @@ import { decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Change, type KeyValueStore, prefixRange, StoreFormatError } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { isSubmissionPath, type SubmissionPath } from "../domain/endpoints.ts";
+import { isSubmissionPath } from "../domain/endpoints.ts";
 import {
 	compacted,
 	endedUnsent,
@@ -247,30 +247,12 @@ function timeKey(ms: number, hash: string): string {
 	return `${BY_TIME}${Math.max(0, ms).toString().padStart(15, "0")}/${hash}`;
 }
 
-/** What is kept beside the raw bytes. */
-interface Envelope {
-	readonly path: SubmissionPath;
-	readonly softCancellations: boolean;
-	readonly refundRecipient: string | null;
-	readonly referrer: string | null;
-	readonly origin: string;
-	readonly receivedAt: number;
-	/** The head at its arrival. */
-	readonly block: number;
-}
+/** What is kept beside the raw bytes; `block` is the head at its arrival. */
+type Envelope = Omit<PrivateTransaction, "tx"> & { readonly block: number };
 
 /** Length of the envelope (4 bytes, big endian), the envelope as JSON, the raw transaction. */
-export function encodeTransaction(transaction: PrivateTransaction, block: number): Buffer {
-	const { path, softCancellations, refundRecipient, referrer, origin, receivedAt, tx } = transaction;
-	const envelope: Envelope = {
-		path,
-		softCancellations,
-		refundRecipient,
-		referrer,
-		origin,
-		receivedAt,
-		block,
-	};
+export function encodeTransaction({ tx, ...rest }: PrivateTransaction, block: number): Buffer {
+	const envelope: Envelope = { ...rest, block };
 	const json = JSON.stringify(envelope);
 	const length = Buffer.byteLength(json);
 	const bytes = Buffer.allocUnsafe(4 + length + tx.raw.length);

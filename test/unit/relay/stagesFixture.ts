@@ -3,7 +3,6 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFeed } from "../../../relay/auction/feed.ts";
 import { BlockLoop } from "../../../relay/blockLoop.ts";
 import { ChainRunner } from "../../../relay/chainRunner.ts";
 import { type Block, ChainTip, type Inclusion, type NextBlock } from "../../../relay/domain/chain.ts";
@@ -175,8 +174,10 @@ export class StagesFixture {
 		const { records, store } = this;
 		this.background = new Background({}, { log });
 		const { background } = this;
-		const isNew = (hash: string) => records.get(hash)?.record.shared === false;
-		const share = createFeed({ publisher: { publish: () => {} }, records, isNew, clock });
+		const share = ({ tx }: PrivateTransaction) => {
+			if (records.get(tx.hash)?.record.shared === false)
+				records.emit(tx.hash, { type: "shared", at: clock.now() });
+		};
 		const transactions = new Transactions({
 			...{ pool, records, store, broadcaster: builders, tip, clock, onWritten: () => {} },
 			onChange: (sender, fresh) => this.runner.run(sender, "new", fresh),
