@@ -54,20 +54,6 @@ scenario("while the node is silent no block is passed over", async (fixture) => 
 	assert.deepEqual([fixture.stage(tx), fixture.tip.head()?.number], ["INCLUDED", 101]);
 });
 
-scenario("a disk that fails does not stop the blocks; what changed is written later", async (fixture) => {
-	const [one, two] = [at(0), at(1)];
-	await fixture.take(one, two);
-	fixture.builders.take();
-	fixture.disk.broken = true;
-	await fixture.block({ mined: [one] });
-	assert.deepEqual(fixture.builders.take(), ["send 1 for 102 to a,b"]);
-	const told = fixture.faults.splice(0).map((line) => line.slice(0, line.indexOf(" {")));
-	assert.deepEqual(told, ["records could not be written"]);
-	fixture.disk.broken = false;
-	await fixture.block();
-	assert.deepEqual((await fixture.restart()).stages(one, two), ["INCLUDED", "BROADCAST"]);
-});
-
 for (const [when, watched, stage] of [
 	["a block comes", 10, "BROADCAST"],
 	["its former end is settled", WATCH_BLOCKS - 1, "BROADCAST"],

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { AuctionFixture, withTarget } from "./auctionFixture.ts";
+import { type AuctionFixture, withTarget } from "./auctionFixture.ts";
 import type { Pays } from "./auctionHands.ts";
 
 test("a bid goes out at once, and its target's life tells of it", async () => {
@@ -52,32 +52,6 @@ describe("a full book", () => {
 		fixture.table.cancel("me", "u");
 		assert.equal(fixture.status(b, 101), "DROPPED outbid");
 	});
-
-	test("bytes count too: as many give way as it takes", async () => {
-		const probe = withTarget();
-		await probe.fixture.accepted("A", probe.target, 1n);
-		const size = probe.fixture.bids.of(probe.target.tx.hash)[0]?.backrun.size ?? 0;
-		const { fixture, target } = withTarget({ bids: { maxBytes: 2 * size + 20 } });
-		const a = await fixture.accepted("A", target, 5n);
-		const b = await fixture.accepted("B", target, 4n);
-		await fixture.accepted("C", target, 3n, { owner: "you" });
-		assert.deepEqual([fixture.statuses(101, a, b), fixture.bids.size], [["BEST", "DROPPED outbid"], 2]);
-	});
-
-	test("one that was out gives way to what goes out nowhere now: its builders are told to forget it", async () => {
-		const { fixture, target: one } = withTarget({ bids: { maxTotal: 2 } });
-		const two = fixture.target("U");
-		const a = await fixture.accepted("A", two, 1n);
-		await fixture.accepted("B", one, 9n);
-		fixture.builders.take();
-		// It loses on its own target, and yet has pushed out the best of another one.
-		await fixture.accepted("C", one, 5n, { owner: "you" });
-		assert.equal(fixture.status(a, 101), "DROPPED outbid");
-		assert.deepEqual(fixture.builders.take(), ["cancel backrun U for 101 at a,b"]);
-		// The same by one for a later block: what is left takes the place.
-		await fixture.accepted("D", two, 1n, { owner: "her", first: 105 });
-		assert.deepEqual(fixture.builders.take(), ["send T C for 101 to a,b", "cancel backrun T for 101 at a,b"]);
-	});
 });
 
 describe("a backrun counts as sent", () => {
@@ -92,23 +66,6 @@ describe("a backrun counts as sent", () => {
 		const told = fixture.events(target, "bundled").map(({ bid, block, at }) => [bid, block, at]);
 		assert.deepEqual(told, [["5", 101, fixture.clock.now()]]);
 	});
-});
-
-test("a target that is held takes its bundle back, and gives it again when it passes in the same slot", async () => {
-	const fixture = new AuctionFixture();
-	const target = fixture.target("T", { path: "noreverts" });
-	const a = await fixture.accepted("A", target, 5n);
-	fixture.builders.take();
-	fixture.simulations.take();
-	fixture.entry(target).outFor = null;
-	fixture.market.chainPlanned(fixture.pool.chain(target.tx.from));
-	assert.deepEqual(fixture.builders.take(), ["cancel backrun T for 101 at a,b"]);
-	assert.equal(fixture.status(a, 101), "ACCEPTED");
-	await fixture.look(target);
-	assert.deepEqual(fixture.builders.take(), ["send T A for 101 to a,b"]);
-	assert.equal(fixture.status(a, 101), "BEST");
-	// Nothing changed behind it: no simulation is spent.
-	assert.deepEqual(fixture.simulations.take(), []);
 });
 
 const RANGE = { first: 101, last: 103 };
@@ -166,32 +123,12 @@ describe("what a block says of the bids on a target", () => {
 		await fixture.block([target]);
 		assert.deepEqual([fixture.status(a, 102), fixture.bids.size], ["NOT_INCLUDED notSimulated", 0]);
 	});
-
-	test("where blocks were missed: bids for them and on targets that went with them have ended", async () => {
-		const { fixture, target: one } = withTarget();
-		const two = fixture.target("U");
-		const a = await fixture.accepted("A", one, 9n, { first: 101, last: 102 });
-		const b = await fixture.accepted("B", one, 5n, { first: 104 });
-		const c = await fixture.accepted("C", two, 5n, { first: 104 });
-		for (let i = 0; i < 2; i += 1) fixture.chain.make();
-		const last = fixture.chain.make();
-		fixture.pool.remove(fixture.entry(two));
-		await fixture.came({ applied: [last], reverted: [] }, true);
-		assert.equal(fixture.status(a, 102), "NOT_INCLUDED notChosen");
-		assert.deepEqual(fixture.statuses(104, b, c), ["ACCEPTED", "DROPPED targetGone"]);
-		fixture.builders.take();
-		await fixture.look(one);
-		assert.deepEqual(fixture.builders.take(), ["send T B for 104 to a,b"]);
-	});
 });
 
 for (const [pays, reason] of [
 	[0n, "paysNothing"],
 	["EXECUTION_REVERTED", "reverted"],
-	["OUT_OF_GAS", "reverted"],
 	["NONCE_TOO_LOW", "invalid"],
-	["INSUFFICIENT_FUNDS", "invalid"],
-	["FEE_CAP_TOO_LOW", "invalid"],
 ] as const) {
 	test(`the best one comes to ${pays} behind the new head: it is dropped as ${reason}, the next one is out`, async () => {
 		const { fixture, target, a } = await atNextHead(pays);
@@ -230,20 +167,6 @@ describe("while a bid is simulated again", () => {
 		assert.deepEqual([fixture.builders.take(), fixture.bids.size], [[], 1]);
 		fixture.simulations.finish("A");
 		await fixture.turn();
-		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
-	});
-
-	test("the next head comes, and is not looked at yet: nothing is dropped for a state that is no more", async () => {
-		const { fixture, target } = await atNextHead("targetFails");
-		fixture.simulations.holding.add("A");
-		await fixture.look(target);
-		await fixture.block();
-		fixture.simulations.finish("A");
-		await fixture.turn();
-		assert.equal(fixture.bids.size, 1);
-		fixture.simulations.holding.clear();
-		fixture.simulations.pays.set("A", 9n);
-		await fixture.look(target);
 		assert.deepEqual(fixture.builders.take(), ["send T A for 103 to a,b"]);
 	});
 });

@@ -123,16 +123,6 @@ describe("how many there may be", () => {
 		assert.equal(fixture.bids.size, 2);
 	});
 
-	test("of a full target those for later blocks give way to one for the next, however dear they are", async () => {
-		const { fixture, target } = withTarget({ bids: { maxPerTarget: 2 } });
-		const far = await fixture.accepted("A", target, 90n, { first: 110, uuid: "a" });
-		await fixture.accepted("B", target, 5n);
-		const c = await fixture.accepted("C", target, 1n);
-		assert.deepEqual([fixture.status(far, 110), fixture.status(c, 101)], ["DROPPED outbid", "OUTBID"]);
-		await fixture.accepted("D", target, 3n, { first: 110 });
-		assert.deepEqual([fixture.status(c, 101), fixture.bids.size], ["DROPPED outbid", 2]);
-	});
-
 	for (const [name, bids, message] of [
 		["of one client", { maxPerClient: 2 }, /^LIMIT limit exceeded: 2 bids of one client$/],
 		[
@@ -175,18 +165,6 @@ describe("while a bid is simulated", () => {
 		const hash = await bid;
 		assert.deepEqual(fixture.builders.take(), ["send T A for 102 to a,b"]);
 		assert.deepEqual([fixture.status(hash, 101), fixture.status(hash, 102)], [undefined, "BEST"]);
-	});
-
-	test("the head moves again and again: after three simulations the node is called unavailable", async () => {
-		const { fixture, target } = held("A");
-		const bid = assert.rejects(fixture.bid("A", target, 5n), { data: { reason: "node unavailable" } });
-		for (let i = 0; i < 3; i += 1) {
-			await fixture.turn();
-			await fixture.block();
-			fixture.simulations.finish("A");
-		}
-		await bid;
-		assert.deepEqual([fixture.simulations.take().length, fixture.bids.size], [3, 0]);
 	});
 
 	for (const [end, code] of [
@@ -258,16 +236,6 @@ describe("while a bid is simulated", () => {
 	}
 });
 
-test("the best bid is raised under its uuid: the new one takes its place, with no cancel and no fallback between", async () => {
-	const { fixture, target } = withTarget();
-	const a = await fixture.accepted("A", target, 9n, { uuid: "u" });
-	await fixture.accepted("C", target, 3n);
-	fixture.builders.take();
-	const b = await fixture.accepted("B", target, 12n, { uuid: "u" });
-	assert.deepEqual(fixture.builders.take(), ["send T B for 101 to a,b"]);
-	assert.deepEqual(fixture.statuses(101, a, b), ["REPLACED", "BEST"]);
-});
-
 describe("the very same bundle again", () => {
 	for (const uuid of [undefined, "u"]) {
 		test(`${uuid === undefined ? "without a uuid" : "under its uuid"}: counted once, told to nobody, not sent again`, async () => {
@@ -282,26 +250,4 @@ describe("the very same bundle again", () => {
 			assert.deepEqual([fixture.builders.take(), fixture.told], [[], []]);
 		});
 	}
-
-	test("under another uuid: from now on that one names it, and what that named is replaced", async () => {
-		const { fixture, target } = withTarget();
-		const a = await fixture.accepted("A", target, 9n, { uuid: "old" });
-		const b = await fixture.accepted("B", target, 5n, { uuid: "new" });
-		fixture.builders.take();
-		await fixture.accepted("A", target, 9n, { uuid: "new" });
-		await fixture.turn();
-		fixture.table.cancel("me", "old");
-		assert.deepEqual([fixture.statuses(101, a, b), fixture.builders.take()], [["BEST", "REPLACED"], []]);
-		fixture.table.cancel("me", "new");
-		assert.deepEqual([fixture.status(a, 101), fixture.bids.size], ["CANCELLED", 0]);
-	});
-
-	test("for a range that overlaps: one bid, told of once in a block", async () => {
-		const { fixture, target } = withTarget();
-		const hash = await fixture.accepted("A", target, 9n, { first: 101, last: 103 });
-		await fixture.block();
-		await fixture.look(target);
-		assert.equal(await fixture.accepted("A", target, 9n, { first: 102, last: 104 }), hash);
-		assert.deepEqual([fixture.status(hash, 102), fixture.bids.size], ["BEST", 1]);
-	});
 });

@@ -53,66 +53,62 @@ for (const [name, refunding, builders, isTaken] of [
 	});
 }
 
-interface End {
-	readonly name: string;
-	readonly options?: PlainOptions;
-	readonly ends: (fixture: Fixture) => unknown;
-	/** What the builders are told behind what they were sent; nothing unless said. */
-	readonly lines?: readonly string[];
-	readonly status: string;
-	readonly block?: number;
-}
-/** A bundle of t1 and t2, for 101 to 105. */
-const ENDS: readonly End[] = [
-	{
-		name: "a block holds it: it is included",
-		ends: (fixture) => fixture.block([fixture.mined(1), fixture.mined(2)]),
-		status: "INCLUDED",
-	},
-	{
-		name: "one of its transactions is mined by itself: it can't be mined any more",
-		ends: (fixture) => fixture.block([fixture.mined(2)]),
-		status: "DROPPED transactionMined",
-	},
-	{
-		name: "it is cancelled: the builders that have it are told",
-		options: { builders: ["b"] },
-		ends: (fixture) => fixture.table.cancel("me", "u"),
-		lines: ["cancel it for 101 at b"],
-		status: "CANCELLED",
-	},
-	{
-		name: "it is cancelled before its first block: no builder is told of what it never had",
-		options: { first: 104 },
-		ends: (fixture) => fixture.table.cancel("me", "u"),
-		...{ status: "CANCELLED", block: 104 },
-	},
-	{
-		name: "a bundle for a later block takes its uuid: it is taken back now",
-		ends: (fixture) => fixture.taken([3], { first: 130, uuid: "u" }),
-		lines: ["cancel it for 101 at a,b"],
-		status: "REPLACED",
-	},
-	{
-		name: "a bid takes its uuid: it is taken back, and the bid is out",
-		ends: (fixture) => fixture.accepted("A", fixture.target("T"), 5n, { uuid: "u" }),
-		lines: ["send T A for 101 to a,b", "cancel it for 101 at a,b"],
-		status: "REPLACED",
-	},
+/**
+ * What happens to a bundle of t1 and t2 that is out for 101 to 105, or is for later blocks; what builders are told behind that,
+ * and how it has ended in its first block.
+ */
+const ENDS: readonly (readonly [
+	name: string,
+	options: PlainOptions,
+	ends: (fixture: Fixture) => unknown,
+	lines: readonly string[],
+	status: string,
+])[] = [
+	["a block holds it", {}, (f) => f.block([f.mined(1), f.mined(2)]), [], "INCLUDED"],
+	["a part of it is mined by itself", {}, (f) => f.block([f.mined(2)]), [], "DROPPED transactionMined"],
+	[
+		"it is cancelled",
+		{ builders: ["b"] },
+		(f) => f.table.cancel("me", "u"),
+		["cancel it for 101 at b"],
+		"CANCELLED",
+	],
+	[
+		"it is cancelled before its first block",
+		{ first: 104 },
+		(f) => f.table.cancel("me", "u"),
+		[],
+		"CANCELLED",
+	],
+	[
+		"a bundle for a later block takes its uuid",
+		{},
+		(f) => f.taken([3], { first: 130, uuid: "u" }),
+		["cancel it for 101 at a,b"],
+		"REPLACED",
+	],
+	[
+		"a bid takes its uuid",
+		{},
+		(f) => f.accepted("A", f.target("T"), 5n, { uuid: "u" }),
+		["send T A for 101 to a,b", "cancel it for 101 at a,b"],
+		"REPLACED",
+	],
 ];
-for (const { name, options, ends, lines = [], status, block = 101 } of ENDS) {
-	test(`${name}; it goes out no more`, async () => {
+
+test("what has ended goes out no more, and builders that have it for a block to come are told", async () => {
+	for (const [name, options, ends, lines, status] of ENDS) {
 		const fixture = new Fixture();
 		const hash = await fixture.taken([1, 2], { ...RANGE, ...options });
 		fixture.lines();
 		await ends(fixture);
 		await fixture.turn();
-		assert.deepEqual([fixture.lines(), fixture.status(hash, block)], [lines, status]);
-		if (status === "INCLUDED") assert.equal(fixture.detail(hash, block)?.blockHash, fixture.head.hash);
+		const ended = fixture.status(hash, options.first ?? 101);
+		assert.deepEqual([fixture.lines(), ended], [lines, status], name);
 		for (let i = 0; i < 5; i += 1) await fixture.block();
-		assert.deepEqual(fixture.lines(), []);
-	});
-}
+		assert.deepEqual(fixture.lines(), [], name);
+	}
+});
 
 describe("a uuid", () => {
 	test("goes to a new bundle under the same name; a builder that does not get that is told to forget the old one", async () => {
@@ -309,50 +305,29 @@ for (const [name, happens, lines, status] of MEANWHILE) {
 	});
 }
 
-interface Race {
-	readonly name: string;
-	readonly options: PlainOptions;
-	readonly happens: (fixture: Fixture) => unknown;
-	/** The refusal's code, or the stage in `block`. */
-	readonly expected: string;
-	readonly block?: number;
-	readonly lines: readonly string[];
-}
-/** What happens while the accounts of a new one are asked for. */
-const RACES: readonly Race[] = [
-	{
-		name: "its only block comes: it is in the past",
-		options: NEXT,
-		happens: (fixture) => fixture.block(),
-		...{ expected: "BLOCK_PAST", lines: [] },
-	},
-	{
-		name: "a block of its range comes: the rest goes out",
-		options: RANGE,
-		happens: (fixture) => fixture.block(),
-		...{ expected: "SENT", block: 102, lines: ["send t1 for 102 to a,b"] },
-	},
-	{
-		name: "its cancel comes: it has ended",
-		options: RANGE,
-		happens: (fixture) => fixture.table.cancel("me", "u"),
-		...{ expected: "CANCELLED", lines: [] },
-	},
-	{
-		name: "a later bundle of its uuid is faster: it is replaced, and never goes out",
-		options: RANGE,
-		happens: (fixture) => fixture.taken([2], RANGE),
-		...{ expected: "REPLACED", lines: ["send t2 for 101 to a,b"] },
-	},
-	{
-		name: "the very same bundle is faster: it is out once, and told so",
-		options: RANGE,
-		happens: (fixture) => fixture.taken([1], RANGE),
-		...{ expected: "SENT", lines: ["send t1 for 101 to a,b"] },
-	},
+/** What happens while the accounts of a new one are asked for; the refusal's code, or its stage; what goes out. */
+const RACES: readonly (readonly [
+	name: string,
+	options: PlainOptions,
+	happens: (fixture: Fixture) => unknown,
+	expected: string,
+	lines: readonly string[],
+])[] = [
+	["its only block comes", NEXT, (f) => f.block(), "BLOCK_PAST", []],
+	["a block of its range comes", RANGE, (f) => f.block(), "SENT", ["send t1 for 102 to a,b"]],
+	["its cancel comes", RANGE, (f) => f.table.cancel("me", "u"), "CANCELLED", []],
+	[
+		"a later one of its uuid is faster",
+		RANGE,
+		(f) => f.taken([2], RANGE),
+		"REPLACED",
+		["send t2 for 101 to a,b"],
+	],
+	["the very same one is faster", RANGE, (f) => f.taken([1], RANGE), "SENT", ["send t1 for 101 to a,b"]],
 ];
-for (const { name, options, happens, expected, block = 101, lines } of RACES) {
-	test(`while a new one is looked at ${name}`, async () => {
+
+test("what happens while a new one is looked at counts", async () => {
+	for (const [name, options, happens, expected, lines] of RACES) {
 		const fixture = new Fixture();
 		const open = fixture.holdAccounts();
 		const sent = fixture.plainBundle([1], options);
@@ -361,10 +336,10 @@ for (const { name, options, happens, expected, block = 101, lines } of RACES) {
 		await happens(fixture);
 		open();
 		const outcome = await sent;
-		const told = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, block);
-		assert.deepEqual([told, fixture.lines()], [expected, lines]);
-	});
-}
+		const told = outcome.outcome === "refused" ? outcome.code : fixture.status(outcome.hash, fixture.next);
+		assert.deepEqual([told, fixture.lines()], [expected, lines], name);
+	}
+});
 
 describe("the chain", () => {
 	test("took back the block that held it: it goes out for the rest of its range, and may still be cancelled", async () => {

@@ -69,37 +69,6 @@ test("each stage has its status, told whole", () => {
 	}
 });
 
-test("the events are its whole life in order of time, deliveries among them", () => {
-	const record = newRecord(TRANSACTION);
-	const delivery = { type: "delivered", block: 101, kind: "bundle", answer: "accepted", ms: 9 } as const;
-	for (const event of [
-		{ type: "received", at: AT, block: 100 },
-		{ type: "ready", at: AT + 1, block: 101 },
-		{ type: "simulated", at: AT + 2, block: 101, gasUsed: 21_000 },
-		{ type: "broadcast", at: AT + 2, block: 101 },
-		{ ...delivery, at: AT + 5, builder: "b" },
-		{ ...delivery, at: AT + 2, builder: "a", answer: "timeout" },
-		{ type: "included", at: AT + 4, block: 101, blockHash: "0xb", index: 3, reverted: false },
-	] as const) {
-		assert.ok(fold(record, event), event.type);
-	}
-	assert.deepEqual(JSON.parse(JSON.stringify(eventsReport(record, () => false))), {
-		...{ hash, stage: "INCLUDED", omitted: 0 },
-		events: [
-			{ type: "received", at: "2026-02-03T04:05:06.007Z", block: 100 },
-			{ type: "ready", at: "2026-02-03T04:05:06.008Z", block: 101 },
-			{ type: "simulated", at: "2026-02-03T04:05:06.009Z", block: 101, gasUsed: 21_000 },
-			{ type: "broadcast", at: "2026-02-03T04:05:06.009Z", block: 101 },
-			{ ...delivery, at: "2026-02-03T04:05:06.009Z", builder: "a", answer: "timeout" },
-			{
-				...{ type: "included", at: "2026-02-03T04:05:06.011Z", block: 101 },
-				...{ blockHash: "0xb", index: 3, reverted: false },
-			},
-			{ ...delivery, at: "2026-02-03T04:05:06.012Z", builder: "b" },
-		],
-	});
-});
-
 const OTHER = "0xother";
 
 /** What is told of such events; `known`: hashes that are shared or mined. */
@@ -125,28 +94,26 @@ test("why it waited is told of one that nobody was shown, and not of a shared on
 	assert.notDeepEqual(eventsOf(false, waiting("behindHeld")), eventsOf(false, waiting("nonceGap")));
 });
 
-for (const [name, shared, discreet, known, isNamed] of [
-	["not shared, by a hidden one", false, false, false, true],
-	["not shared, discreetly, by a hidden one", false, true, false, false],
-	["not shared, discreetly, by one that is known", false, true, true, true],
-	["shared, by a hidden one", true, false, false, false],
-	["shared, discreetly, by a hidden one", true, true, false, false],
-	["shared, by one that is known", true, false, true, true],
-	["shared, discreetly, by one that is known", true, true, true, true],
-] as const) {
-	test(`replaced, ${name}: the other's hash is ${isNamed ? "told" : "not told"}, how it came to it never`, () => {
-		const replaced: TxEvent = {
-			type: "replaced",
-			at,
-			block: 101,
-			by: OTHER,
-			builders: [],
-			...(discreet ? { discreet } : {}),
-		};
+/** Whether searchers were shown it, whether the other one came discreetly and is known; whether that one's hash is told. */
+const REPLACED: readonly (readonly [shared: boolean, discreet: boolean, known: boolean, isNamed: boolean])[] =
+	[
+		[false, false, false, true],
+		[false, true, false, false],
+		[false, true, true, true],
+		[true, false, false, false],
+		[true, true, false, false],
+		[true, false, true, true],
+		[true, true, true, true],
+	];
+
+test("who took its place is told where that tells nothing of a hidden one, how it came to it never", () => {
+	for (const [shared, discreet, known, isNamed] of REPLACED) {
+		const about = { at, block: 101, by: OTHER, builders: [], ...(discreet ? { discreet } : {}) };
 		const expected = { type: "replaced", block: 101, builders: [], ...(isNamed ? { by: OTHER } : {}) };
-		assert.deepEqual(eventsOf(shared, [replaced], known ? [OTHER] : []), [expected]);
-	});
-}
+		const told = eventsOf(shared, [{ type: "replaced", ...about }], known ? [OTHER] : []);
+		assert.deepEqual(told, [expected], `${shared} ${discreet} ${known}`);
+	}
+});
 
 test("who has had it is told to nobody of one that searchers know and that went out behind a hidden one", () => {
 	const life = (behindHidden: boolean): TxEvent[] => [
@@ -231,20 +198,22 @@ test("while it may still be mined nothing is told of any bid but that there are 
 	assert.equal(statusReport(one).backruns, 0);
 });
 
-for (const [name, end] of [
-	["cancelled", { type: "cancelled", at, block: 102, builders: [] }],
-	["replaced", { type: "replaced", at, block: 102, by: "0xother", builders: [] }],
-	["expired", { type: "expired", at, block: 126 }],
-	["dropped", { type: "dropped", at, block: 102 }],
-	["mined without a backrun", mined],
-] as const) {
-	test(`${name}: the bids that lost stay between the searchers and the builders`, () => {
+test("the bids that lost stay between the searchers and the builders, however it ended", () => {
+	const about = { at, block: 102 };
+	const ends: readonly TxEvent[] = [
+		{ type: "cancelled", ...about, builders: [] },
+		{ type: "replaced", ...about, by: "0xother", builders: [] },
+		{ type: "expired", ...about },
+		{ type: "dropped", ...about },
+		mined,
+	];
+	for (const end of ends) {
 		const one = withBids(end);
 		for (const secret of ["bundle of", "backrun ", "wei of"])
-			assert.ok(!textOf(one).includes(secret), secret);
+			assert.ok(!textOf(one).includes(secret), `${end.type}: ${secret}`);
 		assert.equal(statusReport(one).backruns, 1);
-	});
-}
+	}
+});
 
 test("mined with a backrun: that one is told with its bid and refund, the others are not", () => {
 	const one = withBids(mined, refunded("4"));
@@ -260,14 +229,6 @@ test("mined with a backrun: that one is told with its bid and refund, the others
 		],
 	);
 	assert.deepEqual(events.at(-1), { ...refunded("4"), at });
-});
-
-test("taken back by a reorganisation: it may be outbid again, and nothing is told", () => {
-	const one = withBids(mined, refunded("4"), { type: "reorged", at, block: 102 });
-	const { events } = eventsReport(one, () => false) as { events: { type: string }[] };
-	const bids = events.filter(({ type }) => type === "bundled");
-	assert.ok(!JSON.stringify(bids).includes("wei of"));
-	assert.equal(statusReport(one).refund, 0);
 });
 
 test("a refund is told in ETH, or as the nearest number to it", () => {

@@ -1,11 +1,8 @@
-// What is on disk of a transaction at every step of its life, on the real engine: what must be written at once, that all is
+// What is on disk of a transaction at every step of its life: what must be written at once, that all is
 // read back as it was at the next start, and that what is damaged is refused.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
 import { fold, newRecord, type TransactionRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
@@ -18,32 +15,17 @@ import {
 	TransactionDisk,
 } from "../../../../relay/transactions/disk.ts";
 import { type RecordEntry, TransactionRecords } from "../../../../relay/transactions/records.ts";
-import { openLmdb } from "../../../../shared/kv/lmdb.ts";
-import { type KeyValueStore, StoreFormatError } from "../../../../shared/kv/port.ts";
+import { StoreFormatError } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { privateTransaction, testAccount } from "../../../support/txFactory.ts";
+import { FakeDisk } from "../fakeDisk.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "leeward-transactions-"));
-let places = 0;
-after(() => rmSync(folder, { recursive: true, force: true }));
-
-interface Fixture {
-	readonly kv: KeyValueStore;
-	readonly store: TransactionDisk;
-	/** Closes it and opens it anew, as after a restart. */
-	restart(): Promise<Fixture>;
+function onDisk(kv = new FakeDisk()) {
+	const store = new TransactionDisk({ kv, log: silentLogger });
+	return { kv, store, restart: () => onDisk(kv) };
 }
 
-async function fixture(place = join(folder, String(places++))): Promise<Fixture> {
-	const kv = await openLmdb(place);
-	const restart = async () => {
-		await kv.close();
-		return fixture(place);
-	};
-	return { kv, store: new TransactionDisk({ kv, log: silentLogger }), restart };
-}
-
-async function loaded({ store }: Fixture): Promise<RecordEntry[]> {
+async function loaded(store: TransactionDisk): Promise<RecordEntry[]> {
 	const all: RecordEntry[] = [];
 	for await (const one of store.load()) all.push(one);
 	return all;
@@ -59,14 +41,8 @@ function recordOf(transaction: PrivateTransaction, ...events: readonly TxEvent[]
 	return record;
 }
 
-async function keys(kv: KeyValueStore): Promise<string[]> {
-	const all: string[] = [];
-	for await (const [key] of kv.range("", "\u{7f}")) all.push(key);
-	return all;
-}
-
 test("submissions of every type come back as they were, in a fresh record", async () => {
-	const first = await fixture();
+	const first = onDisk();
 	const options = [
 		{ type: 0 as const, path: "fast" as const },
 		{ type: 1 as const, path: "noreverts" as const, softCancellations: true },
@@ -77,27 +53,26 @@ test("submissions of every type come back as they were, in a fresh record", asyn
 	];
 	const transactions = options.map((one, i) => privateTransaction({ ...one, by: testAccount(i) }));
 	await Promise.all(transactions.map((one) => first.store.insert(one, recordOf(one), [], 1)));
-	const again = await first.restart();
-	const found = await loaded(again);
+	const again = first.restart();
+	const found = await loaded(again.store);
 	assert.equal(found.length, transactions.length);
 	for (const transaction of transactions) {
 		const stored = found.find((one) => one.record.hash === transaction.tx.hash);
 		assert.deepEqual(stored?.transaction, transaction);
 		assert.deepEqual(stored?.record, recordOf(transaction));
 	}
-	await again.kv.close();
 });
 
 test("one that comes back after its end is live again with its past, and settles anew", async () => {
-	const first = await fixture();
+	const first = onDisk();
 	const transaction = privateTransaction();
 	const record = recordOf(transaction, SENT, EXPIRED);
 	await first.store.insert(transaction, record, [], 1);
 	await first.store.settle([record], 10_000);
 	assert.ok(fold(record, received(20_000, 200)));
 	await first.store.insert(transaction, record, [], 1);
-	const again = await first.restart();
-	assert.deepEqual(await loaded(again), [{ transaction, record }]);
+	const again = first.restart();
+	assert.deepEqual(await loaded(again.store), [{ transaction, record }]);
 
 	// Its first end is a week ago; its second one is not.
 	assert.ok(fold(record, { type: "expired", at: 30_000, block: 226 }));
@@ -105,12 +80,11 @@ test("one that comes back after its end is live again with its past, and settles
 	assert.equal(await again.store.purge(10_000 + KEEP_SETTLED_MS + 1), 0);
 	assert.equal((await again.store.settled(record.hash))?.settledAt, 40_000);
 	assert.equal(await again.store.purge(40_000 + KEEP_SETTLED_MS + 1), 1);
-	assert.deepEqual(await keys(again.kv), []);
-	await again.kv.close();
+	assert.deepEqual([...again.kv.map.keys()], []);
 });
 
 test("what is old is forgotten, the oldest first: a thousand, and as many as have come since", async () => {
-	const { store, kv } = await fixture();
+	const { store, kv } = onDisk();
 	const template = recordOf(privateTransaction(), SENT, EXPIRED);
 	const hashOf = (i: number) => `0x${i.toString(16).padStart(64, "0")}`;
 	const settle = (from: number, count: number) => {
@@ -125,8 +99,7 @@ test("what is old is forgotten, the oldest first: a thousand, and as many as hav
 	assert.deepEqual([await store.settled(hashOf(500)), await store.settled(hashOf(1_599))], [null, null]);
 	assert.notEqual(await store.settled(hashOf(499)), null);
 	assert.deepEqual([await store.purge(now), await store.purge(now)], [500, 0]);
-	assert.deepEqual(await keys(kv), []);
-	await kv.close();
+	assert.deepEqual([...kv.map.keys()], []);
 });
 
 const CANCELLED: TxEvent = { type: "cancelled", at: 9_000, block: 101, builders: [] };
@@ -151,17 +124,17 @@ const ENDS: readonly (readonly [string, readonly TxEvent[], boolean])[] = [
 
 for (const [name, events, wasSent] of ENDS) {
 	test(`what is ${name} ${wasSent ? "is kept whole until it is settled" : "leaves a short record at once"}`, async () => {
-		const first = await fixture();
+		const first = onDisk();
 		const transaction = privateTransaction({ data: Buffer.alloc(100_000, 1) });
 		await first.store.insert(transaction, recordOf(transaction), [], 1);
 		const record = recordOf(transaction, ...events);
 		await first.store.update([record], 10_000);
-		const again = await first.restart();
-		assert.equal((await loaded(again)).length, wasSent ? 1 : 0);
+		const again = first.restart();
+		assert.equal((await loaded(again.store)).length, wasSent ? 1 : 0);
 		const kept = await again.store.settled(record.hash);
 		if (!wasSent) {
 			let bytes = 0;
-			for await (const [key, value] of again.kv.range("", "\u{7f}")) bytes += key.length + value.length;
+			for (const [key, value] of again.kv.map) bytes += key.length + value.length;
 			assert.ok(bytes < 1_000, `${bytes} bytes`);
 			const { hash, from, nonce, stage, settledAt } = kept ?? {};
 			assert.deepEqual(
@@ -171,65 +144,45 @@ for (const [name, events, wasSent] of ENDS) {
 			assert.deepEqual(kept?.events, events.slice(-1));
 			assert.equal(kept?.omitted, events.length);
 		} else assert.equal(kept, null);
-		await again.kv.close();
 	});
 }
 
 test("what was never sent and is mined all the same is told so behind a restart", async () => {
-	const first = await fixture();
+	const first = onDisk();
 	const transaction = privateTransaction();
 	const place = { block: 103, blockHash: "0xb", index: 0, reverted: false };
 	const record = recordOf(transaction, CANCELLED);
 	await first.store.insert(transaction, record, [], 1);
 	assert.ok(fold(record, { type: "included", at: 9_500, ...place }));
 	await first.store.update([record], 10_000);
-	const again = await first.restart();
+	const again = first.restart();
 	assert.equal((await again.store.settled(record.hash))?.stage, "INCLUDED");
-	assert.deepEqual(await loaded(again), []);
-	await again.kv.close();
+	assert.deepEqual(await loaded(again.store), []);
 });
 
 test("a failed write is thrown, and the store is not healthy until one succeeds", async () => {
-	const { kv } = await fixture();
-	let broken = true;
-	const writes: number[] = [];
+	const kv = new FakeDisk();
 	const logged: string[] = [];
-	const store = new TransactionDisk({
-		kv: {
-			...kv,
-			write: (changes) => {
-				writes.push(changes.length);
-				return broken ? Promise.reject(Object.assign(new Error("disk"), { code: "EIO" })) : kv.write(changes);
-			},
-		},
-		log: {
-			...silentLogger,
-			error: (message, fields) => logged.push(`${message} ${JSON.stringify(fields?.fault)}`),
-			info: (message) => logged.push(message),
-		},
-	});
+	const [error, info] = [
+		(message: string) => logged.push(message),
+		(message: string) => logged.push(message),
+	];
+	const store = new TransactionDisk({ kv, log: { ...silentLogger, error, info } });
 	const transaction = privateTransaction();
 	assert.ok(await store.check());
+	kv.broken = true;
 	await assert.rejects(store.insert(transaction, recordOf(transaction), [], 1), {
 		...{ kind: "internal", code: -32603 },
 		message: "internal error: nothing can be stored now, try again",
 		data: { reason: "store unavailable" },
 	});
-	assert.ok(!(await store.check()));
 	// What each block does where there is nothing to write touches no disk, and proves nothing.
 	await store.update([], 1);
-	await store.settle([], 1);
 	await store.purge(1);
-	assert.deepEqual(writes, [1, 1]);
-	assert.ok(!(await store.check()), "an empty write made it healthy");
-	broken = false;
+	assert.ok(!(await store.check()));
+	kv.broken = false;
 	assert.ok(await store.check(), "its own small write finds out that the disk is back");
-	await store.insert(transaction, recordOf(transaction), [], 1);
-	assert.ok(await store.check());
-	assert.equal(logged.length, 2);
-	assert.match(logged[0] ?? "", /^the store fails \{.*"code":"EIO"/);
-	assert.equal(logged[1], "the store is written again");
-	await kv.close();
+	assert.deepEqual(logged, ["the store fails", "the store is written again"]);
 });
 
 const TRANSACTION = privateTransaction({ path: "noreverts", softCancellations: true, referrer: "é" });
