@@ -284,6 +284,17 @@ for (const [steps, told, stage] of LIVES) {
 for (const [_when, _wait] of EXPIRED) {
 }
 
+scenario("what is found by its nonce is not forgotten while it is pending again", async (fixture) => {
+	const tx = soft();
+	await fixture.take(tx);
+	await blocks(fixture, LIFE_BLOCKS + UNTIL_SETTLED);
+	await fixture.pass(7 * DAY_MS - HOUR_MS);
+	assert.deepEqual(await fixture.take(tx), [accepted(tx)]);
+	await fixture.pass(2 * HOUR_MS);
+	assert.equal(await cancel(fixture, tx), true);
+	assert.deepEqual(await fixture.take(toSelf()), [cancels(toSelf())]);
+});
+
 /** One that was sent and one that waits behind a gap, of two accounts. */
 const pair = (first: number) => [
 	privateTransaction({ by: testAccount(first), path: "nochecks" }),

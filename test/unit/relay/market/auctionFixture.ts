@@ -7,6 +7,7 @@ import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
 import type { TxEvent } from "../../../../relay/domain/events.ts";
+import type { PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { SearcherMarket } from "../../../../relay/market/market.ts";
@@ -77,6 +78,8 @@ export class AuctionFixture {
 	/** What subscribers of bundles were told: `label block STAGE reason`. */
 	readonly told: string[] = [];
 	readonly outcomes: string[] = [];
+	/** What the node tells of a block whose refunds are read back. */
+	readBlock: PaymentReader["block"] = async () => null;
 	/** How often a look at a later head was asked for. */
 	laterHeads = 0;
 	readonly records: TransactionRecords;
@@ -110,7 +113,7 @@ export class AuctionFixture {
 				...{ pool, records: this.records, accounts, tip, simulations, clock, log },
 				...{ sender: builders, background: new Background({}, { log }), kv: new FakeDisk() },
 				payments: {
-					block: async () => null,
+					block: (hash) => this.readBlock(hash),
 					brought: async () => ({ fees: 0n, transfers: null }),
 					canonicalHash: async (number) => this.chain.hashAt(number),
 				},

@@ -222,6 +222,13 @@ test("what may revert may; what may revert and can't be in the block may not", a
 	assert.match(await fixture.refused([1, 3], { ...NEXT, mayRevert: [1] }), /^BAD_TRANSACTION/);
 });
 
+test("of a later entry's funds and nonce nothing is said by its account: those before it may bring them", async () => {
+	const fixture = new Fixture();
+	fixture.accounts.balances.set(fixture.signerOf(2).address, 0n);
+	await fixture.taken([1, 2, { by: fixture.signerOf(1), nonce: 1 }]);
+	assert.match(await fixture.refused([2]), /^BAD_TRANSACTION insufficient funds/);
+});
+
 test("before it is refused for an account that is asked for once more, and it is tried again where it has changed", async () => {
 	const fixture = new Fixture();
 	const { address } = fixture.signerOf(1);
