@@ -123,28 +123,6 @@ test("one that is not dear enough is refused in go-ethereum's words and changes 
 	assert.equal(pool.at(SENDER, 0n), before);
 });
 
-test("a full pool says so, with a scope that boost takes for a fault, but replaces", () => {
-	const pool = poolOf([0], account(0), { maxBytes: 32 * MIB });
-	// Fifteen clients with all that they may have, and one with all but what is there already.
-	for (let client = 1; client <= 16; client += 1) {
-		const bytes = 2 * MIB - (client === 16 ? sizeOf(pool, 0) : 0);
-		assert.equal(add(pool, { client: `10.0.0.${client}`, bytes }), "added");
-	}
-	const outcome = pool.add(made({ client: "10.0.0.17", bytes: 1_000 }), NEW);
-	assert.ok(outcome.outcome === "refused");
-	assert.deepEqual(outcome.rejection, {
-		code: "POOL_FULL",
-		message: "txpool is full",
-		data: { scope: "pool" },
-	});
-	// What it replaces makes room for it, and what leaves makes room for anybody.
-	assert.equal(pool.add(dearer(0, 10), account(0)).outcome, "replaced");
-	const last = pool.at(SENDER, 0n);
-	assert.ok(last !== undefined);
-	pool.remove(last);
-	assert.equal(add(pool, { client: "10.0.0.17", bytes: 600 }), "added");
-});
-
 interface Made {
 	readonly client: string;
 	/** As the pool counts it. */
@@ -175,10 +153,6 @@ function add(pool: Pool, one: Made): string {
 	const transaction = made(one);
 	const outcome = pool.add(transaction, { ...NEW, address: transaction.tx.from });
 	return outcome.outcome === "refused" ? outcome.rejection.code : outcome.outcome;
-}
-
-function sizeOf(pool: Pool, nonce: number): number {
-	return (pool.at(SENDER, BigInt(nonce))?.transaction.tx.size ?? 0) + 512;
 }
 
 test("a client has a sixteenth of the pool, whatever its keys, and others notice nothing", () => {
@@ -246,17 +220,6 @@ test("a gap that closes, or a nonce that is used, frees the share of what waited
 	assert.equal(add(pool, waits), "CLIENT_FULL");
 	assert.equal(add(pool, { client, bytes: 513, from: "0xgap", nonce: 0 }), "added");
 	assert.equal(add(pool, waits), "added");
-});
-
-test("a replacement counts as large as it is; one that is refused for that leaves the other's count", () => {
-	const pool = poolOf([], account(0), { maxBytes: 32 * MIB });
-	const own = { client: "10.0.0.1", from: "0xown" };
-	assert.equal(add(pool, { ...own, bytes: MIB }), "added");
-	assert.equal(add(pool, { ...own, bytes: 2 * MIB - 513, fee: 2_000n }), "replaced");
-	assert.equal(add(pool, { client: own.client, bytes: 514 }), "CLIENT_FULL");
-	assert.equal(add(pool, { ...own, bytes: 2 * MIB + 1, fee: 3_000n }), "CLIENT_FULL");
-	assert.equal(add(pool, { client: own.client, bytes: 514 }), "CLIENT_FULL");
-	assert.equal(add(pool, { client: own.client, bytes: 513 }), "added");
 });
 
 test("an older state never counts against a newer one, until a reorganisation", () => {
