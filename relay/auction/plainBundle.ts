@@ -1,8 +1,20 @@
-// One plain bundle, which holds a searcher's own transactions and runs behind no shared one, and what makes two of them the
-// same. Pure.
+// One plain bundle, which holds a searcher's own transactions and runs behind no shared one; what makes two of them the same,
+// and how many there may be. Pure.
 
+import type { SharesOptions } from "../../shared/shares/shares.ts";
 import type { OutgoingBundle, Range } from "../domain/bundle.ts";
 import type { BundleRecord } from "../domain/bundleStatus.ts";
+
+export interface PlainLimits {
+	readonly transactions: SharesOptions;
+	readonly bytes: SharesOptions;
+}
+
+/** Transactions of all plain bundles at most, since each is tried at each head, and their bytes. */
+export const PLAIN_LIMITS: PlainLimits = {
+	transactions: { total: 20_000, perClient: 2_000 },
+	bytes: { total: 128 * 1024 * 1024, perClient: 8 * 1024 * 1024 },
+};
 
 /** A bundle on its way through the blocks of its range. */
 export interface PlainBundle {

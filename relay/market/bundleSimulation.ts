@@ -1,9 +1,11 @@
 // Says what may be bid on, what a backrun pays behind its target, and whether a plain bundle can be in a block. So what can't
 // be mined takes neither a builder's time nor its lane. It keeps nothing and decides nothing about bids.
 
+import { nextTurn } from "../../shared/clock.ts";
 import { transactionCost } from "../../shared/ethereum/intrinsicGas.ts";
-import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
+import { type DecodedTransaction, decodeTransaction } from "../../shared/ethereum/transaction.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type BundleOutcome, type PlainBundleRequest, refusedBundle } from "../domain/bundle.ts";
 import type { AccountState, NextBlock } from "../domain/chain.ts";
 import { policyOf } from "../domain/endpoints.ts";
 import type { SharedTransactions } from "../domain/ports.ts";
@@ -14,6 +16,7 @@ import {
 	type SimulationErrorCode,
 	type SimulationPriority,
 } from "../domain/simulation.ts";
+import { type ChainRules, firstRefusal, STATIC_RULES } from "../domain/transactionRules.ts";
 import type { PoolEntry } from "../transactions/pool.ts";
 import type { MarketDependencies, MarketOptions } from "./market.ts";
 
@@ -84,6 +87,9 @@ const MENDABLE: ReadonlySet<SimulationErrorCode> = new Set([
 	"FEE_CAP_TOO_LOW",
 	"BLOB_FEE_CAP_TOO_LOW",
 ]);
+
+/** Transactions that are decoded before other work gets its turn: each takes the time of a signature. */
+const SLICE = 8;
 
 /** Looks at targets, and tries backruns behind them and plain bundles. */
 export class BundleSimulation implements SharedTransactions {
@@ -225,6 +231,24 @@ export class BundleSimulation implements SharedTransactions {
 	#isShared({ transaction: { tx, path } }: PoolEntry): boolean {
 		return policyOf(path).shared !== "never" && this.#deps.records.get(tx.hash)?.record.shared === true;
 	}
+}
+
+/** The transactions of a plain bundle, or the refusal of the first that is none or breaks a rule. */
+export async function readTransactions(
+	body: PlainBundleRequest["body"],
+	rules: ChainRules,
+	next: NextBlock,
+): Promise<readonly DecodedTransaction[] | BundleOutcome> {
+	const txs: DecodedTransaction[] = [];
+	for (const [i, { raw }] of body.entries()) {
+		if (i % SLICE === SLICE - 1) await nextTurn();
+		const decoded = decodeTransaction(raw);
+		if (!decoded.ok) return refusedBundle("BAD_TRANSACTION", `${decoded.message} (body[${i}])`);
+		const refusal = firstRefusal(STATIC_RULES, decoded.tx, rules, next);
+		if (refusal !== null) return refusedBundle("BAD_TRANSACTION", `${refusal.message} (body[${i}])`);
+		txs.push(decoded.tx);
+	}
+	return txs;
 }
 
 /** Whether a plain bundle that failed so may pass in a later block than the one that it was tried in. */

@@ -11,6 +11,7 @@ import { Bids, type BidsOptions } from "../auction/bids.ts";
 import { BundleTable, type BundleTableOptions, type Submission } from "../auction/bundleTable.ts";
 import type { ConductFact } from "../auction/conduct.ts";
 import { partialPendingTransaction } from "../auction/feed.ts";
+import type { PlainLimits } from "../auction/plainBundle.ts";
 import type {
 	BidRequest,
 	BundleEnvelope,
@@ -42,7 +43,6 @@ import { BidderConduct } from "./bidderConduct.ts";
 import { Bidding } from "./bidding.ts";
 import { BundleSimulation } from "./bundleSimulation.ts";
 import { PlainBundles } from "./plainBundles.ts";
-import type { PlainLimits } from "./plainIntake.ts";
 import { Settlement } from "./settlement.ts";
 
 export interface MarketOptions {

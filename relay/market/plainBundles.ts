@@ -2,6 +2,7 @@
 // block holds them or their owner cancels. Kept in memory alone.
 
 import { pause } from "../../shared/clock.ts";
+import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { Shares } from "../../shared/shares/shares.ts";
 import { nodeUnavailable } from "../admission/admission.ts";
 import { type Submission, statusIn } from "../auction/bundleTable.ts";
@@ -19,10 +20,20 @@ import {
 import type { BundleReason, BundleStage } from "../domain/bundleStatus.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
 import { EXECUTION_FAILURES, type SimulationError } from "../domain/simulation.ts";
-import { isMendable, LATER_HEAD_MS, type PlainVerdict, revertedWords } from "./bundleSimulation.ts";
+import {
+	isMendable,
+	LATER_HEAD_MS,
+	type PlainVerdict,
+	readTransactions,
+	revertedWords,
+} from "./bundleSimulation.ts";
 import type { MarketDependencies, MarketOptions, SearcherMarket } from "./market.ts";
-import { PlainTurns, readTransactions } from "./plainIntake.ts";
 
+/** Bundles that are considered at once, and those that wait for it at most. */
+const AT_ONCE = 4;
+const MAX_WAITING = 1_000;
+/** Thousands may be due at a head: to begin them all at once would keep everybody else waiting. */
+const AGAIN_AT_ONCE = 16;
 /** How often one is tried where heads come or accounts change meanwhile. */
 const MAX_TRIES = 3;
 /** Between two tries while the node gives no verdict, in ms. */
@@ -46,7 +57,10 @@ export class PlainBundles {
 	readonly #market: Pick<SearcherMarket, "table" | "simulation" | "refunding">;
 	/** By the name under which they go out: one for each uuid of an owner, or for each bundle without one. */
 	readonly #bundles = new Map<string, PlainBundle>();
-	readonly #turns = new PlainTurns();
+	/** Bundles that are considered: half of them of a client that is alone. */
+	readonly #turns = new FairScheduler({ concurrency: AT_ONCE, maxWaiting: MAX_WAITING });
+	/** How many may wait is bounded by what is kept. */
+	readonly #again = new FairScheduler({ concurrency: AGAIN_AT_ONCE, maxWaiting: Number.POSITIVE_INFINITY });
 	readonly #transactions: Shares;
 	readonly #bytes: Shares;
 	#stopped = false;
@@ -116,8 +130,12 @@ export class PlainBundles {
 		const turn = { client, cost: transactions.length, rank: priority === "held" ? 1 : 0, signal };
 		background.run("bundles", async () => {
 			while (!signal.aborted) {
-				const verdict = await this.#turns.again(turn, () => simulation.plain(asked));
-				if (signal.aborted || verdict === null) return;
+				const verdict = await this.#again
+					.run(turn, () => simulation.plain(asked))
+					.catch((thrown: unknown) => {
+						if (!signal.aborted) throw thrown;
+					});
+				if (signal.aborted || verdict === undefined) return;
 				if (verdict.kind === "passes" || verdict.kind === "fails") {
 					bundle.trial = null;
 					if (verdict.kind === "passes") this.#send(bundle);
@@ -152,8 +170,14 @@ export class PlainBundles {
 	}
 
 	/** Takes one, when it is its client's turn. Throws RpcError where the node fails: nothing is kept then. */
-	submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
-		return this.#turns.run(request, () => this.#consider(request, submission));
+	async submit(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {
+		const turn = { client: request.network, cost: request.body.length };
+		try {
+			return await this.#turns.run(turn, () => this.#consider(request, submission));
+		} catch (thrown) {
+			if (!(thrown instanceof OverloadedError)) throw thrown;
+			return refusedBundle("LIMIT", "limit exceeded: too many bundles wait");
+		}
 	}
 
 	async #consider(request: PlainBundleRequest, submission: Submission): Promise<BundleOutcome> {

@@ -1,6 +1,7 @@
 // Tells what happens to transactions: the status record to its subscribers whenever an event changed it, each event to those
 // who follow the transaction's event stream, and stages to the log. It keeps nothing of a transaction.
 
+import { EventEmitter } from "node:events";
 import { type Logger, safeError } from "../../shared/log.ts";
 import { transactionTopic } from "../domain/endpoints.ts";
 import type { TxEvent } from "../domain/events.ts";
@@ -62,41 +63,31 @@ function isSameError(one: SimulationError, other: SimulationError): boolean {
 	return one.code === other.code && one.message === other.message && one.data === other.data;
 }
 
-type Follower = (record: TransactionRecord, event: TxEvent) => void;
-
-/** Followers by hash. */
+/** Tells those who follow a transaction; `tell` is a listener of the records. */
 export class Followers implements Following {
 	readonly #log: Logger;
-	readonly #byHash = new Map<string, Set<Follower>>();
+	/** Its events are named by the transactions' hashes. */
+	readonly #emitter = new EventEmitter().setMaxListeners(0);
 
 	constructor(dependencies: { readonly log: Logger }) {
 		this.#log = dependencies.log;
 	}
 
-	follow(hash: string, listener: Follower): () => void {
-		// A function of its own: one that follows twice is told twice, and ends one of them at a time.
-		const follower: Follower = (record, event) => listener(record, event);
-		const others = this.#byHash.get(hash);
-		if (others === undefined) this.#byHash.set(hash, new Set([follower]));
-		else others.add(follower);
-		return () => {
-			const left = this.#byHash.get(hash);
-			left?.delete(follower);
-			if (left?.size === 0) this.#byHash.delete(hash);
-		};
-	}
-
-	/** A listener of the records. A follower's fault is its own: what happened must not fail for it. */
-	readonly tell: EventListener = (record, _before, event) => {
-		const followers = this.#byHash.get(record.hash);
-		if (followers === undefined) return;
-		for (const follower of [...followers]) {
+	follow: Following["follow"] = (hash, listener) => {
+		// A follower's fault is its own: what happened must not fail for it.
+		const follower: typeof listener = (record, event) => {
 			try {
-				follower(record, event);
+				listener(record, event);
 			} catch (thrown) {
 				this.#log.error("a follower failed", { fault: safeError(thrown) });
 			}
-		}
+		};
+		this.#emitter.on(hash, follower);
+		return () => void this.#emitter.off(hash, follower);
+	};
+
+	readonly tell: EventListener = (record, _before, event) => {
+		this.#emitter.emit(record.hash, record, event);
 	};
 }
 

@@ -3,6 +3,7 @@
 
 import { BID_LIMITS, type BidsOptions } from "../../../../relay/auction/bids.ts";
 import { statusIn, TABLE_LIMITS } from "../../../../relay/auction/bundleTable.ts";
+import { PLAIN_LIMITS, type PlainLimits } from "../../../../relay/auction/plainBundle.ts";
 import type { BidRequest, BundleOutcome, PlainBundleRequest } from "../../../../relay/domain/bundle.ts";
 import type { BundleBlockStatus } from "../../../../relay/domain/bundleStatus.ts";
 import { type Block, ChainTip, type ChainUpdate } from "../../../../relay/domain/chain.ts";
@@ -11,7 +12,6 @@ import type { PaymentReader } from "../../../../relay/domain/ports.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import type { PrivateTransaction } from "../../../../relay/domain/transaction.ts";
 import { SearcherMarket } from "../../../../relay/market/market.ts";
-import { PLAIN_LIMITS, type PlainLimits } from "../../../../relay/market/plainIntake.ts";
 import { Pool, type PoolEntry } from "../../../../relay/transactions/pool.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { Background } from "../../../../shared/background.ts";
