@@ -14,6 +14,7 @@ import {
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { SharedTurns } from "../../shared/shares/shares.ts";
 import type { AccountState } from "../domain/chain.ts";
+import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
 
 export interface NodeAccountsOptions {
@@ -46,8 +47,6 @@ const SETTLED_AT_ONCE = 8;
 const BATCHES_AT_ONCE = 4;
 /** Before the node is asked again where it failed, in ms; doubled each time. */
 const RETRY_MS = 40;
-/** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
-const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
 
 /** What a client wants to know. */
 interface Question {
@@ -263,10 +262,7 @@ function batchKey({ address, latest }: Question): string {
 /** At the latest block the node's own number goes around them: where it changes, nobody knows which block they are of. */
 function callsFor({ address, latest }: Flight, head: number): readonly RpcCall[] {
 	const block = latest ? "latest" : toQuantity(head);
-	const reads = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"].map((method) => ({
-		method,
-		params: [address, block],
-	}));
+	const reads = ACCOUNT_METHODS.map((method) => ({ method, params: [address, block] }));
 	const number = { method: "eth_blockNumber", params: [] };
 	return latest ? [number, ...reads, number] : reads;
 }
@@ -277,20 +273,12 @@ function readState(
 	answers: readonly RpcAnswer[],
 ): AccountState | null {
 	const results = answers.map((answer) => (answer.ok ? answer.result : null));
-	const [nonce, balance, code] = latest ? results.slice(1, 4) : results;
-	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
+	const account = readAccount(latest ? results.slice(1, 4) : results);
 	const block = latest ? blockBetween(results[0], results[4]) : head;
-	if (block === null || nonceValue === null || balanceValue === null || typeof code !== "string") return null;
-	return { address, block, nonce: nonceValue, balance: balanceValue, code: kindOfCode(code) };
+	return block === null || account === null ? null : { address, block, ...account };
 }
 
 function blockBetween(before: unknown, after: unknown): number | null {
 	const block = readQuantity(before);
 	return block !== null && block === readQuantity(after) ? Number(block) : null;
-}
-
-/** Some nodes answer `0x`, some nothing at all where there is no code. */
-function kindOfCode(code: string): AccountState["code"] {
-	if (code === "0x" || code === "") return "none";
-	return DELEGATION.test(code) ? "delegated" : "contract";
 }

@@ -8,6 +8,7 @@ import { type RpcAnswer, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { Block, Header } from "../domain/chain.ts";
 import { NEW_HEADS } from "../domain/endpoints.ts";
+import { fieldsOf } from "../domain/nodeJson.ts";
 import type { Publisher } from "../domain/ports.ts";
 import type { NodeReader } from "./nodeReader.ts";
 
@@ -75,9 +76,8 @@ export function createHeadFeed(dependencies: HeadFeedDependencies): HeadFeed {
 
 /** The node's header of `head`; null where it did not tell, or told of another block. */
 function toldHeader(answer: RpcAnswer | undefined, head: Header): Record<string, unknown> | null {
-	const block = answer?.ok === true ? answer.result : null;
-	if (typeof block !== "object" || block === null) return null;
-	return "hash" in block && block.hash === head.hash ? headerOf(block) : null;
+	const block = answer?.ok === true ? fieldsOf(answer.result) : null;
+	return block !== null && block.hash === head.hash ? headerOf(block) : null;
 }
 
 /** The fields that the relay has itself, as a node writes them. */

@@ -3,9 +3,8 @@
 
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { type Fields, fieldsOf } from "./blockReader.ts";
+import { type Fields, fieldsOf, readHash } from "../domain/nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
 	/** ws or wss; never printed, for it may hold a key. */
@@ -114,9 +113,8 @@ export class HeadSubscription {
 		}
 		const { subscription, result } = fieldsOf(message.params) ?? {};
 		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
-		const { hash } = fieldsOf(result) ?? {};
-		const parsed = typeof hash === "string" ? parseHash(hash) : null;
-		if (parsed !== null) this.#deps.onHead(parsed);
+		const hash = readHash(fieldsOf(result)?.hash);
+		if (hash !== null) this.#deps.onHead(hash);
 	}
 
 	#subscribed(socket: WebSocket, id: string): void {
