@@ -123,11 +123,6 @@ const BACKRUNS: Readonly<Record<string, readonly [Options, object, object]>> = {
 		{ ...ASKED, droppingTxHashes: [BACKRUN.hash] },
 		shared(0, 90),
 	],
-	"a builder that knows dropping, where nothing may drop": [
-		{ row: { dropping: true }, mayDrop: false },
-		ASKED,
-		shared(0, 90),
-	],
 	"a builder that pays less": [
 		{ row: { maxRefundPercent: 50 } },
 		{ ...ASKED, refundPercent: 50 },
