@@ -20,8 +20,6 @@ import type { Accounts } from "../domain/ports.ts";
 export interface NodeAccountsOptions {
 	/** How long one who asks waits, in ms. Default 1,000. */
 	readonly timeoutMs?: number;
-	/** Accounts remembered at most; the one not asked for longest goes. Default 100,000. */
-	readonly maxAccounts?: number;
 	/** Accounts that wait for their turn at most. Default 20,000. */
 	readonly maxWaiting?: number;
 }
@@ -33,6 +31,7 @@ export interface NodeAccountsDependencies {
 }
 
 const TIMEOUT_MS = 1_000;
+/** Accounts remembered; the one not asked for longest goes. */
 const MAX_ACCOUNTS = 100_000;
 /** More than the node answers within a second; beyond, whoever has the most of them is refused. */
 const MAX_WAITING = 20_000;
@@ -82,7 +81,7 @@ export class NodeAccounts implements Accounts {
 	readonly #states: LRUCache<string, Flight>;
 	#head: number | null = null;
 	/** Counts the heads that were set: two of them may have the same number. */
-	#generation = 0;
+	#epoch = 0;
 	#underWay = 0;
 	#scheduled = false;
 
@@ -91,7 +90,7 @@ export class NodeAccounts implements Accounts {
 		this.#node = dependencies.node;
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;
-		this.#states = new LRUCache({ max: options.maxAccounts ?? MAX_ACCOUNTS });
+		this.#states = new LRUCache({ max: MAX_ACCOUNTS });
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,
@@ -103,7 +102,7 @@ export class NodeAccounts implements Accounts {
 	/** Tells it the new head; everything known of older ones is forgotten. */
 	setHead(block: number): void {
 		this.#head = block;
-		this.#generation += 1;
+		this.#epoch += 1;
 		this.#states.clear();
 	}
 
@@ -149,11 +148,11 @@ export class NodeAccounts implements Accounts {
 		failure: { last?: UpstreamError },
 	): Promise<AccountState> {
 		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
-			const generation = this.#generation;
+			const epoch = this.#epoch;
 			try {
 				const state = await this.#turn(question, signal);
 				// The head moved on while the node was asked: once more, so that it is rarely of a head gone by.
-				if (generation === this.#generation || question.latest) return state;
+				if (epoch === this.#epoch || question.latest) return state;
 				return await this.#turn(question, signal);
 			} catch (thrown) {
 				if (!(thrown instanceof UpstreamError)) throw thrown;

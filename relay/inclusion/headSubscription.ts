@@ -11,8 +11,6 @@ export interface HeadSubscriptionOptions {
 	readonly url: string;
 	/** Between two pings, in ms; without a sign of life from one to the next the connection is given up. */
 	readonly pingMs?: number;
-	/** From connecting to the node's yes, in ms. */
-	readonly setupMs?: number;
 }
 
 export interface HeadSubscriptionDependencies {
@@ -27,6 +25,7 @@ export interface HeadSubscriptionDependencies {
 }
 
 const PING_MS = 15_000;
+/** From connecting to the node's yes, in ms. */
 const SETUP_MS = 5_000;
 /** Before the first new try, doubled each time up to the second, in ms. */
 const FIRST_PAUSE_MS = 250;
@@ -88,7 +87,7 @@ export class HeadSubscription {
 			maxPayload: MAX_MESSAGE_BYTES,
 		});
 		this.#socket = socket;
-		this.#timer = clock.after(this.#options.setupMs ?? SETUP_MS, () => socket.terminate());
+		this.#timer = clock.after(SETUP_MS, () => socket.terminate());
 		socket.on("open", () => socket.send(SUBSCRIBE));
 		socket.on("message", (data) => this.#read(socket, data));
 		socket.on("pong", () => {

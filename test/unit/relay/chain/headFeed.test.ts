@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHeadFeed } from "../../../../relay/chain/headFeed.ts";
+import { createHeadFeed } from "../../../../relay/chain/feeds.ts";
 import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";

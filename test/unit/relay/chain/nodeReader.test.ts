@@ -15,11 +15,7 @@ afterEach(() => {
 	warned = [];
 });
 const log: Logger = { ...silentLogger, warn: (message) => warned.push(message) };
-const reader = (maxBatchCalls?: number) =>
-	new NodeReader(
-		{ timeoutMs: 5_000, ...(maxBatchCalls === undefined ? {} : { maxBatchCalls }) },
-		{ client, clock: systemClock, log },
-	);
+const reader = () => new NodeReader({ timeoutMs: 5_000 }, { client, clock: systemClock, log });
 /** Calls whose answers differ, so that their order is seen. */
 const calls = (count: number) =>
 	Array.from({ length: count }, (_, i) => ({ method: "web3_sha3", params: [`0x${hex(i)}`] }));
@@ -41,10 +37,6 @@ test("a batch goes out in one request as long as it fits, in pieces beyond, and 
 	proxy.reset();
 	await expectOrder(await reader().batch(calls(301)), 301);
 	assert.equal(proxy.requests, 2);
-	proxy.reset();
-	await expectOrder(await reader(7).batch(calls(50)), 50);
-	assert.equal(proxy.requests, 8);
-	assert.ok(proxy.calls().every(({ batch }) => batch <= 7));
 });
 
 for (const how of ["status", "oneError", "firstOnly"] as const) {

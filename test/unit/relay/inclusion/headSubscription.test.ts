@@ -38,7 +38,7 @@ const clock: Clock = {
 	},
 };
 
-function subscribe(url: string, options: { pingMs?: number; setupMs?: number } = {}): HeadSubscription {
+function subscribe(url: string, options: { pingMs?: number } = {}): HeadSubscription {
 	const note = (message: string) => logged.push(message);
 	const log: Logger = { ...silentLogger, info: note, warn: note, error: note };
 	const onHead = (hash: string) => heads.push(hash);

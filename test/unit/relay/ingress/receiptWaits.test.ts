@@ -10,7 +10,7 @@ import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
-import type { SyncCall, SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
+import type { SyncCall, SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -44,9 +44,9 @@ class ReceiptFixture {
 	follows = 0;
 	#gate: Promise<void> = Promise.resolve();
 
-	constructor(options: Partial<WaitingRoomLimits> = {}) {
+	constructor() {
 		this.records.subscribe((record, _before, event) => this.#followers.tell(record, "QUEUED", event));
-		this.waits = createReceiptWaits(options, {
+		this.waits = createReceiptWaits({
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
 			records: this.reader,
 			node: { receipt: (hash) => this.#receipt(hash) },

@@ -7,7 +7,7 @@ import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../rela
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
 import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
 import { infoReport } from "../../../../relay/ingress/info.ts";
-import { transactionEventsRoute } from "../../../../relay/ingress/transactionEvents.ts";
+import { transactionEventsRoute } from "../../../../relay/ingress/routes.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
 import { EventStreams } from "../../../../shared/http/eventStreams.ts";
 import type { HttpAnswer } from "../../../../shared/http/messages.ts";

@@ -98,14 +98,13 @@ test("all questions of a request have five seconds together", async () => {
 });
 
 test("one client has its share, and leaves room for others", async () => {
-	const { callMany } = startCallMany(
-		{ eth_simulateV1: simulateV1((calls) => calls.map(() => simulatedCall("0x"))) },
-		{ maxAtOnce: 3, maxPerClient: 2 },
-	);
+	const { callMany } = startCallMany({
+		eth_simulateV1: simulateV1((calls) => calls.map(() => simulatedCall("0x"))),
+	});
 	const ask = (client: string) => callMany.runTransactions(signedRequest({ client }));
-	const first = [ask("a"), ask("a")];
+	const first = [ask("a"), ask("a"), ask("a"), ask("a")];
 	const refused = await refusal(ask("a"));
-	assert.deepEqual(refused, ["limit", "limit exceeded: 2 simulations of one client at once", undefined]);
+	assert.deepEqual(refused, ["limit", "limit exceeded: 4 simulations of one client at once", undefined]);
 	assert.deepEqual(await ask("b"), [[{ value: "" }]]);
 	await Promise.all(first);
 	assert.deepEqual(await ask("a"), [[{ value: "" }]]);
