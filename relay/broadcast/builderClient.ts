@@ -18,15 +18,6 @@ export interface BuilderCall {
 	readonly params: readonly unknown[];
 }
 
-/** How bundles are encoded for builders of one kind. */
-export interface Dialect {
-	/**
-	 * The call that hands over `bundle` under `uuid` (UUIDv4), in the place of what went out under it before. A refund
-	 * is asked for as far as the row pays it; one of 0 percent is left out.
-	 */
-	bundle(row: BuilderRow, bundle: OutgoingBundle, uuid: string): BuilderCall;
-}
-
 /** Raw bytes as 0x hex. */
 function rawHex(tx: DecodedTransaction): string {
 	return bytesToHex(tx.raw);
@@ -63,20 +54,23 @@ export function refundTerms(row: BuilderRow, percent: number): RefundTerms | nul
 	return { percent: Math.min(percent, row.maxRefundPercent), refundGas: row.refundGas };
 }
 
-const bundleDialect: Dialect = {
-	bundle(row, bundle, uuid) {
-		const { transactions, block, refund } = bundle;
-		const wire = {
-			txs: transactions.map(({ tx }) => rawHex(tx)),
-			blockNumber: toQuantity(block),
-			revertingTxHashes: transactions.filter(({ mayRevert }) => mayRevert).map(({ tx }) => tx.hash),
-			...droppingFields(row, bundle),
-			replacementUuid: uuid,
-			...(refund === null ? {} : refundFields(row, refund)),
-		};
-		return { method: "eth_sendBundle", params: [wire] };
-	},
-};
+/**
+ * The call that hands over `bundle` under `uuid` (UUIDv4) in the row's dialect, in the place of what went out under it
+ * before. A refund is asked for as far as the row pays it; one of 0 percent is left out.
+ */
+export function bundleCall(row: BuilderRow, bundle: OutgoingBundle, uuid: string): BuilderCall {
+	if (row.dialect === "mev-share") return mevShareCall(row, bundle, uuid);
+	const { transactions, block, refund } = bundle;
+	const wire = {
+		txs: transactions.map(({ tx }) => rawHex(tx)),
+		blockNumber: toQuantity(block),
+		revertingTxHashes: transactions.filter(({ mayRevert }) => mayRevert).map(({ tx }) => tx.hash),
+		...droppingFields(row, bundle),
+		replacementUuid: uuid,
+		...(refund === null ? {} : refundFields(row, refund)),
+	};
+	return { method: "eth_sendBundle", params: [wire] };
+}
 
 /** `droppingTxHashes`, only for builders that know it: others may refuse a bundle that has it. */
 function droppingFields(row: BuilderRow, { transactions }: OutgoingBundle): object {
@@ -94,19 +88,21 @@ function refundFields(row: BuilderRow, refund: BundleRefund): object {
 	};
 }
 
-const mevShareDialect: Dialect = {
-	bundle(row, { transactions, block, refund }, uuid) {
-		const bundle = {
-			version: "v0.1",
-			inclusion: { block: toQuantity(block), maxBlock: toQuantity(block) },
-			body: transactions.map(({ tx, mayRevert }) => ({ tx: rawHex(tx), canRevert: mayRevert })),
-			validity: validityOf(row, refund),
-			privacy: { hints: [] },
-			replacementUuid: uuid,
-		};
-		return { method: "mev_sendBundle", params: [bundle] };
-	},
-};
+function mevShareCall(
+	row: BuilderRow,
+	{ transactions, block, refund }: OutgoingBundle,
+	uuid: string,
+): BuilderCall {
+	const bundle = {
+		version: "v0.1",
+		inclusion: { block: toQuantity(block), maxBlock: toQuantity(block) },
+		body: transactions.map(({ tx, mayRevert }) => ({ tx: rawHex(tx), canRevert: mayRevert })),
+		validity: validityOf(row, refund),
+		privacy: { hints: [] },
+		replacementUuid: uuid,
+	};
+	return { method: "mev_sendBundle", params: [bundle] };
+}
 
 function validityOf(row: BuilderRow, refund: BundleRefund | null): object {
 	const percent = refund === null ? 0 : (refundTerms(row, refund.percent)?.percent ?? 0);
@@ -117,35 +113,25 @@ function validityOf(row: BuilderRow, refund: BundleRefund | null): object {
 	};
 }
 
-export const DIALECTS: Readonly<Record<BuilderRow["dialect"], Dialect>> = {
-	bundle: bundleDialect,
-	"mev-share": mevShareDialect,
-};
-
 /** A request's body, and what stands in X-Flashbots-Signature. */
 export interface SignedBody {
 	readonly body: Buffer;
 	readonly signature: string;
 }
 
-/** The relay's key: signs bodies and derives the identifiers of bundles. Nothing else sees the key. */
-export interface Identity {
-	/**
-	 * The identifier of what goes out under `name`: a UUIDv4 (RFC 9562) made from the name and our key, so that it is
-	 * the same after a restart and can't be guessed from a hash in the name, which searchers may know.
-	 */
-	uuid(name: string): string;
-	/** For the calls of one fan-out to `builders` builders: identical bodies are signed once. */
-	signing(builders: number): (call: BuilderCall) => SignedBody;
-}
-
 const UUID_BYTES = 16;
 
-/** The identity of a private key (0x hex). */
-export function createIdentity(signingKey: string): Identity {
+export type Identity = ReturnType<typeof createIdentity>;
+
+/** The relay's identity by its private key (0x hex): signs bodies and derives the identifiers of bundles. Nothing else sees the key. */
+export function createIdentity(signingKey: string) {
 	const signer = createBodySigner(signingKey);
 	return {
-		uuid(name) {
+		/**
+		 * The identifier of what goes out under `name`: a UUIDv4 (RFC 9562) made from the name and our key, so that it is
+		 * the same after a restart and can't be guessed from a hash in the name, which searchers may know.
+		 */
+		uuid(name: string): string {
 			const bytes = Buffer.from(keccak256(Buffer.from(`${name} ${signingKey}`))).subarray(0, UUID_BYTES);
 			bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
 			bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
@@ -154,7 +140,8 @@ export function createIdentity(signingKey: string): Identity {
 				"-",
 			);
 		},
-		signing(builders) {
+		/** For the calls of one fan-out to `builders` builders: identical bodies are signed once. */
+		signing(builders: number): (call: BuilderCall) => SignedBody {
 			// By digest: the bodies themselves would be kept until the slowest builder has taken its own.
 			const made = new Map<string, string>();
 			return (call) => {

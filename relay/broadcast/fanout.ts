@@ -16,10 +16,10 @@ import type { PrivateTransaction } from "../domain/transaction.ts";
 import {
 	BUILDER_CONNECTIONS,
 	BuilderClient,
+	bundleCall,
 	cancelBundleCalls,
 	cancelPrivateCalls,
 	createIdentity,
-	DIALECTS,
 	type Identity,
 	privateCall,
 	refundTerms,
@@ -112,7 +112,7 @@ export class Fanout implements Broadcaster, BundleSender {
 		const signed = this.#identity.signing(builders.length);
 		for (const { row, lane } of this.#chosen(builders)) {
 			const call = () =>
-				kind === "bundle" ? DIALECTS[row.dialect].bundle(row, bundle, uuid) : privateCall(row, tx, lastBlock);
+				kind === "bundle" ? bundleCall(row, bundle, uuid) : privateCall(row, tx, lastBlock);
 			lane.push({
 				make: () => signed(call()),
 				answered: (answer, ms) => this.#answered(transaction, row.name, kind, block, answer, ms),
@@ -162,7 +162,7 @@ export class Fanout implements Broadcaster, BundleSender {
 				make: () => {
 					this.#left.set(leftKey(row, name), { block, client, isPlain });
 					leaves();
-					return signed(DIALECTS[row.dialect].bundle(row, bundle, uuid));
+					return signed(bundleCall(row, bundle, uuid));
 				},
 				answered: (answer, ms) => this.#bundleAnswered(answered, row.name, "bundle", answer, ms),
 				...{ key, subject: name, client, isPlain, block, urgent: false },

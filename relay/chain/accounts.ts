@@ -14,13 +14,12 @@ import {
 import { FairScheduler, OverloadedError } from "../../shared/shares/scheduler.ts";
 import { SharedTurns } from "../../shared/shares/shares.ts";
 import type { AccountState } from "../domain/chain.ts";
+import { ACCOUNT_METHODS, readAccount } from "../domain/nodeJson.ts";
 import type { Accounts } from "../domain/ports.ts";
 
 export interface NodeAccountsOptions {
 	/** How long one who asks waits, in ms. Default 1,000. */
 	readonly timeoutMs?: number;
-	/** Accounts remembered at most; the one not asked for longest goes. Default 100,000. */
-	readonly maxAccounts?: number;
 	/** Accounts that wait for their turn at most. Default 20,000. */
 	readonly maxWaiting?: number;
 }
@@ -32,6 +31,7 @@ export interface NodeAccountsDependencies {
 }
 
 const TIMEOUT_MS = 1_000;
+/** Accounts remembered; the one not asked for longest goes. */
 const MAX_ACCOUNTS = 100_000;
 /** More than the node answers within a second; beyond, whoever has the most of them is refused. */
 const MAX_WAITING = 20_000;
@@ -46,8 +46,6 @@ const SETTLED_AT_ONCE = 8;
 const BATCHES_AT_ONCE = 4;
 /** Before the node is asked again where it failed, in ms; doubled each time. */
 const RETRY_MS = 40;
-/** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
-const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
 
 /** What a client wants to know. */
 interface Question {
@@ -83,7 +81,7 @@ export class NodeAccounts implements Accounts {
 	readonly #states: LRUCache<string, Flight>;
 	#head: number | null = null;
 	/** Counts the heads that were set: two of them may have the same number. */
-	#generation = 0;
+	#epoch = 0;
 	#underWay = 0;
 	#scheduled = false;
 
@@ -92,7 +90,7 @@ export class NodeAccounts implements Accounts {
 		this.#node = dependencies.node;
 		this.#background = dependencies.background;
 		this.#clock = dependencies.clock;
-		this.#states = new LRUCache({ max: options.maxAccounts ?? MAX_ACCOUNTS });
+		this.#states = new LRUCache({ max: MAX_ACCOUNTS });
 		this.#scheduler = new FairScheduler({
 			concurrency: Number.POSITIVE_INFINITY,
 			maxWaiting: options.maxWaiting ?? MAX_WAITING,
@@ -104,7 +102,7 @@ export class NodeAccounts implements Accounts {
 	/** Tells it the new head; everything known of older ones is forgotten. */
 	setHead(block: number): void {
 		this.#head = block;
-		this.#generation += 1;
+		this.#epoch += 1;
 		this.#states.clear();
 	}
 
@@ -150,11 +148,11 @@ export class NodeAccounts implements Accounts {
 		failure: { last?: UpstreamError },
 	): Promise<AccountState> {
 		for (let waitMs = RETRY_MS; ; waitMs *= 2) {
-			const generation = this.#generation;
+			const epoch = this.#epoch;
 			try {
 				const state = await this.#turn(question, signal);
 				// The head moved on while the node was asked: once more, so that it is rarely of a head gone by.
-				if (generation === this.#generation || question.latest) return state;
+				if (epoch === this.#epoch || question.latest) return state;
 				return await this.#turn(question, signal);
 			} catch (thrown) {
 				if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -263,10 +261,7 @@ function batchKey({ address, latest }: Question): string {
 /** At the latest block the node's own number goes around them: where it changes, nobody knows which block they are of. */
 function callsFor({ address, latest }: Flight, head: number): readonly RpcCall[] {
 	const block = latest ? "latest" : toQuantity(head);
-	const reads = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"].map((method) => ({
-		method,
-		params: [address, block],
-	}));
+	const reads = ACCOUNT_METHODS.map((method) => ({ method, params: [address, block] }));
 	const number = { method: "eth_blockNumber", params: [] };
 	return latest ? [number, ...reads, number] : reads;
 }
@@ -277,20 +272,12 @@ function readState(
 	answers: readonly RpcAnswer[],
 ): AccountState | null {
 	const results = answers.map((answer) => (answer.ok ? answer.result : null));
-	const [nonce, balance, code] = latest ? results.slice(1, 4) : results;
-	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
+	const account = readAccount(latest ? results.slice(1, 4) : results);
 	const block = latest ? blockBetween(results[0], results[4]) : head;
-	if (block === null || nonceValue === null || balanceValue === null || typeof code !== "string") return null;
-	return { address, block, nonce: nonceValue, balance: balanceValue, code: kindOfCode(code) };
+	return block === null || account === null ? null : { address, block, ...account };
 }
 
 function blockBetween(before: unknown, after: unknown): number | null {
 	const block = readQuantity(before);
 	return block !== null && block === readQuantity(after) ? Number(block) : null;
-}
-
-/** Some nodes answer `0x`, some nothing at all where there is no code. */
-function kindOfCode(code: string): AccountState["code"] {
-	if (code === "0x" || code === "") return "none";
-	return DELEGATION.test(code) ? "delegated" : "contract";
 }

@@ -2,10 +2,11 @@
 // often as they came, with what they really hold, so that no contract can tell the one from the other.
 
 import { randomInt } from "node:crypto";
-import { parseAddress, readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { ChainUpdate } from "../domain/chain.ts";
+import { fieldsOf, readAddress } from "../domain/nodeJson.ts";
 
 /** Blocks that are remembered. */
 const BLOCKS = 64;
@@ -27,7 +28,7 @@ export class Coinbases {
 			const answers = calls.length === 0 ? [] : await node.batch(calls, READ_MS);
 			for (const [i, number] of numbers.entries()) {
 				const block = answers[i];
-				const miner = block?.ok === true ? minerOf(block.result) : null;
+				const miner = block?.ok === true ? readAddress(fieldsOf(block.result)?.miner) : null;
 				if (miner !== null) this.#miners.set(number, miner);
 			}
 		} catch (thrown) {
@@ -52,9 +53,4 @@ export class Coinbases {
 		const miners = [...this.#miners.values()];
 		return miners[randomInt(Math.max(miners.length, 1))] ?? `0x${"0".repeat(40)}`;
 	}
-}
-
-function minerOf(block: unknown): string | null {
-	if (typeof block !== "object" || block === null || !("miner" in block)) return null;
-	return typeof block.miner === "string" ? parseAddress(block.miner) : null;
 }

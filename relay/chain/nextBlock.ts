@@ -6,27 +6,16 @@ import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { MAX_INITCODE_BYTES, MAX_TX_GAS } from "../../shared/ethereum/intrinsicGas.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Header, NextBlock } from "../domain/chain.ts";
+import { fieldsOf } from "../domain/nodeJson.ts";
 import type { ChainRules } from "../domain/transactionRules.ts";
 
-/** What a fork says of blobs. Blobs per block; the divisor in the blob base fee's exponent. */
-export interface BlobSchedule {
-	readonly target: number;
-	readonly max: number;
-	readonly updateFraction: bigint;
-	/** Whether the blob base fee has a floor by the base fee. https://eips.ethereum.org/EIPS/eip-7918 */
-	readonly reserve: boolean;
-}
-
 /**
- * Ethereum's since the second blob-parameter-only fork of 2026-01-07 (https://eips.ethereum.org/EIPS/eip-7892). Only
- * used where the node does not tell the blob base fee, which is why later forks need not be known here.
+ * Ethereum's blobs since the second blob-parameter-only fork of 2026-01-07 (https://eips.ethereum.org/EIPS/eip-7892). Only used
+ * where the node does not tell the blob base fee, which is why later forks need not be known here.
  */
-export const BLOB_SCHEDULE: BlobSchedule = {
-	target: 14,
-	max: 21,
-	updateFraction: 11_684_671n,
-	reserve: true,
-};
+const TARGET_BLOBS = 14n;
+const MAX_BLOBS = 21n;
+const BLOB_UPDATE_FRACTION = 11_684_671n;
 
 /** EIP-1559: the target is half of the limit, and a block moves the base fee by an eighth at most. */
 const ELASTICITY = 2n;
@@ -34,8 +23,6 @@ const MAX_CHANGE_DENOMINATOR = 8n;
 const GAS_PER_BLOB = 131_072n;
 /** Gas whose cost at the base fee a blob costs at least. https://eips.ethereum.org/EIPS/eip-7918 */
 const BLOB_BASE_COST = 8_192n;
-/** Wei per blob gas at least. */
-const MIN_BLOB_BASE_FEE = 1n;
 const FEE_HISTORY_MS = 1_000;
 
 /**
@@ -53,7 +40,7 @@ export function nextBlockReader(
 			number: head.number + 1,
 			timestamp: head.timestamp + options.slotSeconds,
 			baseFee: told.baseFee ?? nextBaseFee(head),
-			blobBaseFee: told.blobBaseFee ?? nextBlobBaseFee(head, BLOB_SCHEDULE),
+			blobBaseFee: told.blobBaseFee ?? nextBlobBaseFee(head),
 			// A proposer may move it by 1/1024; nobody knows by how much before.
 			gasLimit: head.gasLimit,
 			parentHash: head.hash,
@@ -72,30 +59,24 @@ export function nextBaseFee(head: Header): bigint {
 }
 
 /** The next block's blob base fee in wei per blob gas, by EIP-4844, EIP-7691 and EIP-7918. */
-export function nextBlobBaseFee(head: Header, schedule: BlobSchedule): bigint {
-	return blobBaseFee(nextExcessBlobGas(head, schedule), schedule);
-}
-
-function nextExcessBlobGas(head: Header, schedule: BlobSchedule): bigint {
-	const { excessBlobGas, blobGasUsed, baseFee } = head;
-	const target = BigInt(schedule.target) * GAS_PER_BLOB;
-	if (excessBlobGas + blobGasUsed < target) return 0n;
-	const floor = BLOB_BASE_COST * baseFee;
-	if (schedule.reserve && floor > GAS_PER_BLOB * blobBaseFee(excessBlobGas, schedule)) {
-		return excessBlobGas + (blobGasUsed * BigInt(schedule.max - schedule.target)) / BigInt(schedule.max);
+export function nextBlobBaseFee({ excessBlobGas, blobGasUsed, baseFee }: Header): bigint {
+	const target = TARGET_BLOBS * GAS_PER_BLOB;
+	if (excessBlobGas + blobGasUsed < target) return blobBaseFee(0n);
+	if (BLOB_BASE_COST * baseFee > GAS_PER_BLOB * blobBaseFee(excessBlobGas)) {
+		return blobBaseFee(excessBlobGas + (blobGasUsed * (MAX_BLOBS - TARGET_BLOBS)) / MAX_BLOBS);
 	}
-	return excessBlobGas + blobGasUsed - target;
+	return blobBaseFee(excessBlobGas + blobGasUsed - target);
 }
 
-/** `factor · e^(numerator / denominator)` in whole numbers, as EIP-4844 defines it. */
-function blobBaseFee(excessBlobGas: bigint, { updateFraction }: BlobSchedule): bigint {
+/** `e^(excessBlobGas / BLOB_UPDATE_FRACTION)` in whole numbers, at least 1, as EIP-4844 defines it. */
+function blobBaseFee(excessBlobGas: bigint): bigint {
 	let sum = 0n;
-	let term = MIN_BLOB_BASE_FEE * updateFraction;
+	let term = BLOB_UPDATE_FRACTION;
 	for (let i = 1n; term > 0n; i += 1n) {
 		sum += term;
-		term = (term * excessBlobGas) / (updateFraction * i);
+		term = (term * excessBlobGas) / (BLOB_UPDATE_FRACTION * i);
 	}
-	return sum / updateFraction;
+	return sum / BLOB_UPDATE_FRACTION;
 }
 
 interface Told {
@@ -116,8 +97,7 @@ async function askFees(node: Pick<JsonRpcClient, "call">, head: Header): Promise
 
 /** Each list has the head's fee and then the next block's; a head's fee that differs is of another fork's block. */
 function readFees(result: unknown, head: Header): Told {
-	if (typeof result !== "object" || result === null) return {};
-	const { baseFeePerGas, baseFeePerBlobGas } = result as Record<string, unknown>;
+	const { baseFeePerGas, baseFeePerBlobGas } = fieldsOf(result) ?? {};
 	const [own, next] = quantities(baseFeePerGas);
 	if (own !== head.baseFee || next === undefined) return {};
 	const [, blob] = quantities(baseFeePerBlobGas);
@@ -191,12 +171,12 @@ export class ForkRules implements ChainRules {
 	async read(): Promise<void> {
 		try {
 			const answer = await this.#node.call({ method: "eth_config", params: [] }, ASK_MS);
-			const told = answer.ok && isObject(answer.result) ? answer.result : {};
+			const told = (answer.ok ? fieldsOf(answer.result) : null) ?? {};
 			const current = forkOf(told.current);
 			if (current === null) return;
 			this.#current = current;
 			const fork = forkOf(told.next);
-			const since = isObject(told.next) ? told.next.activationTime : null;
+			const since = fieldsOf(told.next)?.activationTime;
 			this.#next = fork !== null && typeof since === "number" ? { fork, since } : null;
 		} catch (thrown) {
 			if (!(thrown instanceof UpstreamError)) throw thrown;
@@ -214,12 +194,9 @@ export class ForkRules implements ChainRules {
 
 /** Which fork's `config` it is, by what came with it: Osaka's P256VERIFY (EIP-7951), Amsterdam's builder deposits (EIP-8282). */
 function forkOf(config: unknown): Fork | null {
-	if (!isObject(config) || !isObject(config.precompiles)) return null;
-	const contracts = isObject(config.systemContracts) ? config.systemContracts : {};
-	if ("BUILDER_DEPOSIT_CONTRACT_ADDRESS" in contracts) return AMSTERDAM;
-	return "P256VERIFY" in config.precompiles ? OSAKA : BEFORE_OSAKA;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-	return typeof value === "object" && value !== null;
+	const { precompiles, systemContracts } = fieldsOf(config) ?? {};
+	const known = fieldsOf(precompiles);
+	if (known === null) return null;
+	if ("BUILDER_DEPOSIT_CONTRACT_ADDRESS" in (fieldsOf(systemContracts) ?? {})) return AMSTERDAM;
+	return "P256VERIFY" in known ? OSAKA : BEFORE_OSAKA;
 }

@@ -2,10 +2,11 @@
 // are built of. Nothing of it is remembered.
 
 import { type Clock, pause } from "../../shared/clock.ts";
-import { parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
+import { fieldsOf, readHash } from "../domain/nodeJson.ts";
 import type { NodeReads } from "../domain/ports.ts";
 import type { Passthrough } from "./passthrough.ts";
 
@@ -32,7 +33,7 @@ export async function probeNode(node: Pick<JsonRpcClient, "call">): Promise<Node
 		ask("web3_clientVersion", []),
 	]);
 	const chainId = readQuantity(chain);
-	const genesisHash = hashOf(genesis);
+	const genesisHash = readHash(fieldsOf(genesis)?.hash);
 	if (chainId === null || genesisHash === null) throw new UpstreamError("notJsonRpc");
 	return { chainId, genesisHash, clientVersion: printable(version) };
 }
@@ -52,11 +53,6 @@ export function nodeReads(passthrough: Pick<Passthrough, "read" | "call">): Node
 		receipt: (hash, caller) => passthrough.read("eth_getTransactionReceipt", [hash], caller),
 		logs: (criteria, caller) => passthrough.call("eth_getLogs", [criteria], caller),
 	};
-}
-
-function hashOf(block: unknown): string | null {
-	if (typeof block !== "object" || block === null || !("hash" in block)) return null;
-	return typeof block.hash === "string" ? parseHash(block.hash) : null;
 }
 
 function printable(version: unknown): string {

@@ -13,8 +13,6 @@ import type { Logger } from "../../shared/log.ts";
 export interface NodeReaderOptions {
 	/** The deadline where the caller gives none, in ms. */
 	readonly timeoutMs: number;
-	/** Calls of one request at most. Default 300; go-ethereum takes 1,000, providers between 10 and 1,000. */
-	readonly maxBatchCalls?: number;
 }
 
 export interface NodeReaderDependencies {
@@ -23,6 +21,7 @@ export interface NodeReaderDependencies {
 	readonly log: Logger;
 }
 
+/** Of one request; go-ethereum takes 1,000, providers between 10 and 1,000. */
 const MAX_BATCH_CALLS = 300;
 /** Pieces of one batch that are under way at the same time. */
 const PIECES_AT_ONCE = 8;
@@ -114,9 +113,8 @@ export class NodeReader {
 	}
 
 	#pieceCalls(): number {
-		const most = this.#options.maxBatchCalls ?? MAX_BATCH_CALLS;
 		if (this.#small !== null && this.#small.until < this.#clock.monotonic()) this.#small = null;
-		return Math.min(most, this.#small?.calls ?? most);
+		return this.#small?.calls ?? MAX_BATCH_CALLS;
 	}
 
 	#shrink(calls: number): void {

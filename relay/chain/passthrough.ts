@@ -20,8 +20,6 @@ import { GivenUpError, SharedTurns } from "../../shared/shares/shares.ts";
 import type { Caller } from "../domain/ports.ts";
 
 export interface PassthroughOptions {
-	/** Bytes of answers remembered at most. Default 64 MiB. */
-	readonly maxCacheBytes?: number;
 	/** Of light reads and of heavy ones, how many wait at most. Default 1,000. */
 	readonly maxWaiting?: number;
 }
@@ -35,6 +33,7 @@ export interface PassthroughDependencies {
 	readonly clock?: Clock;
 }
 
+/** Of answers that are remembered. */
 const MAX_CACHE_BYTES = 64 * 1024 * 1024;
 /** When this many wait, the newest read of the client with the most waiting reads is refused. */
 const MAX_WAITING = 1_000;
@@ -50,8 +49,6 @@ const MAX_ENTRY_BYTES = 2 * 1024 * 1024;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** No reorganisation of Ethereum reaches this far without the chain having far worse trouble. */
 const DEEP_BLOCKS = 64;
-/** For reads of the relay's own methods, which are in no list. */
-const OWN_READ: PassedMethod = { keep: "once", weight: 1, timeoutMs: 10_000, executes: false };
 /**
  * Codes of errors that are about the read itself: reverted, invalid input and its kin (EIP-1474), not found, invalid
  * params, OpenEthereum's execution errors, pruned history (EIP-4444). Any other may be about the operator's account
@@ -89,7 +86,7 @@ export class Passthrough {
 		this.#light = new SharedTurns(new FairScheduler({ concurrency: LIGHT_AT_ONCE, maxWaiting }));
 		this.#heavy = new SharedTurns(new FairScheduler({ concurrency: HEAVY_AT_ONCE, maxWaiting }));
 		this.#kept = new LRUCache({
-			maxSize: options.maxCacheBytes ?? MAX_CACHE_BYTES,
+			maxSize: MAX_CACHE_BYTES,
 			maxEntrySize: MAX_ENTRY_BYTES,
 			sizeCalculation: ({ result }, key) => key.length + jsonText(result).length + 1,
 		});
@@ -118,7 +115,7 @@ export class Passthrough {
 
 	/** The same for a read of the relay's own, whether listed or not; never remembered, and always parsed. */
 	async read(method: string, params: readonly unknown[], caller: Caller): Promise<unknown> {
-		const passed = PASSED_METHODS.get(method) ?? OWN_READ;
+		const passed = PASSED_METHODS.get(method) ?? READ;
 		const result = await this.#read({ method, params }, { ...passed, keep: "once" }, caller);
 		if (!(result instanceof JsonText)) return result;
 		try {

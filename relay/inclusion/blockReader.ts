@@ -1,10 +1,17 @@
-// Parses a node's block with full transactions, and pieces of its JSON. It checks the shape and trusts the contents: the node is
-// the operator's own, so what does not fit is an UpstreamError.
+// Parses a node's block with full transactions, and pieces of its JSON; what does not fit is an UpstreamError.
 
-import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Authorization } from "../../shared/ethereum/rlp.ts";
 import { UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Block } from "../domain/chain.ts";
+import {
+	type Fields,
+	fieldsOf,
+	readAddress,
+	readAuthorization,
+	readHash,
+	readHeader,
+} from "../domain/nodeJson.ts";
 
 /** Who signed an EIP-7702 authorization: a lower-case address, or null where the signature is none. */
 export type AuthorityOf = (authorization: Authorization) => string | null;
@@ -38,16 +45,7 @@ export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
 		for (const authority of authorities(transaction.authorizationList, authorityOf)) touched.add(authority);
 	}
 	return {
-		...readBlockRef(block),
-		parentHash: hash(block.parentHash),
-		timestamp: Number(quantity(block.timestamp)),
-		gasLimit: quantity(block.gasLimit),
-		gasUsed: quantity(block.gasUsed),
-		// Absent before the forks that brought them.
-		baseFee: quantity(block.baseFeePerGas ?? "0x0"),
-		excessBlobGas: quantity(block.excessBlobGas ?? "0x0"),
-		blobGasUsed: quantity(block.blobGasUsed ?? "0x0"),
-		miner: address(block.miner),
+		...known(readHeader(block)),
 		transactions,
 		touched: [...touched],
 	};
@@ -59,38 +57,12 @@ export function readBlock(json: unknown, authorityOf: AuthorityOf): Block {
  */
 function authorities(list: unknown, authorityOf: AuthorityOf): string[] {
 	if (!Array.isArray(list)) return [];
-	const found: string[] = [];
-	for (const entry of list) {
+	// One odd entry shall not keep the relay from following the chain.
+	return list.flatMap((entry) => {
 		const authorization = readAuthorization(entry);
 		const authority = authorization === null ? null : authorityOf(authorization);
-		if (authority !== null) found.push(authority);
-	}
-	return found;
-}
-
-/** Null for what can't be read: one odd entry shall not keep the relay from following the chain. */
-function readAuthorization(entry: unknown): Authorization | null {
-	try {
-		const { chainId, address: code, nonce, yParity, v, r, s } = record(entry);
-		return {
-			chainId: quantity(chainId),
-			address: address(code),
-			nonce: quantity(nonce),
-			// Some nodes call it v.
-			yParity: Number(quantity(yParity ?? v)),
-			r: quantity(r),
-			s: quantity(s),
-		};
-	} catch {
-		return null;
-	}
-}
-
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** The fields of an object; null for anything else. */
-export function fieldsOf(value: unknown): Fields | null {
-	return typeof value === "object" && value !== null ? (value as Fields) : null;
+		return authority ?? [];
+	});
 }
 
 /** The fields of an object. Throws an UpstreamError for anything else. */
@@ -105,12 +77,12 @@ export function quantity(value: unknown): bigint {
 
 /** Lower case. Throws an UpstreamError. */
 export function hash(value: unknown): string {
-	return known(typeof value === "string" ? parseHash(value) : null);
+	return known(readHash(value));
 }
 
 /** Lower case. Throws an UpstreamError. */
 export function address(value: unknown): string {
-	return known(typeof value === "string" ? parseAddress(value) : null);
+	return known(readAddress(value));
 }
 
 function known<T>(value: T | null): T {

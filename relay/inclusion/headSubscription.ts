@@ -3,17 +3,14 @@
 
 import { type RawData, WebSocket } from "ws";
 import type { Clock, Timer } from "../../shared/clock.ts";
-import { parseHash } from "../../shared/ethereum/hex.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import { type Fields, fieldsOf } from "./blockReader.ts";
+import { type Fields, fieldsOf, readHash } from "../domain/nodeJson.ts";
 
 export interface HeadSubscriptionOptions {
 	/** ws or wss; never printed, for it may hold a key. */
 	readonly url: string;
 	/** Between two pings, in ms; without a sign of life from one to the next the connection is given up. */
 	readonly pingMs?: number;
-	/** From connecting to the node's yes, in ms. */
-	readonly setupMs?: number;
 }
 
 export interface HeadSubscriptionDependencies {
@@ -28,6 +25,7 @@ export interface HeadSubscriptionDependencies {
 }
 
 const PING_MS = 15_000;
+/** From connecting to the node's yes, in ms. */
 const SETUP_MS = 5_000;
 /** Before the first new try, doubled each time up to the second, in ms. */
 const FIRST_PAUSE_MS = 250;
@@ -89,7 +87,7 @@ export class HeadSubscription {
 			maxPayload: MAX_MESSAGE_BYTES,
 		});
 		this.#socket = socket;
-		this.#timer = clock.after(this.#options.setupMs ?? SETUP_MS, () => socket.terminate());
+		this.#timer = clock.after(SETUP_MS, () => socket.terminate());
 		socket.on("open", () => socket.send(SUBSCRIBE));
 		socket.on("message", (data) => this.#read(socket, data));
 		socket.on("pong", () => {
@@ -114,9 +112,8 @@ export class HeadSubscription {
 		}
 		const { subscription, result } = fieldsOf(message.params) ?? {};
 		if (message.method !== "eth_subscription" || this.#id === null || subscription !== this.#id) return;
-		const { hash } = fieldsOf(result) ?? {};
-		const parsed = typeof hash === "string" ? parseHash(hash) : null;
-		if (parsed !== null) this.#deps.onHead(parsed);
+		const hash = readHash(fieldsOf(result)?.hash);
+		if (hash !== null) this.#deps.onHead(hash);
 	}
 
 	#subscribed(socket: WebSocket, id: string): void {

@@ -1,10 +1,11 @@
 // Reads from the node what was paid in a block: its transfers, and what a transaction brought to the coinbase. It knows
 // nothing of bids and refunds.
 
-import { parseAddress, readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
+import { readQuantity, toQuantity } from "../../shared/ethereum/hex.ts";
 import { type JsonRpcClient, UpstreamError } from "../../shared/jsonrpc/client.ts";
+import { type Fields, fieldsOf, readAddress } from "../domain/nodeJson.ts";
 import type { PaidBlock, PaymentReader } from "../domain/ports.ts";
-import { address, type Fields, fieldsOf, hash as hashOf, quantity, record } from "./blockReader.ts";
+import { address, hash as hashOf, quantity, record } from "./blockReader.ts";
 
 const ASK_MS = 5_000;
 
@@ -62,7 +63,7 @@ function readPaidBlock(block: Fields): PaidBlock {
 			return {
 				hash: hashOf(tx.hash),
 				from: address(tx.from),
-				to: typeof tx.to === "string" ? parseAddress(tx.to) : null,
+				to: readAddress(tx.to),
 				value: quantity(tx.value),
 			};
 		}),

@@ -101,7 +101,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 				POLLED.has(method) && typeof hash === "string" && isOwn(hash.toLowerCase()) ? hash : undefined,
 		},
 	);
-	const receipts = createReceiptWaits({}, dependencies);
+	const receipts = createReceiptWaits(dependencies);
 	let document: JsonText | null = null;
 	const dispatcher = createDispatcher<CallContext>(
 		{ maxBatch },

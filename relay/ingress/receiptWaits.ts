@@ -6,7 +6,6 @@ import {
 	notSoon,
 	type SyncCall,
 	SyncWaits,
-	type WaitingRoomLimits,
 	WHY_NOT_SOON,
 } from "../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../shared/jsonrpc/errors.ts";
@@ -27,15 +26,12 @@ const RETRY_MS = 250;
 const STOPPING = "the relay is shutting down, and keeps it";
 
 /**
- * All waits of the process. `options`: who comes when there is no room is told at once that the time is up. What has
+ * All waits of the process. Who comes when there is no room is told at once that the time is up. What has
  * ended, stands behind a nonce gap or fails its simulation ends its wait with `notSoon`.
  */
-export function createReceiptWaits(
-	options: Partial<WaitingRoomLimits>,
-	dependencies: ReceiptWaitsDependencies,
-): SyncWaits {
+export function createReceiptWaits(dependencies: ReceiptWaitsDependencies): SyncWaits {
 	return new SyncWaits(
-		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
+		{ limits: { maxWaits: MAX_WAITS }, stopping: STOPPING },
 		{ clock: dependencies.clock, find: (call, signal) => findReceipt(call, dependencies, signal) },
 	);
 }

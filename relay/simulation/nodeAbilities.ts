@@ -4,7 +4,7 @@ import { toQuantity } from "../../shared/ethereum/hex.ts";
 import { type RpcCall, UpstreamError } from "../../shared/jsonrpc/client.ts";
 import type { Logger } from "../../shared/log.ts";
 import type { NodeAnswer, SimulationNode } from "./engines/engine.ts";
-import { isObject, PROBE_ADDRESS, PROBE_CALLER, readHex } from "./engines/nodeObjects.ts";
+import { onlyReturned, PROBE_ADDRESS, PROBE_CALLER } from "./engines/nodeObjects.ts";
 import { readAnswer } from "./engines/verdicts.ts";
 
 /** What a node can do. */
@@ -56,13 +56,13 @@ async function servesSimulation(node: Pick<SimulationNode, "call">): Promise<boo
 	const funds = { [PROBE_CALLER]: { balance: toQuantity(gas * BASE_FEE) } };
 	const answer = await ask(node, probeCall(BLOCK_CODE, block, call, funds, true));
 	if (answer.kind === "fault") return true;
-	return returned(answer) === `0x${word(TIME)}${word(BASE_FEE)}`;
+	return onlyReturned(answer) === `0x${word(TIME)}${word(BASE_FEE)}`;
 }
 
 async function readGasCap(node: Pick<SimulationNode, "call">): Promise<bigint> {
 	const block = { gasLimit: toQuantity(2n * MUCH_GAS) };
 	const answer = await ask(node, probeCall(GAS_CODE, block, { gas: toQuantity(MUCH_GAS) }, {}, false));
-	const left = returned(answer);
+	const left = onlyReturned(answer);
 	return left?.length === 66 ? BigInt(left) + USED_BEFORE : DEFAULT_GAS_CAP;
 }
 
@@ -84,15 +84,6 @@ async function ask(node: Pick<SimulationNode, "call">, call: RpcCall): Promise<N
 		if (thrown instanceof UpstreamError) return { kind: "fault" };
 		throw thrown;
 	}
-}
-
-/** What the one call returned, where it passed; else null. */
-function returned(answer: NodeAnswer): string | null {
-	const blocks = answer.kind === "result" && Array.isArray(answer.value) ? answer.value : [];
-	const [block]: readonly unknown[] = blocks;
-	const calls = isObject(block) && Array.isArray(block.calls) ? block.calls : [];
-	const [call]: readonly unknown[] = calls;
-	return isObject(call) && call.status === "0x1" ? readHex(call.returnData) : null;
 }
 
 function word(value: bigint): string {

@@ -1,9 +1,10 @@
 // Blocks of the chain as `eth_callMany` reads them, and the blocks that its calls run in.
 
-import { parseAddress, readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { RpcAnswer, RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { CallBundle, NamedBlock } from "../../domain/callMany.ts";
 import type { Header } from "../../domain/chain.ts";
+import { readHeader } from "../../domain/nodeJson.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { blockOverrides, isObject, readHex } from "../engines/nodeObjects.ts";
 
@@ -42,29 +43,10 @@ export async function readBlock(
 
 function parseBlock(value: unknown): NodeBlock | undefined {
 	if (!isObject(value) || !Array.isArray(value.transactions)) return undefined;
-	const [number, timestamp, gasLimit, gasUsed] = [
-		readQuantity(value.number),
-		readQuantity(value.timestamp),
-		readQuantity(value.gasLimit),
-		readQuantity(value.gasUsed),
-	];
-	const [hash, parentHash] = [readHex(value.hash), readHex(value.parentHash)];
-	const miner = typeof value.miner === "string" ? parseAddress(value.miner) : null;
-	if (number === null || timestamp === null || gasLimit === null || gasUsed === null) return undefined;
-	if (hash === null || parentHash === null || miner === null) return undefined;
+	const header = readHeader(value);
+	if (header === null) return undefined;
 	return {
-		header: {
-			number: Number(number),
-			hash,
-			parentHash,
-			timestamp: Number(timestamp),
-			gasLimit,
-			gasUsed,
-			baseFee: readQuantity(value.baseFeePerGas) ?? 0n,
-			excessBlobGas: readQuantity(value.excessBlobGas) ?? 0n,
-			blobGasUsed: readQuantity(value.blobGasUsed) ?? 0n,
-			miner,
-		},
+		header,
 		mixHash: readHex(value.mixHash),
 		beaconRoot: readHex(value.parentBeaconBlockRoot),
 		transactions: value.transactions,

@@ -6,7 +6,7 @@ import type { Clock } from "../../../shared/clock.ts";
 import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
-import { type RpcAnswer, type RpcCall, UpstreamError } from "../../../shared/jsonrpc/client.ts";
+import { UpstreamError } from "../../../shared/jsonrpc/client.ts";
 import { RpcError } from "../../../shared/jsonrpc/errors.ts";
 import { Shares } from "../../../shared/shares/shares.ts";
 import {
@@ -19,7 +19,7 @@ import {
 import type { Header, NextBlock } from "../../domain/chain.ts";
 import type { SharedTransactions } from "../../domain/ports.ts";
 import type { ChainRules } from "../../domain/transactionRules.ts";
-import type { StateOverrides } from "../engines/engine.ts";
+import type { SimulationNode, StateOverrides } from "../engines/engine.ts";
 import { PROBE_ADDRESS, PROBE_CALLER, systemWrites } from "../engines/nodeObjects.ts";
 import { BALANCES_CODE, QUESTION_GAS } from "../engines/simulateV1.ts";
 import { readAnswer } from "../engines/verdicts.ts";
@@ -39,19 +39,10 @@ export interface CallManyOptions {
 	readonly randaoOf?: () => string;
 	/** All that the node is asked for one request, in ms. Default 5,000. */
 	readonly timeoutMs?: number;
-	/** Requests at the same time; one more is refused. Default 16. */
-	readonly maxAtOnce?: number;
-	/** The same, of one client. Default 4. */
-	readonly maxPerClient?: number;
-}
-
-/** The node. Throws an UpstreamError where no answer was had in `timeoutMs`. */
-export interface CallManyNode {
-	call(call: RpcCall, timeoutMs: number): Promise<RpcAnswer>;
 }
 
 export interface CallManyDependencies {
-	readonly node: CallManyNode;
+	readonly node: Pick<SimulationNode, "call">;
 	/** What the block after a head allows; it never throws. */
 	readonly nextBlock: (head: Header) => Promise<NextBlock>;
 	readonly shared: SharedTransactions;
@@ -59,15 +50,14 @@ export interface CallManyDependencies {
 }
 
 const TIMEOUT_MS = 5_000;
-/** Each may keep a core of the node busy. */
+/** Requests at the same time, in all and of one client: each may keep a core of the node busy. */
 const MAX_AT_ONCE = 16;
 const MAX_PER_CLIENT = 4;
 
 /** The `eth_callMany` of `node`. */
 export function createCallMany(options: CallManyOptions, dependencies: CallManyDependencies): CallMany {
 	const { node, clock, nextBlock, shared } = dependencies;
-	const [total, perClient] = [options.maxAtOnce ?? MAX_AT_ONCE, options.maxPerClient ?? MAX_PER_CLIENT];
-	const shares = new Shares({ total, perClient });
+	const shares = new Shares({ total: MAX_AT_ONCE, perClient: MAX_PER_CLIENT });
 	let known: Simulating | null = null;
 	const bounded = async <T>(
 		client: string,
@@ -75,7 +65,7 @@ export function createCallMany(options: CallManyOptions, dependencies: CallManyD
 	): Promise<T> => {
 		const over = shares.take(client, 1);
 		if (over !== null) {
-			const what = over === "client" ? `${perClient} simulations of one client` : "too many simulations";
+			const what = over === "client" ? `${MAX_PER_CLIENT} simulations of one client` : "too many simulations";
 			throw new RpcError("limit", `limit exceeded: ${what} at once`);
 		}
 		try {
@@ -191,7 +181,7 @@ function balanceIn(ran: PlanResult | undefined): bigint {
 const TROUBLE: ReadonlySet<number> = new Set([-32603, -32002, -32005]);
 
 /** A new deadline of `timeoutMs` for one request. Throws {@link nodeUnavailable} when it is over or the node is out. */
-function askWithin(node: CallManyNode, clock: Clock, timeoutMs: number): AskNode {
+function askWithin(node: Pick<SimulationNode, "call">, clock: Clock, timeoutMs: number): AskNode {
 	const end = clock.monotonic() + timeoutMs;
 	return async (call) => {
 		const left = end - clock.monotonic();

@@ -1,13 +1,13 @@
 // What shall be run for one `eth_callMany`, whatever runs it: calls in their order, the blocks that they run in, and the
 // state before them. And how one of them ended, in words of our own.
 
-import { parseAddress, parseQuantity, readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
-import type { Authorization } from "../../../shared/ethereum/rlp.ts";
+import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { CallResult, UnsignedCall } from "../../domain/callMany.ts";
+import { readAddress, readAuthorization } from "../../domain/nodeJson.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { isObject, readHex, signedCall } from "../engines/nodeObjects.ts";
+import { isObject, signedCall } from "../engines/nodeObjects.ts";
 import type { Signer } from "../simulator.ts";
 import type { CallBlock } from "./blocks.ts";
 
@@ -87,7 +87,7 @@ const CALL_FIELDS = [
 export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	if (!isObject(tx) || !isObject(receipt) || tx.hash !== receipt.transactionHash) return null;
 	const [gas, gasUsed, price] = [tx.gas, receipt.gasUsed, receipt.effectiveGasPrice].map(readQuantity);
-	const from = typeof tx.from === "string" ? parseAddress(tx.from) : null;
+	const from = readAddress(tx.from);
 	const authorizations = Array.isArray(tx.authorizationList) ? tx.authorizationList : [];
 	const authorizationList = authorizations.map(readAuthorization).filter((one) => one !== null);
 	if (from === null || gas == null || gasUsed == null || price == null) return null;
@@ -104,30 +104,18 @@ export function minedCall(tx: unknown, receipt: unknown): PlannedCall | null {
 	return { object, gas, signer, tx: null, mined: { gasUsed, ok: receipt.status === "0x1" } };
 }
 
-function readAuthorization(value: unknown): Authorization | null {
-	if (!isObject(value) || typeof value.address !== "string") return null;
-	const address = parseAddress(value.address);
-	const [chainId, nonce, r, s] = [value.chainId, value.nonce, value.r, value.s].map(readQuantity);
-	const yParity = readQuantity(value.yParity ?? value.v);
-	if (address === null || yParity === null) return null;
-	if (chainId == null || nonce == null || r == null || s == null) return null;
-	return { chainId, address, nonce, yParity: Number(yParity), r, s };
-}
-
 /** What could not be executed, and why. */
 export function notRun(error: string): Ended {
 	return { result: { value: "", error }, gasUsed: null, ok: false };
 }
 
-/** What was executed: `output` as the node gave it, `error` null where it passed. */
-export function ended(output: unknown, gasUsed: unknown, error: SimulationError | null): Ended | null {
-	const gas = typeof gasUsed === "string" ? parseQuantity(gasUsed) : null;
-	if (gas === null) return null;
-	const value = (readHex(output) ?? "0x").slice(2);
-	if (error === null) return { result: { value }, gasUsed: gas, ok: true };
+/** What was executed: `output` in lower-case 0x hex, `error` null where it passed. */
+export function ended(output: string, gasUsed: bigint, error: SimulationError | null): Ended {
+	const value = output.slice(2);
+	if (error === null) return { result: { value }, gasUsed, ok: true };
 	// What is left in the output of a halt is no data of the contract's.
 	const data = error.code === "EXECUTION_REVERTED" ? value : "";
-	return { result: { value: data, error: error.message }, gasUsed: gas, ok: false };
+	return { result: { value: data, error: error.message }, gasUsed, ok: false };
 }
 
 /** The results of `plan`. */

@@ -1,9 +1,10 @@
 // Whether a block can take a signed transaction, in go-ethereum's words, and what must be known of its sender for that.
 // Nodes check these rules differently, or not at all, when they simulate.
 
-import { readQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { AccountState } from "../../domain/chain.ts";
+import { ACCOUNT_METHODS, readAccount } from "../../domain/nodeJson.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { type ChainRules, firstRefusal, PROTOCOL_RULES } from "../../domain/transactionRules.ts";
 import { findBlockProblem } from "../simulator.ts";
@@ -30,9 +31,6 @@ export function roomProblem(tx: DecodedTransaction, left: bigint): string {
 	return `gas limit reached: gas limit ${tx.gasLimit}, left in the block ${left}`;
 }
 
-/** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
-const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
-
 /** Senders in the state after `block`, by lower-case address; null where the node does not have that state. */
 export async function readSenders(
 	ask: AskNode,
@@ -41,17 +39,12 @@ export async function readSenders(
 ): Promise<ReadonlyMap<string, SenderState> | null> {
 	const senders = new Map<string, SenderState>();
 	const read = async (address: string): Promise<void> => {
-		const params = [address, toQuantity(block)];
-		const [nonce, balance, code] = await Promise.all(
-			["eth_getTransactionCount", "eth_getBalance", "eth_getCode"].map(async (method) => {
-				const answer = await ask({ method, params });
-				return answer.ok ? answer.result : null;
-			}),
-		);
-		const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
-		if (nonceValue === null || balanceValue === null || typeof code !== "string") return;
-		const kind = code === "0x" ? "none" : DELEGATION.test(code) ? "delegated" : "contract";
-		senders.set(address, { nonce: nonceValue, balance: balanceValue, code: kind });
+		const results = ACCOUNT_METHODS.map(async (method) => {
+			const answer = await ask({ method, params: [address, toQuantity(block)] });
+			return answer.ok ? answer.result : null;
+		});
+		const account = readAccount(await Promise.all(results));
+		if (account !== null) senders.set(address, account);
 	};
 	const distinct = new Set(addresses);
 	await Promise.all([...distinct].map(read));

@@ -4,9 +4,8 @@
 
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { SimulationError } from "../../domain/simulation.ts";
-import { isObject, PROBE_ADDRESS, readHex } from "../engines/nodeObjects.ts";
-import { readAnswer, readExecutionError } from "../engines/verdicts.ts";
-import { revertError } from "../revertReason.ts";
+import { isObject, onlyReturned, PROBE_ADDRESS, readCallResult, readHex } from "../engines/nodeObjects.ts";
+import { callError, EXECUTION_FAILED, readAnswer } from "../engines/verdicts.ts";
 import { findFundsProblem } from "../simulator.ts";
 import { type AskNode, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
@@ -22,9 +21,6 @@ export interface Simulating {
 
 /** Of geth: the block above the state's at most, and so the empty ones between. */
 const MAX_BLOCKS = 256;
-/** geth's code of what failed otherwise than by a revert. */
-const VM_ERROR_CODE = -32015;
-
 /** BASEFEE PUSH0 MSTORE GAS PUSH1 32 MSTORE PUSH1 64 PUSH0 RETURN */
 const PROBE_CODE = "0x485f525a60205260405ff3";
 /** Gas that is gone where it asks for GAS. */
@@ -45,9 +41,7 @@ export async function probeSimulating(ask: AskNode): Promise<Simulating | null> 
 	});
 	const read = readAnswer(answer);
 	if (read.kind === "fault") return null;
-	const answered: unknown = read.kind === "result" && Array.isArray(read.value) ? read.value[0] : null;
-	const [call] = isObject(answered) && Array.isArray(answered.calls) ? answered.calls : [];
-	const words = isObject(call) ? readHex(call.returnData) : null;
+	const words = onlyReturned(read);
 	if (words === null || words.length !== 2 + 128) return { isExact: false, gasCap: 0n };
 	const [fee, left] = [BigInt(words.slice(0, 66)), BigInt(`0x${words.slice(66)}`)];
 	return { isExact: fee === PROBE_BASE_FEE, gasCap: left + PROBE_GAS };
@@ -127,13 +121,17 @@ async function runSome(
 	const results = new Map<PlannedCall, Ended>();
 	let capLeft = options.gasCap;
 	for (const [i, call] of calls.entries()) {
-		const one = readCall(answered[i]);
-		if (one === null || one.gasUsed === null) return { kind: "refused" };
-		if (call.mined !== null && (call.mined.gasUsed !== one.gasUsed || call.mined.ok !== one.ok))
+		const result = readCallResult(answered[i]);
+		if (result === null) return { kind: "refused" };
+		const { success, returnData, error, gasUsed } = result;
+		const failure = success ? null : (callError(result, call.gas, call.signer) ?? EXECUTION_FAILED);
+		const output = success ? returnData : (readHex(error.data) ?? returnData);
+		const one = ended(output, gasUsed, failure);
+		if (call.mined !== null && (call.mined.gasUsed !== gasUsed || call.mined.ok !== one.ok))
 			return { kind: "refused" };
 		const isCapped = !one.ok && call.gas !== null && call.gas > capLeft;
 		results.set(call, isCapped ? notRun(`out of gas: the node runs ${options.gasCap} at most`) : one);
-		capLeft -= one.gasUsed;
+		capLeft -= gasUsed;
 	}
 	return { kind: "ran", ended: results };
 }
@@ -172,17 +170,6 @@ function readCalls(answered: unknown, { blocks }: Plan): readonly unknown[] | nu
 		if (!isObject(one) || typeof one.number !== "string" || !Array.isArray(one.calls)) return [];
 		return numbers.has(Number(parseQuantity(one.number))) ? one.calls : [];
 	});
-}
-
-function readCall(value: unknown): Ended | null {
-	if (!isObject(value)) return null;
-	if (value.status === "0x1") return ended(value.returnData, value.gasUsed, null);
-	const error = isObject(value.error) ? value.error : {};
-	const output = readHex(error.data) ?? value.returnData;
-	const code = typeof error.code === "number" ? error.code : null;
-	const named = readExecutionError(code, typeof error.message === "string" ? error.message : "", output);
-	const other = { code: "EXECUTION_FAILED", message: "execution failed" } as const;
-	return ended(output, value.gasUsed, named ?? (code === VM_ERROR_CODE ? other : revertError(output)));
 }
 
 /** Why `call` can't be executed behind those of `before`, with amounts where they are known. */

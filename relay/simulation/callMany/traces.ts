@@ -5,15 +5,13 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
 import type { StateOverrides } from "../engines/engine.ts";
-import { applyDiff, isObject } from "../engines/nodeObjects.ts";
-import { readAnswer, readExecutionError } from "../engines/verdicts.ts";
+import { applyDiff, isObject, readHex } from "../engines/nodeObjects.ts";
+import { frameError, traceCall } from "../engines/traces.ts";
+import { readAnswer } from "../engines/verdicts.ts";
 import { findBlockProblem, findFundsProblem } from "../simulator.ts";
 import { type AskNode, type CallBlock, overridesOf } from "./blocks.ts";
 import { collect, type Ended, ended, notRun, type Plan, type PlannedCall, type PlanResults } from "./plan.ts";
 import { roomProblem, type SenderState } from "./rules.ts";
-
-const CALLS = { tracer: "callTracer" };
-const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
 
 /** Null where the node does not trace, or does not run mined transactions as they ran. */
 export async function trace(
@@ -58,20 +56,21 @@ async function traceOne(
 	block: CallBlock,
 	ask: AskNode,
 ): Promise<{ readonly ended: Ended; readonly overrides: StateOverrides } | null> {
-	const object = { gas: toQuantity(block.gasLimit), ...call.object };
-	const traceBy = async (tracer: object) => {
-		const config = { ...tracer, stateOverrides, blockOverrides: overridesOf(block) };
-		return readAnswer(await ask({ method: "debug_traceCall", params: [object, toQuantity(state), config] }));
-	};
-	const [called, changed] = await Promise.all([traceBy(CALLS), traceBy(CHANGES)]);
-	if (called.kind === "failed") return { ended: notRun(called.error.message), overrides: stateOverrides };
-	if (called.kind !== "result" || !isObject(called.value) || changed.kind !== "result") return null;
-	const { output, gasUsed, error } = called.value;
-	const failed = { code: "EXECUTION_FAILED", message: "execution failed" } as const;
-	const named = typeof error === "string" ? (readExecutionError(null, error, output) ?? failed) : null;
-	const one = ended(output, gasUsed, named);
+	const [called, changed] = await traceCall(
+		{
+			...{ object: { gas: toQuantity(block.gasLimit), ...call.object }, number: state, stateOverrides },
+			blockOverrides: overridesOf(block),
+		},
+		true,
+		(calls) => Promise.all(calls.map(async (one) => readAnswer(await ask(one)))),
+	);
+	if (called?.kind === "failed") return { ended: notRun(called.error.message), overrides: stateOverrides };
+	if (called?.kind !== "result" || !isObject(called.value) || changed?.kind !== "result") return null;
+	const { output, gasUsed } = called.value;
+	const gas = typeof gasUsed === "string" ? parseQuantity(gasUsed) : null;
 	const overrides = applyDiff(stateOverrides, changed.value, call.signer);
-	return one === null || overrides === null ? null : { ended: one, overrides };
+	if (gas === null || overrides === null) return null;
+	return { ended: ended(readHex(output) ?? "0x", gas, frameError(called.value)), overrides };
 }
 
 /** Why a signed transaction can't be executed now; null: it can, as any call. */

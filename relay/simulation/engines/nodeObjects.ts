@@ -9,7 +9,7 @@ import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts
 import type { Header } from "../../domain/chain.ts";
 import type { BlockContext } from "../../domain/simulation.ts";
 import { effectiveAuthorizations, type Signer } from "../simulator.ts";
-import type { AccountOverride, Part, StateOverrides } from "./engine.ts";
+import type { AccountOverride, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 
 /** anvil reads blob fees into 128 bits and refuses the call beyond. */
 const MAX_UINT128 = (1n << 128n) - 1n;
@@ -195,6 +195,44 @@ const SYSTEM_ADDRESS = "0xfffffffffffffffffffffffffffffffffffffffe";
 /** Whether one of `logs`, as a node gives them, is a contract's. */
 export function emitsEvents(logs: unknown): boolean {
 	return Array.isArray(logs) && logs.some((log) => isObject(log) && readHex(log.address) !== SYSTEM_ADDRESS);
+}
+
+/** How one call of `eth_simulateV1` fared. */
+export interface CallResult {
+	readonly success: boolean;
+	readonly gasUsed: bigint;
+	/** Lower-case 0x hex. */
+	readonly returnData: string;
+	readonly emitsEvents: boolean;
+	readonly error: { readonly code: number | null; readonly message: string; readonly data: unknown };
+}
+
+/** What a node answers of one call; null where it is none such. */
+export function readCallResult(call: unknown): CallResult | null {
+	if (!isObject(call)) return null;
+	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
+	const returnData = readHex(call.returnData);
+	if (gasUsed === null || returnData === null) return null;
+	const error = isObject(call.error) ? call.error : {};
+	return {
+		success: call.status === "0x1",
+		gasUsed,
+		returnData,
+		emitsEvents: emitsEvents(call.logs),
+		error: {
+			code: typeof error.code === "number" ? error.code : null,
+			message: typeof error.message === "string" ? error.message : "",
+			data: error.data,
+		},
+	};
+}
+
+/** What the only call of an `eth_simulateV1` returned, where it passed; else null. */
+export function onlyReturned(answer: NodeAnswer): string | null {
+	const [block]: readonly unknown[] =
+		answer.kind === "result" && Array.isArray(answer.value) ? answer.value : [];
+	const [call]: readonly unknown[] = isObject(block) && Array.isArray(block.calls) ? block.calls : [];
+	return isObject(call) && call.status === "0x1" ? readHex(call.returnData) : null;
 }
 
 /** Whether it is an object and no array. */

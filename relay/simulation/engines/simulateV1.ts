@@ -3,25 +3,23 @@
 // that the block would not have. What is asked for is read in a block behind it.
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml
 
-import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
+import { toQuantity } from "../../../shared/ethereum/hex.ts";
 import { blobGas, effectiveGasPrice } from "../../../shared/ethereum/intrinsicGas.ts";
-import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
 import type { BlockContext, SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
-import { revertError } from "../revertReason.ts";
 import { findFundsProblem } from "../simulator.ts";
 import type { Ask, NodeAnswer, Part } from "./engine.ts";
 import {
 	blockOverrides,
-	emitsEvents,
+	type CallResult,
 	firstBalance,
 	isObject,
 	PROBE_ADDRESS,
 	PROBE_CALLER,
-	readHex,
+	readCallResult,
 	signedCall,
 } from "./nodeObjects.ts";
-import { endsWith, NO_VERDICT, readExecutionError } from "./verdicts.ts";
+import { callError, EXECUTION_FAILED, endsWith, NO_VERDICT } from "./verdicts.ts";
 
 /** Seconds between a block and the one behind it, where that is ours to say. */
 const SLOT_SECONDS = 12;
@@ -29,9 +27,6 @@ const SLOT_SECONDS = 12;
 export const QUESTION_GAS = 50_000n;
 /** Answers the balances of the two accounts in the calldata: twice CALLDATALOAD BALANCE MSTORE, then RETURN. */
 export const BALANCES_CODE = "0x5f35315f526020353160205260405ff3";
-/** geth's code of what failed otherwise than by a revert. */
-const VM_ERROR_CODE = -32015;
-
 export type PartAnswer =
 	| {
 			readonly kind: "ran";
@@ -181,42 +176,13 @@ function blocksBetween({ stateBlock, number, timestamp }: BlockContext): object[
 	}));
 }
 
-/** How one call fared. */
-interface CallResult {
-	readonly success: boolean;
-	readonly gasUsed: bigint;
-	/** Lower-case 0x hex. */
-	readonly returnData: string;
-	readonly emitsEvents: boolean;
-	readonly error: { readonly code: number | null; readonly message: string; readonly data: unknown };
-}
-
 /** The results of `count` transactions in `blocks` blocks, and of the question behind; null where they are not all. */
 function readCalls(value: unknown, count: number, blocks: number): readonly CallResult[] | null {
 	if (!Array.isArray(value)) return null;
 	// From the end: nodes may have put more in front.
 	const calls = value.slice(-blocks - 1).flatMap((block: unknown) => (isObject(block) ? block.calls : null));
-	const results = calls.map(readCall).filter((call) => call !== null);
+	const results = calls.map(readCallResult).filter((call) => call !== null);
 	return calls.length === count + 1 && results.length === calls.length ? results : null;
-}
-
-function readCall(call: unknown): CallResult | null {
-	if (!isObject(call)) return null;
-	const gasUsed = typeof call.gasUsed === "string" ? parseQuantity(call.gasUsed) : null;
-	const returnData = readHex(call.returnData);
-	if (gasUsed === null || returnData === null) return null;
-	const error = isObject(call.error) ? call.error : {};
-	return {
-		success: call.status === "0x1",
-		gasUsed,
-		returnData,
-		emitsEvents: emitsEvents(call.logs),
-		error: {
-			code: typeof error.code === "number" ? error.code : null,
-			message: typeof error.message === "string" ? error.message : "",
-			data: error.data,
-		},
-	};
 }
 
 function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint): Ran {
@@ -229,10 +195,10 @@ function readOutcomes(part: Part, results: readonly CallResult[], gasCap: bigint
 		if (judged === i && used + tx.gasLimit <= gasCap) judged += 1;
 		used += call.gasUsed;
 		const { gasUsed, emitsEvents } = call;
-		const error = call.success ? null : executionError(call, tx);
+		const error = call.success ? null : callError(call, tx.gasLimit, tx);
 		const outcome: SimulationOutcome = call.success
 			? { ok: true, gasUsed, emitsEvents, paid: null }
-			: { ok: false, error: error ?? { code: "EXECUTION_FAILED", message: "execution failed" } };
+			: { ok: false, error: error ?? EXECUTION_FAILED };
 		outcomes.push(outcome);
 		if (endsWith(part, outcome, i)) return { kind: "ran", outcomes, judged, vague: error === null };
 	}
@@ -269,17 +235,4 @@ function withPayment(
 function readWord(answer: CallResult | undefined, index: 0 | 1): bigint | null {
 	if (answer?.success !== true || answer.returnData.length !== 2 + 2 * 64) return null;
 	return BigInt(`0x${answer.returnData.slice(2 + 64 * index, 66 + 64 * index)}`);
-}
-
-/** Why a call failed, or null where the node does not say (anvil: `execution failed`, for everything). */
-function executionError(call: CallResult, tx: DecodedTransaction): SimulationError | null {
-	const { code, message, data } = call.error;
-	const revertData = readHex(data) ?? call.returnData;
-	const named = readExecutionError(code, message, revertData);
-	if (named !== null) return named;
-	if (code === VM_ERROR_CODE) return null;
-	// Only a revert hands back data, or gas; authorizations give some back in any case.
-	if (revertData !== "0x") return revertError(revertData);
-	const spentAll = call.gasUsed >= tx.gasLimit;
-	return spentAll || tx.authorizationList.length > 0 ? null : revertError("0x");
 }

@@ -6,9 +6,10 @@
 import { parseQuantity, toQuantity } from "../../../shared/ethereum/hex.ts";
 import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcCall } from "../../../shared/jsonrpc/client.ts";
-import type { SimulationOutcome } from "../../domain/simulation.ts";
+import type { Fields } from "../../domain/nodeJson.ts";
+import type { SimulationError, SimulationOutcome } from "../../domain/simulation.ts";
 import { findFundsProblem } from "../simulator.ts";
-import type { Ask, Part, StateOverrides } from "./engine.ts";
+import type { Ask, NodeAnswer, Part, StateOverrides } from "./engine.ts";
 import {
 	applyDiff,
 	blockOverrides,
@@ -18,7 +19,7 @@ import {
 	readHex,
 	signedCall,
 } from "./nodeObjects.ts";
-import { NO_VERDICT, readExecutionError } from "./verdicts.ts";
+import { EXECUTION_FAILED, NO_VERDICT, readExecutionError } from "./verdicts.ts";
 
 const CALLS = { tracer: "callTracer", tracerConfig: { withLog: true } };
 const CHANGES = { tracer: "prestateTracer", tracerConfig: { diffMode: true } };
@@ -38,9 +39,7 @@ export async function traceFirst(part: Part, ask: Ask): Promise<Traced> {
 	const balance = firstBalance(part);
 	const funds = balance === null ? null : findFundsProblem(tx, balance);
 	if (funds !== null) return { outcome: { ok: false, error: funds }, state: null };
-	const calls = [traceOf(tx, part, CALLS)];
-	if (following !== undefined) calls.push(traceOf(tx, part, CHANGES));
-	const [called, changed] = await ask(calls);
+	const [called, changed] = await traceCall(tracedIn(part, part.state, tx), following !== undefined, ask);
 	if (called?.kind === "failed") return { outcome: { ok: false, error: called.error }, state: null };
 	if (called?.kind !== "result") return nobody;
 	const outcome = readFrame(called.value, part, part.measured && following === undefined);
@@ -52,7 +51,7 @@ export async function traceFirst(part: Part, ask: Ask): Promise<Traced> {
 export async function stateBehind(part: Part, count: number, ask: Ask): Promise<StateOverrides | null> {
 	let { state } = part;
 	for (const tx of part.chain.slice(0, count)) {
-		const [changed] = await ask([traceOf(tx, { ...part, state }, CHANGES)]);
+		const [changed] = await ask([traceOf(tracedIn(part, state, tx), CHANGES)]);
 		const next = changed?.kind === "result" ? applyDiff(state, changed.value, tx) : null;
 		if (next === null) return null;
 		state = next;
@@ -60,13 +59,37 @@ export async function stateBehind(part: Part, count: number, ask: Ask): Promise<
 	return state;
 }
 
-function traceOf(tx: DecodedTransaction, { block, prevRandao, state }: Part, tracer: object): RpcCall {
-	const config = {
-		...tracer,
-		stateOverrides: state,
+/** One call to be traced, over the state of block `number` with these differences. */
+export interface TracedCall {
+	readonly object: Readonly<Record<string, unknown>>;
+	readonly number: number;
+	readonly stateOverrides: StateOverrides;
+	readonly blockOverrides: Readonly<Record<string, string>>;
+}
+
+function tracedIn(
+	{ block, prevRandao }: Part,
+	stateOverrides: StateOverrides,
+	tx: DecodedTransaction,
+): TracedCall {
+	return {
+		...{ object: signedCall(tx, block), number: block.stateBlock, stateOverrides },
 		blockOverrides: { ...blockOverrides(block), prevRandao },
 	};
-	return { method: "debug_traceCall", params: [signedCall(tx, block), toQuantity(block.stateBlock), config] };
+}
+
+/** The frames of `call` and, where they are wanted, its changes of the state. */
+export function traceCall(call: TracedCall, changes: boolean, ask: Ask): Promise<readonly NodeAnswer[]> {
+	return ask([traceOf(call, CALLS), ...(changes ? [traceOf(call, CHANGES)] : [])]);
+}
+
+function traceOf({ object, number, ...overrides }: TracedCall, tracer: object): RpcCall {
+	return { method: "debug_traceCall", params: [object, toQuantity(number), { ...tracer, ...overrides }] };
+}
+
+/** Why the outermost frame failed; null: it did not. */
+export function frameError({ error, output }: Fields): SimulationError | null {
+	return typeof error === "string" ? (readExecutionError(null, error, output) ?? EXECUTION_FAILED) : null;
 }
 
 /** What the outermost frame says. */
@@ -74,24 +97,21 @@ function readFrame(value: unknown, { block }: Part, measured: boolean): Simulati
 	if (!isObject(value) || typeof value.gasUsed !== "string") return null;
 	const gasUsed = parseQuantity(value.gasUsed);
 	if (gasUsed === null) return null;
-	if (typeof value.error === "string") {
-		const error = readExecutionError(null, value.error, value.output);
-		return { ok: false, error: error ?? { code: "EXECUTION_FAILED", message: "execution failed" } };
-	}
+	const error = frameError(value);
+	if (error !== null) return { ok: false, error };
 	const paid = measured ? receivedByFrames(value, block.feeRecipient) : null;
-	return { ok: true, gasUsed, emitsEvents: framesEmit(value), paid };
+	return { ok: true, gasUsed, emitsEvents: [...frames(value)].some(({ logs }) => emitsEvents(logs)), paid };
 }
 
-/** Whether a log stands in a frame that was not undone: a failed call takes those of the calls in it with it. */
-function framesEmit(root: Readonly<Record<string, unknown>>): boolean {
+/** `root` and all frames in it that were not undone: a failed call takes those in it with it. */
+function* frames(root: unknown): Generator<Fields> {
 	const open: unknown[] = [root];
 	while (open.length > 0) {
 		const frame = open.pop();
 		if (!isObject(frame) || typeof frame.error === "string") continue;
-		if (emitsEvents(frame.logs)) return true;
+		yield frame;
 		if (Array.isArray(frame.calls)) for (const call of frame.calls) open.push(call);
 	}
-	return false;
 }
 
 /** A delegatecall's value is only shown, and a callcode's goes to the caller itself. */
@@ -100,18 +120,11 @@ const TRANSFERRING = new Set(["CALL", "CREATE", "CREATE2", "SELFDESTRUCT"]);
 /** Wei that `recipient` (lower case) got in a transaction of which `root` is callTracer's answer; never below zero. */
 export function receivedByFrames(root: unknown, recipient: string): bigint {
 	let sum = 0n;
-	const open: unknown[] = [root];
-	while (open.length > 0) {
-		const frame = open.pop();
-		// A failed call takes those in it with it.
-		if (!isObject(frame) || typeof frame.error === "string") continue;
-		sum += movedBy(frame, recipient);
-		if (Array.isArray(frame.calls)) for (const call of frame.calls) open.push(call);
-	}
+	for (const frame of frames(root)) sum += movedBy(frame, recipient);
 	return sum > 0n ? sum : 0n;
 }
 
-function movedBy(frame: Readonly<Record<string, unknown>>, recipient: string): bigint {
+function movedBy(frame: Fields, recipient: string): bigint {
 	if (typeof frame.type !== "string" || !TRANSFERRING.has(frame.type.toUpperCase())) return 0n;
 	const value = typeof frame.value === "string" ? (parseQuantity(frame.value) ?? 0n) : 0n;
 	const got = readHex(frame.to) === recipient ? value : 0n;

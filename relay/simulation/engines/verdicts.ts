@@ -2,10 +2,12 @@
 // where there is one. Only this file reads a node's error text, and the text goes no further. Codes:
 // https://github.com/ethereum/execution-apis/blob/main/src/eth/execute.yaml and EIP-1474.
 
+import type { DecodedTransaction } from "../../../shared/ethereum/transaction.ts";
 import type { RpcAnswer } from "../../../shared/jsonrpc/client.ts";
 import type { SimulationError, SimulationErrorCode, SimulationOutcome } from "../../domain/simulation.ts";
 import { revertError } from "../revertReason.ts";
 import type { EngineRequest, NodeAnswer } from "./engine.ts";
+import { type CallResult, readHex } from "./nodeObjects.ts";
 
 type Meaning = "refused" | "missing" | "fault" | readonly [code: SimulationErrorCode, message: string];
 
@@ -112,6 +114,28 @@ export function readExecutionError(
 	return { code: meaning[0], message: meaning[1] };
 }
 
+/** geth's code of what failed otherwise than by a revert. */
+const VM_ERROR_CODE = -32015;
+
+/**
+ * Why a simulated call with so much `gas` (null: not known) failed; null where the node does not say (anvil: `execution
+ * failed`, for everything).
+ */
+export function callError(
+	{ error: { code, message, data }, returnData, gasUsed }: CallResult,
+	gas: bigint | null,
+	{ authorizationList }: Pick<DecodedTransaction, "authorizationList">,
+): SimulationError | null {
+	const revertData = readHex(data) ?? returnData;
+	const named = readExecutionError(code, message, revertData);
+	if (named !== null) return named;
+	if (code === VM_ERROR_CODE) return null;
+	// Only a revert hands back data, or gas; authorizations give some back in any case.
+	if (revertData !== "0x") return revertError(revertData);
+	const spentAll = gas === null || gasUsed >= gas;
+	return spentAll || authorizationList.length > 0 ? null : revertError("0x");
+}
+
 function isRevert(code: number | null, message: string): boolean {
 	return code === 3 || /execution ?reverted|^revert(ed)?$/i.test(message);
 }
@@ -120,6 +144,9 @@ function findWords(message: string): Meaning | undefined {
 	const letters = message.toLowerCase().replace(/[^a-z0-9]/g, "");
 	return WORDS.find(([words]) => words.test(letters))?.[1];
 }
+
+/** What failed, where nobody says of what. */
+export const EXECUTION_FAILED: SimulationError = { code: "EXECUTION_FAILED", message: "execution failed" };
 
 /** What a simulation without a verdict answers. */
 export const NO_VERDICT: SimulationOutcome = {

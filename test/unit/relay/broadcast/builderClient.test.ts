@@ -20,42 +20,24 @@ const TABLE: readonly (readonly [number, string, DeliveryAnswer])[] = [
 	[200, RPC_ERROR, "rejected"],
 	// Odd, and real.
 	[200, '{"result":200,"error":null}', "accepted"],
-	[200, '{"jsonrpc":"2.0","id":1,"result":null}', "accepted"],
 	[200, '{"jsonrpc":"2.0","id":1,"result":null,"error":null}', "accepted"],
-	[200, '{"id":null,"result":"0x"}', "accepted"],
 	[200, "ok", "accepted"],
-	[200, "Bundle received.\n", "accepted"],
 	[200, "", "accepted"],
-	[200, "null", "accepted"],
-	[200, "true", "accepted"],
-	[200, '"0xabc"', "accepted"],
 	[200, '[{"result":1}]', "accepted"],
 	[202, "", "accepted"],
-	[204, "", "accepted"],
 	[200, '{"error":"nonce too low"}', "rejected"],
-	[200, '{"error":{}}', "rejected"],
 	// A verdict under any status is a verdict.
 	[400, RPC_ERROR, "rejected"],
-	[401, RPC_ERROR, "rejected"],
-	[403, '{"error":"bad signature"}', "rejected"],
 	[429, RPC_ERROR, "rejected"],
-	[500, RPC_ERROR, "rejected"],
 	[503, '{"error":{"code":-32005,"message":"busy"}}', "rejected"],
-	// A broken road.
+	// A broken transport.
 	[200, PAGE, "failed"],
-	[200, ` \n${PAGE}`, "failed"],
 	[200, '{"jsonrpc":"2.0","id":1,"resu', "failed"],
 	[200, '[{"jsonrpc"', "failed"],
-	[400, "bad request", "failed"],
 	[404, "not found", "failed"],
-	[404, '{"message":"no route"}', "failed"],
-	[404, "", "failed"],
 	[429, "slow down", "failed"],
-	[500, "", "failed"],
 	[500, '{"result":1}', "failed"],
 	[502, PAGE, "failed"],
-	[503, "{}", "failed"],
-	[301, "", "failed"],
 	[302, '{"result":1}', "failed"],
 ];
 
@@ -111,27 +93,6 @@ test("a builder that does not answer is a timeout, and no sooner than its time i
 	assert.equal(answer, "timeout");
 	builder.release();
 	await client.close();
-});
-
-test("a builder that is not there has failed", async () => {
-	const gone = await startFakeBuilder();
-	await gone.close();
-	const client = new BuilderClient(gone.row("b"), { clock: systemClock });
-	assert.equal(await client.send(BODY, "s", ALWAYS), "failed");
-	await client.close();
-});
-
-test("an answer without end has failed", async (t) => {
-	const client = await clientOf(t, (_, response) => {
-		response.writeHead(200);
-		const more = () => {
-			while (!response.destroyed && response.write(Buffer.alloc(64 * 1024, 0x20))) {}
-			if (!response.destroyed) response.once("drain", more);
-		};
-		response.on("error", () => {});
-		more();
-	});
-	assert.equal(await client.send(BODY, "s", ALWAYS), "failed");
 });
 
 test("a connection that the builder closed while it was idle costs no delivery, unless it was withdrawn", async (t) => {

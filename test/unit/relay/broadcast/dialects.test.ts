@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
 	type BuilderCall,
+	bundleCall,
 	cancelBundleCalls,
 	cancelPrivateCalls,
-	DIALECTS,
 	privateCall,
 	refundTerms,
 } from "../../../../relay/broadcast/builderClient.ts";
@@ -63,9 +63,7 @@ for (const [path, mayRevert] of [
 		const said = { referrer: "s3cret-ref", origin: "203.0.113.7", refundRecipient: RECIPIENT };
 		const transaction = privateTransaction({ path, ...said });
 		const bundle = targetBundle({ transaction, block: 255, lastBlock: 256 });
-		const sent = DIALECT_NAMES.map((dialect) =>
-			json(DIALECTS[dialect].bundle(row({ dialect }), bundle, UUID)),
-		);
+		const sent = DIALECT_NAMES.map((dialect) => json(bundleCall(row({ dialect }), bundle, UUID)));
 		const revertingTxHashes = mayRevert ? [TARGET.hash] : [];
 		const body = [{ tx: RAW[0], canRevert: mayRevert }];
 		assert.deepEqual(sent, [
@@ -94,7 +92,7 @@ function sent(dialect: BuilderRow["dialect"], options: Options): unknown {
 		...{ client: "192.0.2.1", isPlain: false, block: 255 },
 		refund: options.refund === undefined ? REFUND : options.refund,
 	};
-	return json(DIALECTS[dialect].bundle(row({ dialect, ...options.row }), bundle, UUID));
+	return json(bundleCall(row({ dialect, ...options.row }), bundle, UUID));
 }
 
 const ASKED = { refundPercent: 90, refundRecipient: RECIPIENT, refundTxHashes: [BACKRUN.hash] };
@@ -121,11 +119,6 @@ const BACKRUNS: Readonly<Record<string, readonly [Options, object, object]>> = {
 	"a builder that knows dropping": [
 		{ row: { dropping: true } },
 		{ ...ASKED, droppingTxHashes: [BACKRUN.hash] },
-		shared(0, 90),
-	],
-	"a builder that knows dropping, where nothing may drop": [
-		{ row: { dropping: true }, mayDrop: false },
-		ASKED,
 		shared(0, 90),
 	],
 	"a builder that pays less": [

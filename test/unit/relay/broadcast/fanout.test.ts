@@ -101,30 +101,6 @@ test("how each builder took a transaction becomes an event, and is noted", async
 	assert.equal(events.length, 3);
 });
 
-test("/nochecks goes out under no identifier, and is told as private", async () => {
-	const builder = await startBuilder();
-	const { fanout, noted } = fixture([builder.row("b")]);
-	const transaction = privateTransaction({ path: "nochecks" });
-	fanout.send(dispatch(transaction), ["b"]);
-	fanout.cancel(transaction, ["b"], 102);
-	await until("both answers", () => noted.length === 2);
-	assert.deepEqual([...noted].sort(), ["b cancel accepted", "b private accepted"]);
-	assert.deepEqual(methods(builder), ["eth_sendPrivateRawTransaction", "eth_cancelPrivateTransaction"]);
-	assert.ok(!JSON.stringify(builder.seen.map(({ call }) => call)).includes("replacementUuid"));
-});
-
-test("only the builders that are named get it; names of nobody are nobody", async () => {
-	const [one, two] = [await startBuilder(), await startBuilder()];
-	const { fanout, noted } = fixture([one.row("one"), two.row("two")]);
-	fanout.send(dispatch(), ["two", "nobody"]);
-	fanout.send(dispatch(), []);
-	await until("the answer", () => noted.length === 1);
-	fanout.cancel(privateTransaction(), ["one"], 101);
-	await seen(one, 2);
-	assert.deepEqual([one.seen.length, two.seen.length], [2, 1]);
-	assert.ok(one.seen.every(({ call }) => !JSON.stringify(call).includes("0x02")));
-});
-
 test("who may have a transaction by its path", async () => {
 	const builder = await startBuilder();
 	const rows = ["a", "b", "c"].map((name) => builder.row(name));
@@ -205,49 +181,6 @@ test("a name has one UUIDv4, the same after a restart: another's, another key's 
 	assert.ok(!TARGET.tx.hash.includes(target.slice(0, 8)));
 });
 
-test("a builder that hangs holds up nobody, and its lane is bounded", async () => {
-	const [slow, quick] = [await startBuilder(), await startBuilder()];
-	slow.answerWith(null);
-	const { fanout, noted } = fixture([slow.row("slow"), quick.row("quick")], { capacity: 10 });
-	for (let i = 0; i < BUILDER_CONNECTIONS + 20; i += 1) {
-		const transaction = privateTransaction({ by: testAccount(i), origin: `10.0.0.${i}` });
-		fanout.send(dispatch(transaction), ["slow", "quick"]);
-	}
-	const answered = (line: string) => noted.filter((one) => one === line).length;
-	// The quick one's own lane is as short, so it had as many too many and nothing else.
-	await until("the quick one", () => answered("quick bundle accepted") === BUILDER_CONNECTIONS + 10);
-	assert.equal(answered("slow bundle accepted"), 0);
-	assert.equal(answered("slow bundle unsent"), 10);
-	await until("all its connections", () => slow.held === BUILDER_CONNECTIONS);
-	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 10);
-	// Closing finishes what is under way and drops what waits.
-	const closing = fanout.close();
-	slow.release();
-	await closing;
-	assert.equal(answered("slow bundle accepted"), BUILDER_CONNECTIONS);
-	assert.equal(answered("slow bundle unsent"), 20);
-	assert.deepEqual([slow.seen.length, fanout.depth], [BUILDER_CONNECTIONS, 0]);
-});
-
-test("a chain of nonces arrives in order, and its cancel behind what it cancels", async () => {
-	const builder = await startBuilder();
-	const { fanout, noted } = fixture([builder.row("b")]);
-	const chain = Array.from({ length: 12 }, (_, nonce) => privateTransaction({ nonce }));
-	for (const transaction of chain) fanout.send(dispatch(transaction), ["b"]);
-	await until("the first", () => builder.seen.length > 0);
-	const [first] = chain;
-	assert.ok(first !== undefined);
-	fanout.cancel(first, ["b"], 101);
-	await until("all answers", () => noted.length === 14);
-	const raws = chain.map(({ tx }) => tx.raw.toString("hex"));
-	const arrived = builder.seen.map(({ body }) => raws.findIndex((raw) => body.includes(raw)));
-	assert.deepEqual(
-		arrived.filter((index) => index >= 0),
-		raws.map((_, index) => index),
-	);
-	assert.ok(arrived.indexOf(-1) > arrived.indexOf(0));
-});
-
 for (const path of ["fast", "nochecks"] as const) {
 	test(`what waits when it is cancelled is never sent behind its cancel, on /${path}`, async () => {
 		const { fanout, finish } = await busy();
@@ -303,64 +236,4 @@ test("a builder is told to forget only what has left for it, in its words, once;
 	assert.deepEqual(one.seen[2]?.call.params, [
 		{ txs: [], blockNumber: "0x65", replacementUuid: uuidIn(one, 0) },
 	]);
-});
-
-test("what has left stays to be cancelled until its block is there, also when other heads come for the one before", async () => {
-	const builder = await startBuilder();
-	const { fanout, noted } = fixture([builder.row("b", { cancel: "endpoint" })]);
-	const answers = (count: number) => until("the answers", () => noted.length === count);
-	fanout.sendBundle(bid("a", { nonce: 0, block: 102 }), ["b"], quiet);
-	fanout.sendBundle(bid("c", { nonce: 1, block: 102 }), ["b"], quiet);
-	await answers(2);
-	// Another block of the same height: what is out is still for the next one.
-	for (const head of [101, 101]) fanout.setHead(head);
-	fanout.cancelBundle("a", 102, ["b"], quiet);
-	await answers(3);
-	fanout.setHead(102);
-	fanout.cancelBundle("c", 102, ["b"], quiet);
-	// Out for a later block too: that one is to come.
-	fanout.sendBundle(bid("c", { nonce: 1, block: 103 }), ["b"], quiet);
-	await answers(4);
-	fanout.setHead(102);
-	fanout.cancelBundle("c", 103, ["b"], quiet);
-	await answers(5);
-	assert.deepEqual(
-		methods(builder).map((method) => method.replace("eth_", "")),
-		["sendBundle", "sendBundle", "cancelBundle", "sendBundle", "cancelBundle"],
-	);
-	assert.deepEqual([uuidIn(builder, 2), uuidIn(builder, 4)], [uuidIn(builder, 0), uuidIn(builder, 1)]);
-});
-
-test("users' transactions and backruns go before plain bundles, which are fair by client", async () => {
-	const { fanout, finish } = await busy(10_000);
-	const plain = { isPlain: true, refund: null };
-	for (let i = 0; i < 100; i += 1) {
-		const nonce = i === 99 ? 2 : 1;
-		fanout.sendBundle(bid(`plain ${i}`, { ...plain, nonce, client: "crowd" }), ["b"], quiet);
-	}
-	fanout.sendBundle(bid("plain", { ...plain, nonce: 3, client: "one more" }), ["b"], quiet);
-	fanout.sendBundle(bid("backrun", { nonce: 4, client: "bidder" }), ["b"], quiet);
-	const transaction = privateTransaction({ by: testAccount(50), nonce: 5, origin: "2001:db8::1" });
-	fanout.send(dispatch(transaction), ["b"]);
-	const bodies = await finish();
-	const user = bodies.findIndex((body) => body.includes(transaction.tx.raw.toString("hex")));
-	const order = nonces(bodies);
-	assert.ok(user === 0 || user === 1, String(user));
-	assert.ok(order.indexOf(4) < 2 && order.indexOf(3) < 12, String(order));
-	assert.equal(order.at(-1), 2);
-});
-
-test("a client's eighth of a lane is counted by its network, and apart for what it sends as a searcher", async () => {
-	const { fanout, finish } = await busy(16);
-	const { told, answered } = listener();
-	for (let i = 1; i <= 3; i += 1) {
-		const origin = `2001:db8::${i}`;
-		const plain = { nonce: i, isPlain: true, client: "2001:db8::/56" };
-		fanout.send(dispatch(privateTransaction({ by: testAccount(50 + i), origin })), ["b"]);
-		fanout.sendBundle(bid(`plain ${i}`, plain), ["b"], answered);
-		fanout.sendBundle(bid(`backrun ${i}`, { nonce: i, client: "bidder" }), ["b"], answered);
-	}
-	assert.deepEqual(told, ["b bundle unsent", "b bundle unsent"]);
-	assert.equal(fanout.depth, BUILDER_CONNECTIONS + 6);
-	await finish();
 });

@@ -156,47 +156,6 @@ test("while another relay may have the store nothing is sent or repeated but can
 	assert.deepEqual(sent, ["a1", "cancel a2", "d1"]);
 });
 
-test("no more are under way than may be; a body is made when its turn comes, and answered with the time it took", async () => {
-	const { push, answer, sent, made, lane, clock, answers } = fixture({ capacity: 100, concurrency: 3 });
-	for (const name of ["a", "b", "c", "d", "e"]) push(name);
-	assert.deepEqual([sent, made(), lane.depth], [["a", "b", "c"], 3, 5]);
-	await clock.advance(12);
-	await answer("b", "rejected");
-	assert.deepEqual([sent, made(), lane.depth], [["a", "b", "c", "d"], 4, 4]);
-	await clock.advance(30);
-	await answer("d", "timeout");
-	assert.deepEqual(answers, [
-		["b", "rejected", 12],
-		["d", "timeout", 30],
-	]);
-});
-
-test("a builder that hangs on plain bundles has connections left for a user's transaction, which is sent at once", () => {
-	const { push, sent } = fixture({ capacity: 100_000, concurrency: 8 });
-	for (let i = 0; i < 1_000; i += 1) push(`plain ${"abcdefghij"[i % 10]}${i}`);
-	assert.equal(sent.length, 4);
-	push("user");
-	assert.equal(sent.at(-1), "user");
-});
-
-test("of one client's what was sent least recently goes first, so that none is left out for ever", async () => {
-	const { lane, push, answer, drain, sent } = fixture();
-	const one = (name: string, block: number) => push(name, block, { client: "one" });
-	for (const name of ["a1", "b1", "c1"]) one(name, 101);
-	await answer("a1");
-	await answer("b1");
-	// "c1" is under way; of the next block only two are sent before the one after it.
-	lane.setHead(101);
-	for (const name of ["a1", "b1", "c1", "d1"]) one(name, 102);
-	await answer("c1");
-	await answer("d1");
-	lane.setHead(102);
-	for (const name of ["a1", "b1", "c1", "d1"]) one(name, 103);
-	push("e1", 103);
-	sent.length = 0;
-	assert.deepEqual(await drain(), ["e1", "b1", "c1", "d1", "a1"]);
-});
-
 test("a sender's items go one behind another, whatever they are answered, its cancels next; senders take turns", async () => {
 	const { push, answer, sent } = fixture({ capacity: 100, concurrency: 2 });
 	for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) push(name);
@@ -244,18 +203,6 @@ test("what is withdrawn or replaced while it is under way is not sent a second t
 	assert.equal(repeats("b1"), false);
 });
 
-test("what is pushed for a subject takes the place of what waits for it, and keeps its turn", async () => {
-	const { push, drain, answers, unsent } = fixture();
-	for (const name of ["a1", "b1", "c1"]) push(name);
-	push("b1", 102, { answered: (how) => answers.push(["b1 again", how, 0]) });
-	assert.deepEqual(unsent(), ["b1"]);
-	assert.deepEqual(await drain(), ["a1", "b1", "c1"]);
-	assert.deepEqual(
-		answers.map(([name]) => name),
-		["b1", "a1", "b1 again", "c1"],
-	);
-});
-
 test("what waits for the head or a block before it is answered unsent and takes nobody's place; cancels are sent", async () => {
 	const { push, drain, unsent, lane, sent, clock } = fixture({ capacity: 2, concurrency: 1 });
 	push("out", 101);
@@ -292,20 +239,6 @@ test("closing answers what waits, sends the cancels, waits for what is under way
 	await closing;
 	assert.deepEqual([sent, lane.depth], [["a1", "cancel c1"], 0]);
 	await lane.close();
-});
-
-test("thousands of senders, and thousands of one, keep their order", async () => {
-	const { push, drain, answers } = fixture({ capacity: 16_000, concurrency: 1 });
-	const names = Array.from(
-		{ length: 2_000 },
-		(_, i) => `${i % 2 === 0 ? "a" : String.fromCodePoint(0x4e00 + i)}${i}`,
-	);
-	for (const name of names) push(name);
-	const sent = await drain();
-	assert.equal(answers.length, names.length);
-	const ofA = (list: readonly string[]) => list.filter((name) => name.startsWith("a"));
-	assert.deepEqual(ofA(sent), ofA(names));
-	assert.deepEqual([...sent].sort(), [...names].sort());
 });
 
 test("many thousands that wait are withdrawn, or swept out by a head in slices, without holding up anything", async () => {

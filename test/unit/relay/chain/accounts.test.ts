@@ -20,11 +20,9 @@ const { chain, proxy, reader, mine, send } = await startProxiedChain();
 const background = new Background({ onFault: (task) => assert.fail(task) }, { log: silentLogger });
 afterEach(() => background.join());
 
-const newAccounts = (options: { timeoutMs?: number; maxAccounts?: number } = {}) =>
+const newAccounts = (options: { timeoutMs?: number } = {}) =>
 	new NodeAccounts(options, { node: reader(), background, clock: systemClock });
 const account = (i: number) => chain.accounts[i]?.address.toLowerCase() ?? "";
-const addresses = (count: number, salt: string) =>
-	Array.from({ length: count }, (_, i) => `0x${salt}${i.toString(16).padStart(40 - salt.length, "0")}`);
 
 test("tells nonce, balance and code after the head", async () => {
 	await send(0, 0);
@@ -60,34 +58,6 @@ test("tells delegated accounts from contracts", async () => {
 	}
 });
 
-test("a real EIP-7702 delegation is seen, its removal too", async () => {
-	const authority = chain.wallet(3);
-	const delegate = async (nonce: number, to: string) => {
-		const authorization = await authority.authorize({ chainId: chain.chainId, nonce, address: to });
-		const fields = { type: 4, to: account(4), value: 0n, gasLimit: 200_000n };
-		await send(4, nonce, { ...fields, authorizationList: [authorization] });
-		return mine();
-	};
-	const accounts = newAccounts();
-	accounts.setHead(await delegate(0, `0x${"aa".repeat(20)}`));
-	const { code, nonce } = await accounts.get(account(3), "a");
-	assert.deepEqual({ code, nonce }, { code: "delegated", nonce: 1n });
-	accounts.setHead(await delegate(1, `0x${"00".repeat(20)}`));
-	const later = await accounts.get(account(3), "a");
-	assert.deepEqual({ code: later.code, nonce: later.nonce }, { code: "none", nonce: 2n });
-});
-
-test("its state never runs ahead of the tracked head", async () => {
-	const head = await mine();
-	const accounts = newAccounts();
-	accounts.setHead(head);
-	await send(1, 0);
-	await mine();
-	assert.equal((await accounts.get(account(1), "a")).nonce, 0n);
-	accounts.setHead(head + 1);
-	assert.equal((await accounts.get(account(1), "a")).nonce, 1n);
-});
-
 test("an account is asked for once a head, however many want it and however its address is written", async () => {
 	const accounts = newAccounts();
 	const head = await mine();
@@ -112,27 +82,6 @@ test("an account is asked for once a head, however many want it and however its 
 	accounts.setHead(head);
 	await accounts.get(mixed, "a");
 	assert.equal(proxy.calls().length, 6);
-});
-
-test("accounts that are wanted in the same moment go together, 100 in a request", async () => {
-	const accounts = newAccounts();
-	accounts.setHead(await mine());
-	await Promise.all(addresses(250, "a1").map((address) => accounts.get(address, "a")));
-	const batches = proxy.calls("eth_getCode").map(({ batch }) => batch);
-	assert.equal(proxy.requests, 3);
-	assert.deepEqual([...new Set(batches)].sort(), [150, 300]);
-});
-
-test("what waits when the head moves is asked for at the new head, once", async () => {
-	const head = await mine(2);
-	const accounts = newAccounts();
-	accounts.setHead(head - 1);
-	const asked = accounts.get(account(5), "a");
-	accounts.setHead(head);
-	const again = accounts.get(account(5), "a");
-	assert.equal((await asked).block, head);
-	assert.equal(await again, await asked);
-	assert.equal(proxy.calls("eth_getCode").length, 1);
 });
 
 test("what is under way when the head moves is asked for again, and not remembered", async () => {
@@ -163,15 +112,6 @@ test("the same height with another hash is a new head", async () => {
 	assert.equal((await accounts.get(account(6), "a")).nonce, 0n);
 });
 
-test("remembers a bounded number: the one not asked for longest goes", async () => {
-	const accounts = newAccounts({ maxAccounts: 2 });
-	accounts.setHead(await mine());
-	for (const i of [0, 1, 0, 2, 0]) await accounts.get(account(i), "a");
-	assert.equal(proxy.calls("eth_getCode").length, 3);
-	await accounts.get(account(1), "a");
-	assert.equal(proxy.calls("eth_getCode").length, 4);
-});
-
 test("a block that the node does not have yet is waited for, as behind a balancer", async () => {
 	const head = await mine();
 	const accounts = newAccounts({ timeoutMs: 5_000 });
@@ -182,24 +122,11 @@ test("a block that the node does not have yet is waited for, as behind a balance
 	assert.equal((await asked).block, head + 1);
 });
 
-test("before the first head there is no state; a head that is set in time serves who was waiting for it", async () => {
-	await assert.rejects(newAccounts({ timeoutMs: 150 }).get(account(0), "a"), fails("unreachable"));
-	assert.equal(proxy.requests, 0);
-	const head = await mine();
-	const accounts = newAccounts({ timeoutMs: 5_000 });
-	const asked = accounts.get(account(0), "a");
-	accounts.setHead(head);
-	assert.equal((await asked).block, head);
-});
-
 const faults: readonly [string, NodeFault, UpstreamFault][] = [
 	["hangs", { kind: "hang" }, "timeout"],
 	["closes connections", { kind: "destroy" }, "unreachable"],
 	["answers HTML", { kind: "html", status: 502 }, "httpStatus"],
-	["answers half", { kind: "truncated" }, "notJsonRpc"],
 	["refuses", { kind: "error", code: -32000, message: "header not found" }, "notJsonRpc"],
-	["answers null", { kind: "result", result: null }, "notJsonRpc"],
-	["answers numbers", { kind: "result", result: 7 }, "notJsonRpc"],
 	["answers nonsense", { kind: "result", result: "0xzz" }, "notJsonRpc"],
 ];
 for (const [name, fault, code] of faults) {
@@ -214,15 +141,3 @@ for (const [name, fault, code] of faults) {
 		assert.equal((await accounts.get(account(8), "a")).nonce, 0n);
 	});
 }
-
-test("a fault that passes within the second is not noticed, and one account's trouble is not another's", async () => {
-	const accounts = newAccounts({ timeoutMs: 5_000 });
-	accounts.setHead(await mine());
-	proxy.setFault({ kind: "html", status: 503 }, { times: 2 });
-	assert.equal((await accounts.get(account(9), "a")).nonce, 0n);
-	const other = newAccounts({ timeoutMs: 300 });
-	other.setHead(await mine());
-	const outcomes = await Promise.allSettled([other.get("0x1234", "a"), other.get(account(0), "a")]);
-	const statuses = outcomes.map(({ status }) => status);
-	assert.deepEqual(statuses, ["rejected", "fulfilled"]);
-});

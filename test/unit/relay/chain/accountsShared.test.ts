@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeAccounts, type NodeAccountsOptions } from "../../../../relay/chain/accounts.ts";
-import type { AccountState } from "../../../../relay/domain/chain.ts";
 import { Background } from "../../../../shared/background.ts";
 import type { RpcAnswer, RpcCall } from "../../../../shared/jsonrpc/client.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
@@ -120,17 +119,6 @@ test("what is urgent goes first, another client's looks at a new head notwithsta
 	assert.ok((await Promise.all([...looks, ...urgent, ...own])).every((outcome) => outcome === "told"));
 });
 
-test("an account that two clients want is asked for in the turn of whoever comes first, once", async () => {
-	const fixture = new Fixture();
-	const many = askAll(fixture, [...crowd(2_000), HONEST], "attacker");
-	const honest = fixture.accounts.get(HONEST, "honest");
-	await fixture.answer();
-	assert.equal(fixture.requestOf(HONEST), 4);
-	await fixture.answerAll();
-	await Promise.all([honest, ...many]);
-	assert.equal(fixture.requests.flat().filter((address) => address === HONEST).length, 1);
-});
-
 test("where too many wait, whoever has the most of them is refused at once", async () => {
 	const fixture = new Fixture({ maxWaiting: 500 });
 	const many = askAll(fixture, crowd(901), "attacker");
@@ -182,21 +170,6 @@ for (const [where, block, told] of [
 		assert.deepEqual([later.block, later.balance], [10, 10n]);
 	});
 }
-
-test("who asks for a fresh state after the node was asked is not told what it said before", async () => {
-	const fixture = new Fixture();
-	const first = fixture.accounts.fresh(HONEST, "honest");
-	const joined = fixture.accounts.fresh(HONEST, "another");
-	await settled();
-	const second = fixture.accounts.fresh(HONEST, "honest");
-	await settled();
-	await fixture.answer();
-	fixture.block = 11;
-	await fixture.answerAll();
-	const blocks = (await Promise.all([first, joined, second])).map(({ block }: AccountState) => block);
-	assert.deepEqual(blocks, [10, 10, 11]);
-	assert.equal(fixture.requests.length, 2);
-});
 
 test("states between two blocks are of neither: they are asked for again", async () => {
 	const fixture = new Fixture();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createHeadFeed } from "../../../../relay/chain/headFeed.ts";
+import { createHeadFeed } from "../../../../relay/chain/feeds.ts";
 import { NEW_HEADS } from "../../../../relay/domain/endpoints.ts";
 import { readBlock } from "../../../../relay/inclusion/blockReader.ts";
 import { SubscriptionHub } from "../../../../relay/ingress/subscriptions.ts";
@@ -41,19 +41,6 @@ function fixture() {
 
 const numbers = (heads: readonly Header[]) => heads.map(({ number }) => Number(number));
 
-test("are the node's headers, without what is no part of one", async () => {
-	const { feed, background, listen, heads } = fixture();
-	listen();
-	feed.onHeads(blocks.slice(4, 5));
-	await background.join();
-	const whole = (await chain.rpc("eth_getBlockByNumber", ["0x5", false])) as Record<string, unknown>;
-	const [head] = heads();
-	assert.ok(head);
-	const { transactions, uncles, withdrawals, size, totalDifficulty, ...header } = whole;
-	assert.deepEqual(head, header);
-	assert.ok(Array.isArray(transactions) && Array.isArray(uncles));
-});
-
 test("come in order, each once, also those that came while others were being asked for", async () => {
 	const { feed, background, listen, heads } = fixture();
 	feed.onHeads(blocks.slice(0, 1));
@@ -87,10 +74,7 @@ test("no more than 64 wait: of more, the newest are told", async () => {
 
 const FAULTS: Readonly<Record<string, NodeFault>> = {
 	"is gone": { kind: "destroy" },
-	"answers a page": { kind: "html", status: 502 },
 	refuses: { kind: "error", code: -32000, message: "secret-of-the-node" },
-	"has no such block": { kind: "result", result: null },
-	"answers no block": { kind: "result", result: "0x1" },
 	"answers another block": { kind: "result", result: { hash: `0x${"99".repeat(32)}`, number: "0x1" } },
 	"never answers": { kind: "hang" },
 };

@@ -1,36 +1,21 @@
-// What the relay itself asks of the node: who it is, and reads for the relay's own methods.
+// What the relay itself asks of the node: who it is, which a start waits for, and reads for the relay's own methods.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { nodeReads, probeNode } from "../../../../relay/chain/node.ts";
+import { awaitNode, nodeReads, probeNode, WrongNodeError } from "../../../../relay/chain/node.ts";
 import { Passthrough } from "../../../../relay/chain/passthrough.ts";
+import { type Clock, systemClock } from "../../../../shared/clock.ts";
 import { UpstreamError } from "../../../../shared/jsonrpc/client.ts";
-import { silentLogger } from "../../../../shared/log.ts";
+import { type Logger, silentLogger } from "../../../../shared/log.ts";
 import { caller, type NodeFault } from "../../../support/nodes.ts";
 import { startProxiedChain } from "./nodeFixture.ts";
 
-const { chain, proxy, client, mine, send } = await startProxiedChain();
-await mine(2);
+const { chain, proxy, client } = await startProxiedChain();
 
 const passthrough = () => new Passthrough({}, { node: client, head: () => null, log: silentLogger });
 const genesis = async () => (await chain.rpc("eth_getBlockByNumber", ["0x0", false])) as { hash: string };
 
 describe("the relay's own reads", () => {
-	test("counts and transactions by hash, asked each time", async () => {
-		const reads = nodeReads(passthrough());
-		const address = chain.wallet(7).address;
-		assert.equal(await reads.pendingCount(address, caller()), 0n);
-		const hash = await send(7, 0);
-		assert.equal(await reads.pendingCount(address, caller()), 1n);
-		assert.equal(await reads.transactionCount(address, "latest", caller()), "0x0");
-		assert.equal(await reads.transactionCount(address, { blockNumber: "0x1" }, caller()), "0x0");
-		assert.deepEqual(
-			await reads.transactionByHash(hash, caller()),
-			await chain.rpc("eth_getTransactionByHash", [hash]),
-		);
-		assert.equal(await reads.transactionByHash(`0x${"77".repeat(32)}`, caller()), null);
-	});
-
 	test("their errors are like those of any read", async () => {
 		const reads = nodeReads(passthrough());
 		await assert.rejects(reads.transactionCount("0x12", "latest", caller()), {
@@ -72,8 +57,6 @@ describe("probeNode", () => {
 
 	for (const [name, fault] of [
 		["HTML", { kind: "html", status: 404 }],
-		["errors", { kind: "error", code: -32601, message: "no" }],
-		["null", { kind: "result", result: null }],
 		["a chain id alone", { kind: "result", result: "0x1" }],
 		["a closed connection", { kind: "destroy" }],
 	] satisfies [string, NodeFault][]) {
@@ -82,4 +65,46 @@ describe("probeNode", () => {
 			await assert.rejects(probeNode(client), UpstreamError);
 		});
 	}
+});
+
+describe("awaitNode", () => {
+	const logged: string[] = [];
+	const note = (message: string) => logged.push(message);
+	const log: Logger = { ...silentLogger, info: note, warn: note };
+	/** Pauses are over at once, and counted as if they had taken their time. */
+	const fastClock = (): Clock => {
+		let now = 0;
+		return {
+			...systemClock,
+			monotonic: () => now,
+			after(ms, fn) {
+				// Deadlines are longer than pauses, and none is met here.
+				if (ms > 4_000) return systemClock.after(ms, fn);
+				now += ms;
+				return systemClock.after(0, fn);
+			},
+		};
+	};
+
+	test("waits for a node that comes up a little later", async () => {
+		proxy.setFault({ kind: "html", status: 503 }, { times: 9 });
+		const found = await awaitNode(client, { chainId: 31_337n, clock: fastClock(), log });
+		assert.equal(found.chainId, 31_337n);
+		assert.equal(logged.at(-1), "node found");
+	});
+
+	test("refuses another chain at once, naming both", async () => {
+		await assert.rejects(awaitNode(client, { chainId: 1n, clock: systemClock, log }), {
+			name: "WrongNodeError",
+			message: "ETH_RPC_URL is on chain 31337: expected CHAIN_ID 1",
+		});
+	});
+
+	test("gives up after half a minute", async () => {
+		logged.length = 0;
+		proxy.setFault({ kind: "html", status: 503 });
+		await assert.rejects(awaitNode(client, { chainId: undefined, clock: fastClock(), log }), WrongNodeError);
+		// After 0.5, 1, 2 and then each 4 seconds.
+		assert.equal(logged.length, 10);
+	});
 });

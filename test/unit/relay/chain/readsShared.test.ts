@@ -125,33 +125,3 @@ test("a read whose client has gone leaves the queue, unless another call of the 
 	assert.equal(await stays, "answered");
 	assert.equal(fixture.asked("eth_estimateGas"), 1);
 });
-
-test("who waits for longer than a read may take is told so, and the node is not asked", async () => {
-	const fixture = new Fixture();
-	const logs = fixture.flood(6, "eth_getLogs", "attacker");
-	const more = fixture.flood(6, "eth_createAccessList", "attacker");
-	const late = fixture.flood(1, "eth_estimateGas", "attacker");
-	await fixture.clock.advance(20_000);
-	assert.deepEqual(await Promise.all(logs), Array(6).fill("answered"));
-	assert.deepEqual(await Promise.all([...more, ...late]), Array(7).fill("internal"));
-	assert.equal(fixture.asked("eth_estimateGas"), 0);
-});
-
-test("an equal read is asked once, in the turn of whoever is served first", async () => {
-	const fixture = new Fixture();
-	fixture.flood(50, "eth_call", "attacker");
-	const question = ["0xffff"];
-	const slow = outcome(fixture.reads.call("eth_call", question, caller("attacker")));
-	const quick = fixture.reads.call("eth_call", question, caller("wallet"));
-	await fixture.clock.advance(5_000);
-	assert.deepEqual(await quick, question);
-	await fixture.clock.advance(60_000);
-	await slow;
-	assert.ok(fixture.calls.filter(({ params }) => params[0] === "0xffff").length <= 2);
-	// One that is under way is joined.
-	const first = fixture.reads.call("eth_call", ["0xaaaa"], caller("wallet"));
-	const joined = fixture.reads.call("eth_call", ["0xaaaa"], caller("another"));
-	await fixture.clock.advance(5_000);
-	assert.equal(await joined, await first);
-	assert.equal(fixture.calls.filter(({ params }) => params[0] === "0xaaaa").length, 1);
-});

@@ -57,11 +57,3 @@ test("the first answer counts, whichever question it is to", async () => {
 	assert.equal(deadlines.length, 3);
 	await tracker.stop();
 });
-
-test("a node that refuses is not asked again before the next look", async () => {
-	const { clock, deadlines, tracker } = await follow(["refuse"]);
-	assert.equal(tracker.isUnavailable, true);
-	await clock.advance(999);
-	assert.equal(deadlines.length, 1);
-	await tracker.stop();
-});

@@ -10,7 +10,7 @@ import { createReceiptWaits } from "../../../../relay/ingress/receiptWaits.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
 import { TransactionRecords } from "../../../../relay/transactions/records.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
-import type { SyncCall, SyncWaits, WaitingRoomLimits } from "../../../../shared/http/syncWaits.ts";
+import type { SyncCall, SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { ForeignRpcError, RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -44,9 +44,9 @@ class ReceiptFixture {
 	follows = 0;
 	#gate: Promise<void> = Promise.resolve();
 
-	constructor(options: Partial<WaitingRoomLimits> = {}) {
+	constructor() {
 		this.records.subscribe((record, _before, event) => this.#followers.tell(record, "QUEUED", event));
-		this.waits = createReceiptWaits(options, {
+		this.waits = createReceiptWaits({
 			following: { follow: (hash, listener) => this.#follow(hash, listener) },
 			records: this.reader,
 			node: { receipt: (hash) => this.#receipt(hash) },
@@ -145,18 +145,16 @@ afterEach(async () => {
 });
 
 describe("mined", () => {
-	for (const reverted of [false, true]) {
-		test(`what is ${reverted ? "mined and reverted" : "mined"} while somebody waits is its receipt`, async () => {
-			const { clock } = start(...SENT);
-			const outcome = fixture.wait(20_000);
-			await clock.advance(12_000);
-			assert.deepEqual([outcome.ended, fixture.asked], [undefined, []], "the node is not asked before");
-			fixture.answer = RECEIPT;
-			fixture.happens(included(reverted));
-			await clock.advance(0);
-			assert.deepEqual([outcome.ended, fixture.asked], [RECEIPT, [HASH]]);
-		});
-	}
+	test("what is mined while somebody waits is its receipt", async () => {
+		const { clock } = start(...SENT);
+		const outcome = fixture.wait(20_000);
+		await clock.advance(12_000);
+		assert.deepEqual([outcome.ended, fixture.asked], [undefined, []], "the node is not asked before");
+		fixture.answer = RECEIPT;
+		fixture.happens(included());
+		await clock.advance(0);
+		assert.deepEqual([outcome.ended, fixture.asked], [RECEIPT, [HASH]]);
+	});
 
 	for (const [name, past, isSettled] of [
 		["mined before", [included()], false],
@@ -222,25 +220,11 @@ describe("mined", () => {
 		await clock.advance(0);
 		assert.equal(outcome.ended, next);
 	});
-
-	test("what was cancelled, mined all the same, and whose block went, is not mined soon", async () => {
-		const { clock } = start(...SENT, { type: "cancelled" }, included());
-		const outcome = fixture.wait(10_000);
-		await clock.advance(1);
-		fixture.happens({ type: "reorged" });
-		await clock.advance(1);
-		assert.deepEqual(outcome.ended, notSoon("its cancellation"));
-	});
 });
 
 describe("not soon", () => {
 	const ROWS: Readonly<Record<string, readonly [readonly Happening[], Happening, string]>> = {
 		"nonce gap": [[], queued("nonceGap"), GAP],
-		"nonce gap behind another reason": [
-			[queued("behindUnchecked"), { type: "ready" }],
-			queued("nonceGap"),
-			GAP,
-		],
 		"behind one that is held": [[], queued("behindHeld"), "one before it that is held"],
 		"its simulation fails": [
 			[],
@@ -249,9 +233,6 @@ describe("not soon", () => {
 		],
 		"it passed, and fails now": [SENT, failed("FEE_CAP_TOO_LOW", "too low"), "a failing simulation: too low"],
 		cancelled: [SENT, { type: "cancelled" }, "its cancellation"],
-		replaced: [SENT, { type: "replaced", by: HASH }, "its replacement"],
-		expired: [SENT, { type: "expired" }, "its expiry"],
-		dropped: [SENT, { type: "dropped" }, "another one that used its nonce"],
 	};
 	for (const [name, [past, now, why]] of Object.entries(ROWS)) {
 		test(`${name}: at once while somebody waits, and to whoever asks then`, async () => {
@@ -271,12 +252,6 @@ describe("not soon", () => {
 	for (const [name, now] of [
 		["behind one that goes out unchecked", [queued("nonceGap"), queued("behindUnchecked")]],
 		["a node that could not tell", [failed("NODE_UNAVAILABLE", "the node does not answer")]],
-		["shared", [{ type: "shared" }]],
-		["a bid", [{ type: "bid", bundle: HASH }]],
-		[
-			"refused by a builder",
-			[{ type: "delivered", builder: "dev", kind: "bundle", answer: "rejected", ms: 1 }],
-		],
 	] as const satisfies readonly (readonly [string, readonly Happening[]])[]) {
 		test(`${name}: it may be mined in the next block or so, and is waited for`, async () => {
 			const { clock } = start(...now);
@@ -287,87 +262,4 @@ describe("not soon", () => {
 			assert.deepEqual(outcome.ended, timedOut("5s."));
 		});
 	}
-});
-
-describe("limits", () => {
-	test("the time is told as it was asked for", async () => {
-		const { clock } = start();
-		await clock.advance(123.4567);
-		for (const [ms, seconds] of [
-			[1, "0.001s."],
-			[1_500, "1.5s."],
-			[20_000, "20s."],
-		] as const) {
-			const outcome = fixture.wait(ms);
-			await clock.advance(ms);
-			assert.deepEqual(outcome.ended, timedOut(seconds));
-		}
-	});
-
-	test("what is taken only when its time is up is answered all the same, also with what is known by then", async () => {
-		const { clock } = start();
-		const outcome = fixture.wait(-50, { begun: -1_000 });
-		await clock.advance(0);
-		assert.deepEqual(outcome.ended, timedOut("0.95s."));
-		fixture.happens(queued("nonceGap"));
-		const known = fixture.wait(0);
-		await clock.advance(0);
-		assert.deepEqual(known.ended, notSoon(GAP));
-	});
-
-	test("who comes when too many wait, of one client or in all, is told so at once; who is done makes room", async () => {
-		fixture = new ReceiptFixture({ maxWaits: 3, maxPerClient: 2 }).take();
-		const { clock } = fixture;
-		const full = timedOut("0s: too many calls wait already, ask for its receipt.");
-		const mine = [fixture.wait(5_000), fixture.wait(1_000)];
-		const refused = [fixture.wait(5_000)];
-		const other = fixture.wait(5_000, { client: "other" });
-		refused.push(fixture.wait(5_000, { client: "third" }));
-		await clock.advance(1_000);
-		assert.deepEqual(endings([...refused, ...mine]), [full, full, undefined, timedOut("1s.")]);
-		const again = fixture.wait(5_000);
-		fixture.answer = RECEIPT;
-		fixture.happens(included());
-		await clock.advance(0);
-		assert.deepEqual(endings([...mine.slice(0, 1), other, again]), [RECEIPT, RECEIPT, RECEIPT]);
-	});
-
-	test("a client that goes ends its waits, all of one batch, and nobody else's", async () => {
-		const { clock } = start();
-		const [batch, other] = [new ClientLife(100), new ClientLife(100)];
-		const waits = [batch, batch, other].map((life) => fixture.wait(20_000, { life }));
-		await clock.advance(1_000);
-		batch.end();
-		waits.push(fixture.wait(20_000, { life: batch }));
-		await clock.advance(0);
-		const gone = (seconds: string) => timedOut(`${seconds}: its client has gone.`);
-		assert.deepEqual(endings(waits), [gone("1s"), gone("1s"), undefined, gone("0s")]);
-		assert.deepEqual([fixture.waits.size, fixture.follows], [1, 1]);
-	});
-
-	test("when the relay stops all are answered, and so is who comes then", async () => {
-		const { clock } = start(...SENT);
-		const waits = [fixture.wait(20_000), fixture.wait(25_000, { client: "other" })];
-		await clock.advance(3_200);
-		fixture.waits.close();
-		waits.push(fixture.wait(20_000));
-		await clock.advance(0);
-		const stopping = "the relay is shutting down, and keeps it.";
-		assert.deepEqual(
-			endings(waits),
-			["3.2s", "3.2s", "0s"].map((seconds) => timedOut(`${seconds}: ${stopping}`)),
-		);
-	});
-
-	test("a fault of ours, at the node or in the store, is thrown as it is, and nobody waits on", async () => {
-		const fault = new TypeError("ours");
-		const { clock } = start(included());
-		fixture.answer = fault;
-		const outcomes = [fixture.wait(1_000)];
-		await clock.advance(0);
-		Object.assign(fixture.reader, { record: () => Promise.reject(fault) });
-		outcomes.push(fixture.wait(1_000));
-		await clock.advance(0);
-		assert.deepEqual(endings(outcomes), [fault, fault]);
-	});
 });

@@ -5,17 +5,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BundleBlockStatus, BundleRecord, Standing } from "../../../../relay/domain/bundleStatus.ts";
 import { fold, newRecord } from "../../../../relay/domain/record.ts";
-import { bundleBlockView, bundleRoute, bundleView } from "../../../../relay/ingress/bundleViews.ts";
+import { bundleBlockView, bundleView } from "../../../../relay/ingress/bundleViews.ts";
 import { infoReport } from "../../../../relay/ingress/info.ts";
-import { transactionEventsRoute } from "../../../../relay/ingress/transactionEvents.ts";
+import { transactionEventsRoute } from "../../../../relay/ingress/routes.ts";
 import { Followers } from "../../../../relay/status/announcer.ts";
-import { createBodySigner, verifyBody } from "../../../../shared/ethereum/signatures.ts";
 import { EventStreams } from "../../../../shared/http/eventStreams.ts";
 import type { HttpAnswer } from "../../../../shared/http/messages.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { privateTransaction } from "../../../support/txFactory.ts";
-import { ADDRESS } from "./bundleFixture.ts";
 
 const HASH = `0x${"0a".repeat(32)}`;
 const TARGET = `0x${"0b".repeat(32)}`;
@@ -92,15 +90,6 @@ test("a bundle with all its blocks, as JSON", () => {
 	});
 });
 
-test("one block of it, as a subscriber is told", () => {
-	assert.deepEqual(bundleBlockView(record, outbid, null), { bundleHash: HASH, target: TARGET, ...OUTBID });
-	assert.deepEqual(bundleBlockView({ ...record, target: null }, waiting, null), {
-		bundleHash: HASH,
-		target: null,
-		...WAITING,
-	});
-});
-
 test("one whose bidder is barred or ranks behind says so, and why", () => {
 	const bar = { until: 40, bid: 10n, paid: 1n, block: 8 };
 	const barred = { until: 40, bid: "10", paid: "1", block: 8 };
@@ -128,69 +117,6 @@ test("by how much it was outbid is what the other really paid more: nothing wher
 		const winner = { backrun: BACKRUN, paid };
 		const view = bundleBlockView(record, { ...outbid, winner }, null) as { outbidBy: unknown };
 		assert.equal(view.outbidBy, told);
-	}
-});
-
-const signer = createBodySigner(`0x${"11".repeat(32)}`);
-const stranger = createBodySigner(`0x${"22".repeat(32)}`);
-const UNKNOWN = `0x${"0e".repeat(32)}`;
-const ELSEWHERE = "198.51.100.7";
-
-/** What is answered for a hash: HASH is a bundle of the address, TARGET is taken for one of the signer. */
-async function get(hash: string, headers: Record<string, string> = {}, address = ADDRESS) {
-	const owners = new Map([
-		[`${ADDRESS} ${HASH}`, record],
-		[`${signer.address} ${TARGET}`, { ...record, hash: TARGET }],
-	]);
-	const bundle = (owner: string, wanted: string) => owners.get(`${owner} ${wanted}`) ?? null;
-	const route = bundleRoute({ bundles: { bundle, standing: () => null }, verifySignature: verifyBody });
-	const query = new URLSearchParams();
-	const { status, body } = await route.handle({ path: "", params: { hash }, query, headers, address });
-	return [status, JSON.parse(String(body))];
-}
-
-const signed = (by: typeof signer, text: string) => ({ "x-flashbots-signature": by.sign(text) });
-
-test("the client that sent it sees it, by its address or from anywhere by its signature, its hash in any case", async () => {
-	const own = [200, bundleView(record, null)];
-	const ofSigner = [200, bundleView({ ...record, hash: TARGET }, null)];
-	assert.deepEqual(await get(HASH), own);
-	assert.deepEqual(await get(HASH.toUpperCase()), own);
-	assert.deepEqual(await get(TARGET.toUpperCase(), signed(signer, TARGET), ELSEWHERE), ofSigner);
-});
-
-test("everybody else gets what unknown hashes get", async () => {
-	const unknown = [404, { error: "no bundle of yours with this hash was seen here" }];
-	for (const [hash, headers, address] of [
-		[UNKNOWN],
-		[HASH, {}, ELSEWHERE],
-		[HASH, signed(stranger, HASH)],
-		[HASH, signed(signer, HASH)],
-		[HASH, { origin: "https://app.example" }],
-		[TARGET],
-		[TARGET, signed(stranger, TARGET)],
-	] as const) {
-		assert.deepEqual(await get(hash, headers, address), unknown);
-	}
-});
-
-test("what is no hash, and a signature that does not verify, is refused whether the bundle is known or not", async () => {
-	for (const hash of ["0x", "nope", HASH.slice(2), `${HASH}0a`, HASH.slice(0, -2), `${HASH.slice(0, -1)}g`]) {
-		assert.deepEqual(await get(hash), [400, { error: "expected a bundle hash of 32 bytes as 0x hex" }]);
-	}
-	for (const hash of [HASH, TARGET, UNKNOWN]) {
-		for (const [header, reason] of [
-			["", "malformed"],
-			["nope", "malformed"],
-			[signer.sign(HASH.toUpperCase()), "mismatch"],
-			[signer.sign(""), "mismatch"],
-			[`${stranger.address}${signer.sign(hash).slice(42)}`, "mismatch"],
-			[`${signer.address}:0x${"00".repeat(65)}`, "invalid"],
-		] as const) {
-			const expected = "expected a signature over the bundle's hash as lower-case hex";
-			const error = `X-Flashbots-Signature does not verify: ${reason}: ${expected}`;
-			assert.deepEqual(await get(hash, { "x-flashbots-signature": header }), [400, { error }]);
-		}
 	}
 });
 
@@ -249,18 +175,6 @@ function fixture(isOpen: boolean) {
 
 const bodyOf = ({ body }: HttpAnswer): string => String(body);
 const idsOf = (text: string) => [...text.matchAll(/^id: (.*)$/gm)].map(([, id]) => Number(id) - AT);
-
-test("JSON unless a stream is asked for, and caches are told of it", async () => {
-	const { ask } = fixture(true);
-	for (const headers of [{}, { accept: "*/*" }, { accept: "text/html, */*" }] as Record<string, string>[]) {
-		const answer = await ask(headers);
-		assert.deepEqual([answer.status, answer.open, bodyOf(answer)], [200, undefined, '{"stage":"BROADCAST"}']);
-		assert.deepEqual(answer.headers, { vary: "accept" });
-	}
-	const answer = await ask({ accept: STREAM });
-	assert.deepEqual([answer.status, answer.body, answer.headers?.vary], [200, null, "accept"]);
-	assert.ok(answer.open !== undefined, "it goes on");
-});
 
 /** What a client that comes back names as last, and the events that it gets; what is no time is ignored. */
 const SINCE: readonly (readonly [string, readonly number[]])[] = [
@@ -335,10 +249,4 @@ test("what the relay says of itself", () => {
 			maxReplacementUuidLength: 256,
 		},
 	});
-});
-
-test("a shared coinbase is named; without an engine for bids it says so", () => {
-	const FEE_RECIPIENT = `0x${"5a".repeat(20)}`;
-	const info = infoReport({ ...SETTINGS, FEE_RECIPIENT }, "1", 1n, 64, false) as Record<string, unknown>;
-	assert.deepEqual([info.feeRecipient, info.bidding], [FEE_RECIPIENT, false]);
 });

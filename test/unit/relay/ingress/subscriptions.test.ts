@@ -150,7 +150,7 @@ describe("a connection's own", () => {
 describe("a transaction's status", () => {
 	let server: SubscriptionServer;
 	before(async () => {
-		server = await startSubscriptionServer([]);
+		server = await startSubscriptionServer(["another-name"]);
 	});
 	after(() => server.stop());
 
@@ -218,22 +218,37 @@ describe("a transaction's status", () => {
 		});
 	}
 
-	test("a client that goes while its record is read leaves nothing behind", async () => {
-		const record = known(11);
-		const reading = holdReading();
+	const NAMES =
+		"service_partialPendingTransactions, newHeads, logs, service_transactionStatus, service_bundleStatus, another-name";
+	const HASH = `0x${"ab".repeat(32)}`;
+	const NO_HASH = "expected a hash of 32 bytes as 0x hex";
+	const NOTHING = "hash: expected nothing, this subscription has no such";
+	const REFUSED: readonly (readonly [params: readonly unknown[], message: string])[] = [
+		[[], `name: expected one of ${NAMES}`],
+		[["newheads"], `name: expected one of ${NAMES}`],
+		[["constructor"], `name: expected one of ${NAMES}`],
+		[
+			["logs", { address: HASH }],
+			"filter.address: expected an address of 20 bytes as 0x hex, or a list of them",
+		],
+		...[[], ["0x12"], [7], [`${HASH}00`], [null]].flatMap(
+			(given) =>
+				[
+					[["service_transactionStatus", ...given], `hash: ${NO_HASH}`],
+					[["service_bundleStatus", ...given], `bundleHash: ${NO_HASH}`],
+				] as const,
+		),
+		[["newHeads", HASH], NOTHING],
+		[["another-name", HASH], NOTHING],
+		[["newHeads", HASH, 1], "expected at most 2 (name, hash)"],
+	];
+	test("and any other: what is asked for wrongly is refused in words", async () => {
 		const client = await WsClient.open(server.wsUrl);
-		ask(client, record.hash);
-		await until("the record is read", () => reading.asked === 1);
+		for (const [params, message] of REFUSED) {
+			client.send({ id: 1, method: "eth_subscribe", params });
+			const { error } = await client.next();
+			assert.deepEqual(error, { code: -32602, message: `invalid params: ${message}` });
+		}
 		client.terminate();
-		reading.release();
-		server.reading = async () => {};
-		await until("nothing is kept", () => server.hub.size === 0);
-		// Who comes next is served as ever.
-		const next = await WsClient.open(server.wsUrl);
-		ask(next, record.hash);
-		await next.next();
-		assert.deepEqual(await stages(next, 1), ["PENDING"]);
-		next.terminate();
-		await until("nothing is kept", () => server.hub.size === 0);
 	});
 });

@@ -8,7 +8,6 @@ import {
 	findBlockProblem,
 	findFundsProblem,
 } from "../../../../relay/simulation/simulator.ts";
-import { effectiveGasPrice } from "../../../../shared/ethereum/intrinsicGas.ts";
 import type { Authorization } from "../../../../shared/ethereum/rlp.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { BLOCK, fakeRequest, fakeTransaction, SENDER } from "../../../support/simulationFakes.ts";
@@ -63,21 +62,6 @@ describe("what a sender must hold", () => {
 	});
 });
 
-describe("what a gas costs", () => {
-	it("is base fee and tip up to the cap, or the one price", () => {
-		assert.equal(effectiveGasPrice(fakeTransaction(), 10n), 11n);
-		assert.equal(effectiveGasPrice(fakeTransaction(), 19n), 20n);
-		assert.equal(effectiveGasPrice(fakeTransaction(), 20n), 20n);
-		assert.equal(
-			effectiveGasPrice(
-				fakeTransaction({ type: 0, gasPrice: 15n, maxFeePerGas: 15n, maxPriorityFeePerGas: 15n }),
-				10n,
-			),
-			15n,
-		);
-	});
-});
-
 describe("a chain", () => {
 	const holding = (nonce: bigint, balance: bigint) => new Map([[SENDER, { nonce, balance }]]);
 	const nonces = (...list: number[]) => list.map((nonce) => fakeTransaction({ nonce: BigInt(nonce) }));
@@ -100,13 +84,6 @@ describe("a chain", () => {
 		);
 		const request = fakeRequest({ transactions: nonces(0, 1), accounts: holding(0n, 2_000_000n) });
 		assert.deepEqual(checkTransactions(request), { runnable: 2, problem: null });
-	});
-
-	it("names the nonce before the funds", () => {
-		assert.equal(
-			checkTransactions(fakeRequest({ accounts: holding(1n, 0n) })).problem?.code,
-			"NONCE_TOO_LOW",
-		);
 	});
 
 	describe("with a backrun behind it", () => {
@@ -133,30 +110,6 @@ describe("a chain", () => {
 			assert.deepEqual(check({ nonce: 2n }, 0n), { runnable: 3, problem: null });
 			assert.equal(check({ nonce: 0n }, 0n).problem?.message, "nonce too low: next nonce 2, tx nonce 0");
 		});
-
-		it("is checked for its block too", () => {
-			const { runnable, problem } = check({ from: stranger, maxFeePerGas: 9n }, 0n);
-			assert.deepEqual([runnable, problem?.code], [2, "FEE_CAP_TOO_LOW"]);
-		});
-
-		it("is not looked at behind a chain that may not run", () => {
-			const transactions = [...nonces(0, 5), fakeTransaction({ from: stranger, nonce: 9n })];
-			const accounts = new Map([...holding(0n, 1_000_000_000n), [stranger, { nonce: 0n, balance: 0n }]]);
-			const { runnable, problem } = checkTransactions(fakeRequest({ transactions, accounts }));
-			assert.deepEqual([runnable, problem?.message], [1, "nonce too high: next nonce 1, tx nonce 5"]);
-		});
-
-		it("is checked for its sender's funds where nothing stands before it", () => {
-			const tx = fakeTransaction({ from: stranger });
-			for (const [balance, code] of [
-				[2_000_000n, undefined],
-				[1_999_999n, "INSUFFICIENT_FUNDS"],
-			] as const) {
-				const accounts = new Map([[stranger, { nonce: 0n, balance }]]);
-				const request = fakeRequest({ transactions: [tx], accounts });
-				assert.equal(checkTransactions(request).problem?.code, code);
-			}
-		});
 	});
 
 	describe("with EIP-7702 authorizations", () => {
@@ -179,10 +132,8 @@ describe("a chain", () => {
 		const rows: readonly (readonly [title: string, list: readonly Authorization[], next: bigint])[] = [
 			["none", [], 8n],
 			["one of the sender", [sign(wallet, 8, 1)], 9n],
-			["one of the sender for every chain", [sign(wallet, 8, 0)], 9n],
 			["one of the sender for another chain", [sign(wallet, 8, 5)], 8n],
 			["one of the sender with the transaction's own nonce", [sign(wallet, 7, 1)], 8n],
-			["two of the sender", [sign(wallet, 8, 1), sign(wallet, 9, 1)], 10n],
 			["two of the sender in the wrong order", [sign(wallet, 9, 1), sign(wallet, 8, 1)], 9n],
 			["one of somebody else", [sign(stranger, 8, 1)], 8n],
 			["one that nobody signed", [{ ...sign(wallet, 8, 1), yParity: 7 }], 8n],

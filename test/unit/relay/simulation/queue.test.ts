@@ -95,19 +95,6 @@ describe("the order", () => {
 		assert.equal(queue.waiting + queue.running, 0);
 	});
 
-	it("lets so many run at once and no more, half of them of a client that is alone", async () => {
-		const { ask, begun, end, queue } = setUp({ concurrency: 4 });
-		for (let i = 0; i < 5; i++) void ask(`a${i}`, "new");
-		assert.deepEqual(begun(), ["a0", "a1"]);
-		void ask("b0", "held", { client: "b" });
-		void ask("c0", "held", { client: "c" });
-		void ask("d0", "held", { client: "d" });
-		assert.deepEqual(begun(), ["a0", "a1", "b0", "c0"]);
-		assert.deepEqual([queue.running, queue.waiting], [4, 4]);
-		await end(1);
-		assert.deepEqual(begun().slice(4), ["d0"]);
-	});
-
 	it("is by turns of clients: 700 dear bids of one delay another's by nothing", async () => {
 		const { ask, begun, end } = setUp({ concurrency: 16 });
 		for (let i = 0; i < 700; i++) void ask(`dear ${i}`, "bid", { client: "attacker", gas: 16_000_000n });
@@ -149,33 +136,6 @@ describe("a full queue", () => {
 		assert.equal(queue.waiting, 3);
 		assert.deepEqual(counts, { "held overloaded": 2, "again overloaded": 1 });
 	});
-
-	it("refuses a newcomer that matters least, or no more than the others", async () => {
-		const { ask, answers } = setUp({ capacity: 2 });
-		void ask("running", "new");
-		void ask("new 1", "new");
-		void ask("new 2", "new");
-		void ask("held", "held");
-		void ask("new 3", "new");
-		await settled();
-		assert.deepEqual(answers, [`held: ${FULL}`, `new 3: ${FULL}`]);
-	});
-
-	it("says it as NODE_UNAVAILABLE, so that it is tried again", async () => {
-		const { queue } = setUp({ capacity: 0 });
-		void queue.simulate(fakeRequest());
-		const outcomes = await queue.simulate(fakeRequest());
-		assert.deepEqual(outcomes, [{ ok: false, error: { code: "NODE_UNAVAILABLE", message: FULL } }]);
-	});
-});
-
-it("leaves the queue of others alone where one client's is full", async () => {
-	const { ask, answers } = setUp({ capacity: 3 });
-	void ask("running", "new");
-	for (let i = 0; i < 3; i++) void ask(`a${i}`, "new");
-	void ask("b0", "held", { client: "b" });
-	await settled();
-	assert.deepEqual(answers, ["a2: not simulated: too many simulations wait"]);
 });
 
 it("does not run what was withdrawn while it waited, or before", async () => {
@@ -209,16 +169,6 @@ describe("a new head", () => {
 		await end(1);
 		assert.deepEqual(begun(), ["running", "new 101"]);
 		assert.deepEqual(counts, { "new stale": 1, "held stale": 1, "new passed": 2 });
-	});
-
-	it("refuses what comes too late, until the head goes back", async () => {
-		const { ask, answers, begun, queue } = setUp();
-		queue.setHead(100);
-		await ask("late", "new", { number: 100 });
-		assert.deepEqual(answers, [`late: ${STALE}`]);
-		queue.setHead(99);
-		void ask("in time", "new", { number: 100 });
-		assert.deepEqual(begun(), ["in time"]);
 	});
 });
 
@@ -279,25 +229,4 @@ describe("what is counted", () => {
 		await end(3, PASSED, DOWN);
 		assert.deepEqual(counts, { "new passed": 1, "again failed": 1, "held unavailable": 2 });
 	});
-
-	it("has the seconds of waiting and of running", async () => {
-		const { ask, clock, end, seconds } = setUp();
-		void ask("a", "new");
-		void ask("b", "held");
-		clock.advance(250);
-		await end(0);
-		clock.advance(500);
-		await end(1);
-		assert.deepEqual(seconds, ["new waited 0", "new ran 0.25", "held waited 0.25", "held ran 0.5"]);
-	});
-});
-
-it("hands a defect to who asked, and goes on", async () => {
-	const { ask, answers, end, simulator } = setUp();
-	void ask("a", "new");
-	void ask("b", "new");
-	simulator.running[0]?.fail(new Error("a defect"));
-	await settled();
-	await end(1);
-	assert.deepEqual(answers, ["a: threw a defect", "b: ok"]);
 });

@@ -80,18 +80,6 @@ describe("the question", () => {
 		assert.deepEqual([behind?.blockOverrides.number, behind?.calls.length], ["0x65", 1]);
 	});
 
-	it("has another prevrandao each time, the same for all of one simulation", async () => {
-		const seen = new Set<unknown>();
-		for (let i = 0; i < 3; i++) {
-			const { asked } = await run({ eth_simulateV1: passes }, { measured: true });
-			const drawn = asked.map(({ blockStateCalls: [block] }) => block?.blockOverrides.prevRandao ?? "");
-			assert.deepEqual([drawn.length, drawn[0] === drawn[1]], [2, true]);
-			assert.match(drawn[0] ?? "", /^0x[0-9a-f]{64}$/);
-			seen.add(drawn[0]);
-		}
-		assert.equal(seen.size, 3);
-	});
-
 	it("is asked twice for a measured one, the second time without it", async () => {
 		const { outcomes, asked } = await run({ eth_simulateV1: passes }, { measured: true });
 		assert.deepEqual(
@@ -105,29 +93,6 @@ describe("the question", () => {
 			[...outcomes, ...untipped].map((outcome) => outcome.ok && outcome.paid),
 			[null, null, 0n, null, null, 1_000n],
 		);
-	});
-
-	it("has the empty blocks between the state and a block ahead, with times of their own", async () => {
-		const block = { ...BLOCK, number: 103, timestamp: 1_006, parentHash: `0x${"ab".repeat(32)}` };
-		const { told, asked } = await run({ eth_simulateV1: passes }, { block });
-		assert.deepEqual(told, ["ok", "ok", "ok"]);
-		assert.deepEqual(
-			asked[0]?.blockStateCalls.map(({ blockOverrides: { number, time }, calls }) =>
-				[number, time, calls.length].map(Number),
-			),
-			[
-				[100, 1_003, 0],
-				[101, 1_004, 0],
-				[102, 1_005, 0],
-				[103, 1_006, 3],
-				[104, 1_018, 1],
-			],
-		);
-		// The head's hash, where contracts look for it.
-		const history = "0x0000f90827f1c53a10cb7a02335b175320002935";
-		const slot = `0x${"63".padStart(64, "0")}`;
-		const written = { [history]: { stateDiff: { [slot]: block.parentHash } } };
-		assert.deepEqual(asked[0]?.blockStateCalls[3]?.stateOverrides, written);
 	});
 });
 
@@ -186,13 +151,6 @@ describe("a node that gives little gas", () => {
 });
 
 describe("the relay's own rules", () => {
-	it("spare the node what can't run anyway", async () => {
-		const accounts = new Map([[three[0]?.from ?? "", { nonce: 1n, balance: 10n ** 18n }]]);
-		const { told, node } = await run({}, { accounts });
-		assert.deepEqual(told, ["NONCE_TOO_LOW: nonce too low: next nonce 1, tx nonce 0"]);
-		assert.equal(node.calls.length, 0);
-	});
-
 	it("cut what can't run, and tell of the cut where all before it passed", async () => {
 		const transactions = [...three.slice(0, 2), fakeTransaction({ nonce: 7n })];
 		const { told, asked } = await run({ eth_simulateV1: passes }, { transactions, measured: true });

@@ -1,0 +1,74 @@
+// Reads the JSON of an execution node. The node is the operator's own, so shapes are checked and contents are trusted.
+
+import { parseAddress, parseHash, readQuantity } from "../../shared/ethereum/hex.ts";
+import type { Authorization } from "../../shared/ethereum/rlp.ts";
+import type { AccountState, Header } from "./chain.ts";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** The fields of an object; null for anything else. */
+export function fieldsOf(value: unknown): Fields | null {
+	return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+
+/** Lower case, or null. */
+export function readAddress(value: unknown): string | null {
+	return typeof value === "string" ? parseAddress(value) : null;
+}
+
+/** Lower case, or null. */
+export function readHash(value: unknown): string | null {
+	return typeof value === "string" ? parseHash(value) : null;
+}
+
+/** The header of a block, given with or without its transactions; null where it is none. */
+export function readHeader(json: unknown): Header | null {
+	const block = fieldsOf(json) ?? {};
+	const [number, timestamp, gasLimit, gasUsed, baseFee, excessBlobGas, blobGasUsed] = [
+		...[block.number, block.timestamp, block.gasLimit, block.gasUsed],
+		// Absent before the forks that brought them.
+		...[block.baseFeePerGas ?? "0x0", block.excessBlobGas ?? "0x0", block.blobGasUsed ?? "0x0"],
+	].map(readQuantity);
+	const [hash, parentHash, miner] = [
+		readHash(block.hash),
+		readHash(block.parentHash),
+		readAddress(block.miner),
+	];
+	if (number == null || timestamp == null || gasLimit == null || gasUsed == null || baseFee == null)
+		return null;
+	if (excessBlobGas == null || blobGasUsed == null || !hash || !parentHash || !miner) return null;
+	return {
+		...{ number: Number(number), hash, parentHash, timestamp: Number(timestamp) },
+		...{ gasLimit, gasUsed, baseFee, excessBlobGas, blobGasUsed, miner },
+	};
+}
+
+/** An EIP-7702 authorization as nodes write it; null for what can't be read. */
+export function readAuthorization(json: unknown): Authorization | null {
+	const fields = fieldsOf(json) ?? {};
+	const address = readAddress(fields.address);
+	// Some nodes call it v.
+	const yParity = readQuantity(fields.yParity ?? fields.v);
+	const [chainId, nonce, r, s] = [fields.chainId, fields.nonce, fields.r, fields.s].map(readQuantity);
+	if (address === null || yParity === null) return null;
+	if (chainId == null || nonce == null || r == null || s == null) return null;
+	return { chainId, address, nonce, yParity: Number(yParity), r, s };
+}
+
+/** `0xef0100` and an address. https://eips.ethereum.org/EIPS/eip-7702 */
+const DELEGATION = /^0xef0100[0-9a-f]{40}$/i;
+
+/** What an account is read by, in the order that {@link readAccount} takes the results. */
+export const ACCOUNT_METHODS = ["eth_getTransactionCount", "eth_getBalance", "eth_getCode"] as const;
+
+/** Nonce, balance and code of an account; null where one of them is missing. */
+export function readAccount([nonce, balance, code]: readonly unknown[]): Pick<
+	AccountState,
+	"nonce" | "balance" | "code"
+> | null {
+	const [nonceValue, balanceValue] = [readQuantity(nonce), readQuantity(balance)];
+	if (nonceValue === null || balanceValue === null || typeof code !== "string") return null;
+	// Some nodes answer `0x`, some nothing at all where there is no code.
+	const kind = code === "0x" || code === "" ? "none" : DELEGATION.test(code) ? "delegated" : "contract";
+	return { nonce: nonceValue, balance: balanceValue, code: kind };
+}
