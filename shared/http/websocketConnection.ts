@@ -19,17 +19,10 @@ import {
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
-interface WebsocketConnectionOptions {
-	/** Of its client. */
-	readonly address: string;
-	/** Messages that are worked on at a time; beyond it the connection is not read. */
-	readonly maxUnderWay: number;
-	/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
-	readonly maxBytesUnderWay: number;
-}
-
 interface WebsocketConnectionDependencies {
 	readonly socket: WebSocket;
+	/** Messages that are worked on at a time; beyond it the connection is not read. */
+	readonly maxUnderWay: number;
 	/** What the frames come in by. */
 	readonly wire: Duplex;
 	readonly dispatcher: Dispatcher<CallContext>;
@@ -47,6 +40,8 @@ interface WebsocketConnectionDependencies {
 
 type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
 
+/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
+const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
 /** Characters of a frame that is large. */
 const LARGE_FRAME = 16 * 1024;
 /** Codes of RFC 6455, section 7.4, and its registry. */
@@ -57,8 +52,10 @@ const FRAME_HEAD = 6;
 
 /** A connection from its upgrade to its end. `begin` must be called once. */
 export class WebsocketConnection implements Connection {
+	/** Whose it is, as budgets count. */
+	readonly client: string;
 	readonly #socket: WebSocket;
-	readonly #options: WebsocketConnectionOptions;
+	readonly #address: string;
 	readonly #with: WebsocketConnectionDependencies;
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
@@ -68,8 +65,6 @@ export class WebsocketConnection implements Connection {
 	/** A large frame that waits for its turn, and what was sent after it. */
 	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
 	readonly #reader: UnreadReader;
-	/** As budgets count. */
-	readonly #client: string;
 	#again: () => void = () => {};
 	#underWay = 0;
 	#bytesUnderWay = 0;
@@ -79,12 +74,13 @@ export class WebsocketConnection implements Connection {
 	#finishing = false;
 	#ended = false;
 
-	constructor(options: WebsocketConnectionOptions, dependencies: WebsocketConnectionDependencies) {
-		this.#options = options;
+	/** `address`: its client's. */
+	constructor(address: string, dependencies: WebsocketConnectionDependencies) {
+		this.#address = address;
 		this.#with = dependencies;
 		this.#socket = dependencies.socket;
-		this.#client = clientOf(options.address);
-		this.#reader = dependencies.unread.reader(options.address, {
+		this.client = clientOf(address);
+		this.#reader = dependencies.unread.reader(address, {
 			close: () => this.close(TRY_AGAIN_LATER, "too slow"),
 			cut: () => this.terminate(),
 		});
@@ -173,19 +169,14 @@ export class WebsocketConnection implements Connection {
 		return this.#unfinishedBytes;
 	}
 
-	/** Whose it is, as budgets count. */
-	get client(): string {
-		return this.#client;
-	}
-
 	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
 	#took(bytes: number): void {
 		if (this.#ended || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
-		if (bytes < 0) this.#with.unfinished.give(this.#client, -bytes);
+		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
 		else {
-			const over = this.#with.unfinished.refusal(this.#client, bytes);
-			this.#with.unfinished.force(this.#client, bytes);
+			const over = this.#with.unfinished.refusal(this.client, bytes);
+			this.#with.unfinished.force(this.client, bytes);
 			if (over === "client") this.terminate();
 			else if (over === "total") this.#with.onCrowd();
 		}
@@ -205,31 +196,30 @@ export class WebsocketConnection implements Connection {
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
-			const limited = this.#with.limiter.takeBody(this.#options, length);
+			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
 					? this.#with.dispatcher.dispatch(message, contextOf(exchange, life))
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
-		full ||= this.#underWay >= this.#options.maxUnderWay;
+		full ||= this.#underWay >= this.#with.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
 	}
 
 	/** Whether a message of so many bytes may be worked on now; they are taken from the common budget then. */
 	#fits(bytes: number): boolean {
-		const { maxUnderWay, maxBytesUnderWay } = this.#options;
-		if (this.#underWay >= maxUnderWay) return false;
-		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > maxBytesUnderWay) return false;
-		return this.#with.budget.take(this.#client, bytes, this.#again);
+		if (this.#underWay >= this.#with.maxUnderWay) return false;
+		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > MAX_BYTES_UNDER_WAY) return false;
+		return this.#with.budget.take(this.client, bytes, this.#again);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
 		this.#underWay--;
 		this.#lives.delete(life);
 		this.#bytesUnderWay -= life.bytes;
-		this.#with.budget.give(this.#client, life.bytes);
+		this.#with.budget.give(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
 		if (!this.#finishing) this.#again();
@@ -247,7 +237,7 @@ export class WebsocketConnection implements Connection {
 	/** A large frame takes milliseconds, and hundreds may be due at once: clients take turns, one in each turn of the event loop. */
 	#writeInTurn(): void {
 		const cost = this.#outgoing[0]?.text.length ?? 1;
-		this.#with.largeFrames.enqueue({ client: this.#client, cost }, async () => {
+		this.#with.largeFrames.enqueue({ client: this.client, cost }, async () => {
 			const [frame] = this.#outgoing;
 			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
 				this.#write(frame.text, frame.left);

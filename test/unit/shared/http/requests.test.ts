@@ -41,10 +41,10 @@ function route(path: string): Route {
 	return { path, handle: () => ({ status: 200, body: path }) };
 }
 
-const find = createRouter(
-	["/", "/fast"],
-	[route("/livez"), route("/tx/{hash}"), route("/tx/{hash}/events"), route("/fast")],
-);
+const find = createRouter({
+	rpcPaths: ["/", "/fast"],
+	routes: [route("/livez"), route("/tx/{hash}"), route("/tx/{hash}/events"), route("/fast")],
+});
 
 test("POST goes to the POST handler on its paths, GET and HEAD to routes", () => {
 	assert.deepEqual(find("POST", "/"), { kind: "post" });
@@ -90,7 +90,7 @@ test("unknown paths are 404, wrong verbs 405 with what is allowed", () => {
 
 test("routes of POST take nothing else, and no path is served twice", () => {
 	const admin: Route = { ...route("/admin/open"), verb: "POST" };
-	const routed = createRouter(["/fast"], [admin, route("/livez")]);
+	const routed = createRouter({ rpcPaths: ["/fast"], routes: [admin, route("/livez")] });
 	assert.equal(routed("POST", "/admin/open").kind, "route");
 	for (const [verb, status] of [
 		["GET", 405],
@@ -102,14 +102,17 @@ test("routes of POST take nothing else, and no path is served twice", () => {
 		assert.ok(routing.kind === "answer", verb);
 		assert.deepEqual([routing.answer.status, routing.answer.headers?.allow], [status, "POST, OPTIONS"], verb);
 	}
-	assert.throws(() => createRouter([], [route("/a/{b}"), route("/a/{c}")]), /served twice/);
-	assert.throws(() => createRouter([], [admin, route("/admin/open")]), /served twice/);
-	assert.throws(() => createRouter(["/admin/open"], [admin]), /served twice/);
+	assert.throws(
+		() => createRouter({ rpcPaths: [], routes: [route("/a/{b}"), route("/a/{c}")] }),
+		/served twice/,
+	);
+	assert.throws(() => createRouter({ rpcPaths: [], routes: [admin, route("/admin/open")] }), /served twice/);
+	assert.throws(() => createRouter({ rpcPaths: ["/admin/open"], routes: [admin] }), /served twice/);
 });
 
 test("where there is somebody to pass to, everything on no path of a route goes there, but for preflights", () => {
 	const admin: Route = { ...route("/admin/open"), verb: "POST" };
-	const passing = createRouter(["/fast"], [route("/tx/{hash}"), admin], true);
+	const passing = createRouter({ rpcPaths: ["/fast"], routes: [route("/tx/{hash}"), admin] }, true);
 	const rows: [string, string, string][] = [
 		["POST", "/fast", "post"],
 		["GET", "/fast", "pass"],
