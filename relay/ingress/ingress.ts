@@ -139,7 +139,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
-	const streams = new EventStreams({}, dependencies);
+	const streams = new EventStreams(dependencies);
 	registry.gauge(
 		"relay_event_streams",
 		"Clients that follow a transaction by server-sent events",
