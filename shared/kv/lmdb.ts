@@ -1,6 +1,7 @@
 // The embedded store: LMDB in a folder that is made for its owner alone and locked against a second process.
 
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdirSync, realpathSync, unlinkSync } from "node:fs";
 import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
@@ -119,27 +120,27 @@ async function lockFolder(folder: string): Promise<() => Promise<void>> {
 	return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-function listens(server: Server, address: string): Promise<boolean> {
-	return new Promise((resolve, reject) => {
-		const onError = (error: NodeJS.ErrnoException) =>
-			error.code === "EADDRINUSE" ? resolve(false) : reject(error);
-		server.once("error", onError);
-		server.listen(address, () => {
-			server.off("error", onError);
-			resolve(true);
-		});
-	});
+async function listens(server: Server, address: string): Promise<boolean> {
+	try {
+		server.listen(address);
+		await once(server, "listening");
+		return true;
+	} catch (thrown) {
+		if ((thrown as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+		throw thrown;
+	}
 }
 
-function answers(address: string): Promise<boolean> {
-	return new Promise((resolve) => {
-		const socket = connect(address);
-		socket.once("connect", () => {
-			socket.destroy();
-			resolve(true);
-		});
-		socket.once("error", () => resolve(false));
-	});
+async function answers(address: string): Promise<boolean> {
+	const socket = connect(address);
+	try {
+		await once(socket, "connect");
+		return true;
+	} catch {
+		return false;
+	} finally {
+		socket.destroy();
+	}
 }
 
 /** The disk has no room; what was to be written is not. */

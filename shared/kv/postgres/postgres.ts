@@ -8,16 +8,9 @@ import { GroupCommit } from "../groupCommit.ts";
 import type { Change, SharedStore } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
-import { Lease, type Patience } from "./lease.ts";
+import { Lease, type LeaseOptions } from "./lease.ts";
 
-export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify"> {
-	/** Name of the store in the database. */
-	readonly store: string;
-	/** How long the lease lasts without being renewed, in ms. */
-	readonly ttlMs?: number;
-	/** How to wait where another process has it; two seconds unless said. */
-	readonly patience?: Patience;
-}
+export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {}
 
 interface PostgresDependencies {
 	readonly clock: Clock;
@@ -67,12 +60,9 @@ export async function openPostgres(
 	options: PostgresOptions,
 	{ clock, log, onLost = () => {} }: PostgresDependencies,
 ): Promise<SharedStore> {
-	const { store, url, verify, ttlMs, patience } = options;
+	const { store, url, verify } = options;
 	const database = new Database({ url, verify, name: store }, { clock });
-	const lease = new Lease(
-		{ store, ...(ttlMs === undefined ? {} : { ttlMs }), ...(patience === undefined ? {} : { patience }) },
-		{ database, clock, log, onLost },
-	);
+	const lease = new Lease(options, { database, clock, log, onLost });
 	try {
 		const ran = await migrate(database);
 		if (ran.length > 0)

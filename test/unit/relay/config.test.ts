@@ -93,7 +93,7 @@ test("what is required is missed by name", () => {
 	const node =
 		"ETH_RPC_URL is missing: expected an http or https URL, for example ETH_RPC_URL=http://127.0.0.1:8545";
 	const builders = `BUILDERS is missing: expected ${RELAY_SETTINGS.BUILDERS.expects}, for example BUILDERS=${ROWS}`;
-	assert.throws(() => readRelayConfig({}), { name: "SettingErrors", message: `${node}\n${builders}` });
+	assert.throws(() => readRelayConfig({}), { name: "SettingError", message: `${node}\n${builders}` });
 	assert.throws(() => readRelayConfig({ ETH_RPC_URL: "http://n" }), {
 		name: "SettingError",
 		message: builders,
