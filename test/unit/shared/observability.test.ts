@@ -42,7 +42,7 @@ class Coded extends Error {
 test("an error is its name, its code and where it was thrown", () => {
 	const { name, code, at } = safeError(new Coded("x", "ECONNREFUSED"));
 	assert.deepEqual([name, code], ["Coded", "ECONNREFUSED"]);
-	assert.match(at ?? "", /^test\/unit\/shared\/observability\.test\.ts:\d+$/);
+	assert.match(at ?? "", /\btest\/unit\/shared\/observability\.test\.ts:\d+$/);
 });
 
 /** An error with a name that somebody else chose. */
@@ -124,15 +124,6 @@ test("every series is there at zero and counts from then on; a gauge is read whe
 	]);
 });
 
-test("two processes' metrics know nothing of each other, and one name is one series", async () => {
-	const [one, two] = [new Metrics(), new Metrics()];
-	one.counter("x_total", "X", [{}])({});
-	two.counter("x_total", "X", [{}]);
-	assert.deepEqual([await lines(one), await lines(two)], [["x_total 1"], ["x_total 0"]]);
-	assert.throws(() => one.counter("x_total", "X", [{}]));
-	assert.match(one.contentType, /^text\/plain; version=0\.0\.4/);
-});
-
 const REQUEST = { path: "", params: {}, query: new URLSearchParams(), headers: {}, address: "192.0.2.1" };
 
 function start(checks: readonly ReadinessCheck[], draining = () => false) {
@@ -169,32 +160,23 @@ test("readyz is 200 only when every check passes and nothing drains; livez is we
 	}
 });
 
-test("a check that throws has failed, and its words are not told", async () => {
-	const { get } = start([
-		{ name: "node", check: () => Promise.reject(new Error("http://user:secret@node")) },
-		{
-			name: "store",
-			check: () => {
-				throw new Error("secret");
-			},
-		},
-	]);
-	const answer = await get("/readyz");
-	assert.equal(answer.status, 503);
-	const failed = { ok: false, reason: "the check failed" };
-	assert.deepEqual(answer.json, { ready: false, draining: false, checks: { node: failed, store: failed } });
-});
-
-test("a check that hangs has failed after two seconds, and is asked once for all who wait", async () => {
+test("a check that throws has failed, and one that hangs after two seconds; it is asked once for all who wait", async () => {
 	let asked = 0;
 	const check = (): Promise<never> => {
 		asked++;
 		return new Promise(() => {});
 	};
-	const { clock, get } = start([{ name: "node", check }]);
+	const fault = () => Promise.reject(new Error("http://user:secret@node"));
+	const { clock, get } = start([
+		{ name: "node", check },
+		{ name: "store", check: fault },
+	]);
 	const answers = [get("/readyz"), get("/readyz")];
 	await clock.advance(2_000);
-	for (const answer of await Promise.all(answers)) assert.equal(answer.status, 503);
+	const failed = { ok: false, reason: "the check failed" };
+	const json = { ready: false, draining: false, checks: { node: failed, store: failed } };
+	for (const answer of await Promise.all(answers))
+		assert.deepEqual([answer.status, answer.json], [503, json]);
 	assert.equal(asked, 1);
 	const again = get("/readyz");
 	await clock.advance(2_000);

@@ -186,19 +186,6 @@ test("a body weighs one for each 16 KiB beside its calls, and is refused before 
 	assert.equal(limiter.takeBody({ address: "c" }, 20 * 16 * 1024)?.retryMs, 2_000);
 });
 
-test("what turns out dear is charged afterwards, not without end", async () => {
-	const { clock, limiter, passing } = limited(10);
-	const client = { address: "a" };
-	assert.equal(limiter.takeFrom(client, 1), 0);
-	limiter.charge(client, 9);
-	assert.equal(passing("a"), 90);
-	for (let i = 0; i < 1_000; i++) limiter.charge(client, 9);
-	await clock.advance(10_000);
-	assert.equal(passing("a"), 0);
-	await clock.advance(1_000);
-	assert.equal(passing("a"), 10);
-});
-
 test("a poll of one's own is free once a second, for each thing and client", async () => {
 	const { clock, passing, take } = limited();
 	passing("a");
@@ -215,16 +202,6 @@ test("a poll of one's own is free once a second, for each thing and client", asy
 	assert.notEqual(take("a", "poll", ["x"]), 0);
 	await clock.advance(1);
 	assert.equal(take("a", "poll", ["x"]), 0);
-});
-
-test("clients are forgotten when there are too many, the one not seen for longest first", () => {
-	const { passing } = limited(1, 2);
-	assert.equal(passing("a"), 10);
-	assert.equal(passing("b"), 10);
-	assert.equal(passing("a"), 0);
-	assert.equal(passing("c"), 10);
-	assert.equal(passing("a"), 0, "still known");
-	assert.equal(passing("b"), 10, "forgotten");
 });
 
 test("waits are bounded by the bytes that they hold, of all and of one client; a request's calls hold it once", async () => {

@@ -76,8 +76,8 @@ test("the head, the first word, and each message as it comes", async () => {
 	assert.equal(await reader.over(), "end");
 });
 
-test("a word every 15 s keeps it, and after half an hour it ends", async () => {
-	const { clock, open, streams, state, stop } = await fixture();
+test("a word every 15 s keeps it, until nothing can happen any more", async () => {
+	const { clock, open, state, stop } = await fixture();
 	const reader = await open();
 	await reader.come(1);
 	await clock.advance(14_999);
@@ -85,6 +85,16 @@ test("a word every 15 s keeps it, and after half an hour it ends", async () => {
 	await clock.advance(1);
 	await until("a comment", () => reader.comments === 1);
 	assert.ok(reader.text.endsWith("\n\n:\n\n"), "a comment alone");
+	const over = await open();
+	state.isOver = true;
+	await clock.advance(15_000);
+	for (const one of [reader, over]) assert.equal(await one.over(), "end", "nothing can happen any more");
+	await stop();
+});
+
+test("a stream ends after half an hour", async () => {
+	const { clock, open, streams, state, stop } = await fixture();
+	const reader = await open();
 	for (let minutes = 1; minutes < 30; minutes++) await clock.advance(60_000);
 	assert.equal(reader.ended, null);
 	assert.equal(streams.size, 1);
@@ -92,18 +102,6 @@ test("a word every 15 s keeps it, and after half an hour it ends", async () => {
 	assert.equal(await reader.over(), "end");
 	assert.deepEqual([streams.size, state.stopped], [0, 1]);
 	assert.equal(clock.timers, 0, "no timer is left");
-	await stop();
-});
-
-test("where nothing can happen any more it ends with the next word", async () => {
-	const { clock, open, state, streams, stop } = await fixture();
-	const reader = await open();
-	await clock.advance(15_000);
-	state.isOver = true;
-	assert.equal(reader.ended, null);
-	await clock.advance(15_000);
-	assert.equal(await reader.over(), "end");
-	assert.equal(streams.size, 0);
 	await stop();
 });
 
@@ -159,25 +157,4 @@ test("a drain ends them all, and who comes meanwhile is told what there is and c
 	assert.deepEqual(late.messages, [{ id: "1", data: { n: 1 } }]);
 	assert.equal(streams.size, 0);
 	await stop();
-});
-
-test("streams hold up no stop, also those that nobody reads", async () => {
-	const { clock, open, streams, transport } = await fixture();
-	const readers = await Promise.all([open(), open()]);
-	const socket = connect(transport.port, "127.0.0.1");
-	socket.on("error", () => {});
-	socket.pause();
-	socket.write(requestText("GET", "/feed"));
-	await until("all are open", () => streams.size === 3);
-	let stopped = false;
-	const stopping = transport.server.stop().then(() => {
-		stopped = true;
-	});
-	// The grace for requests whose first bytes are on their way, far below the time that a stop waits for answers.
-	await clock.advance(100);
-	await until("it has stopped", () => stopped);
-	await stopping;
-	for (const reader of readers) assert.equal(await reader.over(), "end");
-	assert.equal(streams.size, 0);
-	socket.destroy();
 });
