@@ -11,7 +11,6 @@ import { type TestContext, test } from "node:test";
 import { systemClock } from "../../../shared/clock.ts";
 import { DiskRoom } from "../../../shared/kv/lmdb.ts";
 import { Database, databaseAddress } from "../../../shared/kv/postgres/database.ts";
-import { ManualClock } from "../../support/manualClock.ts";
 
 const URL = "postgres://user:secretsecret@db.example:5432/relay";
 
@@ -165,7 +164,7 @@ for (const [host, query, said] of [
 // LMDB must not see a write fail: its message of that overruns the heap.
 test("behind a failed write nothing is written until a trial went through", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "leeward-room-"));
-	const room = new DiskRoom(folder, join("gone", "data.mdb"), new ManualClock());
+	const room = new DiskRoom(folder);
 	await room.check();
 	room.failed();
 	for (let i = 0; i < 2; i++) await assert.rejects(room.check(), { code: "ENOENT" });
