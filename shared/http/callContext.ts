@@ -3,7 +3,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isIP } from "node:net";
+import { isIP, SocketAddress } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
@@ -177,12 +177,9 @@ export function normalAddress(text: string): string | undefined {
 	const family = isIP(address);
 	if (family === 4) return address;
 	if (family !== 6) return undefined;
-	const shortest = new URL(`http://[${address}]/`).hostname.slice(1, -1);
-	const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(shortest);
-	if (mapped === null) return shortest;
-	const high = Number.parseInt(mapped[1] ?? "", 16);
-	const low = Number.parseInt(mapped[2] ?? "", 16);
-	return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+	const { address: shortest } = new SocketAddress({ address, family: "ipv6" });
+	const last = shortest.slice("::ffff:".length);
+	return shortest.startsWith("::ffff:") && isIP(last) === 4 ? last : shortest;
 }
 
 /**

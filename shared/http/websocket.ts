@@ -20,7 +20,7 @@ import {
 import { endWith, rawAnswer } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";
-import { WebsocketConnection } from "./websocketConnection.ts";
+import { WebsocketConnection, type WebsocketParts } from "./websocketConnection.ts";
 
 export interface RpcWebsocketOptions {
 	/** Paths that may be upgraded, without a slash at their end. */
@@ -99,9 +99,10 @@ export class RpcWebsocket {
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { signer: null, ...from };
-			const connection = this.#connect(websocket, socket, from.address);
 			const origin = request.headers.origin ?? null;
-			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
+			this.#connect(websocket, socket, from.address, (connection, exchange, life) =>
+				callContext(target, client, origin, connection, exchange, life),
+			);
 		});
 	}
 
@@ -144,11 +145,11 @@ export class RpcWebsocket {
 		return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), lines);
 	}
 
-	#connect(socket: WebSocket, wire: Duplex, address: string): WebsocketConnection {
+	#connect(socket: WebSocket, wire: Duplex, address: string, contextOf: WebsocketParts["contextOf"]): void {
 		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
 		const connection = new WebsocketConnection(address, {
 			...this.#dependencies,
-			...{ socket, wire, maxUnderWay },
+			...{ socket, wire, maxUnderWay, contextOf },
 			budget: this.#budget,
 			unfinished: this.#unfinished,
 			onCrowd: () => this.#cutLargest(),
@@ -160,7 +161,6 @@ export class RpcWebsocket {
 			this.#tellIfEmpty();
 		});
 		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
-		return connection;
 	}
 
 	#tellIfEmpty(): void {

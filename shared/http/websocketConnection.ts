@@ -19,7 +19,7 @@ import {
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
-interface WebsocketConnectionDependencies {
+export interface WebsocketParts {
 	readonly socket: WebSocket;
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
 	readonly maxUnderWay: number;
@@ -36,9 +36,9 @@ interface WebsocketConnectionDependencies {
 	readonly onCrowd: () => void;
 	/** Large frames of all connections, by client. */
 	readonly largeFrames: FairScheduler;
+	/** The context of each message. */
+	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
 }
-
-type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
 
 /** Bytes of messages that are worked on at a time; one that is larger goes alone. */
 const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
@@ -50,13 +50,13 @@ const TRY_AGAIN_LATER = 1013;
 /** Bytes of a client's frame before its data, where that is short: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
 
-/** A connection from its upgrade to its end. `begin` must be called once. */
+/** A connection from its upgrade to its end. */
 export class WebsocketConnection implements Connection {
 	/** Whose it is, as budgets count. */
 	readonly client: string;
 	readonly #socket: WebSocket;
 	readonly #address: string;
-	readonly #with: WebsocketConnectionDependencies;
+	readonly #with: WebsocketParts;
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
 	readonly #onClose: (() => void)[] = [];
@@ -65,17 +65,16 @@ export class WebsocketConnection implements Connection {
 	/** A large frame that waits for its turn, and what was sent after it. */
 	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
 	readonly #reader: UnreadReader;
-	#again: () => void = () => {};
 	#underWay = 0;
 	#bytesUnderWay = 0;
-	/** Of {@link WebsocketConnectionDependencies.unfinished}. */
+	/** Of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
 	#heard = true;
 	#finishing = false;
 	#ended = false;
 
 	/** `address`: its client's. */
-	constructor(address: string, dependencies: WebsocketConnectionDependencies) {
+	constructor(address: string, dependencies: WebsocketParts) {
 		this.#address = address;
 		this.#with = dependencies;
 		this.#socket = dependencies.socket;
@@ -84,12 +83,7 @@ export class WebsocketConnection implements Connection {
 			close: () => this.close(TRY_AGAIN_LATER, "too slow"),
 			cut: () => this.terminate(),
 		});
-	}
-
-	/** Serves the messages from now on, each with the context that `contextOf` makes for it. */
-	begin(contextOf: ContextOf): void {
-		const socket = this.#socket;
-		this.#again = () => this.#work(contextOf);
+		const { socket } = dependencies;
 		this.#with.wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
@@ -101,7 +95,7 @@ export class WebsocketConnection implements Connection {
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#heard = true;
 			this.#waiting.push(data);
-			this.#again();
+			this.#work();
 		});
 		socket.on("pong", () => {
 			this.#heard = true;
@@ -113,7 +107,7 @@ export class WebsocketConnection implements Connection {
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
-			this.#with.budget.forget(this.#again);
+			this.#with.budget.forget(this.#work);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
 			for (const listener of this.#onClose.splice(0)) listener();
@@ -182,7 +176,8 @@ export class WebsocketConnection implements Connection {
 		}
 	}
 
-	#work(contextOf: ContextOf): void {
+	/** Begins what may be worked on now; also called when others have given room back. */
+	readonly #work = (): void => {
 		const socket = this.#socket;
 		let full = false;
 		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
@@ -199,20 +194,20 @@ export class WebsocketConnection implements Connection {
 			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
-					? this.#with.dispatcher.dispatch(message, contextOf(exchange, life))
+					? this.#with.dispatcher.dispatch(message, this.#with.contextOf(this, exchange, life))
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
 		full ||= this.#underWay >= this.#with.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
-	}
+	};
 
 	/** Whether a message of so many bytes may be worked on now; they are taken from the common budget then. */
 	#fits(bytes: number): boolean {
 		if (this.#underWay >= this.#with.maxUnderWay) return false;
 		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > MAX_BYTES_UNDER_WAY) return false;
-		return this.#with.budget.take(this.client, bytes, this.#again);
+		return this.#with.budget.take(this.client, bytes, this.#work);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
@@ -222,7 +217,7 @@ export class WebsocketConnection implements Connection {
 		this.#with.budget.give(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
-		if (!this.#finishing) this.#again();
+		if (!this.#finishing) this.#work();
 		else this.#closeIfDone();
 	}
 
