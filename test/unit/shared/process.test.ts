@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Background } from "../../../shared/background.ts";
-import { DeadlineQueue, systemClock } from "../../../shared/clock.ts";
+import { systemClock } from "../../../shared/clock.ts";
 import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { nativeBindings } from "../../../shared/process.ts";
@@ -170,26 +170,4 @@ test("what came while the event loop stood still comes before the deadline that 
 	while (systemClock.monotonic() < until);
 	await due;
 	assert.deepEqual(seen, ["answer", "deadline"]);
-});
-
-test("each task runs out in its own time, those called off never, and there is one timer", async () => {
-	const clock = new ManualClock();
-	const queue = new DeadlineQueue({ ms: 100 }, { clock });
-	const expired: string[] = [];
-	queue.add(() => expired.push("a"));
-	await clock.advance(40);
-	const b = queue.add(() => expired.push("b"));
-	queue.add(() => expired.push("c"));
-	assert.equal(clock.timers, 1);
-	queue.cancel(b);
-	queue.cancel(b);
-	await clock.advance(59);
-	assert.deepEqual(expired, []);
-	await clock.advance(1);
-	assert.deepEqual(expired, ["a"]);
-	await clock.advance(39);
-	assert.deepEqual(expired, ["a"]);
-	await clock.advance(1);
-	assert.deepEqual(expired, ["a", "c"]);
-	assert.equal(clock.timers, 0);
 });

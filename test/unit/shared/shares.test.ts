@@ -285,34 +285,21 @@ test("the job leaves the queue with the last who gives up, and may be asked for 
 	assert.equal(begun(), 1);
 });
 
-test("a client gets its share, all clients together no more than there is", () => {
+test("a client gets its share, all clients together no more than there is; how full it is", () => {
 	const shares = new Shares({ total: 10, perClient: 6 });
-	assert.equal(shares.take("a", 6), null);
-	assert.equal(shares.take("a", 1), "client");
-	assert.equal(shares.take("b", 5), "total");
-	assert.equal(shares.take("b", 4), null);
-	assert.deepEqual([shares.of("a"), shares.of("b"), shares.taken], [6, 4, 10]);
-	assert.equal(shares.largest(), "a");
-	shares.give("a", 5);
-	assert.equal(shares.largest(), "b");
-	assert.equal(shares.refusal("a", 5), null);
-});
-
-test("how full it is, of all and of the part of whoever holds the most", () => {
-	const shares = new Shares({ total: 10, perClient: 4 });
 	assert.deepEqual(shares.fullness, { all: 0, client: 0 });
-	shares.take("a", 1);
-	shares.take("b", 3);
-	assert.deepEqual(shares.fullness, { all: 0.4, client: 0.75 });
-	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 0 }]), { all: 0.5, client: 0.75 });
-	assert.deepEqual(fullest([]), { all: 0, client: 0 });
-});
-
-test("what was acknowledged is counted whatever the bounds say, and given back whole", () => {
-	const shares = new Shares({ total: 10, perClient: 6 });
+	assert.deepEqual(
+		[shares.take("a", 6), shares.take("a", 1), shares.take("b", 5)],
+		[null, "client", "total"],
+	);
+	assert.equal(shares.take("b", 3), null);
+	assert.deepEqual([shares.of("a"), shares.of("b"), shares.taken, shares.largest()], [6, 3, 9, "a"]);
+	assert.deepEqual(fullest([shares.fullness, { all: 0.5, client: 2 }]), { all: 0.9, client: 2 });
+	shares.give("a", 5);
+	assert.deepEqual([shares.largest(), shares.fullness], ["b", { all: 0.4, client: 0.5 }]);
+	// What was acknowledged is counted whatever the bounds say.
 	shares.force("a", 20);
-	assert.equal(shares.take("b", 1), "total");
-	shares.give("a", 20);
-	assert.equal(shares.largest(), null);
-	assert.equal(shares.take("b", 1), null);
+	assert.equal(shares.take("c", 1), "total");
+	shares.give("a", 21);
+	assert.deepEqual([shares.of("a"), shares.take("c", 1)], [0, null]);
 });
