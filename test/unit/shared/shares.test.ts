@@ -63,6 +63,10 @@ const QUEUES: Readonly<Record<string, Queue>> = {
 		jobs: [["a0"], ["b1", { urgent: true }], ["b2", { urgent: true }], ["c1", { urgent: true }]],
 		begun: ["b1", "c1", "b2", "a0"],
 	},
+	"turns go by cost": {
+		jobs: [["a0", { cost: 3 }], ["a1"], ["b0"], ["b1"], ["b2"], ["b3"]],
+		begun: ["a0", "b0", "b1", "b2", "a1", "b3"],
+	},
 	"rank orders one client's own": {
 		jobs: [
 			["a late", { rank: 1 }],
@@ -94,6 +98,15 @@ for (const [what, { room, jobs, begun, refused = [] }] of Object.entries(QUEUES)
 		assert.deepEqual(await fixture.drain(), ["running", ...begun]);
 	});
 }
+
+test("a client that was idle has saved up nothing", async () => {
+	const fixture = new Fixture(1);
+	fixture.add("a0", { client: "a" });
+	for (let i = 0; i < 7; i++) fixture.add(`b${i}`, { client: "b" });
+	for (const name of ["a0", "b0", "b1", "b2", "b3"]) await fixture.end(name);
+	for (let i = 1; i < 4; i++) fixture.add(`a${i}`, { client: "a" });
+	assert.deepEqual((await fixture.drain()).slice(6), ["a1", "b5", "a2", "b6", "a3"]);
+});
 
 test("a client holds as many places as it leaves free, so a newcomer begins at once", () => {
 	const fixture = new Fixture(12);
