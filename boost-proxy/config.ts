@@ -146,7 +146,7 @@ export interface FallbackConfig {
 /** Settings in force; what was said of the fallback is worked out in `fallback`, null where there is none. */
 export type BoostConfig = Settings<typeof BOOST_SETTINGS> & { readonly fallback: FallbackConfig | null };
 
-/** Reads boost's settings. Throws SettingErrors with all that are missing or bad, or contradict others. */
+/** Reads boost's settings. Throws SettingError with all that are missing or bad, or contradict others. */
 export function readBoostConfig(env: Readonly<Record<string, string | undefined>>): BoostConfig {
 	const settings = readSettings(BOOST_SETTINGS, env, contradictions);
 	return Object.freeze({ ...settings, fallback: fallbackOf(settings) });

@@ -136,7 +136,7 @@ export const RELAY_SETTINGS = {
 
 export type RelayConfig = Settings<typeof RELAY_SETTINGS>;
 
-/** Reads the relay's settings. Throws SettingErrors with all that are missing or bad. */
+/** Reads the relay's settings. Throws SettingError with all that are missing or bad. */
 export function readRelayConfig(env: Readonly<Record<string, string | undefined>>): RelayConfig {
 	return readSettings(RELAY_SETTINGS, env);
 }

@@ -49,14 +49,14 @@ export interface Pass {
 	readonly scanMs: number;
 }
 
-export interface LoopOptions {
+interface LoopOptions {
 	/** Name of the task in the log. */
 	readonly task: string;
 	/** Between the end of a pass that left something and the next one, in ms; ten times that where it left nothing. */
 	readonly tickMs: number;
 }
 
-export interface LoopDependencies {
+interface LoopDependencies {
 	readonly clock: Clock;
 	readonly background: Background;
 }

@@ -28,7 +28,8 @@ export type Settings<T extends SettingTable> = {
 	readonly [K in keyof T]: T[K] extends Setting<infer V> ? V : never;
 };
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** Variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A bad or missing setting. `given` is told where it can't be a secret. */
 export class SettingError extends Error {
@@ -42,20 +43,9 @@ export class SettingError extends Error {
 	}
 }
 
-/** All that is wrong with the settings; a line of the message for each. */
-export class SettingErrors extends Error {
-	readonly code = "SETTING";
-	readonly all: readonly SettingError[];
-	constructor(all: readonly SettingError[]) {
-		super(all.map(({ message }) => message).join("\n"));
-		this.name = "SettingErrors";
-		this.all = all;
-	}
-}
-
 /**
  * Reads every row of `table` from `env`. `contradictions` are what is wrong among the values that could be read. Throws
- * {@link SettingError} for what is missing or bad, {@link SettingErrors} where that is more than one.
+ * {@link SettingError} for what is missing or bad, with a line for each where that is more than one.
  */
 export function readSettings<T extends SettingTable>(
 	table: T,
@@ -74,9 +64,10 @@ export function readSettings<T extends SettingTable>(
 	}
 	const told = new Set(errors.map(({ setting }) => setting));
 	errors.push(...contradictions(values as Partial<Settings<T>>).filter(({ setting }) => !told.has(setting)));
-	const [first, ...more] = errors;
-	if (first !== undefined) throw more.length === 0 ? first : new SettingErrors(errors);
-	return Object.freeze(values) as Settings<T>;
+	const [first] = errors;
+	if (first === undefined) return Object.freeze(values) as Settings<T>;
+	first.message = errors.map(({ message }) => message).join("\n");
+	throw first;
 }
 
 function readSetting(name: string, row: Setting<unknown>, env: Environment): unknown {
@@ -84,10 +75,8 @@ function readSetting(name: string, row: Setting<unknown>, env: Environment): unk
 	const text = given === "" ? row.default : given;
 	if (text === undefined && row.optional !== true) throw new SettingError(name, "is missing", row);
 	const value = row.parse(text ?? "");
-	if (value === undefined && !(row.optional === true && given === "")) {
-		throw new SettingError(name, "is not valid", row, given);
-	}
-	return value;
+	if (value !== undefined || (row.optional === true && given === "")) return value;
+	throw new SettingError(name, "is not valid", row, given);
 }
 
 /** What was given, where it can't be a secret: a number, or nearly one of the words that are expected. */
@@ -156,10 +145,7 @@ export function helpText(command: string, about: string, table: SettingTable): s
 }
 
 /** The text of `--print-config`: `NAME=value` a line. Secrets are masked, credentials in URLs too. */
-export function printedConfig(
-	table: SettingTable,
-	env: Readonly<Record<string, string | undefined>>,
-): string {
+export function printedConfig(table: SettingTable, env: Environment): string {
 	return Object.entries(table)
 		.map(([name, row]) => {
 			const given = env[name]?.trim() ?? "";

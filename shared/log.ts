@@ -44,13 +44,10 @@ interface SafeError {
 	readonly at?: string;
 }
 
+type Level = Exclude<LogLevel, "silent">;
+
 /** A logger; `error` is for our own faults, `warn` for what may become one, bad input is at most `debug`. */
-export interface Logger {
-	trace(message: string, fields?: LogFields): void;
-	debug(message: string, fields?: LogFields): void;
-	info(message: string, fields?: LogFields): void;
-	warn(message: string, fields?: LogFields): void;
-	error(message: string, fields?: LogFields): void;
+export interface Logger extends Record<Level, (message: string, fields?: LogFields) => void> {
 	/** A logger that names the part of the process it speaks for. */
 	child(part: string): Logger;
 }
@@ -98,19 +95,16 @@ function inTurns(destination: DestinationStream): DestinationStream {
 	};
 }
 
+const NOTHING = (): void => {};
+
 /** A logger that says nothing. */
 export const silentLogger: Logger = {
-	trace() {},
-	debug() {},
-	info() {},
-	warn() {},
-	error() {},
+	...{ trace: NOTHING, debug: NOTHING, info: NOTHING, warn: NOTHING, error: NOTHING },
 	child: () => silentLogger,
 };
 
 /** The little of pino that is used here; its own type does not fit itself under exactOptionalPropertyTypes. */
-interface PinoLike
-	extends Record<"trace" | "debug" | "info" | "warn" | "error", (o: object, m: string) => void> {
+interface PinoLike extends Record<Level, (fields: object, message: string) => void> {
 	child(bindings: { part: string }): PinoLike;
 }
 

@@ -70,14 +70,7 @@ export class Metrics {
 
 	/** A gauge whose value is read when the metrics are asked for. */
 	gauge(name: string, help: string, read: () => number): void {
-		new Gauge({
-			name,
-			help,
-			registers: [this.#registry],
-			collect() {
-				this.set(read());
-			},
-		});
+		this.gauges(name, help, [{}], read);
 	}
 
 	/** A gauge with a series for each of the `known` label sets, read when the metrics are asked for. */

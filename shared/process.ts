@@ -1,17 +1,13 @@
 // Runs a process from its command line to its end. Relay, boost and the pair start and stop alike, so only
 // what differs is in their main files.
 
-import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { systemClock } from "./clock.ts";
-import { helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
+import { type Environment, helpText, misspelled, printedConfig, type SettingTable } from "./config.ts";
 import { type Component, StoppedError, stopOnParent, stopOnSignals } from "./lifecycle.ts";
 import { createLogger, type Logger, type LogLevel, safeError } from "./log.ts";
 import { type Metrics, processMetrics } from "./metrics.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a process is. */
 interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
@@ -20,7 +16,7 @@ interface ProcessKind<Config extends { readonly LOG_LEVEL: LogLevel }> {
 	/** What it does, in one line. */
 	readonly about: string;
 	readonly settings: SettingTable;
-	/** Throws SettingErrors. */
+	/** Throws SettingError. */
 	read(env: Environment): Config;
 	create(config: Config, given: ProcessParts): Component;
 }
@@ -114,6 +110,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	if (args.includes("--print-config")) return print(printedConfig(kind.settings, env));
 	if (args.includes("--version")) return print(productVersion());
 	const config = kind.read(env);
+	const version = productVersion();
 	setInterval(boundHeap, HEAP_LOOK_MS).unref();
 	const log = createLogger(config.LOG_LEVEL, kind.name);
 	for (const [setting, meant] of misspelled(kind.settings, env)) {
@@ -125,24 +122,21 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 	}
 	const component = kind.create(config, {
 		log,
-		version: productVersion(),
-		metrics: processMetrics(productVersion()),
+		version,
+		metrics: processMetrics(version),
 		onLost() {
 			log.error("the store is another process's now, ending");
 			exit(1);
 		},
 	});
-	process.on("uncaughtException", (thrown) => {
-		log.error("uncaught fault, stopping", { fault: safeError(thrown) });
+	const stopBy = (what: string) => (thrown: unknown) => {
+		log.error(`${what}, stopping`, { fault: safeError(thrown) });
 		exit(1);
-	});
-	process.on("unhandledRejection", (thrown) => {
-		log.error("unhandled rejection, stopping", { fault: safeError(thrown) });
-		exit(1);
-	});
+	};
+	process.on("uncaughtException", stopBy("uncaught fault"));
+	process.on("unhandledRejection", stopBy("unhandled rejection"));
 	const isSupervised = args.includes(SUPERVISED);
-	const stop = isSupervised ? stopOnParent : stopOnSignals;
-	stop(component, { log, clock: systemClock, exit });
+	(isSupervised ? stopOnParent : stopOnSignals)(component, { log, clock: systemClock, exit });
 	// Timers do not keep the process alive, and before it listens nothing else does: only exit() ends it.
 	setInterval(() => {}, KEEP_ALIVE_MS);
 	await component.start();
@@ -151,8 +145,7 @@ async function run<Config extends { readonly LOG_LEVEL: LogLevel }>(
 
 /** The version in package.json. */
 function productVersion(): string {
-	const file = fileURLToPath(new URL("../package.json", import.meta.url));
-	return (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version;
+	return (require("../package.json") as { version: string }).version;
 }
 
 function print(text: string): void {

@@ -5,7 +5,6 @@ import { pause } from "../../shared/clock.ts";
 import { addressReader, type CallContext, type VerifySignature } from "../../shared/http/callContext.ts";
 import type { ConnectionsOptions } from "../../shared/http/connections.ts";
 import { EventStreams } from "../../shared/http/eventStreams.ts";
-import { startListening } from "../../shared/http/listening.ts";
 import {
 	guardedMetricsRoute,
 	metricsRoute,
@@ -14,7 +13,7 @@ import {
 } from "../../shared/http/opsRoutes.ts";
 import { RateLimiter } from "../../shared/http/rateLimit.ts";
 import { rpcOverHttp } from "../../shared/http/routes.ts";
-import { createHttpServer, type HttpServer } from "../../shared/http/server.ts";
+import { createHttpServer, type HttpServer, startListening } from "../../shared/http/server.ts";
 import type { Standby } from "../../shared/http/standby.ts";
 import { UnreadBytes } from "../../shared/http/unreadBytes.ts";
 import { RpcWebsocket } from "../../shared/http/websocket.ts";
@@ -140,7 +139,7 @@ export function createIngress(options: IngressOptions, dependencies: IngressDepe
 	);
 	const draining = (): boolean => servers.some((server) => server.draining);
 	const ops = opsRoutes({ checks: dependencies.checks, draining }, { clock, log });
-	const streams = new EventStreams({}, dependencies);
+	const streams = new EventStreams(dependencies);
 	registry.gauge(
 		"relay_event_streams",
 		"Clients that follow a transaction by server-sent events",

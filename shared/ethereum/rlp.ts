@@ -1,6 +1,7 @@
 // Canonical RLP, read and written, and the fields of transactions in it. It refuses every form but the one that an encoder
 // writes: one transaction must not have two encodings. https://ethereum.org/en/developers/docs/data-structures-and-encoding/rlp/
 
+import { asBuffer } from "./hex.ts";
 import { keccak256 } from "./signatures.ts";
 
 /** Reading is over the largest value that `readUIntBE` can read; nothing of that length is ever held. */
@@ -70,6 +71,15 @@ export class RlpReader {
 		this.#end = outerEnd;
 	}
 
+	/** The list that comes next, each of its items read by `item`, which is given those before it. */
+	list<T>(field: string, item: (before: readonly T[]) => T): readonly T[] {
+		const outerEnd = this.openList(field);
+		const items: T[] = [];
+		while (this.hasMore()) items.push(item(items));
+		this.closeList(field, outerEnd);
+		return items;
+	}
+
 	/** Nothing may follow the last item. */
 	close(): void {
 		if (this.#fault === null && this.#at !== this.bytes.length) this.fail("trailing bytes");
@@ -81,14 +91,9 @@ export class RlpReader {
 		const start = this.#start;
 		const length = this.#length;
 		if (length === 0) return 0n;
-		if (this.bytes[start] === 0) {
-			this.fail(`${field}: leading zero`);
-			return 0n;
-		}
-		if (length > maxBytes) {
-			this.fail(`${field}: expected at most ${maxBytes} bytes, got ${length}`);
-			return 0n;
-		}
+		if (this.bytes[start] === 0) this.fail(`${field}: leading zero`);
+		else if (length > maxBytes) this.fail(`${field}: expected at most ${maxBytes} bytes, got ${length}`);
+		if (this.#fault !== null) return 0n;
 		if (length <= MAX_LENGTH_BYTES) return BigInt(this.bytes.readUIntBE(start, length));
 		return BigInt(`0x${this.bytes.toString("hex", start, start + length)}`);
 	}
@@ -157,14 +162,18 @@ export type RlpItem = Uint8Array | readonly RlpItem[];
 
 /** The canonical encoding of `item`. */
 export function rlpEncode(item: RlpItem): Buffer {
-	const parts: Uint8Array[] = [];
-	append(item, parts);
-	return Buffer.concat(parts);
-}
-
-/** The header of a list whose encoded items are `length` bytes long. */
-function rlpListHeader(length: number): Buffer {
-	return header(0xc0, length);
+	if (!(item instanceof Uint8Array)) {
+		const items = item.map(rlpEncode);
+		return Buffer.concat([
+			header(
+				0xc0,
+				items.reduce((sum, { length }) => sum + length, 0),
+			),
+			...items,
+		]);
+	}
+	if (item.length === 1 && (item[0] as number) < 0x80) return asBuffer(item);
+	return Buffer.concat([header(0x80, item.length), item]);
 }
 
 /** The shortest big-endian bytes of `value`, as RLP wants integers: none for zero. `value` must not be negative. */
@@ -173,26 +182,6 @@ export function uintToBytes(value: bigint): Buffer {
 	if (value === 0n) return EMPTY;
 	const digits = value.toString(16);
 	return Buffer.from(digits.length % 2 === 0 ? digits : `0${digits}`, "hex");
-}
-
-/** Appends the pieces of the encoding to `parts` and answers their length in bytes. */
-function append(item: RlpItem, parts: Uint8Array[]): number {
-	if (item instanceof Uint8Array) {
-		if (item.length === 1 && (item[0] as number) < 0x80) {
-			parts.push(item);
-			return 1;
-		}
-		const head = header(0x80, item.length);
-		parts.push(head, item);
-		return head.length + item.length;
-	}
-	// The header's place is kept until the length of what follows is known.
-	const place = parts.push(EMPTY) - 1;
-	let length = 0;
-	for (const inner of item) length += append(inner, parts);
-	const head = header(0xc0, length);
-	parts[place] = head;
-	return head.length + length;
 }
 
 function header(base: 0x80 | 0xc0, length: number): Buffer {
@@ -325,10 +314,10 @@ export function readPayload(reader: RlpReader, type: TransactionType): ReadPaylo
  */
 export function signingHash(bytes: Buffer, { fields, signedFrom, signedTo }: ReadPayload): Buffer {
 	const signed = bytes.subarray(signedFrom, signedTo);
-	if (fields.type > 0) return keccak256(Buffer.from([fields.type]), rlpListHeader(signed.length), signed);
+	if (fields.type > 0) return keccak256(Buffer.from([fields.type]), header(0xc0, signed.length), signed);
 	const chainId = rlpEncode(uintToBytes(fields.chainId));
-	const header = rlpListHeader(signed.length + chainId.length + TWO_ZEROS.length);
-	return keccak256(header, signed, chainId, TWO_ZEROS);
+	const length = signed.length + chainId.length + TWO_ZEROS.length;
+	return keccak256(header(0xc0, length), signed, chainId, TWO_ZEROS);
 }
 
 const TWO_ZEROS = Buffer.from([0x80, 0x80]);
@@ -347,25 +336,19 @@ function readTo(reader: RlpReader, mayBeEmpty: boolean): string | null {
 const MAX_ACCOUNTS = 16_384;
 
 function readAccessList(reader: RlpReader): readonly AccessListEntry[] {
-	const outerEnd = reader.openList("accessList");
-	const entries: AccessListEntry[] = [];
-	while (reader.hasMore()) {
+	return reader.list("accessList", (entries: readonly AccessListEntry[]) => {
+		if (entries.length === MAX_ACCOUNTS) reader.fail(`accessList: expected at most ${MAX_ACCOUNTS} accounts`);
 		const entryEnd = reader.openList("accessList entry");
 		const address = reader.fixedHex("accessList address", 20);
 		const storageKeys = readHexList(reader, "accessList storageKeys", 32);
 		reader.closeList("accessList entry", entryEnd);
-		entries.push({ address, storageKeys });
-		if (entries.length > MAX_ACCOUNTS) reader.fail(`accessList: expected at most ${MAX_ACCOUNTS} accounts`);
-	}
-	reader.closeList("accessList", outerEnd);
-	return entries;
+		return { address, storageKeys };
+	});
 }
 
 /** The bounds are the EIP's: a tuple outside them makes the whole transaction invalid, other nonsense does not. */
 function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
-	const outerEnd = reader.openList("authorizationList");
-	const entries: Authorization[] = [];
-	while (reader.hasMore()) {
+	return reader.list("authorizationList", () => {
 		const entryEnd = reader.openList("authorization");
 		const chainId = reader.uint("authorization chainId", 32);
 		const address = reader.fixedHex("authorization address", 20);
@@ -374,16 +357,10 @@ function readAuthorizationList(reader: RlpReader): readonly Authorization[] {
 		const r = reader.uint("authorization r", 32);
 		const s = reader.uint("authorization s", 32);
 		reader.closeList("authorization", entryEnd);
-		entries.push({ chainId, address, nonce, yParity, r, s });
-	}
-	reader.closeList("authorizationList", outerEnd);
-	return entries;
+		return { chainId, address, nonce, yParity, r, s };
+	});
 }
 
 function readHexList(reader: RlpReader, field: string, itemBytes: number): readonly string[] {
-	const outerEnd = reader.openList(field);
-	const items: string[] = [];
-	while (reader.hasMore()) items.push(reader.fixedHex(field, itemBytes));
-	reader.closeList(field, outerEnd);
-	return items;
+	return reader.list(field, () => reader.fixedHex(field, itemBytes));
 }

@@ -134,33 +134,8 @@ function finish(raw: Buffer, payload: ReadPayload, hashed: Buffer, sidecar: Side
 	if (from === null) return INVALID_SIGNATURE;
 	// A payload without its type byte is what was cut out of a blob transaction.
 	const hash = bytesToHex(sidecar === null ? keccak256(hashed) : keccak256(BLOB_TYPE_BYTE, hashed));
-	// Field by field, for spreading an object of this size costs 6 µs, as much as a hash.
-	const tx: DecodedTransaction = {
-		type,
-		chainId: fields.chainId,
-		nonce: fields.nonce,
-		gasLimit: fields.gasLimit,
-		to: fields.to,
-		value: fields.value,
-		data: fields.data,
-		accessList: fields.accessList,
-		gasPrice: fields.gasPrice,
-		maxFeePerGas: fields.maxFeePerGas,
-		maxPriorityFeePerGas: fields.maxPriorityFeePerGas,
-		maxFeePerBlobGas: fields.maxFeePerBlobGas,
-		blobVersionedHashes: fields.blobVersionedHashes,
-		authorizationList: fields.authorizationList,
-		v,
-		yParity,
-		r,
-		s,
-		hash,
-		from,
-		raw,
-		size: raw.length,
-		sidecar,
-	};
-	return { ok: true, tx };
+	// Into the same object, for spreading one of this size costs 6 µs, as much as a hash.
+	return { ok: true, tx: Object.assign(fields, { hash, from, raw, size: raw.length, sidecar }) };
 }
 
 const BLOB_TYPE_BYTE = Buffer.from([0x03]);
@@ -233,11 +208,7 @@ function findSidecarProblem(sidecar: Sidecar, versionedHashes: readonly string[]
 }
 
 function readItems(reader: RlpReader, field: string, itemBytes: number): readonly Buffer[] {
-	const outerEnd = reader.openList(field);
-	const items: Buffer[] = [];
-	while (reader.hasMore()) items.push(reader.fixed(field, itemBytes));
-	reader.closeList(field, outerEnd);
-	return items;
+	return reader.list(field, () => reader.fixed(field, itemBytes));
 }
 
 /**

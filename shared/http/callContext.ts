@@ -3,7 +3,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isIP } from "node:net";
+import { isIP, SocketAddress } from "node:net";
 import { parseAddress } from "../ethereum/hex.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 
@@ -57,55 +57,20 @@ export interface CallContext {
 	readonly exchange: Exchange | null;
 }
 
+/** The life of a request whose client does not leave. */
+const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
+
 /** The context of a request to `target`; over a websocket with its connection and the message. */
 export function callContext(
-	target: RequestTarget,
+	{ path, search }: RequestTarget,
 	client: Client,
 	origin: string | null,
 	connection: Connection | null,
 	exchange: Exchange | null = null,
 	life: RequestLife = LASTING,
 ): CallContext {
-	return new RequestContext(target, client, origin, connection, exchange, life);
-}
-
-/** The life of a request whose client does not leave. */
-const LASTING: RequestLife = { bytes: 0, onGone: () => {} };
-
-/** Parses the query when it is first asked for: most requests have none, and few methods ask. */
-class RequestContext implements CallContext {
-	readonly transport: "http" | "ws";
-	readonly path: string;
-	readonly client: Client;
-	readonly origin: string | null;
-	readonly life: RequestLife;
-	readonly connection: Connection | null;
-	readonly exchange: Exchange | null;
-	readonly #search: string;
-	#query: URLSearchParams | undefined;
-
-	constructor(
-		target: RequestTarget,
-		client: Client,
-		origin: string | null,
-		connection: Connection | null,
-		exchange: Exchange | null,
-		life: RequestLife,
-	) {
-		this.transport = connection === null ? "http" : "ws";
-		this.path = target.path;
-		this.client = client;
-		this.origin = origin;
-		this.life = life;
-		this.connection = connection;
-		this.exchange = exchange;
-		this.#search = target.search;
-	}
-
-	get query(): URLSearchParams {
-		this.#query ??= new URLSearchParams(this.#search);
-		return this.#query;
-	}
+	const transport = connection === null ? "http" : "ws";
+	return { transport, path, query: new URLSearchParams(search), client, origin, life, connection, exchange };
 }
 
 /** A request or message that a call came with, until it is answered. */
@@ -192,15 +157,6 @@ export function addressReader(options: AddressOptions): ReadAddress {
 	};
 }
 
-/**
- * The signer whom a vouching proxy names in `X-Boost-Signer`: it has verified the client's signature of a body that it
- * may have written anew. Lower case; null where it names none, and where nobody vouches: then it is a client's own word.
- */
-export function vouchedSigner(headers: IncomingHttpHeaders, vouched: boolean): string | null {
-	const named = headers["x-boost-signer"];
-	return vouched && typeof named === "string" ? parseAddress(named) : null;
-}
-
 /** The system gives addresses in their shortest form already, but IPv4 ones as mapped where it listens on both. */
 function directAddress(address: string): string {
 	return address.includes(":") ? (normalAddress(address) ?? UNKNOWN_ADDRESS) : address;
@@ -221,12 +177,9 @@ export function normalAddress(text: string): string | undefined {
 	const family = isIP(address);
 	if (family === 4) return address;
 	if (family !== 6) return undefined;
-	const shortest = new URL(`http://[${address}]/`).hostname.slice(1, -1);
-	const mapped = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(shortest);
-	if (mapped === null) return shortest;
-	const high = Number.parseInt(mapped[1] ?? "", 16);
-	const low = Number.parseInt(mapped[2] ?? "", 16);
-	return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+	const { address: shortest } = new SocketAddress({ address, family: "ipv6" });
+	const last = shortest.slice("::ffff:".length);
+	return shortest.startsWith("::ffff:") && isIP(last) === 4 ? last : shortest;
 }
 
 /**
@@ -268,23 +221,23 @@ export function isWebPage(origin: string | null): boolean {
 
 const UNVERIFIED = "invalid request: X-Flashbots-Signature does not verify";
 
-/** Who sent a body, and why it is refused where its signature does not verify. */
-interface Identified {
-	readonly client: Client;
-	readonly refused: RpcError | null;
-}
-
-/** Reads who sent `body`: `from` an address, and by a signature where one came with it. */
+/**
+ * Who sent `body`: `from` an address, and by a signature where one came with it; `refused` where it does not verify.
+ * Without one a proxy that vouches may name the signer in `X-Boost-Signer`: it has verified the signature of a body that it
+ * may have written anew. From anybody else that header is a client's own word.
+ */
 export function identify(
 	headers: IncomingHttpHeaders,
 	{ address, vouched }: ClientAddress,
 	body: Uint8Array,
 	verifySignature: VerifySignature | undefined,
-): Identified {
+): { readonly client: Client; readonly refused: RpcError | null } {
 	const signature = headers["x-flashbots-signature"];
 	// What the body itself carries counts before what is said of it.
 	if (signature === undefined) {
-		return { client: { address, signer: vouchedSigner(headers, vouched), vouched }, refused: null };
+		const named = headers["x-boost-signer"];
+		const signer = vouched && typeof named === "string" ? parseAddress(named) : null;
+		return { client: { address, signer, vouched }, refused: null };
 	}
 	const check = verifySignature?.(String(signature), body) ?? { ok: false, reason: "not taken here" };
 	return {
@@ -303,20 +256,9 @@ export interface RequestTarget {
 
 /** Reads a request target: origin form (`/fast?a=b`) or absolute form (`http://host/fast`, as proxies send). */
 export function readTarget(target: string): RequestTarget {
-	const origin = target.startsWith("/") ? target : originForm(target);
+	const origin = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*\/?/i, "/");
 	const mark = origin.indexOf("?");
-	const path = mark === -1 ? origin : origin.slice(0, mark);
-	return { path: withoutEndSlash(path), search: mark === -1 ? "" : origin.slice(mark + 1) };
-}
-
-function withoutEndSlash(path: string): string {
-	let end = path.length;
-	while (end > 1 && path.charCodeAt(end - 1) === 0x2f) end--;
-	return end === path.length ? path : path.slice(0, end);
-}
-
-function originForm(target: string): string {
-	const rest = /^https?:\/\/[^/?#]*(.*)$/i.exec(target)?.[1];
-	if (rest === undefined) return target;
-	return rest.startsWith("/") ? rest : `/${rest}`;
+	let end = mark === -1 ? origin.length : mark;
+	while (end > 1 && origin.charCodeAt(end - 1) === 0x2f) end--;
+	return { path: origin.slice(0, end), search: mark === -1 ? "" : origin.slice(mark + 1) };
 }

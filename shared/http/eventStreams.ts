@@ -7,7 +7,6 @@ import { clientOf } from "./callContext.ts";
 import { type HttpAnswer, jsonAnswer, retryAfter } from "./messages.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
-/** The media type. */
 const EVENT_STREAM = "text/event-stream";
 
 /** One message, for `onmessage`: it has no event name. */
@@ -26,18 +25,9 @@ interface EventFeed {
 	readonly isOver: () => boolean;
 }
 
-interface EventStreamsOptions {
-	/** Streams of one client (IPv6: of one /56) at most; one more gets 429. 16 unless said. */
-	readonly maxPerClient?: number;
-	/** Streams in all; one more gets 503. 2,000 unless said. */
-	readonly maxStreams?: number;
-}
-
-interface EventStreamsDependencies {
-	readonly clock: Clock;
-}
-
+/** Streams of one client (IPv6: of one /56) at most; one more gets 429. */
 const MAX_PER_CLIENT = 16;
+/** Streams in all; one more gets 503. */
 const MAX_STREAMS = 2_000;
 /** Heroku cuts an answer on which nothing is said for 55 s. */
 const COMMENT_MS = 15_000;
@@ -48,13 +38,14 @@ const RETRY_MS = 3_000;
 
 const COMMENT = ":\n\n";
 const OPENING = `retry: ${RETRY_MS}\n\n`;
-const CONTENT_TYPE = `${EVENT_STREAM}; charset=utf-8`;
 const HEADERS = {
 	"cache-control": "no-store, no-transform",
 	// nginx, and what is made of it, keeps back what it proxies.
 	"x-accel-buffering": "no",
 	vary: "accept",
 };
+
+const ANSWER = { status: 200, contentType: `${EVENT_STREAM}; charset=utf-8`, headers: HEADERS };
 
 /** A stream that is open. */
 interface OpenStream {
@@ -66,18 +57,13 @@ interface OpenStream {
 
 /** All event streams of a server. */
 export class EventStreams {
-	readonly #maxPerClient: number;
-	readonly #maxStreams: number;
 	readonly #clock: Clock;
 	readonly #open = new Set<OpenStream>();
-	readonly #shares: Shares;
+	readonly #shares = new Shares({ total: MAX_STREAMS, perClient: MAX_PER_CLIENT });
 	#timer: Timer | undefined;
 
-	constructor(options: EventStreamsOptions, dependencies: EventStreamsDependencies) {
-		this.#maxPerClient = options.maxPerClient ?? MAX_PER_CLIENT;
-		this.#maxStreams = options.maxStreams ?? MAX_STREAMS;
-		this.#shares = new Shares({ total: this.#maxStreams, perClient: this.#maxPerClient });
-		this.#clock = dependencies.clock;
+	constructor({ clock }: { readonly clock: Clock }) {
+		this.#clock = clock;
 	}
 
 	/** How many are open. */
@@ -96,17 +82,20 @@ export class EventStreams {
 			if (this.#refusal(network) === null) this.#begin(stream, network, feed);
 			else stream.end();
 		};
-		return { status: 200, body: null, contentType: CONTENT_TYPE, headers: HEADERS, open };
+		return { ...ANSWER, body: null, open };
 	}
 
 	#refusal(network: string): HttpAnswer | null {
+		const over = this.#shares.refusal(network, 1);
+		if (over === null) return null;
 		const headers = { "retry-after": retryAfter(RETRY_MS) };
-		if (this.#open.size >= this.#maxStreams) {
-			return jsonAnswer(503, { error: "limit exceeded: too many event streams" }, headers);
-		}
-		if (this.#shares.refusal(network, 1) === null) return null;
-		const error = `limit exceeded: ${this.#maxPerClient} event streams for each client`;
-		return jsonAnswer(429, { error }, headers);
+		return over === "total"
+			? jsonAnswer(503, { error: "limit exceeded: too many event streams" }, headers)
+			: jsonAnswer(
+					429,
+					{ error: `limit exceeded: ${MAX_PER_CLIENT} event streams for each client` },
+					headers,
+				);
 	}
 
 	#begin(stream: AnswerStream, network: string, { begin, isOver }: EventFeed): void {
@@ -141,7 +130,7 @@ export class EventStreams {
 /** The answer where all messages are known: it ends after the last one. */
 export function wholeEventStream(messages: readonly EventMessage[]): HttpAnswer {
 	const body = OPENING + messages.map(messageText).join("");
-	return { status: 200, body, contentType: CONTENT_TYPE, headers: HEADERS };
+	return { ...ANSWER, body };
 }
 
 /** The answer to a client that came back and has had every message: its EventSource stops. */

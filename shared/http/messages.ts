@@ -10,6 +10,9 @@ import { RPC_ERRORS, type RpcErrorKind } from "../jsonrpc/errors.ts";
 import type { OverShare } from "../shares/shares.ts";
 import type { AnswerStream } from "./unreadBytes.ts";
 
+/** Names in lower case. */
+type Headers = Readonly<Record<string, string>>;
+
 /** An answer. */
 export interface HttpAnswer {
 	readonly status: number;
@@ -17,8 +20,8 @@ export interface HttpAnswer {
 	readonly body: string | Uint8Array | null;
 	/** `application/json` unless said. */
 	readonly contentType?: string;
-	/** More headers, names in lower case. */
-	readonly headers?: Readonly<Record<string, string>>;
+	/** More headers. */
+	readonly headers?: Headers;
 	/** Where set the answer goes on, and `body` is null: called once, when the head was written; never for HEAD. */
 	readonly open?: (stream: AnswerStream) => void;
 }
@@ -32,8 +35,8 @@ export function asksForPage(accept: string | undefined): boolean {
 }
 
 /** An answer of JSON. */
-export function jsonAnswer(status: number, value: unknown, headers?: Record<string, string>): HttpAnswer {
-	return { status, body: JSON.stringify(value), ...(headers === undefined ? {} : { headers }) };
+export function jsonAnswer(status: number, value: unknown, headers: Headers = {}): HttpAnswer {
+	return { status, body: JSON.stringify(value), headers };
 }
 
 /** An answer of JSON as people read it. */
@@ -48,10 +51,9 @@ export function rpcErrorAnswer(
 	kind: RpcErrorKind,
 	status: number,
 	message: string,
-	headers?: Record<string, string>,
+	headers: Headers = {},
 ): HttpAnswer {
-	const body = errorText(null, RPC_ERRORS[kind].code, message);
-	return { status, body, ...(headers === undefined ? {} : { headers }) };
+	return { status, body: errorText(null, RPC_ERRORS[kind].code, message), headers };
 }
 
 /** `Retry-After` for a wait of `ms`, in whole seconds, one at least. */
@@ -64,7 +66,7 @@ export function writeHead(
 	response: ServerResponse,
 	answer: HttpAnswer,
 	close: boolean,
-	standing: Readonly<Record<string, string>>,
+	standing: Headers,
 ): void {
 	const { status, body, headers, open } = answer;
 	const head: OutgoingHttpHeaders = {};
@@ -122,22 +124,32 @@ export function withoutUpgrade(request: IncomingMessage, head: Buffer): Buffer {
 	return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), head]);
 }
 
+const RETRY_SOON = { "retry-after": "1" };
+
 /** A handler is at fault itself. */
-export const FAILED: HttpAnswer = rpcErrorAnswer("internal", 500, "internal error");
+export const FAILED = rpcErrorAnswer("internal", 500, "internal error");
 
 /** There is no room. */
-export const BUSY: HttpAnswer = rpcErrorAnswer(
+export const BUSY = rpcErrorAnswer(
 	"unavailable",
 	503,
 	"internal error: too many requests under way",
-	{ "retry-after": "1" },
+	RETRY_SOON,
 );
 
 /** An answer that goes on may not stand behind another one. */
-export const BEHIND: HttpAnswer = jsonAnswer(
+export const BEHIND = jsonAnswer(
 	503,
 	{ error: "expected a connection on which no answer is due" },
-	{ "retry-after": "1" },
+	RETRY_SOON,
+);
+
+/** A client's bodies are as many bytes as one client may have under way. */
+const HOARDING = rpcErrorAnswer(
+	"rateLimit",
+	429,
+	"limit exceeded: too many bytes under way for this client",
+	RETRY_SOON,
 );
 
 /** The body is longer than `maxBytes`. */
@@ -148,8 +160,7 @@ export function tooLarge(maxBytes: number): HttpAnswer {
 /** The rate limit's answer to a request for a page: it may come again in `waitMs`. */
 export function limited(waitMs: number): HttpAnswer {
 	const seconds = retryAfter(waitMs);
-	const message = `limit exceeded: try again in ${seconds} s`;
-	return jsonAnswer(429, { error: message }, { "retry-after": seconds });
+	return jsonAnswer(429, { error: `limit exceeded: try again in ${seconds} s` }, { "retry-after": seconds });
 }
 
 /** A client has `max` requests and websockets under way already. */
@@ -157,25 +168,16 @@ export function crowded(verb: string | undefined, max: number): HttpAnswer {
 	return inVerb(verb, "rateLimit", 429, `limit exceeded: ${max} requests under way for each client`);
 }
 
-/** A client's bodies are as many bytes as one client may have under way. */
-const HOARDING: HttpAnswer = rpcErrorAnswer(
-	"rateLimit",
-	429,
-	"limit exceeded: too many bytes under way for this client",
-	{ "retry-after": "1" },
-);
-
-/** The server cannot serve anything now because of `why`: in JSON-RPC where `verb` is that of JSON-RPC. */
+/** The server cannot serve anything now because of `why`. */
 export function notServing(verb: string | undefined, why: string): HttpAnswer {
 	return inVerb(verb, "unavailable", 503, verb === "POST" ? `internal error: ${why}` : why);
 }
 
 /** In JSON-RPC where `verb` is that of JSON-RPC; it may come again in a second. */
 function inVerb(verb: string | undefined, kind: RpcErrorKind, status: number, message: string): HttpAnswer {
-	const headers = { "retry-after": "1" };
 	return verb === "POST"
-		? rpcErrorAnswer(kind, status, message, headers)
-		: jsonAnswer(status, { error: message }, headers);
+		? rpcErrorAnswer(kind, status, message, RETRY_SOON)
+		: jsonAnswer(status, { error: message }, RETRY_SOON);
 }
 
 /** A call's answer as HTTP: without a text it has no body, and who shall come again is told when. */
@@ -197,7 +199,6 @@ interface BodyLimits {
 /** How long the rest of a body that is not wanted is read and forgotten, so that its sender reads the answer. */
 const LINGER_MS = 1_000;
 const MIN_GROWN_BYTES = 16 * 1024;
-const EMPTY = Buffer.alloc(0);
 
 /** The `Content-Length` of `request` in bytes; undefined where it has none (no body, or a chunked one). */
 export function declaredBytes(request: IncomingMessage): number | undefined {
@@ -211,66 +212,39 @@ export function declaredBytes(request: IncomingMessage): number | undefined {
  */
 export function readWhole(
 	request: IncomingMessage,
-	limits: BodyLimits,
+	{ maxBytes, tooLarge, reserve }: BodyLimits,
 	done: (body: Buffer | HttpAnswer) => void,
 ): void {
-	const body = new Body(request, limits);
+	let bytes: Buffer = Buffer.alloc(0);
+	let length = 0;
+	let isRefused = false;
 	request.on("data", (chunk: Buffer) => {
-		if (body.fault !== null) return;
-		body.take(chunk);
-		if (body.fault === null) return;
-		request.pause();
-		done(body.fault);
-	});
-	request.on("end", () => {
-		if (body.fault === null) done(body.whole());
-	});
-}
-
-/** A body as far as it has come. */
-class Body {
-	readonly #request: IncomingMessage;
-	readonly #limits: BodyLimits;
-	#bytes: Buffer = EMPTY;
-	#length = 0;
-	fault: HttpAnswer | null = null;
-
-	constructor(request: IncomingMessage, limits: BodyLimits) {
-		this.#request = request;
-		this.#limits = limits;
-	}
-
-	take(chunk: Buffer): void {
-		const total = this.#length + chunk.length;
-		if (total > this.#limits.maxBytes) this.fault = this.#limits.tooLarge;
-		else {
-			const refusal = this.#limits.reserve(chunk.length);
-			if (refusal === null) this.#keep(chunk, total);
-			else this.fault = refusal === "client" ? HOARDING : BUSY;
+		if (isRefused) return;
+		const total = length + chunk.length;
+		const over = total > maxBytes ? null : reserve(chunk.length);
+		if (total > maxBytes || over !== null) {
+			isRefused = true;
+			request.pause();
+			done(over === null ? tooLarge : over === "client" ? HOARDING : BUSY);
+			return;
 		}
-	}
-
-	#keep(chunk: Buffer, total: number): void {
 		// One piece, as nearly always, is kept as it is. More are copied together at once: a body that comes byte by
 		// byte would otherwise cost a hundred times its length in objects.
-		if (this.#length === 0) this.#bytes = chunk;
-		else this.#append(chunk, total);
-		this.#length = total;
-	}
-
-	whole(): Buffer {
-		return this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
-	}
-
-	#append(chunk: Buffer, total: number): void {
-		if (total > this.#bytes.length) {
-			const room = Math.max(declaredBytes(this.#request) ?? 0, total * 2, MIN_GROWN_BYTES);
-			const grown = Buffer.allocUnsafe(Math.min(room, this.#limits.maxBytes));
-			this.#bytes.copy(grown, 0, 0, this.#length);
-			this.#bytes = grown;
+		if (length === 0) bytes = chunk;
+		else {
+			if (total > bytes.length) {
+				const room = Math.max(declaredBytes(request) ?? 0, total * 2, MIN_GROWN_BYTES);
+				const grown = Buffer.allocUnsafe(Math.min(room, maxBytes));
+				bytes.copy(grown, 0, 0, length);
+				bytes = grown;
+			}
+			chunk.copy(bytes, length);
 		}
-		chunk.copy(this.#bytes, this.#length);
-	}
+		length = total;
+	});
+	request.on("end", () => {
+		if (!isRefused) done(bytes.subarray(0, length));
+	});
 }
 
 /** Ends `response`, whose head was written, with `text`, although the rest of the request's body is not wanted. */
@@ -298,17 +272,6 @@ export function hasBody(request: IncomingMessage): boolean {
 	return request.headers["transfer-encoding"] !== undefined || (declaredBytes(request) ?? 0) > 0;
 }
 
-/** Whether a `Content-Type` may be JSON: absent, `application/json` or `application/…+json`, parameters or not. */
-function isJson(contentType: string | undefined): boolean {
-	if (contentType === undefined || contentType === "" || contentType === "application/json") return true;
-	return /^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(contentType);
-}
-
-/** Whether a `Content-Encoding` leaves the body as it is. */
-function isPlain(contentEncoding: string | undefined): boolean {
-	return contentEncoding === undefined || contentEncoding === "" || /^identity$/i.test(contentEncoding);
-}
-
 const NOT_JSON = rpcErrorAnswer(
 	"invalidRequest",
 	415,
@@ -318,8 +281,12 @@ const ENCODED = rpcErrorAnswer("invalidRequest", 415, "invalid request: content-
 
 /** What is wrong with a POST of JSON before its body is read, or null; `long` is the answer to one that is too long. */
 export function judgePost(request: IncomingMessage, maxBytes: number, long: HttpAnswer): HttpAnswer | null {
-	const { headers } = request;
-	if (!isJson(headers["content-type"])) return NOT_JSON;
-	if (!isPlain(headers["content-encoding"])) return ENCODED;
+	const { "content-type": type = "", "content-encoding": encoding = "" } = request.headers;
+	const isJson = type === "application/json" || JSON_TYPE.test(type);
+	if (!isJson) return NOT_JSON;
+	if (encoding !== "" && !/^identity$/i.test(encoding)) return ENCODED;
 	return (declaredBytes(request) ?? 0) > maxBytes ? long : null;
 }
+
+/** None at all, `application/json` or `application/…+json`, parameters or not. */
+const JSON_TYPE = /^$|^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i;

@@ -5,7 +5,7 @@ import { type Clock, withDeadline } from "../clock.ts";
 import { type Logger, safeError } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { bearerCheck } from "./callContext.ts";
-import { type HttpAnswer, jsonAnswer } from "./messages.ts";
+import { jsonAnswer } from "./messages.ts";
 import type { Route } from "./routes.ts";
 
 /** What a check found. `reason` is public: our own words, never an upstream's text or a URL. */
@@ -35,7 +35,8 @@ const CHECK_MS = 2_000;
 export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDependencies): Route[] {
 	const { checks, draining } = options;
 	const { clock, log } = dependencies;
-	let running: Promise<Record<string, CheckResult>> | undefined;
+	/** However many ask at the same time, the checks run once. */
+	let running: Promise<[string, CheckResult][]> | undefined;
 
 	const runCheck = async ({ name, check }: ReadinessCheck): Promise<[string, CheckResult]> => {
 		try {
@@ -45,47 +46,40 @@ export function opsRoutes(options: OpsRoutesOptions, dependencies: OpsRoutesDepe
 			return [name, { ok: false, reason: "the check failed" }];
 		}
 	};
-	/** However many ask at the same time, the checks run once. */
-	const runChecks = (): Promise<Record<string, CheckResult>> => {
-		running ??= Promise.all(checks.map(runCheck))
-			.then((results) => Object.fromEntries(results))
-			.finally(() => {
-				running = undefined;
-			});
-		return running;
-	};
 
 	return [
 		{ path: "/livez", handle: () => jsonAnswer(200, { live: true }) },
 		{
 			path: "/readyz",
 			handle: async () => {
-				const results = await runChecks();
+				running ??= Promise.all(checks.map(runCheck)).finally(() => {
+					running = undefined;
+				});
+				const results = await running;
 				const isDraining = draining();
-				const ready = !isDraining && Object.values(results).every(({ ok }) => ok);
-				return jsonAnswer(ready ? 200 : 503, { ready, draining: isDraining, checks: results });
+				const ready = !isDraining && results.every(([, { ok }]) => ok);
+				const body = { ready, draining: isDraining, checks: Object.fromEntries(results) };
+				return jsonAnswer(ready ? 200 : 503, body);
 			},
 		},
 	];
 }
 
-const NO_METRICS: HttpAnswer = jsonAnswer(404, { error: "unknown path" });
-
 /** `GET /metrics` for everybody who reaches it, as on a port of its own: Prometheus text. */
 export function metricsRoute(metrics: Metrics): Route {
-	return { path: "/metrics", handle: async () => metricsAnswer(metrics) };
+	const { contentType } = metrics;
+	return { path: "/metrics", handle: async () => ({ status: 200, body: await metrics.text(), contentType }) };
 }
 
 /** `GET /metrics` for who has the token; to everybody else, and without a token at all, there is no such path. */
 export function guardedMetricsRoute(metrics: Metrics, token: string | undefined): Route {
 	const isAllowed = bearerCheck(token);
+	const open = metricsRoute(metrics);
 	return {
-		path: "/metrics",
-		handle: async ({ headers }) =>
-			isAllowed?.(headers.authorization) === true ? metricsAnswer(metrics) : NO_METRICS,
+		...open,
+		handle: (request) =>
+			isAllowed?.(request.headers.authorization) === true
+				? open.handle(request)
+				: jsonAnswer(404, { error: "unknown path" }),
 	};
-}
-
-async function metricsAnswer(metrics: Metrics): Promise<HttpAnswer> {
-	return { status: 200, body: await metrics.text(), contentType: metrics.contentType };
 }

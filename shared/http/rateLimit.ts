@@ -30,6 +30,8 @@ const BURST_SECONDS = 10;
 const BYTES_OF_WEIGHT = 16 * 1024;
 const FREE_POLL_MS = 1_000;
 const MAX_CLIENTS = 50_000;
+/** More than anybody can send. */
+const NO_LIMIT = 1e12;
 
 interface Bucket {
 	tokens: number;
@@ -50,7 +52,7 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	readonly #polls: LRUCache<string, number>;
 
 	constructor(options: RateLimitOptions, dependencies: RateLimitDependencies) {
-		this.#rps = options.rps;
+		this.#rps = options.rps === 0 ? NO_LIMIT : options.rps;
 		this.#clock = dependencies.clock;
 		this.#freePoll = dependencies.freePoll ?? (() => undefined);
 		const max = options.maxClients ?? MAX_CLIENTS;
@@ -60,15 +62,13 @@ export class RateLimiter implements CallLimiter<CallContext> {
 
 	/** For the dispatcher: a call of a client, polls that are free left out. */
 	take(context: CallContext, call: RpcCall | null, weight: number): number {
-		if (this.#rps === 0) return 0;
 		if (call !== null && this.#isFree(context.client, call)) return 0;
 		return this.takeFrom(context.client, weight);
 	}
 
 	/** Takes `weight` from `client`'s bucket: 0 when that was possible, else nothing is taken; ms until it would be. */
 	takeFrom(client: Limited, weight: number): number {
-		if (this.#rps === 0) return 0;
-		const bucket = this.#bucket(clientOf(client.address));
+		const bucket = this.#bucket(client);
 		const wait = this.#wait(bucket, weight);
 		if (wait === 0) bucket.tokens -= weight;
 		return wait;
@@ -86,15 +86,13 @@ export class RateLimiter implements CallLimiter<CallContext> {
 
 	/** What {@link takeBody} would answer now; takes nothing. For one that is not read yet, and need not be. */
 	judgeBody(client: Limited, bytes: number): RpcAnswer | null {
-		if (this.#rps === 0) return null;
-		const wait = this.#wait(this.#bucket(clientOf(client.address)), Math.floor(bytes / BYTES_OF_WEIGHT));
+		const wait = this.#wait(this.#bucket(client), Math.floor(bytes / BYTES_OF_WEIGHT));
 		return wait === 0 ? null : limitedAnswer(wait);
 	}
 
 	/** Takes `weight` more after the fact, for a call that turned out dear; the bucket may go below zero. */
 	charge(client: Limited, weight: number): void {
-		if (this.#rps === 0) return;
-		const bucket = this.#bucket(clientOf(client.address));
+		const bucket = this.#bucket(client);
 		bucket.tokens = Math.max(bucket.tokens - weight, -this.#rps * BURST_SECONDS);
 	}
 
@@ -110,14 +108,14 @@ export class RateLimiter implements CallLimiter<CallContext> {
 	}
 
 	/** The bucket of a client, filled up to now. */
-	#bucket(client: string): Bucket {
+	#bucket({ address }: Limited): Bucket {
+		const client = clientOf(address);
 		const now = this.#clock.monotonic();
 		const full = this.#rps * BURST_SECONDS;
-		const bucket = this.#buckets.get(client);
+		let bucket = this.#buckets.get(client);
 		if (bucket === undefined) {
-			const fresh: Bucket = { tokens: full, at: now };
-			this.#buckets.set(client, fresh);
-			return fresh;
+			bucket = { tokens: full, at: now };
+			this.#buckets.set(client, bucket);
 		}
 		bucket.tokens = Math.min(full, bucket.tokens + ((now - bucket.at) / 1000) * this.#rps);
 		bucket.at = now;

@@ -2,14 +2,13 @@
 // which are refused (paths, verbs, sizes, content types). It knows no JSON-RPC method and owns no connection.
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { Duplex } from "node:stream";
 import { type Clock, withDeadline } from "../clock.ts";
 import { RpcError } from "../jsonrpc/errors.ts";
 import { type Logger, safeError } from "../log.ts";
 import { EventLoopTurns } from "../shares/scheduler.ts";
 import { type OverShare, Shares } from "../shares/shares.ts";
 import { ClientLife, clientOf, type ReadAddress, readTarget } from "./callContext.ts";
-import { type Connections, type Exchange, OpenRequests } from "./connections.ts";
+import { Connections, type ConnectionsOptions, type Exchange } from "./connections.ts";
 import {
 	asksForPage,
 	BEHIND,
@@ -31,17 +30,10 @@ import {
 	writeHead,
 } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import {
-	createRouter,
-	type PassThrough,
-	type PostHandler,
-	type RouteMatch,
-	type Served,
-	writePassedHead,
-} from "./routes.ts";
-import { type OpenAnswer, PassedStream, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
+import { createRouter, type PassThrough, type PostHandler, type RouteMatch, type Served } from "./routes.ts";
+import { OpenAnswer, ResponseStream, UnreadBytes } from "./unreadBytes.ts";
 
-export interface RequestHandlerOptions extends Served {
+export interface RequestHandlerOptions extends Served, ConnectionsOptions {
 	/** Bytes of a body at most. */
 	readonly maxBodyBytes: number;
 	/** Bytes of all bodies that are read or worked on at a time; above it 503. 256 MiB unless said. */
@@ -86,28 +78,26 @@ const SMALL_BYTES = 64 * 1024;
 
 /** Handles the requests of one server. */
 export class RequestHandler {
+	readonly connections: Connections;
 	readonly #route: ReturnType<typeof createRouter>;
 	readonly #options: RequestHandlerOptions;
 	readonly #tooLarge: HttpAnswer;
-	readonly #takePost: PostHandler;
 	readonly #buffered: Shares;
 	readonly #unread: UnreadBytes;
 	readonly #exposure: Readonly<Record<string, string>>;
-	readonly #dependencies: RequestHandlerDependencies;
-	readonly #open = new OpenRequests((exchange) => this.#ended(exchange));
-	/** Answers that go on, by connection: under way for minutes, they hold up no stop and leave room for requests. */
-	readonly #streams = new Map<Duplex, OpenAnswer>();
+	readonly #with: RequestHandlerDependencies;
 	readonly #turns: EventLoopTurns;
+	/** Requests under way. Answers that go on are none: they hold up no stop and leave room for requests. */
+	#open = 0;
 	#draining = false;
 	#refusal: RpcError | null = null;
 	#onIdle: (() => void)[] = [];
 
 	constructor(options: RequestHandlerOptions, dependencies: RequestHandlerDependencies) {
-		const { rpcPaths, routes, pages } = options;
-		this.#route = createRouter(rpcPaths, routes, dependencies.pass !== undefined, pages);
+		this.connections = new Connections(options);
+		this.#route = createRouter(options, dependencies.pass !== undefined);
 		this.#options = options;
 		this.#tooLarge = tooLarge(options.maxBodyBytes);
-		this.#takePost = dependencies.post ?? (() => Promise.resolve(BUSY));
 		this.#buffered = new Shares({
 			total: options.maxBufferedBytes ?? MAX_BUFFERED_BYTES,
 			perClient: options.maxBufferedBytesPerClient ?? MAX_BUFFERED_BYTES_PER_CLIENT,
@@ -116,13 +106,13 @@ export class RequestHandler {
 		this.#turns = new EventLoopTurns(dependencies);
 		const exposed = (options.exposedHeaders ?? []).join(", ");
 		this.#exposure = exposed === "" ? {} : { "access-control-expose-headers": exposed };
-		this.#dependencies = dependencies;
+		this.#with = dependencies;
 	}
 
 	/** From now on each connection is closed behind its next answer, and streams end: their clients come back elsewhere. */
 	drain(): void {
 		this.#draining = true;
-		for (const stream of [...this.#streams.values()]) stream.end();
+		for (const { stream } of [...this.connections.all()]) stream?.end();
 	}
 
 	/** From now on requests are refused with 503. */
@@ -132,67 +122,66 @@ export class RequestHandler {
 
 	/** Resolves when no request is under way; streams don't count. */
 	idle(): Promise<void> {
-		if (this.#open.size === 0) return Promise.resolve();
+		if (this.#open === 0) return Promise.resolve();
 		return new Promise((resolve) => this.#onIdle.push(resolve));
 	}
 
-	/** Whether a request that came whole on `socket` is not answered yet, or an answer is being written to it. */
-	isBusy(socket: Duplex): boolean {
-		const isWhole = ({ request, response }: Exchange) => request.complete || response.headersSent;
-		return this.#streams.has(socket) || this.#open.of(socket).some(isWhole);
-	}
-
-	/** Answers `request`, which came by one of `connections`. */
-	handle(
-		request: IncomingMessage,
-		response: ServerResponse,
-		awaitsContinue: boolean,
-		connections: Connections,
-	): void {
+	/** Answers `request`, which came by one of the connections. */
+	handle(request: IncomingMessage, response: ServerResponse): void {
 		const { socket, headers, method } = request;
+		const connection = this.connections.of(socket);
 		// A pipelined request would wait until the stream before it ends, which is up to its client.
-		if (this.#streams.has(socket)) socket.destroy();
+		if (connection !== undefined && connection.stream !== null) socket.destroy();
 		// Also one in a row behind what has just been cut.
-		if (socket.destroyed) return;
-		const from = this.#dependencies.readAddress(headers, socket.remoteAddress);
-		const { isOver, end } = connections.begin(socket, from);
+		if (connection === undefined || socket.destroyed) return;
+		const from = this.#with.readAddress(headers, socket.remoteAddress);
+		const { isOver, end: leave } = this.connections.begin(connection, from);
+		const { requests } = connection;
+		// A pipelined request would wait, too, behind one that waits for its turn; a connection may have only a few.
+		for (const before of [...requests]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
 		const target = readTarget(request.url ?? "/");
 		const exchange: Exchange = {
 			request,
 			response,
 			target,
 			from,
-			leave: end,
-			awaitsContinue,
+			connection,
+			leave,
+			awaitsContinue: headers.expect !== undefined && /(?:^|\W)100-continue(?:$|\W)/i.test(headers.expect),
 			bytes: 0,
 			life: null,
 			piece: null,
+			end: () => this.#end(exchange),
 		};
-		// A pipelined request would wait, too, behind one that waits for its turn; a connection may have only a few.
-		for (const before of [...this.#open.of(socket)]) if (before.bytes < LARGE_BYTES) before.piece?.hurry();
-		this.#open.add(exchange);
+		requests.push(exchange);
+		this.#open += 1;
+		response.on("close", exchange.end);
 		const routing = this.#route(method ?? "", target.path, headers.accept);
-		if (socket.destroyed) this.#open.end(exchange);
-		else if (isOver) this.#refuse(exchange, crowded(method, connections.maxPerClient));
-		else if (this.#open.size > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS))
-			this.#refuse(exchange, BUSY);
+		if (socket.destroyed) exchange.end();
+		else if (isOver) this.#refuse(exchange, crowded(method, this.connections.maxPerClient));
+		else if (this.#open > (this.#options.maxOpenRequests ?? MAX_OPEN_REQUESTS)) this.#refuse(exchange, BUSY);
 		else if (routing.kind === "post") this.#post(exchange);
 		else if (routing.kind === "route") this.#serve(exchange, routing);
 		else if (routing.kind === "pass") this.#pass(exchange);
 		else this.#refuse(exchange, routing.answer);
 	}
 
-	#ended(exchange: Exchange): void {
+	#end(exchange: Exchange): void {
+		const { requests } = exchange.connection;
+		const at = requests.indexOf(exchange);
+		if (at === -1) return;
+		requests.splice(at, 1);
+		this.#open -= 1;
 		this.#buffered.give(clientOf(exchange.from.address), exchange.bytes);
 		exchange.leave();
 		exchange.piece?.drop();
 		exchange.life?.end();
-		if (this.#open.size > 0) return;
+		if (this.#open > 0) return;
 		for (const resolve of this.#onIdle.splice(0)) resolve();
 	}
 
 	#serve(exchange: Exchange, { route, params }: RouteMatch): void {
-		const { limiter, log, clock } = this.#dependencies;
+		const { limiter, log, clock } = this.#with;
 		const { weight } = route;
 		const wait = weight === undefined ? 0 : (limiter?.takeFrom(exchange.from, weight) ?? 0);
 		if (wait > 0) {
@@ -222,7 +211,7 @@ export class RequestHandler {
 		}
 		const life = new ClientLife(0);
 		exchange.life = life;
-		this.#dependencies.pass?.web(request, response, {
+		this.#with.pass?.web(request, response, {
 			goAhead: () => {
 				if (awaitsContinue) response.writeContinue();
 			},
@@ -242,11 +231,17 @@ export class RequestHandler {
 		const { request, response } = exchange;
 		if (response.headersSent || response.destroyed || request.socket.destroyed) return false;
 		if (end !== null && !this.#mayGoOn(exchange)) return false;
+		const head = { ...headers };
+		const exposed = this.#exposure["access-control-expose-headers"];
+		if (exposed !== undefined) {
+			const theirs = head["access-control-expose-headers"] || null;
+			head["access-control-expose-headers"] = theirs === null ? exposed : `${theirs}, ${exposed}`;
+		}
 		// Whoever has answered already does not read the rest of the body.
-		const close = this.#draining || !request.complete;
-		writePassedHead(response, status, headers, close, this.#exposure);
+		if (this.#draining || !request.complete) head.connection = "close";
+		response.writeHead(status, head);
 		if (end === null) return true;
-		const stream = new PassedStream(response, end);
+		const stream = new OpenAnswer(response, end);
 		this.#goesOn(exchange, stream);
 		if (this.#draining) stream.end();
 		return true;
@@ -255,7 +250,7 @@ export class RequestHandler {
 	#post(exchange: Exchange): void {
 		const { request, response, target, from, awaitsContinue } = exchange;
 		const { headers } = request;
-		const { log } = this.#dependencies;
+		const { log, post = () => Promise.resolve(BUSY) } = this.#with;
 		const { maxBodyBytes: maxBytes } = this.#options;
 		const tooLarge = this.#tooLarge;
 		const fault = judgePost(request, maxBytes, tooLarge) ?? this.#judgeLarge(exchange);
@@ -264,7 +259,12 @@ export class RequestHandler {
 			return;
 		}
 		if (awaitsContinue) response.writeContinue();
-		const reserve = this.#reserve.bind(this, exchange);
+		const client = clientOf(from.address);
+		const reserve = (bytes: number): OverShare | null => {
+			const refusal = this.#buffered.take(client, bytes);
+			if (refusal === null) exchange.bytes += bytes;
+			return refusal;
+		};
 		readWhole(request, { maxBytes, tooLarge, reserve }, (body) => {
 			if (!Buffer.isBuffer(body)) {
 				this.#refuse(exchange, body, true);
@@ -272,9 +272,8 @@ export class RequestHandler {
 			}
 			const life = new ClientLife(body.length);
 			exchange.life = life;
-			const client = clientOf(from.address);
 			exchange.piece = this.#turns.run(client, () => {
-				this.#takePost({ target, headers, from, body, refusal: this.#refusal, life }).then(
+				post({ target, headers, from, body, refusal: this.#refusal, life }).then(
 					(answer) => {
 						exchange.piece = this.#turns.run(client, () => this.#send(exchange, answer));
 					},
@@ -289,17 +288,9 @@ export class RequestHandler {
 
 	/** A large body for which its client has no allowance left is not read: reading it alone costs memory. */
 	#judgeLarge({ request, from }: Exchange): HttpAnswer | null {
-		const { limiter } = this.#dependencies;
 		const bytes = declaredBytes(request) ?? 0;
-		if (limiter === undefined || bytes <= LARGE_BYTES) return null;
-		const limited = limiter.judgeBody(from, bytes);
+		const limited = bytes > LARGE_BYTES ? (this.#with.limiter?.judgeBody(from, bytes) ?? null) : null;
 		return limited === null ? null : httpAnswerOf(limited);
-	}
-
-	#reserve(exchange: Exchange, bytes: number): OverShare | null {
-		const refusal = this.#buffered.take(clientOf(exchange.from.address), bytes);
-		if (refusal === null) exchange.bytes += bytes;
-		return refusal;
 	}
 
 	/** Sends a route's answer: complete, or as a stream. */
@@ -317,7 +308,7 @@ export class RequestHandler {
 			answer.open(stream);
 		} catch (thrown) {
 			const { path } = exchange.target;
-			this.#dependencies.log.error("a stream failed", { path, fault: safeError(thrown) });
+			this.#with.log.error("a stream failed", { path, fault: safeError(thrown) });
 			stream.end();
 		}
 		if (this.#draining) stream.end();
@@ -331,26 +322,24 @@ export class RequestHandler {
 
 	/** Whether nothing else is due on its connection; where something is, it is refused, or its client cut. */
 	#mayGoOn(exchange: Exchange): boolean {
-		const { socket } = exchange.request;
-		const [first] = this.#open.of(socket);
-		if (first !== exchange) this.#send(exchange, BEHIND);
-		else if (this.#open.of(socket).length > 1) socket.destroy();
+		const { socket, requests } = exchange.connection;
+		if (requests[0] !== exchange) this.#send(exchange, BEHIND);
+		else if (requests.length > 1) socket.destroy();
 		else return true;
 		return false;
 	}
 
 	/** The head of an answer was written that goes on, until `stream` is ended or its client goes. */
 	#goesOn(exchange: Exchange, stream: OpenAnswer): void {
-		const { socket } = exchange.request;
-		const { leave } = exchange;
+		const { connection, leave } = exchange;
 		exchange.response.flushHeaders();
 		exchange.life = null;
 		// It counts as one of its client's until the stream ends.
 		exchange.leave = () => {};
-		this.#open.end(exchange);
-		this.#streams.set(socket, stream);
+		exchange.end();
+		connection.stream = stream;
 		stream.onClose(() => {
-			this.#streams.delete(socket);
+			connection.stream = null;
 			leave();
 		});
 	}
@@ -361,28 +350,25 @@ export class RequestHandler {
 	}
 
 	#send(exchange: Exchange, answer: HttpAnswer): void {
-		const { response } = exchange;
+		const { response, from, leave } = exchange;
 		if (response.headersSent || response.destroyed) return;
 		this.#head(exchange, answer, this.#draining);
 		const { body } = answer;
 		// Text goes out with the head in one piece, bytes would be a second one. Latin-1 is every byte as it is.
-		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) response.end(body.toString("latin1"), "latin1");
-		else {
-			if (body !== null && body.length > SMALL_BYTES) this.#waits(exchange, Buffer.byteLength(body));
-			response.end(body);
+		if (Buffer.isBuffer(body) && body.length <= SMALL_BYTES) {
+			response.end(body.toString("latin1"), "latin1");
+			return;
 		}
-	}
-
-	/** So many bytes are about to be written as one answer. */
-	#waits(exchange: Exchange, bytes: number): void {
-		const { response, from, leave } = exchange;
-		const cut = () => response.destroy();
-		const reader = this.#unread.reader(from.address, { close: cut, cut });
-		reader.write(bytes);
-		exchange.leave = () => {
-			reader.gone();
-			leave();
-		};
+		if (body !== null && body.length > SMALL_BYTES) {
+			const cut = () => response.destroy();
+			const reader = this.#unread.reader(from.address, { close: cut, cut });
+			reader.write(Buffer.byteLength(body));
+			exchange.leave = () => {
+				reader.gone();
+				leave();
+			};
+		}
+		response.end(body);
 	}
 
 	/** Answers though the body is not read. One that could be long is not waited for: the connection ends. */
@@ -393,7 +379,7 @@ export class RequestHandler {
 		if (small || !hasBody(request) || (!midway && request.complete)) this.#send(exchange, answer);
 		else if (!response.headersSent && !response.destroyed) {
 			this.#head(exchange, answer, true);
-			endUnread(request, response, answer.body, this.#dependencies.clock);
+			endUnread(request, response, answer.body, this.#with.clock);
 		}
 	}
 }

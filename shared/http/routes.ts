@@ -55,14 +55,12 @@ export interface RouteMatch {
 }
 
 /** What to do with a request: give it to the POST handler, to a route, pass it on, or answer it at once. */
-export type Routing =
+type Routing =
 	| { readonly kind: "post" }
 	| ({ readonly kind: "route" } & RouteMatch)
 	| { readonly kind: "pass" }
 	| { readonly kind: "answer"; readonly answer: HttpAnswer };
 
-const POST: Routing = { kind: "post" };
-const PASS: Routing = { kind: "pass" };
 const PREFLIGHT = {
 	"access-control-allow-headers": "Content-Type, X-Flashbots-Signature, X-Flashbots-Origin",
 	"access-control-max-age": "86400",
@@ -78,15 +76,10 @@ export interface Served {
 	readonly pages?: PageFinder;
 }
 
-/**
- * The router of a server that takes POST on `rpcPaths`, and what its routes take. `passes`: all that is on no path of a
- * route is passed on, but for preflights.
- */
+/** The router of a server. `passes`: all that is on no path of a route is passed on, but for preflights. */
 export function createRouter(
-	rpcPaths: readonly string[],
-	routes: readonly Route[],
+	{ rpcPaths, routes, pages }: Served,
 	passes = false,
-	pages?: PageFinder,
 ): (verb: string, path: string, accept?: string) => Routing {
 	const posts = new Set(rpcPaths);
 	const find = routeFinder(routes);
@@ -98,14 +91,14 @@ export function createRouter(
 		const page = isRead && asksForPage(accept) ? (pages?.(path) ?? null) : null;
 		if (page !== null) return { kind: "answer", answer: page };
 		const takesRpc = posts.has(path);
-		if (takesRpc && verb === "POST") return POST;
+		if (takesRpc && verb === "POST") return { kind: "post" };
 		const match = find(path);
 		const takesPost = match?.route.verb === "POST";
 		if (match !== undefined && (takesPost ? verb === "POST" : isRead)) {
 			return { kind: "route", ...match };
 		}
 		const isPassed = passes && match === undefined;
-		if (isPassed && verb !== "OPTIONS") return PASS;
+		if (isPassed && verb !== "OPTIONS") return { kind: "pass" };
 		if (!isPassed && match === undefined && !takesRpc) return { kind: "answer", answer: unknownPath(verb) };
 		// A GET on a path of JSON-RPC is passed on, too, and refused there: it is no verb to offer.
 		const gets = match === undefined ? isPassed && !takesRpc : !takesPost;
@@ -129,54 +122,38 @@ function wrongVerb(verbs: string): HttpAnswer {
 	return jsonAnswer(405, { error: `expected one of ${verbs}` }, { allow: verbs });
 }
 
-const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
-
 /** Finds routes by path. Throws at once where two routes have one path. */
 function routeFinder(routes: readonly Route[]): (path: string) => RouteMatch | undefined {
 	const exact = new Map<string, RouteMatch>();
-	const patterns: { segments: readonly string[]; route: Route }[] = [];
+	const patterns: { readonly pattern: RegExp; readonly route: Route }[] = [];
 	const seen = new Set<string>();
 	for (const route of routes) {
 		const shape = route.path.replace(/\{\w+\}/g, "{}");
 		if (seen.has(shape)) throw new Error(`the path ${route.path} is served twice`);
 		seen.add(shape);
-		if (shape === route.path) exact.set(route.path, { route, params: NO_PARAMS });
-		else patterns.push({ segments: route.path.split("/"), route });
+		if (shape === route.path) exact.set(route.path, { route, params: {} });
+		else
+			patterns.push({ pattern: new RegExp(`^${route.path.replace(/\{(\w+)\}/g, "(?<$1>[^/]+)")}$`), route });
 	}
 	return (path) => {
 		const found = exact.get(path);
-		if (found !== undefined || patterns.length === 0) return found;
-		const given = path.split("/");
-		for (const { segments, route } of patterns) {
-			const params = match(segments, given);
-			if (params !== undefined) return { route, params };
+		if (found !== undefined) return found;
+		for (const { pattern, route } of patterns) {
+			const groups = Object.entries(pattern.exec(path)?.groups ?? {});
+			const params = groups.map(([name, value]) => [name, decode(value)] as const);
+			if (params.length > 0 && params.every(([, value]) => value !== null)) {
+				return { route, params: Object.fromEntries(params) as Record<string, string> };
+			}
 		}
 		return undefined;
 	};
 }
 
-function match(segments: readonly string[], given: readonly string[]): Record<string, string> | undefined {
-	if (segments.length !== given.length) return undefined;
-	const entries: [string, string][] = [];
-	for (const [i, segment] of segments.entries()) {
-		const value = given[i] ?? "";
-		const name = /^\{(\w+)\}$/.exec(segment)?.[1];
-		if (name === undefined) {
-			if (segment !== value) return undefined;
-			continue;
-		}
-		const decoded = decode(value);
-		if (decoded === undefined || decoded === "") return undefined;
-		entries.push([name, decoded]);
-	}
-	return Object.fromEntries(entries);
-}
-
-function decode(segment: string): string | undefined {
+function decode(segment: string): string | null {
 	try {
 		return decodeURIComponent(segment);
 	} catch {
-		return undefined;
+		return null;
 	}
 }
 
@@ -239,23 +216,4 @@ export interface Passing {
 	 * `end` instead. Returns false where the client is gone, or the answer may not go on: then the caller drops it.
 	 */
 	begin(status: number, headers: OutgoingHttpHeaders, end: (() => void) | null): boolean;
-}
-
-/** Writes the head of an answer from elsewhere; `exposure` has the names of our own that web pages may read. */
-export function writePassedHead(
-	response: ServerResponse,
-	status: number,
-	headers: OutgoingHttpHeaders,
-	close: boolean,
-	exposure: Readonly<Record<string, string>>,
-): void {
-	const head = { ...headers };
-	const exposed = exposure["access-control-expose-headers"];
-	if (exposed !== undefined) {
-		const theirs = head["access-control-expose-headers"];
-		head["access-control-expose-headers"] =
-			theirs === undefined || theirs === "" ? exposed : `${theirs}, ${exposed}`;
-	}
-	if (close) head.connection = "close";
-	response.writeHead(status, head);
 }

@@ -10,17 +10,27 @@ import { Shares } from "../shares/shares.ts";
 import type { RequestLife } from "./callContext.ts";
 
 /** What somebody waits for; times are in ms of the clock's monotonic reading. */
-export interface SyncCall extends Waiting {
+export interface SyncCall {
 	/** Of a transaction that was acknowledged, lower case. */
 	readonly hash: string;
+	/** Whose wait it is, as limits count. */
+	readonly client: string;
+	/** What it came with, which is held while it waits. */
+	readonly life: RequestLife;
 	/** When its call began. */
 	readonly begun: number;
 	/** When it must be answered. */
 	readonly until: number;
 }
 
-/** Resolves with the receipt of `call`, or rejects with why there will be none soon. `signal` ends the search. */
-export type FindReceipt<Call extends SyncCall> = (call: Call, signal: AbortSignal) => Promise<unknown>;
+export interface WaitingRoomLimits {
+	/** Waits at a time at most, of all and of one client: fewer than there may be requests, and no client has all. */
+	readonly maxWaits: number;
+	readonly maxPerClient: number;
+	/** Bytes of the requests that are held at most, of all and of one client. */
+	readonly maxBytes: number;
+	readonly maxBytesPerClient: number;
+}
 
 interface SyncWaitsOptions {
 	/** How many may wait; a limit that is left out is that of {@link ROOM}. */
@@ -30,7 +40,8 @@ interface SyncWaitsOptions {
 }
 
 interface SyncWaitsDependencies<Call extends SyncCall> {
-	readonly find: FindReceipt<Call>;
+	/** Resolves with the receipt, or rejects with why there will be none soon. `signal` ends the search. */
+	readonly find: (call: Call, signal: AbortSignal) => Promise<unknown>;
 	readonly clock: Clock;
 }
 
@@ -47,15 +58,20 @@ const TOO_MANY = "too many calls wait already, ask for its receipt";
 export class SyncWaits<Call extends SyncCall = SyncCall> {
 	readonly #stopping: string;
 	readonly #with: SyncWaitsDependencies<Call>;
-	readonly #room: WaitingRoom;
+	readonly #waits: Shares;
+	readonly #bytes: Shares;
+	/** Waits of each request: a batch is held once, however many of its calls wait. */
+	readonly #byRequest = new Map<RequestLife, number>();
 	/** Each ends one wait, with the reason. */
 	readonly #open = new Set<(why: string) => void>();
 	#closed = false;
 
 	constructor({ limits, stopping }: SyncWaitsOptions, dependencies: SyncWaitsDependencies<Call>) {
+		const { maxWaits, maxPerClient, maxBytes, maxBytesPerClient } = { ...ROOM, ...limits };
+		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
+		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
 		this.#stopping = stopping;
 		this.#with = dependencies;
-		this.#room = new WaitingRoom({ ...ROOM, ...limits });
 	}
 
 	/** How many wait. */
@@ -72,13 +88,13 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		const { hash, begun, until, life } = call;
 		const { find, clock } = this.#with;
 		const ended = (why: string) => timedOut(hash, clock.monotonic() - begun, why);
-		const why = this.#closed ? this.#stopping : this.#room.enter(call) ? null : TOO_MANY;
+		const why = this.#closed ? this.#stopping : this.#enter(call) ? null : TOO_MANY;
 		if (why !== null) return Promise.reject(ended(why));
 		const search = new AbortController();
 		return new Promise((resolve, reject) => {
 			const end = (settle: () => void): void => {
 				if (!this.#open.delete(stop)) return;
-				this.#room.leave(call);
+				this.#leave(call);
 				deadline.cancel();
 				search.abort();
 				settle();
@@ -101,39 +117,9 @@ export class SyncWaits<Call extends SyncCall = SyncCall> {
 		this.#closed = true;
 		for (const stop of [...this.#open]) stop(this.#stopping);
 	}
-}
-
-export interface WaitingRoomLimits {
-	/** Waits at a time at most, of all and of one client: fewer than there may be requests, and no client has all. */
-	readonly maxWaits: number;
-	readonly maxPerClient: number;
-	/** Bytes of the requests that are held at most, of all and of one client. */
-	readonly maxBytes: number;
-	readonly maxBytesPerClient: number;
-}
-
-/** A call that waits. */
-interface Waiting {
-	/** Whose wait it is, as limits count. */
-	readonly client: string;
-	/** What it came with, which is held while it waits. */
-	readonly life: RequestLife;
-}
-
-/** Counts who waits; whoever was let in must be let go once. */
-export class WaitingRoom {
-	readonly #waits: Shares;
-	readonly #bytes: Shares;
-	/** Waits of each request: a batch is held once, however many of its calls wait. */
-	readonly #byRequest = new Map<RequestLife, number>();
-
-	constructor({ maxWaits, maxPerClient, maxBytes, maxBytesPerClient }: WaitingRoomLimits) {
-		this.#waits = new Shares({ total: maxWaits, perClient: maxPerClient });
-		this.#bytes = new Shares({ total: maxBytes, perClient: maxBytesPerClient });
-	}
 
 	/** Takes room for one more; false where there is none. */
-	enter({ client, life }: Waiting): boolean {
+	#enter({ client, life }: Call): boolean {
 		const ofRequest = this.#byRequest.get(life) ?? 0;
 		const bytes = ofRequest === 0 ? life.bytes : 0;
 		if (this.#waits.refusal(client, 1) !== null || this.#bytes.refusal(client, bytes) !== null) return false;
@@ -143,8 +129,7 @@ export class WaitingRoom {
 		return true;
 	}
 
-	/** Gives back what {@link enter} took. */
-	leave({ client, life }: Waiting): void {
+	#leave({ client, life }: Call): void {
 		const ofRequest = (this.#byRequest.get(life) ?? 1) - 1;
 		if (ofRequest === 0) this.#byRequest.delete(life);
 		else this.#byRequest.set(life, ofRequest);

@@ -31,7 +31,7 @@ export class UnreadBytes {
 	readonly #maxEach: number;
 	readonly #shares: Shares;
 	/** Only those that something waits for. */
-	readonly #waiting = new Map<string, Set<UnreadReader>>();
+	readonly #waiting = new Set<UnreadReader>();
 
 	constructor({ maxBytes = MAX_BYTES, maxBytesEach = MAX_BYTES_EACH }: UnreadBytesOptions = {}) {
 		this.#max = maxBytes;
@@ -46,26 +46,23 @@ export class UnreadBytes {
 
 	/** A new one, of the client at `address`. */
 	reader(address: string, ends: ReaderEnds): UnreadReader {
-		return new UnreadReader(ends, this.#maxEach, (reader, more) =>
-			this.#changed(clientOf(address), reader, more),
-		);
+		return new UnreadReader(clientOf(address), ends, this.#maxEach, this.#changed);
 	}
 
-	#changed(client: string, reader: UnreadReader, more: number): void {
-		if (more > 0) this.#shares.force(client, more);
-		else this.#shares.give(client, -more);
-		const own = this.#waiting.get(client);
-		if (reader.bytes > 0 && own === undefined) this.#waiting.set(client, new Set([reader]));
-		else if (reader.bytes > 0) own?.add(reader);
-		else if (own?.delete(reader) && own.size === 0) this.#waiting.delete(client);
+	readonly #changed = (reader: UnreadReader, more: number): void => {
+		if (more > 0) this.#shares.force(reader.client, more);
+		else this.#shares.give(reader.client, -more);
+		if (reader.bytes > 0) this.#waiting.add(reader);
+		else this.#waiting.delete(reader);
 		if (more > 0 && this.#shares.taken > this.#max) this.#relieve();
-	}
+	};
 
 	/** One step for each write that finds too much: the reader with the most is asked to close, and cut the next time. */
 	#relieve(): void {
+		const client = this.#shares.largest();
 		let most: UnreadReader | null = null;
-		for (const reader of this.#waiting.get(this.#shares.largest() ?? "") ?? []) {
-			if (most === null || reader.bytes > most.bytes) most = reader;
+		for (const reader of this.#waiting) {
+			if (reader.client === client && reader.bytes > (most?.bytes ?? 0)) most = reader;
 		}
 		most?.endForOthers();
 	}
@@ -73,6 +70,8 @@ export class UnreadBytes {
 
 /** One reader, as far as something waits for it. */
 export class UnreadReader {
+	/** Whose it is. */
+	readonly client: string;
 	readonly #ends: ReaderEnds;
 	readonly #max: number;
 	readonly #onChange: (reader: UnreadReader, more: number) => void;
@@ -80,7 +79,13 @@ export class UnreadReader {
 	#isClosing = false;
 	#isGone = false;
 
-	constructor(ends: ReaderEnds, maxBytes: number, onChange: (reader: UnreadReader, more: number) => void) {
+	constructor(
+		client: string,
+		ends: ReaderEnds,
+		maxBytes: number,
+		onChange: (reader: UnreadReader, more: number) => void,
+	) {
+		this.client = client;
 		this.#ends = ends;
 		this.#max = maxBytes;
 		this.#onChange = onChange;
@@ -131,10 +136,19 @@ export class UnreadReader {
 	}
 }
 
-/** An answer that is under way until either side ends it. */
-export abstract class OpenAnswer {
+/** An answer whose head was written, and which is under way until either side ends it. */
+export class OpenAnswer {
+	readonly #finish: () => void;
 	#listeners: (() => void)[] = [];
 	#isOpen = true;
+
+	/** `finish` ends its body. */
+	constructor(response: ServerResponse, finish: () => void) {
+		this.#finish = finish;
+		// The first of the two is the end of the body: what comes next on the connection is another request.
+		response.on("prefinish", () => this.closed());
+		response.on("close", () => this.closed());
+	}
 
 	get isOpen(): boolean {
 		return this.#isOpen;
@@ -144,7 +158,7 @@ export abstract class OpenAnswer {
 	end(): void {
 		if (!this.#isOpen) return;
 		this.closed();
-		this.finish();
+		this.#finish();
 	}
 
 	/** Calls `listener` once, when nothing more can be sent: at the end, or when the client has gone. */
@@ -157,8 +171,6 @@ export abstract class OpenAnswer {
 		this.#isOpen = false;
 		for (const listener of this.#listeners.splice(0)) listener();
 	}
-
-	protected abstract finish(): void;
 }
 
 /** An answer whose body is written bit by bit. */
@@ -171,15 +183,14 @@ export class ResponseStream extends OpenAnswer {
 
 	/** To the client at `address`; what it leaves unread counts in `unread`. */
 	constructor(response: ServerResponse, address: string, unread: UnreadBytes) {
-		super();
+		super(response, () => {
+			if (!response.destroyed) response.end();
+		});
 		this.#response = response;
 		this.#reader = unread.reader(address, { close: () => this.end(), cut: () => response.destroy() });
 		// A write that meets a connection that has just broken: the close follows.
 		response.on("error", () => {});
-		response.on("close", () => {
-			this.#reader.gone();
-			this.closed();
-		});
+		response.on("close", () => this.#reader.gone());
 	}
 
 	/** Sends `text`; a reader that has left too much unread is cut instead. Does nothing after the end. */
@@ -193,22 +204,5 @@ export class ResponseStream extends OpenAnswer {
 		}
 		const bytes = Buffer.from(text);
 		response.write(bytes, this.#reader.write(bytes.length));
-	}
-
-	protected finish(): void {
-		if (!this.#response.destroyed) this.#response.end();
-	}
-}
-
-/** An answer from elsewhere that goes on: its server ends it by `finish`. */
-export class PassedStream extends OpenAnswer {
-	protected readonly finish: () => void;
-
-	constructor(response: ServerResponse, finish: () => void) {
-		super();
-		this.finish = finish;
-		// The first of the two is the end of the body: what comes next on the connection is another request.
-		response.on("prefinish", () => this.closed());
-		response.on("close", () => this.closed());
 	}
 }

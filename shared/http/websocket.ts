@@ -19,9 +19,8 @@ import {
 } from "./callContext.ts";
 import { endWith, rawAnswer } from "./messages.ts";
 import type { RateLimiter } from "./rateLimit.ts";
-import type { UpgradeHandler } from "./server.ts";
 import type { UnreadBytes } from "./unreadBytes.ts";
-import { WebsocketConnection } from "./websocketConnection.ts";
+import { WebsocketConnection, type WebsocketParts } from "./websocketConnection.ts";
 
 export interface RpcWebsocketOptions {
 	/** Paths that may be upgraded, without a slash at their end. */
@@ -47,16 +46,15 @@ interface RpcWebsocketDependencies {
 
 const MAX_CONNECTIONS = 10_000;
 const MAX_UNDER_WAY = 32;
-/** Bytes of messages worked on at a time: of one connection, of all, and of one client's; as many of unfinished ones. */
-const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
+/** Bytes of messages worked on at a time: of all, and of one client's; as many of unfinished ones. */
 const MAX_BYTES = { total: 128 * 1024 * 1024, perClient: 32 * 1024 * 1024 };
 /** Heroku cuts a connection on which nothing is said for 55 s. A client silent for two of these is cut. */
 const PING_MS = 25_000;
 /** How long the closing handshake may take. */
-const CLOSE_MS = 5_000;
+const CLOSE_TIMEOUT = { closeTimeout: 5_000 };
 
 /** The websocket side of a server: give it to createHttpServer. */
-export class RpcWebsocket implements UpgradeHandler {
+export class RpcWebsocket {
 	readonly #options: RpcWebsocketOptions;
 	readonly #dependencies: RpcWebsocketDependencies;
 	readonly #paths: ReadonlySet<string>;
@@ -74,7 +72,7 @@ export class RpcWebsocket implements UpgradeHandler {
 		this.#options = options;
 		this.#dependencies = dependencies;
 		this.#paths = new Set(options.paths);
-		const settings = {
+		this.#server = new WebSocketServer({
 			noServer: true,
 			clientTracking: false,
 			maxPayload: options.maxMessageBytes,
@@ -82,9 +80,8 @@ export class RpcWebsocket implements UpgradeHandler {
 			perMessageDeflate: false,
 			// One message a turn of the event loop: thousands come in one read, and others want to be served too.
 			allowSynchronousEvents: false,
-			closeTimeout: CLOSE_MS,
-		};
-		this.#server = new WebSocketServer(settings);
+			...CLOSE_TIMEOUT,
+		});
 	}
 
 	/** How many connections there are. */
@@ -92,6 +89,7 @@ export class RpcWebsocket implements UpgradeHandler {
 		return this.#connections.size;
 	}
 
+	/** Owns the socket from here on. */
 	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, from: ClientAddress): void {
 		const target = readTarget(request.url ?? "/");
 		const refusal = this.#judge(request, target);
@@ -101,22 +99,26 @@ export class RpcWebsocket implements UpgradeHandler {
 		}
 		this.#server.handleUpgrade(request, socket, head, (websocket) => {
 			const client = { signer: null, ...from };
-			const connection = this.#connect(websocket, socket, from.address);
 			const origin = request.headers.origin ?? null;
-			connection.begin((exchange, life) => callContext(target, client, origin, connection, exchange, life));
+			this.#connect(websocket, socket, from.address, (connection, exchange, life) =>
+				callContext(target, client, origin, connection, exchange, life),
+			);
 		});
 	}
 
+	/** Refuses new connections from now on. */
 	drain(): void {
 		this.#draining = true;
 	}
 
+	/**
+	 * Refuses new connections, and closes the others when their calls under way are answered; resolves when all are closed.
+	 * What is left after `deadlineMs` is cut.
+	 */
 	async stop(deadlineMs: number): Promise<void> {
 		this.#draining = true;
-		const empty =
-			this.#connections.size === 0
-				? Promise.resolve()
-				: new Promise<void>((resolve) => this.#onEmpty.push(resolve));
+		const empty = new Promise<void>((resolve) => this.#onEmpty.push(resolve));
+		this.#tellIfEmpty();
 		for (const connection of this.#connections) connection.finish();
 		await Promise.race([empty, pause(this.#dependencies.clock, deadlineMs)]);
 		for (const connection of this.#connections) connection.terminate();
@@ -127,45 +129,42 @@ export class RpcWebsocket implements UpgradeHandler {
 	/** The raw answer that refuses the upgrade, or null. */
 	#judge(request: IncomingMessage, { path }: RequestTarget): string | null {
 		const { maxConnections = MAX_CONNECTIONS } = this.#options;
-		const { headers = () => ({}) } = this.#dependencies;
-		const refuse = (status: number, kind: RpcErrorKind, message: string) =>
-			refusal(status, kind, message, headers());
-		if (!this.#paths.has(path)) return refuse(404, "invalidRequest", "invalid request: unknown path");
+		if (!this.#paths.has(path)) return this.#refusal(404, "invalidRequest", "invalid request: unknown path");
 		if (request.headers["x-flashbots-signature"] !== undefined) {
-			return refuse(
-				400,
-				"invalidRequest",
-				"invalid request: X-Flashbots-Signature is not taken on a websocket",
-			);
+			const message = "invalid request: X-Flashbots-Signature is not taken on a websocket";
+			return this.#refusal(400, "invalidRequest", message);
 		}
-		if (this.#draining) return refuse(503, "unavailable", "internal error: shutting down");
-		if (this.#connections.size >= maxConnections) {
-			return refuse(503, "limit", "limit exceeded: too many connections");
-		}
-		return null;
+		if (this.#draining) return this.#refusal(503, "unavailable", "internal error: shutting down");
+		if (this.#connections.size < maxConnections) return null;
+		return this.#refusal(503, "limit", "limit exceeded: too many connections");
 	}
 
-	#connect(socket: WebSocket, wire: Duplex, address: string): WebsocketConnection {
+	#refusal(status: number, kind: RpcErrorKind, message: string): string {
+		const all = { ...(status === 503 ? { "retry-after": "1" } : {}), ...this.#dependencies.headers?.() };
+		const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+		return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), lines);
+	}
+
+	#connect(socket: WebSocket, wire: Duplex, address: string, contextOf: WebsocketParts["contextOf"]): void {
 		const { maxUnderWay = MAX_UNDER_WAY } = this.#options;
-		const connection = new WebsocketConnection(
-			{ address, maxUnderWay, maxBytesUnderWay: MAX_BYTES_UNDER_WAY },
-			{
-				socket,
-				wire,
-				budget: this.#budget,
-				unfinished: this.#unfinished,
-				onCrowd: () => this.#cutLargest(),
-				largeFrames: this.#largeFrames,
-				...this.#dependencies,
-			},
-		);
+		const connection = new WebsocketConnection(address, {
+			...this.#dependencies,
+			...{ socket, wire, maxUnderWay, contextOf },
+			budget: this.#budget,
+			unfinished: this.#unfinished,
+			onCrowd: () => this.#cutLargest(),
+			largeFrames: this.#largeFrames,
+		});
 		this.#connections.add(connection);
 		connection.onClose(() => {
 			this.#connections.delete(connection);
-			if (this.#connections.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
+			this.#tellIfEmpty();
 		});
 		this.#pinging ??= this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
-		return connection;
+	}
+
+	#tellIfEmpty(): void {
+		if (this.#connections.size === 0) for (const resolve of this.#onEmpty.splice(0)) resolve();
 	}
 
 	/** Of the client that has the most unfinished, the connection that has the most of it. */
@@ -185,15 +184,4 @@ export class RpcWebsocket implements UpgradeHandler {
 				? undefined
 				: this.#dependencies.clock.after(PING_MS, () => this.#pingAll());
 	}
-}
-
-function refusal(
-	status: number,
-	kind: RpcErrorKind,
-	message: string,
-	headers: Readonly<Record<string, string>>,
-): string {
-	const all = { ...(status === 503 ? { "retry-after": "1" } : {}), ...headers };
-	const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
-	return rawAnswer(status, errorText(null, RPC_ERRORS[kind].code, message), lines);
 }

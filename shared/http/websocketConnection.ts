@@ -19,17 +19,10 @@ import {
 import type { RateLimiter } from "./rateLimit.ts";
 import type { UnreadBytes, UnreadReader } from "./unreadBytes.ts";
 
-interface WebsocketConnectionOptions {
-	/** Of its client. */
-	readonly address: string;
+export interface WebsocketParts {
+	readonly socket: WebSocket;
 	/** Messages that are worked on at a time; beyond it the connection is not read. */
 	readonly maxUnderWay: number;
-	/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
-	readonly maxBytesUnderWay: number;
-}
-
-interface WebsocketConnectionDependencies {
-	readonly socket: WebSocket;
 	/** What the frames come in by. */
 	readonly wire: Duplex;
 	readonly dispatcher: Dispatcher<CallContext>;
@@ -43,10 +36,12 @@ interface WebsocketConnectionDependencies {
 	readonly onCrowd: () => void;
 	/** Large frames of all connections, by client. */
 	readonly largeFrames: FairScheduler;
+	/** The context of each message. */
+	readonly contextOf: (connection: Connection, exchange: Exchange, life: RequestLife) => CallContext;
 }
 
-type ContextOf = (exchange: Exchange, life: RequestLife) => CallContext;
-
+/** Bytes of messages that are worked on at a time; one that is larger goes alone. */
+const MAX_BYTES_UNDER_WAY = 4 * 1024 * 1024;
 /** Characters of a frame that is large. */
 const LARGE_FRAME = 16 * 1024;
 /** Codes of RFC 6455, section 7.4, and its registry. */
@@ -55,11 +50,13 @@ const TRY_AGAIN_LATER = 1013;
 /** Bytes of a client's frame before its data, where that is short: RFC 6455, section 5.2. */
 const FRAME_HEAD = 6;
 
-/** A connection from its upgrade to its end. `begin` must be called once. */
+/** A connection from its upgrade to its end. */
 export class WebsocketConnection implements Connection {
+	/** Whose it is, as budgets count. */
+	readonly client: string;
 	readonly #socket: WebSocket;
-	readonly #options: WebsocketConnectionOptions;
-	readonly #with: WebsocketConnectionDependencies;
+	readonly #address: string;
+	readonly #with: WebsocketParts;
 	/** Messages that were already read off the network when the limit was reached; no more than one read's worth. */
 	readonly #waiting: Buffer[] = [];
 	readonly #onClose: (() => void)[] = [];
@@ -68,32 +65,25 @@ export class WebsocketConnection implements Connection {
 	/** A large frame that waits for its turn, and what was sent after it. */
 	readonly #outgoing: { readonly text: string; readonly left: () => void }[] = [];
 	readonly #reader: UnreadReader;
-	/** As budgets count. */
-	readonly #client: string;
-	#again: () => void = () => {};
 	#underWay = 0;
 	#bytesUnderWay = 0;
-	/** Of {@link WebsocketConnectionDependencies.unfinished}. */
+	/** Of {@link WebsocketParts.unfinished}. */
 	#unfinishedBytes = 0;
 	#heard = true;
 	#finishing = false;
 	#ended = false;
 
-	constructor(options: WebsocketConnectionOptions, dependencies: WebsocketConnectionDependencies) {
-		this.#options = options;
+	/** `address`: its client's. */
+	constructor(address: string, dependencies: WebsocketParts) {
+		this.#address = address;
 		this.#with = dependencies;
 		this.#socket = dependencies.socket;
-		this.#client = clientOf(options.address);
-		this.#reader = dependencies.unread.reader(options.address, {
+		this.client = clientOf(address);
+		this.#reader = dependencies.unread.reader(address, {
 			close: () => this.close(TRY_AGAIN_LATER, "too slow"),
 			cut: () => this.terminate(),
 		});
-	}
-
-	/** Serves the messages from now on, each with the context that `contextOf` makes for it. */
-	begin(contextOf: ContextOf): void {
-		const socket = this.#socket;
-		this.#again = () => this.#work(contextOf);
+		const { socket } = dependencies;
 		this.#with.wire.on("data", (chunk: Buffer) => this.#took(chunk.length));
 		for (const kind of ["ping", "pong"] as const) {
 			socket.on(kind, (data: Buffer) =>
@@ -105,7 +95,7 @@ export class WebsocketConnection implements Connection {
 			if (this.#finishing || socket.readyState !== socket.OPEN) return;
 			this.#heard = true;
 			this.#waiting.push(data);
-			this.#again();
+			this.#work();
 		});
 		socket.on("pong", () => {
 			this.#heard = true;
@@ -117,7 +107,7 @@ export class WebsocketConnection implements Connection {
 			this.#ended = true;
 			this.#waiting.length = 0;
 			this.#outgoing.length = 0;
-			this.#with.budget.forget(this.#again);
+			this.#with.budget.forget(this.#work);
 			this.#reader.gone();
 			for (const life of this.#lives) life.end();
 			for (const listener of this.#onClose.splice(0)) listener();
@@ -173,25 +163,21 @@ export class WebsocketConnection implements Connection {
 		return this.#unfinishedBytes;
 	}
 
-	/** Whose it is, as budgets count. */
-	get client(): string {
-		return this.#client;
-	}
-
 	/** ws keeps what came of a message until its end: one client's beginnings must not take all memory. */
 	#took(bytes: number): void {
 		if (this.#ended || bytes === 0) return;
 		this.#unfinishedBytes += bytes;
-		if (bytes < 0) this.#with.unfinished.give(this.#client, -bytes);
+		if (bytes < 0) this.#with.unfinished.give(this.client, -bytes);
 		else {
-			const over = this.#with.unfinished.refusal(this.#client, bytes);
-			this.#with.unfinished.force(this.#client, bytes);
+			const over = this.#with.unfinished.refusal(this.client, bytes);
+			this.#with.unfinished.force(this.client, bytes);
 			if (over === "client") this.terminate();
 			else if (over === "total") this.#with.onCrowd();
 		}
 	}
 
-	#work(contextOf: ContextOf): void {
+	/** Begins what may be worked on now; also called when others have given room back. */
+	readonly #work = (): void => {
 		const socket = this.#socket;
 		let full = false;
 		for (let message = this.#waiting[0]; message !== undefined && !this.#ended; message = this.#waiting[0]) {
@@ -205,34 +191,33 @@ export class WebsocketConnection implements Connection {
 			const life = new ClientLife(length);
 			this.#lives.add(life);
 			// Started here and now, so that messages start in the order in which they came; it never rejects.
-			const limited = this.#with.limiter.takeBody(this.#options, length);
+			const limited = this.#with.limiter.takeBody({ address: this.#address }, length);
 			const answering =
 				limited === null
-					? this.#with.dispatcher.dispatch(message, contextOf(exchange, life))
+					? this.#with.dispatcher.dispatch(message, this.#with.contextOf(this, exchange, life))
 					: Promise.resolve(limited);
 			answering.then((answer) => this.#answered(answer, life, exchange), neverRejects);
 		}
-		full ||= this.#underWay >= this.#options.maxUnderWay;
+		full ||= this.#underWay >= this.#with.maxUnderWay;
 		if (full && !socket.isPaused) socket.pause();
 		else if (!full && socket.isPaused) socket.resume();
-	}
+	};
 
 	/** Whether a message of so many bytes may be worked on now; they are taken from the common budget then. */
 	#fits(bytes: number): boolean {
-		const { maxUnderWay, maxBytesUnderWay } = this.#options;
-		if (this.#underWay >= maxUnderWay) return false;
-		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > maxBytesUnderWay) return false;
-		return this.#with.budget.take(this.#client, bytes, this.#again);
+		if (this.#underWay >= this.#with.maxUnderWay) return false;
+		if (this.#bytesUnderWay > 0 && this.#bytesUnderWay + bytes > MAX_BYTES_UNDER_WAY) return false;
+		return this.#with.budget.take(this.client, bytes, this.#work);
 	}
 
 	#answered({ text }: RpcAnswer, life: ClientLife, exchange: MessageExchange): void {
 		this.#underWay--;
 		this.#lives.delete(life);
 		this.#bytesUnderWay -= life.bytes;
-		this.#with.budget.give(this.#client, life.bytes);
+		this.#with.budget.give(this.client, life.bytes);
 		if (text !== null) this.send(text);
 		exchange.end();
-		if (!this.#finishing) this.#again();
+		if (!this.#finishing) this.#work();
 		else this.#closeIfDone();
 	}
 
@@ -247,7 +232,7 @@ export class WebsocketConnection implements Connection {
 	/** A large frame takes milliseconds, and hundreds may be due at once: clients take turns, one in each turn of the event loop. */
 	#writeInTurn(): void {
 		const cost = this.#outgoing[0]?.text.length ?? 1;
-		this.#with.largeFrames.enqueue({ client: this.#client, cost }, async () => {
+		this.#with.largeFrames.enqueue({ client: this.client, cost }, async () => {
 			const [frame] = this.#outgoing;
 			if (frame !== undefined && this.#socket.readyState === this.#socket.OPEN) {
 				this.#write(frame.text, frame.left);

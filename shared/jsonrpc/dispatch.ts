@@ -171,23 +171,20 @@ class CallDispatcher<Context> {
 				mark = this.#workedMs;
 			}
 			const refused = refusal ?? (this.#now() >= until ? TOO_LATE : null);
-			if (this.#dependencies.methods.get(call.method)?.definition.ordered === true) {
-				await new Promise<void>((goOn) => {
-					const answering = this.#run(call, context, refused, { until, goOn });
-					const place = answering.then((answer) => {
-						take(i, answer);
-						goOn();
-					});
-					inTurn.push(place);
+			const isOrdered = this.#dependencies.methods.get(call.method)?.definition.ordered === true;
+			await new Promise<void>((goOn) => {
+				const answering = this.#run(call, context, refused, { until, goOn: isOrdered ? goOn : NOBODY_WAITS });
+				const place: Promise<void> = answering.then((answer) => {
+					take(i, answer);
+					running.delete(place);
+					goOn();
 				});
-				continue;
-			}
-			const answering = this.#run(call, context, refused, { until, goOn: NOBODY_WAITS });
-			const place: Promise<void> = answering.then((answer) => {
-				take(i, answer);
-				running.delete(place);
+				if (isOrdered) inTurn.push(place);
+				else {
+					running.add(place);
+					goOn();
+				}
 			});
-			running.add(place);
 			if (running.size >= BATCH_CONCURRENCY) await Promise.race(running);
 		}
 		await Promise.all([...running, ...inTurn]);
@@ -198,24 +195,18 @@ class CallDispatcher<Context> {
 	#run(call: RpcCall, context: Context, refusal: RpcError | null, turn: Turn): Promise<RpcAnswer> {
 		const begun = this.#now();
 		const { methods, fallback } = this.#dependencies;
-		const row = methods.get(call.method);
-		const known = row !== undefined || fallback?.weigh(call.method) !== undefined;
-		const name = known ? call.method : UNKNOWN;
+		const { method, params, fault } = call;
+		const row = methods.get(method);
+		const name = this.#knownName(method);
 		let running: unknown;
 		try {
 			if (refusal !== null) throw refusal;
-			if (call.fault !== null) throw call.fault;
-			if (!known) throw methodNotFound(call.method);
-			if (call.params === null) throw NO_ARRAY;
-			const refused = oversized(
-				call,
-				row?.definition.maxParamsSize ?? fallback?.maxParamsSize(call.method) ?? 0,
-			);
+			if (fault !== null) throw fault;
+			if (name === UNKNOWN) throw methodNotFound(method);
+			if (params === null) throw NO_ARRAY;
+			const refused = oversized(call, row?.definition.maxParamsSize ?? fallback?.maxParamsSize(method) ?? 0);
 			if (refused !== null) throw refused;
-			running =
-				row === undefined
-					? fallback?.call(call.method, call.params, context)
-					: row.call(call.params, context);
+			running = row === undefined ? fallback?.call(method, params, context) : row.call(params, context);
 		} catch (thrown) {
 			return Promise.resolve(this.#fail(call, name, begun, thrown));
 		} finally {
@@ -237,10 +228,14 @@ class CallDispatcher<Context> {
 	): Promise<RpcAnswer> {
 		return new Promise((resolve) => {
 			let open = true;
-			const deadline = this.#deadlines.add(() => {
+			const end = (answer: () => RpcAnswer): void => {
+				this.#deadlines.cancel(deadline);
+				if (open) resolve(answer());
 				open = false;
-				resolve(this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs)));
-			});
+			};
+			const deadline = this.#deadlines.add(() =>
+				end(() => this.#fail(call, name, begun, new DeadlineError(name, this.#limitMs))),
+			);
 			running
 				.then((result) => {
 					if (!(result instanceof AnswerLater)) return result;
@@ -249,14 +244,8 @@ class CallDispatcher<Context> {
 					return result.finish(Math.max(0, turn.until - this.#now()));
 				})
 				.then(
-					(result) => {
-						this.#deadlines.cancel(deadline);
-						if (open) resolve(this.#succeed(call, name, begun, result));
-					},
-					(thrown: unknown) => {
-						this.#deadlines.cancel(deadline);
-						if (open) resolve(this.#fail(call, name, begun, thrown));
-					},
+					(result) => end(() => this.#succeed(call, name, begun, result)),
+					(thrown: unknown) => end(() => this.#fail(call, name, begun, thrown)),
 				);
 		});
 	}

@@ -1,13 +1,14 @@
 // The embedded store: LMDB in a folder that is made for its owner alone and locked against a second process.
 
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdirSync, realpathSync, unlinkSync } from "node:fs";
 import { open as openFile, stat, statfs, unlink } from "node:fs/promises";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { open } from "lmdb";
-import { type Clock, systemClock } from "../clock.ts";
+import { systemClock } from "../clock.ts";
 import { GroupCommit } from "./groupCommit.ts";
 import type { SharedStore } from "./port.ts";
 
@@ -34,7 +35,7 @@ export async function openLmdb(folder: string): Promise<SharedStore> {
 		commitDelay: 0,
 		noSubdir: false,
 	});
-	const room = new DiskRoom(folder, DATA_FILE, systemClock);
+	const room = new DiskRoom(folder);
 	const group = new GroupCommit(async (changes) => {
 		await room.check(changes.reduce((sum, { value }) => sum + (value?.byteLength ?? 0), 0));
 		const puts: Promise<boolean>[] = [];
@@ -119,27 +120,27 @@ async function lockFolder(folder: string): Promise<() => Promise<void>> {
 	return () => new Promise((resolve) => server.close(() => resolve()));
 }
 
-function listens(server: Server, address: string): Promise<boolean> {
-	return new Promise((resolve, reject) => {
-		const onError = (error: NodeJS.ErrnoException) =>
-			error.code === "EADDRINUSE" ? resolve(false) : reject(error);
-		server.once("error", onError);
-		server.listen(address, () => {
-			server.off("error", onError);
-			resolve(true);
-		});
-	});
+async function listens(server: Server, address: string): Promise<boolean> {
+	try {
+		server.listen(address);
+		await once(server, "listening");
+		return true;
+	} catch (thrown) {
+		if ((thrown as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+		throw thrown;
+	}
 }
 
-function answers(address: string): Promise<boolean> {
-	return new Promise((resolve) => {
-		const socket = connect(address);
-		socket.once("connect", () => {
-			socket.destroy();
-			resolve(true);
-		});
-		socket.once("error", () => resolve(false));
-	});
+async function answers(address: string): Promise<boolean> {
+	const socket = connect(address);
+	try {
+		await once(socket, "connect");
+		return true;
+	} catch {
+		return false;
+	} finally {
+		socket.destroy();
+	}
 }
 
 /** The disk has no room; what was to be written is not. */
@@ -167,22 +168,17 @@ const TRIAL_FILE = "trial";
  */
 export class DiskRoom {
 	readonly #folder: string;
-	readonly #file: string;
-	readonly #clock: Clock;
 	#lookedAt = Number.NEGATIVE_INFINITY;
 	#hasFailed = false;
 
-	/** A trial write goes as far as `file`, the store's in `folder`: a limit of a file's size is a full disk, too. */
-	constructor(folder: string, file: string, clock: Clock) {
+	constructor(folder: string) {
 		this.#folder = folder;
-		this.#file = file;
-		this.#clock = clock;
 	}
 
 	/** Resolves where a write of `bytes` may be tried. Throws {@link DiskFullError}, or what the system says. */
 	async check(bytes = 0): Promise<void> {
 		if (this.#hasFailed) await this.#try(bytes);
-		const now = this.#clock.monotonic();
+		const now = systemClock.monotonic();
 		if (now - this.#lookedAt < LOOK_MS && bytes * COPIES < MIN_FREE_BYTES / 2) return;
 		const { bavail, bsize, blocks } = await statfs(this.#folder);
 		// Some file systems tell nothing of their size.
@@ -196,9 +192,10 @@ export class DiskRoom {
 		this.#lookedAt = Number.NEGATIVE_INFINITY;
 	}
 
+	/** As far as the store's file goes: a limit of a file's size is a full disk, too. */
 	async #try(bytes: number): Promise<void> {
 		const path = join(this.#folder, TRIAL_FILE);
-		const { size } = await stat(join(this.#folder, this.#file));
+		const { size } = await stat(join(this.#folder, DATA_FILE));
 		const trial = await openFile(path, "w", 0o600);
 		try {
 			const length = TRIAL_BYTES + Math.min(bytes, MIN_FREE_BYTES);

@@ -46,7 +46,6 @@ export interface WaitingJob {
 interface Job extends WaitingJob {
 	readonly start: () => Promise<void>;
 	readonly refuse: (reason: unknown) => void;
-	readonly unlisten: () => void;
 	/** False once it has begun, was refused or taken out; its entry in the queue is passed over then. */
 	isWaiting: boolean;
 }
@@ -71,9 +70,8 @@ const MAX_IDLE = 4_096;
 /** Runs jobs, some at a time, each client in its turn. */
 export class FairScheduler {
 	readonly #options: SchedulerOptions;
-	readonly #urgent = new Turns();
-	readonly #usual = new Turns();
-	readonly #last = new Turns();
+	/** Urgent ones, the usual ones, and the last ones. */
+	readonly #turns = [new Turns(), new Turns(), new Turns()] as const;
 	/** Jobs that run, by client. */
 	readonly #runningOf = new Map<string, number>();
 	#running = 0;
@@ -85,7 +83,8 @@ export class FairScheduler {
 
 	/** Jobs that wait. */
 	get waiting(): number {
-		return this.#urgent.waiting + this.#usual.waiting + this.#last.waiting;
+		const [urgent, usual, last] = this.#turns;
+		return urgent.waiting + usual.waiting + last.waiting;
 	}
 
 	/** Jobs that run. */
@@ -99,20 +98,15 @@ export class FairScheduler {
 	 */
 	run<T>(options: JobOptions, work: () => Promise<T>): Promise<T> {
 		const { signal } = options;
+		if (signal?.aborted) return Promise.reject(signal.reason);
 		return new Promise<T>((resolve, reject) => {
-			if (signal?.aborted) {
-				reject(signal.reason);
-				return;
-			}
-			const onAbort = () => {
-				if (this.#turnsOf(options).remove(job)) reject(signal?.reason);
+			const start = () => {
+				signal?.removeEventListener("abort", onAbort);
+				return new Promise<T>((settle) => settle(work())).then(resolve, reject);
 			};
-			const job: Job = {
-				options,
-				start: () => new Promise<T>((settle) => settle(work())).then(resolve, reject),
-				refuse: reject,
-				unlisten: () => signal?.removeEventListener("abort", onAbort),
-				isWaiting: true,
+			const job: Job = { options, start, refuse: reject, isWaiting: true };
+			const onAbort = () => {
+				if (this.withdraw(job)) reject(signal?.reason);
 			};
 			signal?.addEventListener("abort", onAbort, { once: true });
 			this.#enqueue(job);
@@ -129,7 +123,7 @@ export class FairScheduler {
 	 * less memory, for queues of many. Returns what waits, to be taken out by {@link withdraw}; null where it has begun.
 	 */
 	enqueue(options: Omit<JobOptions, "signal">, work: () => Promise<void>): WaitingJob | null {
-		const job: Job = { options, start: work, refuse: NOTHING, unlisten: NOTHING, isWaiting: true };
+		const job: Job = { options, start: work, refuse: NOTHING, isWaiting: true };
 		this.#enqueue(job);
 		return job.isWaiting ? job : null;
 	}
@@ -146,22 +140,18 @@ export class FairScheduler {
 	}
 
 	#refuseOne(): void {
-		const turns = [this.#last, this.#usual, this.#urgent].find(({ waiting }) => waiting > 0);
-		const job = turns?.removeLastOfFullest();
-		job?.unlisten();
-		job?.refuse(new OverloadedError());
+		const turns = this.#turns.findLast(({ waiting }) => waiting > 0);
+		turns?.removeLastOfFullest()?.refuse(new OverloadedError());
 	}
 
 	#startNext(): void {
 		const { concurrency, shouldSend } = this.#options;
 		while (this.#running < concurrency && shouldSend?.() !== false) {
+			const [urgent, usual, last] = this.#turns;
 			const mayBeLast = this.#lastRunning < Math.max(1, concurrency / 2);
 			const job =
-				this.#urgent.next(this.#mayRun) ??
-				this.#usual.next(this.#mayRun) ??
-				(mayBeLast ? this.#last.next(this.#mayRun) : null);
+				urgent.next(this.#mayRun) ?? usual.next(this.#mayRun) ?? (mayBeLast ? last.next(this.#mayRun) : null);
 			if (job === null) return;
-			job.unlisten();
 			const { client } = job.options;
 			this.#running += 1;
 			if (job.options.last === true) this.#lastRunning += 1;
@@ -178,14 +168,11 @@ export class FairScheduler {
 		else this.#runningOf.set(client, left);
 		this.#startNext();
 		if (this.#running > 0 || this.waiting > 0) return;
-		this.#urgent.clear();
-		this.#usual.clear();
-		this.#last.clear();
+		for (const turns of this.#turns) turns.clear();
 	}
 
 	#turnsOf({ urgent, last }: JobOptions): Turns {
-		if (urgent === true) return this.#urgent;
-		return last === true ? this.#last : this.#usual;
+		return this.#turns[urgent === true ? 0 : last === true ? 2 : 1];
 	}
 
 	/** A client may start a job if as many places are left free as it then holds. */

@@ -98,7 +98,6 @@ export async function startTransport(options: TransportOptions = {}): Promise<Tr
 			rpcPaths: PATHS,
 			routes: [...ops, ...TEST_ROUTES, ...(options.routes ?? [])],
 			maxBodyBytes,
-			behindProxy: trustProxy > 0,
 		},
 		{ ...standing, post, websocket, readAddress, limiter, unread, log, clock },
 	);

@@ -1,40 +1,40 @@
 // What goes wrong with a database, in our own words: those of the database may name hosts and users.
 
-/** The database can't be reached, or does not answer in time. `cause` is a code: a SQLSTATE, or the system's. */
+/** The database can't be reached, or does not answer in time. */
 export class DatabaseDownError extends Error {
+	override readonly name = "DatabaseDownError";
 	readonly code = "DATABASE_DOWN";
 	constructor(why: string) {
 		super(`the database of DATABASE_URL does not answer (${why})`);
-		this.name = "DatabaseDownError";
 	}
 }
 
 /** The database can be reached and refuses what is asked: no later try will do better. */
 export class DatabaseRefusedError extends Error {
+	override readonly name = "DatabaseRefusedError";
 	readonly code = "DATABASE_REFUSED";
 	constructor(state: string, expected: string) {
 		super(`the database of DATABASE_URL refuses (${state}): expected ${expected}`);
-		this.name = "DatabaseRefusedError";
 	}
 }
 
 /** Another process has the store. */
 export class StoreInUseError extends Error {
+	override readonly name = "StoreInUseError";
 	readonly code = "STORE_IN_USE";
 	constructor(store: string) {
 		super(
 			`another process uses the ${store}'s store in the database of DATABASE_URL: stop it, or set another DATABASE_URL`,
 		);
-		this.name = "StoreInUseError";
 	}
 }
 
 /** Another process has taken the store over: what this one has in memory is not the truth any more. */
 export class StoreLostError extends Error {
+	override readonly name = "StoreLostError";
 	readonly code = "STORE_LOST";
 	constructor(store: string) {
 		super(`another process has taken over the ${store}'s store`);
-		this.name = "StoreLostError";
 	}
 }
 

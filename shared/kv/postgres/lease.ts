@@ -8,7 +8,8 @@ import type { Logger } from "../../log.ts";
 import type { Database } from "./database.ts";
 import { StoreInUseError, StoreLostError } from "./errors.ts";
 
-interface LeaseOptions {
+export interface LeaseOptions {
+	/** Name of the store in the database. */
 	readonly store: string;
 	/** How long it is held without being renewed, in ms (6,000). */
 	readonly ttlMs?: number;
@@ -17,7 +18,7 @@ interface LeaseOptions {
 }
 
 /** How to wait for the end of another process without a limit of time. */
-export interface Patience {
+interface Patience {
 	/** Called at the first look that finds another process; waited for. */
 	readonly onWait: () => Promise<void>;
 	/** Ends the wait. */

@@ -8,16 +8,9 @@ import { GroupCommit } from "../groupCommit.ts";
 import type { Change, SharedStore } from "../port.ts";
 import { Database, type DatabaseOptions, type Query, type Rows } from "./database.ts";
 import { isDown, StoreLostError } from "./errors.ts";
-import { Lease, type Patience } from "./lease.ts";
+import { Lease, type LeaseOptions } from "./lease.ts";
 
-export interface PostgresOptions extends Pick<DatabaseOptions, "url" | "verify"> {
-	/** Name of the store in the database. */
-	readonly store: string;
-	/** How long the lease lasts without being renewed, in ms. */
-	readonly ttlMs?: number;
-	/** How to wait where another process has it; two seconds unless said. */
-	readonly patience?: Patience;
-}
+export interface PostgresOptions extends LeaseOptions, Pick<DatabaseOptions, "url" | "verify"> {}
 
 interface PostgresDependencies {
 	readonly clock: Clock;
@@ -67,12 +60,9 @@ export async function openPostgres(
 	options: PostgresOptions,
 	{ clock, log, onLost = () => {} }: PostgresDependencies,
 ): Promise<SharedStore> {
-	const { store, url, verify, ttlMs, patience } = options;
+	const { store, url, verify } = options;
 	const database = new Database({ url, verify, name: store }, { clock });
-	const lease = new Lease(
-		{ store, ...(ttlMs === undefined ? {} : { ttlMs }), ...(patience === undefined ? {} : { patience }) },
-		{ database, clock, log, onLost },
-	);
+	const lease = new Lease(options, { database, clock, log, onLost });
 	try {
 		const ran = await migrate(database);
 		if (ran.length > 0)
@@ -111,7 +101,8 @@ class PostgresStore implements SharedStore {
 	}
 
 	async get(key: string): Promise<Buffer | null> {
-		const [row] = await this.#read({ name: "get", text: GET, values: [this.#store, key] }, PATIENCE_MS);
+		const query = { name: "get", text: GET, values: [this.#store, key] };
+		const [row] = await this.#tried(() => query, this.#clock.monotonic() + PATIENCE_MS);
 		return row === undefined ? null : (row.value as Buffer);
 	}
 
@@ -121,7 +112,8 @@ class PostgresStore implements SharedStore {
 		for (let left = limit; left > 0; ) {
 			const count = Math.min(page, left);
 			const values = [this.#store, from, end, count];
-			const rows = await this.#read({ name: "range", text: RANGE, values }, PAGE_MS);
+			const query = { name: "range", text: RANGE, values };
+			const rows = await this.#tried(() => query, this.#clock.monotonic() + PAGE_MS);
 			const bytes = rows.reduce((sum, { value }) => sum + (value as Buffer).length, 1);
 			page = Math.max(1, Math.min(PAGE, Math.floor((PAGE_BYTES * rows.length) / bytes)));
 			for (const { key, value } of rows) yield [key as string, value as Buffer] as const;
@@ -145,14 +137,15 @@ class PostgresStore implements SharedStore {
 		await this.#database.close();
 	}
 
-	/** Tries for `ms`, however often the connection ends. */
-	async #read(query: Query, ms: number): Promise<Rows> {
-		const until = this.#clock.monotonic() + ms;
+	/** Tries until then, however often the connection ends. */
+	async #tried(query: () => Query, until: number, onDown = () => {}): Promise<Rows> {
 		for (;;) {
 			try {
-				return await this.#database.query(query, Math.max(RETRY_MS, until - this.#clock.monotonic()));
+				return await this.#database.query(query(), Math.max(RETRY_MS, until - this.#clock.monotonic()));
 			} catch (thrown) {
-				if (!isDown(thrown) || this.#clock.monotonic() + RETRY_MS > until) throw thrown;
+				if (!isDown(thrown)) throw thrown;
+				onDown();
+				if (this.#clock.monotonic() + RETRY_MS > until) throw thrown;
 				await pause(this.#clock, RETRY_MS);
 			}
 		}
@@ -174,27 +167,18 @@ class PostgresStore implements SharedStore {
 		const begun = this.#clock.monotonic();
 		const bytesMs = values.reduce((sum, { length }) => sum + length, 0) / BYTES_PER_MS;
 		const until = Math.max((this.#outSince ?? begun) + PATIENCE_MS, begun + TRY_MS) + bytesMs;
-		for (;;) {
-			const now = this.#clock.monotonic();
+		const query = (): Query => {
 			this.#seq += 1;
 			const given = [this.#store, this.#lease.epoch, gone, keys, values, this.#seq];
-			const query = { name: "write", text: WRITE, values: given };
-			let rows: Rows;
-			try {
-				rows = await this.#database.query(query, Math.max(RETRY_MS, until - now));
-			} catch (thrown) {
-				if (!isDown(thrown)) throw thrown;
-				this.#outSince ??= begun;
-				const failed = this.#clock.monotonic();
-				if (failed + RETRY_MS > until) throw thrown;
-				await pause(this.#clock, RETRY_MS);
-				continue;
-			}
-			this.#outSince = null;
-			if (rows[0]?.held === 1) return;
-			this.#lease.lost();
-			throw new StoreLostError(this.#store);
-		}
+			return { name: "write", text: WRITE, values: given };
+		};
+		const rows = await this.#tried(query, until, () => {
+			this.#outSince ??= begun;
+		});
+		this.#outSince = null;
+		if (rows[0]?.held === 1) return;
+		this.#lease.lost();
+		throw new StoreLostError(this.#store);
 	}
 }
 

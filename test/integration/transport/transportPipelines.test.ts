@@ -16,7 +16,7 @@ const behind = (first: Buffer, count: number) => Buffer.concat([first, ...Array<
 
 /** A server that takes 20 requests at a time, and tells who asks for `/feed` nothing more. */
 async function fixture() {
-	const streams = new EventStreams({}, { clock: new ManualClock() });
+	const streams = new EventStreams({ clock: new ManualClock() });
 	const feed: Route = {
 		path: "/feed",
 		handle: ({ address }) => streams.answer(address, { begin: () => () => {}, isOver: () => false }),

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
 import { validate } from "dockerfile-utils";
-import { parse } from "yaml";
 import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
@@ -33,44 +32,35 @@ const SERVERS: readonly (readonly ["relay" | "boost", SettingTable])[] = [
 /** Have a default that fits a container, or are not for a database in the same network. */
 const LEFT_OUT = ["HOST", "DATA_DIR", "DATABASE_VERIFY"];
 
-test("compose.yaml is as the Compose specification's schema says, which sees what is not", () => {
+test("compose.yaml is as the Compose specification's schema says", () => {
 	const isValid = schemaOf("dclint/schemas/compose.schema.json");
 	assert.equal(isValid(compose()), true, JSON.stringify(isValid.errors));
-	const unknown = parse(textOf("compose.yaml").replace("depends_on:", "depends_upon:"), { merge: true });
-	assert.equal(isValid(unknown), false);
 });
 
 for (const [name, settings] of SERVERS) {
 	const { command = [], environment = {}, ports = [], ...service } = services[name] ?? {};
 
-	test(`${name} is run by the Procfile's command`, () => {
+	test(`${name}: the Procfile's command, its own settings, and time to stop`, () => {
 		assert.equal(`exec ${command.join(" ")}`, lineOf(name));
-	});
-
-	test(`${name} gets every setting of its own and nothing else`, () => {
 		const expected = Object.keys(settings).filter((setting) => !LEFT_OUT.includes(setting));
 		assert.deepEqual(Object.keys(environment).sort(), expected.sort());
+		assert.ok(Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >= STOP_LIMIT_MS);
+		assert.equal(service.read_only, true);
+		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
 	});
 
-	test(`${name}: what is taken from .env is told of there`, () => {
+	test(`${name}: what is taken from .env is told of there, and it is reached where it listens`, () => {
 		const told = envExample().map(({ line }) => line.split("=")[0]);
 		const taken = Object.entries(environment).flatMap(([setting, value]) =>
 			value === null ? [setting] : [...value.matchAll(/\$\{(\w+)/g)].map(([, variable]) => variable),
 		);
 		assert.ok(taken.length > 5);
 		for (const setting of taken) assert.ok(told.includes(setting), setting);
-	});
-
-	test(`${name} may take the time it needs to stop, writes nothing, and waits for the database`, () => {
-		assert.ok(Number.parseInt(service.stop_grace_period ?? "0", 10) * 1_000 >= STOP_LIMIT_MS);
-		assert.equal(service.read_only, true);
-		assert.equal(service.depends_on?.postgres?.condition, "service_healthy");
-	});
-
-	test(`${name} is reached where it listens`, () => {
 		assert.equal(settings.PORT?.parse(environment.PORT ?? ""), Number(settings.PORT?.default));
-		assert.equal(ports.length, 1);
-		assert.equal(ports[0]?.split(":").at(-1), environment.PORT);
+		assert.deepEqual(
+			ports.map((port) => port.split(":").at(-1)),
+			[environment.PORT],
+		);
 	});
 }
 
@@ -101,14 +91,6 @@ test("compose.yaml has no secret", () => {
 	}
 });
 
-test("the dev chain is there with its profile only, in the relay's network", () => {
-	const { profiles, network_mode, build, ports } = services.chain ?? {};
-	assert.deepEqual([profiles, network_mode, ports], [["dev"], "service:relay", undefined]);
-	assert.ok(typeof build === "object");
-	assert.ok(imageStages().some(({ name }) => name === build.target));
-	for (const name of ["postgres", "relay", "boost"]) assert.equal(services[name]?.profiles, undefined);
-});
-
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
 /** Those of compose.yaml alone, which are put into what the containers get. */
 const OF_COMPOSE = ["POSTGRES_PASSWORD", "BOOST_ETH_RPC_URL"];
@@ -127,25 +109,10 @@ test(".env.example names every setting once, and nothing that is none", () => {
 	assert.deepEqual(names.toSorted(), [...expected, ...OF_COMPOSE].sort());
 });
 
-test("each setting of .env.example has a comment above it, or above those that it is told of with", () => {
-	const isSetting = (line: string) => /^(# )?[A-Z][A-Z0-9_]*=/.test(line);
-	const lines = textOf(".env.example").split("\n");
-	for (const { name } of entries) {
-		const at = lines.findIndex((line) => isSetting(line) && line.replace("# ", "").startsWith(`${name}=`));
-		const above = lines.slice(0, at).findLast((line) => !isSetting(line)) ?? "";
-		assert.match(above, /^# [^-]/, name);
-	}
-});
-
-test("what is optional there shows its default where it has one", () => {
+test("what is optional there shows its default where it has one, and no secret has a value", () => {
 	for (const { name, value, isSet } of entries) {
 		const usual = SETTINGS[name]?.default;
 		if (!isSet && usual !== undefined) assert.equal(value, usual, name);
-	}
-});
-
-test(".env.example has no secret", () => {
-	for (const { name, value } of entries) {
 		if (SETTINGS[name]?.secret === true || name === "POSTGRES_PASSWORD") assert.equal(value, "", name);
 	}
 });
@@ -169,13 +136,8 @@ const LET_THROUGH = textOf(".dockerignore")
 	.filter((line) => line.startsWith("!"))
 	.map((line) => line.slice(1));
 
-test("every instruction is one of Docker's, and one that is not is noticed", () => {
-	const found = (text: string) => validate(text).map(({ message }) => message);
-	assert.deepEqual(found(textOf("Dockerfile")), []);
-	assert.match(found(textOf("Dockerfile").replace("WORKDIR", "WORKDIRS")).join(), /Unknown instruction/);
-});
-
-test("nothing goes to a build but what is named, which is all that is copied, and is there", () => {
+test("every instruction is one of Docker's; nothing goes to a build but what is named, which is all that is copied, and is there", () => {
+	assert.deepEqual(validate(textOf("Dockerfile")), []);
 	const [first] = textOf(".dockerignore")
 		.split("\n")
 		.filter((line) => line !== "" && !line.startsWith("#"));
@@ -213,15 +175,6 @@ test("the image listens where it says, and is asked there whether it is up", () 
 	assert.equal(only(image, "EXPOSE"), port);
 	assert.equal(BOOST_SETTINGS.PORT.parse(port ?? ""), 8080);
 	assert.match(only(image, "HEALTHCHECK"), /CMD \["node", "-e", ".*process\.env\.PORT \+ '\/livez'/);
-});
-
-test("the image for development runs the dev chain", () => {
-	const dev = stages.find(({ name }) => name === "dev");
-	assert.ok(dev !== undefined);
-	assert.equal(only(dev, "RUN"), "npm ci");
-	const entry = (JSON.parse(only(dev, "CMD")) as string[]).at(-1) ?? "";
-	assert.ok(existsSync(join(ROOT, entry)));
-	assert.ok(copied(dev).some((name) => entry.startsWith(`${name}/`)));
 });
 
 interface Entry {

@@ -16,12 +16,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
-import { Wallet } from "ethers";
 import { BOOST_SETTINGS, readBoostConfig } from "../../../boost-proxy/config.ts";
 import { pairEnvironments } from "../../../boost-proxy/supervisor.ts";
 import { RELAY_SETTINGS, readRelayConfig } from "../../../relay/config.ts";
 import type { SettingTable } from "../../../shared/config.ts";
-import { DEV_COINBASE_KEY } from "../../devnet/devBuilder.ts";
 import { compose, flyToml, ROOT, snippet, snippets, textOf } from "../../support/documents.ts";
 
 const SETTINGS: SettingTable = { ...RELAY_SETTINGS, ...BOOST_SETTINGS };
@@ -138,32 +136,6 @@ test("each variable that is set is a setting, each file that is named is there",
 	}
 });
 
-test("Heroku: every app that is named was made before, and each has app.json's add-on before its first push", () => {
-	const { addons } = JSON.parse(textOf("app.json")) as { addons: { plan: string }[] };
-	const blocks = [...runs.values()].filter(({ calls }) => calls.some(([program]) => program === "heroku"));
-	assert.equal(blocks.length, 2);
-	for (const one of blocks) {
-		const apps = callsOf(one, "heroku", "create");
-		const names = apps.map(([name]) => name);
-		const all = callsOf(one, "heroku");
-		for (const call of all.filter((call) => call.includes("-a"))) {
-			assert.ok(names.includes(option(call, "-a")), call.join(" "));
-		}
-		const made = callsOf(one, "heroku", "addons:create");
-		assert.deepEqual(
-			made.map((call) => [call[0], option(call, "-a")]),
-			names.map((name) => [addons[0]?.plan, name]),
-		);
-		const pushed = callsOf(one, "git", "push").map(([remote, branch]) => [remote, branch]);
-		assert.deepEqual(
-			pushed,
-			apps.map((app) => [option(app, "--remote") ?? "heroku", "main"]),
-		);
-		const order = one.calls.map(([program, command]) => `${program} ${command}`);
-		assert.ok(order.lastIndexOf("heroku addons:create") < order.indexOf("git push"));
-	}
-});
-
 test("Heroku, one app: the pair starts with what is set, and its address is asked", () => {
 	const one = runOf(snippet("docs/deploy.md", "heroku create my-leeward\n"));
 	const [set, ...others] = callsOf(one, "heroku", "config:set").map(setBy);
@@ -240,13 +212,4 @@ test("containers: what .env.example leaves open is made up, and relay and boost 
 	const [[address = ""] = []] = callsOf(one, "curl");
 	const { port } = new URL(address);
 	assert.ok(compose().services.boost?.ports?.includes(`${port}:${port}`));
-});
-
-test("containers with the dev chain: relay and boost take what its .env says", () => {
-	const one = runOf(snippet("docs/deploy.md", "cat > .env"));
-	assert.match(one.env.POSTGRES_PASSWORD ?? "", /^[0-9a-f]{48}$/);
-	const { ETH_RPC_URL, FEE_RECIPIENT } = readRelayConfig(taken({ ...one.env }));
-	assert.equal(ETH_RPC_URL, "http://127.0.0.1:8545");
-	assert.equal(FEE_RECIPIENT, new Wallet(DEV_COINBASE_KEY).address.toLowerCase());
-	assert.equal(readBoostConfig({ ...taken({ ...one.env }), RELAY_URL: "http://relay:8080" }).fallback, null);
 });

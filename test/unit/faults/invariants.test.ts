@@ -8,7 +8,6 @@ import { after, before, test } from "node:test";
 import type { BoostStatus } from "../../faults/boostHere.ts";
 import type { CellScenario } from "../../faults/cell.ts";
 import type { FaultCase } from "../../faults/faultCases.ts";
-import { figuresOf, figuresTable, withFigures, worseOf } from "../../faults/figures.ts";
 import { violationsOf } from "../../faults/invariants.ts";
 import type { Sent } from "../../faults/traffic.ts";
 
@@ -151,19 +150,4 @@ test("a journal that failed, or keeps what is mined, is told of", async () => {
 	depth = 3;
 	assert.match(await said({}), /3 are still in the journal/);
 	depth = 0;
-});
-
-test("the figures are those of the scenario", () => {
-	const figures = figuresOf(scenario({}));
-	const { hole, tripMs, openMs, recoveryMs, acknowledged } = figures;
-	assert.deepEqual(
-		{ hole, tripMs, openMs, recoveryMs, acknowledged },
-		{
-			...{ hole: 1, tripMs: 100, openMs: 10, recoveryMs: 100, acknowledged: 5 },
-		},
-	);
-	const table = figuresTable([worseOf(figures, { ...figures, hole: 3 })]);
-	assert.match(table, /^\| made up \| 3 \| `refused` \| 100 ms \| – \| 10 ms \| – \| 100 ms \|$/m);
-	const text = "a\n<!-- figures:faults -->\nold\n<!-- /figures -->\nb";
-	assert.equal(withFigures(text, [figures]).includes("old"), false);
 });

@@ -8,7 +8,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Background } from "../../../shared/background.ts";
-import { DeadlineError, DeadlineQueue, systemClock, withDeadline } from "../../../shared/clock.ts";
+import { systemClock } from "../../../shared/clock.ts";
 import { type Component, STOP_LIMIT_MS, sequence, stopOnSignals } from "../../../shared/lifecycle.ts";
 import { type Logger, silentLogger } from "../../../shared/log.ts";
 import { nativeBindings } from "../../../shared/process.ts";
@@ -98,79 +98,22 @@ test("a part that fails or hangs at its stop holds up nobody", async () => {
 	assert.ok(!logged.join().includes("secret"));
 });
 
-test("stopped while it starts: nothing more is started, and all that was is stopped", async () => {
-	const { calls, clock, log, part } = fixture();
-	let finish = () => {};
-	const slow = part("slow", {
-		start: () =>
-			new Promise((resolve) => {
-				finish = resolve;
-			}),
-	});
-	const all = sequence("all", [part("a"), slow, part("b")], { log, clock });
-	const starting = all.start().catch(() => {});
-	await clock.advance(0);
-	const stopping = all.stop();
-	await clock.advance(0);
-	finish();
-	await starting;
-	await stopping;
-	await clock.advance(0);
-	const open = new Set<string>();
-	for (const call of calls) {
-		const [verb, name = ""] = call.split(" ");
-		if (verb === "start") open.add(name);
-		else open.delete(name);
-	}
-	assert.deepEqual([...open], [], calls.join(", "));
-	assert.ok(!calls.includes("start b"), "it went on starting");
-});
-
-/** Runs `stopOnSignals` on this process, and takes its listeners away again. */
-async function withSignals(
-	stop: () => Promise<void>,
-	run: (exits: readonly number[], clock: ManualClock) => Promise<void>,
-): Promise<void> {
+test("a stop that takes too long ends with 1, before the host's patience does", async (t) => {
+	assert.ok(STOP_LIMIT_MS < 30_000);
 	const { clock, log, part } = fixture();
 	const exits: number[] = [];
-	const signals = ["SIGTERM", "SIGINT"] as const;
-	const before = signals.flatMap((name) => process.listeners(name));
-	stopOnSignals(part("relay", { stop }), { log, clock, exit: (code) => exits.push(code) });
-	try {
-		await run(exits, clock);
-	} finally {
-		for (const name of signals) {
-			for (const listener of process.listeners(name)) {
-				if (!before.includes(listener)) process.off(name, listener);
-			}
+	const before = process.listeners("SIGINT");
+	stopOnSignals(part("relay", { stop: never }), { log, clock, exit: (code) => exits.push(code) });
+	t.after(() => {
+		for (const name of ["SIGTERM", "SIGINT"] as const) {
+			for (const one of process.listeners(name)) if (!before.includes(one)) process.off(name, one);
 		}
-	}
-}
-
-test("a stop that takes too long ends with 1, before the host's patience does", async () => {
-	assert.ok(STOP_LIMIT_MS < 30_000);
-	await withSignals(never, async (exits, clock) => {
-		process.emit("SIGINT", "SIGINT");
-		await clock.advance(STOP_LIMIT_MS - 1);
-		assert.deepEqual(exits, []);
-		await clock.advance(1);
-		assert.deepEqual(exits, [1]);
 	});
-});
-
-test("what a task starts is joined too", async () => {
-	const { background } = fixture();
-	const ran: string[] = [];
-	background.run("first", async () => {
-		await Promise.resolve();
-		background.run("second", async () => {
-			await Promise.resolve();
-			ran.push("second");
-		});
-		ran.push("first");
-	});
-	await background.join();
-	assert.deepEqual(ran, ["first", "second"]);
+	process.emit("SIGINT", "SIGINT");
+	await clock.advance(STOP_LIMIT_MS - 1);
+	assert.deepEqual(exits, []);
+	await clock.advance(1);
+	assert.deepEqual(exits, [1]);
 });
 
 test("a task that rejects or throws is logged without its message, counted, and stops nobody", async () => {
@@ -195,33 +138,13 @@ const source = new URL("../../../shared/process.ts", import.meta.url).href;
 /** Where both packages bring a binary; elsewhere they are built at the install, if there is a compiler. */
 const shipped = ["linux-x64", "win32-x64"].includes(`${process.platform}-${process.arch}`);
 
-test("both packages are native where they bring binaries", { skip: !shipped }, () => {
-	assert.deepEqual(nativeBindings(), { secp256k1: true, keccak: true });
-});
-
-test("tells of the JavaScript fallbacks where add-ons cannot be loaded", async () => {
+test("whether native code is loaded is told truthfully where add-ons cannot be loaded", async () => {
 	const script = `const { nativeBindings } = await import(${JSON.stringify(source)});
 		process.stdout.write(JSON.stringify(nativeBindings()));`;
 	const flags = ["--no-addons", ...process.execArgv, "--input-type=module", "--eval", script];
 	const { stdout } = await run(process.execPath, flags, { timeout: 20_000 });
 	assert.deepEqual(JSON.parse(stdout), { secp256k1: false, keccak: false });
-});
-
-test("when the time is up it is told, even if the work ignores its signal", async () => {
-	const clock = new ManualClock();
-	let signal: AbortSignal | undefined;
-	const outcome = withDeadline(clock, "the node", 100, (given) => {
-		signal = given;
-		return never();
-	}).catch((thrown: unknown) => thrown);
-	await clock.advance(99);
-	assert.equal(signal?.aborted, false);
-	await clock.advance(1);
-	const thrown = await outcome;
-	assert.ok(thrown instanceof DeadlineError);
-	assert.deepEqual([thrown.code, thrown.message], ["DEADLINE", "the node: no answer within 100 ms"]);
-	assert.equal(signal?.aborted, true);
-	assert.equal(signal?.reason, thrown);
+	if (shipped) assert.deepEqual(nativeBindings(), { secp256k1: true, keccak: true });
 });
 
 test("what came while the event loop stood still comes before the deadline that it met", async (t) => {
@@ -247,26 +170,4 @@ test("what came while the event loop stood still comes before the deadline that 
 	while (systemClock.monotonic() < until);
 	await due;
 	assert.deepEqual(seen, ["answer", "deadline"]);
-});
-
-test("each task runs out in its own time, those called off never, and there is one timer", async () => {
-	const clock = new ManualClock();
-	const queue = new DeadlineQueue({ ms: 100 }, { clock });
-	const expired: string[] = [];
-	queue.add(() => expired.push("a"));
-	await clock.advance(40);
-	const b = queue.add(() => expired.push("b"));
-	queue.add(() => expired.push("c"));
-	assert.equal(clock.timers, 1);
-	queue.cancel(b);
-	queue.cancel(b);
-	await clock.advance(59);
-	assert.deepEqual(expired, []);
-	await clock.advance(1);
-	assert.deepEqual(expired, ["a"]);
-	await clock.advance(39);
-	assert.deepEqual(expired, ["a"]);
-	await clock.advance(1);
-	assert.deepEqual(expired, ["a", "c"]);
-	assert.equal(clock.timers, 0);
 });

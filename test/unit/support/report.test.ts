@@ -1,6 +1,8 @@
-// Tests the report of a test run: events as node:test sends them, and the text that one searches a log for.
+// The report of a test run: events as node:test sends them, and the text that one searches a log for; and that a process whose
+// tests are over ends.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { report, type TestEvent } from "../../support/report.ts";
@@ -53,4 +55,19 @@ test("without a failure: the slowest suites, then the counts", async () => {
 		{ type: "test:diagnostic", data: { nesting: 0, message: "tests 5" } },
 	);
 	assert.equal(text, "the slowest of 1 suites:\n   2.3 s test/a.test.ts\ntests 5\n");
+});
+
+const MODULE = new URL("../../support/endInTime.ts", import.meta.url).href;
+
+test("a process whose tests are over ends as failed where something keeps it, which it names", () => {
+	for (const [left, status, words] of [
+		[`(await import("node:net")).createServer().listen(0)`, 1, /does not end: it has open .*TCPServerWrap/],
+		["", 0, /^/],
+	] as const) {
+		const code = `import { endInTime } from ${JSON.stringify(MODULE)}; ${left}; endInTime(50);`;
+		const args = [...process.execArgv, "--input-type=module", "--eval", code];
+		const ended = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 30_000 });
+		assert.equal(ended.status, status);
+		assert.match(ended.stderr, words);
+	}
 });

@@ -153,7 +153,7 @@ function fixture(isOpen: boolean) {
 	}
 	const followers = new Followers({ log: silentLogger });
 	const clock = new ManualClock();
-	const streams = new EventStreams({}, { clock });
+	const streams = new EventStreams({ clock });
 	const news = (at: number, type: string) => ({ at, data: { type } });
 	const route = transactionEventsRoute({
 		records: { record: async (hash) => (hash === record.hash ? record : null) },

@@ -21,70 +21,36 @@ const KEY = `0x${"22".repeat(32)}`;
 const AUTHORIZATION = { chainId: 1n, address: TO, nonce: 0n, yParity: 0, r: 1n, s: 1n };
 const CALL = { to: TO as string | null, data: Buffer.alloc(0), accessList: [], authorizationList: [] };
 
-const GAS: readonly [string, Partial<Parameters<typeof intrinsicGas>[0]>, bigint, bigint][] = [
-	["plain transfer", {}, 21_000n, 21_000n],
-	[
-		"3 zero, 5 other bytes",
-		{ data: Buffer.from([0, 1, 0, 2, 255, 0, 9, 128]) },
-		21_000n + 12n + 80n,
-		21_000n + 230n,
-	],
-	["empty creation", { to: null }, 53_000n, 21_000n],
-	["creation, 32 bytes", { to: null, data: Buffer.alloc(32, 1) }, 53_000n + 512n + 2n, 22_280n],
-	["creation, 33 bytes", { to: null, data: Buffer.alloc(33, 1) }, 53_000n + 528n + 4n, 22_320n],
-	[
-		"creation, longest",
-		{ to: null, data: Buffer.alloc(49_152, 1) },
-		53_000n + 786_432n + 3_072n,
-		21_000n + 1_966_080n,
-	],
-	[
-		"an address with two keys, one with none",
-		{
-			accessList: [
-				{ address: TO, storageKeys: [KEY, KEY] },
-				{ address: TO, storageKeys: [] },
-			],
-		},
-		21_000n + 4_800n + 3_800n,
-		21_000n,
-	],
-	["two authorizations", { authorizationList: [AUTHORIZATION, AUTHORIZATION] }, 71_000n, 21_000n],
+const key = (count: number) => ({ address: TO, storageKeys: Array<string>(count).fill(KEY) });
+const GAS: readonly [Partial<Parameters<typeof intrinsicGas>[0]>, gas: bigint, floor: bigint][] = [
+	[{}, 21_000n, 21_000n],
+	[{ data: Buffer.from([0, 1, 0, 2, 255, 0, 9, 128]) }, 21_092n, 21_230n],
+	[{ to: null }, 53_000n, 21_000n],
+	[{ to: null, data: Buffer.alloc(32, 1) }, 53_514n, 22_280n],
+	[{ to: null, data: Buffer.alloc(33, 1) }, 53_532n, 22_320n],
+	[{ to: null, data: Buffer.alloc(49_152, 1) }, 842_504n, 1_987_080n],
+	[{ accessList: [key(2), key(0)] }, 29_600n, 21_000n],
+	[{ authorizationList: [AUTHORIZATION, AUTHORIZATION] }, 71_000n, 21_000n],
 ];
 
-test("gas before execution, and its floor", () => {
-	for (const [name, fields, gas, floor] of GAS) {
+test("gas before execution and its floor, and the most that a transaction can cost", () => {
+	for (const [fields, gas, floor] of GAS) {
 		const tx = { ...CALL, ...fields };
-		assert.equal(intrinsicGas(tx), gas, name);
-		assert.equal(floorDataGas(tx), floor, name);
+		assert.deepEqual([intrinsicGas(tx), floorDataGas(tx)], [gas, floor]);
 	}
-});
-
-test("the most that a transaction can cost", () => {
-	const tx = {
-		gasLimit: 21_000n,
-		maxFeePerGas: 10n,
-		value: 5n,
-		maxFeePerBlobGas: null,
-		blobVersionedHashes: [],
-	};
-	assert.equal(transactionCost(tx), 210_005n);
+	const tx = { gasLimit: 21_000n, maxFeePerGas: 10n, value: 5n, maxFeePerBlobGas: null };
+	assert.equal(transactionCost({ ...tx, blobVersionedHashes: [] }), 210_005n);
 	const blob = { ...tx, maxFeePerBlobGas: 3n, blobVersionedHashes: [KEY, KEY] };
-	assert.equal(blobGas(blob), 262_144n);
-	assert.equal(transactionCost(blob), 210_005n + 786_432n);
+	assert.deepEqual([blobGas(blob), transactionCost(blob)], [262_144n, 210_005n + 786_432n]);
 });
 
 test("price in a block", () => {
+	// Fee cap, priority cap, base fee: price. A gas price is both caps.
 	const rows: readonly [bigint, bigint, bigint, bigint][] = [
-		// fee cap, priority cap, base fee: price
 		[100n, 10n, 50n, 60n],
-		[100n, 10n, 90n, 100n],
 		[100n, 10n, 95n, 100n],
-		[100n, 10n, 100n, 100n],
 		[100n, 10n, 101n, 100n],
-		// A gas price is both caps.
 		[100n, 100n, 30n, 100n],
-		[0n, 0n, 0n, 0n],
 	];
 	for (const [maxFeePerGas, maxPriorityFeePerGas, baseFee, price] of rows) {
 		assert.equal(effectiveGasPrice({ maxFeePerGas, maxPriorityFeePerGas }, baseFee), price);
@@ -94,18 +60,18 @@ test("price in a block", () => {
 const BY = testAccount(3);
 
 test("a transfer to its own sender is one without data, blobs, a delegation or another receiver", () => {
-	const rows = [
-		...[{ type: 0 }, { type: 1 }, { type: 2 }, { value: 0n }, { value: 5n }].map(
-			(one) => [one, true] as const,
-		),
-		...[{ data: "0x00" }, { type: 3 }, { type: 4 }, { to: null }, { to: testAccount(4).address }].map(
-			(one) => [one, false] as const,
-		),
-	] as const;
-	for (const [options, isOne] of rows) {
-		const tx = signedTransaction({ by: BY, to: BY.address, ...(options as { data: "0x00" }) });
-		assert.equal(isSelfTransfer(tx), isOne, JSON.stringify(Object.keys(options)));
-	}
+	const own = { by: BY, to: BY.address };
+	for (const type of [0, 1, 2] as const)
+		assert.equal(isSelfTransfer(signedTransaction({ ...own, type })), true);
+	const other = testAccount(4).address;
+	const others = [
+		{ data: "0x00" as const },
+		{ type: 3 as const },
+		{ type: 4 as const },
+		{ to: null },
+		{ to: other },
+	];
+	for (const one of others) assert.equal(isSelfTransfer(signedTransaction({ ...own, ...one })), false);
 });
 
 const HIDDEN = { gasPrice: "0x0", v: "0x0", r: "0x0", s: "0x0", yParity: "0x0" };
@@ -172,13 +138,11 @@ test("what fails says why, and what can be done", () => {
 });
 
 test("a fee cap under the base fee is told with one that is good for the next block, too", () => {
-	const rows: [baseFee: bigint, gwei: string][] = [
+	const rows = [
 		[10_500_000_000n, "12"],
-		[1_000_000_000n, "1.1"],
 		[50_000_000n, "0.056"],
-		[123_000_000_000n, "140"],
 		[7n, "7e-9"],
-	];
+	] as const;
 	for (const [baseFee, gwei] of rows) {
 		const error = feeProblem({ maxFeePerGas: 1n, maxFeePerBlobGas: null }, { baseFee, blobBaseFee: 1n });
 		assert.equal(

@@ -12,7 +12,7 @@ import {
 	normalAddress,
 } from "../../../../shared/http/callContext.ts";
 import { RateLimiter } from "../../../../shared/http/rateLimit.ts";
-import { WaitingRoom } from "../../../../shared/http/syncWaits.ts";
+import { SyncWaits } from "../../../../shared/http/syncWaits.ts";
 import { UnreadBytes } from "../../../../shared/http/unreadBytes.ts";
 import type { RpcCall } from "../../../../shared/jsonrpc/envelope.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -186,19 +186,6 @@ test("a body weighs one for each 16 KiB beside its calls, and is refused before 
 	assert.equal(limiter.takeBody({ address: "c" }, 20 * 16 * 1024)?.retryMs, 2_000);
 });
 
-test("what turns out dear is charged afterwards, not without end", async () => {
-	const { clock, limiter, passing } = limited(10);
-	const client = { address: "a" };
-	assert.equal(limiter.takeFrom(client, 1), 0);
-	limiter.charge(client, 9);
-	assert.equal(passing("a"), 90);
-	for (let i = 0; i < 1_000; i++) limiter.charge(client, 9);
-	await clock.advance(10_000);
-	assert.equal(passing("a"), 0);
-	await clock.advance(1_000);
-	assert.equal(passing("a"), 10);
-});
-
 test("a poll of one's own is free once a second, for each thing and client", async () => {
 	const { clock, passing, take } = limited();
 	passing("a");
@@ -217,41 +204,29 @@ test("a poll of one's own is free once a second, for each thing and client", asy
 	assert.equal(take("a", "poll", ["x"]), 0);
 });
 
-test("clients are forgotten when there are too many, the one not seen for longest first", () => {
-	const { passing } = limited(1, 2);
-	assert.equal(passing("a"), 10);
-	assert.equal(passing("b"), 10);
-	assert.equal(passing("a"), 0);
-	assert.equal(passing("c"), 10);
-	assert.equal(passing("a"), 0, "still known");
-	assert.equal(passing("b"), 10, "forgotten");
-});
-
-const LIMITS = { maxWaits: 4, maxPerClient: 2, maxBytes: 100, maxBytesPerClient: 60 };
-
-const waiting = (client: string, bytes = 0) => ({ client, life: new ClientLife(bytes) });
-
-test("bytes are bounded of all and of one client", () => {
-	const room = new WaitingRoom(LIMITS);
-	const first = waiting("a", 50);
-	assert.equal(room.enter(first), true);
-	assert.equal(room.enter(waiting("a", 11)), false, "61 of a's 60");
-	assert.equal(room.enter(waiting("b", 51)), false, "101 of 100");
-	assert.equal(room.enter(waiting("b", 50)), true);
-	assert.equal(room.enter(waiting("c", 1)), false);
-	room.leave(first);
-	assert.equal(room.enter(waiting("c", 50)), true);
-});
-
-test("the calls of one request hold it once, until the last of them is over", () => {
-	const room = new WaitingRoom(LIMITS);
-	const one = waiting("a", 60);
-	assert.equal(room.enter(one), true);
-	assert.equal(room.enter(one), true, "its bytes are held already");
-	room.leave(one);
-	assert.equal(room.enter(waiting("a", 1)), false);
-	room.leave(one);
-	assert.equal(room.enter(waiting("a", 60)), true);
+test("waits are bounded by the bytes that they hold, of all and of one client; a request's calls hold it once", async () => {
+	const limits = { maxWaits: 8, maxPerClient: 4, maxBytes: 100, maxBytesPerClient: 60 };
+	const never = () => new Promise<never>(() => {});
+	const waits = new SyncWaits({ limits, stopping: "" }, { clock: new ManualClock(), find: never });
+	/** Whether there is room for one more. */
+	const wait = async (client: string, life: ClientLife): Promise<boolean> => {
+		const { size } = waits;
+		waits.wait({ hash: "0x1", client, life, begun: 0, until: 1_000 }).catch(() => {});
+		return waits.size > size;
+	};
+	const first = new ClientLife(50);
+	for (const [client, life, fits] of [
+		["a", first, true],
+		["a", first, true],
+		["a", new ClientLife(11), false],
+		["b", new ClientLife(51), false],
+		["b", new ClientLife(50), true],
+		["c", new ClientLife(1), false],
+	] as const) {
+		assert.equal(await wait(client, life), fits, `${client} ${life.bytes}`);
+	}
+	first.end();
+	assert.equal(await wait("c", new ClientLife(50)), true);
 });
 
 test("over the whole, the largest reader of the client with the most is closed, and cut if it does not read", () => {

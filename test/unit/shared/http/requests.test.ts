@@ -41,98 +41,66 @@ function route(path: string): Route {
 	return { path, handle: () => ({ status: 200, body: path }) };
 }
 
-const find = createRouter(
-	["/", "/fast"],
-	[route("/livez"), route("/tx/{hash}"), route("/tx/{hash}/events"), route("/fast")],
-);
+const admin: Route = { ...route("/admin/open"), verb: "POST" };
+const ROUTERS = {
+	serving: createRouter({
+		rpcPaths: ["/", "/fast"],
+		routes: [route("/livez"), route("/tx/{hash}"), route("/tx/{hash}/events"), route("/fast"), admin],
+	}),
+	passing: createRouter({ rpcPaths: ["/fast"], routes: [route("/tx/{hash}"), admin] }, true),
+};
 
-test("POST goes to the POST handler on its paths, GET and HEAD to routes", () => {
-	assert.deepEqual(find("POST", "/"), { kind: "post" });
-	assert.deepEqual(find("POST", "/fast"), { kind: "post" });
-	for (const verb of ["GET", "HEAD"]) {
-		const routing = find(verb, "/tx/0xab%20c/events");
-		assert.equal(routing.kind, "route");
-		assert.ok(routing.kind === "route");
-		assert.equal(routing.route.path, "/tx/{hash}/events");
-		assert.deepEqual(routing.params, { hash: "0xab c" });
-	}
-	assert.equal(find("GET", "/fast").kind, "route");
-});
+/** What becomes of verbs on a path: `post`, a route, `pass`, or the status with what is allowed. */
+const ROUTED: readonly [router: keyof typeof ROUTERS, verbs: string, path: string, expected: string][] = [
+	["serving", "POST", "/", "post"],
+	["serving", "POST", "/fast", "post"],
+	["serving", "GET HEAD", "/fast", "/fast"],
+	["serving", "GET HEAD", "/tx/0xab%20c/events", '/tx/{hash}/events {"hash":"0xab c"}'],
+	["serving", "POST", "/admin/open", "/admin/open"],
+	["serving", "GET POST OPTIONS", "/nope", "404"],
+	...["/tx", "/tx/", "/tx/a/b", "/tx/%E0%A4%A", "/tx/a/events/b", "/__proto__"].map(
+		(path): (typeof ROUTED)[number] => ["serving", "GET", path, "404"],
+	),
+	["serving", "GET HEAD post", "/", "405 POST, OPTIONS"],
+	["serving", "PUT", "/fast", "405 GET, HEAD, POST, OPTIONS"],
+	["serving", "POST", "/livez", "405 GET, HEAD, OPTIONS"],
+	["serving", "GET HEAD PUT", "/admin/open", "405 POST, OPTIONS"],
+	["serving", "OPTIONS", "/", "204 POST, OPTIONS"],
+	["serving", "OPTIONS", "/fast", "204 GET, HEAD, POST, OPTIONS"],
+	["serving", "OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
+	// Everything on no path of a route is passed on, but for preflights; a token on its way to a route goes nowhere else.
+	["passing", "POST", "/fast", "post"],
+	["passing", "GET PUT", "/fast", "pass"],
+	["passing", "GET HEAD", "/tx/a", '/tx/{hash} {"hash":"a"}'],
+	["passing", "GET", "/tx/a/events", "pass"],
+	["passing", "POST", "/fullprivacy", "pass"],
+	["passing", "GET", "/admin/open", "405 POST, OPTIONS"],
+	["passing", "POST", "/tx/a", "405 GET, HEAD, OPTIONS"],
+	["passing", "OPTIONS", "/fast", "204 POST, OPTIONS"],
+	["passing", "OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
+];
 
-test("unknown paths are 404, wrong verbs 405 with what is allowed", () => {
-	const rows: [string, string, number, string | undefined][] = [
-		["GET", "/nope", 404, undefined],
-		["POST", "/nope", 404, undefined],
-		["OPTIONS", "/nope", 404, undefined],
-		["GET", "/tx", 404, undefined],
-		["GET", "/tx/", 404, undefined],
-		["GET", "/tx/a/b", 404, undefined],
-		["GET", "/tx/%E0%A4%A", 404, undefined],
-		["GET", "/tx/a/events/b", 404, undefined],
-		["GET", "/__proto__", 404, undefined],
-		["GET", "/", 405, "POST, OPTIONS"],
-		["HEAD", "/", 405, "POST, OPTIONS"],
-		["PUT", "/fast", 405, "GET, HEAD, POST, OPTIONS"],
-		["POST", "/livez", 405, "GET, HEAD, OPTIONS"],
-		["DELETE", "/tx/a", 405, "GET, HEAD, OPTIONS"],
-		["post", "/", 405, "POST, OPTIONS"],
-		["OPTIONS", "/", 204, "POST, OPTIONS"],
-		["OPTIONS", "/fast", 204, "GET, HEAD, POST, OPTIONS"],
-		["OPTIONS", "/tx/a", 204, "GET, HEAD, OPTIONS"],
-	];
-	for (const [verb, path, status, allow] of rows) {
-		const routing = find(verb, path);
-		assert.ok(routing.kind === "answer", `${verb} ${path}`);
-		assert.equal(routing.answer.status, status, `${verb} ${path}`);
-		assert.equal(routing.answer.headers?.allow, allow, `${verb} ${path}`);
+test("verb and path say who answers, or how it is refused; no path is served twice", () => {
+	for (const [router, verbs, path, expected] of ROUTED) {
+		for (const verb of verbs.split(" ")) {
+			const routing = ROUTERS[router](verb, path);
+			const params = routing.kind === "route" ? JSON.stringify(routing.params) : "{}";
+			const told =
+				routing.kind === "answer"
+					? `${routing.answer.status} ${routing.answer.headers?.allow ?? ""}`
+					: routing.kind === "route"
+						? `${routing.route.path} ${params === "{}" ? "" : params}`
+						: routing.kind;
+			assert.equal(told.trim(), expected, `${verb} ${path}`);
+		}
 	}
-});
-
-test("routes of POST take nothing else, and no path is served twice", () => {
-	const admin: Route = { ...route("/admin/open"), verb: "POST" };
-	const routed = createRouter(["/fast"], [admin, route("/livez")]);
-	assert.equal(routed("POST", "/admin/open").kind, "route");
-	for (const [verb, status] of [
-		["GET", 405],
-		["HEAD", 405],
-		["PUT", 405],
-		["OPTIONS", 204],
-	] as const) {
-		const routing = routed(verb, "/admin/open");
-		assert.ok(routing.kind === "answer", verb);
-		assert.deepEqual([routing.answer.status, routing.answer.headers?.allow], [status, "POST, OPTIONS"], verb);
+	for (const routes of [
+		[route("/a/{b}"), route("/a/{c}")],
+		[admin, route("/admin/open")],
+	]) {
+		assert.throws(() => createRouter({ rpcPaths: [], routes }), /served twice/);
 	}
-	assert.throws(() => createRouter([], [route("/a/{b}"), route("/a/{c}")]), /served twice/);
-	assert.throws(() => createRouter([], [admin, route("/admin/open")]), /served twice/);
-	assert.throws(() => createRouter(["/admin/open"], [admin]), /served twice/);
-});
-
-test("where there is somebody to pass to, everything on no path of a route goes there, but for preflights", () => {
-	const admin: Route = { ...route("/admin/open"), verb: "POST" };
-	const passing = createRouter(["/fast"], [route("/tx/{hash}"), admin], true);
-	const rows: [string, string, string][] = [
-		["POST", "/fast", "post"],
-		["GET", "/fast", "pass"],
-		["PUT", "/fast", "pass"],
-		["GET", "/tx/a", "route"],
-		["HEAD", "/tx/a", "route"],
-		["GET", "/tx/a/events", "pass"],
-		["POST", "/fullprivacy", "pass"],
-		["DELETE", "/", "pass"],
-		["POST", "/admin/open", "route"],
-		// A token on its way to a route of ours goes nowhere else.
-		["GET", "/admin/open", "405 POST, OPTIONS"],
-		["POST", "/tx/a", "405 GET, HEAD, OPTIONS"],
-		["OPTIONS", "/fast", "204 POST, OPTIONS"],
-		["OPTIONS", "/fullprivacy", "204 GET, HEAD, POST, OPTIONS"],
-		["OPTIONS", "/tx/a", "204 GET, HEAD, OPTIONS"],
-	];
-	for (const [verb, path, expected] of rows) {
-		const routing = passing(verb, path);
-		const { kind } = routing;
-		const told = kind === "answer" ? `${routing.answer.status} ${routing.answer.headers?.allow}` : kind;
-		assert.equal(told, expected, `${verb} ${path}`);
-	}
+	assert.throws(() => createRouter({ rpcPaths: ["/admin/open"], routes: [admin] }), /served twice/);
 });
 
 const ACCEPTS: readonly (readonly [accept: string | undefined, asks: boolean])[] = [
@@ -188,45 +156,26 @@ test("of a submission's query each spelling is taken", () => {
 	}
 });
 
-test("a near miss of a known name is refused with the right one", () => {
+test("a near miss of a known name is refused with the right one; of a long query the known parameters are kept", () => {
+	const long = `x=${"y".repeat(9_000)}`;
 	for (const [search, message] of [
-		["?refundRecipent=0x12", "refundRecipent: expected the name refundRecipient"],
-		["?softCancelation=true", "softCancelation: expected the name softCancellations"],
-		["?referer=a", "referer: expected the name referrer"],
-		["?REFERRER=a&referrer=b", "referrer: expected once"],
+		["refundRecipent=0x12", "refundRecipent: expected the name refundRecipient"],
+		["softCancelation=true", "softCancelation: expected the name softCancellations"],
+		["REFERRER=a&referrer=b", "referrer: expected once"],
+		["softcancel=1&softcancel=0", "softcancel: expected once"],
+		[`referrer=${"z".repeat(5_000)}`, "referrer: expected 64 characters at most"],
 	] as const) {
-		assert.throws(() => readSubmissionQuery(new URLSearchParams(search)), {
-			kind: "invalidParams",
-			message: `invalid params: ${message}`,
-		});
+		const refusal = { kind: "invalidParams", message: `invalid params: ${message}` };
+		for (const given of [search, boundedQuery(`${search}&${long}`)]) {
+			assert.throws(() => readSubmissionQuery(new URLSearchParams(given)), refusal);
+		}
 	}
-});
-
-test("a query of ordinary length is kept as it came", () => {
-	for (const search of ["", "softcancel=1", "%", "a&a&b=%zz", `x=${"y".repeat(1_022)}`]) {
+	for (const search of ["", "%", "a&a&b=%zz", `x=${"y".repeat(1_022)}`])
 		assert.equal(boundedQuery(search), search);
-	}
-});
-
-test("of a longer one the known parameters are kept, and mean what they meant", () => {
-	const address = `0x${"ab".repeat(20)}`;
-	const search = `x=${"y".repeat(9_000)}&softcancel=1&refundRecipient=${address}&referrer=%C3%A9`;
-	const kept = boundedQuery(search);
+	const kept = boundedQuery(`${long}&softcancel=1&refundRecipient=${ADDRESS}&referrer=%C3%A9`);
 	assert.ok(kept.length < 200, kept);
-	assert.deepEqual(readSubmissionQuery(new URLSearchParams(kept)), {
-		softCancellations: true,
-		refundRecipient: address,
-		referrer: "é",
-	});
-});
-
-test("what was refused in full is refused when it is cut", () => {
-	const long = `x=${"y".repeat(2_000)}`;
-	for (const bad of [`referrer=${"z".repeat(5_000)}`, "softcancel=1&softcancel=0", "refundRecipient=0x12"]) {
-		const kept = boundedQuery(`${bad}&${long}`);
-		assert.ok(kept.length <= 1_024, String(kept.length));
-		assert.throws(() => readSubmissionQuery(new URLSearchParams(kept)), /invalid params/);
-	}
+	const query = { softCancellations: true, refundRecipient: ADDRESS.toLowerCase(), referrer: "é" };
+	assert.deepEqual(readSubmissionQuery(new URLSearchParams(kept)), query);
 });
 
 const ROUTES: readonly Route[] = [

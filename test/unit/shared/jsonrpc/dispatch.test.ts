@@ -1,10 +1,12 @@
-// The dispatcher, from bodies to answers: results and errors, batches in their order, limits, calls whose result comes later
-// than what they do, and nothing of a fault but its code.
+// From bodies to answers: what is read of a body, results and errors, batches in their order, limits, calls whose result comes
+// later than what they do, and nothing of a fault but its code.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallContext } from "../../../../shared/http/callContext.ts";
 import type { CallLimiter } from "../../../../shared/jsonrpc/dispatch.ts";
+import { type RpcBody, readBody } from "../../../../shared/jsonrpc/envelope.ts";
+import { RpcError } from "../../../../shared/jsonrpc/errors.ts";
 import { CANARY, entry, startDispatcher as start } from "../../../support/rpcMethods.ts";
 
 interface Answered {
@@ -14,6 +16,60 @@ interface Answered {
 }
 /** What each entry of an answered batch says: its result, or the words of its error. */
 const results = (body: readonly Answered[]) => body.map(({ result, error }) => result ?? error?.message);
+
+const NO_OBJECT = "invalid request: expected an object with jsonrpc, id, method and params";
+const NO_NAME = "invalid request: method: expected a name";
+const NO_ID = "invalid request: id: expected a string, a number without loss of digits, or null";
+const TOO_DEEP = "invalid params: params: expected at most 64 levels of nesting";
+const deep = (levels: number) => `{"id":1,"method":"m","params":${"[".repeat(levels)}${"]".repeat(levels)}}`;
+
+/** Entries, and what is read of each: its id and its params, or what makes it no request. */
+const ENTRIES: readonly (readonly [body: string, id: unknown, read: unknown])[] = [
+	['{"jsonrpc":"2.0","id":7,"method":"m","params":["0x1",{"a":null}]}', 7, ["0x1", { a: null }]],
+	['{"id":1,"method":"a","id":2,"method":"m"}', 2, []],
+	['{"method":"m"}', undefined, []],
+	...["null", "{}", '"0x"', "1"].map(
+		(params) => [`{"id":1,"method":"m","params":${params}}`, 1, null] as const,
+	),
+	...['"1"', '""', "null", "-3", "1.5", "9007199254740991", '"\\u0000é\\ud800"'].map(
+		(id) => [`{"id":${id},"method":"m"}`, JSON.parse(id), []] as const,
+	),
+	...["{}", "[1]", "true", "9007199254740993", "1e400"].map(
+		(id) => [`{"id":${id},"method":"m"}`, null, NO_ID] as const,
+	),
+	...["1", "null", '"eth_x"'].map((body) => [body, null, NO_OBJECT] as const),
+	["{}", null, NO_NAME],
+	['{"id":4,"method":5}', 4, NO_NAME],
+	['{"id":4,"method":""}', 4, NO_NAME],
+	['{"__proto__":{"id":1,"method":"m"}}', null, NO_NAME],
+	['{"id":"4","jsonrpc":"1.0","method":"m"}', "4", 'invalid request: jsonrpc: expected "2.0"'],
+	['{"id":4,"jsonrpc":null,"method":"m"}', 4, 'invalid request: jsonrpc: expected "2.0"'],
+	[deep(4_000), 1, TOO_DEEP],
+];
+const NO_BODIES: readonly (readonly [body: string | Buffer, message: string])[] = [
+	...["", "{", '{"id":1', "[1,]", "nope", "{'id':1}", "\ufeff{}", "NaN", "\u0000"].map(
+		(body) => [body, "parse error: not JSON"] as const,
+	),
+	...["22ff22", "22eda08022"].map((hex) => [Buffer.from(hex, "hex"), "parse error: not UTF-8"] as const),
+	["[]", "invalid request: empty batch"],
+	["[1,1,1,1]", "invalid request: a batch has at most 3 entries"],
+	[deep(200_000), "invalid request: a body has at most 5000 values"],
+];
+
+test("of a body each entry is read, or told what makes it none", () => {
+	for (const [body, id, read] of ENTRIES) {
+		const { batch, calls } = readBody(body, 3) as RpcBody;
+		const told = calls.map((call) => [call.id, call.fault?.message ?? call.params]);
+		assert.deepEqual([batch, told], [false, [[id, read]]], body.slice(0, 80));
+	}
+	for (const [body, message] of NO_BODIES) {
+		const read = readBody(body, 3);
+		assert.ok(read instanceof RpcError);
+		assert.equal(read.message, message);
+	}
+	const { batch, calls } = readBody('[{"id":1,"method":"a"},[],{"method":"b"}]', 3) as RpcBody;
+	assert.deepEqual([batch, ...calls.map(({ id }) => id)], [true, 1, null, undefined]);
+});
 
 test("results and errors come out as decided", async () => {
 	const { call } = start();
@@ -56,33 +112,16 @@ test("results and errors come out as decided", async () => {
 	}
 });
 
-test("faults are logged by class, and nothing of them leaves", async () => {
-	const { call, faults } = start();
-	for (const method of ["test_fault", "test_lateFault", "node_down", "test_bigint", "test_badData"]) {
-		const { text } = await call(method);
-		assert.ok(!text?.includes(CANARY), method);
+test("calls are counted under names that are served, and how they ended; of a fault only its class is logged", async () => {
+	const { call, send, calls, faults } = start();
+	for (const method of ["test_echo", "node_echo", "test_nope\n", "test_hash", "test_foreign", "test_fault"]) {
+		assert.ok(!(await call(method)).text?.includes(CANARY), method);
 	}
 	assert.deepEqual(
 		faults.map(({ method, fault }) => [method, fault?.name]),
-		[
-			["test_fault", "TypeError"],
-			["test_lateFault", "Error"],
-			["node_down", "Error"],
-			["test_bigint", "TypeError"],
-			["test_badData", "RpcError"],
-		],
+		[["test_fault", "TypeError"]],
 	);
 	assert.ok(!JSON.stringify(faults).includes(CANARY));
-	await call("test_reject");
-	await call("test_nope");
-	assert.equal(faults.length, 5, "what a client does wrong is no fault of ours");
-});
-
-test("calls are counted under names that are served, and how they ended", async () => {
-	const { call, send, calls } = start();
-	for (const method of ["test_echo", "node_echo", "test_nope\n", "test_hash", "test_foreign", "test_fault"]) {
-		await call(method);
-	}
 	for (const body of ["{", "[]", { id: 1 }]) await send(body);
 	const counted = calls.map(([method, outcome]) => `${method} ${outcome}`);
 	assert.deepEqual(counted, [
@@ -158,23 +197,6 @@ test("ordered calls of a batch run one after another, and what stands behind one
 	assert.deepEqual(results((await answer).body), ["read before", "first", "second", "read after"]);
 });
 
-test("of a batch at most sixteen calls run at a time", async () => {
-	const { send, script, clock } = start();
-	const answer = send(Array.from({ length: 40 }, (_, i) => entry(i, "test_wait", `w${i}`)));
-	await clock.advance(1);
-	assert.equal(script.waiting.length, 16);
-	script.release("w9");
-	await clock.advance(1);
-	assert.equal(script.waiting.length, 16);
-	assert.ok(script.waiting.includes("w16"));
-	while (script.waiting.length > 0) {
-		for (const name of script.waiting) script.release(name);
-		await clock.advance(1);
-	}
-	const all = Array.from({ length: 40 }, (_, i) => `w${i}`);
-	assert.deepEqual(results((await answer).body), all);
-});
-
 /** Lets `tokens` worth of calls pass; remembers what it was asked. */
 function meter(tokens: number) {
 	const asked: [string | null, number][] = [];
@@ -189,18 +211,6 @@ function meter(tokens: number) {
 	};
 	return { asked, limiter };
 }
-
-test("calls of a batch whose turn does not come in time are not made, and say so", async () => {
-	const { send, script, clock } = start();
-	const answer = send(["a", "b", "c"].map((name, i) => entry(i, "test_ordered", name)));
-	await clock.advance(600);
-	script.release("a");
-	await clock.advance(600);
-	script.release("b");
-	const late = "internal error: the batch took too long, this call was not made";
-	assert.deepEqual(results((await answer).body), ["a", "b", late]);
-	assert.deepEqual(script.log, ["start a", "end a", "start b", "end b"]);
-});
 
 test("every entry is weighed, known or not, readable or not", async () => {
 	const { asked, limiter } = meter(1_000);
@@ -246,7 +256,7 @@ test("over the limit: 429 with -32005 and the wait, of a batch only what does no
 	assert.equal((await send({ method: "test_note", params: ["silent"] })).text, null);
 });
 
-test("who waits for a result takes no place of those that run", async () => {
+test("of a batch at most sixteen calls run at a time, and who waits for a result takes no place of theirs", async () => {
 	const { send, script, clock } = start();
 	const answer = send([
 		...Array.from({ length: 20 }, (_, i) => entry(i, "test_later", `l${i}`)),
@@ -267,19 +277,6 @@ test("who waits for a result takes no place of those that run", async () => {
 	assert.equal((await answer).body.length, 40);
 });
 
-test("what is left is counted from the beginning of the batch", async () => {
-	const { send, script, clock } = start();
-	const answer = send([entry(1, "test_ordered", "first"), entry(2, "test_later", "a")]);
-	await clock.advance(600);
-	script.release("first");
-	await clock.advance(300);
-	script.release("a");
-	await clock.advance(1);
-	assert.ok(script.log.includes("left 100"), script.log.join());
-	script.release("a's result");
-	assert.deepEqual(results((await answer).body), ["first", "a's result"]);
-});
-
 test("one that takes too long is answered without its result, and a batch goes on behind it", async () => {
 	const { call, send, script, clock } = start();
 	const late = call("test_later", ["a"]);
@@ -294,13 +291,4 @@ test("one that takes too long is answered without its result, and a batch goes o
 	await clock.advance(1);
 	assert.deepEqual(script.waiting, ["b"], "nobody waits for the result any more");
 	assert.equal(clock.timers, 0);
-});
-
-test("a notification does what it does, and nobody waits for its result", async () => {
-	const { send, script, clock } = start();
-	const answer = send([{ jsonrpc: "2.0", method: "test_later", params: ["a"] }, entry(1, "test_echo", "x")]);
-	await clock.advance(1);
-	script.release("a");
-	assert.deepEqual(results((await answer).body), ["x"]);
-	assert.deepEqual(script.waiting, []);
 });
