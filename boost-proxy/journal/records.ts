@@ -6,7 +6,6 @@ import {
 	cancelsPendingAt,
 	ENDINGS,
 	type Ending,
-	HAS,
 	holdersOf,
 	isLive,
 	newNotes,
@@ -15,13 +14,11 @@ import {
 	standings,
 } from "../domain/row.ts";
 
-// What a row is at its arrival lies under its birth, with its bytes, in one write. What has changed since lies under its
-// state, without them, and counts instead; an ended one has that alone.
-const BIRTH = "b/";
-const STATE = "s/";
-
-/** Prefixes of the two kinds of records; the hash stands behind them. */
-export const RECORD_KEYS = { birth: BIRTH, state: STATE } as const;
+// Prefixes of the two kinds of records; the hash stands behind them. What a row is at its arrival lies under its birth, with
+// its bytes, in one write. What has changed since lies under its state, without them, and counts instead; an ended one has
+// that alone.
+export const BIRTH = "b/";
+export const STATE = "s/";
 
 /** Whether its bytes are still of use: it is live, or a mined one that can be live again. */
 export function keepsBytes(row: Row | null): boolean {
@@ -163,26 +160,25 @@ function areNames(value: unknown): boolean {
 function rowOf(hash: string, text: string, bytes: number): Row {
 	const read: unknown = JSON.parse(text);
 	if (!isStored(read)) throw new TypeError("not what was written");
-	const { from, nonce, path, address, open, ending, endedAt, untold = [] } = read;
-	const isOver = ending !== undefined;
+	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
 	// Without its bytes a mined one can't be live again.
-	const part = isOver && bytes === 0 ? undefined : open;
+	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	return {
 		hash,
 		from,
 		nonce: BigInt(nonce),
 		path,
 		address,
-		search: part?.search ?? "",
-		softCancellations: part?.soft ?? false,
-		receivedAt: part?.receivedAt ?? 0,
-		aliveUntil: part?.aliveUntil ?? 0,
-		acknowledged: part?.unacknowledged === undefined,
-		bytes: part === undefined ? 0 : bytes,
+		search: open?.search ?? "",
+		softCancellations: open?.soft ?? false,
+		receivedAt: open?.receivedAt ?? 0,
+		aliveUntil: open?.aliveUntil ?? 0,
+		acknowledged: open?.unacknowledged === undefined,
+		bytes: open === undefined ? 0 : bytes,
 		requests: 0,
-		desired: ending ?? "live",
-		endedAt: endedAt ?? 0,
-		at: standingsOf(part?.owed ?? [], part?.holders ?? [], untold),
+		desired: ending,
+		endedAt,
+		at: standingsOf(open?.owed ?? [], open?.holders ?? [], untold),
 		notes: newNotes(0),
 	};
 }
@@ -194,13 +190,10 @@ function standingsOf(
 	untold: readonly UpstreamName[],
 ): Row["at"] {
 	const standing = (by: UpstreamName): Standing => {
-		const isHolder = holders.includes(by);
 		const isSure = by === "relay" || holders.length === 1;
-		const presence = !isHolder ? "absent" : isSure ? "has" : "maybe";
+		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "maybe";
 		const [replacementPending, cancelPending] = [owed.includes(by), untold.includes(by)];
-		if (replacementPending || cancelPending || presence === "maybe")
-			return { ...ABSENT, presence, replacementPending, cancelPending };
-		return isHolder ? HAS : ABSENT;
+		return { ...ABSENT, presence, replacementPending, cancelPending };
 	};
 	return standings(standing("relay"), standing("fallback"));
 }

@@ -6,20 +6,20 @@ import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
 import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
 import {
 	delayedAt,
 	has,
 	isLive,
 	MAX_WAIT_MS,
-	notified,
 	type Row,
 	refusedBy,
-	replacementDelivered,
-	replacementPendingAt,
 	unanswered,
+	withCancelPending,
+	withReplacementPending,
 } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import {
 	type Action,
 	countsAsThere,
@@ -175,7 +175,7 @@ export class Reconciler {
 			const { hash } = action.row;
 			if (kind === "send") return action;
 			// It keeps the earlier one: this one may not go there.
-			if (kind === "forget") this.#change(hash, (row) => replacementDelivered(row, to));
+			if (kind === "forget") this.#change(hash, (row) => withReplacementPending(row, to, false));
 			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
 		}
 		return null;
@@ -194,7 +194,7 @@ export class Reconciler {
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to: name, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: name });
-			this.#reached(name, row, (one) => replacementDelivered(has(one, name), name));
+			this.#reached(name, row, (one) => withReplacementPending(has(one, name), name, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
 			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
@@ -229,7 +229,7 @@ export class Reconciler {
 		for (const one of rows.of(sent.from)) {
 			const isLater = one.nonce === sent.nonce && one.receivedAt >= sent.receivedAt;
 			if (!isLater || one.hash === sent.hash || countsAsThere(one, by)) continue;
-			this.#change(one.hash, (sibling) => replacementPendingAt(sibling, by));
+			this.#change(one.hash, (sibling) => withReplacementPending(sibling, by, true));
 		}
 	}
 
@@ -238,7 +238,7 @@ export class Reconciler {
 		if (kind === "wait" || this.#stopped) return;
 		const isTold = kind === "forget" || (await this.#cancel(this.#upstream(to), row));
 		const { time } = this.#now();
-		const change = (one: Row) => (isTold ? notified(one, to) : delayedAt(one, to, time));
+		const change = (one: Row) => (isTold ? withCancelPending(one, to, false) : delayedAt(one, to, time));
 		this.#with.rows.change(row.hash, (one) => (isLive(one) ? one : change(one)));
 	}
 

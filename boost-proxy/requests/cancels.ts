@@ -5,7 +5,7 @@
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Call,
@@ -17,7 +17,8 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
+import { abandonedBy, isHolder, isLive, type Row, requestBegun, requestOver } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 export interface CancelsDependencies {
@@ -103,7 +104,7 @@ export class Cancels {
 		const change = (how: (row: Row) => Row): void => {
 			for (const { hash } of taken) rows.change(hash, how);
 		};
-		change((row) => underWay(row, true));
+		change(requestBegun);
 		try {
 			const answers = new Map<UpstreamName, Told>();
 			const isHeldBy = (name: UpstreamName) =>
@@ -136,7 +137,7 @@ export class Cancels {
 			);
 			if (failure !== null) throw failure;
 		} finally {
-			change((row) => underWay(row, false));
+			change((row) => requestOver(row));
 		}
 	}
 

@@ -12,7 +12,7 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import type { Rows, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
 import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
 	has,
@@ -22,10 +22,11 @@ import {
 	mayHaveIt,
 	notHeld,
 	type Row,
-	replacementDelivered,
 	requestOver,
+	withReplacementPending,
 } from "../domain/row.ts";
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
+import type { Rows } from "../rows/rows.ts";
 import type { Cancels } from "./cancels.ts";
 import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
 
@@ -227,7 +228,7 @@ export class Submissions {
 		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		this.#requestOver(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
+		this.#requestOver(tx.hash, isNew, true, (one) => withReplacementPending(has(one, by), by, false));
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);

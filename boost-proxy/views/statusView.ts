@@ -7,14 +7,15 @@ import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcO
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 /** Who can know something. */
 export interface ViewsDependencies {
-	readonly rows: RowReads;
+	readonly rows: Pick<Rows, "get" | "live" | "of" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Hears of stages that were read on the way. */

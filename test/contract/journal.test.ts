@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { OpenRowsOptions } from "../../boost-proxy/rows/openRows.ts";
+import type { RowLimits } from "../../boost-proxy/rows/rows.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";
 import { type StoreEngine, StorePlaces } from "../support/storeEngines.ts";
@@ -42,7 +42,7 @@ const ENGINES: readonly Engine[] = [
 ];
 
 for (const engine of ENGINES) {
-	const opened = async (place: string, options: Partial<OpenRowsOptions> = {}) => {
+	const opened = async (place: string, options: Partial<RowLimits> = {}) => {
 		const kv = await engine.open(place);
 		const dependencies = { kv, clock: new ManualClock(), log: silentLogger };
 		const journal = await openedVerbs({ ttlMs: TTL_MS, ...options }, dependencies);

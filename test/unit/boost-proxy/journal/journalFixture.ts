@@ -1,7 +1,7 @@
 // What the journal's tests share: entries by number, a journal on a disk in memory, and what of it can be seen.
 
 import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
-import type { OpenRowsOptions } from "../../../../boost-proxy/rows/openRows.ts";
+import type { RowLimits } from "../../../../boost-proxy/rows/rows.ts";
 import type { KeyValueStore } from "../../../../shared/kv/port.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -39,7 +39,7 @@ export function rawOf(n: number, length = 120): Buffer {
 }
 
 /** A journal on `disk`; what is left out is new. */
-export async function fixture(options: Partial<OpenRowsOptions> = {}, disk = new FakeDisk()) {
+export async function fixture(options: Partial<RowLimits> = {}, disk = new FakeDisk()) {
 	const clock = new ManualClock();
 	const faults = { count: 0 };
 	const onFault = () => {
@@ -53,7 +53,7 @@ export async function fixture(options: Partial<OpenRowsOptions> = {}, disk = new
 }
 
 /** A second journal on what lies in `disk` now, as after a SIGKILL. */
-export async function reopened(disk: FakeDisk, options: Partial<OpenRowsOptions> = {}) {
+export async function reopened(disk: FakeDisk, options: Partial<RowLimits> = {}) {
 	const copy = new FakeDisk();
 	for (const [key, value] of disk.map) copy.map.set(key, value);
 	return fixture(options, copy);

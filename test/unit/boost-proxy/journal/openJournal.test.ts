@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
 import { ABSENT, ended, newNotes, type Row, type Standing } from "../../../../boost-proxy/domain/row.ts";
-import { bindWhenKnown, OtherChainError } from "../../../../boost-proxy/journal/chain.ts";
+import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
 import {
 	decodeBirth,
 	decodeState,
@@ -162,85 +162,64 @@ test("a store that can't be written is told of at the start", async () => {
 	await assert.rejects(fixture({}, disk), { message: "disk" });
 });
 
-test("a journal belongs to the chain that it was first bound to", async () => {
-	const { journal, disk } = await fixture();
-	disk.broken = true;
-	await assert.rejects(journal.bindTo(1n), { message: "disk" });
-	disk.broken = false;
-	await journal.bindTo(1n);
-	await journal.bindTo(1n);
-	const again = (await reopened(disk)).journal;
-	for (const one of [journal, again]) {
-		await assert.rejects(one.bindTo(5n), {
-			code: "OTHER_CHAIN",
-			message:
-				"the journal belongs to another chain (chain id 1; the upstreams have 5): set DATA_DIR or DATABASE_URL to another one",
-		});
-		await one.bindTo(1n);
-		await one.close();
-	}
-});
-
 const TOLD: readonly CallResult[] = [{ ok: true, result: "0x7a69" }];
 
-function bindingFixture(answers: (readonly CallResult[] | null)[], binds: (Error | null)[] = []) {
+/** A start of a journal on `disk` whose chain answers one thing after another. */
+async function bindingFixture(answers: (readonly CallResult[] | null)[], disk = new FakeDisk()) {
 	const clock = new ManualClock();
-	const bound: bigint[] = [];
 	const errors: string[] = [];
 	const log = { ...silentLogger, error: (message: string) => errors.push(message) };
-	const binding = bindWhenKnown({
-		async bindTo(chainId) {
-			const fault = binds.shift() ?? null;
-			if (fault !== null) throw fault;
-			bound.push(chainId);
-		},
-		chain: { batch: async () => answers.shift() ?? null },
-		background: new Background({}, { log: silentLogger }),
-		...{ clock, log },
-	});
-	return { binding, clock, bound, errors };
+	const binding = await ChainBinding.open(disk);
+	const chain = { batch: async () => answers.shift() ?? null };
+	const background = new Background({}, { log: silentLogger });
+	const start = () => binding.start({ chain, background, clock, log });
+	return { binding, clock, disk, errors, start, bound: () => disk.map.get("m/chain")?.toString() };
 }
 
-const otherChain = () => new OtherChainError("1", "31337");
+/** One that is bound to chain 1. */
+function othersDisk(): FakeDisk {
+	const disk = new FakeDisk();
+	disk.map.set("m/chain", Buffer.from("1"));
+	return disk;
+}
 
-test("it is bound at the start where somebody tells the chain", async () => {
-	const { binding, bound } = bindingFixture([TOLD]);
-	await binding.start();
-	assert.deepEqual(bound, [31_337n]);
-	assert.equal(binding.chainId(), 31_337n);
+test("a journal is bound at the start where somebody tells the chain, and stays so", async () => {
+	const { binding, start, bound, disk } = await bindingFixture([TOLD]);
+	await start();
+	assert.deepEqual([binding.chainId, bound()], [31_337n, "31337"]);
+	await (await bindingFixture([TOLD], disk)).start();
 });
 
-test("where nobody does, the start goes on and it is asked again", async () => {
-	const { binding, bound, clock } = bindingFixture([null, [{ ok: true, result: "x" }], TOLD]);
-	await binding.start();
-	assert.equal(binding.chainId(), null);
+test("where nobody does, or the disk fails, the start goes on and it is asked again", async () => {
+	const { binding, bound, clock, disk, start } = await bindingFixture([
+		...[null, [{ ok: true as const, result: "x" }], TOLD, TOLD],
+	]);
+	await start();
 	await clock.advance(1_000);
-	assert.deepEqual(bound, []);
+	assert.deepEqual([binding.chainId, bound()], [null, undefined]);
+	disk.broken = true;
 	await clock.advance(1_000);
-	assert.deepEqual(bound, [31_337n]);
-	assert.equal(clock.timers, 0);
+	assert.deepEqual([binding.chainId, bound()], [31_337n, undefined], "the chain itself is known");
+	disk.broken = false;
+	await clock.advance(1_000);
+	assert.deepEqual([bound(), clock.timers], ["31337", 0]);
 });
 
 test("a journal of another chain stops the start, and is told of where it shows later", async () => {
-	await assert.rejects(bindingFixture([TOLD], [otherChain()]).binding.start(), /another chain/);
-	const later = bindingFixture([null, TOLD], [otherChain()]);
-	await later.binding.start();
-	await later.clock.advance(1_000);
-	assert.deepEqual(later.errors, ["the journal is of another chain"]);
-	assert.equal(later.clock.timers, 0, "it is not asked any more");
-});
-
-test("a disk that fails is no other chain: it is asked again", async () => {
-	const { binding, bound, clock, errors } = bindingFixture([TOLD, TOLD], [new Error("disk")]);
-	await binding.start();
-	assert.equal(binding.chainId(), 31_337n, "the chain itself is known");
+	await assert.rejects((await bindingFixture([TOLD], othersDisk())).start(), {
+		code: "OTHER_CHAIN",
+		message:
+			"the journal belongs to another chain (chain id 1; the upstreams have 31337): set DATA_DIR or DATABASE_URL to another one",
+	});
+	const { start, clock, errors } = await bindingFixture([null, TOLD], othersDisk());
+	await start();
 	await clock.advance(1_000);
-	assert.deepEqual([bound, errors], [[31_337n], []]);
+	assert.deepEqual([errors, clock.timers], [["the journal is of another chain"], 0]);
 });
 
 test("a stop ends the asking", async () => {
-	const { binding, clock } = bindingFixture([]);
-	await binding.start();
+	const { binding, clock, start } = await bindingFixture([]);
+	await start();
 	binding.stop();
 	await clock.advance(5_000);
 	assert.equal(clock.timers, 0);

@@ -1,7 +1,6 @@
 // The table of rows spoken to by verbs, for scenarios that say what happens to a transaction one word after another; and a row
 // as a scenario looks at it: live or ended, with names in place of standings.
 
-import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	cancelsPendingAt,
@@ -11,13 +10,17 @@ import {
 	isLive,
 	type NewRow,
 	notHeld,
-	notified,
 	type Row,
-	replacementDelivered,
+	requestBegun,
 	requestOver,
-	underWay,
+	withCancelPending,
+	withReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
-import { openRows } from "../../../../boost-proxy/rows/openRows.ts";
+import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
+import { Rows } from "../../../../boost-proxy/rows/rows.ts";
+import { Background } from "../../../../shared/background.ts";
+import { silentLogger } from "../../../../shared/log.ts";
+import { ManualClock } from "../../../support/manualClock.ts";
 
 /** A live row. */
 export interface LiveRow extends Omit<NewRow, "raw"> {
@@ -48,8 +51,9 @@ function endedRow(row: Row): EndedRow {
 }
 
 /** What lies in a store, opened. */
-export async function openedVerbs(...opening: Parameters<typeof openRows>): Promise<RowVerbs> {
-	return new RowVerbs(await openRows(...opening));
+export async function openedVerbs(...opening: Parameters<typeof Rows.open>): Promise<RowVerbs> {
+	const binding = await ChainBinding.open(opening[1].kv);
+	return new RowVerbs(await Rows.open(...opening), binding);
 }
 
 /** The verbs. Each resolves when its change is on disk, and rejects where the disk failed. */
@@ -57,13 +61,11 @@ export class RowVerbs {
 	readonly rows: Rows;
 	/** Those whose request is under way. */
 	readonly #begun = new Set<string>();
-	readonly #bindTo: (chainId: bigint) => Promise<void>;
-	readonly #close: () => Promise<void>;
+	readonly #binding: ChainBinding;
 
-	constructor(opened: Awaited<ReturnType<typeof openRows>>) {
-		this.rows = opened.rows;
-		this.#bindTo = (chainId) => opened.bindTo(chainId);
-		this.#close = () => opened.close();
+	constructor(rows: Rows, binding: ChainBinding) {
+		this.rows = rows;
+		this.#binding = binding;
 	}
 
 	get depth(): number {
@@ -115,7 +117,7 @@ export class RowVerbs {
 	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
 		if (!this.rows.add(entry, first)) return Promise.resolve(false);
 		// The request before it is over: two of one nonce go one after another.
-		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => underWay(row, false));
+		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => requestOver(row));
 		this.#begun.add(entry.hash);
 		return this.#written(entry.hash).then(() => true);
 	}
@@ -129,12 +131,13 @@ export class RowVerbs {
 	}
 
 	paid(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => replacementDelivered(row, by));
+		return this.#change(hash, (row) => withReplacementPending(row, by, false));
 	}
 
 	setUnderWay(hash: string, isBegun: boolean): void {
 		const least = this.#begun.has(hash) ? 1 : 0;
-		const change = (row: Row) => (!isBegun && row.requests <= least ? row : underWay(row, isBegun));
+		const change = (row: Row) =>
+			!isBegun && row.requests <= least ? row : isBegun ? requestBegun(row) : requestOver(row);
 		this.rows.change(hash, change);
 	}
 
@@ -164,7 +167,7 @@ export class RowVerbs {
 	}
 
 	told(hash: string, by: UpstreamName): Promise<void> {
-		return this.#change(hash, (row) => notified(row, by));
+		return this.#change(hash, (row) => withCancelPending(row, by, false));
 	}
 
 	reopen(hash: string): Promise<void> {
@@ -172,12 +175,16 @@ export class RowVerbs {
 		return this.#written(hash);
 	}
 
-	bindTo(chainId: bigint): Promise<void> {
-		return this.#bindTo(chainId);
+	/** As where the upstreams tell this chain. */
+	async bindTo(chainId: bigint): Promise<void> {
+		const result = `0x${chainId.toString(16)}`;
+		const chain = { batch: async () => [{ ok: true, result } as const] };
+		const background = new Background({}, { log: silentLogger });
+		await this.#binding.start({ chain, background, clock: new ManualClock(), log: silentLogger });
 	}
 
 	close(): Promise<void> {
-		return this.#close();
+		return this.rows.close();
 	}
 
 	#change(hash: string, change: (row: Row) => Row): Promise<void> {

@@ -185,12 +185,11 @@ export interface FixtureOptions {
 	readonly dialect?: keyof typeof HAND_DIALECTS;
 	/** No fallback at all. */
 	readonly alone?: boolean;
-	readonly batch?: number;
 }
 
 /** Handover and observer; neither has begun. */
 export async function reconcileFixture(options: FixtureOptions = {}) {
-	const { dialect = "mevblocker", alone = false, batch } = options;
+	const { dialect = "mevblocker", alone = false } = options;
 	const { journal, clock } = await journalFixture();
 	const relay = new FakeUpstream("relay");
 	const fallback = new FakeUpstream("fallback");
@@ -212,10 +211,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 			rows.change(hash, (row) => lost(row, by));
 		},
 	};
-	const observer = createObserver(
-		{ intervalMs: INTERVAL_MS, slotMs: SLOT_MS, ...(batch === undefined ? {} : { batch }) },
-		shared,
-	);
+	const observer = createObserver({ intervalMs: INTERVAL_MS, slotMs: SLOT_MS }, shared);
 
 	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
 	const opened = async (
