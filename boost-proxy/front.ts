@@ -35,7 +35,7 @@ import { Submissions } from "./requests/submissions.ts";
 import type { Rows } from "./rows/rows.ts";
 import { Subscriptions } from "./subscriptions/subscriptions.ts";
 import type { ClientTrust } from "./upstream/upstream.ts";
-import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
+import { createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 
 export interface FrontParts {
@@ -102,7 +102,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	});
 	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
-	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
+	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },

@@ -1,6 +1,6 @@
 // Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk (or the
 // journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
-// attempts are failover.ts's, and whatever is left to do afterwards is the reconciler's.
+// whatever is left to do afterwards is the reconciler's.
 
 import type { Clock } from "../../shared/clock.ts";
 import {
@@ -12,7 +12,7 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
 import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
 	has,
@@ -28,7 +28,7 @@ import {
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
 import type { Rows } from "../rows/rows.ts";
 import type { Cancels } from "./cancels.ts";
-import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
+import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 /** A transaction that was taken. */
 export interface Submitted {
@@ -137,6 +137,7 @@ export class Submissions {
 		return { tx, cancels: false };
 	}
 
+	/** Offers it to one upstream after another until one gives a verdict. */
 	async #send(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -144,64 +145,63 @@ export class Submissions {
 		state: RequestState,
 	): Promise<void> {
 		const { rows, failover, clock } = this.#dependencies;
-		const { path, search, caller } = state;
-		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
+		const { path, search, caller, routing, whole } = state;
+		const { hash, from, nonce, raw } = tx;
 		const order = this.#order(tx, siblings, state);
-		const [first] = order;
-		if (first === undefined) throw this.#nobody(state, tx.hash, null);
-		const earlier = rows.live(tx.hash);
+		const earlier = rows.live(hash);
 		const row = {
-			address: caller.address,
+			...{ hash, from, nonce, raw, path, search, softCancellations, address: caller.address },
 			receivedAt: clock.now(),
 			replacesAt: siblings.flatMap(holdersOf),
-			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
 		};
 		// What could not be written down is not sent either.
 		const refusal = rows.refusal(row);
-		if (refusal !== null) throw this.#noRoom(state, tx.hash, refusal);
+		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
 		const isNew = earlier?.acknowledged !== true;
-		rows.add(row, first.name);
-		let delivered: Delivered;
-		try {
-			delivered = await failover.deliver(
-				...([sendable, order, state] as const),
-				// If the transaction is refused, nothing awaits this promise.
-				(by, tried) => {
-					if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
-					else this.#isAbsentAt(tx.hash, earlier, by);
-				},
-				async (upstream) => {
-					await this.#bringLower(tx, upstream, state);
-					// Its user may have ended it meanwhile: then it goes nowhere any more.
-					const now = rows.get(tx.hash);
-					return now === null || !isFinal(now);
-				},
-			);
-		} catch (thrown) {
-			this.#requestOver(tx.hash, isNew, false);
-			throw thrown;
-		}
-		switch (delivered.kind) {
-			case "acknowledged":
-				await this.#acknowledged(tx, siblings, delivered.by, isNew);
-				this.#note(state, tx.hash, "acknowledged", { upstream: delivered.by });
+		const isAbsentAt = (by: UpstreamName): void => {
+			if (earlier === null || !isHolder(earlier.at[by])) rows.change(hash, (one) => notHeld(one, by));
+		};
+		rows.add(row, order[0].name);
+		let error: WireVerdict | null = null;
+		for (const [i, upstream] of order.entries()) {
+			const { name } = upstream;
+			await this.#bringLower(tx, upstream, state);
+			// Its user may have ended it meanwhile: then it goes nowhere any more.
+			const now = rows.get(hash);
+			if (now !== null && isFinal(now)) {
+				this.#requestOver(hash, isNew, true);
+				this.#note(state, hash, "known");
 				return;
-			case "stopped":
-				this.#requestOver(tx.hash, isNew, true);
-				this.#note(state, tx.hash, "known");
+			}
+			const deadlineMs = failover.shareMs("submission", order, i, state);
+			const options = { deadlineMs, caller, routing, whole };
+			const delivery =
+				deadlineMs === 0 ? null : await upstream.deliver({ hash, from, raw, path, search }, options);
+			if (delivery?.kind === "acknowledged") {
+				routing.answeredBy.add(name);
+				await this.#acknowledged(tx, siblings, name, isNew);
+				this.#note(state, hash, "acknowledged", { upstream: name });
 				return;
-			case "rejected":
-				this.#isAbsentAt(tx.hash, earlier, delivered.by);
-				this.#requestOver(tx.hash, isNew, false);
-				await this.#written([tx]);
-				this.#note(state, tx.hash, "rejected", { upstream: delivered.by, code: delivered.error.code });
-				throw verdictError(delivered.error);
-			default:
-				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				this.#requestOver(tx.hash, isNew, false);
-				await this.#written([tx]);
-				throw this.#nobody(state, tx.hash, delivered.error);
+			}
+			if (delivery?.kind === "rejected") {
+				routing.answeredBy.add(name);
+				isAbsentAt(name);
+				await this.#refused(hash, isNew);
+				this.#note(state, hash, "rejected", { upstream: name, code: delivery.error.code });
+				throw verdictError(delivery.error);
+			}
+			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => mayHaveIt(one, name));
+			else isAbsentAt(name);
+			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
+		await this.#refused(hash, isNew);
+		throw this.#nobody(state, hash, error);
+	}
+
+	/** What was refused must not be on disk as taken when its client hears of that: a restart would send it again. */
+	async #refused(hash: string, isNew: boolean): Promise<void> {
+		this.#requestOver(hash, isNew, false);
+		await this.#written([{ hash }]);
 	}
 
 	/** One that was acknowledged before stays so, whatever becomes of this request. */
@@ -213,11 +213,6 @@ export class Submissions {
 	): void {
 		const { rows } = this.#dependencies;
 		rows.change(hash, (one) => (isNew ? requestOver(change(one), acknowledged) : change(one)));
-	}
-
-	#isAbsentAt(hash: string, earlier: Row | null, by: UpstreamName): void {
-		if (earlier !== null && isHolder(earlier.at[by])) return;
-		this.#dependencies.rows.change(hash, (one) => notHeld(one, by));
 	}
 
 	/** What must be on disk before its client hears of it. */
@@ -262,7 +257,11 @@ export class Submissions {
 	}
 
 	/** Which upstreams are tried, in order. Rows of the same nonce decide, else the account's other rows. */
-	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
+	#order(
+		tx: DecodedTransaction,
+		siblings: readonly Row[],
+		state: RequestState,
+	): readonly [Upstream, ...Upstream[]] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
