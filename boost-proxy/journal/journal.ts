@@ -129,7 +129,7 @@ export class Journal {
 		return this.#unwritten.get(hash)?.written ?? true;
 	}
 
-	/** The bytes of a row that keeps them, else null. Rejects with the store's fault, or JournalRecordError where they are damaged. */
+	/** The bytes of a row that keeps them, else null. Rejects where they can't be read. */
 	async raw(hash: string): Promise<Buffer | null> {
 		const cached = this.#cache.get(hash);
 		const kept =
@@ -137,7 +137,7 @@ export class Journal {
 		if (kept !== null) return kept;
 		const birth = await this.#with.kv.get(BIRTH + hash);
 		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
-		const raw = rawOfBirth(hash, birth);
+		const raw = rawOfBirth(birth);
 		this.#cache.set(hash, raw.toString("latin1"));
 		return raw;
 	}

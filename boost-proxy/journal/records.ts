@@ -25,15 +25,6 @@ export function keepsBytes(row: Row | null): boolean {
 	return row !== null && row.bytes > 0;
 }
 
-/** A stored value that is not what was written: the journal is damaged, or another program's. */
-export class JournalRecordError extends Error {
-	readonly code = "JOURNAL_RECORD";
-	constructor(key: string) {
-		super(`the journal's record ${key} can't be read`);
-		this.name = "JournalRecordError";
-	}
-}
-
 /** A row as JSON bytes. */
 export function encodeState(row: Row): Buffer {
 	return Buffer.from(stateText(row), "utf8");
@@ -41,25 +32,22 @@ export function encodeState(row: Row): Buffer {
 
 /** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
 export function encodeBirth(row: Row, raw: Buffer): Buffer {
-	const json = stateText(row);
-	const length = Buffer.byteLength(json);
-	const bytes = Buffer.allocUnsafe(4 + length + raw.length);
-	bytes.writeUInt32BE(length, 0);
-	bytes.write(json, 4, "utf8");
-	bytes.set(raw, 4 + length);
-	return bytes;
+	const state = encodeState(row);
+	const length = Buffer.allocUnsafe(4);
+	length.writeUInt32BE(state.length, 0);
+	return Buffer.concat([length, state, raw]);
 }
 
-/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws {@link JournalRecordError}. */
+/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws where it is anything else. */
 export function decodeState(hash: string, value: Buffer, bytes: number): Row {
-	return readable(STATE + hash, () => rowOf(hash, value.toString("utf8"), bytes));
+	const read: unknown = JSON.parse(value.toString("utf8"));
+	if (!isStored(read)) throw new TypeError("not what was written");
+	return rowOf(hash, read, bytes);
 }
 
-/** The row that a birth begins with. Throws {@link JournalRecordError}. */
+/** The row that a birth begins with. Throws where it is none. */
 export function decodeBirth(hash: string, value: Buffer): Row {
-	return readable(BIRTH + hash, () =>
-		rowOf(hash, value.toString("utf8", 4, rawStart(value)), rawLength(value)),
-	);
+	return decodeState(hash, value.subarray(4, rawStart(value)), rawLength(value));
 }
 
 /** The length of the raw transaction behind it; of a record that can't be read its own. */
@@ -67,9 +55,9 @@ export function rawLength(value: Buffer): number {
 	return value.length < 4 ? value.length : Math.max(0, value.length - 4 - value.readUInt32BE(0));
 }
 
-/** The raw transaction behind it, a copy. Throws {@link JournalRecordError}. */
-export function rawOfBirth(hash: string, value: Buffer): Buffer {
-	return readable(BIRTH + hash, () => Buffer.from(value.subarray(rawStart(value))));
+/** The raw transaction behind it, a copy. Throws where there is none. */
+export function rawOfBirth(value: Buffer): Buffer {
+	return Buffer.from(value.subarray(rawStart(value)));
 }
 
 function rawStart(value: Buffer): number {
@@ -156,10 +144,7 @@ function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
-/** Throws anything where it is not what {@link stateText} writes. */
-function rowOf(hash: string, text: string, bytes: number): Row {
-	const read: unknown = JSON.parse(text);
-	if (!isStored(read)) throw new TypeError("not what was written");
+function rowOf(hash: string, read: Stored, bytes: number): Row {
 	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
 	// Without its bytes a mined one can't be live again.
 	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
@@ -196,12 +181,4 @@ function standingsOf(
 		return { ...ABSENT, presence, replacementPending, cancelPending };
 	};
 	return standings(standing("relay"), standing("fallback"));
-}
-
-function readable<T>(key: string, read: () => T): T {
-	try {
-		return read();
-	} catch {
-		throw new JournalRecordError(key);
-	}
 }

@@ -11,11 +11,11 @@ import {
 	contents,
 	hashOf,
 	newEntry,
+	openedVerbs,
 	rawOf,
 	senderOf,
 	TTL_MS,
 } from "../unit/boost-proxy/journal/journalFixture.ts";
-import { openedVerbs } from "../unit/boost-proxy/journal/rowVerbs.ts";
 import { FakeDisk } from "../unit/relay/fakeDisk.ts";
 
 interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
 			assert.deepEqual(await contents(again.journal, hashes), kept);
 			assert.equal(again.journal.depth, 7);
 			assert.deepEqual(
-				[...again.journal.recentlyMined()].map(({ entry }) => entry.hash),
+				[...again.journal.rows.mined()].map(({ hash }) => hash),
 				[hashOf(6)],
 			);
 			assert.deepEqual(
@@ -152,11 +152,9 @@ for (const engine of ENGINES) {
 	if (elsewhere === undefined) continue;
 	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
 		const place = await engine.newPlace();
-		const journal = new URL("../unit/boost-proxy/journal/rowVerbs.ts", import.meta.url);
 		const fixture = new URL("../unit/boost-proxy/journal/journalFixture.ts", import.meta.url);
 		const code = `
-			import { openedVerbs } from ${JSON.stringify(journal.href)};
-			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(fixture.href)};
+			import { hashOf, newEntry, openedVerbs, TTL_MS } from ${JSON.stringify(fixture.href)};
 			const kv = await open(${JSON.stringify(place)});
 			const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
 			let told = 0;

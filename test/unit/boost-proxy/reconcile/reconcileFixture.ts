@@ -23,8 +23,8 @@ import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { FakeBreaker } from "../fakeBreaker.ts";
+import type { LiveRow } from "../journal/journalFixture.ts";
 import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
-import type { LiveRow } from "../journal/rowVerbs.ts";
 
 /** Account `n`. */
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "0")}`;

@@ -7,8 +7,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Sendable } from "../../../../boost-proxy/domain/ports.ts";
 import type { BoostPath, Delivery, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import type { LiveRow } from "../journal/journalFixture.ts";
 import { newEntry } from "../journal/journalFixture.ts";
-import type { LiveRow } from "../journal/rowVerbs.ts";
 import {
 	ACKNOWLEDGED,
 	type FakeUpstream,

@@ -245,7 +245,7 @@ scenario("the client hears of it when it is on disk, or that fails or takes two 
 	disk.hold = false;
 	disk.broken = true;
 	await Promise.all([second, submit(2)]);
-	assert.deepEqual([answered.length, journal.isDurable, journal.depth], [3, false, 3], "kept in memory");
+	assert.deepEqual([answered.length, journal.rows.isDurable, journal.depth], [3, false, 3], "kept in memory");
 });
 
 scenario("a replacement ends what it replaces, and whoever else had that is owed it", async (fixture) => {
