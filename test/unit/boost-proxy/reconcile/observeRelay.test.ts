@@ -108,21 +108,6 @@ scenario(
 	},
 );
 
-scenario(
-	"a relay that acknowledges and never has a record is asked more and more rarely to take it",
-	async (fixture) => {
-		const { relay, clock } = fixture;
-		const hash = await fixture.opened(1);
-		relay.answerCall = ({ method, params: [hashes] }) =>
-			method === METHOD && Array.isArray(hashes)
-				? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
-				: undefined;
-		await clock.advance(250_000);
-		assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
-		assert.notEqual(fixture.holders(hash), null);
-	},
-);
-
 scenario("no record while the relay changed counts for nothing", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	fallback.breaker.set(true);
@@ -235,19 +220,6 @@ scenario(
 	},
 );
 
-scenario("what a view has read counts as well, where the relay holds it", async (fixture) => {
-	const { observer } = fixture;
-	const [gone, known] = [await fixture.opened(1), await fixture.opened(2)];
-	const elsewhere = await fixture.opened(3, ["fallback"]);
-	observer.learn(gone, "CANCELLED");
-	observer.learn(known, "BROADCAST");
-	observer.learn(elsewhere, "EXPIRED");
-	observer.learn(hashOf(9), "CANCELLED");
-	assert.equal(endingOf(fixture, gone), "cancelled");
-	assert.equal(endingOf(fixture, elsewhere), null);
-	assert.deepEqual([fixture.holders(known), fixture.holders(elsewhere)], [["relay"], ["fallback"]]);
-});
-
 scenario(
 	"where the relay has no record of what is mined, the chain says whether it is taken back",
 	async (fixture) => {
@@ -304,3 +276,18 @@ for (const holder of ["relay", "fallback"] as const) {
 		assert.equal(fixture.holders(hash)?.[0], holder, "twice");
 	});
 }
+
+scenario(
+	"a relay that acknowledges and never has a record is asked more and more rarely to take it",
+	async (fixture) => {
+		const { relay, clock } = fixture;
+		const hash = await fixture.opened(1);
+		relay.answerCall = ({ method, params: [hashes] }) =>
+			method === METHOD && Array.isArray(hashes)
+				? { ok: true, result: hashes.map((one) => ({ hash: one, status: "UNKNOWN", stage: null })) }
+				: undefined;
+		await clock.advance(250_000);
+		assert.ok(relay.delivered.length < 10, `${relay.delivered.length} deliveries`);
+		assert.notEqual(fixture.holders(hash), null);
+	},
+);

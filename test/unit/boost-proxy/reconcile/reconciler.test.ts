@@ -52,28 +52,6 @@ scenario("what the fallback alone held goes to the relay, on its client's behalf
 	assert.deepEqual([caller?.address, caller?.signer, caller?.signature], ["192.0.2.7", null, null]);
 });
 
-scenario(
-	"a fallback that takes no gaps gets what follows the chain's nonce, as soon as that is known",
-	async (fixture) => {
-		const { relay, fallback, chain, clock } = fixture;
-		const hashes: string[] = [];
-		for (const nonce of [4, 5, 6, 8]) hashes.push(await fixture.opened(nonce));
-		const other = await fixture.opened(20, ["relay"], { from: senderOf(2), nonce: 1n });
-		chain.isDown = true;
-		relay.breaker.set(true);
-		await clock.advance(500);
-		assert.deepEqual(fallback.hashes, [], "an unknown nonce is no nonce");
-		chain.isDown = false;
-		chain.nonces.set(senderOf(1), 5n);
-		await clock.advance(3_000);
-		assert.deepEqual(fallback.hashes, [hashes[1], hashes[2]], "4 is used, 7 is missing");
-		chain.nonces.set(senderOf(2), 1n);
-		await clock.advance(31_000);
-		assert.deepEqual(fallback.hashes.slice(2), [other]);
-	},
-	{ dialect: "flashbots" },
-);
-
 /** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
 const ANSWERS: readonly (readonly [string, readonly Delivery[], number, number, readonly string[]])[] = [
 	["a refusal is not asked for again", [refused()], 20_000, 1, ["relay"]],
@@ -151,25 +129,6 @@ scenario(
 	},
 );
 
-scenario("one that ends or is replaced while it waits for its bytes is not sent", async (fixture) => {
-	const { journal, relay, fallback, clock } = fixture;
-	const [cancelled, replaced] = [
-		await fixture.opened(1),
-		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
-	];
-	const { rows } = journal;
-	const read = rows.raw.bind(rows);
-	rows.raw = async (hash) => {
-		if (hash === cancelled) void journal.end(hash, "cancelled");
-		else journal.setUnderWay(hash, true);
-		return read(hash);
-	};
-	relay.breaker.set(true);
-	await clock.advance(3_000);
-	assert.deepEqual(fallback.hashes, []);
-	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
-});
-
 for (const ending of ["cancelled", "mined"] as const) {
 	scenario(`one that is ${ending} while it is being delivered`, async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
@@ -239,29 +198,6 @@ scenario("a replacement that may not go there is not owed", async ({ journal, fa
 	await clock.advance(100);
 	assert.deepEqual([fallback.hashes, journal.get(hash)?.replacesAt], [[], []]);
 });
-
-scenario(
-	"a replacement is owed to whoever got the earlier one while it came",
-	async (fixture) => {
-		const { journal, relay, fallback, clock } = fixture;
-		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
-		const later = hashOf(2);
-		fallback.answer = async ({ hash }) => {
-			if (hash !== earlier) return ACKNOWLEDGED;
-			relay.breaker.set(false);
-			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
-			await journal.paid(later, "relay");
-			await journal.end(earlier, "replaced");
-			return ACKNOWLEDGED;
-		};
-		relay.breaker.set(true);
-		await clock.advance(3_000);
-		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
-		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
-		assert.deepEqual(journal.ended(earlier)?.untold, []);
-	},
-	{ dialect: "flashbots" },
-);
 
 scenario(
 	"what ended is taken back at each who was not told, on its client's behalf; any answer will do",
@@ -363,26 +299,44 @@ for (const alone of [true, false]) {
 	);
 }
 
+scenario("one that ends or is replaced while it waits for its bytes is not sent", async (fixture) => {
+	const { journal, relay, fallback, clock } = fixture;
+	const [cancelled, replaced] = [
+		await fixture.opened(1),
+		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
+	];
+	const { rows } = journal;
+	const read = rows.raw.bind(rows);
+	rows.raw = async (hash) => {
+		if (hash === cancelled) void journal.end(hash, "cancelled");
+		else journal.setUnderWay(hash, true);
+		return read(hash);
+	};
+	relay.breaker.set(true);
+	await clock.advance(3_000);
+	assert.deepEqual(fallback.hashes, []);
+	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
+});
+
 scenario(
-	"sixteen go at a time; one that came again while its cancel waited is not cancelled",
+	"a replacement is owed to whoever got the earlier one while it came",
 	async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
-		const answers: (() => void)[] = [];
-		relay.answerCall = () =>
-			new Promise((resolve) => answers.push(() => resolve({ ok: true, result: true })));
-		const hashes: string[] = [];
-		for (let n = 1; n <= 17; n += 1) hashes.push(await fixture.opened(n));
-		for (const hash of hashes) await journal.end(hash, "expired", ["relay"]);
-		await clock.advance(50);
-		const last = hashes.at(-1) ?? "";
-		assert.equal(answers.length, 16);
-		fallback.breaker.set(true);
-		await fixture.opened(17, ["fallback"]);
-		while (answers.length > 0) {
-			for (const answer of answers.splice(0)) answer();
-			await clock.advance(2_000);
-		}
-		assert.equal(relay.asked(CANCEL).includes(last), false);
-		assert.deepEqual(relay.hashes, [last], "it is handed over");
+		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
+		const later = hashOf(2);
+		fallback.answer = async ({ hash }) => {
+			if (hash !== earlier) return ACKNOWLEDGED;
+			relay.breaker.set(false);
+			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
+			await journal.paid(later, "relay");
+			await journal.end(earlier, "replaced");
+			return ACKNOWLEDGED;
+		};
+		relay.breaker.set(true);
+		await clock.advance(3_000);
+		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
+		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
+		assert.deepEqual(journal.ended(earlier)?.untold, []);
 	},
+	{ dialect: "flashbots" },
 );
