@@ -18,28 +18,6 @@ const METHOD = "service_transactionStatuses";
 const scenario = (...[name, body, options]: Parameters<typeof scenarioOf>) =>
 	scenarioOf(name, body, { followed: true, ...options });
 
-scenario(
-	"the relay is asked for all that it holds in one question, as often as said, while there is anything",
-	async (fixture) => {
-		const { relay, journal, clock } = fixture;
-		await clock.advance(5_000);
-		assert.equal(relay.called.length, 0, "nothing is open");
-		const hashes = [await fixture.opened(1), await fixture.opened(2, ["relay", "fallback"])];
-		await fixture.opened(3, ["fallback"]);
-		const busy = await fixture.opened(4);
-		journal.setUnderWay(busy, true);
-		await clock.advance(INTERVAL_MS * 3);
-		assert.deepEqual(relay.asked(METHOD), [hashes, hashes, hashes]);
-		assert.equal(relay.called[0]?.options.caller, null);
-		relay.breaker.set(true);
-		await clock.advance(INTERVAL_MS * 3);
-		assert.equal(relay.called.length, 3);
-		relay.breaker.set(false);
-		await clock.advance(1);
-		assert.equal(relay.called.length, 4, "at once when it is back");
-	},
-);
-
 scenario("each word of the relay's", async (fixture) => {
 	const { relay, fallback, clock, journal } = fixture;
 	const ends = {

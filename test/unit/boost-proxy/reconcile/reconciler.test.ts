@@ -17,32 +17,6 @@ import {
 
 const CANCEL = "eth_cancelTransaction";
 
-scenario(
-	"what the relay held goes to the fallback when it is out, once, by nonce, as it came",
-	async (fixture) => {
-		const { relay, fallback, clock } = fixture;
-		const second = await fixture.opened(2, ["relay"], { search: "refundRecipient=0x1", path: "noreverts" });
-		const first = await fixture.opened(1);
-		const other = await fixture.opened(3, ["relay"], { from: senderOf(2) });
-		await clock.advance(2_000);
-		assert.deepEqual(fallback.hashes, [], "while the relay is well nothing is handed over");
-		relay.breaker.set(true);
-		await clock.advance(10_000);
-		assert.deepEqual([...fallback.hashes].sort(), [first, second, other]);
-		const own = fallback.delivered.filter(({ tx }) => tx.from === senderOf(1));
-		assert.deepEqual(
-			own.map(({ tx, options: { caller } }) => [tx.hash, tx.path, tx.search, caller]),
-			[
-				[first, "fast", "", null],
-				[second, "noreverts", "refundRecipient=0x1", null],
-			],
-			"no client is named to a third party",
-		);
-		for (const hash of [first, second, other]) assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
-		assert.deepEqual(fixture.outcomes, Array(3).fill("fallback acknowledged"));
-	},
-);
-
 scenario("what the fallback alone held goes to the relay, on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
 	fixture.fallback.breaker.set(true);
@@ -144,26 +118,6 @@ for (const ending of ["cancelled", "mined"] as const) {
 	});
 }
 
-scenario("the stop waits for the delivery under way and begins no other", async (fixture) => {
-	const { fallback, relay, clock, handover } = fixture;
-	for (const n of [1, 2]) await fixture.opened(n);
-	let answer: (delivery: Delivery) => void = () => {};
-	fallback.answer = () => new Promise((resolve) => (answer = resolve));
-	relay.breaker.set(true);
-	await clock.advance(10);
-	let stopped = false;
-	const stopping = handover.stop().then(() => {
-		stopped = true;
-	});
-	await clock.advance(100);
-	assert.equal(stopped, false);
-	answer(ACKNOWLEDGED);
-	await stopping;
-	handover.wake();
-	await clock.advance(10_000);
-	assert.equal(fallback.delivered.length, 1);
-});
-
 /** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is out. */
 async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
 	const { journal, relay, clock } = fixture;
@@ -191,13 +145,6 @@ for (const [what, answer, holders] of [
 		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAt], [holders, []]);
 	});
 }
-
-scenario("a replacement that may not go there is not owed", async ({ journal, fallback, clock, opened }) => {
-	fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
-	const hash = await opened(1, ["relay"], { path: "noreverts", replacesAt: ["fallback"] });
-	await clock.advance(100);
-	assert.deepEqual([fallback.hashes, journal.get(hash)?.replacesAt], [[], []]);
-});
 
 scenario(
 	"what ended is taken back at each who was not told, on its client's behalf; any answer will do",
@@ -238,20 +185,6 @@ scenario(
 		assert.deepEqual(journal.ended(hash)?.untold, []);
 	},
 );
-
-for (const options of [{ dialect: "flashbots" }, { alone: true }] as const) {
-	const who = "alone" in options ? "where there is no fallback" : "a fallback that knows no cancel";
-	scenario(
-		`${who}: nobody is told of a cancel`,
-		async ({ journal, fallback, clock, opened }) => {
-			const hash = await opened(1, ["relay", "fallback"]);
-			await journal.end(hash, "cancelled", ["fallback"]);
-			await clock.advance(100);
-			assert.deepEqual([journal.ended(hash)?.untold, fallback.called], [[], []]);
-		},
-		options,
-	);
-}
 
 /** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
 const LOST = [
