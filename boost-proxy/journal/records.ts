@@ -120,25 +120,18 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 // Checked by hand: there may be hundreds of thousands at a start, and a schema takes five times as long.
 function isStored(read: unknown): read is Stored {
 	const { from, nonce, path, address, open, ending, endedAt, untold } = (read ?? {}) as Partial<Stored>;
+	const { search, receivedAt, aliveUntil, owed, holders } = open ?? NOT_OPEN;
+	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(untold);
 	return (
-		areTexts(from, nonce, address) &&
+		[from, nonce, address, search].every((one) => typeof one === "string") &&
+		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
 		BOOST_PATHS.some((one) => one === path) &&
-		(open === undefined || isStoredOpen(open)) &&
-		(ending === undefined
-			? open !== undefined
-			: ENDINGS.includes(ending) && typeof endedAt === "number" && areNames(untold))
+		[owed, holders].every(areNames) &&
+		(isEnded ? endedAt !== undefined : ending === undefined && open !== undefined && open !== null)
 	);
 }
 
-function isStoredOpen(read: unknown): boolean {
-	const { search, soft, receivedAt, aliveUntil, owed, holders } = (read ?? {}) as Partial<StoredOpen>;
-	const areTimes = typeof receivedAt === "number" && typeof aliveUntil === "number";
-	return areTexts(search) && typeof soft === "boolean" && areTimes && areNames(owed) && areNames(holders);
-}
-
-function areTexts(...values: readonly unknown[]): boolean {
-	return values.every((one) => typeof one === "string");
-}
+const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, owed: [], holders: [] };
 
 function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
@@ -155,7 +148,7 @@ function rowOf(hash: string, read: Stored, bytes: number): Row {
 		path,
 		address,
 		search: open?.search ?? "",
-		softCancellations: open?.soft ?? false,
+		softCancellations: open?.soft === true,
 		receivedAt: open?.receivedAt ?? 0,
 		aliveUntil: open?.aliveUntil ?? 0,
 		acknowledged: open?.unacknowledged === undefined,

@@ -180,11 +180,11 @@ export class Reconciler {
 
 	async #send(upstream: Upstream, { row, need }: Send, raw: Buffer): Promise<void> {
 		const { onHandover, log } = this.#with;
-		const { hash, from, path, search } = row;
+		const { hash } = row;
 		const { name } = upstream;
 		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
 		const options = { deadlineMs: this.#deadlineMs, caller, whole: null };
-		const delivery = await upstream.deliver({ hash, from, raw, path, search }, options);
+		const delivery = await upstream.deliver({ ...row, raw }, options);
 		const { time } = this.#now();
 		if (delivery === null) {
 			this.#change(hash, (one) => delayedAt(one, name, time));

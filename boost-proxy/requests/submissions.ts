@@ -2,7 +2,7 @@
 // journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
 // whatever is left to do afterwards is the reconciler's.
 
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, withDeadline } from "../../shared/clock.ts";
 import {
 	type DecodedTransaction,
 	decodeTransaction,
@@ -63,7 +63,6 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** How long the journal may take once an upstream has acknowledged; then that is enough, in ms. */
 const JOURNAL_MS = 2_000;
-const UNCHANGED = (row: Row): Row => row;
 
 /** Takes transactions. */
 export class Submissions {
@@ -175,8 +174,7 @@ export class Submissions {
 			}
 			const deadlineMs = failover.shareMs("submission", order, i, state);
 			const options = { deadlineMs, caller, routing, whole };
-			const delivery =
-				deadlineMs === 0 ? null : await upstream.deliver({ hash, from, raw, path, search }, options);
+			const delivery = deadlineMs === 0 ? null : await upstream.deliver(row, options);
 			if (delivery?.kind === "acknowledged") {
 				routing.answeredBy.add(name);
 				await this.#acknowledged(tx, siblings, name, isNew);
@@ -205,14 +203,8 @@ export class Submissions {
 	}
 
 	/** One that was acknowledged before stays so, whatever becomes of this request. */
-	#requestOver(
-		hash: string,
-		isNew: boolean,
-		acknowledged: boolean,
-		change: (row: Row) => Row = UNCHANGED,
-	): void {
-		const { rows } = this.#dependencies;
-		rows.change(hash, (one) => (isNew ? requestOver(change(one), acknowledged) : change(one)));
+	#requestOver(hash: string, isNew: boolean, acknowledged: boolean): void {
+		if (isNew) this.#dependencies.rows.change(hash, (one) => requestOver(one, acknowledged));
 	}
 
 	/** What must be on disk before its client hears of it. */
@@ -223,7 +215,8 @@ export class Submissions {
 		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		this.#requestOver(tx.hash, isNew, true, (one) => withReplacementPending(has(one, by), by, false));
+		rows.change(tx.hash, (one) => withReplacementPending(has(one, by), by, false));
+		this.#requestOver(tx.hash, isNew, true);
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);
@@ -245,15 +238,10 @@ export class Submissions {
 
 	/** Whether `work` ended within `ms`, well or not. */
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
-		return new Promise((resolve) => {
-			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			void work
-				.catch(() => {})
-				.then(() => {
-					timer.cancel();
-					resolve(true);
-				});
-		});
+		return withDeadline(this.#dependencies.clock, "it", ms, () => work).then(
+			() => true,
+			(thrown) => !(thrown instanceof DeadlineError),
+		);
 	}
 
 	/** Which upstreams are tried, in order. Rows of the same nonce decide, else the account's other rows. */
@@ -279,13 +267,11 @@ export class Submissions {
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
-			const { hash, from, path, search } = row;
-			const deadlineMs = failover.leftMs(state) / 4;
-			const sendable = { hash, from, raw, path, search };
-			const delivery = await upstream.deliver(sendable, { deadlineMs, caller: null, whole: null });
+			const options = { deadlineMs: failover.leftMs(state) / 4, caller: null, whole: null };
+			const delivery = await upstream.deliver({ ...row, raw }, options);
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			rows.change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
+			rows.change(row.hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
 		}
 	}
 

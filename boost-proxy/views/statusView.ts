@@ -6,7 +6,6 @@ import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
@@ -145,30 +144,16 @@ function recordOf({ hash, from, nonce, path, desired }: Row): StatusRecord {
 /** Of one that is in a block; `row` is what boost knows of it, if anything. */
 function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
-	const known =
-		row === null ? blank.transaction : { ...blank.transaction, from: row.from, nonce: row.nonce.toString() };
-	const live = row !== null && isLive(row) ? row : null;
-	return {
-		...blank,
-		status: "INCLUDED",
-		rpc_timestamp: live === null ? null : new Date(live.receivedAt).toISOString(),
-		transaction: mined.transaction === null ? known : fieldsOf(mined.transaction),
-		fastMode: row?.path === "fast",
-		...(live === null ? {} : asked(live)),
-		...stageReport(mined.reverted ? "REVERTED" : "INCLUDED", { blockNumber: mined.blockNumber }),
+	const { transaction, reverted, blockNumber } = mined;
+	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
+	const record: StatusRecord = {
+		...{ ...blank, status: "INCLUDED", fastMode: row?.path === "fast" },
+		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
+		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};
-}
-
-/** What the client asked for beside the path. */
-function asked({ search }: Row): Pick<StatusRecord, "referrer" | "refundRecipient"> {
-	try {
-		const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(search));
-		return { referrer, refundRecipient };
-	} catch (thrown) {
-		// Nobody takes such a query; it is no reason to say nothing of a transaction that came with it.
-		if (thrown instanceof RpcError) return { referrer: null, refundRecipient: null };
-		throw thrown;
-	}
+	if (row === null || !isLive(row)) return record;
+	const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(row.search));
+	return { ...record, rpc_timestamp: new Date(row.receivedAt).toISOString(), referrer, refundRecipient };
 }
 
 /** The fields of a node's object in the record's form. */

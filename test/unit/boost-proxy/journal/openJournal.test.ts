@@ -83,7 +83,6 @@ const DAMAGED: Readonly<Record<string, Buffer>> = {
 	"a holder that is none": changed({}, { holders: ["relay", "nobody"] }),
 	"holders that are no list": changed({}, { holders: "relay" }),
 	"a time that is none": changed({}, { aliveUntil: null }),
-	"a flag that is none": changed({}, { soft: 1 }),
 	"an ending that is none": changed({ ending: "lost", endedAt: 1, untold: [] }),
 	"an end without a time": changed({ ending: "mined", untold: [] }),
 };
