@@ -20,7 +20,7 @@ import type { Logger } from "../shared/log.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { createPages } from "../shared/pages/pages.ts";
 import type { BoostConfig } from "./config.ts";
-import type { ChainReads, Rows, Upstreams } from "./domain/ports.ts";
+import type { ChainReads, Upstreams } from "./domain/ports.ts";
 import type { RoutingInfo } from "./domain/request.ts";
 import { createBoostIngress, WEBSOCKET_PATHS } from "./ingress/ingress.ts";
 import { operatorRoutes, upstreamCheck } from "./ingress/operators.ts";
@@ -31,9 +31,10 @@ import type { Observer } from "./reconcile/observer.ts";
 import { Cancels } from "./requests/cancels.ts";
 import { Failover } from "./requests/failover.ts";
 import { Submissions } from "./requests/submissions.ts";
+import type { Rows } from "./rows/rows.ts";
 import { Subscriptions } from "./subscriptions/subscriptions.ts";
 import type { ClientTrust } from "./upstream/upstream.ts";
-import { createSyncReads, createSyncWaits } from "./views/syncWait.ts";
+import { createSyncWaits } from "./views/syncWait.ts";
 import { Views } from "./views/views.ts";
 
 export interface FrontParts {
@@ -100,7 +101,7 @@ export function createFront(config: BoostConfig, options: FrontOptions, parts: F
 	});
 	const views = new Views({ ...parts, clock, signatureHiding: config.SIGNATURE_HIDING });
 	const pages = createPages("boost", ENDPOINTS, config.ADMIN_TOKEN !== undefined);
-	const syncWaits = createSyncWaits({}, { ...createSyncReads(parts), clock });
+	const syncWaits = createSyncWaits({ ...parts, clock });
 	const subscriptions = new Subscriptions(
 		{ relayUrl: config.RELAY_URL, boostSecret: config.BOOST_SECRET },
 		{ breaker: relay.breaker, chain: parts.chain, background: parts.background, clock },

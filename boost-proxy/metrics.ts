@@ -8,7 +8,6 @@ import {
 	type Attempted,
 	BREAKER_STATES,
 	type ProbeOutcome,
-	type Rows,
 	type TripReason,
 	type Upstreams,
 } from "./domain/ports.ts";
@@ -17,6 +16,7 @@ import { kindOf, METHOD_LABELS, type MethodKind } from "./ingress/methods.ts";
 import { PASS_OUTCOMES } from "./ingress/routingHeaders.ts";
 import { HANDOVER_OUTCOMES } from "./reconcile/reconciler.ts";
 import { SUBMISSION_OUTCOMES } from "./requests/submissions.ts";
+import type { Rows } from "./rows/rows.ts";
 
 /** Every reason for a trip, every outcome of an attempt, every outcome of a probe: a name that is missing does not compile. */
 const TRIP_REASONS = keys<TripReason>({

@@ -20,11 +20,11 @@ import type { Logger } from "../shared/log.ts";
 import { Metrics } from "../shared/metrics.ts";
 import type { BoostConfig } from "./config.ts";
 import { createFront } from "./front.ts";
-import { type Binding, bindWhenKnown } from "./journal/chain.ts";
+import { ChainBinding } from "./journal/chain.ts";
 import { boostMetrics, watchBoost } from "./metrics.ts";
 import { createObserver } from "./reconcile/observer.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
-import { openRows } from "./rows/openRows.ts";
+import { Rows } from "./rows/rows.ts";
 import { createClientTrust } from "./upstream/upstream.ts";
 import { createChainReads, createUpstreams } from "./upstreams.ts";
 
@@ -103,18 +103,17 @@ async function connect(
 		config.ETH_RPC_URL === undefined
 			? null
 			: new JsonRpcClient({ url: config.ETH_RPC_URL, timeoutMs: NODE_TIMEOUT_MS }, { clock });
-	const journal = await openRows(
+	const binding = await ChainBinding.open(kv);
+	const chainId = (): bigint | null => binding.chainId;
+	const rows = await Rows.open(
 		{ ttlMs: config.TX_TTL_BLOCKS * slotMs, reorgMs: 12 * slotMs },
 		{
 			...{ kv, clock, log: log.child("journal") },
 			onFault: () => metrics.journalFault({}),
 		},
 	);
-	const { rows } = journal;
-	let binding: Binding | null = null;
 	const pool = createUpstreams(config, {
-		...{ clock, node, metrics },
-		chainId: () => binding?.chainId() ?? null,
+		...{ clock, node, metrics, chainId },
 		log: log.child("upstreams"),
 	});
 	const { upstreams } = pool;
@@ -136,11 +135,7 @@ async function connect(
 	);
 	// A fallback of another chain must not be the one to say which it is.
 	const ours = createChainReads({ node, upstreams: { relay: upstreams.relay, fallback: null } });
-	const bound = bindWhenKnown({
-		...{ bindTo: journal.bindTo, chain: ours, clock, background },
-		log: log.child("journal"),
-	});
-	binding = bound;
+	const bind = () => binding.start({ chain: ours, clock, background, log: log.child("journal") });
 	const clientTrust = createClientTrust({
 		...{ relay: upstreams.relay, background, clock },
 		log: log.child("relay"),
@@ -148,21 +143,18 @@ async function connect(
 	const front = createFront(
 		config,
 		{ log, clock, version, drainMs, standby },
-		{
-			...{ rows, upstreams, chain, observer, clientTrust, background, registry, metrics },
-			chainId: bound.chainId,
-		},
+		{ rows, upstreams, chain, observer, clientTrust, background, registry, metrics, chainId },
 	);
 	watchBoost(registry, { upstreams, rows, clock, websockets: () => front.websockets });
 	const components: readonly Component[] = [
 		// Does nothing where it has given its place away: a start that fails before leaves nobody waiting.
 		sink("standby", () => standby.stop()),
 		sink("store", () => kv.close()),
-		sink("journal", () => journal.close()),
+		sink("journal", () => rows.close()),
 		sink("node", async () => node?.close()),
 		pool.component,
 		sink("work", () => background.join()),
-		{ name: "chain", start: () => bound.start(), stop: async () => bound.stop() },
+		{ name: "chain", start: bind, stop: async () => binding.stop() },
 		clientTrust,
 		{ name: "reconciler", start: async () => reconciler.trigger(), stop: () => reconciler.stop() },
 		observer,

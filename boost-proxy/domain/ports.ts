@@ -1,7 +1,6 @@
 // What the parts of boost need of each other: each port names what its consumer uses.
 
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
-import type { Fullness, OverShare } from "../../shared/shares/shares.ts";
 import type {
 	BoostPath,
 	Call,
@@ -15,7 +14,6 @@ import type {
 	UpstreamName,
 	WholeBody,
 } from "./request.ts";
-import type { EndedOne, Ending, NewRow, Row } from "./row.ts";
 
 /** One POST to an upstream. */
 export interface Post {
@@ -35,82 +33,6 @@ export interface Transport {
 	/** GET of a path; for status pages. */
 	get(target: string, deadlineMs: number): Promise<ExchangeResult>;
 	close(): Promise<void>;
-}
-
-/** Where rows lie on disk. */
-export interface Journal {
-	/** False from a failed write until everything that is known is on disk again. */
-	readonly isDurable: boolean;
-	/** Rows whose latest state is in memory alone. */
-	readonly unwritten: number;
-	/** Every row that is there. */
-	read(): Promise<readonly Row[]>;
-	/**
-	 * Writes `row` in the place of what was known of its hash; null: nothing is known any more. `bytes`: those that are not
-	 * there yet, and whether nothing was known of the hash. What can't be written is logged, and written again later.
-	 */
-	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void;
-	/** Whether the last write of a hash came through; resolves when that is known. */
-	written(hash: string): Promise<boolean>;
-	/** The bytes of a row that keeps them, else null. */
-	raw(hash: string): Promise<Buffer | null>;
-	/** Tries once more what could not be written. What is under way the store waits for. */
-	close(): Promise<void>;
-}
-
-/** What is read of the rows. */
-export interface RowReads {
-	/** What is known of a hash, live or ended. */
-	get(hash: string): Row | null;
-	/** The row of a hash that is live. */
-	live(hash: string): Row | null;
-	/** Live rows of a sender by nonce, those of one nonce by arrival. A change makes a new list. */
-	of(from: string): readonly Row[];
-	/** The bytes of a live row; null where it is not live any more. */
-	raw(hash: string): Promise<Buffer | null>;
-}
-
-/**
- * The transactions that boost answers for. Changes are in memory at once and on their way to the disk; where the store fails
- * they are kept in memory alone until it works again. Whoever needs to know asks {@link Rows.written}.
- */
-export interface Rows extends RowReads {
-	/** Live rows. */
-	readonly depth: number;
-	/** Whether the last write came through. */
-	readonly isDurable: boolean;
-	/** Whether there is no room for a large transaction, whoever sends it. */
-	readonly isFull: boolean;
-	/** How full it is, by rows or bytes, whichever is fuller. */
-	readonly fullness: Fullness;
-	/** All live rows, those of a sender by nonce. */
-	open(): Iterable<Row>;
-	/** Ended ones of which somebody was not told yet. */
-	pendingCancels(): Iterable<Row>;
-	/** Mined ones that can be opened again, in the order of their ends. */
-	mined(): Iterable<Row>;
-	/** Whether one of its sender and nonce is among those. */
-	wasMined(row: Row): boolean;
-	/** Why {@link add} would find no room: its client has its share, or all is taken; null where there is room. */
-	refusal(row: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null;
-	/**
-	 * Opens a row, its request under way, with `first` as the one who is given it first. One that is live and was not
-	 * acknowledged becomes what this request asks for; who may have it, and must get it as a replacement, stays. Where there is no room, or it
-	 * is live otherwise, nothing is kept: false.
-	 */
-	add(row: NewRow, first: UpstreamName): boolean;
-	/** Puts what `change` makes of the row in its place. One that nobody has and that was not acknowledged is forgotten. */
-	change(hash: string, change: (row: Row) => Row): void;
-	/** It ends, and `notify` must hear of it; see `ended` of row.ts. One that was not known is known from now on. */
-	end(row: EndedOne, ending: Ending, notify?: readonly UpstreamName[]): void;
-	/** The relay says that it is on its way: it lives on. */
-	alive(hash: string): void;
-	/** A mined one is not in the chain any more: it is live again, unless that was long ago. */
-	reopen(hash: string): void;
-	/** Calls `listener`, of which there is one, where there is something to do for a row that was just changed. */
-	onWork(listener: () => void): void;
-	/** Whether the latest change of a hash is on disk; resolves when that is known. */
-	written(hash: string): Promise<boolean>;
 }
 
 /** A transaction as it is sent on. */

@@ -33,21 +33,17 @@ export interface Standing {
 
 /** What observers remember of a row, in memory alone; they change it in place. Times are of the monotonic clock, in ms. */
 export interface Notes {
-	/** The round of questions to the relay in which it was asked for. */
-	round: number;
 	/** The relay said something of it, or it is new. */
 	heardAt: number;
-	/** How often in a row the relay had no record of it, and how often it got it again because of that. */
-	nulls: number;
-	losses: number;
+	/** How often in a row each upstream had no record of it, and how often it got it again because of that. */
+	readonly unknown: Record<UpstreamName, number>;
+	readonly losses: Record<UpstreamName, number>;
 	/** The chain was asked. */
 	chainAt: number;
 	/** How often in a row its nonce was used without a receipt; of a mined one, how often its receipt was gone. */
 	misses: number;
-	/** The fallback's page was asked; how often in a row it was blank, and how often that was a loss. */
+	/** The fallback's page was asked. */
 	pageAt: number;
-	blanks: number;
-	pageLosses: number;
 	/** Of a mined one: the relay has no record, so that only the chain can tell of a reorganisation. */
 	byChain: boolean;
 }
@@ -108,9 +104,10 @@ export const ABSENT: Standing = Object.freeze({
 });
 
 // Most rows stand in one of few ways: they share these, which is less to keep, and to go through.
-export const HAS: Standing = Object.freeze({ ...ABSENT, presence: "has" });
+const HAS: Standing = Object.freeze({ ...ABSENT, presence: "has" });
 const GIVEN: Standing = Object.freeze({ ...ABSENT, presence: "maybe", retryAt: NEVER });
-const SHARED: readonly Row["at"][] = [
+const SHARED = [ABSENT, HAS, GIVEN];
+const SHARED_PAIRS: readonly Row["at"][] = [
 	{ relay: HAS, fallback: ABSENT },
 	{ relay: ABSENT, fallback: HAS },
 	{ relay: GIVEN, fallback: ABSENT },
@@ -119,7 +116,13 @@ const SHARED: readonly Row["at"][] = [
 
 /** How a row stands at both. */
 export function standings(relay: Standing, fallback: Standing): Row["at"] {
-	return SHARED.find((at) => at.relay === relay && at.fallback === fallback) ?? { relay, fallback };
+	const at = { relay: shared(relay), fallback: shared(fallback) };
+	return SHARED_PAIRS.find((one) => one.relay === at.relay && one.fallback === at.fallback) ?? at;
+}
+
+function shared(one: Standing): Standing {
+	if (one.faults > 0 || one.epoch !== null || one.replacementPending || one.cancelPending) return one;
+	return SHARED.find(({ presence, retryAt }) => presence === one.presence && retryAt === one.retryAt) ?? one;
 }
 
 /** When something happens, for the waits that follow from it. */
@@ -133,15 +136,12 @@ export interface Moment {
 export function newNotes(monotonic: number): Notes {
 	const never = Number.NEGATIVE_INFINITY;
 	return {
-		round: 0,
 		heardAt: monotonic,
-		nulls: 0,
-		losses: 0,
+		unknown: { relay: 0, fallback: 0 },
+		losses: { relay: 0, fallback: 0 },
 		chainAt: never,
 		misses: 0,
 		pageAt: never,
-		blanks: 0,
-		pageLosses: 0,
 		byChain: false,
 	};
 }
@@ -154,8 +154,10 @@ export function openedRow(
 	{ ttlMs, monotonic }: { readonly ttlMs: number; readonly monotonic: number },
 ): Row {
 	const was = before !== null && isLive(before) ? before.at : NOWHERE;
-	const relay = opened(was.relay, first === "relay", replacesAt.includes("relay"));
-	const fallback = opened(was.fallback, first === "fallback", replacesAt.includes("fallback"));
+	const opened = (by: UpstreamName): Standing => {
+		const given = first === by && !isHolder(was[by]) ? GIVEN : was[by];
+		return { ...given, replacementPending: was[by].replacementPending || replacesAt.includes(by) };
+	};
 	return {
 		bytes: raw.length,
 		aliveUntil: known.receivedAt + ttlMs,
@@ -163,17 +165,11 @@ export function openedRow(
 		requests: (before?.requests ?? 0) + 1,
 		desired: "live",
 		endedAt: 0,
-		at: standings(relay, fallback),
+		at: standings(opened("relay"), opened("fallback")),
 		notes: newNotes(monotonic),
 		// Last: behind a spread, further properties would give each row a hidden class of its own in V8.
 		...known,
 	};
-}
-
-function opened(was: Standing, isFirst: boolean, isReplacing: boolean): Standing {
-	const replacementPending = was.replacementPending || isReplacing;
-	const given = isFirst && !isHolder(was) ? GIVEN : was;
-	return given.replacementPending === replacementPending ? given : { ...given, replacementPending };
 }
 
 export function isLive({ desired }: Row): boolean {
@@ -217,9 +213,8 @@ export function needsWork(row: Row): boolean {
 
 /** `by` acknowledged it. */
 export function has(row: Row, by: UpstreamName): Row {
-	if (!isLive(row)) return alsoCancelledAt(row, by);
 	const { replacementPending } = row.at[by];
-	return withStanding(row, by, replacementPending ? { ...HAS, replacementPending } : HAS);
+	return isLive(row) ? standingAt(row, by, { ...HAS, replacementPending }) : alsoCancelledAt(row, by);
 }
 
 /** A request gave it to `by` and heard nothing: it is followed there, and not sent again. */
@@ -229,15 +224,23 @@ export function mayHaveIt(row: Row, by: UpstreamName): Row {
 	return standingAt(row, by, { presence: "maybe", retryAt: NEVER, epoch: null });
 }
 
+function alsoCancelledAt(row: Row, by: UpstreamName): Row {
+	return isEndedByUser(row) ? withCancelPending(row, by, true) : row;
+}
+
 /** A delivery to `by` brought no verdict: it may have it, and gets it again until it says so. */
 export function unanswered(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	const { faults, retryAt, epoch } = delayed(row.at[by], moment, atLeastMs);
-	return standingAt(row, by, { presence: "maybe", faults, retryAt, epoch, replacementPending: false });
+	const maybe = standingAt(row, by, { presence: "maybe", replacementPending: false });
+	return delayedAt(maybe, by, moment, atLeastMs);
 }
 
 /** A delivery to `by` failed, and it does not have it because of that. It waits longer each time, but at least `atLeastMs`. */
 export function delayedAt(row: Row, by: UpstreamName, moment: Moment, atLeastMs = 0): Row {
-	return standingAt(row, by, delayed(row.at[by], moment, atLeastMs));
+	const { faults, epoch } = row.at[by];
+	const before = epoch === moment.epoch ? faults : 0;
+	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
+	const retryAt = moment.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
+	return standingAt(row, by, { faults: before + 1, retryAt, epoch: moment.epoch });
 }
 
 /** `by`, though well, has no record of what it acknowledged. */
@@ -249,9 +252,8 @@ export function lost(row: Row, by: UpstreamName): Row {
 
 /** `by` does not have it. */
 export function notHeld(row: Row, by: UpstreamName): Row {
-	if (!isLive(row) || !isHolder(row.at[by])) return row;
 	const { replacementPending } = row.at[by];
-	return withStanding(row, by, replacementPending ? { ...ABSENT, replacementPending } : ABSENT);
+	return isLive(row) && isHolder(row.at[by]) ? standingAt(row, by, { ...ABSENT, replacementPending }) : row;
 }
 
 /**
@@ -259,16 +261,17 @@ export function notHeld(row: Row, by: UpstreamName): Row {
  * where nobody has it, everybody is asked again now and then.
  */
 export function refusedBy(row: Row, by: UpstreamName, moment: Moment): Row {
-	const { presence, epoch: until } = row.at[by];
-	if (presence === "refused" && until === null) return replacementDelivered(row, by);
+	const { presence, epoch } = row.at[by];
+	if (presence === "refused" && epoch === null) return withReplacementPending(row, by, false);
 	const others = UPSTREAMS.some(
 		(one) => one !== by && isHolder(row.at[one]) && row.at[one].presence !== "lost",
 	);
-	const { faults, retryAt, epoch } = delayed(row.at[by], moment, 0);
-	return standingAt(row, by, {
-		...{ presence: "refused", replacementPending: false, faults, epoch },
-		retryAt: others ? NEVER : retryAt,
-	});
+	const refused = {
+		presence: "refused",
+		replacementPending: false,
+		...(others ? { retryAt: NEVER } : {}),
+	} as const;
+	return standingAt(delayedAt(row, by, moment), by, refused);
 }
 
 /** `by` has given it up or taken it back, or may never have it: it gets it never again. */
@@ -276,76 +279,71 @@ export function abandonedBy(row: Row, by: UpstreamName): Row {
 	return isLive(row) ? standingAt(row, by, { ...ABSENT, presence: "refused", retryAt: NEVER }) : row;
 }
 
-/** `by` holds an earlier transaction of the nonce. */
-export function replacementPendingAt(row: Row, by: UpstreamName): Row {
-	return standingAt(row, by, { replacementPending: true });
+/** Whether `by` holds an earlier transaction of the nonce, and must get this one in its place. */
+export function withReplacementPending(row: Row, by: UpstreamName, replacementPending: boolean): Row {
+	return row.at[by].replacementPending === replacementPending
+		? row
+		: standingAt(row, by, { replacementPending });
 }
 
-/** `by` has it, or will never have it. */
-export function replacementDelivered(row: Row, by: UpstreamName): Row {
-	return row.at[by].replacementPending ? standingAt(row, by, { replacementPending: false }) : row;
+/** Whether `by` must hear that it ended. */
+export function withCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
+	if (row.at[by].cancelPending === cancelPending) return row;
+	// The waits of its deliveries are none of its cancel's.
+	return standingAt(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
 }
 
-/** One more request about it, or one less. */
-export function underWay(row: Row, isBegun: boolean): Row {
-	return { ...row, requests: Math.max(0, row.requests + (isBegun ? 1 : -1)) };
+function standingAt(row: Row, by: UpstreamName, change: Partial<Standing>): Row {
+	const { relay, fallback } = row.at;
+	const standing = { ...row.at[by], ...change };
+	return { ...row, at: by === "relay" ? standings(standing, fallback) : standings(relay, standing) };
 }
 
-/** The request that brought it is over. */
-export function requestOver(row: Row, acknowledged: boolean): Row {
-	if (!isLive(row)) return underWay(row, false);
-	return { ...row, requests: Math.max(0, row.requests - 1), acknowledged };
+/** One more request about it. */
+export function requestBegun(row: Row): Row {
+	return { ...row, requests: row.requests + 1 };
 }
 
-/** It is on its way until `until`. */
-export function aliveTo(row: Row, until: number): Row {
-	return isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row;
-}
-
-/**
- * It ends, and `notify` must hear of that. Of one that has ended the first end stays, but for `expired` and `dropped`,
- * which give way to any other.
- */
-export function ended(row: Row, ending: Ending, now: number, notify: readonly UpstreamName[] = []): Row {
-	if (isLive(row)) return endedRow(row, ending, now, notify);
-	const givesWay = row.desired === "expired" || row.desired === "dropped";
-	const all = [...cancelsPendingAt(row), ...notify];
-	if (givesWay && ending !== row.desired) return endedRow(row, ending, now, all);
-	return notify.reduce<Row>((one, by) => withCancelPending(one, by, true), row);
-}
-
-/** `by` was told that it ended. */
-export function notified(row: Row, by: UpstreamName): Row {
-	return withCancelPending(row, by, false);
-}
-
-/** A mined one is not in the chain any more. */
-export function reopened(row: Row, aliveUntil: number, monotonic: number): Row {
-	return notified(
-		notified({ ...row, desired: "live", endedAt: 0, aliveUntil, notes: newNotes(monotonic) }, "relay"),
-		"fallback",
-	);
+/** One request less. The one that brought it says whether its client was told of success. */
+export function requestOver(row: Row, acknowledged = row.acknowledged): Row {
+	const requests = Math.max(0, row.requests - 1);
+	return { ...row, requests, acknowledged: isLive(row) ? acknowledged : row.acknowledged };
 }
 
 /** What must be known of one that has ended. */
 export type EndedOne = Pick<Row, "hash" | "from" | "nonce" | "path" | "address"> & Partial<Row>;
 
-/** The row of one that ends; it need not have been live here: a soft cancel's own never is. */
-export function endedRow(row: EndedOne, ending: Ending, now: number, notify: readonly UpstreamName[]): Row {
-	const isOpenable = ending === "mined" && row.bytes !== undefined && row.bytes > 0;
-	const kept = isOpenable ? (row as Row) : closed(row);
-	const done = { ...kept, desired: ending, endedAt: now };
-	return UPSTREAMS.reduce<Row>((one, by) => withCancelPending(one, by, notify.includes(by)), done);
+/**
+ * It ends, and `notify` must hear of that; it need not have been live here: a soft cancel's own never is. Of one that has
+ * ended the first end stays, but for `expired` and `dropped`, which give way to any other.
+ */
+export function ended(one: EndedOne, ending: Ending, now: number, notify: readonly UpstreamName[] = []): Row {
+	const { desired = "live" } = one;
+	const givesWay = desired === "live" || desired === "expired" || desired === "dropped";
+	const isAnew = givesWay && desired !== ending;
+	const isOpenable = ending === "mined" && one.bytes !== undefined && one.bytes > 0;
+	const kept = isOpenable || !isAnew ? (one as Row) : closed(one);
+	const done = isAnew ? { ...kept, desired: ending, endedAt: now } : kept;
+	return notify.reduce<Row>((row, by) => withCancelPending(row, by, true), done);
 }
 
-/** Nobody looks at the notes of these. */
-const NO_NOTES: Notes = Object.freeze(newNotes(0));
+/** A mined one is not in the chain any more. */
+export function reopened(row: Row, aliveUntil: number, monotonic: number): Row {
+	const live: Row = { ...row, desired: "live", endedAt: 0, aliveUntil, notes: newNotes(monotonic) };
+	return UPSTREAMS.reduce<Row>((one, by) => withCancelPending(one, by, false), live);
+}
+
 const NOWHERE = standings(ABSENT, ABSENT);
+/** Nobody looks at the notes of what has ended for good. */
+const NO_NOTES: Notes = Object.freeze(newNotes(0));
 
 /** What is remembered of one that has ended, and can't be opened again: restarts bring back no more. */
-export function closed(row: EndedOne): Row {
-	const { hash, from, nonce, path, address, requests = 0, desired = "dropped", endedAt = 0, at } = row;
-	const plain: Row = {
+export function closed(one: EndedOne): Row {
+	const { hash, from, nonce, path, address, requests = 0, desired = "dropped", endedAt = 0, at } = one;
+	const isPending = (by: UpstreamName) => at?.[by].cancelPending ?? false;
+	const standing = (by: UpstreamName): Standing => ({ ...ABSENT, cancelPending: isPending(by) });
+	// One literal, so that all of them share a hidden class of V8: there may be hundreds of thousands.
+	return {
 		hash,
 		from,
 		nonce,
@@ -360,41 +358,7 @@ export function closed(row: EndedOne): Row {
 		requests,
 		desired,
 		endedAt,
-		at: NOWHERE,
+		at: standings(standing("relay"), standing("fallback")),
 		notes: NO_NOTES,
 	};
-	return UPSTREAMS.reduce<Row>(
-		(one, by) => withCancelPending(one, by, at?.[by].cancelPending ?? false),
-		plain,
-	);
-}
-
-function alsoCancelledAt(row: Row, by: UpstreamName): Row {
-	return isEndedByUser(row) ? withCancelPending(row, by, true) : row;
-}
-
-function withCancelPending(row: Row, by: UpstreamName, cancelPending: boolean): Row {
-	if (row.at[by].cancelPending === cancelPending) return row;
-	// The waits of its deliveries are none of its cancel's.
-	return standingAt(row, by, { cancelPending, faults: 0, retryAt: 0, epoch: null });
-}
-
-function standingAt(row: Row, by: UpstreamName, change: Partial<Standing>): Row {
-	return withStanding(row, by, { ...row.at[by], ...change });
-}
-
-function withStanding(row: Row, by: UpstreamName, standing: Standing): Row {
-	const { relay, fallback } = row.at;
-	return { ...row, at: by === "relay" ? standings(standing, fallback) : standings(relay, standing) };
-}
-
-function delayed(
-	{ faults, epoch }: Standing,
-	now: Moment,
-	atLeastMs: number,
-): Pick<Standing, "faults" | "retryAt" | "epoch"> {
-	const before = epoch === now.epoch ? faults : 0;
-	const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(before, 10), MAX_WAIT_MS);
-	const retryAt = now.monotonic + Math.max(waitMs, Math.min(atLeastMs, MAX_WAIT_MS));
-	return { faults: before + 1, retryAt, epoch: now.epoch };
 }

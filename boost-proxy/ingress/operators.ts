@@ -5,9 +5,10 @@ import { bearerCheck } from "../../shared/http/callContext.ts";
 import { type HttpAnswer, jsonAnswer } from "../../shared/http/messages.ts";
 import type { ReadinessCheck } from "../../shared/http/opsRoutes.ts";
 import type { Route, RouteRequest } from "../../shared/http/routes.ts";
-import type { Breaker, BreakerState, BreakerStatus, Rows, TripReason, Upstream } from "../domain/ports.ts";
+import type { Breaker, BreakerState, BreakerStatus, TripReason, Upstream } from "../domain/ports.ts";
 import { BOOST_PATHS, type UpstreamName } from "../domain/request.ts";
 import { holdersOf } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 
 export interface OperatorRoutesOptions {
 	/** Without one nobody may force anything: the paths are not there. */

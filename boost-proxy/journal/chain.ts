@@ -12,105 +12,102 @@ const FORMAT_KEY = "m/format";
 const CHAIN_KEY = "m/chain";
 /** Of the records that this version writes. */
 const FORMAT = "1";
+const ASK_MS = 1_000;
+const AGAIN_MS = 1_000;
+const ELSEWHERE = "set DATA_DIR or DATABASE_URL to another one";
 
 /** The journal was made for another chain. */
 export class OtherChainError extends Error {
+	override readonly name = "OtherChainError";
 	readonly code = "OTHER_CHAIN";
 	constructor(kept: string, asked: string) {
-		super(
-			`the journal belongs to another chain (chain id ${kept}; the upstreams have ${asked}): set DATA_DIR or DATABASE_URL to another one`,
-		);
-		this.name = "OtherChainError";
+		const chains = `chain id ${kept}; the upstreams have ${asked}`;
+		super(`the journal belongs to another chain (${chains}): ${ELSEWHERE}`);
 	}
 }
 
 /** The journal was written by a version whose records this one can't read. */
 export class JournalFormatError extends Error {
+	override readonly name = "JournalFormatError";
 	readonly code = "JOURNAL_FORMAT";
 	constructor() {
-		super(
-			`the journal was written by another version (expected format ${FORMAT}): set DATA_DIR or DATABASE_URL to another one`,
-		);
-		this.name = "JournalFormatError";
+		super(`the journal was written by another version (expected format ${FORMAT}): ${ELSEWHERE}`);
 	}
 }
 
-/** Ties a journal to a chain at the first call; throws {@link OtherChainError} where it is tied to another one. */
-export type BindTo = (chainId: bigint) => Promise<void>;
-
-/** Reads what the journal is of; marks a new one. Throws {@link JournalFormatError}, or the store's fault. */
-export async function identify(kv: KeyValueStore): Promise<BindTo> {
-	const format = await kv.get(FORMAT_KEY);
-	if (format === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
-	else if (format.toString("utf8") !== FORMAT) throw new JournalFormatError();
-	let chain = (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null;
-	return async (chainId) => {
-		const asked = chainId.toString();
-		if (chain !== null && chain !== asked) throw new OtherChainError(chain, asked);
-		if (chain !== null) return;
-		await kv.write([{ key: CHAIN_KEY, value: Buffer.from(asked) }]);
-		chain = asked;
-	};
-}
-
 export interface BindingDependencies {
-	/** Throws where it is of another chain. */
-	readonly bindTo: BindTo;
 	readonly chain: ChainReads;
 	readonly clock: Clock;
 	readonly background: Background;
 	readonly log: Logger;
 }
 
-/** The chain, once it is known. */
-export interface Binding {
+/** Binds a journal to the chain as soon as that is known. */
+export class ChainBinding {
+	readonly #kv: KeyValueStore;
+	/** The chain's id as it lies in the journal; null: it is bound to none. */
+	#kept: string | null;
+	#chainId: bigint | null = null;
+	readonly #stopping = new AbortController();
+
+	private constructor(kv: KeyValueStore, kept: string | null) {
+		this.#kv = kv;
+		this.#kept = kept;
+	}
+
+	/** Reads what the journal is of; marks a new one. Throws {@link JournalFormatError}, or the store's fault. */
+	static async open(kv: KeyValueStore): Promise<ChainBinding> {
+		const format = await kv.get(FORMAT_KEY);
+		if (format === null) await kv.write([{ key: FORMAT_KEY, value: Buffer.from(FORMAT) }]);
+		else if (format.toString("utf8") !== FORMAT) throw new JournalFormatError();
+		return new ChainBinding(kv, (await kv.get(CHAIN_KEY))?.toString("utf8") ?? null);
+	}
+
 	/** Null until somebody told it. */
-	readonly chainId: () => bigint | null;
+	get chainId(): bigint | null {
+		return this.#chainId;
+	}
+
 	/** Asks once; goes on asking in the background where nobody answers. Rejects for a journal of another chain. */
-	start(): Promise<void>;
-	stop(): void;
-}
+	async start(dependencies: BindingDependencies): Promise<void> {
+		const { clock, background, log, chain } = dependencies;
+		const { signal } = this.#stopping;
+		if (await this.#ask(chain)) return;
+		background.run("chain", async () => {
+			try {
+				do await pause(clock, AGAIN_MS, signal);
+				while (!signal.aborted && !(await this.#ask(chain)));
+			} catch (thrown) {
+				log.error("the journal is of another chain", { fault: safeError(thrown) });
+			}
+		});
+	}
 
-const ASK_MS = 1_000;
-const AGAIN_MS = 1_000;
+	stop(): void {
+		this.#stopping.abort();
+	}
 
-/** Binds the journal as soon as the chain is known. */
-export function bindWhenKnown(dependencies: BindingDependencies): Binding {
-	const { bindTo, chain, clock, background, log } = dependencies;
-	const stopping = new AbortController();
-	let known: bigint | null = null;
-	const ask = async (): Promise<boolean> => {
-		const answers = await chain.batch([{ method: "eth_chainId", params: [] }], ASK_MS);
-		const [answer] = answers ?? [];
+	/** Answers whether it is bound; throws {@link OtherChainError} where it is bound to another one. */
+	async #ask(chain: ChainReads): Promise<boolean> {
+		const [answer] = (await chain.batch([{ method: "eth_chainId", params: [] }], ASK_MS)) ?? [];
 		const told =
 			answer?.ok === true && typeof answer.result === "string" ? parseQuantity(answer.result) : null;
 		if (told === null) return false;
-		known = told;
-		try {
-			await bindTo(told);
-		} catch (thrown) {
-			if (thrown instanceof OtherChainError) throw thrown;
-			// The disk, which is told of elsewhere: it is asked again.
-			return false;
+		this.#chainId = told;
+		const asked = told.toString();
+		if (this.#kept !== null && this.#kept !== asked) throw new OtherChainError(this.#kept, asked);
+		if (this.#kept === null) {
+			const write = this.#kv.write([{ key: CHAIN_KEY, value: Buffer.from(asked) }]);
+			// Where the disk fails, which is told of elsewhere, it is tried again.
+			if (
+				!(await write.then(
+					() => true,
+					() => false,
+				))
+			)
+				return false;
+			this.#kept = asked;
 		}
 		return true;
-	};
-	const goOn = async (): Promise<void> => {
-		while (!stopping.signal.aborted) {
-			await pause(clock, AGAIN_MS, stopping.signal);
-			try {
-				if (await ask()) return;
-			} catch (thrown) {
-				log.error("the journal is of another chain", { fault: safeError(thrown) });
-				return;
-			}
-		}
-	};
-	return {
-		chainId: () => known,
-		async start() {
-			if (!(await ask())) background.run("chain", goOn);
-		},
-		stop: () => stopping.abort(),
-	};
+	}
 }

@@ -6,7 +6,6 @@ import {
 	cancelsPendingAt,
 	ENDINGS,
 	type Ending,
-	HAS,
 	holdersOf,
 	isLive,
 	newNotes,
@@ -15,26 +14,15 @@ import {
 	standings,
 } from "../domain/row.ts";
 
-// What a row is at its arrival lies under its birth, with its bytes, in one write. What has changed since lies under its
-// state, without them, and counts instead; an ended one has that alone.
-const BIRTH = "b/";
-const STATE = "s/";
-
-/** Prefixes of the two kinds of records; the hash stands behind them. */
-export const RECORD_KEYS = { birth: BIRTH, state: STATE } as const;
+// Prefixes of the two kinds of records; the hash stands behind them. What a row is at its arrival lies under its birth, with
+// its bytes, in one write. What has changed since lies under its state, without them, and counts instead; an ended one has
+// that alone.
+export const BIRTH = "b/";
+export const STATE = "s/";
 
 /** Whether its bytes are still of use: it is live, or a mined one that can be live again. */
 export function keepsBytes(row: Row | null): boolean {
 	return row !== null && row.bytes > 0;
-}
-
-/** A stored value that is not what was written: the journal is damaged, or another program's. */
-export class JournalRecordError extends Error {
-	readonly code = "JOURNAL_RECORD";
-	constructor(key: string) {
-		super(`the journal's record ${key} can't be read`);
-		this.name = "JournalRecordError";
-	}
 }
 
 /** A row as JSON bytes. */
@@ -44,25 +32,22 @@ export function encodeState(row: Row): Buffer {
 
 /** Length of the state (4 bytes, big endian), the state as JSON, the raw transaction. */
 export function encodeBirth(row: Row, raw: Buffer): Buffer {
-	const json = stateText(row);
-	const length = Buffer.byteLength(json);
-	const bytes = Buffer.allocUnsafe(4 + length + raw.length);
-	bytes.writeUInt32BE(length, 0);
-	bytes.write(json, 4, "utf8");
-	bytes.set(raw, 4 + length);
-	return bytes;
+	const state = encodeState(row);
+	const length = Buffer.allocUnsafe(4);
+	length.writeUInt32BE(state.length, 0);
+	return Buffer.concat([length, state, raw]);
 }
 
-/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws {@link JournalRecordError}. */
+/** The reverse of {@link encodeState}; `bytes`: the length of its transaction. Throws where it is anything else. */
 export function decodeState(hash: string, value: Buffer, bytes: number): Row {
-	return readable(STATE + hash, () => rowOf(hash, value.toString("utf8"), bytes));
+	const read: unknown = JSON.parse(value.toString("utf8"));
+	if (!isStored(read)) throw new TypeError("not what was written");
+	return rowOf(hash, read, bytes);
 }
 
-/** The row that a birth begins with. Throws {@link JournalRecordError}. */
+/** The row that a birth begins with. Throws where it is none. */
 export function decodeBirth(hash: string, value: Buffer): Row {
-	return readable(BIRTH + hash, () =>
-		rowOf(hash, value.toString("utf8", 4, rawStart(value)), rawLength(value)),
-	);
+	return decodeState(hash, value.subarray(4, rawStart(value)), rawLength(value));
 }
 
 /** The length of the raw transaction behind it; of a record that can't be read its own. */
@@ -70,9 +55,9 @@ export function rawLength(value: Buffer): number {
 	return value.length < 4 ? value.length : Math.max(0, value.length - 4 - value.readUInt32BE(0));
 }
 
-/** The raw transaction behind it, a copy. Throws {@link JournalRecordError}. */
-export function rawOfBirth(hash: string, value: Buffer): Buffer {
-	return readable(BIRTH + hash, () => Buffer.from(value.subarray(rawStart(value))));
+/** The raw transaction behind it, a copy. Throws where there is none. */
+export function rawOfBirth(value: Buffer): Buffer {
+	return Buffer.from(value.subarray(rawStart(value)));
 }
 
 function rawStart(value: Buffer): number {
@@ -135,54 +120,43 @@ interface Stored extends Pick<Row, "from" | "path" | "address"> {
 // Checked by hand: there may be hundreds of thousands at a start, and a schema takes five times as long.
 function isStored(read: unknown): read is Stored {
 	const { from, nonce, path, address, open, ending, endedAt, untold } = (read ?? {}) as Partial<Stored>;
+	const { search, receivedAt, aliveUntil, owed, holders } = open ?? NOT_OPEN;
+	const isEnded = ending !== undefined && ENDINGS.includes(ending) && areNames(untold);
 	return (
-		areTexts(from, nonce, address) &&
+		[from, nonce, address, search].every((one) => typeof one === "string") &&
+		[receivedAt, aliveUntil, endedAt ?? 0].every((one) => typeof one === "number") &&
 		BOOST_PATHS.some((one) => one === path) &&
-		(open === undefined || isStoredOpen(open)) &&
-		(ending === undefined
-			? open !== undefined
-			: ENDINGS.includes(ending) && typeof endedAt === "number" && areNames(untold))
+		[owed, holders].every(areNames) &&
+		(isEnded ? endedAt !== undefined : ending === undefined && open !== undefined && open !== null)
 	);
 }
 
-function isStoredOpen(read: unknown): boolean {
-	const { search, soft, receivedAt, aliveUntil, owed, holders } = (read ?? {}) as Partial<StoredOpen>;
-	const areTimes = typeof receivedAt === "number" && typeof aliveUntil === "number";
-	return areTexts(search) && typeof soft === "boolean" && areTimes && areNames(owed) && areNames(holders);
-}
-
-function areTexts(...values: readonly unknown[]): boolean {
-	return values.every((one) => typeof one === "string");
-}
+const NOT_OPEN = { search: "", receivedAt: 0, aliveUntil: 0, owed: [], holders: [] };
 
 function areNames(value: unknown): boolean {
 	return Array.isArray(value) && value.every((one) => UPSTREAMS.includes(one));
 }
 
-/** Throws anything where it is not what {@link stateText} writes. */
-function rowOf(hash: string, text: string, bytes: number): Row {
-	const read: unknown = JSON.parse(text);
-	if (!isStored(read)) throw new TypeError("not what was written");
-	const { from, nonce, path, address, open, ending, endedAt, untold = [] } = read;
-	const isOver = ending !== undefined;
+function rowOf(hash: string, read: Stored, bytes: number): Row {
+	const { from, nonce, path, address, ending = "live", endedAt = 0, untold = [] } = read;
 	// Without its bytes a mined one can't be live again.
-	const part = isOver && bytes === 0 ? undefined : open;
+	const open = ending !== "live" && bytes === 0 ? undefined : read.open;
 	return {
 		hash,
 		from,
 		nonce: BigInt(nonce),
 		path,
 		address,
-		search: part?.search ?? "",
-		softCancellations: part?.soft ?? false,
-		receivedAt: part?.receivedAt ?? 0,
-		aliveUntil: part?.aliveUntil ?? 0,
-		acknowledged: part?.unacknowledged === undefined,
-		bytes: part === undefined ? 0 : bytes,
+		search: open?.search ?? "",
+		softCancellations: open?.soft === true,
+		receivedAt: open?.receivedAt ?? 0,
+		aliveUntil: open?.aliveUntil ?? 0,
+		acknowledged: open?.unacknowledged === undefined,
+		bytes: open === undefined ? 0 : bytes,
 		requests: 0,
-		desired: ending ?? "live",
-		endedAt: endedAt ?? 0,
-		at: standingsOf(part?.owed ?? [], part?.holders ?? [], untold),
+		desired: ending,
+		endedAt,
+		at: standingsOf(open?.owed ?? [], open?.holders ?? [], untold),
 		notes: newNotes(0),
 	};
 }
@@ -194,21 +168,10 @@ function standingsOf(
 	untold: readonly UpstreamName[],
 ): Row["at"] {
 	const standing = (by: UpstreamName): Standing => {
-		const isHolder = holders.includes(by);
 		const isSure = by === "relay" || holders.length === 1;
-		const presence = !isHolder ? "absent" : isSure ? "has" : "maybe";
+		const presence = !holders.includes(by) ? "absent" : isSure ? "has" : "maybe";
 		const [replacementPending, cancelPending] = [owed.includes(by), untold.includes(by)];
-		if (replacementPending || cancelPending || presence === "maybe")
-			return { ...ABSENT, presence, replacementPending, cancelPending };
-		return isHolder ? HAS : ABSENT;
+		return { ...ABSENT, presence, replacementPending, cancelPending };
 	};
 	return standings(standing("relay"), standing("fallback"));
-}
-
-function readable<T>(key: string, read: () => T): T {
-	try {
-		return read();
-	} catch {
-		throw new JournalRecordError(key);
-	}
 }

@@ -2,23 +2,18 @@
 // fallback for those that it can't speak for. What follows from it is the plan's.
 
 import { type Background, Loop, type Pass } from "../../shared/background.ts";
-import type { Clock } from "../../shared/clock.ts";
 import type { Component } from "../../shared/lifecycle.ts";
+import type { Observed } from "./observed.ts";
 import { ObserveChain, ObservePages } from "./observeOthers.ts";
-import { type Observed, ObserveRelay } from "./observeRelay.ts";
+import { ObserveRelay } from "./observeRelay.ts";
 
 export interface ObserverOptions {
 	/** Between two questions to the relay, in ms; short, so that a cancel there is known before the relay is out. */
 	readonly intervalMs: number;
 	readonly slotMs: number;
-	/** Hashes in one question to the relay. */
-	readonly batch?: number;
-	/** Of one question, in ms. It bounds the stop. */
-	readonly deadlineMs?: number;
 }
 
-export interface ObserverDependencies extends Pick<Observed, "rows" | "upstreams" | "chain" | "log"> {
-	readonly clock: Clock;
+export interface ObserverDependencies extends Omit<Observed, "slotMs" | "stopping"> {
 	readonly background: Background;
 }
 
@@ -30,34 +25,31 @@ export interface Observer extends Component {
 	passed(): void;
 }
 
-const BATCH = 1_000;
 /** However much is passed through, the relay is asked once in so many ms. */
 const PASSED_MS = 100;
-const DEADLINE_MS = 2_000;
 /** Something new may come at any time: there is always a next pass. */
 const AGAIN: Pass = { left: true, scanMs: 0 };
 
 export function createObserver(options: ObserverOptions, dependencies: ObserverDependencies): Observer {
-	const { intervalMs, slotMs, batch = BATCH, deadlineMs = DEADLINE_MS } = options;
+	const { intervalMs: tickMs, slotMs } = options;
 	const { rows, upstreams, clock } = dependencies;
 	const { relay, fallback } = upstreams;
 	const stopping = new AbortController();
-	const { signal } = stopping;
-	const parts: Observed = { ...dependencies, ...{ slotMs, batch, deadlineMs, stopping: signal } };
-	const ofRelay = new ObserveRelay(parts);
-	const ofChain = new ObserveChain(parts, ofRelay);
-	const ofFallback = fallback === null ? null : new ObservePages(parts, fallback);
+	const observed: Observed = { ...dependencies, slotMs, stopping: stopping.signal };
+	const ofRelay = new ObserveRelay(observed);
+	const ofChain = new ObserveChain(observed, ofRelay);
+	const ofFallback = fallback === null ? null : new ObservePages(observed, fallback);
 
 	// A relay that has just come back is asked for all at once, before anything of its is handed on again.
 	let everything = true;
-	const relayLoop = new Loop({ task: "following the relay", tickMs: intervalMs }, dependencies, async () => {
+	const relayLoop = new Loop({ task: "following the relay", tickMs }, dependencies, async () => {
 		const all = everything;
 		everything = false;
 		await ofRelay.ask(all);
 		return AGAIN;
 	});
 	// On its own: what waits for the chain must not hold up what the relay says.
-	const chainLoop = new Loop({ task: "following the chain", tickMs: intervalMs }, dependencies, async () => {
+	const chainLoop = new Loop({ task: "following the chain", tickMs }, dependencies, async () => {
 		await ofChain.ask();
 		await ofFallback?.ask();
 		return AGAIN;

@@ -6,20 +6,20 @@ import { type Background, Loop, type Pass } from "../../shared/background.ts";
 import type { Clock } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { Logger } from "../../shared/log.ts";
-import type { ChainReads, Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, Upstream, Upstreams } from "../domain/ports.ts";
 import { type Delivery, mayHave, onBehalfOf, type UpstreamName } from "../domain/request.ts";
 import {
 	delayedAt,
 	has,
 	isLive,
 	MAX_WAIT_MS,
-	notified,
 	type Row,
 	refusedBy,
-	replacementDelivered,
-	replacementPendingAt,
 	unanswered,
+	withCancelPending,
+	withReplacementPending,
 } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import {
 	type Action,
 	countsAsThere,
@@ -37,10 +37,8 @@ export type HandoverOutcome = (typeof HANDOVER_OUTCOMES)[number];
 export interface ReconcilerOptions {
 	/** Of one delivery or question, in ms. It bounds the stop. */
 	readonly deadlineMs: number;
-	/** Accounts and cancels at a time; one account's transactions go one after another. */
-	readonly concurrency?: number;
 	/** Until the next pass where something is left to do, in ms. */
-	readonly tickMs?: number;
+	readonly tickMs: number;
 }
 
 export interface ReconcilerDependencies {
@@ -55,8 +53,8 @@ export interface ReconcilerDependencies {
 
 type Send = Extract<Action, { kind: "send" }>;
 
+/** Accounts and cancels at a time; one account's transactions go one after another. */
 const CONCURRENCY = 16;
-const TICK_MS = 1_000;
 /** The shortest pause of an upstream that has set boost a limit, in ms. */
 const PAUSE_MS = 1_000;
 /** −32005: too much at once; −32603: an internal error. They say nothing about the transaction. */
@@ -65,7 +63,7 @@ const INTERNAL_CODE = -32603;
 
 /** Begins with the first {@link trigger}, or as soon as a row or the health of an upstream changes. */
 export class Reconciler {
-	readonly #options: Required<ReconcilerOptions>;
+	readonly #deadlineMs: number;
 	readonly #with: ReconcilerDependencies;
 	readonly #loop: Loop;
 	readonly #all: readonly Upstream[];
@@ -78,12 +76,11 @@ export class Reconciler {
 	#out = "";
 	#stopped = false;
 
-	constructor(options: ReconcilerOptions, dependencies: ReconcilerDependencies) {
-		this.#options = { concurrency: CONCURRENCY, tickMs: TICK_MS, ...options };
+	constructor({ deadlineMs, tickMs }: ReconcilerOptions, dependencies: ReconcilerDependencies) {
+		this.#deadlineMs = deadlineMs;
 		this.#with = dependencies;
 		const { relay, fallback } = dependencies.upstreams;
 		this.#all = fallback === null ? [relay] : [relay, fallback];
-		const { tickMs } = this.#options;
 		this.#loop = new Loop({ task: "reconcile", tickMs }, dependencies, async () => this.#pass());
 		dependencies.rows.onWork(() => this.trigger());
 		for (const { breaker } of this.#all) breaker.onChange(() => this.trigger());
@@ -117,7 +114,7 @@ export class Reconciler {
 
 	#fill(): void {
 		for (const key of this.#waiting) {
-			if (this.#stopped || this.#running.size >= this.#options.concurrency) return;
+			if (this.#stopped || this.#running.size >= CONCURRENCY) return;
 			// What is found while its turn is on has another one.
 			if (this.#running.has(key)) continue;
 			this.#waiting.delete(key);
@@ -152,7 +149,7 @@ export class Reconciler {
 			const before = rows.of(from);
 			const send = this.#next(before, latest);
 			if (send === null) return;
-			const upstream = this.#upstream(send.to);
+			const upstream = this.#with.upstreams[send.to] as Upstream;
 			if (upstream.dialect?.takesGaps === false && send.need === "handover" && latest === undefined) {
 				latest = await this.#latest(from);
 				continue;
@@ -175,7 +172,7 @@ export class Reconciler {
 			const { hash } = action.row;
 			if (kind === "send") return action;
 			// It keeps the earlier one: this one may not go there.
-			if (kind === "forget") this.#change(hash, (row) => replacementDelivered(row, to));
+			if (kind === "forget") this.#change(hash, (row) => withReplacementPending(row, to, false));
 			else if (kind === "wait" && action.gap) this.#change(hash, (row) => delayedAt(row, to, time));
 		}
 		return null;
@@ -183,18 +180,18 @@ export class Reconciler {
 
 	async #send(upstream: Upstream, { row, need }: Send, raw: Buffer): Promise<void> {
 		const { onHandover, log } = this.#with;
-		const { hash, from, path, search } = row;
+		const { hash } = row;
 		const { name } = upstream;
 		const caller = upstream.dialect === null ? onBehalfOf(row) : null;
-		const options = { deadlineMs: this.#options.deadlineMs, caller, whole: null };
-		const delivery = await upstream.deliver({ hash, from, raw, path, search }, options);
+		const options = { deadlineMs: this.#deadlineMs, caller, whole: null };
+		const delivery = await upstream.deliver({ ...row, raw }, options);
 		const { time } = this.#now();
 		if (delivery === null) {
 			this.#change(hash, (one) => delayedAt(one, name, time));
 		} else if (delivery.kind === "acknowledged") {
 			onHandover?.({ to: name, outcome: "acknowledged" });
 			log.info("transaction handed over", { hash, upstream: name });
-			this.#reached(name, row, (one) => replacementDelivered(has(one, name), name));
+			this.#reached(name, row, (one) => withReplacementPending(has(one, name), name, false));
 		} else if (delivery.kind === "rejected" && delivery.error.code !== LIMITED_CODE) {
 			onHandover?.({ to: name, outcome: "rejected" });
 			const { code } = delivery.error;
@@ -229,17 +226,19 @@ export class Reconciler {
 		for (const one of rows.of(sent.from)) {
 			const isLater = one.nonce === sent.nonce && one.receivedAt >= sent.receivedAt;
 			if (!isLater || one.hash === sent.hash || countsAsThere(one, by)) continue;
-			this.#change(one.hash, (sibling) => replacementPendingAt(sibling, by));
+			this.#change(one.hash, (sibling) => withReplacementPending(sibling, by, true));
 		}
 	}
 
 	/** Takes back at an upstream what its user ended, until it has answered, whatever the answer. */
 	async #ended({ kind, row, to }: Action): Promise<void> {
 		if (kind === "wait" || this.#stopped) return;
-		const isTold = kind === "forget" || (await this.#cancel(this.#upstream(to), row));
+		const isOver = kind === "forget" || (await this.#cancel(this.#with.upstreams[to] as Upstream, row));
 		const { time } = this.#now();
-		const change = (one: Row) => (isTold ? notified(one, to) : delayedAt(one, to, time));
-		this.#with.rows.change(row.hash, (one) => (isLive(one) ? one : change(one)));
+		this.#with.rows.change(row.hash, (one) => {
+			if (isLive(one)) return one;
+			return isOver ? withCancelPending(one, to, false) : delayedAt(one, to, time);
+		});
 	}
 
 	/** Answers whether that is over; else it is asked again. */
@@ -247,7 +246,7 @@ export class Reconciler {
 		const { dialect } = upstream;
 		const method = dialect === null ? "eth_cancelTransaction" : (dialect.cancelMethod ?? "");
 		const caller = dialect === null ? onBehalfOf(row) : null;
-		const options = { deadlineMs: this.#options.deadlineMs, caller, path: row.path };
+		const options = { deadlineMs: this.#deadlineMs, caller, path: row.path };
 		const answer = await upstream.call({ method, params: [row.hash] }, options);
 		if (answer === null) return false;
 		return answer.ok || (answer.error.code !== LIMITED_CODE && answer.error.code !== INTERNAL_CODE);
@@ -256,7 +255,7 @@ export class Reconciler {
 	/** The next nonce of an account on chain; null where nobody says. */
 	async #latest(from: string): Promise<bigint | null> {
 		const call = { method: "eth_getTransactionCount", params: [from, "latest"] };
-		const [count] = (await this.#with.chain.batch([call], this.#options.deadlineMs)) ?? [];
+		const [count] = (await this.#with.chain.batch([call], this.#deadlineMs)) ?? [];
 		return count?.ok === true ? readQuantity(count.result) : null;
 	}
 
@@ -272,11 +271,6 @@ export class Reconciler {
 			this.#all.map((upstream) => [upstream.name, healthOf(upstream, this.#pausedUntil[upstream.name])]),
 		);
 		return { health, time: { now: clock.now(), monotonic: clock.monotonic(), epoch: this.#epoch } };
-	}
-
-	#upstream(name: UpstreamName): Upstream {
-		const { relay, fallback } = this.#with.upstreams;
-		return name === "relay" || fallback === null ? relay : fallback;
 	}
 
 	/** Of one that is live still. */

@@ -5,7 +5,7 @@
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { isWebPage } from "../../shared/http/callContext.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Rows, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
 import {
 	type BoostPath,
 	type Call,
@@ -17,7 +17,8 @@ import {
 	type UpstreamName,
 	type WireVerdict,
 } from "../domain/request.ts";
-import { abandonedBy, isHolder, isLive, type Row, underWay } from "../domain/row.ts";
+import { abandonedBy, isHolder, isLive, type Row, requestBegun, requestOver } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 export interface CancelsDependencies {
@@ -29,11 +30,11 @@ export interface CancelsDependencies {
 }
 
 /**
- * What one holder said: `told`, it has taken it back; `out`, it heard nothing; `unsure`, it may have heard; `rejected`
- * by a verdict; `cannot`, it knows no way.
+ * What a cancel came to at one holder: `done`; `unreached`, it did not hear of it; `unsure`, it may have; `rejected` by a
+ * verdict; `cannot`, it knows no way.
  */
-type Told =
-	| { readonly kind: "told" | "out" | "unsure" }
+type Outcome =
+	| { readonly kind: "done" | "unreached" | "unsure" }
 	| { readonly kind: "rejected"; readonly error: WireVerdict }
 	| { readonly kind: "cannot"; readonly why: RpcError };
 
@@ -41,6 +42,8 @@ const METHOD = "eth_cancelTransaction";
 /** One that is out may hear of it all the same, but is not waited for long, in ms. */
 const OUT_MS = 500;
 const NOT_PENDING = "transaction not found or no longer pending";
+const UNREACHED =
+	"who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible";
 const REFUSED = { code: -32000, message: NOT_PENDING };
 
 /** Takes transactions back. */
@@ -96,47 +99,46 @@ export class Cancels {
 	 */
 	async #takeBack(
 		taken: readonly Row[],
-		tell: (upstream: Upstream) => Promise<Told>,
+		tell: (upstream: Upstream) => Promise<Outcome>,
 		byRight: boolean,
 	): Promise<void> {
 		const { rows, upstreams } = this.#dependencies;
 		const change = (how: (row: Row) => Row): void => {
 			for (const { hash } of taken) rows.change(hash, how);
 		};
-		change((row) => underWay(row, true));
+		change(requestBegun);
 		try {
-			const answers = new Map<UpstreamName, Told>();
+			const outcomes = new Map<UpstreamName, Outcome>();
 			const isHeldBy = (name: UpstreamName) =>
 				taken.some((row) => isHolder((rows.live(row.hash) ?? row).at[name]));
 			// While one is told the other may become a holder: who is asked first is looked at again.
 			for (const upstream of [upstreams.relay, upstreams.fallback, upstreams.relay]) {
-				if (upstream === null || answers.has(upstream.name) || !isHeldBy(upstream.name)) continue;
-				answers.set(upstream.name, await tell(upstream));
+				if (upstream === null || outcomes.has(upstream.name) || !isHeldBy(upstream.name)) continue;
+				outcomes.set(upstream.name, await tell(upstream));
 			}
-			const named = (...kinds: readonly Told["kind"][]): readonly UpstreamName[] =>
-				[...answers].flatMap(([name, one]) => (kinds.includes(one.kind) ? [name] : []));
-			const told = named("told");
-			if (named("cannot").length > 0) {
-				// It lives on there alone: whoever has taken it back does not get it again.
-				for (const name of told) change((row) => abandonedBy(row, name));
-			} else if (
-				told.length > 0 ||
-				named("unsure").length > 0 ||
-				(byRight && named("rejected").length === 0)
-			) {
-				const unasked = UPSTREAMS.filter((name) => isHeldBy(name) && !answers.has(name));
-				const notify = [...named("out", "unsure"), ...unasked];
+			const all = [...outcomes.values()];
+			const done = UPSTREAMS.filter((name) => outcomes.get(name)?.kind === "done");
+			const cannot = all.find((one) => one.kind === "cannot");
+			if (cannot !== undefined) {
+				// It lives on there alone, and may be mined: whoever has taken it back does not get it again.
+				for (const name of done) change((row) => abandonedBy(row, name));
+				throw cannot.why;
+			}
+			const rejected = all.find((one) => one.kind === "rejected");
+			const isUnsure = all.some((one) => one.kind === "unsure");
+			if (done.length > 0 || isUnsure || (byRight && rejected === undefined)) {
+				const notify = UPSTREAMS.filter((name) => {
+					const kind = outcomes.get(name)?.kind;
+					return kind === undefined ? isHeldBy(name) : kind === "unreached" || kind === "unsure";
+				});
 				for (const row of taken) rows.end(row, "cancelled", notify);
 				await Promise.all(taken.map(({ hash }) => rows.written(hash)));
 			}
-			const failure = failureOf(
-				[...answers.values()],
-				told.length > 0 || (byRight && answers.size === 0),
-				byRight,
-			);
-			if (failure !== null) throw failure;
+			if (done.length > 0 || (byRight && all.length === 0)) return;
+			if (rejected !== undefined) throw verdictError(rejected.error);
+			throw unavailable(byRight || isUnsure ? UNREACHED : "who holds it is out");
 		} finally {
-			change((row) => underWay(row, false));
+			change((row) => requestOver(row));
 		}
 	}
 
@@ -145,28 +147,28 @@ export class Cancels {
 		const { upstreams, relayKnowsClient } = this.#dependencies;
 		if (!relayKnowsClient() && state.caller.signer === null) throw notPending();
 		const call = { method: METHOD, params: [hash] };
-		const told = await this.#ask(upstreams.relay, call, state.path, state);
-		if (told.kind === "told") return true;
-		if (told.kind === "rejected") throw verdictError(told.error);
+		const outcome = await this.#ask(upstreams.relay, call, state.path, state);
+		if (outcome.kind === "done") return true;
+		if (outcome.kind === "rejected") throw verdictError(outcome.error);
 		throw unavailable("the relay is out, and the journal does not hold it");
 	}
 
-	async #tell(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Told> {
+	async #tell(upstream: Upstream, row: Row, state: RequestState, may: boolean): Promise<Outcome> {
 		const { dialect } = upstream;
 		// Our relay has refused him, or does not hold it: a stranger gets no further.
-		if (dialect !== null && !may) return { kind: "out" };
+		if (dialect !== null && !may) return { kind: "unreached" };
 		const method = dialect === null ? METHOD : dialect.cancelMethod;
 		if (method === null) {
 			const why = `held by the fallback: send a self-transfer with nonce ${row.nonce}`;
 			return { kind: "cannot", why: new RpcError("rejected", why) };
 		}
 		const path = dialect === null ? state.path : row.path;
-		const told = await this.#ask(upstream, { method, params: [row.hash] }, path, state);
-		if (dialect !== null) return told;
-		if (told.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
-			return { kind: "told" };
+		const outcome = await this.#ask(upstream, { method, params: [row.hash] }, path, state);
+		if (dialect !== null) return outcome;
+		if (outcome.kind === "rejected" && may && (await this.#hasLost(upstream, row, state)))
+			return { kind: "done" };
 		// A stranger who may by the relay's word alone ends nothing without that word.
-		return told.kind === "unsure" && !may ? { kind: "out" } : told;
+		return outcome.kind === "unsure" && !may ? { kind: "unreached" } : outcome;
 	}
 
 	async #tellSoftly(
@@ -174,21 +176,21 @@ export class Cancels {
 		siblings: readonly Row[],
 		upstream: Upstream,
 		state: RequestState,
-	): Promise<Told> {
-		if (upstream.breaker.isUnavailable) return { kind: "out" };
+	): Promise<Outcome> {
+		if (upstream.breaker.isUnavailable) return { kind: "unreached" };
 		const { caller, routing, whole } = state;
 		if (upstream.dialect?.softCancels === false) {
 			return { kind: "cannot", why: unavailable("the fallback holds it and knows no cancel without cost") };
 		}
 		// To a fallback as the earlier one came: with the flag that makes it free.
 		const place = upstream.dialect === null ? state : siblings.find((one) => one.softCancellations);
-		if (place === undefined) return { kind: "out" };
+		if (place === undefined) return { kind: "unreached" };
 		const { path, search } = place;
 		const sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
 		const deadlineMs = this.#dependencies.failover.leftMs(state) / 2;
-		const told = toldBy(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
-		if (told.kind === "told" || told.kind === "rejected") routing.answeredBy.add(upstream.name);
-		return told;
+		const outcome = outcomeOf(await upstream.deliver(sendable, { deadlineMs, caller, routing, whole }));
+		if (outcome.kind === "done" || outcome.kind === "rejected") routing.answeredBy.add(upstream.name);
+		return outcome;
 	}
 
 	/** Whether the relay, which refuses to take it back, has no record of what it acknowledged: it would get it again. */
@@ -206,38 +208,24 @@ export class Cancels {
 			: { deadlineMs, anyway: false };
 	}
 
-	async #ask(upstream: Upstream, call: Call, path: BoostPath, state: RequestState): Promise<Told> {
+	async #ask(upstream: Upstream, call: Call, path: BoostPath, state: RequestState): Promise<Outcome> {
 		const { caller, routing, whole } = state;
 		const options = { ...this.#reach(upstream, state), caller, routing, whole, path };
 		const answer = await upstream.call(call, options);
-		if (answer === null) return { kind: options.anyway ? "out" : "unsure" };
+		if (answer === null) return { kind: options.anyway ? "unreached" : "unsure" };
 		routing.answeredBy.add(upstream.name);
 		if (!answer.ok) return { kind: "rejected", error: answer.error };
 		const isTaken = upstream.dialect === null || answer.result === true;
-		return isTaken ? { kind: "told" } : { kind: "rejected", error: REFUSED };
+		return isTaken ? { kind: "done" } : { kind: "rejected", error: REFUSED };
 	}
 }
 
 /** What a delivery of the cancelling transaction says. */
-function toldBy(delivery: Delivery | null): Told {
-	if (delivery === null) return { kind: "out" };
-	if (delivery.kind === "acknowledged") return { kind: "told" };
+function outcomeOf(delivery: Delivery | null): Outcome {
+	if (delivery === null) return { kind: "unreached" };
+	if (delivery.kind === "acknowledged") return { kind: "done" };
 	if (delivery.kind === "rejected") return { kind: "rejected", error: delivery.error };
-	return { kind: delivery.sent ? "unsure" : "out" };
-}
-
-/** One that knows no way may still have it mined: that is said even where the other one was told. */
-function failureOf(answers: readonly Told[], told: boolean, byRight: boolean): Error | null {
-	for (const one of answers) if (one.kind === "cannot") return one.why;
-	if (told) return null;
-	for (const one of answers) {
-		if (one.kind === "rejected") return verdictError(one.error);
-	}
-	return unavailable(
-		byRight || answers.some(({ kind }) => kind === "unsure")
-			? "who holds it can't be reached; it is handed to no other, and taken back as soon as that is possible"
-			: "who holds it is out",
-	);
+	return { kind: delivery.sent ? "unsure" : "unreached" };
 }
 
 /** The relay's own rule, by the network address in the row or the sender's signature. */

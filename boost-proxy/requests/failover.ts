@@ -1,43 +1,24 @@
-// Ordered attempts under one budget, by delivery state: the first upstream that gives a verdict is the answer. It keeps
-// nothing and chooses no order.
+// One budget of time for all attempts of a request: reads are sent to one upstream after another, the first answer counts;
+// submissions share the time in the same way.
 
 import type { Clock } from "../../shared/clock.ts";
 import type { RpcId } from "../../shared/jsonrpc/envelope.ts";
 import { ForeignRpcError, RPC_ERRORS, RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { Sendable, Upstream, Upstreams } from "../domain/ports.ts";
-import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
-
-/**
- * Whether an upstream has a transaction on which it gave no verdict. `absent`: no byte left, or it said that it does not.
- * `doubtful`: it may have it all the same.
- */
-export type Tried = "absent" | "doubtful";
-
-/** What became of a delivery. */
-export type Delivered =
-	| { readonly kind: "acknowledged"; readonly by: UpstreamName }
-	| { readonly kind: "rejected"; readonly by: UpstreamName; readonly error: WireVerdict }
-	/** It was not to be sent any more. */
-	| { readonly kind: "stopped" }
-	/** Nobody gave a verdict. `error`: the −32603 of one that answered. */
-	| { readonly kind: "nobody"; readonly error: WireVerdict | null };
-
-export interface FailoverOptions {
-	readonly budgetMs: number;
-}
+import type { Upstream, Upstreams } from "../domain/ports.ts";
+import type { RequestState, UpstreamName, WireVerdict } from "../domain/request.ts";
 
 export interface FailoverDependencies {
 	readonly upstreams: Upstreams;
 	readonly clock: Clock;
 }
 
-/** Sends requests on, one upstream after another. */
+/** Shares a request's time among the upstreams, and sends reads on, to one after another. */
 export class Failover {
 	readonly #budgetMs: number;
 	readonly #upstreams: Upstreams;
 	readonly #clock: Clock;
 
-	constructor(options: FailoverOptions, dependencies: FailoverDependencies) {
+	constructor(options: { readonly budgetMs: number }, dependencies: FailoverDependencies) {
 		this.#budgetMs = options.budgetMs;
 		this.#upstreams = dependencies.upstreams;
 		this.#clock = dependencies.clock;
@@ -48,40 +29,10 @@ export class Failover {
 		return Math.max(0, state.until - this.#clock.monotonic());
 	}
 
-	/**
-	 * Offers a transaction to each of `order` until one gives a verdict; `tell` hears of each that gave none. `before` each
-	 * attempt it is asked whether that may be made.
-	 */
-	async deliver(
-		tx: Sendable,
-		order: readonly Upstream[],
-		state: RequestState,
-		tell: (by: UpstreamName, tried: Tried) => void,
-		before: (upstream: Upstream) => Promise<boolean>,
-	): Promise<Delivered> {
-		const { caller, routing, whole } = state;
-		let error: WireVerdict | null = null;
-		for (const upstream of order) {
-			if (!(await before(upstream))) return { kind: "stopped" };
-			const deadlineMs = attemptMs(
-				"submission",
-				this.#budgetMs,
-				this.leftMs(state),
-				hasOthers(order, order.indexOf(upstream)),
-			);
-			if (deadlineMs === 0) {
-				tell(upstream.name, "absent");
-				continue;
-			}
-			const delivery = await upstream.deliver(tx, { deadlineMs, caller, routing, whole });
-			if (delivery?.kind === "acknowledged" || delivery?.kind === "rejected") {
-				routing.answeredBy.add(upstream.name);
-				return { by: upstream.name, ...delivery };
-			}
-			tell(upstream.name, delivery !== null && mayHave(delivery) ? "doubtful" : "absent");
-			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
-		}
-		return { kind: "nobody", error };
+	/** What the attempt at the `i`th of `order` may take in ms, 0 where there is no time. */
+	shareMs(kind: "read" | "submission", order: readonly Upstream[], i: number, state: RequestState): number {
+		const others = order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
+		return attemptMs(kind, this.#budgetMs, this.leftMs(state), others);
 	}
 
 	/**
@@ -101,7 +52,7 @@ export class Failover {
 		let failing: { body: Buffer; by: UpstreamName } | null = null;
 		const order = this.#readers(request);
 		for (const [i, upstream] of order.entries()) {
-			const deadlineMs = attemptMs("read", this.#budgetMs, this.leftMs(state), hasOthers(order, i));
+			const deadlineMs = this.shareMs("read", order, i, state);
 			if (deadlineMs === 0) break;
 			const { ids, batch } = request;
 			const options = { deadlineMs, caller, routing, path, target, search, ids, batch };
@@ -125,11 +76,6 @@ export class Failover {
 			? [relay]
 			: [relay, fallback];
 	}
-}
-
-/** Whether anybody behind the `i`th of `order` takes requests. */
-function hasOthers(order: readonly Upstream[], i: number): boolean {
-	return order.slice(i + 1).some(({ breaker }) => !breaker.isUnavailable);
 }
 
 /**

@@ -1,8 +1,8 @@
 // Takes signed transactions: a client is told the hash once an upstream has acknowledged it and its row is on disk (or the
 // journal has failed or takes too long, which is logged). What the transaction means for those before it is decided here;
-// attempts are failover.ts's, and whatever is left to do afterwards is the reconciler's.
+// whatever is left to do afterwards is the reconciler's.
 
-import type { Clock } from "../../shared/clock.ts";
+import { type Clock, DeadlineError, withDeadline } from "../../shared/clock.ts";
 import {
 	type DecodedTransaction,
 	decodeTransaction,
@@ -12,7 +12,7 @@ import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
 import { RpcError } from "../../shared/jsonrpc/errors.ts";
 import type { LogFields, Logger } from "../../shared/log.ts";
 import type { OverShare } from "../../shared/shares/shares.ts";
-import type { Rows, Sendable, Upstream, Upstreams } from "../domain/ports.ts";
+import type { Upstream, Upstreams } from "../domain/ports.ts";
 import { mayHave, type RequestState, type UpstreamName, type WireVerdict } from "../domain/request.ts";
 import {
 	has,
@@ -22,12 +22,13 @@ import {
 	mayHaveIt,
 	notHeld,
 	type Row,
-	replacementDelivered,
 	requestOver,
+	withReplacementPending,
 } from "../domain/row.ts";
 import { isFallbackFirst, mustComeBefore } from "../reconcile/plan.ts";
+import type { Rows } from "../rows/rows.ts";
 import type { Cancels } from "./cancels.ts";
-import { type Delivered, type Failover, unavailable, verdictError } from "./failover.ts";
+import { type Failover, unavailable, verdictError } from "./failover.ts";
 
 /** A transaction that was taken. */
 export interface Submitted {
@@ -62,7 +63,6 @@ export interface SubmissionsDependencies {
 const CLIENT_FULL = "too many pending transactions from this client";
 /** How long the journal may take once an upstream has acknowledged; then that is enough, in ms. */
 const JOURNAL_MS = 2_000;
-const UNCHANGED = (row: Row): Row => row;
 
 /** Takes transactions. */
 export class Submissions {
@@ -136,6 +136,7 @@ export class Submissions {
 		return { tx, cancels: false };
 	}
 
+	/** Offers it to one upstream after another until one gives a verdict. */
 	async #send(
 		tx: DecodedTransaction,
 		siblings: readonly Row[],
@@ -143,80 +144,67 @@ export class Submissions {
 		state: RequestState,
 	): Promise<void> {
 		const { rows, failover, clock } = this.#dependencies;
-		const { path, search, caller } = state;
-		const sendable: Sendable = { hash: tx.hash, from: tx.from, raw: tx.raw, path, search };
+		const { path, search, caller, routing, whole } = state;
+		const { hash, from, nonce, raw } = tx;
 		const order = this.#order(tx, siblings, state);
-		const [first] = order;
-		if (first === undefined) throw this.#nobody(state, tx.hash, null);
-		const earlier = rows.live(tx.hash);
+		const earlier = rows.live(hash);
 		const row = {
-			address: caller.address,
+			...{ hash, from, nonce, raw, path, search, softCancellations, address: caller.address },
 			receivedAt: clock.now(),
 			replacesAt: siblings.flatMap(holdersOf),
-			...{ hash: tx.hash, from: tx.from, nonce: tx.nonce, raw: tx.raw, path, search, softCancellations },
 		};
 		// What could not be written down is not sent either.
 		const refusal = rows.refusal(row);
-		if (refusal !== null) throw this.#noRoom(state, tx.hash, refusal);
+		if (refusal !== null) throw this.#noRoom(state, hash, refusal);
 		const isNew = earlier?.acknowledged !== true;
-		rows.add(row, first.name);
-		let delivered: Delivered;
-		try {
-			delivered = await failover.deliver(
-				...([sendable, order, state] as const),
-				// If the transaction is refused, nothing awaits this promise.
-				(by, tried) => {
-					if (tried === "doubtful") rows.change(tx.hash, (one) => mayHaveIt(one, by));
-					else this.#isAbsentAt(tx.hash, earlier, by);
-				},
-				async (upstream) => {
-					await this.#bringLower(tx, upstream, state);
-					// Its user may have ended it meanwhile: then it goes nowhere any more.
-					const now = rows.get(tx.hash);
-					return now === null || !isFinal(now);
-				},
-			);
-		} catch (thrown) {
-			this.#requestOver(tx.hash, isNew, false);
-			throw thrown;
-		}
-		switch (delivered.kind) {
-			case "acknowledged":
-				await this.#acknowledged(tx, siblings, delivered.by, isNew);
-				this.#note(state, tx.hash, "acknowledged", { upstream: delivered.by });
+		const isAbsentAt = (by: UpstreamName): void => {
+			if (earlier === null || !isHolder(earlier.at[by])) rows.change(hash, (one) => notHeld(one, by));
+		};
+		rows.add(row, order[0].name);
+		let error: WireVerdict | null = null;
+		for (const [i, upstream] of order.entries()) {
+			const { name } = upstream;
+			await this.#bringLower(tx, upstream, state);
+			// Its user may have ended it meanwhile: then it goes nowhere any more.
+			const now = rows.get(hash);
+			if (now !== null && isFinal(now)) {
+				this.#requestOver(hash, isNew, true);
+				this.#note(state, hash, "known");
 				return;
-			case "stopped":
-				this.#requestOver(tx.hash, isNew, true);
-				this.#note(state, tx.hash, "known");
+			}
+			const deadlineMs = failover.shareMs("submission", order, i, state);
+			const options = { deadlineMs, caller, routing, whole };
+			const delivery = deadlineMs === 0 ? null : await upstream.deliver(row, options);
+			if (delivery?.kind === "acknowledged") {
+				routing.answeredBy.add(name);
+				await this.#acknowledged(tx, siblings, name, isNew);
+				this.#note(state, hash, "acknowledged", { upstream: name });
 				return;
-			case "rejected":
-				this.#isAbsentAt(tx.hash, earlier, delivered.by);
-				this.#requestOver(tx.hash, isNew, false);
-				await this.#written([tx]);
-				this.#note(state, tx.hash, "rejected", { upstream: delivered.by, code: delivered.error.code });
-				throw verdictError(delivered.error);
-			default:
-				// What was refused must not be on disk as taken when its client hears of that: a restart would send it again.
-				this.#requestOver(tx.hash, isNew, false);
-				await this.#written([tx]);
-				throw this.#nobody(state, tx.hash, delivered.error);
+			}
+			if (delivery?.kind === "rejected") {
+				routing.answeredBy.add(name);
+				isAbsentAt(name);
+				await this.#refused(hash, isNew);
+				this.#note(state, hash, "rejected", { upstream: name, code: delivery.error.code });
+				throw verdictError(delivery.error);
+			}
+			if (delivery !== null && mayHave(delivery)) rows.change(hash, (one) => mayHaveIt(one, name));
+			else isAbsentAt(name);
+			if (delivery?.kind === "failed" && delivery.error !== undefined) error = delivery.error;
 		}
+		await this.#refused(hash, isNew);
+		throw this.#nobody(state, hash, error);
+	}
+
+	/** What was refused must not be on disk as taken when its client hears of that: a restart would send it again. */
+	async #refused(hash: string, isNew: boolean): Promise<void> {
+		this.#requestOver(hash, isNew, false);
+		await this.#written([{ hash }]);
 	}
 
 	/** One that was acknowledged before stays so, whatever becomes of this request. */
-	#requestOver(
-		hash: string,
-		isNew: boolean,
-		acknowledged: boolean,
-		change: (row: Row) => Row = UNCHANGED,
-	): void {
-		const { rows } = this.#dependencies;
-		rows.change(hash, (one) => (isNew ? requestOver(change(one), acknowledged) : change(one)));
-	}
-
-	#isAbsentAt(hash: string, earlier: Row | null, by: UpstreamName): void {
-		if (earlier !== null && isHolder(earlier.at[by])) return;
-		this.#dependencies.rows.change(hash, (one) => notHeld(one, by));
+	#requestOver(hash: string, isNew: boolean, acknowledged: boolean): void {
+		if (isNew) this.#dependencies.rows.change(hash, (one) => requestOver(one, acknowledged));
 	}
 
 	/** What must be on disk before its client hears of it. */
@@ -227,7 +215,8 @@ export class Submissions {
 		isNew: boolean,
 	): Promise<void> {
 		const { rows, log } = this.#dependencies;
-		this.#requestOver(tx.hash, isNew, true, (one) => replacementDelivered(has(one, by), by));
+		rows.change(tx.hash, (one) => withReplacementPending(has(one, by), by, false));
+		this.#requestOver(tx.hash, isNew, true);
 		for (const sibling of siblings) {
 			const others = holdersOf(rows.get(sibling.hash) ?? sibling).filter((name) => name !== by);
 			rows.end(sibling, "replaced", others);
@@ -249,19 +238,18 @@ export class Submissions {
 
 	/** Whether `work` ended within `ms`, well or not. */
 	#ended(work: Promise<unknown>, ms: number): Promise<boolean> {
-		return new Promise((resolve) => {
-			const timer = this.#dependencies.clock.after(ms, () => resolve(false));
-			void work
-				.catch(() => {})
-				.then(() => {
-					timer.cancel();
-					resolve(true);
-				});
-		});
+		return withDeadline(this.#dependencies.clock, "it", ms, () => work).then(
+			() => true,
+			(thrown) => !(thrown instanceof DeadlineError),
+		);
 	}
 
 	/** Which upstreams are tried, in order. Rows of the same nonce decide, else the account's other rows. */
-	#order(tx: DecodedTransaction, siblings: readonly Row[], state: RequestState): readonly Upstream[] {
+	#order(
+		tx: DecodedTransaction,
+		siblings: readonly Row[],
+		state: RequestState,
+	): readonly [Upstream, ...Upstream[]] {
 		const { rows, upstreams } = this.#dependencies;
 		const { relay, fallback } = upstreams;
 		if (fallback === null || fallback.refusal(state.path) !== null) return [relay];
@@ -279,13 +267,11 @@ export class Submissions {
 			if (!mustComeBefore(row, tx.nonce, name) || upstream.refusal(row.path) !== null) continue;
 			const raw = await rows.raw(row.hash).catch(() => null);
 			if (raw === null || rows.live(row.hash) === null) continue;
-			const { hash, from, path, search } = row;
-			const deadlineMs = failover.leftMs(state) / 4;
-			const sendable = { hash, from, raw, path, search };
-			const delivery = await upstream.deliver(sendable, { deadlineMs, caller: null, whole: null });
+			const options = { deadlineMs: failover.leftMs(state) / 4, caller: null, whole: null };
+			const delivery = await upstream.deliver({ ...row, raw }, options);
 			if (delivery === null || (delivery.kind !== "acknowledged" && !mayHave(delivery))) return;
 			const isSure = delivery.kind === "acknowledged";
-			rows.change(hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
+			rows.change(row.hash, (one) => (isSure ? has(one, name) : mayHaveIt(one, name)));
 		}
 	}
 

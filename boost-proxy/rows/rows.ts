@@ -3,17 +3,16 @@
 
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { clientOf } from "../../shared/http/callContext.ts";
+import type { KeyValueStore } from "../../shared/kv/port.ts";
+import type { Logger } from "../../shared/log.ts";
 import { type Fullness, fullest, type OverShare, Shares } from "../../shared/shares/shares.ts";
-import type { Journal, Rows } from "../domain/ports.ts";
 import type { UpstreamName } from "../domain/request.ts";
 import {
-	aliveTo,
 	cancelsPendingAt,
 	closed,
 	type EndedOne,
 	type Ending,
 	ended,
-	endedRow,
 	holdersOf,
 	isEndedByUser,
 	isHolder,
@@ -23,11 +22,13 @@ import {
 	openedRow,
 	type Row,
 	reopened,
+	type Standing,
 } from "../domain/row.ts";
+import { Journal } from "../journal/journal.ts";
 
 /** The table's bounds; what is left out has the default. */
 export interface RowLimits {
-	/** Life of a row from its arrival, or the last word that it is on its way, in ms. */
+	/** Life of a row from its arrival, or since the relay last said that it is on its way, in ms. */
 	readonly ttlMs: number;
 	/** Live rows at most (100 000), a sixteenth of one client; where there are that many, none is added. */
 	readonly maxLive?: number;
@@ -39,20 +40,14 @@ export interface RowLimits {
 	readonly maxEnded?: number;
 	/** How long a mined one can be opened again, in ms (12 slots of mainnet). */
 	readonly reorgMs?: number;
-}
-
-export interface RowTableDependencies {
-	readonly journal: Journal;
-	readonly clock: Clock;
-	/** Hears of each end of a live one. */
-	readonly onEnded?: (row: Row, ending: Ending) => void;
+	/** Bytes of transactions that the journal keeps in memory beside the disk (64 MiB). */
+	readonly rawCacheBytes?: number;
 }
 
 const MIB = 1024 * 1024;
-const SLOT_MS = 12_000;
 const DEFAULTS = {
-	...{ maxLive: 100_000, maxBytes: 256 * MIB, maxEnded: 200_000 },
-	...{ endedKeepMs: 7 * 24 * 3600 * 1000, reorgMs: 12 * SLOT_MS },
+	...{ maxLive: 100_000, maxBytes: 256 * MIB, maxEnded: 200_000, rawCacheBytes: 64 * MIB },
+	...{ endedKeepMs: 7 * 24 * 3600 * 1000, reorgMs: 144_000 },
 };
 /** Bytes that a row takes beside its transaction, about. */
 const ROW_BYTES = 512;
@@ -60,19 +55,28 @@ const ROW_BYTES = 512;
 const CLIENT_PART = 1 / 16;
 /** The largest transaction without blobs (execution clients take no more). */
 const LARGEST_BYTES = 128 * 1024;
-/** Ended ones forgotten at a time at most, so that no commit is large; and until the rest follows, in ms. */
+/** How often old ones are looked for, in ms; sooner where more were left than go at a time, so that no commit is large. */
+const SWEEP_MS = 10_000;
 const SWEEP_BATCH = 1_000;
 const SWEEP_PAUSE_MS = 1_000;
-/** Until the next sweep at most, in ms: timers have a largest delay. */
-const SWEEP_MAX_MS = 24 * 3600 * 1000;
 const NONE: readonly Row[] = Object.freeze([]);
 
-/** All rows of the process. Its timer runs until {@link close}. */
-export class RowTable implements Rows {
+interface RowsDependencies {
+	readonly kv: KeyValueStore;
+	readonly clock: Clock;
+	readonly log: Logger;
+	/** Called for each write that failed. */
+	readonly onFault?: () => void;
+}
+
+/**
+ * All rows of the process. Changes are in memory at once and on their way to the disk; where the store fails they are kept in
+ * memory alone until it works again. Whoever needs to know asks {@link Rows.written}. Its timer runs until {@link Rows.close}.
+ */
+export class Rows {
 	readonly #limits: Required<RowLimits>;
+	readonly #with: RowsDependencies;
 	readonly #journal: Journal;
-	readonly #clock: Clock;
-	readonly #onEnded: (row: Row, ending: Ending) => void;
 	#onWork = (): void => {};
 	readonly #rows = new Map<string, Row>();
 	/** Live ones, by nonce, those of one nonce by arrival. A change makes a new list. */
@@ -89,56 +93,72 @@ export class RowTable implements Rows {
 	#depth = 0;
 	/** Counts the changes of rows. */
 	#changes = 0;
-	#sweeping: { readonly at: number; readonly timer: Timer } | null = null;
+	#sweeping: Timer | null = null;
 	#closed = false;
 
-	/** `rows`: what was on disk. */
-	constructor(limits: RowLimits, rows: readonly Row[], dependencies: RowTableDependencies) {
+	private constructor(limits: RowLimits, dependencies: RowsDependencies) {
 		this.#limits = { ...DEFAULTS, ...limits };
-		const { maxLive, maxBytes } = this.#limits;
-		this.#journal = dependencies.journal;
-		this.#clock = dependencies.clock;
-		this.#onEnded = dependencies.onEnded ?? (() => {});
+		this.#with = dependencies;
+		const { maxLive, maxBytes, rawCacheBytes } = this.#limits;
+		this.#journal = new Journal({ cacheBytes: rawCacheBytes }, dependencies);
 		this.#counts = new Shares({ total: maxLive, perClient: Math.ceil(maxLive * CLIENT_PART) });
 		this.#bytes = new Shares({ total: maxBytes, perClient: Math.ceil(maxBytes * CLIENT_PART) });
-		for (const row of [...rows].sort((one, other) => one.endedAt - other.endedAt)) {
-			if (isLive(row)) row.notes.heardAt = this.#clock.monotonic();
-			this.#put(null, row);
-		}
-		this.#sweepLater();
 	}
 
+	/** The rows as they were left in the store. Throws the store's fault. */
+	static async open(limits: RowLimits, dependencies: RowsDependencies): Promise<Rows> {
+		const rows = new Rows(limits, dependencies);
+		const found = await rows.#journal.read();
+		for (const row of [...found].sort((one, other) => one.endedAt - other.endedAt)) {
+			if (isLive(row)) row.notes.heardAt = dependencies.clock.monotonic();
+			rows.#put(null, row);
+		}
+		return rows;
+	}
+
+	/** Live rows. */
 	get depth(): number {
 		return this.#depth;
 	}
 
+	/** Whether the last write came through. */
 	get isDurable(): boolean {
 		return this.#journal.isDurable;
 	}
 
+	/** Whether there is no room for a large transaction, whoever sends it. */
 	get isFull(): boolean {
 		const { maxLive, maxBytes } = this.#limits;
 		const isTaken = this.#counts.taken >= maxLive || this.#bytes.taken + LARGEST_BYTES + ROW_BYTES > maxBytes;
 		return isTaken || !this.#hasDiskRoom;
 	}
 
+	/** How full it is, by rows or bytes, whichever is fuller. */
 	get fullness(): Fullness {
 		return fullest([this.#counts.fullness, this.#bytes.fullness]);
 	}
 
+	get #hasDiskRoom(): boolean {
+		return this.#journal.unwritten < 2 * this.#limits.maxLive;
+	}
+
+	/** What is known of a hash, live or ended. */
 	get(hash: string): Row | null {
 		return this.#rows.get(hash) ?? null;
 	}
 
+	/** The row of a hash that is live. */
 	live(hash: string): Row | null {
 		const row = this.#rows.get(hash);
 		return row !== undefined && isLive(row) ? row : null;
 	}
 
+	/** Live rows of a sender by nonce, those of one nonce by arrival. A change makes a new list. */
 	of(from: string): readonly Row[] {
 		return this.#bySender.get(from) ?? NONE;
 	}
 
+	/** All live rows, those of a sender by nonce. */
 	*open(): Generator<Row> {
 		// Looked up only where something has changed since: that is most of what going through all of them costs.
 		const begun = this.#changes;
@@ -147,99 +167,14 @@ export class RowTable implements Rows {
 		}
 	}
 
+	/** Ended ones of which somebody was not told yet. */
 	pendingCancels(): Iterable<Row> {
 		return this.#all(this.#pendingCancels);
 	}
 
+	/** Mined ones that can be opened again, in the order of their ends. */
 	mined(): Iterable<Row> {
 		return this.#all(this.#mined);
-	}
-
-	wasMined({ from, nonce }: Row): boolean {
-		for (const one of this.mined()) if (one.from === from && one.nonce === nonce) return true;
-		return false;
-	}
-
-	async raw(hash: string): Promise<Buffer | null> {
-		if (this.live(hash) === null) return null;
-		const raw = await this.#journal.raw(hash);
-		return this.live(hash) === null ? null : raw;
-	}
-
-	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
-		if (this.live(hash) !== null) return null;
-		if (!this.#hasDiskRoom) return "total";
-		const client = clientOf(address);
-		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
-	}
-
-	add(entry: NewRow, first: UpstreamName): boolean {
-		const before = this.get(entry.hash);
-		if (before !== null && isLive(before) ? before.acknowledged : this.refusal(entry) !== null) return false;
-		const { ttlMs } = this.#limits;
-		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#clock.monotonic() });
-		this.#put(before, row);
-		const { raw } = entry;
-		// The bytes of one that was live already are on disk.
-		const bytes = before === null || !isLive(before) ? { raw, isNew: before === null } : undefined;
-		this.#journal.write(row.hash, row, bytes);
-		return true;
-	}
-
-	change(hash: string, change: (row: Row) => Row): void {
-		const before = this.#rows.get(hash);
-		const changed = before === undefined ? undefined : change(before);
-		if (before === undefined || changed === undefined || changed === before) return;
-		// Nobody has it, and its client was told so.
-		const isOver = isLive(changed) && !changed.acknowledged && holdersOf(changed).length === 0;
-		const row = isOver ? null : changed;
-		const isForgotten = this.#put(before, row);
-		if (!isForgotten && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
-	}
-
-	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
-		const { hash } = one;
-		const now = this.#clock.now();
-		// From now on a mined one's notes are about its block.
-		const live = this.live(hash);
-		if (ending === "mined" && live !== null)
-			Object.assign(live.notes, { chainAt: this.#clock.monotonic(), misses: 0, byChain: false });
-		if (live !== null) this.#onEnded(live, ending);
-		if (this.#rows.has(hash)) {
-			this.change(hash, (row) => ended(row, ending, now, notify));
-			return;
-		}
-		const row = endedRow(one, ending, now, notify);
-		if (!this.#put(null, row)) this.#journal.write(hash, row);
-	}
-
-	alive(hash: string): void {
-		const until = this.#clock.now() + this.#limits.ttlMs;
-		this.change(hash, (row) => aliveTo(row, until));
-	}
-
-	/** Does nothing later than `reorgMs` after its end: its bytes are gone. */
-	reopen(hash: string): void {
-		const now = this.#clock.now();
-		const { reorgMs, ttlMs } = this.#limits;
-		this.change(hash, (row) =>
-			this.#mined.has(hash) && now - row.endedAt <= reorgMs
-				? reopened(row, now + ttlMs, this.#clock.monotonic())
-				: row,
-		);
-	}
-
-	onWork(listener: () => void): void {
-		this.#onWork = listener;
-	}
-
-	written(hash: string): Promise<boolean> {
-		return this.#journal.written(hash);
-	}
-
-	close(): void {
-		this.#closed = true;
-		this.#sweeping?.timer.cancel();
 	}
 
 	*#all(hashes: ReadonlySet<string>): Generator<Row> {
@@ -249,36 +184,129 @@ export class RowTable implements Rows {
 		}
 	}
 
-	get #hasDiskRoom(): boolean {
-		return this.#journal.unwritten < 2 * this.#limits.maxLive;
+	/** The bytes of a live row; null where it is not live any more. */
+	async raw(hash: string): Promise<Buffer | null> {
+		if (this.live(hash) === null) return null;
+		const raw = await this.#journal.raw(hash);
+		return this.live(hash) === null ? null : raw;
+	}
+
+	/** Why {@link add} would find no room: its client has its share, or all is taken; null where there is room. */
+	refusal({ hash, address, raw }: Pick<NewRow, "hash" | "address" | "raw">): OverShare | null {
+		if (this.live(hash) !== null) return null;
+		if (!this.#hasDiskRoom) return "total";
+		const client = clientOf(address);
+		return this.#counts.refusal(client, 1) ?? this.#bytes.refusal(client, raw.length + ROW_BYTES);
+	}
+
+	/**
+	 * Opens a row, its request under way, with `first` as the one who is given it first. One that is live and was not
+	 * acknowledged becomes what this request asks for; who may have it, and must get it as a replacement, stays. Where there
+	 * is no room, or it is live otherwise, nothing is kept: false.
+	 */
+	add(entry: NewRow, first: UpstreamName): boolean {
+		const { raw } = entry;
+		const before = this.get(entry.hash);
+		const wasLive = before !== null && isLive(before);
+		if (wasLive ? before.acknowledged : this.refusal(entry) !== null) return false;
+		const { ttlMs } = this.#limits;
+		const row = openedRow(entry, first, before, { ttlMs, monotonic: this.#with.clock.monotonic() });
+		this.#put(before, row);
+		// The bytes of one that was live already are on disk.
+		this.#journal.write(row.hash, row, wasLive ? undefined : { raw, isNew: before === null });
+		return true;
+	}
+
+	/** Puts what `change` makes of the row in its place; null, or one that nobody has and that was not acknowledged, is forgotten. */
+	change(hash: string, change: (row: Row) => Row | null): void {
+		const before = this.get(hash);
+		const row = before === null ? null : change(before);
+		if (row === before) return;
+		// Nobody has it, and its client was told so.
+		const isOver = row !== null && isLive(row) && !row.acknowledged && holdersOf(row).length === 0;
+		this.#keep(before, isOver ? null : row);
+	}
+
+	/** It ends, and `notify` must hear of it; see `ended` of row.ts. One that was not known is known from now on. */
+	end(one: EndedOne, ending: Ending, notify: readonly UpstreamName[] = []): void {
+		const { clock, log } = this.#with;
+		const now = clock.now();
+		const before = this.get(one.hash);
+		if (before !== null && isLive(before)) {
+			const { hash, path, receivedAt, notes } = before;
+			// From now on a mined one's notes are about its block.
+			if (ending === "mined") Object.assign(notes, { chainAt: clock.monotonic(), misses: 0, byChain: false });
+			log.info("transaction ended", { hash, path, stage: ending, ms: now - receivedAt });
+		}
+		const row = ended(before ?? one, ending, now, notify);
+		if (row !== before) this.#keep(before, row);
+	}
+
+	/** The relay says that it is on its way: it lives on. */
+	alive(hash: string): void {
+		const until = this.#with.clock.now() + this.#limits.ttlMs;
+		this.change(hash, (row) => (isLive(row) && until > row.aliveUntil ? { ...row, aliveUntil: until } : row));
+	}
+
+	/** A mined one is not in the chain any more: it is live again, unless that was so long ago that its bytes are gone. */
+	reopen(hash: string): void {
+		const { clock } = this.#with;
+		const now = clock.now();
+		const { reorgMs, ttlMs } = this.#limits;
+		this.change(hash, (row) =>
+			this.#mined.has(hash) && now - row.endedAt <= reorgMs
+				? reopened(row, now + ttlMs, clock.monotonic())
+				: row,
+		);
+	}
+
+	/** Calls `listener`, of which there is one, where there is something to do for a row that was just changed. */
+	onWork(listener: () => void): void {
+		this.#onWork = listener;
+	}
+
+	/** Whether the latest change of a hash is on disk; resolves when that is known. */
+	written(hash: string): Promise<boolean> {
+		return this.#journal.written(hash);
+	}
+
+	/** Tries once more what could not be written and waits for the disk. The store is its opener's to close. */
+	async close(): Promise<void> {
+		this.#closed = true;
+		this.#sweeping?.cancel();
+		await this.#journal.close();
+	}
+
+	/** Puts `row` in the place of `before`, and on disk what of it must be there. */
+	#keep(before: Row | null, row: Row | null): void {
+		const hash = (row ?? before)?.hash ?? "";
+		const isForgotten = this.#put(before, row);
+		if (!isForgotten && !isSameOnDisk(before, row, this.#limits.ttlMs)) this.#journal.write(hash, row);
 	}
 
 	/** Puts `row` in the place of `before`, in every index. Answers whether it had to make room itself at once. */
 	#put(before: Row | null, row: Row | null): boolean {
+		const { hash } = (row ?? before) as Row;
 		this.#changes += 1;
-		const isSame = before !== null && row !== null && isSameLife(before, row);
-		if (before !== null && !isSame) this.#takeOut(before, row);
-		if (row === null) return false;
-		const { hash } = row;
-		this.#rows.set(hash, row);
-		if (isLive(row)) this.#putLive(isSame ? before : null, row);
-		else {
-			(isEndedByUser(row) ? this.#byUser : this.#others).add(hash);
-			if (cancelsPendingAt(row).length > 0) this.#pendingCancels.add(hash);
-			if (row.bytes > 0) this.#mined.add(hash);
-			this.#sweepLater();
+		if (row === null) this.#rows.delete(hash);
+		else this.#rows.set(hash, row);
+		const wasLive = before !== null && isLive(before);
+		const isNowLive = row !== null && isLive(row);
+		const isSameShare = before?.address === row?.address && before?.bytes === row?.bytes;
+		if (wasLive && isNowLive && isSameShare && before.receivedAt === row.receivedAt) {
+			const rows = this.of(row.from);
+			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
+		} else {
+			if (wasLive) this.#takeOutLive(before);
+			if (isNowLive) this.#putLive(row);
 		}
-		if (needsWork(row)) this.#onWork();
+		if (!wasLive || !isNowLive) this.#putEnded(hash, before, isNowLive ? null : row);
+		if (row !== null && needsWork(row)) this.#onWork();
 		return this.#makeRoom() === hash;
 	}
 
-	/** `before`: the same one, live as well, in whose place it comes. */
-	#putLive(before: Row | null, row: Row): void {
+	#putLive(row: Row): void {
 		const rows = this.of(row.from);
-		if (before !== null) {
-			this.#bySender.set(row.from, rows.with(rows.indexOf(before), row));
-			return;
-		}
 		// From the end: most come in order.
 		const at = rows.findLastIndex((one) => !isBehind(one, row)) + 1;
 		this.#bySender.set(row.from, rows.toSpliced(at, 0, row));
@@ -287,67 +315,45 @@ export class RowTable implements Rows {
 		this.#bytes.force(clientOf(row.address), row.bytes + ROW_BYTES);
 	}
 
-	/** Takes `before` out of every index that it is not in any more with `row` in its place; a later end is a new one. */
-	#takeOut(before: Row, row: Row | null): void {
-		const { hash, from, address, bytes } = before;
-		if (isLive(before)) {
-			const rows = this.of(from).filter((one) => one !== before);
-			if (rows.length > 0) this.#bySender.set(from, rows);
-			else this.#bySender.delete(from);
-			this.#depth -= 1;
-			this.#counts.give(clientOf(address), 1);
-			this.#bytes.give(clientOf(address), bytes + ROW_BYTES);
-		}
-		if (row === null) this.#rows.delete(hash);
-		if (row?.endedAt !== before.endedAt || row.desired !== before.desired) {
-			this.#byUser.delete(hash);
-			this.#others.delete(hash);
-		}
-		if (row === null || isLive(row) || cancelsPendingAt(row).length === 0) this.#pendingCancels.delete(hash);
-		if (row === null || isLive(row) || row.bytes === 0) this.#mined.delete(hash);
+	#takeOutLive(row: Row): void {
+		const rows = this.of(row.from).filter((one) => one !== row);
+		if (rows.length > 0) this.#bySender.set(row.from, rows);
+		else this.#bySender.delete(row.from);
+		this.#depth -= 1;
+		this.#counts.give(clientOf(row.address), 1);
+		this.#bytes.give(clientOf(row.address), row.bytes + ROW_BYTES);
+	}
+
+	/** Puts `row` into the indexes of ended ones, or out of them; one that is there keeps its place. */
+	#putEnded(hash: string, before: Row | null, row: Row | null): void {
+		const keep = (hashes: Set<string>, isIn: boolean) => (isIn ? hashes.add(hash) : hashes.delete(hash));
+		// A later end is a new one.
+		if (before?.endedAt !== row?.endedAt || before?.desired !== row?.desired)
+			for (const hashes of [this.#byUser, this.#others]) hashes.delete(hash);
+		if (row !== null) (isEndedByUser(row) ? this.#byUser : this.#others).add(hash);
+		keep(this.#pendingCancels, row !== null && cancelsPendingAt(row).length > 0);
+		keep(this.#mined, row !== null && row.bytes > 0);
+		this.#sweepIn(SWEEP_MS);
 	}
 
 	/** Forgets the oldest ended one where there are too many. Answers its hash, or null. */
 	#makeRoom(): string | null {
 		if (this.#byUser.size + this.#others.size <= this.#limits.maxEnded) return null;
-		const [oldest] = this.#others.size > 0 ? this.#others : this.#byUser;
-		if (oldest === undefined) return null;
-		this.#forget(oldest);
+		const [oldest = ""] = this.#others.size > 0 ? this.#others : this.#byUser;
+		this.change(oldest, () => null);
 		return oldest;
 	}
 
-	#forget(hash: string): void {
-		const row = this.#rows.get(hash);
-		if (row === undefined) return;
-		this.#put(row, null);
-		this.#journal.write(hash, null);
-	}
-
-	#sweepLater(): void {
-		if (this.#closed) return;
-		const { endedKeepMs, reorgMs } = this.#limits;
-		const dueOf = (hashes: ReadonlySet<string>, keepMs: number): number => {
-			const [hash = ""] = hashes;
-			const row = this.#rows.get(hash);
-			return row === undefined ? Number.POSITIVE_INFINITY : row.endedAt + keepMs;
-		};
-		const due = Math.min(
-			dueOf(this.#byUser, endedKeepMs),
-			dueOf(this.#others, endedKeepMs),
-			dueOf(this.#mined, reorgMs),
-		);
-		if (due === Number.POSITIVE_INFINITY) return;
-		const now = this.#clock.now();
-		const at = Math.min(Math.max(due, now + SWEEP_PAUSE_MS), now + SWEEP_MAX_MS);
-		if (this.#sweeping !== null && this.#sweeping.at <= at) return;
-		this.#sweeping?.timer.cancel();
-		this.#sweeping = { at, timer: this.#clock.after(at - now, () => this.#sweep()) };
+	#sweepIn(ms: number): void {
+		const isNeeded = this.#byUser.size + this.#others.size > 0;
+		if (this.#closed || this.#sweeping !== null || !isNeeded) return;
+		this.#sweeping = this.#with.clock.after(ms, () => this.#sweep());
 	}
 
 	/** Drops the bytes of what is mined for good, and forgets what ended long ago. */
 	#sweep(): void {
-		this.#sweeping = null;
-		const now = this.#clock.now();
+		const { reorgMs, endedKeepMs } = this.#limits;
+		const now = this.#with.clock.now();
 		const due = (hashes: ReadonlySet<string>, keepMs: number): readonly string[] => {
 			const found: string[] = [];
 			for (const { hash, endedAt } of this.#all(hashes)) {
@@ -356,18 +362,13 @@ export class RowTable implements Rows {
 			}
 			return found;
 		};
-		for (const hash of due(this.#mined, this.#limits.reorgMs)) this.change(hash, closed);
-		const { endedKeepMs } = this.#limits;
-		for (const hash of [...due(this.#byUser, endedKeepMs), ...due(this.#others, endedKeepMs)])
-			this.#forget(hash);
-		this.#sweepLater();
+		const mined = due(this.#mined, reorgMs);
+		const old = [...due(this.#byUser, endedKeepMs), ...due(this.#others, endedKeepMs)];
+		for (const hash of mined) this.change(hash, closed);
+		for (const hash of old) this.change(hash, () => null);
+		this.#sweeping = null;
+		this.#sweepIn(mined.length + old.length >= SWEEP_BATCH ? SWEEP_PAUSE_MS : SWEEP_MS);
 	}
-}
-
-/** Whether a live row takes the place of a live one, with the same share of the same client. */
-function isSameLife(before: Row, row: Row): boolean {
-	const isSame = before.receivedAt === row.receivedAt && before.address === row.address;
-	return isLive(before) && isLive(row) && isSame && before.bytes === row.bytes;
 }
 
 function isBehind(one: Row, other: Row): boolean {
@@ -375,8 +376,8 @@ function isBehind(one: Row, other: Row): boolean {
 }
 
 /** Whether a restart would bring back the same. How long it is alive is written twice in a life. */
-function isSameOnDisk(before: Row, row: Row | null, ttlMs: number): boolean {
-	if (row === null) return false;
+function isSameOnDisk(before: Row | null, row: Row | null, ttlMs: number): boolean {
+	if (row === null || before === null) return false;
 	return (
 		before.desired === row.desired &&
 		before.endedAt === row.endedAt &&
@@ -388,7 +389,7 @@ function isSameOnDisk(before: Row, row: Row | null, ttlMs: number): boolean {
 	);
 }
 
-function isSameStanding(one: Row["at"]["relay"], other: Row["at"]["relay"]): boolean {
+function isSameStanding(one: Standing, other: Standing): boolean {
 	if (one === other) return true;
 	return (
 		one.replacementPending === other.replacementPending &&

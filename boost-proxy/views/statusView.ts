@@ -6,19 +6,19 @@ import { readQuantity } from "../../shared/ethereum/hex.ts";
 import type { RpcTransaction, SignatureHiding } from "../../shared/ethereum/rpcObjects.ts";
 import { type StatusRecord, stageReport, unknownStatus } from "../../shared/ethereum/statusRecord.ts";
 import { readSubmissionQuery } from "../../shared/http/submissionQuery.ts";
-import { RpcError } from "../../shared/jsonrpc/errors.ts";
-import type { ChainReads, RowReads, Upstreams } from "../domain/ports.ts";
+import type { ChainReads, Upstreams } from "../domain/ports.ts";
 import type { RoutingInfo, UpstreamName } from "../domain/request.ts";
 import { type Ending, isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
+import type { Rows } from "../rows/rows.ts";
 import { isObject, type Mined, minedOnChain, readFallbackPage } from "./thirdParties.ts";
 
 /** Who can know something. */
 export interface ViewsDependencies {
-	readonly rows: RowReads;
+	readonly rows: Pick<Rows, "get" | "live" | "of" | "raw">;
 	readonly upstreams: Upstreams;
 	readonly chain: ChainReads;
 	/** Hears of stages that were read on the way. */
-	readonly observer?: { learn(hash: string, stage: string): void };
+	readonly observer: { learn(hash: string, stage: string): void };
 	readonly clock: Clock;
 	readonly signatureHiding: SignatureHiding;
 	/** Null until somebody told it. */
@@ -37,20 +37,18 @@ const SOURCE_MS = 3_000;
 const NOBODY = "no relay available: nobody who could know the transaction answers";
 
 /** See `Views.status`. */
-export function statusReader(
+export async function readStatus(
+	hash: string,
+	routing: RoutingInfo | undefined,
 	dependencies: ViewsDependencies,
-): (hash: string, routing?: RoutingInfo) => Promise<StatusAnswer> {
-	const { rows } = dependencies;
-	return async (hash, routing) => {
-		const page = await relayPage(hash, routing, dependencies);
-		// One whose client was told of an error is followed, and not shown.
-		const known = rows.get(hash);
-		const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
-		if (page?.stage !== undefined && !isOverruled(page, row)) return told("relay", page);
-		if (row !== null) return isLive(row) ? ofLive(row, dependencies) : ofEnded(row, page, dependencies);
-		if (page !== null) return told("relay", page);
-		return elsewhere(hash, routing, dependencies);
-	};
+): Promise<StatusAnswer> {
+	const page = await relayPage(hash, routing, dependencies);
+	// One whose client was told of an error is followed, and not shown.
+	const known = dependencies.rows.get(hash);
+	const row = known !== null && (known.acknowledged || !isLive(known)) ? known : null;
+	if (page?.stage !== undefined && !isOverruled(page, row)) return answer("relay", page);
+	if (row !== null) return ofRow(row, page, dependencies);
+	return page === null ? elsewhere(hash, routing, dependencies) : answer("relay", page);
 }
 
 /** The relay's record; null where it is out or gave none. */
@@ -65,7 +63,7 @@ async function relayPage(
 	if (!isObject(page) || page.hash !== hash || typeof page.status !== "string") return null;
 	// It is our own relay's, and is shown as it came.
 	const record = page as unknown as StatusRecord;
-	if (record.stage !== undefined) observer?.learn(hash, record.stage);
+	if (record.stage !== undefined) observer.learn(hash, record.stage);
 	return record;
 }
 
@@ -80,25 +78,19 @@ function isOverruled(page: StatusRecord, row: Row | null): boolean {
 	return gaveUp && isLive(row) && isHolder(row.at.fallback);
 }
 
-/** Of one that is live: it may have been mined by whoever holds it. */
-async function ofLive(row: Row, { chain }: ViewsDependencies): Promise<StatusAnswer> {
-	const mined = await minedOnChain(chain, row.hash, SOURCE_MS);
-	return told("journal", mined ? minedRecord(row.hash, mined, row) : heldRecord(row));
-}
-
-/** Of one that has ended; it may have been mined all the same. */
-async function ofEnded(
-	ended: Row,
+/** Of one that the journal knows; it may have been mined by whoever holds it, whatever its user did. */
+async function ofRow(
+	row: Row,
 	page: StatusRecord | null,
 	{ chain }: ViewsDependencies,
 ): Promise<StatusAnswer> {
-	const mined = await minedOnChain(chain, ended.hash, SOURCE_MS);
-	if (mined) return told("journal", minedRecord(ended.hash, mined, ended));
-	const record = endedRecord(ended);
+	const mined = await minedOnChain(chain, row.hash, SOURCE_MS);
+	if (mined) return answer("journal", minedRecord(row.hash, mined, row));
+	const record = recordOf(row);
 	// Where its simulation failed the relay's record has more of it than the journal.
-	if (page?.status !== "FAILED") return told("journal", record);
+	if (isLive(row) || page?.status !== "FAILED") return answer("journal", record);
 	const { status, stage } = record;
-	return told("journal", { ...page, status, ...(stage === undefined ? {} : stageReport(stage)) });
+	return answer("journal", { ...page, status, ...(stage === undefined ? {} : stageReport(stage)) });
 }
 
 /** Of one that neither the relay nor the journal knows. */
@@ -112,12 +104,12 @@ async function elsewhere(
 	const name = fallback?.dialect?.name ?? "plain";
 	const record = page === undefined || page === null ? null : readFallbackPage(name, page, hash);
 	if (record !== null && (record.stage !== undefined || record.status !== "UNKNOWN")) {
-		return told("fallback", record);
+		return answer("fallback", record);
 	}
 	const mined: Mined | null | undefined = await minedOnChain(chain, hash, SOURCE_MS);
-	if (mined) return told("boost", minedRecord(hash, mined, null));
-	if (record !== null) return told("fallback", record);
-	if (mined === null) return told("boost", unknownStatus(hash));
+	if (mined) return answer("boost", minedRecord(hash, mined, null));
+	if (record !== null) return answer("fallback", record);
+	if (mined === null) return answer("boost", unknownStatus(hash));
 	return { status: 503, body: { error: NOBODY }, by: "boost" };
 }
 
@@ -125,7 +117,7 @@ function options(routing: RoutingInfo | undefined) {
 	return { deadlineMs: SOURCE_MS, caller: null, ...(routing === undefined ? {} : { routing }) };
 }
 
-function told(by: StatusAnswer["by"], body: StatusRecord): StatusAnswer {
+function answer(by: StatusAnswer["by"], body: StatusRecord): StatusAnswer {
 	return { status: 200, body, by };
 }
 
@@ -137,50 +129,31 @@ const STAGES: Readonly<Record<Ending, string>> = {
 	dropped: "DROPPED",
 };
 
-/** Of one that the journal holds and that is pending, as far as anybody knows. */
-function heldRecord({ hash, path }: Row): StatusRecord {
-	return { ...unknownStatus(hash), fastMode: path === "fast", ...stageReport("HELD") };
-}
-
-/** Of one that has ended; of the transaction only what is still known of it. */
-function endedRecord({ hash, from, nonce, path, desired }: Row): StatusRecord {
-	const blank = unknownStatus(hash);
+/** What the journal itself says of a row: pending, as far as anybody knows, or how it ended with what is still known of it. */
+function recordOf({ hash, from, nonce, path, desired }: Row): StatusRecord {
+	const blank = { ...unknownStatus(hash), fastMode: path === "fast" };
+	if (desired === "live") return { ...blank, ...stageReport("HELD") };
 	return {
 		...blank,
 		status: desired === "mined" ? "INCLUDED" : "FAILED",
 		transaction: { ...blank.transaction, from, nonce: nonce.toString() },
-		fastMode: path === "fast",
-		...(desired === "live" ? {} : stageReport(STAGES[desired])),
+		...stageReport(STAGES[desired]),
 	};
 }
 
 /** Of one that is in a block; `row` is what boost knows of it, if anything. */
 function minedRecord(hash: string, mined: Mined, row: Row | null): StatusRecord {
 	const blank = unknownStatus(hash);
-	const known =
-		row === null ? blank.transaction : { ...blank.transaction, from: row.from, nonce: row.nonce.toString() };
-	const live = row !== null && isLive(row) ? row : null;
-	return {
-		...blank,
-		status: "INCLUDED",
-		rpc_timestamp: live === null ? null : new Date(live.receivedAt).toISOString(),
-		transaction: mined.transaction === null ? known : fieldsOf(mined.transaction),
-		fastMode: row?.path === "fast",
-		...(live === null ? {} : asked(live)),
-		...stageReport(mined.reverted ? "REVERTED" : "INCLUDED", { blockNumber: mined.blockNumber }),
+	const { transaction, reverted, blockNumber } = mined;
+	const known = row === null ? {} : { from: row.from, nonce: row.nonce.toString() };
+	const record: StatusRecord = {
+		...{ ...blank, status: "INCLUDED", fastMode: row?.path === "fast" },
+		transaction: transaction === null ? { ...blank.transaction, ...known } : fieldsOf(transaction),
+		...stageReport(reverted ? "REVERTED" : "INCLUDED", { blockNumber }),
 	};
-}
-
-/** What the client asked for beside the path. */
-function asked({ search }: Row): Pick<StatusRecord, "referrer" | "refundRecipient"> {
-	try {
-		const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(search));
-		return { referrer, refundRecipient };
-	} catch (thrown) {
-		// Nobody takes such a query; it is no reason to say nothing of a transaction that came with it.
-		if (thrown instanceof RpcError) return { referrer: null, refundRecipient: null };
-		throw thrown;
-	}
+	if (row === null || !isLive(row)) return record;
+	const { referrer, refundRecipient } = readSubmissionQuery(new URLSearchParams(row.search));
+	return { ...record, rpc_timestamp: new Date(row.receivedAt).toISOString(), referrer, refundRecipient };
 }
 
 /** The fields of a node's object in the record's form. */

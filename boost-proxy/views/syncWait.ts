@@ -1,14 +1,13 @@
 // Waits for the receipt of a transaction (EIP-7966). It asks again and again, since the holder may change meanwhile. Why there
 // will be none soon only our relay can tell of its own: while that is out nothing is said of what may come.
 
-import { type Clock, pause } from "../../shared/clock.ts";
+import { pause } from "../../shared/clock.ts";
 import { readQuantity } from "../../shared/ethereum/hex.ts";
 import {
 	failingSimulation,
 	notSoon,
 	type SyncCall,
 	SyncWaits,
-	type WaitingRoomLimits,
 	WHY_NOT_SOON,
 } from "../../shared/http/syncWaits.ts";
 import { type Call, type RequestState, relayStages, stagesCall } from "../domain/request.ts";
@@ -16,13 +15,7 @@ import { isHolder, isLive, type Row } from "../domain/row.ts";
 import type { ViewsDependencies } from "./statusView.ts";
 import { isObject } from "./thirdParties.ts";
 
-export interface SyncWaitDependencies {
-	/** The receipt, null where there is none yet or nobody answers within `deadlineMs`. */
-	readonly readReceipt: (hash: string, state: RequestState, deadlineMs: number) => Promise<unknown>;
-	/** Why it can't be mined soon, in words for {@link notSoon}; null where it can, or nobody tells in time. */
-	readonly whyNotSoon: (hash: string, deadlineMs: number) => Promise<string | null>;
-	readonly clock: Clock;
-}
+type SyncWaitDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain" | "clock">;
 
 /** What somebody waits for. */
 export interface SyncRequest extends SyncCall {
@@ -41,13 +34,10 @@ const QUESTION_MS = 3_000;
 
 const STOPPING = "boost is shutting down, and the transaction is kept";
 
-/** All waits of the process. `options`: who comes when there is no room is told at once that the time is up. */
-export function createSyncWaits(
-	options: Partial<WaitingRoomLimits>,
-	dependencies: SyncWaitDependencies,
-): SyncWaits<SyncRequest> {
+/** All waits of the process. Who comes when there is no room is told at once that the time is up. */
+export function createSyncWaits(dependencies: SyncWaitDependencies): SyncWaits<SyncRequest> {
 	return new SyncWaits(
-		{ limits: { maxWaits: MAX_WAITS, ...options }, stopping: STOPPING },
+		{ limits: { maxWaits: MAX_WAITS }, stopping: STOPPING },
 		{ clock: dependencies.clock, find: (request, signal) => findReceipt(request, dependencies, signal) },
 	);
 }
@@ -55,71 +45,68 @@ export function createSyncWaits(
 /** Asks for the receipt, and every second time, not the first, why there is none: it has just come. */
 async function findReceipt(
 	{ hash, state, until }: SyncRequest,
-	{ readReceipt, whyNotSoon, clock }: SyncWaitDependencies,
+	dependencies: SyncWaitDependencies,
 	signal: AbortSignal,
 ): Promise<unknown> {
+	const { clock } = dependencies;
 	const questionMs = () => Math.max(1, Math.min(QUESTION_MS, until - clock.monotonic()));
 	let delayMs = FIRST_MS;
 	for (let asked = 1; ; asked += 1) {
 		await pause(clock, delayMs, signal);
 		if (signal.aborted) return null;
 		delayMs = Math.min(delayMs * GROWTH, LATEST_MS);
-		const receipt = await readReceipt(hash, state, questionMs());
-		if (receipt !== null && receipt !== undefined) return receipt;
+		const receipt = await receiptOf(hash, state, questionMs(), dependencies);
+		if (receipt !== null) return receipt;
 		if (signal.aborted || asked % 2 === 1) continue;
-		const why = await whyNotSoon(hash, questionMs());
+		const why = await whyNotSoon(hash, questionMs(), dependencies);
 		if (why !== null) throw notSoon(hash, why);
 	}
 }
-
-type SyncReadsDependencies = Pick<ViewsDependencies, "rows" | "upstreams" | "chain">;
 
 const STAGES: Readonly<Record<string, string | undefined>> = WHY_NOT_SOON.ended;
 /** Lower nonces of an account that are looked at; more than a pool takes of one sender. */
 const MAX_BEFORE = 64;
 
-/** What waits ask. */
-export function createSyncReads(dependencies: SyncReadsDependencies): Omit<SyncWaitDependencies, "clock"> {
-	return { readReceipt: receiptReader(dependencies), whyNotSoon: notSoonReader(dependencies) };
+/** The receipt of a transaction, of the relay while it is well, else of the chain; null where nobody has one in time. */
+async function receiptOf(
+	hash: string,
+	{ caller }: RequestState,
+	deadlineMs: number,
+	{ upstreams, chain }: SyncWaitDependencies,
+): Promise<unknown> {
+	const { relay } = upstreams;
+	const call = { method: "eth_getTransactionReceipt", params: [hash] };
+	const told = relay.breaker.isUnavailable ? null : await relay.call(call, { deadlineMs, caller });
+	const answer = told?.ok === true ? told : ((await chain.batch([call], deadlineMs)) ?? [])[0];
+	return answer?.ok === true && isObject(answer.result) ? answer.result : null;
 }
 
-/** The receipt of a transaction, of the relay while it is well, else of the chain. */
-function receiptReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["readReceipt"] {
-	const { upstreams, chain } = dependencies;
-	const { relay } = upstreams;
-	return async (hash, { caller }, deadlineMs) => {
-		const call = { method: "eth_getTransactionReceipt", params: [hash] };
-		const told = relay.breaker.isUnavailable ? null : await relay.call(call, { deadlineMs, caller });
-		const answer = told?.ok === true ? told : ((await chain.batch([call], deadlineMs)) ?? [])[0];
-		return answer?.ok === true && isObject(answer.result) ? answer.result : null;
-	};
-}
-
-/** Why a transaction can't be mined soon; null where it can, and where nobody can tell. */
-function notSoonReader(dependencies: SyncReadsDependencies): SyncWaitDependencies["whyNotSoon"] {
-	const { rows, upstreams } = dependencies;
-	const { relay } = upstreams;
-	return async (hash, deadlineMs) => {
-		const row = rows.get(hash);
-		if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
-		// Another holder may mine what the relay can't.
-		if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;
-		const page = await relay.statusPage(hash, { deadlineMs, caller: null });
-		if (!isObject(page) || typeof page.stage !== "string") return null;
-		if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
-		if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
-		const error = page.simulationError;
-		// The relay's node could not tell: it is asked again.
-		if (!isObject(error) || error.code === "NODE_UNAVAILABLE") return null;
-		return failingSimulation(String(error.message));
-	};
+/** Why a transaction can't be mined soon, in words for {@link notSoon}; null where it can, and where nobody can tell in time. */
+async function whyNotSoon(
+	hash: string,
+	deadlineMs: number,
+	dependencies: SyncWaitDependencies,
+): Promise<string | null> {
+	const { relay } = dependencies.upstreams;
+	const row = dependencies.rows.get(hash);
+	if (row !== null && !isLive(row)) return STAGES[row.desired.toUpperCase()] ?? null;
+	// Another holder may mine what the relay can't.
+	if ((row !== null && isHolder(row.at.fallback)) || relay.breaker.isUnavailable) return null;
+	const page = await relay.statusPage(hash, { deadlineMs, caller: null });
+	if (!isObject(page) || typeof page.stage !== "string") return null;
+	if (page.stage === "QUEUED") return row === null ? null : whyQueued(row, deadlineMs, dependencies);
+	if (page.stage !== "SIMULATION_FAILED") return STAGES[page.stage] ?? null;
+	const error = page.simulationError;
+	// The relay's node could not tell: it is asked again.
+	if (!isObject(error) || error.code === "NODE_UNAVAILABLE") return null;
+	return failingSimulation(String(error.message));
 }
 
 /** The relay's stage does not say what it waits for: a nonce that nobody has, or one that is held. */
 async function whyQueued(
 	{ from, nonce }: Row,
 	deadlineMs: number,
-	{ rows, upstreams }: SyncReadsDependencies,
+	{ rows, upstreams }: SyncWaitDependencies,
 ): Promise<string | null> {
 	const { relay } = upstreams;
 	const before = rows.of(from).filter((row) => row.nonce < nonce);

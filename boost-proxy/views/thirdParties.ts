@@ -26,7 +26,6 @@ export async function minedOnChain(
 	hash: string,
 	deadlineMs: number,
 ): Promise<Mined | null | undefined> {
-	if (deadlineMs <= 0) return undefined;
 	const params = [hash];
 	const calls = [
 		{ method: "eth_getTransactionReceipt", params },
@@ -36,7 +35,7 @@ export async function minedOnChain(
 	if (receipt?.ok !== true) return undefined;
 	if (receipt.result === null) return null;
 	const mined = isObject(receipt.result) ? receipt.result : {};
-	if (!isHash(mined.transactionHash, hash) || !isBlock(mined.blockHash)) return undefined;
+	if (!isHash(mined.transactionHash, hash) || typeof mined.blockHash !== "string") return undefined;
 	const number = readQuantity(mined.blockNumber);
 	return {
 		transaction: transactionOf(transaction, hash) ?? null,
@@ -57,11 +56,7 @@ export function transactionOf(
 
 /** Whether a transaction object is of one in a block. */
 export function isInBlock(transaction: RpcTransaction): boolean {
-	return isBlock(transaction.blockHash);
-}
-
-function isBlock(value: unknown): boolean {
-	return typeof value === "string";
+	return typeof transaction.blockHash === "string";
 }
 
 function isHash(value: unknown, hash: string): boolean {

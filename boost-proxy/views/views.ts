@@ -20,7 +20,7 @@ import {
 } from "../domain/request.ts";
 import { isEndedByUser, isHolder, isLive, type Row } from "../domain/row.ts";
 import { attemptMs, unavailable, verdictError } from "../requests/failover.ts";
-import { type StatusAnswer, statusReader, type ViewsDependencies } from "./statusView.ts";
+import { readStatus, type StatusAnswer, type ViewsDependencies } from "./statusView.ts";
 import { isInBlock, transactionOf } from "./thirdParties.ts";
 
 /** Reads an answer; undefined where it is none. */
@@ -31,13 +31,15 @@ const GONE: ReadonlySet<unknown> = new Set(["REPLACED", "CANCELLED", "EXPIRED", 
 
 /** One view over relay, journal, fallback and chain. */
 export class Views {
-	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted in the routing info. */
-	readonly status: (hash: string, routing?: RoutingInfo) => Promise<StatusAnswer>;
 	readonly #with: ViewsDependencies;
 
 	constructor(dependencies: ViewsDependencies) {
 		this.#with = dependencies;
-		this.status = statusReader(dependencies);
+	}
+
+	/** What `GET /tx/{hash}` answers; `hash` in lower case. Pages that are asked are counted in the routing info. */
+	status(hash: string, routing?: RoutingInfo): Promise<StatusAnswer> {
+		return readStatus(hash, routing, this.#with);
 	}
 
 	/** False where the relay's answer alone is the pending nonce of `address` (lower case). */
@@ -163,7 +165,7 @@ export class Views {
 		const answer = await upstreams.relay.call(stagesCall([hash]), { deadlineMs, caller, routing });
 		const stage = relayStages(answer)?.[0]?.stage ?? null;
 		if (stage === null) return false;
-		observer?.learn(hash, stage);
+		observer.learn(hash, stage);
 		if (stage === "REPLACED" || stage === "CANCELLED") return true;
 		const row = rows.live(hash);
 		return GONE.has(stage) && !(row !== null && isHolder(row.at.fallback));
@@ -187,7 +189,7 @@ export class Views {
  * `base` raised over the acknowledged `rows` (by nonce) that follow it without a gap; one at `base` itself only where
  * it `counts`. Behind that each does: who counted it alone did so only for the gap before it.
  */
-export function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolean): bigint {
+function raised(base: bigint, rows: readonly Row[], counts: (row: Row) => boolean): bigint {
 	let next = base;
 	for (const row of rows) {
 		if (row.nonce > next) break;
@@ -201,8 +203,6 @@ const countOf: Read<bigint> = (answer) =>
 	answer?.ok === true ? (readQuantity(answer.result) ?? undefined) : undefined;
 
 function highest(counts: readonly (bigint | undefined)[]): bigint | undefined {
-	return counts.reduce(
-		(most, one) => (most === undefined || (one !== undefined && one > most) ? one : most),
-		undefined,
-	);
+	const [first, ...others] = counts.filter((one) => one !== undefined);
+	return others.reduce((most, one) => (one > (most ?? 0n) ? one : most), first);
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import type { OpenRowsOptions } from "../../boost-proxy/rows/openRows.ts";
+import type { RowLimits } from "../../boost-proxy/rows/rows.ts";
 import { silentLogger } from "../../shared/log.ts";
 import { ManualClock } from "../support/manualClock.ts";
 import { type StoreEngine, StorePlaces } from "../support/storeEngines.ts";
@@ -11,11 +11,11 @@ import {
 	contents,
 	hashOf,
 	newEntry,
+	openedVerbs,
 	rawOf,
 	senderOf,
 	TTL_MS,
 } from "../unit/boost-proxy/journal/journalFixture.ts";
-import { openedVerbs } from "../unit/boost-proxy/journal/rowVerbs.ts";
 import { FakeDisk } from "../unit/relay/fakeDisk.ts";
 
 interface Engine extends Pick<StoreEngine, "newPlace" | "open"> {
@@ -42,7 +42,7 @@ const ENGINES: readonly Engine[] = [
 ];
 
 for (const engine of ENGINES) {
-	const opened = async (place: string, options: Partial<OpenRowsOptions> = {}) => {
+	const opened = async (place: string, options: Partial<RowLimits> = {}) => {
 		const kv = await engine.open(place);
 		const dependencies = { kv, clock: new ManualClock(), log: silentLogger };
 		const journal = await openedVerbs({ ttlMs: TTL_MS, ...options }, dependencies);
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
 			assert.deepEqual(await contents(again.journal, hashes), kept);
 			assert.equal(again.journal.depth, 7);
 			assert.deepEqual(
-				[...again.journal.recentlyMined()].map(({ entry }) => entry.hash),
+				[...again.journal.rows.mined()].map(({ hash }) => hash),
 				[hashOf(6)],
 			);
 			assert.deepEqual(
@@ -152,11 +152,9 @@ for (const engine of ENGINES) {
 	if (elsewhere === undefined) continue;
 	test(`${engine.name}: killed at any moment, what its promises said is there`, async () => {
 		const place = await engine.newPlace();
-		const journal = new URL("../unit/boost-proxy/journal/rowVerbs.ts", import.meta.url);
 		const fixture = new URL("../unit/boost-proxy/journal/journalFixture.ts", import.meta.url);
 		const code = `
-			import { openedVerbs } from ${JSON.stringify(journal.href)};
-			import { hashOf, newEntry, TTL_MS } from ${JSON.stringify(fixture.href)};
+			import { hashOf, newEntry, openedVerbs, TTL_MS } from ${JSON.stringify(fixture.href)};
 			const kv = await open(${JSON.stringify(place)});
 			const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv, clock: systemClock, log: silentLogger });
 			let told = 0;

@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Rows, Upstreams } from "../../../boost-proxy/domain/ports.ts";
+import type { Upstreams } from "../../../boost-proxy/domain/ports.ts";
 import { FAULTS } from "../../../boost-proxy/domain/request.ts";
 import { METHOD_LABELS } from "../../../boost-proxy/ingress/methods.ts";
 import { boostMetrics, watchBoost } from "../../../boost-proxy/metrics.ts";
+import type { Rows } from "../../../boost-proxy/rows/rows.ts";
 import { Metrics } from "../../../shared/metrics.ts";
 import { PlayedBreaker } from "./ingress/passFixture.ts";
 

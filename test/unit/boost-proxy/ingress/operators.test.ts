@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Rows } from "../../../../boost-proxy/domain/ports.ts";
 import { ABSENT, type Row } from "../../../../boost-proxy/domain/row.ts";
 import { operatorRoutes, upstreamCheck } from "../../../../boost-proxy/ingress/operators.ts";
+import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import { PlayedBreaker, startPassFixture } from "./passFixture.ts";
 
 /** Only what is asked of it. */

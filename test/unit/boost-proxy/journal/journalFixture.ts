@@ -1,12 +1,27 @@
-// What the journal's tests share: entries by number, a journal on a disk in memory, and what of it can be seen.
+// What the journal's tests share: entries by number, the table of rows on a disk in memory, spoken to by verbs, and a row as a
+// scenario looks at it: live or ended, with names in place of standings.
 
-import type { NewRow } from "../../../../boost-proxy/domain/row.ts";
-import type { OpenRowsOptions } from "../../../../boost-proxy/rows/openRows.ts";
-import type { KeyValueStore } from "../../../../shared/kv/port.ts";
+import { UPSTREAMS, type UpstreamName } from "../../../../boost-proxy/domain/request.ts";
+import {
+	cancelsPendingAt,
+	type Ending,
+	has,
+	holdersOf,
+	isLive,
+	type NewRow,
+	notHeld,
+	type Row,
+	requestBegun,
+	requestOver,
+	withCancelPending,
+	withReplacementPending,
+} from "../../../../boost-proxy/domain/row.ts";
+import { ChainBinding } from "../../../../boost-proxy/journal/chain.ts";
+import { type RowLimits, Rows } from "../../../../boost-proxy/rows/rows.ts";
+import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
 
 export const TTL_MS = 300_000;
 export const REORG_MS = 144_000;
@@ -39,7 +54,7 @@ export function rawOf(n: number, length = 120): Buffer {
 }
 
 /** A journal on `disk`; what is left out is new. */
-export async function fixture(options: Partial<OpenRowsOptions> = {}, disk = new FakeDisk()) {
+export async function fixture(options: Partial<RowLimits> = {}, disk = new FakeDisk()) {
 	const clock = new ManualClock();
 	const faults = { count: 0 };
 	const onFault = () => {
@@ -53,25 +68,10 @@ export async function fixture(options: Partial<OpenRowsOptions> = {}, disk = new
 }
 
 /** A second journal on what lies in `disk` now, as after a SIGKILL. */
-export async function reopened(disk: FakeDisk, options: Partial<OpenRowsOptions> = {}) {
+export async function reopened(disk: FakeDisk, options: Partial<RowLimits> = {}) {
 	const copy = new FakeDisk();
 	for (const [key, value] of disk.map) copy.map.set(key, value);
 	return fixture(options, copy);
-}
-
-/** A store that counts reads of single keys. */
-export function countingReads(kv: KeyValueStore): { readonly kv: KeyValueStore; reads(): number } {
-	let reads = 0;
-	const counted: KeyValueStore = {
-		get(key) {
-			reads += 1;
-			return kv.get(key);
-		},
-		range: (start, end, limit) => kv.range(start, end, limit),
-		write: (changes) => kv.write(changes),
-		close: () => kv.close(),
-	};
-	return { kv: counted, reads: () => reads };
 }
 
 /** What a restart must bring back of some hashes. */
@@ -83,4 +83,159 @@ export function contents(journal: RowVerbs, hashes: readonly string[]): Promise<
 			return { hash, kept, raw: await journal.raw(hash), ended: journal.ended(hash) };
 		}),
 	);
+}
+
+/** A live row. */
+export interface LiveRow extends Omit<NewRow, "raw"> {
+	readonly holders: readonly UpstreamName[];
+	readonly underWay: boolean;
+	readonly acknowledged: boolean;
+	readonly aliveUntil: number;
+	readonly bytes: number;
+}
+
+/** One that has ended. */
+export interface EndedRow extends Pick<NewRow, "hash" | "from" | "nonce" | "path" | "address"> {
+	readonly ending: Ending;
+	readonly endedAt: number;
+	readonly untold: readonly UpstreamName[];
+}
+
+function liveRow(row: Row): LiveRow {
+	const { desired: _desired, endedAt: _endedAt, at, notes: _notes, requests, ...known } = row;
+	const replacesAt = UPSTREAMS.filter((by) => at[by].replacementPending);
+	return { ...known, replacesAt, holders: holdersOf(row), underWay: requests > 0 };
+}
+
+function endedRow(row: Row): EndedRow {
+	const { hash, from, nonce, path, address, desired, endedAt } = row;
+	if (desired === "live") throw new Error("it is live");
+	return { hash, from, nonce, path, address, ending: desired, endedAt, untold: cancelsPendingAt(row) };
+}
+
+/** What lies in a store, opened. */
+export async function openedVerbs(...opening: Parameters<typeof Rows.open>): Promise<RowVerbs> {
+	const binding = await ChainBinding.open(opening[1].kv);
+	return new RowVerbs(await Rows.open(...opening), binding);
+}
+
+/** The verbs. Each resolves when its change is on disk, and rejects where the disk failed. */
+export class RowVerbs {
+	readonly rows: Rows;
+	/** Those whose request is under way. */
+	readonly #begun = new Set<string>();
+	readonly #binding: ChainBinding;
+
+	constructor(rows: Rows, binding: ChainBinding) {
+		this.rows = rows;
+		this.#binding = binding;
+	}
+
+	get depth(): number {
+		return this.rows.depth;
+	}
+
+	get(hash: string): LiveRow | null {
+		const row = this.rows.live(hash);
+		return row === null ? null : liveRow(row);
+	}
+
+	ended(hash: string): EndedRow | null {
+		const row = this.rows.get(hash);
+		return row === null || isLive(row) ? null : endedRow(row);
+	}
+
+	raw(hash: string): Promise<Buffer | null> {
+		return this.rows.raw(hash);
+	}
+
+	of(from: string): readonly LiveRow[] {
+		return this.rows.of(from).map(liveRow);
+	}
+
+	*open(): Generator<LiveRow> {
+		for (const row of this.rows.open()) yield liveRow(row);
+	}
+
+	*untold(): Generator<EndedRow> {
+		for (const row of this.rows.pendingCancels()) yield endedRow(row);
+	}
+
+	add(entry: NewRow, first: UpstreamName): Promise<boolean> {
+		if (!this.rows.add(entry, first)) return Promise.resolve(false);
+		// The request before it is over: two of one nonce go one after another.
+		if (this.#begun.has(entry.hash)) this.rows.change(entry.hash, (row) => requestOver(row));
+		this.#begun.add(entry.hash);
+		return this.#written(entry.hash).then(() => true);
+	}
+
+	held(hash: string, by: UpstreamName): Promise<void> {
+		return this.#change(hash, (row) => has(row, by));
+	}
+
+	notHeld(hash: string, by: UpstreamName): Promise<void> {
+		return this.#change(hash, (row) => notHeld(row, by));
+	}
+
+	paid(hash: string, by: UpstreamName): Promise<void> {
+		return this.#change(hash, (row) => withReplacementPending(row, by, false));
+	}
+
+	setUnderWay(hash: string, isBegun: boolean): void {
+		const least = this.#begun.has(hash) ? 1 : 0;
+		const change = (row: Row) =>
+			!isBegun && row.requests <= least ? row : isBegun ? requestBegun(row) : requestOver(row);
+		this.rows.change(hash, change);
+	}
+
+	/** What was acknowledged stays so. */
+	settle(hash: string, acknowledged: boolean): Promise<void> {
+		const isFirst = this.#begun.delete(hash);
+		return this.#change(hash, (row) => {
+			if (isFirst) return requestOver(row, acknowledged);
+			return isLive(row) && !row.acknowledged ? { ...row, acknowledged } : row;
+		});
+	}
+
+	end(hash: string, ending: Ending, untold: readonly UpstreamName[] = []): Promise<void> {
+		const row = this.rows.get(hash);
+		if (row !== null) this.rows.end(row, ending, untold);
+		return this.#written(hash);
+	}
+
+	markEnded({ ending, untold, ...one }: Omit<EndedRow, "endedAt">): Promise<void> {
+		const { hash, from, nonce, path, address } = one;
+		this.rows.end({ hash, from, nonce, path, address }, ending, untold);
+		return this.#written(hash);
+	}
+
+	told(hash: string, by: UpstreamName): Promise<void> {
+		return this.#change(hash, (row) => withCancelPending(row, by, false));
+	}
+
+	reopen(hash: string): Promise<void> {
+		this.rows.reopen(hash);
+		return this.#written(hash);
+	}
+
+	/** As where the upstreams tell this chain. */
+	async bindTo(chainId: bigint): Promise<void> {
+		const result = `0x${chainId.toString(16)}`;
+		const chain = { batch: async () => [{ ok: true, result } as const] };
+		const background = new Background({}, { log: silentLogger });
+		await this.#binding.start({ chain, background, clock: new ManualClock(), log: silentLogger });
+	}
+
+	close(): Promise<void> {
+		return this.rows.close();
+	}
+
+	#change(hash: string, change: (row: Row) => Row): Promise<void> {
+		this.rows.change(hash, change);
+		return this.#written(hash);
+	}
+
+	async #written(hash: string): Promise<void> {
+		if (!(await this.rows.written(hash))) throw new Error("disk");
+	}
 }

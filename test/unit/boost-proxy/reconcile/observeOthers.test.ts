@@ -63,16 +63,6 @@ outage(
 	},
 );
 
-outage("a nonce that is not used after all begins the count anew", async (fixture) => {
-	const { chain, clock } = fixture;
-	const hash = await fixture.opened(1, ["fallback"]);
-	for (const nonce of [2n, 1n, 2n]) {
-		chain.nonces.set(senderOf(1), nonce);
-		await clock.advance(SLOT_MS / 2 + 900);
-	}
-	assert.equal(endingOf(fixture, hash), null);
-});
-
 outage(
 	"each account is asked for once in half a slot, a hundred at a time, who waits the longest first",
 	async (fixture) => {
@@ -159,16 +149,6 @@ outage(
 	},
 );
 
-outage(
-	"the pages of other kinds of fallbacks are not asked: their words are not ours",
-	async ({ fallback, clock, opened }) => {
-		await opened(1, ["fallback"]);
-		await clock.advance(SLOT_MS);
-		assert.deepEqual(fallback.pagesAsked, []);
-	},
-	{ dialect: "flashbots" },
-);
-
 for (const stage of ["EXPIRED", "DROPPED"]) {
 	scenario(
 		`what the fallback has ${stage} goes to the relay and not to the fallback again`,
@@ -216,22 +196,6 @@ scenario(
 	},
 );
 
-scenario(
-	"while the relay is out the fallback gets what it has lost again, more and more rarely",
-	async (fixture) => {
-		const { relay, fallback, clock } = fixture;
-		relay.breaker.set(true);
-		const hash = await fixture.opened(1, ["fallback"]);
-		fallback.pages.set(hash, BLANK);
-		fallback.answerCall = ({ method }) => (method === BY_HASH ? { ok: true, result: null } : undefined);
-		await clock.advance(3 * SLOT_MS);
-		assert.deepEqual(fallback.hashes, [hash]);
-		await clock.advance(20 * SLOT_MS);
-		assert.ok(fallback.hashes.length <= 4, `${fallback.hashes.length} deliveries`);
-		assert.deepEqual(fixture.holders(hash), ["fallback"]);
-	},
-);
-
 scenario("at most ten questions a look, pages and hashes together; nobody starves", async (fixture) => {
 	const { relay, fallback, clock } = fixture;
 	const hashes: string[] = [];
@@ -265,39 +229,4 @@ for (const [page, answer] of [
 		await clock.advance(6 * SLOT_MS);
 		assert.deepEqual([relay.hashes, fixture.holders(hash)], [[], ["fallback"]]);
 	});
-}
-
-for (const [stage, told, holders] of [
-	["CANCELLED", true, null],
-	["EXPIRED", false, ["relay", "fallback"]],
-] as const) {
-	scenario(`the page says ${stage} when the relay has got it too`, async (fixture) => {
-		const { journal, relay, fallback, clock } = fixture;
-		const hash = await fixture.opened(1, ["fallback"]);
-		fallback.statusPage = async () => {
-			await journal.held(hash, "relay");
-			relay.stages.set(hash, "BROADCAST");
-			return { status: "FAILED", stage };
-		};
-		await clock.advance(2_000);
-		assert.deepEqual(relay.asked("eth_cancelTransaction"), told ? [hash] : []);
-		assert.deepEqual(fixture.holders(hash), holders);
-	});
-}
-
-for (const page of [BLANK, { status: "FAILED", stage: "EXPIRED" }]) {
-	const said = JSON.stringify(page);
-	scenario(
-		`one that was not acknowledged is forgotten and sent nowhere: its page is ${said}`,
-		async (fixture) => {
-			const { relay, fallback, clock } = fixture;
-			const hash = await fixture.opened(1, ["fallback"], { acknowledged: false });
-			fallback.pages.set(hash, page);
-			await clock.advance(14_000);
-			if (page === BLANK) assert.deepEqual(fixture.holders(hash), ["fallback"], "it may still arrive");
-			await clock.advance(4 * SLOT_MS);
-			assert.deepEqual([fixture.holders(hash), endingOf(fixture, hash)], [null, null]);
-			assert.deepEqual([relay.hashes, fallback.hashes], [[], []]);
-		},
-	);
 }

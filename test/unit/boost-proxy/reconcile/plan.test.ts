@@ -8,8 +8,8 @@ import {
 	ended,
 	NEVER,
 	type Row,
-	replacementPendingAt,
 	type Standing,
+	withReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import { type Action, type Health, plan } from "../../../../boost-proxy/reconcile/plan.ts";
 import { HEALTHY, NOW, rowOf, STANDINGS, type StandingName } from "./planFixture.ts";
@@ -108,7 +108,7 @@ for (const [out, table] of Object.entries(TABLE) as [Out, string][]) {
 const AT_RELAY = { relay: STANDINGS.has, fallback: ABSENT };
 
 test("what an upstream is replacementPending it gets, whoever else has it; where it may not go that is forgotten", () => {
-	const row = replacementPendingAt(rowOf(1, AT_RELAY), "fallback");
+	const row = withReplacementPending(rowOf(1, AT_RELAY), "fallback", true);
 	assert.deepEqual(actionsOf([row], HEALTHY), ["send for replacement: 1 at the fallback"]);
 	assert.deepEqual(actionsOf([row], healthOf("fallback")), []);
 	const fallback = { ...HEALTHY.fallback, mayHave: () => false };
@@ -172,7 +172,7 @@ test("nonces go one after another: what stands behind one that is not there wait
 	const [one, ...rest] = actionsOf(rows, healthOf("relay"));
 	assert.equal(one, "send for handover: 1 at the fallback");
 	assert.deepEqual(rest, ["wait: 2 at the fallback", "wait: 3 at the fallback"]);
-	const replacing = replacementPendingAt(rowOf(3, AT_RELAY), "fallback");
+	const replacing = withReplacementPending(rowOf(3, AT_RELAY), "fallback", true);
 	assert.deepEqual(
 		actionsOf([...rows.slice(0, 2), replacing], healthOf("relay")).at(-1),
 		"send for replacement: 3 at the fallback",

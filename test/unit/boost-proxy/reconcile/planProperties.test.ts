@@ -11,11 +11,11 @@ import {
 	has,
 	isLive,
 	MAX_WAIT_MS,
-	notified,
 	type Row,
 	refusedBy,
-	replacementDelivered,
 	unanswered,
+	withCancelPending,
+	withReplacementPending,
 } from "../../../../boost-proxy/domain/row.ts";
 import {
 	type Action,
@@ -105,7 +105,9 @@ class Played {
 			this.#check(action);
 			if (kind === "send") return action;
 			if (kind === "wait") continue;
-			this.change(row, (one) => (isLive(one) ? replacementDelivered(one, to) : notified(one, to)));
+			this.change(row, (one) =>
+				isLive(one) ? withReplacementPending(one, to, false) : withCancelPending(one, to, false),
+			);
 			return this.next();
 		}
 		return null;
@@ -142,7 +144,7 @@ class Played {
 	send({ row, to }: Extract<Action, { kind: "send" }>, outcome: Outcome): void {
 		this.sends += 1;
 		this.change(row, (one) => {
-			if (outcome === "acknowledged") return replacementDelivered(has(one, to), to);
+			if (outcome === "acknowledged") return withReplacementPending(has(one, to), to, false);
 			if (outcome === "rejected") return refusedBy(one, to, this.time);
 			return outcome === "unanswered" ? unanswered(one, to, this.time) : delayedAt(one, to, this.time);
 		});

@@ -23,8 +23,8 @@ import { Reconciler } from "../../../../boost-proxy/reconcile/reconciler.ts";
 import { Background } from "../../../../shared/background.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { FakeBreaker } from "../fakeBreaker.ts";
+import type { LiveRow } from "../journal/journalFixture.ts";
 import { hashOf, fixture as journalFixture, newEntry } from "../journal/journalFixture.ts";
-import type { LiveRow } from "../journal/rowVerbs.ts";
 
 /** Account `n`. */
 export const senderOf = (n: number): string => `0x${n.toString(16).padStart(40, "0")}`;
@@ -185,12 +185,11 @@ export interface FixtureOptions {
 	readonly dialect?: keyof typeof HAND_DIALECTS;
 	/** No fallback at all. */
 	readonly alone?: boolean;
-	readonly batch?: number;
 }
 
 /** Handover and observer; neither has begun. */
 export async function reconcileFixture(options: FixtureOptions = {}) {
-	const { dialect = "mevblocker", alone = false, batch } = options;
+	const { dialect = "mevblocker", alone = false } = options;
 	const { journal, clock } = await journalFixture();
 	const relay = new FakeUpstream("relay");
 	const fallback = new FakeUpstream("fallback");
@@ -202,7 +201,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 	const { rows } = journal;
 	const shared = { rows, upstreams, chain, clock, background, log: silentLogger };
 	const reconciler = new Reconciler(
-		{ deadlineMs: 1_000 },
+		{ deadlineMs: 1_000, tickMs: 1_000 },
 		{ ...shared, onHandover: ({ to, outcome }) => outcomes.push(`${to} ${outcome}`) },
 	);
 	const handover = {
@@ -212,10 +211,7 @@ export async function reconcileFixture(options: FixtureOptions = {}) {
 			rows.change(hash, (row) => lost(row, by));
 		},
 	};
-	const observer = createObserver(
-		{ intervalMs: INTERVAL_MS, slotMs: SLOT_MS, ...(batch === undefined ? {} : { batch }) },
-		shared,
-	);
+	const observer = createObserver({ intervalMs: INTERVAL_MS, slotMs: SLOT_MS }, shared);
 
 	/** An entry that its request has brought to `holders`; number `n` is its nonce unless `changed` says so. */
 	const opened = async (

@@ -17,32 +17,6 @@ import {
 
 const CANCEL = "eth_cancelTransaction";
 
-scenario(
-	"what the relay held goes to the fallback when it is out, once, by nonce, as it came",
-	async (fixture) => {
-		const { relay, fallback, clock } = fixture;
-		const second = await fixture.opened(2, ["relay"], { search: "refundRecipient=0x1", path: "noreverts" });
-		const first = await fixture.opened(1);
-		const other = await fixture.opened(3, ["relay"], { from: senderOf(2) });
-		await clock.advance(2_000);
-		assert.deepEqual(fallback.hashes, [], "while the relay is well nothing is handed over");
-		relay.breaker.set(true);
-		await clock.advance(10_000);
-		assert.deepEqual([...fallback.hashes].sort(), [first, second, other]);
-		const own = fallback.delivered.filter(({ tx }) => tx.from === senderOf(1));
-		assert.deepEqual(
-			own.map(({ tx, options: { caller } }) => [tx.hash, tx.path, tx.search, caller]),
-			[
-				[first, "fast", "", null],
-				[second, "noreverts", "refundRecipient=0x1", null],
-			],
-			"no client is named to a third party",
-		);
-		for (const hash of [first, second, other]) assert.deepEqual(fixture.holders(hash), ["relay", "fallback"]);
-		assert.deepEqual(fixture.outcomes, Array(3).fill("fallback acknowledged"));
-	},
-);
-
 scenario("what the fallback alone held goes to the relay, on its client's behalf", async (fixture) => {
 	const hash = await fixture.opened(1, ["fallback"], { address: "192.0.2.7" });
 	fixture.fallback.breaker.set(true);
@@ -51,28 +25,6 @@ scenario("what the fallback alone held goes to the relay, on its client's behalf
 	const caller = fixture.relay.delivered[0]?.options.caller;
 	assert.deepEqual([caller?.address, caller?.signer, caller?.signature], ["192.0.2.7", null, null]);
 });
-
-scenario(
-	"a fallback that takes no gaps gets what follows the chain's nonce, as soon as that is known",
-	async (fixture) => {
-		const { relay, fallback, chain, clock } = fixture;
-		const hashes: string[] = [];
-		for (const nonce of [4, 5, 6, 8]) hashes.push(await fixture.opened(nonce));
-		const other = await fixture.opened(20, ["relay"], { from: senderOf(2), nonce: 1n });
-		chain.isDown = true;
-		relay.breaker.set(true);
-		await clock.advance(500);
-		assert.deepEqual(fallback.hashes, [], "an unknown nonce is no nonce");
-		chain.isDown = false;
-		chain.nonces.set(senderOf(1), 5n);
-		await clock.advance(3_000);
-		assert.deepEqual(fallback.hashes, [hashes[1], hashes[2]], "4 is used, 7 is missing");
-		chain.nonces.set(senderOf(2), 1n);
-		await clock.advance(31_000);
-		assert.deepEqual(fallback.hashes.slice(2), [other]);
-	},
-	{ dialect: "flashbots" },
-);
 
 /** What the fallback says one time after another, how often it is asked in so many ms, and who holds it then. */
 const ANSWERS: readonly (readonly [string, readonly Delivery[], number, number, readonly string[]])[] = [
@@ -151,25 +103,6 @@ scenario(
 	},
 );
 
-scenario("one that ends or is replaced while it waits for its bytes is not sent", async (fixture) => {
-	const { journal, relay, fallback, clock } = fixture;
-	const [cancelled, replaced] = [
-		await fixture.opened(1),
-		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
-	];
-	const { rows } = journal;
-	const read = rows.raw.bind(rows);
-	rows.raw = async (hash) => {
-		if (hash === cancelled) void journal.end(hash, "cancelled");
-		else journal.setUnderWay(hash, true);
-		return read(hash);
-	};
-	relay.breaker.set(true);
-	await clock.advance(3_000);
-	assert.deepEqual(fallback.hashes, []);
-	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
-});
-
 for (const ending of ["cancelled", "mined"] as const) {
 	scenario(`one that is ${ending} while it is being delivered`, async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
@@ -184,26 +117,6 @@ for (const ending of ["cancelled", "mined"] as const) {
 		assert.deepEqual(journal.ended(hash)?.untold, []);
 	});
 }
-
-scenario("the stop waits for the delivery under way and begins no other", async (fixture) => {
-	const { fallback, relay, clock, handover } = fixture;
-	for (const n of [1, 2]) await fixture.opened(n);
-	let answer: (delivery: Delivery) => void = () => {};
-	fallback.answer = () => new Promise((resolve) => (answer = resolve));
-	relay.breaker.set(true);
-	await clock.advance(10);
-	let stopped = false;
-	const stopping = handover.stop().then(() => {
-		stopped = true;
-	});
-	await clock.advance(100);
-	assert.equal(stopped, false);
-	answer(ACKNOWLEDGED);
-	await stopping;
-	handover.wake();
-	await clock.advance(10_000);
-	assert.equal(fallback.delivered.length, 1);
-});
 
 /** Number 1 at both, then replaced at the fallback alone by number 2, while the relay is out. */
 async function replacedInOutage(fixture: ReconcileFixture): Promise<string> {
@@ -232,36 +145,6 @@ for (const [what, answer, holders] of [
 		assert.deepEqual([fixture.holders(later), journal.get(later)?.replacesAt], [holders, []]);
 	});
 }
-
-scenario("a replacement that may not go there is not owed", async ({ journal, fallback, clock, opened }) => {
-	fallback.refuses = (path) => (path === "noreverts" ? "not protected" : null);
-	const hash = await opened(1, ["relay"], { path: "noreverts", replacesAt: ["fallback"] });
-	await clock.advance(100);
-	assert.deepEqual([fallback.hashes, journal.get(hash)?.replacesAt], [[], []]);
-});
-
-scenario(
-	"a replacement is owed to whoever got the earlier one while it came",
-	async (fixture) => {
-		const { journal, relay, fallback, clock } = fixture;
-		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
-		const later = hashOf(2);
-		fallback.answer = async ({ hash }) => {
-			if (hash !== earlier) return ACKNOWLEDGED;
-			relay.breaker.set(false);
-			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
-			await journal.paid(later, "relay");
-			await journal.end(earlier, "replaced");
-			return ACKNOWLEDGED;
-		};
-		relay.breaker.set(true);
-		await clock.advance(3_000);
-		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
-		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
-		assert.deepEqual(journal.ended(earlier)?.untold, []);
-	},
-	{ dialect: "flashbots" },
-);
 
 scenario(
 	"what ended is taken back at each who was not told, on its client's behalf; any answer will do",
@@ -302,20 +185,6 @@ scenario(
 		assert.deepEqual(journal.ended(hash)?.untold, []);
 	},
 );
-
-for (const options of [{ dialect: "flashbots" }, { alone: true }] as const) {
-	const who = "alone" in options ? "where there is no fallback" : "a fallback that knows no cancel";
-	scenario(
-		`${who}: nobody is told of a cancel`,
-		async ({ journal, fallback, clock, opened }) => {
-			const hash = await opened(1, ["relay", "fallback"]);
-			await journal.end(hash, "cancelled", ["fallback"]);
-			await clock.advance(100);
-			assert.deepEqual([journal.ended(hash)?.untold, fallback.called], [[], []]);
-		},
-		options,
-	);
-}
 
 /** Who held it, what the relay says when it gets what it has lost again, who was sent it, and who holds it then. */
 const LOST = [
@@ -363,26 +232,44 @@ for (const alone of [true, false]) {
 	);
 }
 
+scenario("one that ends or is replaced while it waits for its bytes is not sent", async (fixture) => {
+	const { journal, relay, fallback, clock } = fixture;
+	const [cancelled, replaced] = [
+		await fixture.opened(1),
+		await fixture.opened(2, ["relay"], { from: senderOf(2) }),
+	];
+	const { rows } = journal;
+	const read = rows.raw.bind(rows);
+	rows.raw = async (hash) => {
+		if (hash === cancelled) void journal.end(hash, "cancelled");
+		else journal.setUnderWay(hash, true);
+		return read(hash);
+	};
+	relay.breaker.set(true);
+	await clock.advance(3_000);
+	assert.deepEqual(fallback.hashes, []);
+	assert.deepEqual([endingOf(fixture, cancelled), fixture.holders(replaced)], ["cancelled", ["relay"]]);
+});
+
 scenario(
-	"sixteen go at a time; one that came again while its cancel waited is not cancelled",
+	"a replacement is owed to whoever got the earlier one while it came",
 	async (fixture) => {
 		const { journal, relay, fallback, clock } = fixture;
-		const answers: (() => void)[] = [];
-		relay.answerCall = () =>
-			new Promise((resolve) => answers.push(() => resolve({ ok: true, result: true })));
-		const hashes: string[] = [];
-		for (let n = 1; n <= 17; n += 1) hashes.push(await fixture.opened(n));
-		for (const hash of hashes) await journal.end(hash, "expired", ["relay"]);
-		await clock.advance(50);
-		const last = hashes.at(-1) ?? "";
-		assert.equal(answers.length, 16);
-		fallback.breaker.set(true);
-		await fixture.opened(17, ["fallback"]);
-		while (answers.length > 0) {
-			for (const answer of answers.splice(0)) answer();
-			await clock.advance(2_000);
-		}
-		assert.equal(relay.asked(CANCEL).includes(last), false);
-		assert.deepEqual(relay.hashes, [last], "it is handed over");
+		const earlier = await fixture.opened(1, ["relay"], { nonce: 0n });
+		const later = hashOf(2);
+		fallback.answer = async ({ hash }) => {
+			if (hash !== earlier) return ACKNOWLEDGED;
+			relay.breaker.set(false);
+			await fixture.opened(2, ["relay"], { nonce: 0n, replacesAt: ["relay"] });
+			await journal.paid(later, "relay");
+			await journal.end(earlier, "replaced");
+			return ACKNOWLEDGED;
+		};
+		relay.breaker.set(true);
+		await clock.advance(3_000);
+		assert.deepEqual(fallback.hashes, [earlier, later], "it knows no cancel, so it gets the replacement");
+		assert.deepEqual(fixture.holders(later), ["relay", "fallback"]);
+		assert.deepEqual(journal.ended(earlier)?.untold, []);
 	},
+	{ dialect: "flashbots" },
 );

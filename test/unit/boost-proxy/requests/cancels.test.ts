@@ -2,7 +2,7 @@
 // lost by a stranger's, and that nothing which was taken back anywhere can be handed over.
 
 import assert from "node:assert/strict";
-import type { CallResult } from "../../../../boost-proxy/domain/request.ts";
+import type { CallResult, Delivery } from "../../../../boost-proxy/domain/request.ts";
 import { signedTransaction, testAccount } from "../../../support/txFactory.ts";
 import {
 	ACKNOWLEDGED,
@@ -22,7 +22,6 @@ const NOT_FOUND: CallResult = {
 const NOT_PENDING = /not found or no longer pending/;
 const ONE = signedTransaction({ nonce: 0n, by: OWNER });
 const { hash: HASH } = ONE;
-const OTHER_HASH = `0x${"12".repeat(32)}`;
 const selfTransfer = (value = 0n) => signedTransaction({ nonce: 0n, to: OWNER.address, value, by: OWNER });
 const SOFT = { path: "noreverts", search: "softCancellations=true" } as const;
 const STRANGER = { address: "198.51.100.7" };
@@ -85,25 +84,11 @@ const CASES: Readonly<Record<string, Case>> = {
 	"a stranger's without a verdict ends nothing": {
 		...{ by: "relay", relay: null, who: STRANGER, heard: /no relay available/, end: null },
 	},
+	"a stranger's of what the fallback holds": { by: "fallback", who: STRANGER, heard: NOT_PENDING, end: null },
 	"a stranger's is the relay's to judge, and goes to nobody else": {
 		...{ by: "both", relay: NOT_FOUND, who: STRANGER, heard: NOT_PENDING, end: null },
 	},
-	"a stranger's of what the fallback holds": {
-		...{ by: "fallback", who: STRANGER, heard: /^RpcError: transaction not found/, end: null },
-	},
-	"a web page's of what the fallback holds": {
-		...{ by: "fallback", who: callerOf({ origin: "https://evil.example" }), heard: NOT_PENDING, end: null },
-	},
-	"the sender's own signature, from anywhere": {
-		...{ by: "fallback", who: callerOf({ ...STRANGER, signer: OWNER.address }), fallback: YES },
-		...{ heard: true, end: ["cancelled"] },
-	},
 };
-
-function callerOf(changed: object) {
-	const life = { bytes: 0, onGone: () => {} };
-	return { caller: { address: "192.0.2.1", signer: null, origin: null, signature: null, life, ...changed } };
-}
 
 for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES)) {
 	scenario(`by hash: ${name}`, async (fixture) => {
@@ -127,13 +112,6 @@ for (const [name, { by, who = {}, heard, end, ...said }] of Object.entries(CASES
 		else assert.equal(await cancel(fixture, who), true, "again by one who may");
 	});
 }
-
-scenario("of clients whose address nobody knows none may cancel what another one sent", async (fixture) => {
-	const nobody = { address: "unknown" };
-	await held(fixture, "fallback", nobody);
-	await assert.rejects(cancel(fixture, nobody), NOT_PENDING);
-	assert.equal(endOf(fixture), null);
-});
 
 scenario(
 	"a relay that says no: its words, and it stays held; where it has lost it, it is taken back",
@@ -181,31 +159,6 @@ scenario("a client hears that it is taken back when that is on disk", async (fix
 	disk.finish(true);
 	await told;
 });
-
-scenario("a hash that the journal does not hold is the relay's to judge", async (fixture) => {
-	fixture.relay.answers = [YES];
-	assert.equal(await cancel(fixture, {}, OTHER_HASH), true);
-	fixture.relay.isUnavailable = true;
-	await assert.rejects(cancel(fixture, {}, OTHER_HASH), /no relay available/);
-});
-
-scenario(
-	"a relay that takes all our clients for one judges no stranger, in or out",
-	async (fixture) => {
-		const { relay } = fixture;
-		await held(fixture, "relay");
-		relay.isReachable = true;
-		for (const isUnavailable of [false, true]) {
-			relay.isUnavailable = isUnavailable;
-			relay.answers = [YES];
-			await assert.rejects(cancel(fixture, STRANGER), NOT_PENDING);
-			await assert.rejects(cancel(fixture, {}, OTHER_HASH), NOT_PENDING);
-		}
-		assert.equal(relay.called.length, 0);
-		assert.equal(await cancel(fixture), true, "the journal's own may");
-	},
-	{ relayKnowsClient: false },
-);
 
 for (const by of ["fallback", "both"] as const) {
 	scenario(
@@ -298,54 +251,55 @@ scenario(
 	},
 );
 
-scenario(
-	"a self-transfer is an ordinary replacement where the earlier one allows no soft cancel",
-	async (fixture) => {
-		await held(fixture, "relay", { path: "fast", search: "softCancellations=true" });
-		assert.equal((await soft(fixture)).cancels, false);
-		assert.deepEqual(endOf(fixture), ["replaced"]);
-	},
-);
+/** Who holds the earlier one, what the upstream says to the soft cancel, what the client hears, and its end. */
+const SOFTLY: readonly (readonly [
+	string,
+	"relay" | "fallback",
+	Delivery,
+	true | RegExp,
+	readonly string[] | null,
+])[] = [
+	[
+		"is the relay's verdict where it refuses",
+		"relay",
+		rejected("nonce too low: next nonce 1"),
+		/nonce too low/,
+		null,
+	],
+	["without a verdict: it goes nowhere else", "relay", TIMED_OUT, UNREACHED, ["cancelled", "relay"]],
+	["goes to the fallback with the flag that makes it free", "fallback", ACKNOWLEDGED, true, ["cancelled"]],
+	[
+		"is not sent where it would cost",
+		"fallback",
+		ACKNOWLEDGED,
+		/fallback holds it and knows no cancel without/,
+		null,
+	],
+];
+for (const [name, by, delivery, heard, end] of SOFTLY) {
+	const dialect = name.includes("cost") ? "plain" : "mevblocker";
+	scenario(
+		`a soft cancel ${name}`,
+		async (fixture) => {
+			await held(fixture, by, SOFT);
+			const [upstream, other] =
+				by === "relay" ? [fixture.relay, fixture.fallback] : [fixture.fallback, fixture.relay];
+			upstream.deliveries = [delivery];
+			if (heard === true) assert.equal((await soft(fixture)).cancels, true);
+			else await assert.rejects(soft(fixture), heard);
+			assert.deepEqual([endOf(fixture), other.sent.length], [end, 0]);
+			const isSent = dialect === "mevblocker";
+			assert.deepEqual(upstream.hashes, isSent ? [HASH, selfTransfer().hash] : [HASH]);
+			const { path, search } = upstream.sent.at(-1)?.tx ?? {};
+			if (by === "fallback") assert.deepEqual({ path, search }, SOFT);
+			assert.equal(fixture.journal.get(HASH)?.underWay ?? false, false);
+		},
+		{ dialect },
+	);
+}
 
-scenario("a soft cancel that the relay refuses is that verdict, and ends nothing", async (fixture) => {
-	const { journal, relay } = fixture;
-	await held(fixture, "relay", SOFT);
-	// Another cancel of it is under way.
-	journal.setUnderWay(HASH, true);
-	relay.deliveries = [rejected("nonce too low: next nonce 1, tx nonce 0")];
-	await assert.rejects(soft(fixture), /nonce too low/);
-	assert.equal(journal.get(HASH)?.underWay, true, "it is left alone until both are over");
-	journal.setUnderWay(HASH, false);
-	assert.equal(journal.get(HASH)?.underWay, false);
+scenario("a self-transfer replaces one that allows no soft cancel", async (fixture) => {
+	await held(fixture, "relay", { path: "fast", search: "softCancellations=true" });
+	assert.equal((await soft(fixture)).cancels, false);
+	assert.deepEqual(endOf(fixture), ["replaced"]);
 });
-
-scenario("a soft cancel without a verdict: the earlier one goes nowhere else", async (fixture) => {
-	const { relay, fallback } = fixture;
-	await held(fixture, "relay", SOFT);
-	relay.deliveries = [TIMED_OUT];
-	await assert.rejects(soft(fixture), /no relay available/);
-	assert.deepEqual([endOf(fixture), fallback.sent.length], [["cancelled", "relay"], 0]);
-});
-
-scenario(
-	"a soft cancel goes to the fallback that holds it, with the flag that makes it free there",
-	async (fixture) => {
-		await held(fixture, "fallback", SOFT);
-		await soft(fixture);
-		const { path, search } = fixture.fallback.sent[1]?.tx ?? {};
-		assert.deepEqual([{ path, search }, endOf(fixture)], [SOFT, ["cancelled"]]);
-	},
-);
-
-scenario(
-	"a soft cancel is not sent where it would cost: -32603 with the reason",
-	async (fixture) => {
-		await held(fixture, "fallback", SOFT);
-		await assert.rejects(
-			soft(fixture),
-			/^RpcError: no relay available: the fallback holds it and knows no cancel without cost$/,
-		);
-		assert.deepEqual([fixture.fallback.hashes, endOf(fixture)], [[HASH], null]);
-	},
-	{ dialect: "plain" },
-);

@@ -117,17 +117,13 @@ export class FakeUpstream implements Upstream {
 export interface RequestFixtureOptions {
 	readonly dialect?: DialectName;
 	readonly budgetMs?: number;
-	readonly relayKnowsClient?: boolean;
-	readonly maxEntries?: number;
 }
 
 /** Boost's decisions over two upstreams by hand. */
 export async function requestFixture(options: RequestFixtureOptions = {}) {
-	const { budgetMs = 10_000, dialect = "mevblocker", maxEntries, relayKnowsClient = true } = options;
+	const { budgetMs = 10_000, dialect = "mevblocker" } = options;
 	let wakes = 0;
-	const { journal, clock, disk } = await journalFixture(
-		maxEntries === undefined ? {} : { maxLive: maxEntries },
-	);
+	const { journal, clock, disk } = await journalFixture();
 	const { rows } = journal;
 	rows.onWork(() => {
 		wakes += 1;
@@ -136,7 +132,7 @@ export async function requestFixture(options: RequestFixtureOptions = {}) {
 	const fallback = new FakeUpstream("fallback", dialect);
 	const upstreams = { relay, fallback };
 	const failover = new Failover({ budgetMs }, { upstreams, clock });
-	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => relayKnowsClient });
+	const cancels = new Cancels({ rows, upstreams, failover, relayKnowsClient: () => true });
 	const submissions = new Submissions({
 		...{ rows, upstreams, failover, cancels, clock, log: silentLogger },
 	});

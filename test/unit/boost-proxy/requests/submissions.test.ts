@@ -47,18 +47,6 @@ test("the shares of a request's time", () => {
 	);
 });
 
-scenario("the relay gets 40 % of the time, the fallback all that is left", async (fixture) => {
-	const { submissions, relay, fallback, clock, request } = fixture;
-	relay.deliveries = [
-		async () => {
-			await clock.advance(4_000);
-			return TIMED_OUT;
-		},
-	];
-	await submissions.submit(ONE.raw, request());
-	assert.deepEqual([relay.sent[0]?.deadlineMs, fallback.sent[0]?.deadlineMs], [4_000, 6_000]);
-});
-
 /** What the relay says, and who may have it when the fallback, where it is asked, has acknowledged it. */
 const AFTER: readonly (readonly [string, Delivery | "out", readonly string[]])[] = [
 	["acknowledges", ACKNOWLEDGED, ["relay"]],
@@ -150,16 +138,6 @@ for (const [name, { message, ...expected }] of NOBODY) {
 	});
 }
 
-scenario("what is no transaction is refused in the relay's words, and a bad query too", async (fixture) => {
-	const { submissions, relay, request } = fixture;
-	await assert.rejects(submissions.submit(Buffer.from([0]), request()), /transaction type not supported/);
-	await assert.rejects(
-		submissions.submit(ONE.raw, request({ search: "refundRecipient=0x12" })),
-		/invalid params: refundRecipient: expected an address/,
-	);
-	assert.equal(relay.sent.length, 0);
-});
-
 scenario("the same bytes at the same time are one submission", async ({ submissions, relay, request }) => {
 	const answer = hanging(relay);
 	const both = [submissions.submit(ONE.raw, request()), submissions.submit(ONE.raw, request())];
@@ -196,37 +174,6 @@ for (const [ending, isSent] of Object.entries(AGAIN) as [Ending, boolean][]) {
 	});
 }
 
-scenario(
-	"where the journal is full nothing is sent, and that is said; what it holds is answered as ever",
-	async ({ submissions, journal, relay, fallback, request }) => {
-		for (const n of [0, 1]) await submissions.submit(tx(n).raw, request({ address: `192.0.2.${n}` }));
-		const third = () => submissions.submit(tx(2).raw, request({ address: "192.0.2.3" }));
-		await assert.rejects(third(), {
-			...{ kind: "unavailable", code: -32603, message: "no relay available: the journal is full" },
-		});
-		assert.deepEqual([relay.sent.length, fallback.sent.length, journal.get(tx(2).hash)], [2, 0, null]);
-		assert.equal((await submissions.submit(tx(1).raw, request())).tx.hash, tx(1).hash);
-		await journal.end(tx(0).hash, "mined");
-		await third();
-		assert.deepEqual(journal.get(tx(2).hash)?.holders, ["relay"]);
-	},
-	{ maxEntries: 2 },
-);
-
-scenario(
-	"a client with its share of the journal is refused as by the relay's pool; others are taken",
-	async ({ submissions, relay, fallback, request }) => {
-		for (const nonce of [0, 1]) await submissions.submit(tx(nonce).raw, request());
-		await assert.rejects(submissions.submit(tx(2).raw, request()), {
-			...{ kind: "limit", code: -32005, message: "too many pending transactions from this client" },
-			data: { reason: "CLIENT_FULL", scope: "client" },
-		});
-		await submissions.submit(tx(0, 0n, 1).raw, request({ address: "192.0.2.2" }));
-		assert.deepEqual([relay.sent.length, fallback.sent.length], [3, 0]);
-	},
-	{ maxEntries: 32 },
-);
-
 scenario("the client hears of it when it is on disk, or that fails or takes two seconds", async (fixture) => {
 	const { submissions, journal, disk, clock, request } = fixture;
 	disk.hold = true;
@@ -245,7 +192,7 @@ scenario("the client hears of it when it is on disk, or that fails or takes two 
 	disk.hold = false;
 	disk.broken = true;
 	await Promise.all([second, submit(2)]);
-	assert.deepEqual([answered.length, journal.isDurable, journal.depth], [3, false, 3], "kept in memory");
+	assert.deepEqual([answered.length, journal.rows.isDurable, journal.depth], [3, false, 3], "kept in memory");
 });
 
 scenario("a replacement ends what it replaces, and whoever else had that is owed it", async (fixture) => {

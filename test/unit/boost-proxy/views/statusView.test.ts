@@ -38,25 +38,6 @@ test("the relay's record is shown as it came, and the observer hears of its stag
 	assert.deepEqual([fixture.chainAsked, fixture.fallback.asked], [[], []]);
 });
 
-test("what the relay knows nothing of, and the journal neither, is asked of the relay alone", async () => {
-	const fixture = new ViewFixture();
-	const { hash } = signedTransaction();
-	fixture.relay.pages.set(hash, unknownStatus(hash));
-	assert.deepEqual(await ask(fixture, hash), [unknownStatus(hash), "relay", 200]);
-	assert.deepEqual([fixture.learned, fixture.fallback.asked, fixture.chainAsked], [[], [], []]);
-});
-
-test("fast mode is told by the path", async () => {
-	for (const [path, fastMode] of [
-		["fast", true],
-		["noreverts", false],
-	] as const) {
-		const fixture = new ViewFixture();
-		const { hash } = fixture.holds(5, ["relay"], { path });
-		assert.deepEqual((await ask(fixture, hash))[0], held(hash, fastMode));
-	}
-});
-
 test("an entry is HELD while the relay has no record, is out or tells nonsense, until the chain has it", async () => {
 	const rows: ((fixture: ViewFixture, hash: string) => void)[] = [
 		(fixture, hash) => fixture.relay.pages.set(hash, unknownStatus(hash)),
@@ -70,7 +51,7 @@ test("an entry is HELD while the relay has no record, is out or tells nonsense, 
 	];
 	for (const prepare of rows) {
 		const fixture = new ViewFixture();
-		const tx = fixture.holds(5, ["relay"], { search: "refundRecipient=0x12&referrer=x" });
+		const tx = fixture.holds(5, ["relay"], { search: "referrer=x" });
 		prepare(fixture, tx.hash);
 		assert.deepEqual(await ask(fixture, tx.hash), [held(tx.hash), "journal", 200]);
 		fixture.isChainUp = false;

@@ -1,7 +1,7 @@
 // What the views and the waits look at, as a test says it: a journal of entries, two upstreams whose answers are rows by
 // method, and a chain. Every question is remembered.
 
-import type { Dialect, DialectName, RowReads, Upstream } from "../../../../boost-proxy/domain/ports.ts";
+import type { Dialect, DialectName, Upstream } from "../../../../boost-proxy/domain/ports.ts";
 import type { Call, CallResult, RequestState, UpstreamName } from "../../../../boost-proxy/domain/request.ts";
 import {
 	ABSENT,
@@ -12,6 +12,7 @@ import {
 	openedRow,
 	type Row,
 } from "../../../../boost-proxy/domain/row.ts";
+import type { ViewsDependencies } from "../../../../boost-proxy/views/statusView.ts";
 import type { DecodedTransaction } from "../../../../shared/ethereum/transaction.ts";
 import { ClientLife } from "../../../../shared/http/callContext.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
@@ -125,7 +126,7 @@ export class ViewFixture {
 		this.fallback = new FakeUpstream("fallback", dialect(name));
 	}
 
-	readonly rows: RowReads = {
+	readonly rows: ViewsDependencies["rows"] = {
 		get: (hash) => this.#rows.get(hash)?.row ?? null,
 		live: (hash) => {
 			const row = this.#rows.get(hash)?.row;

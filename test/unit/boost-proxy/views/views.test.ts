@@ -121,21 +121,6 @@ test("merging is needed while the relay is out, and of what the journal knows", 
 	assert.deepEqual(needed(), [true, true]);
 });
 
-test("what the relay shows, without a signature whoever gave it", async () => {
-	const fixture = new ViewFixture();
-	const tx = signedTransaction();
-	fixture.relay.answers(METHOD, minedObject(tx));
-	assert.deepEqual(await ask(fixture, tx.hash), [{ ...minedObject(tx), ...HIDDEN }, "relay"]);
-	fixture.relay.answers(METHOD, null);
-	assert.deepEqual(await ask(fixture, tx.hash), [null, "relay"]);
-	assert.deepEqual(
-		fixture.relay.asked,
-		[METHOD, METHOD],
-		"what the journal does not know is not asked for again",
-	);
-	assert.deepEqual(fixture.chainAsked, []);
-});
-
 test("what the relay has lost, or never had, is shown as the journal has it", async () => {
 	const fixture = new ViewFixture();
 	fixture.relay.answers(METHOD, null);
@@ -207,13 +192,6 @@ test("while the relay is out, or gives no word, what the journal holds is pendin
 	}
 });
 
-test("one whose client was told of an error is not shown as ours", async () => {
-	const fixture = new ViewFixture("plain");
-	fixture.relay.isUnavailable = true;
-	const tx = fixture.holds(5, ["relay"], { acknowledged: false });
-	assert.deepEqual(await ask(fixture, tx.hash), [null, ""]);
-});
-
 test("what nobody of ours knows: a fallback that knows private transactions, else the chain", async () => {
 	const tx = signedTransaction({ nonce: 7 });
 	const fixture = new ViewFixture();
@@ -234,17 +212,4 @@ test("what nobody of ours knows: a fallback that knows private transactions, els
 		assert.deepEqual(await ask(other, tx.hash), [null, ""], name);
 		assert.deepEqual(other.fallback.asked, [], name);
 	}
-});
-
-test("a chain whose number is not known yet leaves the answer's own", async () => {
-	const fixture = new ViewFixture();
-	const { chainId, ...bare } = minedObject(signedTransaction());
-	fixture.relay.answers(METHOD, bare);
-	const views = new Views({ ...fixture.dependencies, chainId: () => null });
-	assert.deepEqual(await views.byHash(String(bare.hash), fixture.state()), {
-		...bare,
-		...HIDDEN,
-		chainId: null,
-	});
-	assert.equal(chainId, "0x7a69");
 });

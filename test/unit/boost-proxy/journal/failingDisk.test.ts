@@ -5,12 +5,23 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { UPSTREAMS } from "../../../../boost-proxy/domain/request.ts";
-import { ENDINGS } from "../../../../boost-proxy/domain/row.ts";
+import { cancelsPendingAt, ENDINGS, isLive } from "../../../../boost-proxy/domain/row.ts";
+import type { Rows } from "../../../../boost-proxy/rows/rows.ts";
 import { silentLogger } from "../../../../shared/log.ts";
 import { ManualClock } from "../../../support/manualClock.ts";
 import { FakeDisk } from "../../relay/fakeDisk.ts";
-import { contents, fixture, hashOf, newEntry, rawOf, reopened, senderOf, TTL_MS } from "./journalFixture.ts";
-import { openedVerbs, type RowVerbs } from "./rowVerbs.ts";
+import {
+	contents,
+	fixture,
+	hashOf,
+	newEntry,
+	openedVerbs,
+	type RowVerbs,
+	rawOf,
+	reopened,
+	senderOf,
+	TTL_MS,
+} from "./journalFixture.ts";
 
 const DISK = { message: "disk" };
 
@@ -22,13 +33,13 @@ test("what the disk refuses is kept in memory, its bytes too, and written when i
 	await assert.rejects(journal.held(hashOf(0), "fallback"), DISK);
 	await assert.rejects(journal.markEnded({ ...newEntry(1), ending: "cancelled", untold: [] }), DISK);
 	for (let n = 2; n < 250; n += 1) await assert.rejects(journal.add(newEntry(n), "relay"), DISK);
-	assert.equal(journal.isDurable, false);
+	assert.equal(journal.rows.isDurable, false);
 	assert.deepEqual(await journal.raw(hashOf(2)), rawOf(2));
 	assert.equal(journal.ended(hashOf(1))?.ending, "cancelled");
 	await clock.advance(10_000);
 	disk.broken = false;
 	await clock.advance(1_000);
-	assert.equal(journal.isDurable, true);
+	assert.equal(journal.rows.isDurable, true);
 	const again = (await reopened(disk)).journal;
 	assert.deepEqual(await contents(again, hashes), await contents(journal, hashes));
 	for (const one of [journal, again]) await one.close();
@@ -53,60 +64,11 @@ for (const [first, second] of [
 		assert.deepEqual(kinds, [first, second]);
 		disk.hold = false;
 		await clock.advance(1_000);
-		assert.equal(journal.isDurable, true);
+		assert.equal(journal.rows.isDurable, true);
 		assert.equal((await reopened(disk)).journal.ended(hashOf(1))?.ending, "cancelled");
 		await journal.close();
 	});
 }
-
-test("bytes wait for the disk within a bound, whether it fails or hangs", async () => {
-	const { journal, disk, clock } = await fixture({ maxBytes: 16 * (500 + 512) });
-	const add = (n: number) => journal.add(newEntry(n, { raw: rawOf(n, 500) }), "relay");
-	const first = Array.from({ length: 16 }, (_, n) => n);
-	disk.broken = true;
-	for (const n of first) await assert.rejects(add(n), DISK);
-	assert.equal(await add(16), false);
-	assert.equal(journal.depth, 16);
-	disk.broken = false;
-	await clock.advance(1_000);
-	for (const n of first) await journal.end(hashOf(n), "dropped");
-	disk.hold = true;
-	const hanging = first.map((n) => add(100 + n));
-	assert.equal(await add(16), false);
-	disk.finish(true);
-	await Promise.all(hanging);
-	disk.hold = false;
-	await journal.end(hashOf(100), "dropped");
-	assert.equal(await add(16), true);
-	await journal.close();
-});
-
-test("a flood of what is forgotten at once does not pile up on a failing disk, and does no harm later", async () => {
-	const { journal, disk, clock } = await fixture({ maxLive: 4, maxEnded: 4 });
-	// Left behind by the time when the removal of it failed and was given up.
-	await journal.add(newEntry(0), "relay");
-	await journal.end(hashOf(0), "dropped");
-	disk.broken = true;
-	let refused = 0;
-	for (let n = 1; n < 50; n += 1) {
-		const added = await journal.add(newEntry(n), "relay").catch(() => true);
-		if (!added) refused += 1;
-		await journal.notHeld(hashOf(n), "relay").catch(() => {});
-		await journal.settle(hashOf(n), false).catch(() => {});
-	}
-	assert.ok(refused > 30, `${refused} refused`);
-	disk.broken = false;
-	await clock.advance(2_000);
-	assert.equal(journal.isDurable, true);
-	assert.equal(await journal.add(newEntry(0), "relay"), true);
-	const again = (await reopened(disk, { maxEnded: 4 })).journal;
-	assert.deepEqual(
-		[...again.open()].map(({ hash }) => hash),
-		[hashOf(0)],
-	);
-	await again.close();
-	await journal.close();
-});
 
 test("closing tries once more what failed, waits for that, and ends on a disk that fails for good", async () => {
 	for (const broken of [false, true]) {
@@ -153,41 +115,44 @@ test("an alarm is raised once per outage, and its end is told; nothing of a tran
 	await journal.close();
 });
 
-const HASHES = [0, 1, 2].map(hashOf);
+const HASHES = [0, 1, 2, 3].map(hashOf);
+const LIMITS = { rawCacheBytes: 1, maxEnded: 3 };
 
-type Word = (journal: RowVerbs) => Promise<unknown>;
-const n = fc.integer({ min: 0, max: HASHES.length - 1 });
+type Step = (journal: RowVerbs) => Promise<unknown> | undefined;
+const n = fc.nat(HASHES.length - 1);
 const by = fc.constantFrom(...UPSTREAMS);
-const word: fc.Arbitrary<Word> = fc.oneof(
+/** Two of each nonce. */
+const entryOf = (i: number) => newEntry(i, { nonce: BigInt(Math.floor(i / 2)) });
+const change: fc.Arbitrary<Step> = fc.oneof(
 	fc.tuple(n, by).map(
-		([i, who]): Word =>
+		([i, who]): Step =>
 			(journal) =>
-				journal.add(newEntry(i), who),
+				journal.add(entryOf(i), who),
 	),
 	fc.tuple(n, by, fc.constantFrom("held", "notHeld", "told")).map(
-		([i, who, what]): Word =>
+		([i, who, what]): Step =>
 			(journal) =>
 				journal[what](hashOf(i), who),
 	),
 	fc.tuple(n, fc.boolean()).map(
-		([i, yes]): Word =>
+		([i, yes]): Step =>
 			(journal) =>
 				journal.settle(hashOf(i), yes),
 	),
 	fc.tuple(n, fc.constantFrom(...ENDINGS), fc.subarray([...UPSTREAMS])).map(
-		([i, ending, untold]): Word =>
+		([i, ending, untold]): Step =>
 			(journal) =>
 				journal.end(hashOf(i), ending, untold),
 	),
 	n.map(
-		(i): Word =>
+		(i): Step =>
 			(journal) =>
 				journal.reopen(hashOf(i)),
 	),
 );
-/** A word, or writes that come to an end, well or not. */
+/** A change, or writes that come to an end, well or not. */
 const step = fc.oneof(
-	{ weight: 3, arbitrary: word },
+	{ weight: 3, arbitrary: change },
 	{ weight: 1, arbitrary: fc.record({ ok: fc.boolean(), count: fc.integer({ min: 1, max: 4 }) }) },
 );
 
@@ -197,33 +162,56 @@ async function leftOn(disk: FakeDisk) {
 	for (const [key, value] of disk.map) left.map.set(key, value);
 	const errors: string[] = [];
 	const log = { ...silentLogger, error: (message: string) => errors.push(message) };
-	const journal = await openedVerbs({ ttlMs: TTL_MS }, { kv: left, clock: new ManualClock(), log });
+	const journal = await openedVerbs(
+		{ ttlMs: TTL_MS, ...LIMITS },
+		{ kv: left, clock: new ManualClock(), log },
+	);
 	assert.deepEqual(errors, []);
-	const left3 = await contents(journal, HASHES);
+	checkIndexes(journal.rows);
+	const found = await contents(journal, HASHES);
 	await journal.close();
-	return left3;
+	return found;
 }
 
-test("what lies on disk is whole at every moment, and the newest in the end", async () => {
+/** Every list is what follows from the rows one by one. */
+function checkIndexes(rows: Rows): void {
+	const all = HASHES.flatMap((hash) => rows.get(hash) ?? []);
+	const hashes = (some: Iterable<{ readonly hash: string }>) => [...some].map(({ hash }) => hash);
+	const live = all.filter(isLive);
+	assert.deepEqual([rows.depth, hashes(rows.open()).sort()], [live.length, hashes(live)]);
+	assert.deepEqual(
+		hashes(rows.of(senderOf(1))).map((hash) => rows.get(hash)?.nonce),
+		live.map(({ nonce }) => nonce).sort(),
+	);
+	const ended = all.filter((row) => !isLive(row));
+	assert.ok(ended.length <= LIMITS.maxEnded);
+	const pending = ended.filter((row) => cancelsPendingAt(row).length > 0);
+	assert.deepEqual(hashes(rows.pendingCancels()).sort(), hashes(pending));
+	const mined = ended.filter(({ bytes }) => bytes > 0);
+	assert.deepEqual(hashes(rows.mined()).sort(), hashes(mined));
+	assert.ok(mined.every(({ desired }) => desired === "mined"));
+}
+
+test("what lies on disk is whole at every moment, and the newest in the end; every list fits the rows", async () => {
 	await fc.assert(
 		fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
-			const { journal, disk, clock } = await fixture({ rawCacheBytes: 1 });
+			const { journal, disk, clock } = await fixture(LIMITS);
 			disk.hold = true;
 			const said: Promise<unknown>[] = [];
 			for (const one of steps) {
 				if (typeof one === "function") said.push(Promise.allSettled([one(journal)]));
 				else {
 					disk.finish(one.ok, one.count);
-					await clock.advance(0);
+					await clock.advance(1);
 					await leftOn(disk);
 				}
+				checkIndexes(journal.rows);
 			}
-
 			disk.hold = false;
 			disk.finish(true);
 			await Promise.all(said);
 			await clock.advance(1_000);
-			assert.equal(journal.isDurable, true);
+			assert.equal(journal.rows.isDurable, true);
 			assert.deepEqual(await leftOn(disk), await contents(journal, HASHES));
 			await journal.close();
 		}),

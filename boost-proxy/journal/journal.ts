@@ -6,17 +6,17 @@ import { LRUCache } from "lru-cache";
 import type { Clock, Timer } from "../../shared/clock.ts";
 import { type Change, type KeyValueStore, prefixRange } from "../../shared/kv/port.ts";
 import { type Logger, safeError } from "../../shared/log.ts";
-import type { Journal } from "../domain/ports.ts";
-import { closed, isLive, type Row } from "../domain/row.ts";
+import { isLive, type Row } from "../domain/row.ts";
 import {
+	BIRTH,
 	decodeBirth,
 	decodeState,
 	encodeBirth,
 	encodeState,
 	keepsBytes,
-	RECORD_KEYS,
 	rawLength,
 	rawOfBirth,
+	STATE,
 } from "./records.ts";
 
 /** Between attempts to write again what could not be written, in ms. */
@@ -35,27 +35,20 @@ interface Unwritten {
 	readonly written: Promise<boolean>;
 }
 
-export interface DiskJournalOptions {
-	/** Bytes of transactions kept in memory beside the disk (64 MiB). */
-	readonly cacheBytes?: number | undefined;
-}
-
-export interface DiskJournalDependencies {
+interface JournalDependencies {
 	readonly kv: KeyValueStore;
 	readonly clock: Clock;
 	readonly log: Logger;
 	/** Called for each write that failed. */
-	readonly onFault?: (() => void) | undefined;
+	readonly onFault?: () => void;
 }
-
-const CACHE_BYTES = 64 * 1024 * 1024;
 
 /**
  * The records of hashes. Whole ones are written each time, in the order of the calls, so that the last write that came
  * through leaves what was the newest then, whatever failed before it.
  */
-export class DiskJournal implements Journal {
-	readonly #with: DiskJournalDependencies;
+export class Journal {
+	readonly #with: JournalDependencies;
 	/** Bytes as Latin-1 texts: a small buffer is a part of a larger one, of which it keeps all in memory. */
 	readonly #cache: LRUCache<string, string>;
 	readonly #unwritten = new Map<string, Unwritten>();
@@ -66,85 +59,85 @@ export class DiskJournal implements Journal {
 	#retrying = Promise.resolve();
 	#closed = false;
 
-	constructor(options: DiskJournalOptions, dependencies: DiskJournalDependencies) {
+	/** `cacheBytes`: of transactions that are kept in memory beside the disk. */
+	constructor({ cacheBytes }: { readonly cacheBytes: number }, dependencies: JournalDependencies) {
 		this.#with = dependencies;
 		this.#cache = new LRUCache({
-			maxSize: options.cacheBytes ?? CACHE_BYTES,
+			maxSize: cacheBytes,
 			sizeCalculation: (raw) => raw.length + CACHE_OVERHEAD_BYTES,
 		});
 	}
 
+	/** False from a failed write until everything that is known is on disk again. */
 	get isDurable(): boolean {
 		return !this.#isFailing;
 	}
 
+	/** How many rows' latest state is in memory alone. */
 	get unwritten(): number {
 		return this.#unwritten.size;
 	}
 
-	/** Every row that is on disk. */
+	/** Every row that is on disk. What a transaction has become since its birth counts, where that can be read. */
 	async read(): Promise<readonly Row[]> {
 		const { kv, log } = this.#with;
 		const rows = new Map<string, Row>();
-		/** Those whose bytes were not seen yet. */
-		const bare = new Set<string>();
+		const lengths = new Map<string, number>();
 		let bad = 0;
-		const read = (hash: string, decode: () => Row): void => {
-			try {
-				rows.set(hash, decode());
-			} catch (thrown) {
-				bad += 1;
-				log.error("a record of the journal can't be read", { hash, fault: safeError(thrown) });
+		const leaveOut = (why: string, hash: string, fault?: object): void => {
+			bad += 1;
+			log.error(`a record of the journal ${why}`, { hash, ...fault });
+		};
+		const readAll = async (prefix: string, decode: (hash: string, value: Buffer) => Row): Promise<void> => {
+			for await (const [key, value] of kv.range(...prefixRange(prefix))) {
+				const hash = key.slice(prefix.length);
+				try {
+					rows.set(hash, decode(hash, value));
+				} catch (thrown) {
+					leaveOut("can't be read", hash, { fault: safeError(thrown) });
+				}
 			}
 		};
-		for await (const [key, value] of kv.range(...prefixRange(RECORD_KEYS.state))) {
-			const hash = key.slice(RECORD_KEYS.state.length);
-			read(hash, () => decodeState(hash, value, 1));
-			if (keepsBytes(rows.get(hash) ?? null)) bare.add(hash);
-		}
-		for await (const [key, value] of kv.range(...prefixRange(RECORD_KEYS.birth))) {
-			const hash = key.slice(RECORD_KEYS.birth.length);
-			const row = rows.get(hash);
-			if (row === undefined) read(hash, () => decodeBirth(hash, value));
-			else if (bare.delete(hash)) rows.set(hash, { ...row, bytes: rawLength(value) });
-		}
-		for (const hash of bare) {
-			const row = rows.get(hash);
-			if (row === undefined) continue;
-			if (!isLive(row)) {
-				rows.set(hash, closed(row));
-				continue;
-			}
-			bad += 1;
+		await readAll(BIRTH, (hash, value) => {
+			lengths.set(hash, rawLength(value));
+			return decodeBirth(hash, value);
+		});
+		await readAll(STATE, (hash, value) => decodeState(hash, value, lengths.get(hash) ?? 0));
+		for (const [hash, row] of rows) {
+			if (!isLive(row) || row.bytes > 0) continue;
 			rows.delete(hash);
-			log.error("a record of the journal has no bytes", { hash });
+			leaveOut("has no bytes", hash);
 		}
 		if (bad > 0) log.error("records of the journal were left out", { count: bad });
 		return [...rows.values()];
 	}
 
+	/**
+	 * Writes `row` in the place of what was known of its hash; null: nothing is known any more. `bytes`: those that are not
+	 * there yet, and whether nothing was known of the hash. What can't be written is logged, and written again later.
+	 */
 	write(hash: string, row: Row | null, bytes?: { readonly raw: Buffer; readonly isNew: boolean }): void {
 		const unwritten = this.#unwritten.get(hash);
-		if (!keepsBytes(row)) {
-			this.#cache.delete(hash);
-			this.#write(hash, row, null, false);
-		} else if (bytes === undefined) this.#write(hash, row, unwritten?.raw ?? null, false);
-		else this.#write(hash, row, ownBytes(bytes.raw), bytes.isNew && unwritten === undefined);
+		const isNew = bytes?.isNew === true && unwritten === undefined;
+		if (!keepsBytes(row)) this.#cache.delete(hash);
+		const raw = bytes === undefined ? (unwritten?.raw ?? null) : ownBytes(bytes.raw);
+		this.#write(hash, row, keepsBytes(row) ? raw : null, isNew);
 	}
 
+	/** Whether the last write of a hash came through; resolves when that is known. */
 	async written(hash: string): Promise<boolean> {
 		return this.#unwritten.get(hash)?.written ?? true;
 	}
 
-	/** Rejects with the store's fault, or JournalRecordError where the bytes there are damaged. */
+	/** The bytes of a row that keeps them, else null. Rejects where they can't be read. */
 	async raw(hash: string): Promise<Buffer | null> {
 		const cached = this.#cache.get(hash);
 		const kept =
 			this.#unwritten.get(hash)?.raw ?? (cached === undefined ? null : Buffer.from(cached, "latin1"));
 		if (kept !== null) return kept;
-		const birth = await this.#with.kv.get(RECORD_KEYS.birth + hash);
+		const birth = await this.#with.kv.get(BIRTH + hash);
 		if (birth === null) return this.#unwritten.get(hash)?.raw ?? null;
-		const raw = rawOfBirth(hash, birth);
+		const raw = rawOfBirth(birth);
 		this.#cache.set(hash, raw.toString("latin1"));
 		return raw;
 	}
@@ -227,18 +220,13 @@ export class DiskJournal implements Journal {
 }
 
 function changes(hash: string, row: Row | null, raw: Buffer | null, isNew: boolean): Change[] {
-	const birth = RECORD_KEYS.birth + hash;
-	const later = RECORD_KEYS.state + hash;
-	if (row === null)
-		return [
-			{ key: birth, value: null },
-			{ key: later, value: null },
-		];
-	if (raw !== null) {
+	const birth = BIRTH + hash;
+	const state = STATE + hash;
+	if (row !== null && raw !== null) {
 		const born = { key: birth, value: encodeBirth(row, raw) };
-		return isNew ? [born] : [born, { key: later, value: null }];
+		return isNew ? [born] : [born, { key: state, value: null }];
 	}
-	const now = { key: later, value: encodeState(row) };
+	const now = { key: state, value: row === null ? null : encodeState(row) };
 	return keepsBytes(row) ? [now] : [{ key: birth, value: null }, now];
 }
 
