@@ -4,7 +4,7 @@
 import { id, keccak256, Wallet } from "ethers";
 import type { BuiltBlock } from "./blockMaker.ts";
 import { BuilderClient } from "./builderClient.ts";
-import { quantity } from "./chainHead.ts";
+import { quantity } from "./chainRpc.ts";
 import { type DevBuilder, type DevBuilderOptions, startDevBuilder } from "./devBuilder.ts";
 import { type DevChain, type DevChainOptions, startDevChain } from "./devChain.ts";
 
