@@ -2,22 +2,9 @@
 // own account of it. Evidence comes from a node that traces, never from the relay. It sends nothing.
 
 import { formatEther, id, isCallException, type JsonRpcProvider } from "ethers";
-import { refunded, status } from "./access.ts";
-import { amount, type Scenario } from "./scenario.ts";
-
-/** Where it is played. */
-export interface Fixture {
-	readonly scenario: Scenario;
-	readonly node: JsonRpcProvider;
-	/** The relay's, http. */
-	readonly relayUrl: string;
-	/** The builder's, lower case. */
-	readonly coinbase: string;
-	/** Sender of the target, lower case. */
-	readonly user: string;
-	/** Of what the backrun brings, the user's. */
-	readonly percent: bigint;
-}
+import { page, refunded, type StatusAnswer } from "./access.ts";
+import { amount } from "./scenario.ts";
+import { type Landed, landed, REFUND_PERCENT, type Stage } from "./stage.ts";
 
 /** The winning bid. */
 export interface WonBid {
@@ -36,23 +23,25 @@ export interface Trio {
 }
 
 /** That target, backrun and refund stand in one block, in that order, with nothing between. */
-export async function proveOrder({ scenario, node, coinbase, user }: Fixture, won: WonBid): Promise<Trio> {
-	const target = await landed(node, won.target);
-	if (target === null) throw new Error("the target is not mined");
-	const block = await blockAt(node, target.block);
+export async function proveOrder(stage: Stage, won: WonBid): Promise<Trio> {
+	const { scenario, node } = stage;
+	const { coinbase, user } = parties(stage);
+	const target = await landed(stage, won.target);
+	const block = await node.getBlock(target?.block ?? -1);
+	if (target === null || block === null) throw new Error("the target is not mined");
 	const behind = block.transactions.slice(target.index, target.index + 3);
 	scenario.tell(
-		`block ${target.block}, built by ${block.coinbase}, ${block.transactions.length} transactions:`,
+		`block ${target.block}, built by ${block.miner.toLowerCase()}, ${block.transactions.length} transactions:`,
 	);
 	const names = ["target ", "backrun", "refund "];
 	for (const [i, hash] of behind.entries()) scenario.tell(`  [${target.index + i}] ${names[i]} ${hash}`);
 	const [, second, third] = behind;
 	scenario.claim("the backrun stands right behind the target", second === won.backrun);
-	const backrun = await landed(node, won.backrun);
-	const refund = third === undefined ? null : await landed(node, third);
+	const backrun = await landed(stage, won.backrun);
+	const refund = third === undefined ? null : await landed(stage, third);
 	scenario.claim(
 		"right behind it stands a transfer from the block's coinbase to the user",
-		refund?.from === coinbase && coinbase === block.coinbase && refund.to === user,
+		refund?.from === coinbase && coinbase === block.miner.toLowerCase() && refund.to === user,
 		refund === null ? "nothing there" : `${refund.from} to ${refund.to}`,
 	);
 	if (backrun === null || refund === null) throw new Error("the block has changed meanwhile");
@@ -65,7 +54,7 @@ export async function proveOrder({ scenario, node, coinbase, user }: Fixture, wo
 }
 
 /** That the gain is there behind the target alone: in the state before the block the same backrun reverts. */
-export async function proveOnlyBehind({ scenario, node }: Fixture, { backrun }: Trio): Promise<void> {
+export async function proveOnlyBehind({ scenario, node }: Stage, { backrun }: Trio): Promise<void> {
 	const sent = await node.getTransaction(backrun.hash);
 	if (sent === null) throw new Error("the backrun is gone");
 	const { from, to, data } = sent;
@@ -84,18 +73,19 @@ export async function proveOnlyBehind({ scenario, node }: Fixture, { backrun }: 
 
 /** That the refund is the user's percent of all that the backrun brought, and theirs to the wei. What it brought. */
 export async function proveMoney(
-	fixture: Fixture,
+	stage: Stage,
 	won: WonBid,
 	{ target, backrun, refund }: Trio,
 ): Promise<bigint> {
-	const { scenario, node, coinbase, user, percent } = fixture;
+	const { scenario, node } = stage;
+	const { coinbase, user } = parties(stage);
 	const transferred = reached(coinbase, await trace(node, backrun.hash));
 	scenario.same("the backrun paid the coinbase by transfer what was bid", transferred, won.bid);
 	const brought = transferred + backrun.priorityFee;
 	scenario.tell(`and by its priority fee ${amount(backrun.priorityFee)}`);
 	scenario.tell(`so it brought ${amount(brought)}`);
-	const owed = (brought * percent) / 100n;
-	scenario.same(`${percent} % of that is owed to the user, and paid`, refund.value, owed);
+	const owed = (brought * REFUND_PERCENT) / 100n;
+	scenario.same(`${REFUND_PERCENT} % of that is owed to the user, and paid`, refund.value, owed);
 	const before = await node.getBalance(user, target.block - 1);
 	const after = await node.getBalance(user, target.block);
 	scenario.tell(`the user had ${amount(before)} before the block,`);
@@ -111,14 +101,15 @@ export async function proveMoney(
 
 /** That the relay's status and events tell the same as the chain; `bids` were accepted, distinct ones. */
 export async function proveAccount(
-	fixture: Fixture,
+	stage: Stage,
 	won: WonBid,
 	trio: Trio,
 	{ brought, bids }: { readonly brought: bigint; readonly bids: number },
 ): Promise<void> {
-	const { scenario, relayUrl, coinbase, user, percent } = fixture;
-	const owed = (brought * percent) / 100n;
-	const told = await status(relayUrl, won.target);
+	const { scenario, relayUrl } = stage;
+	const { coinbase, user } = parties(stage);
+	const owed = (brought * REFUND_PERCENT) / 100n;
+	const told = await page<StatusAnswer>(`${relayUrl}/tx/${won.target}`);
 	scenario.claim("GET /tx/{hash} says INCLUDED", told.status === "INCLUDED", told.status);
 	scenario.claim(`  backruns: ${bids}`, told.backruns === bids, String(told.backruns));
 	scenario.claim(
@@ -144,20 +135,9 @@ export async function proveAccount(
 	scenario.same("  paid", BigInt(event.paid), owed);
 }
 
-/** A mined transaction. Addresses lower case; amounts in wei. */
-export interface Landed {
-	readonly hash: string;
-	readonly block: number;
-	/** Place in its block. */
-	readonly index: number;
-	readonly from: string;
-	readonly to: string;
-	readonly value: bigint;
-	readonly succeeded: boolean;
-	/** What its sender paid for gas. */
-	readonly gasCost: bigint;
-	/** The part of {@link gasCost} that went to the coinbase. */
-	readonly priorityFee: bigint;
+/** Who pays refunds and who is paid, lower case. */
+function parties({ builder, user }: Stage): { readonly coinbase: string; readonly user: string } {
+	return { coinbase: builder.coinbase.toLowerCase(), user: user.address.toLowerCase() };
 }
 
 /** One call of a `callTracer` trace. https://geth.ethereum.org/docs/developers/evm-tracing/built-in-tracers */
@@ -169,29 +149,8 @@ export interface TracedCall {
 	readonly calls?: readonly TracedCall[];
 }
 
-/** The node's word on it, null while it is not mined. */
-export async function landed(node: JsonRpcProvider, hash: string): Promise<Landed | null> {
-	const [transaction, receipt] = await Promise.all([
-		node.getTransaction(hash),
-		node.getTransactionReceipt(hash),
-	]);
-	if (transaction === null || receipt === null) return null;
-	const block = await node.getBlock(receipt.blockNumber);
-	return {
-		hash,
-		block: receipt.blockNumber,
-		index: receipt.index,
-		from: receipt.from.toLowerCase(),
-		to: (receipt.to ?? "").toLowerCase(),
-		value: transaction.value,
-		succeeded: receipt.status === 1,
-		gasCost: receipt.gasUsed * receipt.gasPrice,
-		priorityFee: receipt.gasUsed * (receipt.gasPrice - (block?.baseFeePerGas ?? 0n)),
-	};
-}
-
 /** The transaction's calls, as the node executes it again. */
-export async function trace(node: JsonRpcProvider, hash: string): Promise<TracedCall> {
+async function trace(node: JsonRpcProvider, hash: string): Promise<TracedCall> {
 	return (await node.send("debug_traceTransaction", [hash, { tracer: "callTracer" }])) as TracedCall;
 }
 
@@ -202,14 +161,4 @@ export function reached(address: string, call: TracedCall): bigint {
 	const moves = call.type === "CALL" && call.to?.toLowerCase() === address.toLowerCase();
 	const own = moves ? BigInt(call.value ?? 0) : 0n;
 	return (call.calls ?? []).reduce((sum, inner) => sum + reached(address, inner), own);
-}
-
-/** Hashes of a block's transactions, in order, and its coinbase in lower case. */
-export async function blockAt(
-	node: JsonRpcProvider,
-	number: number,
-): Promise<{ readonly transactions: readonly string[]; readonly coinbase: string }> {
-	const block = await node.getBlock(number);
-	if (block === null) throw new Error(`the node has no block ${number}`);
-	return { transactions: block.transactions, coinbase: block.miner.toLowerCase() };
 }
