@@ -4,12 +4,26 @@
 
 import { formatEther, keccak256, Transaction } from "ethers";
 import { systemClock, withDeadline } from "../../shared/clock.ts";
-import { refunded, submit } from "./demo/access.ts";
-import { proveNeverMined, takeOneBack } from "./demo/changedMind.ts";
-import { surviveTheRelay } from "./demo/outage.ts";
-import { proveAccount, proveMoney, proveOnlyBehind, proveOrder, type WonBid } from "./demo/proof.ts";
-import { amount, Scenario, ScenarioBroken, Stops, until } from "./demo/scenario.ts";
-import { newBlock, type Stage, setTheStage } from "./demo/stage.ts";
+import { proveNeverMined, surviveTheRelay, takeOneBack } from "./demoChapters.ts";
+import {
+	proveAccount,
+	proveMoney,
+	proveOnlyBehind,
+	proveOrder,
+	refunded,
+	submit,
+	type WonBid,
+} from "./demoProof.ts";
+import {
+	amount,
+	newBlock,
+	Scenario,
+	ScenarioBroken,
+	type Stage,
+	Stops,
+	setTheStage,
+	until,
+} from "./demoStage.ts";
 import { staysUp } from "./devSystem.ts";
 import { PAIR } from "./searcher/pools.ts";
 import type { SearcherNews } from "./searcher/searcher.ts";

@@ -9,7 +9,7 @@ import { createCallMany } from "../../relay/simulation/callMany/callMany.ts";
 import { systemClock } from "../../shared/clock.ts";
 import type { DecodedTransaction } from "../../shared/ethereum/transaction.ts";
 import { JsonRpcClient, type RpcAnswer, type RpcCall } from "../../shared/jsonrpc/client.ts";
-import { type DevChain, startDevChain } from "../devnet/devChain.ts";
+import { startDevChain } from "../devnet/devChain.ts";
 import { CODES } from "./contracts.ts";
 import type { GethOptions } from "./geth.ts";
 import { type RecordedGeth, startRecordedGeth } from "./recordedGeth.ts";
@@ -28,20 +28,10 @@ export interface Entry {
 	readonly error?: string;
 }
 
-export interface CallManyFixture {
-	readonly chain: DevChain;
-	/** Accounts with 10,000 ether each. */
-	readonly rich: readonly TestAccount[];
-	/** What searchers may see, by hash. */
-	readonly shared: Map<string, DecodedTransaction>;
-	readonly callMany: CallMany;
-	/** Calls the method as a client does. Throws RpcError. */
-	ask(params: readonly unknown[]): Promise<Entry[][]>;
-	stop(): Promise<void>;
-}
+export type CallManyFixture = Awaited<ReturnType<typeof startCallManyFixture>>;
 
 /** Starts it. */
-export async function startCallManyFixture(): Promise<CallManyFixture> {
+export async function startCallManyFixture() {
 	const chain = await startDevChain({ gasLimit: BLOCK_GAS });
 	await chain.rpc("anvil_setCoinbase", [COINBASE]);
 	await chain.rpc("anvil_autoImpersonateAccount", [true]);
@@ -63,11 +53,15 @@ export async function startCallManyFixture(): Promise<CallManyFixture> {
 	);
 	return {
 		chain,
+		/** Accounts with 10,000 ether each. */
 		rich: chain.accounts.map(({ privateKey }) => accountOf(privateKey)),
+		/** What searchers may see, by hash. */
 		shared,
 		callMany,
-		ask: async (params) => (await askMethod(callMany, params)) as Entry[][],
-		async stop() {
+		/** Calls the method as a client does. Throws RpcError. */
+		ask: async (params: readonly unknown[]): Promise<Entry[][]> =>
+			(await askMethod(callMany, params)) as Entry[][],
+		async stop(): Promise<void> {
 			await client.close();
 			await chain.stop();
 		},
